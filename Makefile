@@ -1,0 +1,37 @@
+# The two commands of the README. Everything is installed into .venv, locked by uv.lock and Cargo.lock.
+PYTHON ?= python3
+UV_VERSION = 0.13.8
+UV = .bootstrap/bin/uv
+RUN = .venv/bin
+
+.PHONY: setup demo test test-slow lint rust-test clean
+
+.bootstrap/bin/uv:
+	$(PYTHON) -m venv .bootstrap
+	.bootstrap/bin/pip install --quiet "uv==$(UV_VERSION)"
+
+setup: .bootstrap/bin/uv
+	$(UV) sync --locked --all-packages --all-extras --python $(PYTHON)
+
+demo: setup
+	$(RUN)/ragaudit demo
+
+test: setup rust-test
+	$(RUN)/pytest
+
+test-slow: setup
+	$(RUN)/pytest -m slow
+
+rust-test:
+	cargo test --locked --release --manifest-path circuits/rust/Cargo.toml --workspace
+
+lint: setup
+	$(RUN)/ruff format --check .
+	$(RUN)/ruff check .
+	$(RUN)/mypy
+	$(RUN)/lint-imports
+	cargo fmt --manifest-path circuits/rust/Cargo.toml --all --check
+	cargo clippy --locked --release --manifest-path circuits/rust/Cargo.toml --workspace --all-targets -- -D warnings
+
+clean:
+	rm -rf .venv .bootstrap circuits/rust/target

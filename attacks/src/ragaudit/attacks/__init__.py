@@ -1,0 +1,1 @@
+"""Cheating providers and privacy attacks that test the audit."""

@@ -1,0 +1,1 @@
+"""Compiled proof core."""

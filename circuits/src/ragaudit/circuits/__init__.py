@@ -1,0 +1,1 @@
+"""Statements, parameters, noise specification: what ragaudit proves."""

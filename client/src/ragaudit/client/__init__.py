@@ -1,0 +1,1 @@
+"""Ask an audited RAG service and check every receipt."""

@@ -1,0 +1,1 @@
+"""Append-only Merkle ledger of ragaudit: records, tiles, notes, cosignatures, receipts, stores."""

@@ -1,0 +1,1 @@
+"""Privacy accounting, calibration and coalition estimates of ragaudit."""

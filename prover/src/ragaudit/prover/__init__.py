@@ -1,0 +1,1 @@
+"""The ragaudit prover: a sidecar that answers by noise-then-select and proves it."""

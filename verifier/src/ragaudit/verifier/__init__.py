@@ -1,0 +1,1 @@
+"""The ragaudit verifier: registers, samples, checks and signs verdicts."""
