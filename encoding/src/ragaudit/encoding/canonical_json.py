@@ -1,0 +1,135 @@
+"""Canonical JSON: RFC 8785 without floating point (docs/spec/01-encoding.md §4)."""
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeAlias
+
+import rfc8785
+from ragaudit.encoding.errors import MalformedError
+
+Json: TypeAlias = "bool | int | str | list[Json] | dict[str, Json] | None"
+
+# Deeper documents than any format of ours are refused before a recursive parser sees them.
+MAX_DEPTH = 32
+# Larger documents are refused: a reader must not be made to parse without bound.
+MAX_BYTES = 2**28
+MAX_INTEGER = 2**53 - 1
+
+# A bracket, or a whole string (brackets inside it do not count). The possessive loops and
+# the accepted end of input keep the scan linear on unterminated strings.
+_BRACKET_OR_STRING = re.compile(rb'[\[\]{}]|"[^"\\]*+(?:\\.?[^"\\]*+)*+(?:"|\Z)', re.DOTALL)
+
+
+def dumps(value: object) -> bytes:
+    """Return the one encoding of ``value``.
+
+    Args:
+        value: None, bool, int within ±(2^53 - 1), str, list or tuple, dict with str keys.
+            Decimal numbers travel as strings.
+
+    Raises:
+        MalformedError: any other type (floats included), an integer out of range, text
+            with lone surrogates, more than MAX_DEPTH levels, more than MAX_BYTES bytes.
+    """
+    _check(value, 1, "")
+    data = rfc8785.dumps(value)  # type: ignore[arg-type]
+    if len(data) > MAX_BYTES:
+        raise MalformedError("document too long", expected=f"at most {MAX_BYTES} bytes")
+    return data
+
+
+def loads(data: bytes) -> Any:
+    """Return the value of ``data``, which must be exactly what :func:`dumps` writes.
+
+    Spaces, another key order, duplicate keys, floats, other escapes, a byte order mark,
+    invalid UTF-8, deep nesting and trailing bytes are all refused.
+
+    Raises:
+        MalformedError: ``data`` is not canonical.
+    """
+    if len(data) > MAX_BYTES:
+        raise MalformedError("document too long", expected=f"at most {MAX_BYTES} bytes")
+    _check_depth(data)
+    try:
+        value = json.loads(
+            data.decode("utf-8"),
+            parse_int=_integer,
+            parse_float=_refuse("number with fraction or exponent"),
+            parse_constant=_refuse("NaN or infinity"),
+            object_pairs_hook=_object,
+        )
+    except UnicodeDecodeError as error:
+        raise MalformedError("document is not UTF-8") from error
+    except json.JSONDecodeError as error:
+        raise MalformedError("not JSON", where=f"offset {error.pos}") from error
+    if dumps(value) != data:
+        raise MalformedError("not in canonical form", expected="RFC 8785 encoding")
+    return value
+
+
+def _check(value: object, depth: int, where: str) -> None:
+    if isinstance(value, str):
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise MalformedError("text has lone surrogates", where=where) from error
+    elif isinstance(value, int):
+        if not -MAX_INTEGER <= value <= MAX_INTEGER:
+            raise MalformedError("integer out of range", where=where, expected="±(2^53 - 1)")
+    elif isinstance(value, (list, tuple, dict)):
+        if depth > MAX_DEPTH:
+            raise MalformedError("nested too deeply", expected=f"at most {MAX_DEPTH} levels")
+        _check_children(value, depth, where)
+    elif value is not None:
+        raise MalformedError(
+            f"{type(value).__name__} has no canonical form",
+            where=where,
+            expected="integers or decimal strings for numbers",
+        )
+
+
+def _check_children(
+    value: list[object] | tuple[object, ...] | dict[object, object], depth: int, where: str
+) -> None:
+    if not isinstance(value, dict):
+        for index, item in enumerate(value):
+            _check(item, depth + 1, f"{where}/{index}")
+        return
+    for key, item in value.items():
+        if not isinstance(key, str):
+            raise MalformedError("object key is not text", where=where)
+        _check(key, depth + 1, where)
+        _check(item, depth + 1, f"{where}/{key}")
+
+
+def _check_depth(data: bytes) -> None:
+    depth = 0
+    for token in _BRACKET_OR_STRING.finditer(data):
+        if token[0] in (b"[", b"{"):
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise MalformedError("nested too deeply", expected=f"at most {MAX_DEPTH} levels")
+        elif token[0] in (b"]", b"}"):
+            depth -= 1
+
+
+def _integer(digits: str) -> int:
+    # Checked by length first: int() of very long digit strings is refused by Python itself.
+    if len(digits) > 17:
+        raise MalformedError("integer out of range", expected="±(2^53 - 1)")
+    return int(digits)
+
+
+def _refuse(what: str) -> Callable[[str], NoReturn]:
+    def refuse(text: str) -> NoReturn:
+        raise MalformedError(what, expected="integers or decimal strings")
+
+    return refuse
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise MalformedError("duplicate key in object")
+    return value

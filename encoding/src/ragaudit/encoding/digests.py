@@ -1,0 +1,38 @@
+"""Salted digests, digests of structures, log leaves (docs/spec/01-encoding.md §2)."""
+
+import secrets
+from hashlib import sha256
+
+from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.tagged import DIGEST_BYTES, Field, enc
+
+__all__ = ["DIGEST_BYTES", "SALT_BYTES", "leaf_data", "new_salt", "salted", "structure"]
+
+SALT_BYTES = 32
+PREFIX = "ragaudit/v1/"
+
+
+def new_salt() -> bytes:
+    """Return 32 fresh random bytes from the operating system."""
+    return secrets.token_bytes(SALT_BYTES)
+
+
+def salted(salt: bytes, value: Field) -> bytes:
+    """Return H(salt, value), hiding and binding while ``salt`` is secret and used once."""
+    return sha256(enc(PREFIX + "salted", _checked(salt), value)).digest()
+
+
+def structure(kind: str, *fields: Field) -> bytes:
+    """Return the digest of a structure: SHA-256 of ``enc("ragaudit/v1/" + kind, ...)``."""
+    return sha256(enc(PREFIX + kind, *fields)).digest()
+
+
+def leaf_data(salt: bytes, kind: str, body: bytes) -> bytes:
+    """Return the 32 bytes that stand in the log for an entry (protocol.md §13)."""
+    return sha256(enc(PREFIX + "leaf", _checked(salt), kind, body)).digest()
+
+
+def _checked(salt: bytes) -> bytes:
+    if len(salt) != SALT_BYTES:
+        raise MalformedError("salt has a wrong length", expected=f"{SALT_BYTES} bytes")
+    return salt

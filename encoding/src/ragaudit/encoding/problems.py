@@ -1,0 +1,46 @@
+"""RFC 9457 problem documents made from errors."""
+
+import re
+from collections.abc import Mapping
+
+from ragaudit.encoding.errors import InternalError, RagauditError
+
+MEDIA_TYPE = "application/problem+json"
+
+_WORD_START = re.compile(r"(?<!^)(?=[A-Z])")
+
+
+def problem_name(kind: type[RagauditError]) -> str:
+    """Return the kebab-case name of an error class without its ``Error`` suffix."""
+    return _WORD_START.sub("-", kind.__name__.removesuffix("Error") or "error").lower()
+
+
+def problem(error: RagauditError, status: int, instance: str | None = None) -> dict[str, object]:
+    """Return the problem document for ``error`` (RFC 9457 §3), ready for JSON.
+
+    Args:
+        error: the error; an InternalError is described without its text, which may
+            name internals.
+        status: the HTTP status code, 400 to 599.
+        instance: URI reference of this occurrence, if there is one.
+
+    Raises:
+        ValueError: ``status`` is not an error status.
+    """
+    if not 400 <= status <= 599:
+        raise ValueError(f"status {status} is not an HTTP error status")
+    name = problem_name(type(error))
+    shown: Mapping[str, str | None]
+    if isinstance(error, InternalError):
+        shown = {"detail": "An internal error occurred; it has been logged."}
+    else:
+        shown = {"detail": str(error), "where": error.where, "expected": error.expected}
+    document: dict[str, object] = {
+        "type": f"urn:ragaudit:problem:{name}",
+        "title": name.replace("-", " ").capitalize(),
+        "status": status,
+    }
+    document.update({key: value for key, value in shown.items() if value})
+    if instance is not None:
+        document["instance"] = instance
+    return document

@@ -1,0 +1,110 @@
+"""Ed25519 (RFC 8032) over tagged encodings (docs/spec/01-encoding.md §3)."""
+
+import secrets
+from dataclasses import dataclass, field
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from ragaudit.encoding.errors import MalformedError, RejectedError
+from ragaudit.encoding.tagged import Field, enc
+
+KEY_BYTES = 32
+SIGNATURE_BYTES = 64
+SIGN_PREFIX = "ragaudit/v1/sign/"
+
+_P = 2**255 - 19
+# y coordinates of the eight points of small order (order 1, 2, 4 and 8). A signature under
+# such a key verifies for messages that nobody signed, so the key binds nothing.
+_ORDER_8_Y = 0x7A03AC9277FDC74EC6CC392CFA53202A0F67100D760B3CBA4FD83D3D706A17C7
+_SMALL_ORDER_Y = frozenset({0, 1, _P - 1, _ORDER_8_Y, _P - _ORDER_8_Y})
+
+
+class SignatureRejected(RejectedError):
+    """A signature does not verify under the given key, name and fields."""
+
+
+@dataclass(frozen=True)
+class PublicKey:
+    """An Ed25519 public key: 32 bytes, canonical, not of small order."""
+
+    raw: bytes
+
+    def __post_init__(self) -> None:
+        if len(self.raw) != KEY_BYTES:
+            raise MalformedError("public key has a wrong length", expected=f"{KEY_BYTES} bytes")
+        y = int.from_bytes(self.raw, "little") & (2**255 - 1)
+        if y >= _P:
+            raise MalformedError("public key is not canonical", expected="y below 2^255 - 19")
+        if y in _SMALL_ORDER_Y:
+            raise MalformedError("public key has small order", expected="a key that was generated")
+
+    @classmethod
+    def from_raw(cls, raw: bytes) -> "PublicKey":
+        """Return the key; MalformedError if it is not 32 canonical bytes of large order."""
+        return cls(bytes(raw))
+
+    def verify_raw(self, signature: bytes, message: bytes) -> None:
+        """Check ``signature`` over bytes that have their own framing (notes, DSSE).
+
+        Raises:
+            SignatureRejected: wrong length or not a signature of ``message``.
+        """
+        if len(signature) != SIGNATURE_BYTES:
+            raise SignatureRejected("signature has a wrong length", expected="64 bytes")
+        try:
+            Ed25519PublicKey.from_public_bytes(self.raw).verify(signature, message)
+        except (InvalidSignature, ValueError) as error:
+            raise SignatureRejected("signature does not verify under this key") from error
+
+
+@dataclass(frozen=True)
+class PrivateKey:
+    """An Ed25519 private key; its representation shows the public half only."""
+
+    _seed: bytes = field(repr=False)
+    public: PublicKey = field(init=False)
+
+    def __post_init__(self) -> None:
+        if len(self._seed) != KEY_BYTES:
+            raise MalformedError("private seed has a wrong length", expected=f"{KEY_BYTES} bytes")
+        raw = self._key().public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+        object.__setattr__(self, "public", PublicKey(raw))
+
+    @classmethod
+    def generate(cls) -> "PrivateKey":
+        """Return a fresh key from the operating system's randomness."""
+        return cls(secrets.token_bytes(KEY_BYTES))
+
+    @classmethod
+    def from_seed(cls, seed: bytes) -> "PrivateKey":
+        """Return the key of a 32-byte RFC 8032 seed; MalformedError for another length."""
+        return cls(bytes(seed))
+
+    def seed(self) -> bytes:
+        """Return the 32 secret bytes, for writing the key file."""
+        return self._seed
+
+    def sign_raw(self, message: bytes) -> bytes:
+        """Return the 64-byte signature over bytes that have their own framing."""
+        return self._key().sign(message)
+
+    def _key(self) -> Ed25519PrivateKey:
+        return Ed25519PrivateKey.from_private_bytes(self._seed)
+
+
+def sign(private: PrivateKey, what: str, *fields: Field) -> bytes:
+    """Return the 64-byte signature over ``enc("ragaudit/v1/sign/" + what, *fields)``."""
+    return private.sign_raw(enc(SIGN_PREFIX + what, *fields))
+
+
+def verify(public: PublicKey, signature: bytes, what: str, *fields: Field) -> None:
+    """Check a signature made by :func:`sign` with the same name and fields.
+
+    Raises:
+        SignatureRejected: it does not verify.
+    """
+    try:
+        public.verify_raw(signature, enc(SIGN_PREFIX + what, *fields))
+    except SignatureRejected as error:
+        raise SignatureRejected(error.what, where=what, expected=error.expected) from error

@@ -1,0 +1,113 @@
+"""Tagged, injective encoding of field lists (docs/spec/01-encoding.md §1)."""
+
+from typing import TypeAlias
+
+from ragaudit.encoding.errors import MalformedError
+
+Field: TypeAlias = bytes | str | int | None
+
+INT_BYTES = 8
+DIGEST_BYTES = 32
+MAX_TAG_BYTES = 2**16 - 1
+MAX_FIELDS = 2**16 - 1
+
+_INT_MIN = -(2**63)
+_INT_MAX = 2**63 - 1
+
+
+def enc(tag: str, *fields: Field) -> bytes:
+    """Return ``le(|tag|,2) || tag || le(n,2) || le(|f|,8) || f ...``.
+
+    Texts are UTF-8, integers 8 bytes two's complement little endian, None is zero bytes.
+    The encoding is injective in (tag, byte strings of the fields); the *type* of a field
+    is fixed by its place under the tag.
+
+    Raises:
+        MalformedError: an integer outside [-2^63, 2^63), text that is not Unicode
+            (lone surrogates), an empty or too long tag, too many fields.
+        TypeError: a field of any other type (bool included).
+    """
+    name = _text_bytes(tag)
+    if not 1 <= len(name) <= MAX_TAG_BYTES:
+        raise MalformedError("tag length out of range", expected=f"1 to {MAX_TAG_BYTES} bytes")
+    if len(fields) > MAX_FIELDS:
+        raise MalformedError("too many fields", where=tag, expected=f"at most {MAX_FIELDS}")
+    parts = [len(name).to_bytes(2, "little"), name, len(fields).to_bytes(2, "little")]
+    for field in fields:
+        data = _field_bytes(field)
+        parts += [len(data).to_bytes(8, "little"), data]
+    return b"".join(parts)
+
+
+def decode(tag: str, data: bytes, count: int) -> tuple[bytes, ...]:
+    """Return the ``count`` fields of ``data``; the strict inverse of ``enc``.
+
+    Raises:
+        MalformedError: another tag, another number of fields, a field that runs past the
+            end, or bytes left over.
+    """
+    head = enc(tag)[:-2] + count.to_bytes(2, "little")
+    if data[: len(head)] != head:
+        raise MalformedError("wrong tag or field count", where=tag, expected=f"{count} fields")
+    fields: list[bytes] = []
+    at = len(head)
+    for number in range(count):
+        if len(data) - at < 8:
+            raise MalformedError("truncated", where=f"{tag} field {number}")
+        length = int.from_bytes(data[at : at + 8], "little")
+        at += 8
+        if len(data) - at < length:
+            raise MalformedError("field runs past the end", where=f"{tag} field {number}")
+        fields.append(bytes(data[at : at + length]))
+        at += length
+    if at != len(data):
+        raise MalformedError("bytes left over", where=tag, expected=f"{at} bytes in all")
+    return tuple(fields)
+
+
+def read_int(field: bytes) -> int:
+    """Return the integer of an 8-byte field; MalformedError for any other length."""
+    if len(field) != INT_BYTES:
+        raise MalformedError("integer field has a wrong length", expected="8 bytes")
+    return int.from_bytes(field, "little", signed=True)
+
+
+def read_text(field: bytes) -> str:
+    """Return the text of a field; MalformedError unless it is strict UTF-8."""
+    try:
+        return field.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise MalformedError("text field is not UTF-8") from error
+
+
+def read_digest(field: bytes) -> bytes:
+    """Return a 32-byte digest field; MalformedError for any other length."""
+    if len(field) != DIGEST_BYTES:
+        raise MalformedError("digest field has a wrong length", expected="32 bytes")
+    return field
+
+
+def read_optional_digest(field: bytes) -> bytes | None:
+    """Return a 32-byte digest field, or None when the field is absent (zero length)."""
+    return read_digest(field) if field else None
+
+
+def _field_bytes(field: Field) -> bytes:
+    if field is None:
+        return b""
+    if isinstance(field, bytes):
+        return field
+    if isinstance(field, str):
+        return _text_bytes(field)
+    if isinstance(field, int) and not isinstance(field, bool):
+        if not _INT_MIN <= field <= _INT_MAX:
+            raise MalformedError("integer out of range", expected="-2^63 to 2^63 - 1")
+        return int(field).to_bytes(INT_BYTES, "little", signed=True)
+    raise TypeError(f"a field is bytes, str, int or None, not {type(field).__name__}")
+
+
+def _text_bytes(text: str) -> bytes:
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise MalformedError("text has lone surrogates", expected="Unicode text") from error
