@@ -16,7 +16,7 @@ SIGN_PREFIX = "ragaudit/v1/sign/"
 _P = 2**255 - 19
 # y coordinates of the eight points of small order (order 1, 2, 4 and 8). A signature under
 # such a key verifies for messages that nobody signed, so the key binds nothing.
-_ORDER_8_Y = 0x7A03AC9277FDC74EC6CC392CFA53202A0F67100D760B3CBA4FD83D3D706A17C7
+_ORDER_8_Y = 0x7A03AC9277FDC74EC6CC392CFA53202A0F67100D760B3CBA4FD84D3D706A17C7
 _SMALL_ORDER_Y = frozenset({0, 1, _P - 1, _ORDER_8_Y, _P - _ORDER_8_Y})
 
 

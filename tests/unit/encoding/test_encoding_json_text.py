@@ -1,0 +1,160 @@
+"""docs/spec/01-encoding.md §4 and §5, errors and problem documents."""
+
+import base64
+import contextlib
+import copy
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ragaudit.encoding import canonical_json, errors, problems, text
+from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.signing import SignatureRejected
+
+KNOWN = json.loads((Path(__file__).parents[2] / "vectors" / "encoding.json").read_bytes())
+
+texts = st.text(st.characters(exclude_categories=["Cs"]))
+scalars = st.one_of(st.none(), st.booleans(), st.integers(-(2**53) + 1, 2**53 - 1), texts)
+documents = st.recursive(
+    scalars, lambda inner: st.lists(inner) | st.dictionaries(texts, inner), max_leaves=20
+)
+
+
+@pytest.mark.parametrize("coded", KNOWN["canonical_json_base64"]["accepted"])
+def test_accepted(coded: str) -> None:
+    data = base64.b64decode(coded)
+    assert canonical_json.dumps(canonical_json.loads(data)) == data
+
+
+@pytest.mark.parametrize("coded", KNOWN["canonical_json_base64"]["refused"])
+def test_refused(coded: str) -> None:
+    with pytest.raises(MalformedError):
+        canonical_json.loads(base64.b64decode(coded))
+
+
+@given(documents)
+def test_round_trip(value: Any) -> None:
+    data = canonical_json.dumps(value)
+    assert canonical_json.loads(data) == value
+    assert json.loads(data) == value
+
+
+@given(documents, st.sampled_from([b" ", b"\n", b"\t", b"\x00", b"1"]), st.data())
+def test_one_form_only(value: Any, extra: bytes, data: st.DataObject) -> None:
+    """Whatever is accepted is the encoding of what it parses to."""
+    encoded = canonical_json.dumps(value)
+    at = data.draw(st.integers(0, len(encoded)))
+    changed = encoded[:at] + extra + encoded[at:]
+    try:
+        other = canonical_json.loads(changed)
+    except MalformedError:
+        return
+    assert canonical_json.dumps(other) == changed
+
+
+@given(st.binary(max_size=60))
+def test_arbitrary_bytes_never_escape_as_another_error(data: bytes) -> None:
+    with contextlib.suppress(MalformedError):
+        canonical_json.loads(data)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [1.0, float("nan"), 2**53, -(2**53), b"x", {1: 2}, {"a": {"b": 0.5}}, "\ud800", {"\ud800": 1}],
+)
+def test_values_without_a_form(value: object) -> None:
+    with pytest.raises(MalformedError):
+        canonical_json.dumps(value)
+
+
+def test_depth() -> None:
+    deep: Any = 1
+    for _ in range(canonical_json.MAX_DEPTH):
+        deep = [deep]
+    assert canonical_json.loads(canonical_json.dumps(deep)) == deep
+    with pytest.raises(MalformedError, match="deep"):
+        canonical_json.dumps([deep])
+    with pytest.raises(MalformedError, match="deep"):
+        canonical_json.loads(b"[" * 100_000)
+    with pytest.raises(MalformedError, match="deep"):
+        canonical_json.loads(b'{"a":' * 100_000)
+
+
+def test_brackets_inside_strings_are_no_depth() -> None:
+    value = ['"[{\\' * 100, {"[" * 50: "{" * 50}]
+    assert canonical_json.loads(canonical_json.dumps(value)) == value
+
+
+def test_size_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(canonical_json, "MAX_BYTES", 10)
+    assert canonical_json.loads(b"1234567890") == 1234567890
+    with pytest.raises(MalformedError, match="too long"):
+        canonical_json.loads(b"12345678901")
+    with pytest.raises(MalformedError, match="too long"):
+        canonical_json.dumps("x" * 9)
+
+
+@given(st.binary(max_size=50))
+def test_text_round_trips(data: bytes) -> None:
+    assert text.hex_decode(text.hex_encode(data), len(data)) == data
+    assert text.b64_decode(text.b64_encode(data), len(data)) == data
+
+
+@pytest.mark.parametrize("bad", ["A0", "0", "0g", " 00", "00\n", "0x00", "٠٠"])
+def test_bad_hex(bad: str) -> None:
+    with pytest.raises(MalformedError):
+        text.hex_decode(bad)
+
+
+@pytest.mark.parametrize(
+    "bad", ["A", "AA", "AA=", "AB==", "AAA", "AAB=", "AA==\n", "AA==AA==", "-_==", "A A=", "é==="]
+)
+def test_bad_base64(bad: str) -> None:
+    with pytest.raises(MalformedError):
+        text.b64_decode(bad)
+
+
+def test_lengths() -> None:
+    with pytest.raises(MalformedError, match="wrong length"):
+        text.hex_decode("00", 2)
+    with pytest.raises(MalformedError, match="wrong length"):
+        text.b64_decode("AA==", 2)
+
+
+def test_errors_read_well_and_survive_copies() -> None:
+    error = SignatureRejected("does not verify", where="promise", expected="P's key")
+    assert str(error) == "promise: does not verify (expected P's key)"
+    for twin in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
+        assert type(twin) is SignatureRejected
+        assert (twin.what, twin.where, twin.expected) == (error.what, error.where, error.expected)
+    assert str(MalformedError("x")) == "x"
+
+
+def test_problem_documents() -> None:
+    document = problems.problem(SignatureRejected("no", where="w", expected="e"), 422, "/a/1")
+    assert document == {
+        "type": "urn:ragaudit:problem:signature-rejected",
+        "title": "Signature rejected",
+        "status": 422,
+        "detail": "w: no (expected e)",
+        "where": "w",
+        "expected": "e",
+        "instance": "/a/1",
+    }
+    assert "where" not in problems.problem(errors.RefusedError("limit"), 429)
+    canonical_json.dumps(document)
+
+
+def test_internal_errors_tell_nothing() -> None:
+    document = problems.problem(errors.InternalError("secret path", where="/etc"), 500)
+    assert "secret" not in str(document) and "/etc" not in str(document)
+
+
+@pytest.mark.parametrize("status", [200, 399, 600])
+def test_problem_status(status: int) -> None:
+    with pytest.raises(ValueError):
+        problems.problem(errors.RefusedError("x"), status)
