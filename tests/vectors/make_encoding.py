@@ -162,10 +162,9 @@ def canonical_cases() -> dict[str, list[str]]:
     not_utf8 = (b'"\xff"', b'"\xed\xa0\x80"', b"\x80", b'"\xc0\xaf"')
     return {
         "accepted": [base64.b64encode(t.encode()).decode() for t in accepted],
-        "refused": [base64.b64encode(t.encode()).decode() for t in refused]
-        + [
-            base64.b64encode(b).decode()
-            for b in (b'"\xff"', b'"\xed\xa0\x80"', b"\x80", b'"\xc0\xaf"')
+        "refused": [
+            base64.b64encode(data).decode()
+            for data in (*(text.encode() for text in refused), *not_utf8)
         ],
     }
 
