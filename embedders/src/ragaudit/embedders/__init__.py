@@ -1,0 +1,1 @@
+"""Embedders and their committed manifests, shared by prover, verifier and client."""
