@@ -1,0 +1,127 @@
+"""Checkpoints: tree heads as signed notes, C2SP tlog-checkpoint v1.0.0.
+
+    <origin>
+    <size>
+    <base64 root>
+
+Our restrictions: no extension lines; the origin is a key name, and the log signs with an
+Ed25519 key (type 0x01) whose name is the origin.
+"""
+
+import re
+from dataclasses import dataclass
+
+from ragaudit.encoding.text import b64_encode
+from ragaudit.ledger.errors import MalformedNote, MalformedProof, NoteRejected
+from ragaudit.ledger.notes import (
+    Note,
+    SigningKey,
+    VerifierKey,
+    check_name,
+    decode_base64,
+    parse_note,
+    sign_note,
+    verify_note,
+)
+from ragaudit.ledger.tree import MAX_TREE_SIZE, TreeHead
+
+_DECIMAL = re.compile(r"0|[1-9][0-9]{0,18}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A tree head with the origin of its log: what the log signs."""
+
+    origin: str
+    head: TreeHead
+
+    def __post_init__(self) -> None:
+        check_name(self.origin)
+
+    @property
+    def text(self) -> str:
+        """The note text."""
+        return f"{self.origin}\n{self.head.size}\n{b64_encode(self.head.root_hash)}\n"
+
+    @classmethod
+    def parse(cls, text: str) -> "Checkpoint":
+        """The checkpoint of a note text.
+
+        Raises:
+            MalformedNote: not exactly three lines, a size with leading zeros, a root that is
+                not 32 bytes, an empty tree with another root than SHA-256("").
+        """
+        lines = text.split("\n")
+        if len(lines) != 4 or lines[3]:
+            raise MalformedNote("not a checkpoint", expected="origin, size and root, a line each")
+        root = decode_base64(lines[2], "checkpoint root")
+        try:
+            return cls(lines[0], TreeHead(parse_size(lines[1]), root))
+        except MalformedProof as error:
+            raise MalformedNote(error.what, where="checkpoint", expected=error.expected) from error
+
+
+@dataclass(frozen=True, slots=True)
+class SignedCheckpoint:
+    """A checkpoint and the note that carries its signatures; see `verify_checkpoint`."""
+
+    checkpoint: Checkpoint
+    note: Note
+
+    def __post_init__(self) -> None:
+        if self.note.text != self.checkpoint.text:
+            raise MalformedNote("note and checkpoint differ", expected=self.checkpoint.text)
+
+    @property
+    def head(self) -> TreeHead:
+        return self.checkpoint.head
+
+    def encode(self) -> bytes:
+        return self.note.encode()
+
+
+def parse_size(text: str) -> int:
+    """A tree size or index: ASCII decimal, no sign, no leading zero, at most 2^63 - 1.
+
+    Raises:
+        MalformedNote: any other text.
+    """
+    size = int(text) if _DECIMAL.fullmatch(text) else -1
+    if not 0 <= size <= MAX_TREE_SIZE:
+        raise MalformedNote("not a tree size", expected=f"decimal, 0..{MAX_TREE_SIZE}")
+    return size
+
+
+def sign_checkpoint(checkpoint: Checkpoint, key: SigningKey) -> SignedCheckpoint:
+    """Sign as the log. Never sign two inconsistent checkpoints: `store.LogStore` sees to that.
+
+    Raises:
+        MalformedNote: the key's name is not the origin, or it is not of type 0x01.
+    """
+    if key.name != checkpoint.origin:
+        raise MalformedNote("the log's key has another name", expected=checkpoint.origin)
+    return SignedCheckpoint(checkpoint, Note(checkpoint.text, (sign_note(checkpoint.text, key),)))
+
+
+def parse_checkpoint(data: bytes) -> SignedCheckpoint:
+    """Take a signed checkpoint apart *without verifying it*.
+
+    Raises:
+        MalformedNote: not a note, or its text is not a checkpoint.
+    """
+    note = parse_note(data)
+    return SignedCheckpoint(Checkpoint.parse(note.text), note)
+
+
+def verify_checkpoint(data: bytes, log_key: VerifierKey) -> SignedCheckpoint:
+    """The checkpoint in ``data``, signed by the log whose origin is the name of ``log_key``.
+
+    Raises:
+        MalformedNote: not a signed checkpoint.
+        NoteRejected: another origin, or no valid signature of ``log_key``.
+    """
+    signed = parse_checkpoint(data)
+    if signed.checkpoint.origin != log_key.name:
+        raise NoteRejected("checkpoint of another log", where="origin", expected=log_key.name)
+    verify_note(signed.note, log_key)
+    return signed

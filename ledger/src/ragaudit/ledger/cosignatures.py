@@ -1,0 +1,140 @@
+"""Cosignatures of checkpoints, C2SP tlog-cosignature v1.0.1: cosignature/v1, Ed25519, 0x04.
+
+The cosigner states: as of this time, this is the largest consistent tree that I have seen under
+this origin. The signed message does not contain the cosigner's name, so one Ed25519 key never
+serves two names: a quorum that lists a key twice is refused.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ragaudit.ledger.checkpoints import SignedCheckpoint, verify_checkpoint
+from ragaudit.ledger.errors import MalformedNote, NoteRejected
+from ragaudit.ledger.notes import (
+    COSIGNATURE_V1,
+    NoteSignature,
+    SigningKey,
+    VerifierKey,
+    verify_signature,
+)
+
+MAX_TIMESTAMP = 2**63 - 1
+_TIME_BYTES = 8
+_BLOB_BYTES = _TIME_BYTES + 64
+
+
+@dataclass(frozen=True, slots=True)
+class Cosignature:
+    """A verified cosignature: by whom, and at which Unix time in seconds."""
+
+    key: VerifierKey
+    timestamp: int
+
+
+@dataclass(frozen=True, slots=True)
+class CosignerPolicy:
+    """The cosigners that a relying party knows, and how many of them it demands."""
+
+    keys: tuple[VerifierKey, ...]
+    quorum: int
+
+    def __post_init__(self) -> None:
+        for key in self.keys:
+            _demand_type(key)
+        if len({key.public.raw for key in self.keys}) < len(self.keys):
+            raise MalformedNote("one key under two cosigner names", where="cosigners")
+        if not 0 <= self.quorum <= len(self.keys):
+            raise MalformedNote(
+                f"quorum of {self.quorum}", where="cosigners", expected=f"0..{len(self.keys)}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class CosignedCheckpoint:
+    """A verified checkpoint with its verified cosignatures, at least a quorum of them."""
+
+    signed: SignedCheckpoint
+    cosignatures: tuple[Cosignature, ...]
+    quorum: int
+
+    @property
+    def quorum_time(self) -> int:
+        """When the quorum was complete: the quorum-th smallest cosignature time.
+
+        Raises:
+            NoteRejected: the policy demands no cosigner, so no time is attested.
+        """
+        if self.quorum == 0:
+            raise NoteRejected("no cosigner attests a time", where="cosigners")
+        return sorted(each.timestamp for each in self.cosignatures)[self.quorum - 1]
+
+
+def cosignature_message(text: str, timestamp: int) -> bytes:
+    """What a cosigner signs for the note text ``text`` at ``timestamp``."""
+    return f"cosignature/v1\ntime {timestamp}\n{text}".encode()
+
+
+def cosign(text: str, key: SigningKey, timestamp: int) -> NoteSignature:
+    """Cosign a checkpoint's note text; the caller has checked its consistency (tlog-witness).
+
+    Args:
+        timestamp: Unix time in seconds, 1..2^63-1.
+    """
+    _demand_type(key.verifier_key)
+    if not 0 < timestamp <= MAX_TIMESTAMP:
+        raise MalformedNote("cosignature time out of range", expected="Unix seconds above 0")
+    signature = key.private.sign_raw(cosignature_message(text, timestamp))
+    blob = timestamp.to_bytes(_TIME_BYTES, "big") + signature
+    return NoteSignature(key.name, key.verifier_key.key_id, blob)
+
+
+def verify_cosignature(text: str, line: NoteSignature, key: VerifierKey) -> Cosignature:
+    """Check one cosignature line over the note text ``text``.
+
+    Raises:
+        NoteRejected: another key's line, a wrong length or time, or it does not verify.
+    """
+    _demand_type(key)
+    if not line.by(key):
+        raise NoteRejected("a cosignature of another key", where="cosignature", expected=str(key))
+    if len(line.blob) != _BLOB_BYTES:
+        raise NoteRejected("a cosignature of another length", where=key.name, expected="72 bytes")
+    timestamp = int.from_bytes(line.blob[:_TIME_BYTES], "big")
+    if not 0 < timestamp <= MAX_TIMESTAMP:
+        raise NoteRejected("cosignature time out of range", where=key.name)
+    verify_signature(key, line.blob[_TIME_BYTES:], cosignature_message(text, timestamp))
+    return Cosignature(key, timestamp)
+
+
+def verify_cosigned(
+    data: bytes, log_key: VerifierKey, cosigners: CosignerPolicy
+) -> CosignedCheckpoint:
+    """The checkpoint in ``data``, signed by the log and cosigned by a quorum.
+
+    Lines of unknown keys are ignored; a line of a known key must verify.
+
+    Raises:
+        MalformedNote: not a signed checkpoint.
+        NoteRejected: another origin, a bad signature of a known key, or too few cosigners.
+    """
+    signed = verify_checkpoint(data, log_key)
+    if any(key.public == log_key.public for key in cosigners.keys):
+        raise NoteRejected("the log's own key among its cosigners", where="cosigners")
+    found = _verify_all(signed, cosigners.keys)
+    if len(found) < cosigners.quorum:
+        raise NoteRejected(
+            f"cosigned by {len(found)}", where="checkpoint", expected=f"{cosigners.quorum} or more"
+        )
+    return CosignedCheckpoint(signed, found, cosigners.quorum)
+
+
+def _verify_all(signed: SignedCheckpoint, keys: Sequence[VerifierKey]) -> tuple[Cosignature, ...]:
+    lines = [(signed.note.signature_of(key), key) for key in keys]
+    return tuple(
+        verify_cosignature(signed.note.text, line, key) for line, key in lines if line is not None
+    )
+
+
+def _demand_type(key: VerifierKey) -> None:
+    if key.algorithm != COSIGNATURE_V1:
+        raise MalformedNote(f"key of type {key.algorithm:#04x}", where=key.name, expected="0x04")

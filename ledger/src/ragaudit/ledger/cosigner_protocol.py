@@ -1,0 +1,173 @@
+"""The add-checkpoint call of C2SP tlog-witness v1.0.0: bodies, statuses, the cosigner's checks.
+
+Request: ``old <size>``, consistency proof lines, an empty line, the checkpoint. Answer: cosignature
+lines, or, with 409, the size that the cosigner last saw.
+
+A client takes every status but 200 for "no cosignature". It repeats a request at most once, after
+a 409 with a well-formed size, and never sends a smaller tree because of one.
+"""
+
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from ragaudit.encoding.text import b64_encode
+from ragaudit.ledger.checkpoints import SignedCheckpoint, parse_checkpoint, parse_size
+from ragaudit.ledger.errors import MalformedNote, MalformedProof, NoteRejected, ProofRejected
+from ragaudit.ledger.notes import (
+    MAX_NOTE_BYTES,
+    NoteSignature,
+    VerifierKey,
+    decode_base64,
+    parse_signature_lines,
+    verify_note,
+)
+from ragaudit.ledger.tree import HASH_BYTES, TreeHead, verify_consistency
+
+MAX_PROOF_LINES = 63
+MAX_REQUEST_BYTES = MAX_NOTE_BYTES + 4096
+SIZE_CONTENT_TYPE = "text/x.tlog.size"
+
+COSIGNED = HTTPStatus.OK
+BAD_REQUEST = HTTPStatus.BAD_REQUEST  # malformed, or old size above the checkpoint's
+UNTRUSTED_LOG = HTTPStatus.FORBIDDEN  # no valid signature of a known log key
+UNKNOWN_ORIGIN = HTTPStatus.NOT_FOUND
+SIZE_CONFLICT = HTTPStatus.CONFLICT  # old size is not the cosigner's; the body tells which is
+INCONSISTENT = HTTPStatus.UNPROCESSABLE_ENTITY  # bad proof, or one size with two roots
+
+
+@dataclass(frozen=True, slots=True)
+class AddCheckpointRequest:
+    """Old tree size, consistency proof to the checkpoint, and the checkpoint's bytes."""
+
+    old_size: int
+    proof: tuple[bytes, ...]
+    checkpoint: bytes
+
+    def encode(self) -> bytes:
+        """The request body."""
+        proof = "".join(b64_encode(each) + "\n" for each in self.proof)
+        return f"old {self.old_size}\n{proof}\n".encode() + self.checkpoint
+
+    @classmethod
+    def parse(cls, body: bytes) -> "AddCheckpointRequest":
+        """Take a request body apart; the checkpoint stays bytes.
+
+        Raises:
+            MalformedNote: answered with 400.
+        """
+        if len(body) > MAX_REQUEST_BYTES:
+            raise MalformedNote("request too long", expected=f"at most {MAX_REQUEST_BYTES} bytes")
+        head, separator, checkpoint = body.partition(b"\n\n")
+        if not separator or not head.isascii():
+            raise MalformedNote("not an add-checkpoint request", expected="old <size>")
+        first, *lines = head.decode("ascii").split("\n")
+        if not first.startswith("old "):
+            raise MalformedNote("not an add-checkpoint request", expected="old <size>")
+        if len(lines) > MAX_PROOF_LINES:
+            raise MalformedNote(f"{len(lines)} proof lines", expected=f"at most {MAX_PROOF_LINES}")
+        return cls(
+            parse_size(first.removeprefix("old ")),
+            tuple(parse_hash_line(line) for line in lines),
+            checkpoint,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A cosigner's decision: with status 200 the checkpoint to persist, then cosign."""
+
+    status: HTTPStatus
+    checkpoint: SignedCheckpoint | None
+    reason: str
+    stored_size: int | None = None  # of a 409: what its body tells
+
+    @property
+    def body(self) -> bytes:
+        """The answer's body for every status but 200."""
+        return f"{self.reason if self.stored_size is None else self.stored_size}\n".encode()
+
+
+def judge(
+    request: AddCheckpointRequest, log_keys: dict[str, VerifierKey], stored: dict[str, TreeHead]
+) -> Verdict:
+    """Decide an add-checkpoint request, in the order of tlog-witness.
+
+    The caller reads ``stored`` (last cosigned head per origin), judges and persists the new head
+    in one atomic step, and only then cosigns and answers.
+
+    Args:
+        log_keys: the keys of the logs that are cosigned, by origin.
+        stored: absent for a log that was never cosigned.
+    """
+    try:
+        signed = parse_checkpoint(request.checkpoint)
+    except MalformedNote as error:
+        return Verdict(BAD_REQUEST, None, error.what)
+    origin = signed.checkpoint.origin
+    if origin not in log_keys:
+        return Verdict(UNKNOWN_ORIGIN, None, "unknown origin")
+    try:
+        verify_note(signed.note, log_keys[origin])
+    except NoteRejected as error:
+        return Verdict(UNTRUSTED_LOG, None, error.what)
+    if request.old_size > signed.head.size:
+        return Verdict(BAD_REQUEST, None, "old size above the checkpoint's size")
+    latest = stored.get(origin)
+    stored_size = latest.size if latest else 0
+    if request.old_size != stored_size:
+        return Verdict(SIZE_CONFLICT, None, "another old size", stored_size)
+    try:
+        if latest is None or latest.size == 0:
+            _check_first(request)
+        else:
+            verify_consistency(old=latest, new=signed.head, proof=request.proof)
+    except (MalformedProof, ProofRejected) as error:
+        return Verdict(INCONSISTENT, None, error.what)
+    return Verdict(COSIGNED, signed, "")
+
+
+def _check_first(request: AddCheckpointRequest) -> None:
+    if request.proof:
+        raise MalformedProof("a proof from the empty tree", expected="no hashes")
+
+
+def parse_cosignatures(body: bytes) -> tuple[NoteSignature, ...]:
+    """The signature lines of a 200 answer, not verified.
+
+    Raises:
+        MalformedNote: anything but 1..48 signature lines.
+    """
+    if len(body) > MAX_NOTE_BYTES:
+        raise MalformedNote("answer too long", expected=f"at most {MAX_NOTE_BYTES} bytes")
+    try:
+        return parse_signature_lines(body.decode())
+    except UnicodeDecodeError:
+        raise MalformedNote("answer is not UTF-8") from None
+
+
+def encode_cosignatures(lines: tuple[NoteSignature, ...]) -> bytes:
+    """The body of a 200 answer."""
+    return "".join(map(str, lines)).encode()
+
+
+def parse_conflict(body: bytes) -> int:
+    """The size in the body of a 409 answer.
+
+    Raises:
+        MalformedNote: the body is not a size and a newline (some cosigners answer so to a fork).
+    """
+    if len(body) > 32 or not body.isascii() or not body.endswith(b"\n"):
+        raise MalformedNote("not a tree size", where="409 answer", expected="<size> and a newline")
+    return parse_size(body.decode("ascii")[:-1])
+
+
+def parse_hash_line(line: str) -> bytes:
+    """One base64 hash of 32 bytes.
+
+    Raises:
+        MalformedNote: anything else.
+    """
+    data = decode_base64(line, "proof line")
+    if len(data) != HASH_BYTES:
+        raise MalformedNote("a hash of the wrong length", expected="32 bytes")
+    return data

@@ -1,0 +1,71 @@
+"""What the ledger refuses, and why.
+
+    RagauditError
+    ├── MalformedError    MalformedNote, MalformedProof, MalformedTile, MalformedRecord,
+    │                     MalformedPolicy
+    ├── RejectedError     ProofRejected, NoteRejected, ReceiptRejected, CommitmentRejected,
+    │                     ChainRejected
+    ├── RefusedError      LogFrozen, CheckpointConflict, RestoredBackup
+    └── InternalError     CorruptLog
+
+Malformed: the bytes are not in the one accepted encoding. Rejected: well-formed and false.
+Refused: we could, and will not. Internal: what we stored contradicts itself.
+"""
+
+from ragaudit.encoding.errors import InternalError, MalformedError, RefusedError, RejectedError
+
+
+class MalformedNote(MalformedError):
+    """Not a signed note, checkpoint, cosignature or request in its one accepted form."""
+
+
+class MalformedProof(MalformedError):
+    """A Merkle proof of the wrong length, or with a hash that is not 32 bytes."""
+
+
+class MalformedTile(MalformedError):
+    """Not a tile path, tile or entry bundle of C2SP tlog-tiles."""
+
+
+class MalformedRecord(MalformedError):
+    """Not the body of a log entry, receipt, promise or refusal."""
+
+
+class MalformedPolicy(MalformedError):
+    """A policy document with a missing, unknown, ill-typed or out-of-range field."""
+
+
+class ProofRejected(RejectedError):
+    """A well-formed Merkle proof whose recomputed root is another one."""
+
+
+class NoteRejected(RejectedError):
+    """A note without the signatures that the relying party demands."""
+
+
+class ReceiptRejected(RejectedError):
+    """A receipt, promise or refusal whose parts do not bind each other."""
+
+
+class CommitmentRejected(RejectedError):
+    """An opening that does not belong to the commitment."""
+
+
+class ChainRejected(RejectedError):
+    """A value that is not the preimage which a hash chain demands."""
+
+
+class LogFrozen(RefusedError):
+    """The window's log is closed: nothing may be appended any more."""
+
+
+class CheckpointConflict(RefusedError):
+    """Another writer stored a checkpoint in between, or it would contradict a signed one."""
+
+
+class RestoredBackup(RefusedError):
+    """The database is behind the fence: rows that were once durable are gone."""
+
+
+class CorruptLog(InternalError):
+    """What the database holds contradicts itself: a tile, a leaf or a signed checkpoint."""

@@ -1,0 +1,262 @@
+"""Signed notes, C2SP signed-note v1.0.0: text, signature lines, Ed25519 keys.
+
+    <text, ending in a newline>
+    <empty line>
+    — <key name> base64(key id[4] || signature)     one or more
+
+Our restriction of the format: a note has at most one line per (key name, key id).
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.signing import PrivateKey, PublicKey, SignatureRejected
+from ragaudit.encoding.text import b64_decode, b64_encode
+from ragaudit.ledger.errors import MalformedNote, NoteRejected
+
+ED25519 = 0x01
+COSIGNATURE_V1 = 0x04
+
+KEY_ID_BYTES = 4
+MAX_NOTE_BYTES = 2**18  # C2SP asks for 16 signatures; the largest known kind has nearly 5 kB
+MAX_SIGNATURES = 48
+MAX_NAME_BYTES = 255
+
+_DASH = "— "
+_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f]")
+_VKEY = re.compile(r"([^+]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/=]+)", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class VerifierKey:
+    """A public key under which notes are verified: name, signature type, Ed25519 key."""
+
+    name: str
+    algorithm: int
+    public: PublicKey
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+        if self.algorithm not in (ED25519, COSIGNATURE_V1):
+            raise MalformedNote(
+                f"signature type {self.algorithm:#04x}", where="key", expected="0x01 or 0x04"
+            )
+
+    @property
+    def key_id(self) -> bytes:
+        """SHA-256(name || newline || type || public key)[:4]; identifies, proves nothing."""
+        tagged = self.name.encode() + b"\n" + bytes([self.algorithm]) + self.public.raw
+        return hashlib.sha256(tagged).digest()[:KEY_ID_BYTES]
+
+    def __str__(self) -> str:
+        """The vkey: ``<name>+<hex key id>+<base64(type || public key)>``."""
+        encoded = b64_encode(bytes([self.algorithm]) + self.public.raw)
+        return f"{self.name}+{self.key_id.hex()}+{encoded}"
+
+    @classmethod
+    def parse(cls, vkey: str) -> "VerifierKey":
+        """The key of a vkey string.
+
+        Raises:
+            MalformedNote: another form, an unknown type, or a key id that is not this key's.
+        """
+        match = _VKEY.fullmatch(vkey) if len(vkey) <= MAX_NAME_BYTES + 128 else None
+        if match is None:
+            raise MalformedNote("not a verifier key", expected="<name>+<key id>+<base64>")
+        name, key_id, encoded = match.groups()
+        data = decode_base64(encoded, "verifier key")
+        if len(data) != 33:
+            raise MalformedNote("verifier key of the wrong length", expected="33 bytes")
+        try:
+            key = cls(name, data[0], PublicKey.from_raw(data[1:]))
+        except MalformedNote:
+            raise
+        except MalformedError as error:
+            raise MalformedNote(error.what, where="verifier key") from error
+        if key.key_id.hex() != key_id:
+            raise MalformedNote("verifier key with another key's id", expected=key.key_id.hex())
+        return key
+
+
+@dataclass(frozen=True, slots=True)
+class SigningKey:
+    """A named private key of one signature type."""
+
+    name: str
+    algorithm: int
+    private: PrivateKey = field(repr=False)
+
+    def __post_init__(self) -> None:
+        _ = self.verifier_key  # checks the name and the type
+
+    @property
+    def verifier_key(self) -> VerifierKey:
+        return VerifierKey(self.name, self.algorithm, self.private.public)
+
+
+@dataclass(frozen=True, slots=True)
+class NoteSignature:
+    """One signature line; ``blob`` is what the signature type defines."""
+
+    name: str
+    key_id: bytes
+    blob: bytes
+
+    def __str__(self) -> str:
+        """The line, with its newline."""
+        return f"{_DASH}{self.name} {b64_encode(self.key_id + self.blob)}\n"
+
+    def by(self, key: VerifierKey) -> bool:
+        """Whether the line claims to be of ``key``."""
+        return self.name == key.name and self.key_id == key.key_id
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A text and its signature lines; parsing verified none of them."""
+
+    text: str
+    signatures: tuple[NoteSignature, ...]
+
+    def __post_init__(self) -> None:
+        _check_text(self.text)
+        if not 1 <= len(self.signatures) <= MAX_SIGNATURES:
+            raise MalformedNote(
+                f"{len(self.signatures)} signatures", where="note", expected=f"1..{MAX_SIGNATURES}"
+            )
+        if len({(line.name, line.key_id) for line in self.signatures}) < len(self.signatures):
+            raise MalformedNote("two signatures of one key", where="note")
+
+    def encode(self) -> bytes:
+        return (self.text + "\n" + "".join(map(str, self.signatures))).encode()
+
+    def signature_of(self, key: VerifierKey) -> NoteSignature | None:
+        """The line that claims to be of ``key``, if there is one."""
+        return next((line for line in self.signatures if line.by(key)), None)
+
+    def with_signatures(self, more: Iterable[NoteSignature]) -> "Note":
+        """This note with the lines of ``more`` whose keys it did not have yet."""
+        have = {(line.name, line.key_id): line for line in self.signatures}
+        for line in more:
+            have.setdefault((line.name, line.key_id), line)
+        return Note(self.text, tuple(have.values()))
+
+
+def check_name(name: str) -> None:
+    """Check a key name: 1..255 bytes of UTF-8 without Unicode spaces, controls or plus.
+
+    Raises:
+        MalformedNote: any other name.
+    """
+    if not name or "+" in name or any(c.isspace() for c in name) or _CONTROL.search(name):
+        raise MalformedNote("not a key name", expected="no space, no plus, not empty")
+    try:
+        encoded = name.encode()
+    except UnicodeEncodeError:
+        raise MalformedNote("not a key name", expected="UTF-8") from None
+    if len(encoded) > MAX_NAME_BYTES:
+        raise MalformedNote("key name too long", expected=f"at most {MAX_NAME_BYTES} bytes")
+
+
+def parse_note(data: bytes) -> Note:
+    """Take a note apart without verifying a signature.
+
+    Raises:
+        MalformedNote: too long, not UTF-8, control characters, no signature, a line that is
+            not a signature line, base64 that is not canonical, two lines of one key.
+    """
+    if len(data) > MAX_NOTE_BYTES:
+        raise MalformedNote("note too long", expected=f"at most {MAX_NOTE_BYTES} bytes")
+    try:
+        whole = data.decode()
+    except UnicodeDecodeError:
+        raise MalformedNote("note is not UTF-8") from None
+    if _CONTROL.search(whole):
+        raise MalformedNote("a control character", where="note", expected="newlines only")
+    # The text may hold empty lines itself: the last one separates.
+    text, separator, lines = whole.rpartition("\n\n")
+    if not separator or not lines:
+        raise MalformedNote("no signature", where="note", expected="text, empty line, signatures")
+    return Note(text + "\n", parse_signature_lines(lines))
+
+
+def parse_signature_lines(lines: str) -> tuple[NoteSignature, ...]:
+    """The signatures of 1..48 lines, each ending in a newline.
+
+    Raises:
+        MalformedNote: anything else.
+    """
+    if not lines.endswith("\n"):
+        raise MalformedNote("last line without a newline", where="note signatures")
+    rows = lines.split("\n")[:-1]  # never splitlines(), which splits at U+2028 and others
+    if len(rows) > MAX_SIGNATURES:
+        raise MalformedNote(f"{len(rows)} signatures", expected=f"1..{MAX_SIGNATURES}")
+    return tuple(map(_parse_signature_line, rows))
+
+
+def _parse_signature_line(line: str) -> NoteSignature:
+    name, space, encoded = line.removeprefix(_DASH).partition(" ")
+    if not line.startswith(_DASH) or not space:
+        raise MalformedNote("not a signature line", expected="— <name> <base64>")
+    check_name(name)
+    data = decode_base64(encoded, "note signature")
+    if len(data) <= KEY_ID_BYTES:
+        raise MalformedNote("signature too short", where=name, expected="more than 4 bytes")
+    return NoteSignature(name, data[:KEY_ID_BYTES], data[KEY_ID_BYTES:])
+
+
+def sign_note(text: str, key: SigningKey) -> NoteSignature:
+    """Sign ``text`` (with its final newline) by an Ed25519 key of type 0x01."""
+    _check_text(text)
+    _demand(key.verifier_key, ED25519)
+    return NoteSignature(key.name, key.verifier_key.key_id, key.private.sign_raw(text.encode()))
+
+
+def verify_note(note: Note, key: VerifierKey) -> None:
+    """Check that ``note`` carries a valid signature of ``key``, type 0x01; ignore other lines.
+
+    Raises:
+        NoteRejected: the key has no line, or its signature does not verify.
+    """
+    _demand(key, ED25519)
+    line = note.signature_of(key)
+    if line is None:
+        raise NoteRejected("no signature of this key", where="note", expected=str(key))
+    verify_signature(key, line.blob, note.text.encode())
+
+
+def verify_signature(key: VerifierKey, signature: bytes, message: bytes) -> None:
+    """Check an Ed25519 signature of exactly 64 bytes; NoteRejected if it does not verify."""
+    try:
+        key.public.verify_raw(signature, message)
+    except SignatureRejected as error:
+        raise NoteRejected(error.what, where="note", expected=str(key)) from error
+
+
+def decode_base64(text: str, where: str) -> bytes:
+    """Strict base64 (RFC 4648 §4, canonical), failing as MalformedNote."""
+    try:
+        return b64_decode(text)
+    except MalformedError as error:
+        raise MalformedNote(error.what, where=where, expected=error.expected) from error
+
+
+def _demand(key: VerifierKey, algorithm: int) -> None:
+    if key.algorithm != algorithm:
+        raise MalformedNote(
+            f"key of type {key.algorithm:#04x}", where=key.name, expected=f"{algorithm:#04x}"
+        )
+
+
+def _check_text(text: str) -> None:
+    if not text.endswith("\n"):
+        raise MalformedNote("note text without a final newline")
+    if _CONTROL.search(text):
+        raise MalformedNote("a control character", where="note", expected="newlines only")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise MalformedNote("note text is not Unicode") from None

@@ -1,0 +1,193 @@
+"""Tiles and entry bundles of C2SP tlog-tiles v0.1.0: paths, contents, hashes out of tiles.
+
+A tile (L, N) holds up to 256 hashes; hash i is that of the complete subtree of 256^L leaves
+number N·256 + i. Example paths: ``tile/0/005``, ``tile/0/x001/x234/067``, ``tile/1/000.p/17``;
+entry bundles: ``tile/entries/005``.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ragaudit.ledger.errors import MalformedTile
+from ragaudit.ledger.tree import HASH_BYTES, MAX_TREE_SIZE, node_hash
+
+TILE_HEIGHT = 8
+TILE_WIDTH = 256
+MAX_TILE_LEVEL = 63
+MAX_ENTRY_BYTES = 65_535
+
+_PATH = re.compile(
+    r"tile/(entries|0|[1-9][0-9]?)/((?:x[0-9]{3}/)*[0-9]{3})(?:\.p/([1-9][0-9]{0,2}))?"
+)
+_MAX_PATH_LENGTH = 64  # "tile/63/" + 7 groups for 2^63 + ".p/255", with room
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Tile:
+    """Coordinates of a tile of hashes: level 0..63, index >= 0, width 1..256 (256 = full)."""
+
+    level: int
+    index: int
+    width: int = TILE_WIDTH
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.level <= MAX_TILE_LEVEL:
+            raise MalformedTile(f"tile level {self.level}", expected=f"0..{MAX_TILE_LEVEL}")
+        _check_coordinates(self.index, self.width)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class EntryBundle:
+    """Coordinates of a bundle of entries: index >= 0, width 1..256 (256 = full)."""
+
+    index: int
+    width: int = TILE_WIDTH
+
+    def __post_init__(self) -> None:
+        _check_coordinates(self.index, self.width)
+
+
+def _check_coordinates(index: int, width: int) -> None:
+    if not 0 <= index <= MAX_TREE_SIZE:
+        raise MalformedTile(f"tile index {index}", expected=f"0..{MAX_TREE_SIZE}")
+    if not 1 <= width <= TILE_WIDTH:
+        raise MalformedTile(f"tile width {width}", expected=f"1..{TILE_WIDTH}")
+
+
+def tile_path(tile: Tile) -> str:
+    """Path of a tile below the log's prefix."""
+    return f"tile/{tile.level}/{_index_path(tile.index)}{_width_suffix(tile.width)}"
+
+
+def entries_path(bundle: EntryBundle) -> str:
+    """Path of an entry bundle below the log's prefix."""
+    return f"tile/entries/{_index_path(bundle.index)}{_width_suffix(bundle.width)}"
+
+
+def parse_path(path: str) -> Tile | EntryBundle:
+    """Coordinates of the tile or entry bundle at ``path``; the inverse of both functions above.
+
+    Raises:
+        MalformedTile: any other string, also a non-canonical index such as ``x000/005``.
+    """
+    match = _PATH.fullmatch(path) if len(path) <= _MAX_PATH_LENGTH and path.isascii() else None
+    if match is None:
+        raise MalformedTile("not a tile path", expected="tile/<L>/<N>[.p/<W>]")
+    level, digits, suffix = match.groups()
+    index = int(digits.replace("x", "").replace("/", ""))
+    if digits != _index_path(index):
+        raise MalformedTile("tile index with a needless leading group", expected=_index_path(index))
+    width = int(suffix) if suffix else TILE_WIDTH
+    if suffix and width == TILE_WIDTH:
+        raise MalformedTile("a full tile under a partial path", expected=_index_path(index))
+    return EntryBundle(index, width) if level == "entries" else Tile(int(level), index, width)
+
+
+def _index_path(index: int) -> str:
+    groups = [f"{index % 1000:03d}"]
+    while index >= 1000:
+        index //= 1000
+        groups.append(f"x{index % 1000:03d}")
+    return "/".join(reversed(groups))
+
+
+def _width_suffix(width: int) -> str:
+    return "" if width == TILE_WIDTH else f".p/{width}"
+
+
+def tile_at(level: int, index: int, size: int) -> Tile | None:
+    """The widest tile (level, index) of a tree with ``size`` leaves; None if it would be empty."""
+    width = min((size >> TILE_HEIGHT * level) - index * TILE_WIDTH, TILE_WIDTH)
+    return Tile(level, index, width) if width > 0 else None
+
+
+def tiles_of(size: int, since: int = 0) -> Iterator[Tile]:
+    """The tiles that a tree of ``size`` leaves has and one of ``since`` leaves has not.
+
+    Lower levels first; per level at most one partial tile, the last.
+    """
+    level = 0
+    while size >> TILE_HEIGHT * level:
+        count, old = size >> TILE_HEIGHT * level, since >> TILE_HEIGHT * level
+        for index in range(old // TILE_WIDTH, -(-count // TILE_WIDTH)):
+            tile = tile_at(level, index, size)
+            if tile is not None and tile != tile_at(level, index, since):
+                yield tile
+        level += 1
+
+
+def bundles_of(size: int, since: int = 0) -> Iterator[EntryBundle]:
+    """The entry bundles that a tree of ``size`` leaves has and one of ``since`` has not."""
+    for tile in tiles_of(size, since):
+        if tile.level:
+            return
+        yield EntryBundle(tile.index, tile.width)
+
+
+def tile_hash(data: bytes, level: int, index: int) -> bytes:
+    """Hash of the subtree of 2^``level`` consecutive tile hashes, number ``index``; level 0..8.
+
+    Raises:
+        MalformedTile: the tile is too narrow, or not a whole number of hashes.
+    """
+    start, end = index << level, index + 1 << level
+    if len(data) % HASH_BYTES or end * HASH_BYTES > len(data):
+        raise MalformedTile(f"{len(data)} bytes", where="tile", expected=f"{end} hashes or more")
+    hashes = [data[i * HASH_BYTES : (i + 1) * HASH_BYTES] for i in range(start, end)]
+    while len(hashes) > 1:
+        hashes = [node_hash(*hashes[i : i + 2]) for i in range(0, len(hashes), 2)]
+    return hashes[0]
+
+
+class TileHashSource:
+    """A `tree.HashSource` over tiles: the hashes of a tree of ``size`` leaves.
+
+    ``read(tile)`` returns the bytes of a tile, exactly 32·width of them; a reader that has only
+    the full tile where a partial one is asked for cuts it. The tiles are not trusted: check what
+    comes out against a verified tree head.
+    """
+
+    def __init__(self, size: int, read: Callable[[Tile], bytes]) -> None:
+        self.size = size
+        self._read = read
+
+    def subtree_hash(self, level: int, index: int) -> bytes:
+        tile_level, inner = divmod(level, TILE_HEIGHT)
+        first = index << inner
+        tile = tile_at(tile_level, first // TILE_WIDTH, self.size)
+        if tile is None or index + 1 << level > self.size:
+            raise MalformedTile("no such subtree", where=f"level {level}, index {index}")
+        data = self._read(tile)
+        if len(data) != tile.width * HASH_BYTES:
+            raise MalformedTile(
+                f"{len(data)} bytes", where=tile_path(tile), expected=f"{tile.width} hashes"
+            )
+        return tile_hash(data, inner, first % TILE_WIDTH >> inner)
+
+
+def encode_entry_bundle(entries: Sequence[bytes]) -> bytes:
+    """1..256 entries of up to 65,535 bytes, each behind its length in two bytes, big-endian."""
+    if not 1 <= len(entries) <= TILE_WIDTH:
+        raise MalformedTile(f"{len(entries)} entries", expected=f"1..{TILE_WIDTH}")
+    if any(len(entry) > MAX_ENTRY_BYTES for entry in entries):
+        raise MalformedTile("an entry is too long", expected=f"at most {MAX_ENTRY_BYTES} bytes")
+    return b"".join(len(entry).to_bytes(2, "big") + entry for entry in entries)
+
+
+def decode_entry_bundle(data: bytes, width: int) -> tuple[bytes, ...]:
+    """The ``width`` entries of a bundle; nothing may be left over.
+
+    Raises:
+        MalformedTile: cut short, or bytes beyond the last entry.
+    """
+    entries, position = [], 0
+    for _ in range(width):
+        start = position + 2
+        position = start + int.from_bytes(data[position:start], "big")
+        if start > len(data) or position > len(data):
+            raise MalformedTile("entry bundle is cut short", expected=f"{width} entries")
+        entries.append(data[start:position])
+    if position != len(data):
+        raise MalformedTile("bytes after the last entry", expected=f"{width} entries")
+    return tuple(entries)
