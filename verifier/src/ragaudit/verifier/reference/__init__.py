@@ -1,0 +1,27 @@
+"""A second verifier of both arguments and of the noise, in plain Python.
+
+Written from docs/spec alone, to be read beside it: standard library only, no code of ours, no
+compiled code but CPython's own. Slow on purpose where speed would cost clarity.
+"""
+
+from .errors import (
+    InvalidNoiseRequest,
+    InvalidStatement,
+    MalformedProof,
+    ProofRejected,
+    ReferenceVerifierError,
+)
+from .index import verify_index
+from .noise import sample_noise
+from .selection import verify_selection
+
+__all__ = [
+    "InvalidNoiseRequest",
+    "InvalidStatement",
+    "MalformedProof",
+    "ProofRejected",
+    "ReferenceVerifierError",
+    "sample_noise",
+    "verify_index",
+    "verify_selection",
+]

@@ -1,0 +1,116 @@
+"""The index argument: every committed row is an integer vector of squared norm B² (spec 4.7)."""
+
+from itertools import compress
+
+from .errors import InvalidStatement
+from .field import ORDER, dot, eq_table, le, powers, variables_for
+from .generators import generator, generators
+from .opening import Terms, verify_opening
+from .reader import ProofReader
+from .ristretto import POINT_BYTES, decode
+from .selection import SQUARED_NORM
+from .sumcheck import verify_rounds
+from .transcript import Transcript
+
+PROJECTIONS = 309
+LIMBS, LIMB_BITS = 3, 14  # of p_q + 2^41, a number of 42 bits
+RANGE_ROWS = PROJECTIONS * LIMBS  # R
+OFFSET = 2**41
+MAX_ROWS = 2**32 - 1
+
+
+def verify_index(
+    context: bytes, rows: int, dimension: int, commitments: bytes, proof: bytes
+) -> None:
+    """Check that C_0..C_(N-1) commit to integer rows with squared norm exactly B².
+
+    Args:
+        context: 32 bytes of the caller that the proof is bound to.
+        rows: N.
+        dimension: d, without the four completing coordinates.
+        commitments: C_0 || .. || C_(N-1), 32·N bytes.
+        proof: the serialised proof.
+
+    Raises:
+        ProofRejected: InvalidStatement or MalformedProof where one of these is the reason.
+    """
+    if len(context) != 32 or not 1 <= rows <= MAX_ROWS or not 1 <= dimension < 2**32:
+        raise InvalidStatement("context must have 32 bytes, N and d must be in 1..2^32-1")
+    if len(commitments) != POINT_BYTES * rows:
+        raise InvalidStatement("there must be N commitments")
+    N, d, R = rows, dimension, RANGE_ROWS
+    C = [decode(commitments[at : at + POINT_BYTES]) for at in range(0, POINT_BYTES * N, 32)]
+    m, md = variables_for(max(N, R) + 1), variables_for(d + 4)
+
+    transcript = Transcript("index/v1")
+    transcript.absorb("context", bytes(context))
+    transcript.absorb("shape", le(N, 8) + le(d, 4) + le(SQUARED_NORM, 4))
+    transcript.absorb("C", bytes(commitments))
+    # V0
+    bits = transcript.bits("projections", PROJECTIONS * (N + d + 4))
+
+    reader = ProofReader(bytes(proof), transcript)
+    # P1: the bits of the limbs; sigma, the mask of X; the mask g.
+    columns = [reader.point("point1") for _ in range(LIMB_BITS)]
+    C_m, C_g = reader.point("point1"), reader.point("point1")
+    G_sum = reader.scalar("G")
+    # V1
+    alpha = powers(transcript.scalar("alpha"), LIMB_BITS + 2)
+    lam = powers(transcript.scalar("lambda"), PROJECTIONS)
+    eq_t = eq_table([transcript.scalar("t") for _ in range(m)])
+    rho = transcript.scalar("rho")
+    # P2
+    degrees = [3] * m + [2] * md
+    S_0 = alpha[14] * SQUARED_NORM * sum(eq_t[:N]) - alpha[15] * OFFSET * sum(lam)
+    outcome = verify_rounds(transcript, reader, degrees, S_0 + rho * G_sum, rho)
+    eq_x, eq_y = eq_table(outcome.point[:m]), eq_table(outcome.point[m:])
+    # P3, V2
+    v = [reader.scalar("eval") for _ in range(LIMB_BITS)]
+    v_X = reader.scalar("eval")
+    gamma, theta, x = (transcript.scalar(tag) for tag in ("gamma", "theta", "x"))
+
+    M_R, M_N = dot(eq_t[:R], eq_x[:R]), dot(eq_t[:N], eq_x[:N])
+    limb = sum(v_k << k for k, v_k in enumerate(v))
+    boolean = dot(alpha[:14], [v_k * v_k - v_k for v_k in v])
+    F = eq_y[0] * (M_R * boolean - alpha[15] * _omega(lam, eq_x) * limb)
+    W = _projected(bits, lam, eq_x[:N], eq_y[: d + 4])
+    F += alpha[14] * M_N * v_X * v_X + alpha[15] * W * v_X
+    v_g = outcome.mask_value(F)
+
+    # P4, (E1)
+    bases = [*generators("idx/P", R), generator("idx/P*"), *generators("G", d + 4)]
+    bases += [generator("idx/M"), *generators("idx/R", 1 + 3 * m + 2 * md)]
+    form = [*eq_x[:R], eq_x[-1]]
+    form += [theta * value % ORDER for value in (*eq_y[: d + 4], eq_x[-1] * eq_y[0])]
+    form += [theta * theta * value % ORDER for value in outcome.mask_form()]
+    gammas = powers(gamma, LIMB_BITS + 2)
+    commitment: Terms = list(zip(gammas[:14], columns, strict=True))
+    commitment += [(gammas[14] * eq_i, C_i) for eq_i, C_i in zip(eq_x, C, strict=False)]
+    commitment += [(gammas[14], C_m), (gammas[15], C_g)]
+    value = dot(gammas[:14], v) + theta * gammas[14] * v_X + theta * theta * gammas[15] * v_g
+    verify_opening(
+        transcript,
+        reader,
+        bases=bases,
+        form=form,
+        commitment=commitment,
+        x=x,
+        value=value % ORDER,
+    )
+
+
+def _omega(lam: list[int], eq_x: list[int]) -> int:
+    """omega(r_x): limb l of projection q weighs lambda^q 2^(14 l)."""
+    weights = [lam_q << LIMB_BITS * limb for lam_q in lam for limb in range(LIMBS)]
+    return dot(weights, eq_x[:RANGE_ROWS])
+
+
+def _projected(bits: bytes, lam: list[int], eq_rows: list[int], eq_columns: list[int]) -> int:
+    """W(r_x, r_y): sum of lambda^q u~_q(r_x) v~_q(r_y), bits holding u_0, v_0, u_1, v_1, .."""
+    total, width = 0, len(eq_rows) + len(eq_columns)
+    for q, lam_q in enumerate(lam):
+        chosen = bits[q * width : (q + 1) * width]
+        u_q = sum(compress(eq_rows, chosen))
+        v_q = sum(compress(eq_columns, chosen[len(eq_rows) :]))
+        total += lam_q * (u_q % ORDER) * (v_q % ORDER)
+    return total % ORDER

@@ -1,0 +1,266 @@
+"""The selection argument: B_sel commits to noise-then-select over the committed rows (spec 4.6)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from operator import index
+
+from .errors import InvalidStatement
+from .field import ORDER, dot, eq_table, le, powers, variables_for
+from .generators import generator, generators
+from .opening import Terms, check_zero, verify_opening
+from .reader import ProofReader
+from .ristretto import POINT_BYTES, Point, decode
+from .sumcheck import verify_rounds
+from .transcript import Transcript
+
+SQUARED_NORM = 127**2  # B²
+BITS = 16  # of |y - tau|: at most 4B² < 2^16
+COLUMNS = 3 + BITS  # b, b3, b4, u_0..u_15
+CONSTRAINTS = 22  # c_0..c_21
+DEGREE = 3
+
+
+@dataclass(frozen=True)
+class Statement:
+    """The public inputs of spec 4.6.1, checked; F, U and zeta follow from them."""
+
+    context: bytes
+    rows: int  # N
+    commitments: bytes  # C_0 || .. || C_(N-1)
+    query: tuple[int, ...]  # e
+    noise: tuple[int, ...]  # z
+    top_k: int  # K
+    selection: bytes  # B_sel
+    allowed: tuple[int, ...]  # rising
+    zeta: int = field(init=False)
+    F: tuple[int, ...] = field(init=False)
+    U: tuple[int, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._check()
+        if self.everything:
+            return
+        noise = sorted((self.noise[i] for i in self.allowed), reverse=True)
+        zeta, margin = noise[self.top_k], 2 * SQUARED_NORM
+        object.__setattr__(self, "zeta", zeta)
+        above = tuple(i for i in self.allowed if self.noise[i] > zeta + margin)
+        near = tuple(i for i in self.allowed if abs(self.noise[i] - zeta) <= margin)
+        object.__setattr__(self, "F", above)
+        object.__setattr__(self, "U", near)
+
+    @property
+    def everything(self) -> bool:
+        """Whether at most K rows are allowed, so that T is all of them."""
+        return len(self.allowed) <= self.top_k
+
+    @property
+    def variables(self) -> int:
+        """m: the table of U and one mask row has 2^m entries."""
+        return variables_for(len(self.U) + 1)
+
+    def commitment(self, position: int) -> bytes:
+        """The encoding of C_position."""
+        return self.commitments[POINT_BYTES * position : POINT_BYTES * (position + 1)]
+
+    def _check(self) -> None:
+        def require(condition: bool, what: str) -> None:
+            if not condition:
+                raise InvalidStatement(what)
+
+        require(len(self.context) == 32, "the context must have 32 bytes")
+        require(1 <= self.rows < 2**32, "N must be in 1..2^32-1")
+        require(1 <= self.top_k < 2**32, "K must be in 1..2^32-1")
+        require(len(self.commitments) == POINT_BYTES * self.rows, "there must be N commitments")
+        require(len(self.noise) == self.rows, "there must be N noise values")
+        require(all(-(2**63) <= z < 2**63 for z in self.noise), "noise must fit 64 bits")
+        require(1 <= len(self.query) < 2**32, "e must have a dimension in 1..2^32-1")
+        require(sum(e * e for e in self.query) <= SQUARED_NORM, "e is longer than B")
+        require(len(set(self.allowed)) == len(self.allowed), "a position is allowed twice")
+        require(all(0 <= i < self.rows for i in self.allowed), "allowed positions are 0..N-1")
+
+
+def verify_selection(
+    context: bytes,
+    rows: int,
+    commitments: bytes,
+    query: Sequence[int],
+    noise: Sequence[int],
+    top_k: int,
+    selection_commitment: bytes,
+    proof: bytes,
+    allowed: Sequence[int] | None = None,
+) -> None:
+    """Check that ``selection_commitment`` is B_sel of T, the rows above the (K+1)-th noisy score.
+
+    The index argument for ``commitments`` must have been accepted before (spec 4.6.1).
+
+    Args:
+        context: 32 bytes of the caller that the proof is bound to.
+        rows: N.
+        commitments: C_0 || .. || C_(N-1), 32·N bytes.
+        query: e, d integers with Euclidean norm at most B = 127.
+        noise: z, N integers of 64 bits.
+        top_k: K >= 1.
+        selection_commitment: B_sel, 32 bytes.
+        proof: the serialised proof.
+        allowed: positions that pass the filter, each once; None means all.
+
+    Raises:
+        ProofRejected: InvalidStatement or MalformedProof where one of these is the reason.
+    """
+    statement = Statement(
+        context=bytes(context),
+        rows=index(rows),
+        commitments=bytes(commitments),
+        query=tuple(index(v) for v in query),
+        noise=tuple(index(v) for v in noise),
+        top_k=index(top_k),
+        selection=bytes(selection_commitment),
+        allowed=tuple(range(rows) if allowed is None else sorted(index(i) for i in allowed)),
+    )
+    transcript = begin(statement)
+    reader = ProofReader(bytes(proof), transcript)
+    if statement.everything:
+        _verify_everything(statement, transcript, reader)
+    else:
+        _verify_boundary(statement, transcript, reader)
+
+
+def begin(statement: Statement) -> Transcript:
+    """The transcript after the statement has been absorbed (spec 4.6.3)."""
+    everything = statement.everything
+    transcript = Transcript("selection-all/v1" if everything else "selection/v1")
+    transcript.absorb("context", statement.context)
+    shape = le(statement.rows, 8) + le(len(statement.query), 4) + le(SQUARED_NORM, 4)
+    transcript.absorb("shape", shape)
+    if everything:
+        transcript.absorb("K", le(statement.top_k, 4))
+        transcript.absorb("allowed", b"".join(le(i, 4) for i in statement.allowed))
+    else:
+        signed = b"".join(e.to_bytes(2, "little", signed=True) for e in statement.query)
+        transcript.absorb("e", signed)
+        transcript.absorb("K", le(statement.top_k, 4))
+        transcript.absorb("zeta", _i64(statement.zeta))
+        transcript.absorb("F", b"".join(le(i, 4) for i in statement.F))
+        rows = [le(i, 4) + _i64(statement.noise[i]) + statement.commitment(i) for i in statement.U]
+        transcript.absorb("U", b"".join(rows))
+    transcript.absorb("B", statement.selection)
+    return transcript
+
+
+def _i64(value: int) -> bytes:
+    return value.to_bytes(8, "little", signed=True)
+
+
+def _verify_everything(statement: Statement, transcript: Transcript, proof: ProofReader) -> None:
+    """Spec 4.6.8: B_sel - sum A_i is a multiple of H that the prover knows."""
+    B_sel, H = decode(statement.selection), generator("H")
+    T = proof.point("T")
+    c = transcript.scalar("last")
+    z = proof.scalar()
+    proof.end()
+    rest: Terms = [(1, B_sel), *((-1, generator("A", i)) for i in statement.allowed)]
+    check_zero([(z, H), (-1, T), *((-c * scalar, point) for scalar, point in rest)], "E3")
+
+
+def claimed_sum(alpha: list[int], remaining: int) -> int:
+    """S_0; ``remaining`` is K - f and ``alpha`` holds the powers of the challenge alpha."""
+    return (alpha[22] + alpha[23] * remaining) % ORDER
+
+
+def summand(
+    alpha: list[int], M: int, chi: int, b: int, b3: int, b4: int, u: Sequence[int], Y: int
+) -> int:
+    """F at one point, from the values of its factors there (spec 4.6.5)."""
+    constraints = [b * b - b, b3 * b3 - b3, b4 * b4 - b4]
+    constraints += [u_k * u_k - u_k for u_k in u]
+    constraints += [b3 * b4]
+    constraints += [(b3 + b4) * (Y + 1)]
+    constraints += [(2 * b - 1) * Y - (1 - b) - sum(u_k << k for k, u_k in enumerate(u))]
+    sums = alpha[22] * b3 + alpha[23] * (b + b4)
+    return (M * dot(alpha[:CONSTRAINTS], constraints) + chi * sums) % ORDER
+
+
+def row_weights(eq_t: list[int], eq_r: list[int], u: int) -> tuple[int, int]:
+    """(M(r), chi(r)): sums over the u rows of U alone, never over the mask row."""
+    M = dot(eq_t[:u], eq_r[:u])
+    chi = sum(eq_r[:u])
+    return M, chi % ORDER
+
+
+def final_challenges(transcript: Transcript) -> tuple[int, int, int, int]:
+    """gamma, theta, x, c_D."""
+    gamma = transcript.scalar("gamma")
+    theta = transcript.scalar("theta")
+    x = transcript.scalar("x")
+    return gamma, theta, x, transcript.scalar("schnorr")
+
+
+def opening_bases(statement: Statement) -> list[Point]:
+    """A_U[0..u-1], A*, G_0..G_(d+3), M_0, M_1, R_0..R_3m."""
+    rows = [generator("A", i) for i in statement.U]
+    coordinates = generators("G", len(statement.query) + 4)
+    mask = generators("sel/R", 3 * statement.variables + 1)
+    return [*rows, generator("sel/A*"), *coordinates, *generators("sel/M", 2), *mask]
+
+
+def opening_form(
+    query: Sequence[int], eq_r: list[int], u: int, chi: int, mask_form: list[int], theta: int
+) -> list[int]:
+    """L over :func:`opening_bases`: three blocks, kept apart by powers of theta."""
+    columns = [*eq_r[:u], eq_r[-1]]
+    rows = [*query, 0, 0, 0, 0, -chi, eq_r[-1]]
+    mask = [theta * theta * value % ORDER for value in mask_form]
+    return columns + [theta * value % ORDER for value in rows] + mask
+
+
+def _verify_boundary(statement: Statement, transcript: Transcript, proof: ProofReader) -> None:
+    """Spec 4.6.4 to 4.6.7; P1, V1, .. are the moves named there."""
+    F, U, u, m = statement.F, statement.U, len(statement.U), statement.variables
+    B_sel = decode(statement.selection)
+    C_U = [decode(statement.commitment(i)) for i in U]
+
+    # P1: b3, b4, u_0..u_15; the mask of b; its Schnorr commitment; tau and sigma; the mask g.
+    columns = [proof.point("point1") for _ in range(COLUMNS - 1)]
+    D_m, T_D, C_t, C_g = (proof.point("point1") for _ in range(4))
+    G_sum = proof.scalar("G")
+    # V1
+    alpha = powers(transcript.scalar("alpha"), CONSTRAINTS + 2)
+    t = [transcript.scalar("t") for _ in range(m)]
+    rho = transcript.scalar("rho")
+    # P2
+    S_0 = claimed_sum(alpha, statement.top_k - len(F))
+    outcome = verify_rounds(transcript, proof, [DEGREE] * m, S_0 + rho * G_sum, rho)
+    # P3
+    v = [proof.scalar("eval") for _ in range(COLUMNS)]
+    v_Y = proof.scalar("eval")
+    # V2, P4
+    gamma, theta, x, c_D = final_challenges(transcript)
+    z_A, z_H = proof.scalar("zA"), proof.scalar("zH")
+
+    eq_r = eq_table(outcome.point)
+    M, chi = row_weights(eq_table(t), eq_r, u)
+    v_g = outcome.mask_value(summand(alpha, M, chi, v[0], v[1], v[2], v[3:], v_Y))
+
+    # (E2) The mask of b is on A* and H alone, so Col_0 has the A_U part of B_sel.
+    check_zero([(z_A, generator("sel/A*")), (z_H, generator("H")), (-1, T_D), (-c_D, D_m)], "E2")
+
+    # P5, (E1)
+    gammas = powers(gamma, COLUMNS + 2)
+    commitment: Terms = [(1, B_sel), (1, D_m)]
+    commitment += [(-1, generator("A", i)) for i in F]
+    commitment += list(zip(gammas[1:COLUMNS], columns, strict=True))
+    commitment += [(gammas[19] * eq_i, C_i) for eq_i, C_i in zip(eq_r, C_U, strict=False)]
+    commitment += [(gammas[19], C_t), (gammas[20], C_g)]
+    y_rest = v_Y - dot(eq_r[:u], [statement.noise[i] for i in U])
+    value = dot(gammas[:COLUMNS], v)
+    value += theta * gammas[19] * y_rest + theta * theta * gammas[20] * v_g
+    verify_opening(
+        transcript,
+        proof,
+        bases=opening_bases(statement),
+        form=opening_form(statement.query, eq_r, u, chi, outcome.mask_form(), theta),
+        commitment=commitment,
+        x=x,
+        value=value % ORDER,
+    )
