@@ -1,0 +1,265 @@
+"""The discrete Gaussian sampler "ragaudit/v1/dgs" (docs/spec/03-noise.md).
+
+Integers only: parameters from the policy's decimal string, the table of thresholds, and a
+slow reference sampler. How far the sampler is from the law it claims: :mod:`certify`.
+"""
+
+import hmac
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from itertools import pairwise
+from math import isqrt
+
+import numpy as np
+import numpy.typing as npt
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
+from ragaudit.circuits.intervals import Interval, exp_negative, multiply
+from ragaudit.circuits.parameters import LIMITS, SQUARED_NORM
+from ragaudit.encoding.decimals import parse_decimal
+from ragaudit.encoding.errors import MalformedError, RefusedError
+from ragaudit.encoding.tagged import enc, read_digest, read_optional_digest
+
+__all__ = ["NoiseParameters", "Table", "noise_key", "sample_noise", "table"]
+
+SAMPLER_ID = "ragaudit/v1/dgs"
+THRESHOLD_BYTES = 16
+THRESHOLD_BITS = 8 * THRESHOLD_BYTES
+KEY_BYTES = 32
+# ChaCha20's block counter has 32 bits and blocks have 2^6 bytes (RFC 8439 §2.3).
+MAX_STREAM_BYTES = 2**38
+
+_DIRECT_LIMIT = 512
+_FACTOR_LIMIT = 256
+_TAIL = 13  # standard deviations kept in the table
+_START_BITS = 256
+
+
+@dataclass(frozen=True)
+class NoiseParameters:
+    """Parameters of the sampler for one sigma (docs/spec/03-noise.md §3.1).
+
+    Attributes:
+        sigma: the policy's decimal string.
+        sigma_units: S = sigma · 16129, the parameter on the score lattice, in [16, 2^40].
+        levels: L, the number of convolutions; 0 for a direct table.
+        factor: K, the integer weight between levels; 1 for a direct table.
+        base_variance: s², the variance parameter of the table's law.
+        half_width: w; the table covers -w..w.
+    """
+
+    sigma: str
+    sigma_units: Fraction
+    levels: int
+    factor: int
+    base_variance: Fraction
+    half_width: int
+
+    @classmethod
+    def for_sigma(cls, sigma: str) -> "NoiseParameters":
+        """Return the parameters of a decimal sigma (cosine units).
+
+        Raises:
+            MalformedError: not a decimal string, or sigma_units outside [16, 2^40].
+        """
+        units = parse_decimal(sigma) * SQUARED_NORM
+        if not LIMITS.sigma_units_min <= units <= LIMITS.sigma_units_max:
+            raise MalformedError(
+                "sigma out of range", where=sigma, expected="16 <= 16129·sigma <= 2^40"
+            )
+        levels, factor = _levels_and_factor(units)
+        variance = units**2 / _geometric(factor, levels) if levels else units**2
+        width = _ceil_sqrt(_TAIL**2 * variance)
+        return cls(sigma, units, levels, factor, variance, width)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Thresholds ``T_v``, v = -w..w-1, as 16 bytes little endian each, in rising v.
+
+    Raises:
+        MalformedError: wrong length, or thresholds that decrease.
+    """
+
+    parameters: NoiseParameters
+    thresholds: bytes = field(repr=False)
+
+    def __post_init__(self) -> None:
+        length = 2 * self.parameters.half_width * THRESHOLD_BYTES
+        if len(self.thresholds) != length:
+            raise MalformedError("noise table has a wrong length", expected=f"{length} bytes")
+        values = self.values()
+        if any(a > b for a, b in pairwise(values)):
+            raise MalformedError("noise table decreases", expected="thresholds in rising order")
+
+    def values(self) -> list[int]:
+        """Return the thresholds as integers in [0, 2^128)."""
+        data = self.thresholds
+        return [
+            int.from_bytes(data[at : at + THRESHOLD_BYTES], "little")
+            for at in range(0, len(data), THRESHOLD_BYTES)
+        ]
+
+
+@lru_cache(maxsize=16)
+def table(parameters: NoiseParameters) -> Table:
+    """Return the specification's table (docs/spec/03-noise.md §3.2), the same for everybody."""
+    bits = _START_BITS
+    while True:
+        thresholds = _thresholds(parameters, bits)
+        if thresholds is not None:
+            data = b"".join(t.to_bytes(THRESHOLD_BYTES, "little") for t in thresholds)
+            return Table(parameters, data)
+        bits *= 2
+
+
+def weights(parameters: NoiseParameters, bits: int, count: int) -> list[Interval]:
+    """Return enclosures of ``exp(-v²/(2 s²))`` for v = 0..count-1.
+
+    ``p_(v+1) = p_v q^(2v+1)`` with ``q = exp(-1/(2 s²))``: two multiplications per value.
+    """
+    q = exp_negative(1 / (2 * parameters.base_variance), bits)
+    square = multiply(q, q, bits)
+    values = [Interval(1 << bits, 1 << bits)]
+    step = q
+    while len(values) < count:
+        values.append(multiply(values[-1], step, bits))
+        step = multiply(step, square, bits)
+    return values
+
+
+def noise_key(
+    k: bytes,
+    *,
+    window: str,
+    tenant: str,
+    version: int,
+    pseudonym: bytes,
+    epoch: int,
+    slot: int,
+    counter: int,
+    activation_randomness: bytes,
+    nonce: bytes,
+) -> bytes:
+    """Return the key of a record's noise (docs/spec/03-noise.md §3.3).
+
+    Args:
+        k: the 32-byte key k_(g,i,c) that C_seed commits to.
+        pseudonym: 32 bytes.
+        activation_randomness: rnd_a, 32 bytes.
+        nonce: 32 bytes of an anchored client, or empty.
+
+    Raises:
+        MalformedError: a byte string of another length.
+    """
+    read_optional_digest(nonce)
+    message = enc(
+        "ragaudit/v1/noise",
+        window,
+        tenant,
+        version,
+        read_digest(pseudonym),
+        epoch,
+        slot,
+        counter,
+        read_digest(activation_randomness),
+        nonce,
+    )
+    return hmac.digest(read_digest(k), message, "sha256")
+
+
+def sample_noise(noise_table: Table, key: bytes, count: int) -> npt.NDArray[np.int64]:
+    """Return ``z_0 .. z_(count-1)`` as int64[count] (docs/spec/03-noise.md §3.4).
+
+    The reference: one look-up at a time, not in constant time.
+
+    Raises:
+        MalformedError: a key that is not 32 bytes, or a negative count.
+        RefusedError: more than 2^38 bytes of key stream would be used.
+    """
+    parameters = noise_table.parameters
+    per_sample = parameters.levels + 1
+    length = THRESHOLD_BYTES * per_sample * count
+    if count < 0:
+        raise MalformedError("negative number of samples", expected="count >= 0")
+    if length > MAX_STREAM_BYTES:
+        raise RefusedError("key stream exhausted", expected="at most 2^38 bytes per key")
+    stream = _key_stream(key, length)
+    thresholds = noise_table.values()
+    result = np.empty(count, dtype=np.int64)
+    at = 0
+    for position in range(count):
+        value, weight = 0, 1
+        for _ in range(per_sample):
+            u = int.from_bytes(stream[at : at + THRESHOLD_BYTES], "little")
+            value += weight * (bisect_right(thresholds, u) - parameters.half_width)
+            weight *= parameters.factor
+            at += THRESHOLD_BYTES
+        result[position] = value
+    return result
+
+
+def _key_stream(key: bytes, length: int) -> bytes:
+    if len(key) != KEY_BYTES:
+        raise MalformedError("noise key has a wrong length", expected=f"{KEY_BYTES} bytes")
+    # The library's 16-byte nonce is the block counter (4 bytes, zero) and RFC 8439's nonce.
+    cipher = Cipher(ChaCha20(key, bytes(16)), mode=None)
+    return cipher.encryptor().update(bytes(length))
+
+
+def _levels_and_factor(units: Fraction) -> tuple[int, int]:
+    if units <= _DIRECT_LIMIT:
+        return 0, 1
+    levels = 1
+    while True:
+        factor = _largest_factor(units, levels)
+        if factor <= _FACTOR_LIMIT:
+            return levels, factor
+        levels += 1
+
+
+def _largest_factor(units: Fraction, levels: int) -> int:
+    """Largest K >= 1 with ``S² >= 4 (1 + K²)(1 + K² + ... + K^(2L))``; K = 1 always fits."""
+    low, high = 1, 2
+    while _fits(units, levels, high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if _fits(units, levels, middle) else (low, middle)
+    return low
+
+
+def _fits(units: Fraction, levels: int, factor: int) -> bool:
+    return units**2 >= 4 * (1 + factor**2) * _geometric(factor, levels)
+
+
+def _geometric(factor: int, levels: int) -> int:
+    return sum(factor ** (2 * level) for level in range(levels + 1))
+
+
+def _ceil_sqrt(value: Fraction) -> int:
+    """Least integer w >= 0 with w² >= value."""
+    ceiling = -(-value.numerator // value.denominator)
+    root = isqrt(ceiling)
+    return root if root * root >= ceiling else root + 1
+
+
+def _thresholds(parameters: NoiseParameters, bits: int) -> list[int] | None:
+    """The thresholds, or None if ``bits`` do not settle every floor."""
+    w = parameters.half_width
+    half = weights(parameters, bits, w + 1)
+    whole = [half[abs(v)] for v in range(-w, w + 1)]
+    z_low = sum(p.low for p in whole)
+    z_high = sum(p.high for p in whole)
+    low = high = 0
+    thresholds = []
+    for p in whole[:-1]:
+        low += p.low
+        high += p.high
+        floor = (low << THRESHOLD_BITS) // z_high
+        if floor != (high << THRESHOLD_BITS) // z_low:
+            return None
+        thresholds.append(floor)
+    return thresholds

@@ -1,0 +1,59 @@
+"""Random-hyperplane sketches of query embeddings (docs/spec/02-integers.md §2.4)."""
+
+from functools import lru_cache
+from hashlib import shake_256
+
+import numpy as np
+import numpy.typing as npt
+from ragaudit.circuits.parameters import LIMITS
+from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.tagged import enc
+
+__all__ = ["hamming", "sketch"]
+
+SEED_BYTES = 32
+
+
+def sketch(query: npt.NDArray[np.int16], seed: bytes, bits: int) -> bytes:
+    """Return the sketch of an integer embedding; bit k is 1 iff ``<h_k, e> >= 0``.
+
+    Args:
+        query: int16[d], 1 <= d <= 4096.
+        seed: 32 bytes of the policy.
+        bits: a multiple of 8 from 64 to 512.
+
+    Returns:
+        bits / 8 bytes; bit k is bit ``k & 7`` of byte ``k >> 3``.
+
+    Raises:
+        MalformedError: any argument outside its range.
+    """
+    if query.dtype != np.int16 or query.ndim != 1 or not 1 <= len(query) <= LIMITS.dimension:
+        raise MalformedError("query has a wrong type or shape", expected="int16[d]")
+    if not LIMITS.sketch_bits_min <= bits <= LIMITS.sketch_bits_max or bits % 8:
+        raise MalformedError(f"{bits} sketch bits", expected="a multiple of 8 from 64 to 512")
+    if len(seed) != SEED_BYTES:
+        raise MalformedError("sketch seed has a wrong length", expected=f"{SEED_BYTES} bytes")
+    products = _signs(seed, bits, len(query)).astype(np.int64) @ query.astype(np.int64)
+    return np.packbits(products >= 0, bitorder="little").tobytes()
+
+
+def hamming(a: bytes, b: bytes) -> int:
+    """Return the number of differing bits; MalformedError if the lengths differ."""
+    if len(a) != len(b):
+        raise MalformedError("sketches have different lengths", expected=f"{len(a)} bytes")
+    return (int.from_bytes(a, "little") ^ int.from_bytes(b, "little")).bit_count()
+
+
+@lru_cache(maxsize=8)
+def _signs(seed: bytes, bits: int, dimension: int) -> npt.NDArray[np.int8]:
+    """The vectors h_k as int8[bits, d] of -1 and +1, read-only."""
+    length = (dimension + 7) // 8
+    stream = b"".join(
+        shake_256(enc("ragaudit/v1/sketch", seed, k)).digest(length) for k in range(bits)
+    )
+    octets = np.frombuffer(stream, dtype=np.uint8).reshape(bits, length)
+    ones = np.unpackbits(octets, axis=1, bitorder="little")[:, :dimension]
+    signs = (2 * ones.astype(np.int8) - 1).astype(np.int8)
+    signs.setflags(write=False)
+    return signs
