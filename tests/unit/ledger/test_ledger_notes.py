@@ -1,0 +1,412 @@
+"""Signed notes, checkpoints and cosignatures: vectors, round trips, malformed notes."""
+
+import base64
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ragaudit.encoding.signing import PrivateKey
+from ragaudit.ledger.checkpoints import (
+    Checkpoint,
+    SignedCheckpoint,
+    parse_checkpoint,
+    parse_size,
+    sign_checkpoint,
+    verify_checkpoint,
+)
+from ragaudit.ledger.cosignatures import (
+    CosignerPolicy,
+    cosign,
+    cosignature_message,
+    verify_cosignature,
+    verify_cosigned,
+)
+from ragaudit.ledger.errors import MalformedNote, NoteRejected
+from ragaudit.ledger.notes import (
+    COSIGNATURE_V1,
+    ED25519,
+    MAX_NOTE_BYTES,
+    MAX_SIGNATURES,
+    Note,
+    NoteSignature,
+    SigningKey,
+    VerifierKey,
+    parse_note,
+    sign_note,
+    verify_note,
+)
+from ragaudit.ledger.tree import EMPTY_ROOT, MemoryTree, TreeHead
+
+VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "ledger.json").read_text("utf-8"))
+ORIGIN = "provider.example/ragaudit/w1"
+LOG = SigningKey(ORIGIN, ED25519, PrivateKey.from_seed(b"\x01" * 32))
+COSIGNERS = [
+    SigningKey(f"cosigner.example/{i}", COSIGNATURE_V1, PrivateKey.from_seed(bytes([i]) * 32))
+    for i in (2, 3, 4)
+]
+HEAD = MemoryTree([b"a", b"b", b"c"]).head()
+CHECKPOINT = Checkpoint(ORIGIN, HEAD)
+
+
+def policy(quorum, count=3):
+    return CosignerPolicy(tuple(key.verifier_key for key in COSIGNERS[:count]), quorum)
+
+
+def cosigned(times=(100, 300, 200)):
+    lines = [cosign(CHECKPOINT.text, k, t) for k, t in zip(COSIGNERS, times, strict=False)]
+    return sign_checkpoint(CHECKPOINT, LOG).note.with_signatures(lines).encode()
+
+
+# --- notes
+
+
+def test_the_example_of_the_specification_verifies():
+    key = VerifierKey.parse(VECTORS["note"]["vkey"])
+    note = parse_note(VECTORS["note"]["note"].encode())
+    verify_note(note, key)
+    assert note.text == "This is an example message.\n"
+    assert note.encode() == VECTORS["note"]["note"].encode()
+    assert str(key) == VECTORS["note"]["vkey"]
+
+
+def test_the_text_may_hold_empty_lines():
+    text = "one\n\n\ntwo\n"
+    data = Note(text, (sign_note(text, LOG),)).encode()
+    assert parse_note(data).text == text
+    verify_note(parse_note(data), LOG.verifier_key)
+
+
+def test_unicode_line_separators_do_not_split():
+    text = "one\u2028two\u0085three\n"
+    note = parse_note(Note(text, (sign_note(text, LOG),)).encode())
+    assert note.text == text
+    verify_note(note, LOG.verifier_key)
+
+
+LINE = str(sign_note("text\n", LOG))
+NAME, BLOB = LINE[2:-1].split(" ")
+
+
+def raw(line, text="text\n"):
+    return (text + "\n" + line).encode()
+
+
+def test_the_corpus_below_starts_from_a_note_that_parses():
+    verify_note(parse_note(raw(LINE)), LOG.verifier_key)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\n",
+        b"\n\n",
+        b"text\n",
+        b"text\n\n",
+        b"text\n\n\n",
+        raw(LINE)[:-1],
+        raw(LINE) + b"\n",
+        raw(LINE) + b"x",
+        raw(LINE, "text"),
+        raw(LINE).replace(b"\n", b"\r\n"),
+        raw(LINE, "te\x00xt\n"),
+        raw(LINE, "te\x0bxt\n"),
+        raw(LINE, "te\x0cxt\n"),
+        raw(LINE, "te\x1cxt\n"),
+        raw(LINE, "te\txt\n"),
+        b"\xff\n\n" + LINE.encode(),
+        b"\xed\xa0\x80\n\n" + LINE.encode(),
+        raw(LINE.replace("— ", "- ")),
+        raw(LINE.replace("— ", "—")),
+        raw(LINE.replace("— ", "—  ")),
+        raw(LINE.replace("— ", "—\u00a0")),
+        raw(" " + LINE),
+        raw(f"— {BLOB}\n"),
+        raw(f"—  {BLOB}\n"),
+        raw(f"— {NAME}\n"),
+        raw(f"— {NAME} \n"),
+        raw(f"— na\u2003me {BLOB}\n"),
+        raw(f"— na\u2028me {BLOB}\n"),
+        raw(f"— na\u0085me {BLOB}\n"),
+        raw(f"— na+me {BLOB}\n"),
+        raw(f"— {'n' * 256} {BLOB}\n"),
+        raw(f"— {NAME} {BLOB} \n"),
+        raw(f"— {NAME}  {BLOB}\n"),
+        raw(f"— {NAME} {BLOB} {BLOB}\n"),
+        raw(f"— {NAME} {BLOB}=\n"),
+        raw(f"— {NAME} {BLOB[:-1]}\n"),
+        raw(f"— {NAME} {BLOB[:-4]}*{BLOB[-3:]}\n"),
+        raw(f"— {NAME} {BLOB[:40]} {BLOB[40:]}\n"),
+        raw(f"— {NAME} {BLOB[:40]}\u2028{BLOB[40:]}\n"),
+        raw(f"— {NAME} {BLOB.replace('+', '-').replace('/', '_')}-_\n"),
+        raw(f"— {NAME} AAAAAA==\n"),  # a key id and nothing signed
+        raw(LINE + LINE),
+        raw("".join(f"— n{i} {BLOB}\n" for i in range(MAX_SIGNATURES + 1))),
+        raw(LINE, "x" * MAX_NOTE_BYTES + "\n"),
+    ],
+)
+def test_malformed_notes_are_refused(data):
+    with pytest.raises(MalformedNote):
+        parse_note(data)
+
+
+def test_a_signature_line_above_the_last_empty_line_is_text():
+    note = parse_note(raw(LINE + "\n" + LINE))
+    assert note.text == "text\n\n" + LINE
+    with pytest.raises(NoteRejected):
+        verify_note(note, LOG.verifier_key)
+
+
+def test_base64_with_other_padding_bits_is_refused():
+    # The last character before '=' carries two bits that decoders ignore.
+    blob = base64.b64encode(bytes(68)).decode()
+    assert blob.endswith("A=")
+    parse_note(raw(f"— {NAME} {blob}\n"))
+    with pytest.raises(MalformedNote, match="canonical"):
+        parse_note(raw(f"— {NAME} {blob[:-2]}B=\n"))
+
+
+def test_sixteen_and_more_signatures_are_accepted():
+    lines = "".join(f"— n{i} {BLOB}\n" for i in range(MAX_SIGNATURES - 1))
+    verify_note(parse_note(raw(LINE + lines)), LOG.verifier_key)
+
+
+def test_unknown_keys_are_ignored_even_with_our_name_or_id():
+    other_id = NoteSignature(LOG.name, b"\0\0\0\0", bytes(64))
+    other_name = NoteSignature("other", LOG.verifier_key.key_id, bytes(64))
+    note = Note("text\n", (other_id, other_name, sign_note("text\n", LOG)))
+    verify_note(parse_note(note.encode()), LOG.verifier_key)
+
+
+def test_a_known_key_must_have_signed():
+    note = parse_note(raw(LINE))
+    stranger = SigningKey(ORIGIN, ED25519, PrivateKey.from_seed(b"\x09" * 32))
+    with pytest.raises(NoteRejected, match="no signature"):
+        verify_note(note, stranger.verifier_key)
+    with pytest.raises(NoteRejected, match="does not verify"):
+        verify_note(Note("other\n", note.signatures), LOG.verifier_key)
+
+
+@pytest.mark.parametrize("length", [1, 63, 65, 72])
+def test_a_signature_of_another_length_is_rejected(length):
+    good = sign_note("text\n", LOG).blob
+    line = NoteSignature(LOG.name, LOG.verifier_key.key_id, (bytes(8) + good)[-length:])
+    with pytest.raises(NoteRejected, match="length"):
+        verify_note(Note("text\n", (line,)), LOG.verifier_key)
+
+
+def test_with_signatures_adds_each_key_once():
+    note = parse_note(raw(LINE))
+    again = note.with_signatures([sign_note("text\n", LOG)])
+    assert again == note
+    line = cosign("text\n", COSIGNERS[0], 5)
+    assert note.with_signatures([line, line]).signatures == (*note.signatures, line)
+
+
+# --- verifier keys
+
+
+@given(st.binary(min_size=32, max_size=32), st.sampled_from([ED25519, COSIGNATURE_V1]))
+def test_verifier_keys_round_trip(seed, algorithm):
+    key = SigningKey("example.com/key", algorithm, PrivateKey.from_seed(seed)).verifier_key
+    assert VerifierKey.parse(str(key)) == key
+
+
+VKEY = str(LOG.verifier_key)
+
+
+@pytest.mark.parametrize(
+    "vkey",
+    [
+        "",
+        "name",
+        VKEY + "A",
+        VKEY[:-1],
+        VKEY + "\n",
+        " " + VKEY,
+        VKEY.replace("+", "-"),
+        VKEY.replace("provider", "pro+vider"),
+        VKEY.replace("provider", "pro vider"),
+        VKEY.replace("provider", "other"),  # the key id is another name's
+        f"{ORIGIN}+{LOG.verifier_key.key_id.hex().upper()}+{VKEY.split('+', 2)[2]}",
+        f"{ORIGIN}+00000000+{VKEY.split('+', 2)[2]}",
+        f"{ORIGIN}+00000000+{base64.b64encode(bytes([6]) + bytes(range(32))).decode()}",
+        f"{ORIGIN}+00000000+{base64.b64encode(bytes([1]) + bytes(32)).decode()}",  # small order
+        f"{ORIGIN}+00000000+{base64.b64encode(bytes([1]) + bytes(31)).decode()}",
+        "n" * 500 + VKEY,
+    ],
+)
+def test_other_verifier_keys_are_refused(vkey):
+    with pytest.raises(MalformedNote):
+        VerifierKey.parse(vkey)
+
+
+def test_key_names_without_unicode_are_refused():
+    for name in ("", "a b", "a+b", "a\x01", "a\ud800"):
+        with pytest.raises(MalformedNote):
+            SigningKey(name, ED25519, PrivateKey.generate())
+
+
+def test_keys_do_not_show_their_secret():
+    assert LOG.private.seed().hex() not in repr(LOG)
+    assert repr(LOG.private.seed()) not in repr(LOG)
+
+
+# --- checkpoints
+
+
+def test_checkpoints_round_trip():
+    signed = sign_checkpoint(CHECKPOINT, LOG)
+    assert verify_checkpoint(signed.encode(), LOG.verifier_key) == signed
+    assert Checkpoint.parse(CHECKPOINT.text) == CHECKPOINT
+    assert CHECKPOINT.text.startswith(f"{ORIGIN}\n3\n")
+
+
+def test_the_empty_tree_has_a_checkpoint():
+    empty = Checkpoint(ORIGIN, TreeHead(0, EMPTY_ROOT))
+    assert empty.text == f"{ORIGIN}\n0\n47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\n"
+    assert Checkpoint.parse(empty.text) == empty
+
+
+ROOT = base64.b64encode(HEAD.root_hash).decode()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        f"{ORIGIN}\n3\n{ROOT}",
+        f"{ORIGIN}\n3\n",
+        f"\n3\n{ROOT}\n",
+        f"{ORIGIN}\n03\n{ROOT}\n",
+        f"{ORIGIN}\n+3\n{ROOT}\n",
+        f"{ORIGIN}\n-3\n{ROOT}\n",
+        f"{ORIGIN}\n 3\n{ROOT}\n",
+        f"{ORIGIN}\n3_0\n{ROOT}\n",
+        f"{ORIGIN}\n\u0663\n{ROOT}\n",
+        f"{ORIGIN}\n{2**63}\n{ROOT}\n",
+        f"{ORIGIN}\n{10**400}\n{ROOT}\n",
+        f"{ORIGIN}\n3\n{ROOT[:-1]}\n",
+        f"{ORIGIN}\n3\n{ROOT[:-4]}\n",
+        f"{ORIGIN}\n3\n{ROOT}\nextension\n",
+        f"{ORIGIN}\n3\n{ROOT}\n\n",
+        f"{ORIGIN}\n0\n{ROOT}\n",
+        f"ori gin\n3\n{ROOT}\n",
+        f"{ORIGIN}\u2028\n3\n{ROOT}\n",
+    ],
+)
+def test_malformed_checkpoints_are_refused(text):
+    with pytest.raises(MalformedNote):
+        Checkpoint.parse(text)
+
+
+@given(st.integers(0, 2**63 - 1))
+def test_sizes_round_trip(size):
+    assert parse_size(str(size)) == size
+
+
+def test_a_checkpoint_of_another_log_is_rejected():
+    other = SigningKey("other.example/log", ED25519, LOG.private)
+    data = sign_checkpoint(Checkpoint("other.example/log", HEAD), other).encode()
+    with pytest.raises(NoteRejected, match="another log"):
+        verify_checkpoint(data, LOG.verifier_key)
+    with pytest.raises(MalformedNote, match="another name"):
+        sign_checkpoint(CHECKPOINT, other)
+
+
+def test_a_log_signs_with_its_own_kind_of_key():
+    cosigner = SigningKey(ORIGIN, COSIGNATURE_V1, LOG.private)
+    with pytest.raises(MalformedNote, match="type"):
+        sign_checkpoint(CHECKPOINT, cosigner)
+    with pytest.raises(MalformedNote, match="type"):
+        verify_note(parse_note(raw(LINE)), cosigner.verifier_key)
+    with pytest.raises(MalformedNote, match="type"):
+        cosign("text\n", LOG, 1)
+
+
+def test_note_and_checkpoint_belong_together():
+    note = sign_checkpoint(CHECKPOINT, LOG).note
+    with pytest.raises(MalformedNote, match="differ"):
+        SignedCheckpoint(Checkpoint(ORIGIN, TreeHead(0, EMPTY_ROOT)), note)
+
+
+# --- cosignatures
+
+
+def test_a_quorum_of_cosigners():
+    checked = verify_cosigned(cosigned(), LOG.verifier_key, policy(2))
+    assert [each.timestamp for each in checked.cosignatures] == [100, 300, 200]
+    assert checked.quorum_time == 200  # when the second of them had signed
+    assert checked.signed.checkpoint == CHECKPOINT
+
+
+def test_too_few_cosigners_are_rejected():
+    data = cosigned()
+    with pytest.raises(NoteRejected, match="cosigned by 1"):
+        note = parse_note(data)
+        verify_cosigned(Note(note.text, note.signatures[:2]).encode(), LOG.verifier_key, policy(2))
+    # Cosigners that nobody knows do not count.
+    with pytest.raises(NoteRejected, match="cosigned by 0"):
+        stranger = SigningKey("s", COSIGNATURE_V1, PrivateKey.generate())
+        verify_cosigned(data, LOG.verifier_key, CosignerPolicy((stranger.verifier_key,), 1))
+
+
+def test_a_bad_cosignature_of_a_known_key_is_rejected_even_beyond_the_quorum():
+    note = parse_note(cosigned())
+    last = note.signatures[-1]
+    for blob in (last.blob[:-1] + bytes([last.blob[-1] ^ 1]), b"\0" * 7 + b"\1" + last.blob[8:]):
+        forged = Note(
+            note.text, (*note.signatures[:-1], NoteSignature(last.name, last.key_id, blob))
+        )
+        with pytest.raises(NoteRejected, match="does not verify"):
+            verify_cosigned(forged.encode(), LOG.verifier_key, policy(1))
+
+
+def test_cosignature_times_and_lengths_are_checked():
+    key = COSIGNERS[0]
+    for blob in (bytes(71), bytes(73), bytes(72), b"\xff" * 72):
+        line = NoteSignature(key.name, key.verifier_key.key_id, blob)
+        with pytest.raises(NoteRejected):
+            verify_cosignature(CHECKPOINT.text, line, key.verifier_key)
+    for timestamp in (0, -1, 2**63):
+        with pytest.raises(MalformedNote, match="time"):
+            cosign(CHECKPOINT.text, key, timestamp)
+
+
+def test_a_cosignature_of_another_key_is_rejected():
+    line = cosign(CHECKPOINT.text, COSIGNERS[0], 5)
+    with pytest.raises(NoteRejected, match="another key"):
+        verify_cosignature(CHECKPOINT.text, line, COSIGNERS[1].verifier_key)
+
+
+def test_one_key_does_not_count_twice():
+    twin = SigningKey("twin", COSIGNATURE_V1, COSIGNERS[0].private).verifier_key
+    with pytest.raises(MalformedNote, match="two cosigner names"):
+        CosignerPolicy((COSIGNERS[0].verifier_key, twin), 2)
+    own = SigningKey("own", COSIGNATURE_V1, LOG.private).verifier_key
+    with pytest.raises(NoteRejected, match="own key"):
+        verify_cosigned(cosigned(), LOG.verifier_key, CosignerPolicy((own,), 0))
+
+
+@pytest.mark.parametrize("quorum", [-1, 4])
+def test_a_quorum_fits_its_cosigners(quorum):
+    with pytest.raises(MalformedNote, match="quorum"):
+        policy(quorum)
+    with pytest.raises(MalformedNote, match="type"):
+        CosignerPolicy((LOG.verifier_key,), 1)
+
+
+def test_without_cosigners_no_time_is_attested():
+    checked = verify_cosigned(cosigned(), LOG.verifier_key, policy(0, 0))
+    with pytest.raises(NoteRejected, match="no cosigner"):
+        _ = checked.quorum_time
+
+
+def test_the_cosigned_message():
+    assert cosignature_message("o\n0\nr\n", 17) == b"cosignature/v1\ntime 17\no\n0\nr\n"
+
+
+def test_parsing_verifies_nothing_but_keeps_everything():
+    assert parse_checkpoint(cosigned()).encode() == cosigned()
