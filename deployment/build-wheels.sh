@@ -1,0 +1,20 @@
+#!/bin/sh
+# Build what one image installs: hash-locked requirements and our own wheels.
+# usage: build-wheels.sh SERVICE OUT     SERVICE is prover or verifier; run from the repository root; needs uv and cargo.
+set -eu
+service=$1
+out=$2
+case $service in
+    prover) members="encoding circuits circuits/rust ledger privacy embedders prover cli"; extras="" ;;
+    verifier) members="encoding circuits circuits/rust ledger privacy embedders verifier cli"; extras="--extra fast --extra embedder" ;;
+    *) echo "unknown service '$service': expected prover or verifier" >&2; exit 2 ;;
+esac
+mkdir -p "$out"
+# shellcheck disable=SC2086  # the extras are separate words on purpose
+uv export --quiet --locked --no-dev --no-emit-workspace --no-header --no-annotate \
+    --package "ragaudit-$service" $extras --output-file "$out/requirements.txt"
+uv export --quiet --locked --no-dev --no-emit-workspace --no-header --no-annotate \
+    --package ragaudit-cli --output-file "$out/requirements-cli.txt"
+for member in $members; do
+    uv build --quiet --wheel --out-dir "$out" "$member"
+done
