@@ -1,0 +1,73 @@
+"""What every embedder offers."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+from ragaudit.embedders.manifest import EmbedderManifest
+from ragaudit.encoding.errors import InternalError, MalformedError
+
+__all__ = ["Embedder", "EmbedderUnavailable", "checked_embeddings", "checked_texts"]
+
+
+class EmbedderUnavailable(InternalError):
+    """The embedder's files are missing or are not the pinned ones."""
+
+
+class Embedder(Protocol):
+    """A fixed map from texts to vectors: no function of the index (protocol.md §2)."""
+
+    @property
+    def name(self) -> str:
+        """The name under which a registry loads it."""
+
+    @property
+    def dimension(self) -> int:
+        """d, entries of an embedding."""
+
+    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Return float32[n, d], row i for text i, whatever the other texts are.
+
+        Raises:
+            MalformedError: a text that is empty or not Unicode, or that has no embedding
+                (NaN, infinity, all zero); ``where`` names it.
+        """
+
+    def manifest(self) -> EmbedderManifest:
+        """Return the manifest, made from the files that this embedder loaded."""
+
+
+def checked_texts(texts: Sequence[str]) -> list[str]:
+    """Return the texts as a list; MalformedError names the first that cannot be embedded."""
+    if isinstance(texts, str):
+        raise MalformedError("one text instead of several", expected="a sequence of texts")
+    for number, text in enumerate(texts):
+        if not isinstance(text, str) or not text.strip():
+            raise MalformedError("empty text", where=f"text {number}", expected="some words")
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise MalformedError("text has lone surrogates", where=f"text {number}") from error
+    return list(texts)
+
+
+def checked_embeddings(
+    vectors: npt.NDArray[np.float32], count: int, dimension: int
+) -> npt.NDArray[np.float32]:
+    """Return the vectors if they are float32[count, dimension], finite and never all zero.
+
+    Raises:
+        MalformedError: any other shape, NaN, infinity or a null vector; ``where`` names it.
+    """
+    if vectors.dtype != np.float32 or vectors.shape != (count, dimension):
+        raise MalformedError(
+            f"embeddings are {vectors.dtype}{list(vectors.shape)}",
+            expected=f"float32[{count}, {dimension}]",
+        )
+    infinite = ~np.all(np.isfinite(vectors), axis=1)
+    zero = ~np.any(vectors, axis=1)
+    for bad, what in ((infinite, "embedding with NaN or infinity"), (zero, "null embedding")):
+        if np.any(bad):
+            raise MalformedError(what, where=f"text {int(np.argmax(bad))}", expected="known words")
+    return vectors

@@ -1,0 +1,120 @@
+"""The description of an embedder, whose digest is C_emb (docs/spec/05-records.md §5.3)."""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ragaudit.circuits.parameters import LIMITS
+from ragaudit.encoding.canonical_json import dumps, loads
+from ragaudit.encoding.digests import structure
+from ragaudit.encoding.errors import MalformedError
+
+__all__ = ["FORMAT", "MANIFEST_LIMIT", "EmbedderManifest", "file_digest"]
+
+FORMAT = "ragaudit/v1/embedder"
+MANIFEST_LIMIT = 2**20  # bytes; a manifest names files, it does not hold them
+_MEMBERS = frozenset({"format", "name", "dimension", "prompt_template", "schema", "files"})
+_DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_BLOCK = 2**20
+
+
+@dataclass(frozen=True)
+class EmbedderManifest:
+    """What an embedder is made of.
+
+    Attributes:
+        name: the name under which a registry loads it.
+        dimension: d, entries of an embedding, 1..4096.
+        prompt_template: how a text is put before the model; ``{text}`` stands for the text.
+        schema: further fixed properties, as texts (pooling, normalisation ...).
+        files: relative path -> SHA-256 of the file in lower-case hexadecimal.
+    """
+
+    name: str
+    dimension: int
+    prompt_template: str
+    schema: Mapping[str, str]
+    files: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        _check_text("name", self.name)
+        _check_text("prompt_template", self.prompt_template)
+        if "{text}" not in self.prompt_template:
+            raise MalformedError(
+                "no place for the text", where="prompt_template", expected="{text}"
+            )
+        if type(self.dimension) is not int or not 1 <= self.dimension <= LIMITS.dimension:
+            raise MalformedError(
+                "dimension out of range", where="dimension", expected=f"1..{LIMITS.dimension}"
+            )
+        _check_texts("schema", self.schema)
+        _check_texts("files", self.files)
+        for path, digest in self.files.items():
+            if _DIGEST.fullmatch(digest) is None:
+                raise MalformedError(
+                    "not a file digest", where=f"files/{path}", expected="64 digits 0-9a-f"
+                )
+
+    @classmethod
+    def from_json(cls, value: Any) -> "EmbedderManifest":
+        """Return the manifest of a parsed JSON value with exactly the members of §5.3.
+
+        Raises:
+            MalformedError: a missing, unknown, ill-typed or out-of-range member.
+        """
+        if not isinstance(value, dict) or value.keys() != _MEMBERS:
+            raise MalformedError("not an embedder manifest", expected=", ".join(sorted(_MEMBERS)))
+        if value["format"] != FORMAT:
+            raise MalformedError("unknown format", where="format", expected=FORMAT)
+        return cls(**{name: each for name, each in value.items() if name != "format"})
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "EmbedderManifest":
+        """Return the manifest of its canonical bytes; MalformedError for anything else."""
+        if len(data) > MANIFEST_LIMIT:
+            raise MalformedError("manifest too long", expected=f"at most {MANIFEST_LIMIT} bytes")
+        return cls.from_json(loads(data))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON value of §5.3."""
+        return {
+            "format": FORMAT,
+            "name": self.name,
+            "dimension": self.dimension,
+            "prompt_template": self.prompt_template,
+            "schema": dict(self.schema),
+            "files": dict(self.files),
+        }
+
+    def to_bytes(self) -> bytes:
+        """Return the canonical bytes, the ones that are hashed and kept as evidence."""
+        return dumps(self.to_json())
+
+    def digest(self) -> bytes:
+        """Return C_emb, 32 bytes."""
+        return structure("embedder", self.to_bytes())
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file in hexadecimal; OSError if it cannot be read."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _check_text(where: str, value: object) -> None:
+    if not isinstance(value, str) or not value:
+        raise MalformedError("not a text", where=where, expected="text, not empty")
+
+
+def _check_texts(where: str, value: object) -> None:
+    if not isinstance(value, Mapping):
+        raise MalformedError("not an object", where=where, expected="object of texts")
+    for key, each in value.items():
+        _check_text(where, key)
+        _check_text(f"{where}/{key}", each)
