@@ -64,10 +64,14 @@ class NoiseParameters:
         Raises:
             MalformedError: not a decimal string, or sigma_units outside [16, 2^40].
         """
-        units = parse_decimal(sigma) * SQUARED_NORM
+        return cls.for_units(parse_decimal(sigma) * SQUARED_NORM, sigma)
+
+    @classmethod
+    def for_units(cls, units: Fraction, sigma: str) -> "NoiseParameters":
+        """Return the parameters for an exact sigma_units, named ``sigma`` in messages."""
         if not LIMITS.sigma_units_min <= units <= LIMITS.sigma_units_max:
             raise MalformedError(
-                "sigma out of range", where=sigma, expected="16 <= 16129·sigma <= 2^40"
+                "sigma out of range", where=sigma, expected="sigma_units from 16 to 2^40"
             )
         levels, factor = _levels_and_factor(units)
         variance = units**2 / _geometric(factor, levels) if levels else units**2

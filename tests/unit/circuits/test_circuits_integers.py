@@ -1,0 +1,325 @@
+"""docs/spec/02-integers.md: quantisation, scores, selection, sketch; statement contexts."""
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from ragaudit.circuits import quantise, selection, sketch, statements
+from ragaudit.circuits.parameters import SQUARED_NORM, B
+from ragaudit.encoding.errors import MalformedError
+
+reals = st.floats(allow_nan=False, allow_infinity=False)
+vectors = hnp.arrays(np.float64, st.integers(1, 40), elements=reals)
+int8_rows = hnp.arrays(np.int8, st.tuples(st.integers(1, 12), st.just(9)))
+
+
+def unit_rows(count: int, dimension: int, seed: int = 0) -> npt.NDArray[np.int8]:
+    rng = np.random.default_rng(seed)
+    return quantise.quantise_rows(rng.normal(size=(count, dimension)))
+
+
+@given(vectors)
+def test_quantised_norms_stay_within_the_bound(vector: npt.NDArray[np.float64]) -> None:
+    try:
+        found = quantise.quantise(vector)
+    except MalformedError as error:
+        assert error.what in ("all entries are zero", "every entry truncates to zero")
+        return
+    assert found.dtype == np.int8
+    assert quantise.squared_norms(found[np.newaxis, :])[0] <= SQUARED_NORM
+    assert np.all((found == 0) | (np.sign(found) == np.sign(vector)))
+
+
+@given(hnp.arrays(np.float64, st.integers(1, 30), elements=st.integers(-1000, 1000)))
+def test_quantised_entries_truncate(vector: npt.NDArray[np.float64]) -> None:
+    """Against exact arithmetic: |X_j| is floor(127 |x_j| / n), or one less after step 3."""
+    squared = sum(int(x) ** 2 for x in vector)
+    if squared == 0:
+        return
+    found = quantise.quantise(vector) if len(vector) < 1000 else None
+    assert found is not None
+    for x, got in zip(vector, found, strict=True):
+        # exact floor: greatest k with k² · squared <= 127² x²
+        exact = int((Fraction(B * B * int(x) ** 2, squared)) ** Fraction(1, 2))
+        while (exact + 1) ** 2 * squared <= B * B * int(x) ** 2:
+            exact += 1
+        while exact**2 * squared > B * B * int(x) ** 2:
+            exact -= 1
+        assert abs(abs(int(got)) - exact) <= 1
+
+
+@pytest.mark.parametrize("scale", [1e-320, 1e-300, 1e-160, 1.0, 1e160, 1e300])
+def test_scale_does_not_matter(scale: float) -> None:
+    expected = quantise.quantise(np.array([3.0, 4.0]))
+    assert expected.tolist() == [76, 101]
+    if scale > 1e-310:
+        assert quantise.quantise(np.array([3.0, 4.0]) * scale).tolist() == [76, 101]
+    else:
+        assert quantise.squared_norms(quantise.quantise([3 * scale, 4 * scale])[None])[0] <= 16129
+
+
+@pytest.mark.parametrize("axis", [0, 5])
+@pytest.mark.parametrize("value", [1.0, -2.5, 5e-324, 1.7e308])
+def test_one_hot_vectors_reach_the_bound(axis: int, value: float) -> None:
+    vector = np.zeros(6)
+    vector[axis] = value
+    found = quantise.quantise(vector)
+    assert found[axis] == np.sign(value) * B and np.count_nonzero(found) == 1
+
+
+def test_step_three_shrinks_the_first_largest() -> None:
+    row = np.array([90, -90, 5], dtype=np.int64)  # 16225 > 16129
+    quantise._shrink(row)
+    assert row.tolist() == [89, -90, 5]
+    row = np.array([-92, 92, 0], dtype=np.int64)
+    quantise._shrink(row)
+    assert int(row @ row) <= SQUARED_NORM
+    assert row.tolist() == [-89, 89, 0] or row.tolist() == [-89, 90, 0]
+
+
+def test_rows_equal_single_vectors_in_any_layout() -> None:
+    rng = np.random.default_rng(1)
+    matrix = rng.normal(size=(50, 256)).astype(np.float32)
+    expected = np.stack([quantise.quantise(row) for row in matrix])
+    assert np.array_equal(quantise.quantise_rows(matrix), expected)
+    assert np.array_equal(quantise.quantise_rows(np.asfortranarray(matrix)), expected)
+    assert np.array_equal(quantise.quantise_rows(matrix.astype(np.float64)), expected)
+
+
+@pytest.mark.parametrize(
+    ("vector", "reason"),
+    [
+        ([0.0, 0.0], "zero"),
+        ([1.0, float("nan")], "NaN"),
+        ([1.0, float("inf")], "NaN or infinity"),
+        ([-float("inf"), 1.0], "infinity"),
+        ([], "shape"),
+        ([[1.0]], "shape"),
+        (1.0, "shape"),
+        ([1j], "type"),
+        (["1"], "type"),
+        ([True], "type"),
+        ([None], "type"),
+        ([0.0] * 4096 + [1.0], "shape"),
+    ],
+)
+def test_vectors_that_are_refused(vector: Any, reason: str) -> None:
+    with pytest.raises(MalformedError, match=reason):
+        quantise.quantise(vector)
+
+
+def test_a_vector_that_truncates_to_nothing_is_refused() -> None:
+    """With every entry equal, 127 / sqrt(d) is below 1 from d = 16130 on, above the limit."""
+    assert quantise.quantise(np.ones(4096)).tolist() == [1] * 4096
+
+
+def test_the_bad_row_is_named() -> None:
+    with pytest.raises(MalformedError, match="row 2"):
+        quantise.quantise_rows([[1.0], [2.0], [0.0]])
+
+
+def test_distance() -> None:
+    a, b = np.array([127, 0], dtype=np.int8), np.array([-127, 1], dtype=np.int8)
+    assert quantise.distance(a, b) == 254**2 + 1
+    with pytest.raises(MalformedError):
+        quantise.distance(a, b[:1])
+
+
+@given(int8_rows, hnp.arrays(np.int16, 9, elements=st.integers(-127, 127)))
+def test_scores_are_exact(rows: npt.NDArray[np.int8], query: npt.NDArray[np.int16]) -> None:
+    found = selection.scores(rows, query)
+    assert found.dtype == np.int64
+    assert found.tolist() == [
+        sum(int(x) * int(e) for x, e in zip(r, query, strict=True)) for r in rows
+    ]
+
+
+def test_scores_are_exact_at_full_size() -> None:
+    rows = unit_rows(9000, 256)
+    query = rows[17].astype(np.int16)
+    expected = rows.astype(np.int64) @ query.astype(np.int64)
+    found = selection.scores(rows, query)
+    assert np.array_equal(found, expected)
+    assert found[17] == int(quantise.squared_norms(rows[17:18])[0])
+    assert int(np.max(np.abs(found))) <= SQUARED_NORM
+
+
+def test_scores_are_exact_for_rows_without_a_norm_bound() -> None:
+    """Cheating providers score such rows too; -128 · 127 in every one of 1000 places."""
+    rows = np.full((3, 1000), -128, dtype=np.int8)
+    query = np.full(1000, 4, dtype=np.int16)
+    assert selection.scores(rows, query).tolist() == [-128 * 4 * 1000] * 3
+
+
+def test_scores_refuse_what_they_cannot_do_exactly() -> None:
+    rows = np.ones((2, 5), dtype=np.int8)
+    with pytest.raises(MalformedError, match="too large"):
+        selection.scores(rows, np.full(5, 32767, dtype=np.int16))
+    with pytest.raises(MalformedError, match="too large"):
+        selection.scores(rows, np.full(5, -32768, dtype=np.int16))
+    rows = rows[:, :4].copy()
+    for bad_rows, bad_query in (
+        (rows.astype(np.int16), np.ones(4, dtype=np.int16)),
+        (rows[0], np.ones(4, dtype=np.int16)),
+        (rows, np.ones(4, dtype=np.int64)),
+        (rows, np.ones(5, dtype=np.int16)),
+    ):
+        with pytest.raises(MalformedError):
+            selection.scores(bad_rows, bad_query)  # type: ignore[arg-type]
+
+
+def selected_by_definition(y: list[int], k: int, allowed: list[int]) -> tuple[int, ...]:
+    if len(allowed) <= k:
+        return tuple(sorted(allowed))
+    boundary = sorted((y[i] for i in allowed), reverse=True)[k]
+    return tuple(sorted(i for i in allowed if y[i] > boundary))
+
+
+@given(st.lists(st.integers(-4, 4), min_size=1, max_size=20), st.integers(1, 22), st.data())
+def test_selection_is_the_definition(y: list[int], k: int, data: st.DataObject) -> None:
+    noised = np.array(y, dtype=np.int64)
+    everything = list(range(len(y)))
+    assert selection.select(noised, k) == selected_by_definition(y, k, everything)
+    allowed = data.draw(st.lists(st.sampled_from(everything), unique=True))
+    found = selection.select(noised, k, allowed)
+    assert found == selected_by_definition(y, k, allowed)
+    assert len(found) <= k
+
+
+@pytest.mark.parametrize(
+    ("y", "k", "expected"),
+    [
+        ([5, 5, 5, 5], 2, ()),
+        ([9, 5, 5, 1], 2, (0,)),
+        ([9, 5, 5, 1], 1, (0,)),
+        ([9, 5, 5, 1], 3, (0, 1, 2)),
+        ([9, 5, 5, 1], 4, (0, 1, 2, 3)),
+        ([-(2**62), 2**62, 0], 1, (1,)),
+    ],
+)
+def test_ties_at_the_boundary_are_dropped(y: list[int], k: int, expected: tuple[int, ...]) -> None:
+    assert selection.select(np.array(y, dtype=np.int64), k) == expected
+
+
+def test_no_position_allowed_selects_nothing() -> None:
+    assert selection.select(np.arange(4), 2, []) == ()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: selection.select(np.arange(4), 0),
+        lambda: selection.select(np.arange(4), 1, [0, 0]),
+        lambda: selection.select(np.arange(4), 1, [4]),
+        lambda: selection.select(np.arange(4), 1, [-1]),
+        lambda: selection.select(np.arange(4).astype(np.int32), 1),
+        lambda: selection.select(np.zeros((2, 2), dtype=np.int64), 1),
+    ],
+)
+def test_selection_refusals(call: Callable[[], object]) -> None:
+    with pytest.raises(MalformedError):
+        call()
+
+
+@given(
+    hnp.arrays(np.int16, st.integers(1, 40), elements=st.integers(-127, 127)),
+    st.binary(min_size=32, max_size=32),
+)
+@settings(max_examples=25)
+def test_sketch_by_definition(query: npt.NDArray[np.int16], seed: bytes) -> None:
+    from hashlib import shake_256
+
+    from ragaudit.encoding.tagged import enc
+
+    d = len(query)
+    found = sketch.sketch(query, seed, 64)
+    for k in range(64):
+        octets = shake_256(enc("ragaudit/v1/sketch", seed, k)).digest((d + 7) // 8)
+        product = sum(
+            int(e) if octets[j >> 3] >> (j & 7) & 1 else -int(e) for j, e in enumerate(query)
+        )
+        assert (found[k >> 3] >> (k & 7) & 1) == (product >= 0)
+
+
+def test_known_sketch() -> None:
+    query = (np.arange(20) - 9).astype(np.int16)
+    assert sketch.sketch(query, bytes(32), 64).hex() == KNOWN_SKETCH
+    assert sketch.sketch(query, bytes(32), 128)[:8].hex() == KNOWN_SKETCH
+
+
+KNOWN_SKETCH = "d1b4f39cf4c61e86"
+
+
+def test_opposite_embeddings_differ_everywhere_but_in_zero_products() -> None:
+    query = unit_rows(1, 255)[0].astype(np.int16)
+    a, b = sketch.sketch(query, bytes(32), 512), sketch.sketch(-query, bytes(32), 512)
+    assert sketch.hamming(a, a) == 0
+    assert sketch.hamming(a, b) >= 490
+    assert sketch.sketch(np.zeros(5, dtype=np.int16), bytes(32), 64) == b"\xff" * 8
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda q: sketch.sketch(q, bytes(32), 63),
+        lambda q: sketch.sketch(q, bytes(32), 56),
+        lambda q: sketch.sketch(q, bytes(32), 520),
+        lambda q: sketch.sketch(q, bytes(31), 64),
+        lambda q: sketch.sketch(q.astype(np.int64), bytes(32), 64),
+        lambda q: sketch.sketch(q[:0], bytes(32), 64),
+        lambda q: sketch.sketch(q.reshape(2, 2), bytes(32), 64),
+        lambda q: sketch.hamming(b"\x00", b"\x00\x00"),
+    ],
+)
+def test_sketch_refusals(call: Callable[[Any], object]) -> None:
+    with pytest.raises(MalformedError):
+        call(np.ones(4, dtype=np.int16))
+
+
+CONTEXT: dict[str, Any] = {
+    "policy_digest": bytes([1]) * 32,
+    "window": "w",
+    "tenant": "t",
+    "version": 1,
+    "index_root": bytes([2]) * 32,
+}
+SELECTION: dict[str, Any] = CONTEXT | {
+    "seed_root": bytes([3]) * 32,
+    "activation_randomness": bytes([4]) * 32,
+    "body": b"body",
+}
+
+
+def test_contexts_follow_the_registry() -> None:
+    from hashlib import sha256
+
+    from ragaudit.encoding.tagged import enc
+
+    values = list(SELECTION.values())
+    assert (
+        statements.selection_context(**SELECTION)
+        == sha256(enc("ragaudit/v1/context/selection", *values)).digest()
+    )
+    assert (
+        statements.index_context(**CONTEXT)
+        == sha256(enc("ragaudit/v1/context/index", *values[:5])).digest()
+    )
+
+
+@pytest.mark.parametrize("name", SELECTION)
+def test_every_part_of_a_context_counts(name: str) -> None:
+    other = {str: "x", int: 2, bytes: bytes(32)}[type(SELECTION[name])]
+    changed = SELECTION | {name: other}
+    assert statements.selection_context(**changed) != statements.selection_context(**SELECTION)
+    if name in CONTEXT:
+        again = statements.index_context(**(CONTEXT | {name: other}))
+        assert again != statements.index_context(**CONTEXT)
+    if isinstance(SELECTION[name], bytes) and name != "body":
+        with pytest.raises(MalformedError):
+            statements.selection_context(**(SELECTION | {name: bytes(31)}))
