@@ -1,0 +1,1 @@
+"""The demonstration: one window on real text, from commitments to a signed verdict."""
