@@ -1,6 +1,7 @@
 """The index argument: every committed row is an integer vector of squared norm B² (spec 4.7)."""
 
 from itertools import compress
+from operator import index
 
 from .errors import InvalidStatement
 from .field import ORDER, dot, eq_table, le, powers, variables_for
@@ -8,7 +9,7 @@ from .generators import generator, generators
 from .opening import Terms, verify_opening
 from .reader import ProofReader
 from .ristretto import POINT_BYTES, decode
-from .selection import SQUARED_NORM
+from .statement import SQUARED_NORM
 from .sumcheck import verify_rounds
 from .transcript import Transcript
 
@@ -38,8 +39,8 @@ def verify_index(
         raise InvalidStatement("context must have 32 bytes, N and d must be in 1..2^32-1")
     if len(commitments) != POINT_BYTES * rows:
         raise InvalidStatement("there must be N commitments")
-    N, d, R = rows, dimension, RANGE_ROWS
-    C = [decode(commitments[at : at + POINT_BYTES]) for at in range(0, POINT_BYTES * N, 32)]
+    N, d, R = index(rows), index(dimension), RANGE_ROWS
+    C = [decode(commitments[32 * i : 32 * (i + 1)]) for i in range(N)]
     m, md = variables_for(max(N, R) + 1), variables_for(d + 4)
 
     transcript = Transcript("index/v1")
