@@ -1,0 +1,150 @@
+"""Copies of the reference verifier with one rule changed, importable beside the original."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+import ragaudit.verifier.reference as reference
+
+Edit = tuple[str, str, str]  # file, text that occurs exactly once, its replacement
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A named change of the verifier's source."""
+
+    name: str
+    edits: tuple[Edit, ...]
+
+    def load(self, folder: Path) -> ModuleType:
+        """Import the changed copy, which is written under ``folder``."""
+        package = f"reference_mutant_{self.name}"
+        copy = folder / package
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(Path(str(reference.__file__)).parent, copy, ignore=ignored)
+        for name, old, new in self.edits:
+            source = (copy / name).read_text()
+            assert source.count(old) == 1, f"{self.name}: {old!r} must occur once in {name}"
+            (copy / name).write_text(source.replace(old, new))
+        spec = importlib.util.spec_from_file_location(
+            package, copy / "__init__.py", submodule_search_locations=[str(copy)]
+        )
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[package] = module
+        spec.loader.exec_module(module)
+        return module
+
+
+def _selection(name: str, *changes: tuple[str, str]) -> Mutant:
+    return Mutant(name, tuple(("selection.py", old, new) for old, new in changes))
+
+
+THETA = _selection(
+    "theta_is_one",
+    ('theta = transcript.scalar("theta")', 'theta = transcript.scalar("theta") * 0 + 1'),
+)
+E2 = _selection("e2_removed", ('(-c_D, D_m)], "E2")', '(-c_D, D_m)][:0], "E2")'))
+NORM = Mutant(
+    "norm_unchecked",
+    (("statement.py", "sum(e * e for e in self.query) <= SQUARED_NORM", "True"),),
+)
+CERTAIN = _selection(
+    "certain_rows_not_subtracted",
+    ('    commitment += [(-1, generator("A", i)) for i in F]\n', ""),
+)
+CHI_MASK = _selection(
+    "chi_includes_mask_row", ("chi = sum(eq_r[:u])", "chi = sum(eq_r[:u]) + eq_r[-1]")
+)
+M_MASK = _selection(
+    "m_includes_mask_row",
+    ("M = dot(eq_t[:u], eq_r[:u])", "M = dot(eq_t[:u], eq_r[:u]) + eq_t[-1] * eq_r[-1]"),
+)
+C19 = _selection("c19_dropped", ("constraints += [b3 * b4]", "constraints += [0]"))
+C20 = _selection("c20_dropped", ("constraints += [(b3 + b4) * (Y + 1)]", "constraints += [0]"))
+C21 = _selection(
+    "c21_dropped",
+    (
+        "constraints += [(2 * b - 1) * Y - (1 - b) - sum(u_k << k for k, u_k in enumerate(u))]",
+        "constraints += [0]",
+    ),
+)
+SUM_B3 = _selection(
+    "sum_of_b3_dropped",
+    ("return (alpha[22] + alpha[23] * remaining)", "return (alpha[23] * remaining)"),
+    ("sums = alpha[22] * b3 + alpha[23] * (b + b4)", "sums = alpha[23] * (b + b4)"),
+)
+SUM_B = _selection(
+    "sum_of_b_and_b4_dropped",
+    ("return (alpha[22] + alpha[23] * remaining)", "return (alpha[22])"),
+    ("sums = alpha[22] * b3 + alpha[23] * (b + b4)", "sums = alpha[22] * b3"),
+)
+CONTEXT = Mutant(
+    "context_not_absorbed",
+    (("statement.py", '    transcript.absorb("context", statement.context)\n', ""),),
+)
+MARGIN = Mutant("margin_of_u_too_small", (("statement.py", "2 * SQUARED_NORM", "SQUARED_NORM"),))
+
+INDEX_PROJECTIONS = Mutant(
+    "projections_before_commitments",
+    (
+        (
+            "index.py",
+            '    transcript.absorb("C", bytes(commitments))\n',
+            "",
+        ),
+        (
+            "index.py",
+            '    bits = transcript.bits("projections", PROJECTIONS * (N + d + 4))\n',
+            '    bits = transcript.bits("projections", PROJECTIONS * (N + d + 4))\n'
+            '    transcript.absorb("C", bytes(commitments))\n',
+        ),
+    ),
+)
+INDEX_CONTEXT = Mutant(
+    "index_context_not_absorbed",
+    (("index.py", '    transcript.absorb("context", bytes(context))\n', ""),),
+)
+INDEX_THETA = Mutant(
+    "index_theta_is_one",
+    (
+        (
+            "index.py",
+            'gamma, theta, x = (transcript.scalar(tag) for tag in ("gamma", "theta", "x"))',
+            'gamma, theta, x = (transcript.scalar(tag) ** (tag != "theta")'
+            ' for tag in ("gamma", "theta", "x"))',
+        ),
+    ),
+)
+INDEX_M_MASK = Mutant(
+    "index_m_includes_mask_row",
+    (
+        (
+            "index.py",
+            "M_R, M_N = dot(eq_t[:R], eq_x[:R]), dot(eq_t[:N], eq_x[:N])",
+            "M_R, M_N = dot(eq_t[:R], eq_x[:R]), dot(eq_t[:N], eq_x[:N]) + eq_t[-1] * eq_x[-1]",
+        ),
+    ),
+)
+
+SELECTION_MUTANTS = (
+    THETA,
+    E2,
+    NORM,
+    CERTAIN,
+    CHI_MASK,
+    M_MASK,
+    C19,
+    C20,
+    C21,
+    SUM_B3,
+    SUM_B,
+    CONTEXT,
+    MARGIN,
+)
+INDEX_MUTANTS = (INDEX_PROJECTIONS, INDEX_CONTEXT, INDEX_THETA, INDEX_M_MASK)

@@ -1,0 +1,50 @@
+"""The shared vectors of both arguments, and one way to run a case against a verifier."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).parents[1] / "vectors"
+
+
+def cases(name: str) -> list[dict[str, Any]]:
+    """The cases of tests/vectors/<name>.json."""
+    loaded = json.loads((FOLDER / f"{name}.json").read_text())["cases"]
+    assert isinstance(loaded, list)
+    return loaded
+
+
+def selection_arguments(case: dict[str, Any]) -> tuple[Any, ...]:
+    """Positional arguments of verify_selection."""
+    return (
+        bytes.fromhex(case["context"]),
+        case["rows"],
+        bytes.fromhex("".join(case["C"])),
+        case["e"],
+        case["z"],
+        case["K"],
+        bytes.fromhex(case["B_sel"]),
+        bytes.fromhex(case["proof"]),
+        case["allowed"],
+    )
+
+
+def index_arguments(case: dict[str, Any]) -> tuple[Any, ...]:
+    """Positional arguments of verify_index."""
+    commitments = bytes.fromhex("".join(case["C"]))
+    context, proof = bytes.fromhex(case["context"]), bytes.fromhex(case["proof"])
+    return context, case["N"], case["d"], commitments, proof
+
+
+def decision(package: Any, kind: str, case: dict[str, Any]) -> str:
+    """``accept`` or ``reject``, as the package's verifier decides the case."""
+    try:
+        if kind == "index":
+            package.verify_index(*index_arguments(case))
+        else:
+            package.verify_selection(*selection_arguments(case))
+    except package.ProofRejected:
+        return "reject"
+    return "accept"
