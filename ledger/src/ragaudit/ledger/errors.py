@@ -5,7 +5,8 @@
     │                     MalformedPolicy
     ├── RejectedError     ProofRejected, NoteRejected, ReceiptRejected, CommitmentRejected,
     │                     ChainRejected
-    ├── RefusedError      LogFrozen, CheckpointConflict, RestoredBackup
+    ├── RefusedError      LogFrozen, CheckpointConflict, RestoredBackup, UnknownResource,
+    │                     StoreUnavailable
     └── InternalError     CorruptLog
 
 Malformed: the bytes are not in the one accepted encoding. Rejected: well-formed and false.
@@ -69,3 +70,11 @@ class RestoredBackup(RefusedError):
 
 class CorruptLog(InternalError):
     """What the database holds contradicts itself: a tile, a leaf or a signed checkpoint."""
+
+
+class UnknownResource(RefusedError):
+    """No such log, checkpoint, entry or tile (below the last signed checkpoint)."""
+
+
+class StoreUnavailable(RefusedError):
+    """The database did not take the transaction: locked, full, or gone. Nothing was written."""

@@ -144,13 +144,15 @@ class TileHashSource:
     """A `tree.HashSource` over tiles: the hashes of a tree of ``size`` leaves.
 
     ``read(tile)`` returns the bytes of a tile, exactly 32·width of them; a reader that has only
-    the full tile where a partial one is asked for cuts it. The tiles are not trusted: check what
-    comes out against a verified tree head.
+    the full tile where a partial one is asked for cuts it. Tiles are kept once read: make a source
+    for a proof or two, not for good. They are not trusted: check what comes out against a
+    verified tree head.
     """
 
     def __init__(self, size: int, read: Callable[[Tile], bytes]) -> None:
         self.size = size
         self._read = read
+        self._tiles: dict[Tile, bytes] = {}  # a proof needs the same few tiles again and again
 
     def subtree_hash(self, level: int, index: int) -> bytes:
         tile_level, inner = divmod(level, TILE_HEIGHT)
@@ -158,12 +160,18 @@ class TileHashSource:
         tile = tile_at(tile_level, first // TILE_WIDTH, self.size)
         if tile is None or index + 1 << level > self.size:
             raise MalformedTile("no such subtree", where=f"level {level}, index {index}")
-        data = self._read(tile)
-        if len(data) != tile.width * HASH_BYTES:
-            raise MalformedTile(
-                f"{len(data)} bytes", where=tile_path(tile), expected=f"{tile.width} hashes"
-            )
-        return tile_hash(data, inner, first % TILE_WIDTH >> inner)
+        return tile_hash(self.read(tile), inner, first % TILE_WIDTH >> inner)
+
+    def read(self, tile: Tile) -> bytes:
+        """The bytes of ``tile``, of exactly its width."""
+        if tile not in self._tiles:
+            data = self._read(tile)
+            if len(data) != tile.width * HASH_BYTES:
+                raise MalformedTile(
+                    f"{len(data)} bytes", where=tile_path(tile), expected=f"{tile.width} hashes"
+                )
+            self._tiles[tile] = data
+        return self._tiles[tile]
 
 
 def encode_entry_bundle(entries: Sequence[bytes]) -> bytes:

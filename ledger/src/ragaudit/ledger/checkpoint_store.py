@@ -1,0 +1,171 @@
+"""Checkpoints of a stored log: signed over what was read back, cosigned later, served.
+
+A log must never sign two inconsistent checkpoints. So `sign` (1) reads, in one transaction, the
+committed head and every entry since the last signed checkpoint, (2) recomputes tiles and root
+from these entries and the last signed root, (3) signs, (4) stores the note only if the last
+checkpoint is still the one it started from. A note that was not stored is never handed out.
+"""
+
+from collections.abc import Iterable
+
+from ragaudit.ledger import schema
+from ragaudit.ledger.checkpoints import (
+    Checkpoint,
+    SignedCheckpoint,
+    sign_checkpoint,
+    verify_checkpoint,
+)
+from ragaudit.ledger.cosignatures import CosignerPolicy, verify_cosignature, verify_cosigned
+from ragaudit.ledger.database import read_transaction, write_transaction
+from ragaudit.ledger.errors import CheckpointConflict, CorruptLog, NoteRejected, UnknownResource
+from ragaudit.ledger.notes import NoteSignature, SigningKey
+from ragaudit.ledger.store import LogStore
+from ragaudit.ledger.tiles import TILE_WIDTH, EntryBundle, encode_entry_bundle, parse_path, tile_at
+from ragaudit.ledger.tlog_proof import TlogProof
+from ragaudit.ledger.tree import verify_consistency
+from sqlalchemy import Connection, insert, select, update
+
+
+class CheckpointStore:
+    """The checkpoints of one log. ``cosigners`` are those whose cosignatures are kept."""
+
+    def __init__(self, store: LogStore, cosigners: CosignerPolicy) -> None:
+        self._store = store
+        self._cosigners = cosigners
+        self._table = schema.checkpoint
+
+    def sign(self, key: SigningKey) -> SignedCheckpoint:
+        """Sign the committed tree and store the note; the stored one if nothing was appended.
+
+        Raises:
+            CorruptLog: entries, tiles, head and the last signed checkpoint do not agree.
+            CheckpointConflict: another process stored a checkpoint meanwhile.
+            NoteRejected: ``key`` is not this log's.
+        """
+        last = self.latest()
+        head = self._store.audit(last.head if last else None)
+        if last and last.head == head:
+            return last
+        if last:
+            proof = self._store.consistency_proof(last.head.size, head.size)
+            verify_consistency(old=last.head, new=head, proof=proof)
+        signed = sign_checkpoint(Checkpoint(self._store.log_key.name, head), key)
+        verify_checkpoint(signed.encode(), self._store.log_key)
+        self._insert(signed, last.head.size if last else schema.NO_CHECKPOINT)
+        return signed
+
+    def add_cosignatures(self, size: int, lines: Iterable[NoteSignature]) -> SignedCheckpoint:
+        """Add the verified cosignatures among ``lines`` to the checkpoint of ``size``. Idempotent.
+
+        Lines of unknown keys are dropped.
+
+        Raises:
+            UnknownResource: no checkpoint of this size was signed.
+            NoteRejected: a line of a known cosigner does not verify.
+        """
+        with write_transaction(self._store.engine) as connection:
+            signed = self._read(connection, size, lock=True)
+            text = signed.note.text
+            known = [(line, key) for line in lines for key in self._cosigners.keys if line.by(key)]
+            for line, key in known:
+                verify_cosignature(text, line, key)
+            note = signed.note.with_signatures(line for line, _ in known)
+            signed = SignedCheckpoint(signed.checkpoint, note)
+            count = sum(note.signature_of(key) is not None for key in self._cosigners.keys)
+            connection.execute(
+                update(self._table)
+                .where(self._table.c.log_id == self._store.rows.log_id, self._table.c.size == size)
+                .values(note=note.encode(), cosignatures=count)
+            )
+        return signed
+
+    def latest(self, cosignatures: int = 0) -> SignedCheckpoint | None:
+        """The largest signed checkpoint with at least so many cosignatures, if there is one."""
+        with read_transaction(self._store.engine) as connection:
+            size = self._size(connection, cosignatures, largest=True)
+            return None if size is None else self._read(connection, size)
+
+    def at(self, size: int) -> SignedCheckpoint:
+        """The signed checkpoint of ``size``; UnknownResource if there is none."""
+        with read_transaction(self._store.engine) as connection:
+            return self._read(connection, size)
+
+    def covering(self, index: int) -> SignedCheckpoint | None:
+        """The smallest checkpoint with leaf ``index`` and a quorum of cosignatures, if any."""
+        with read_transaction(self._store.engine) as connection:
+            size = self._size(connection, self._cosigners.quorum, above=index)
+            return None if size is None else self._read(connection, size)
+
+    def tlog_proof(self, index: int) -> TlogProof | None:
+        """The offline inclusion proof of leaf ``index``, once a cosigned checkpoint covers it."""
+        signed = self.covering(index)
+        if signed is None:
+            return None
+        verify_cosigned(signed.encode(), self._store.log_key, self._cosigners)
+        path = self._store.inclusion_proof(index, signed.head.size)
+        return TlogProof(index, path, signed.encode())
+
+    def resource(self, path: str) -> bytes:
+        """The bytes at ``path`` of C2SP tlog-tiles: ``checkpoint``, a tile or an entry bundle.
+
+        Nothing beyond the last signed checkpoint is served.
+
+        Raises:
+            UnknownResource: there is no such thing. MalformedTile: not such a path.
+        """
+        latest = self.latest()
+        if latest is None:
+            raise UnknownResource("no checkpoint yet", where=path)
+        if path == "checkpoint":
+            return latest.encode()
+        place = parse_path(path)
+        level = 0 if isinstance(place, EntryBundle) else place.level
+        widest = tile_at(level, place.index, latest.head.size)
+        if widest is None or widest.width < place.width:
+            raise UnknownResource("no such tile", where=path)
+        if not isinstance(place, EntryBundle):
+            return self._store.tile(place)
+        start = place.index * TILE_WIDTH
+        return encode_entry_bundle(self._store.entries(start, start + place.width))
+
+    def _insert(self, signed: SignedCheckpoint, expected: int) -> None:
+        size, head = signed.head.size, schema.log_head
+        with write_transaction(self._store.engine) as connection:
+            moved = connection.execute(
+                update(head)
+                .where(head.c.log_id == self._store.rows.log_id, head.c.checkpoint_size == expected)
+                .values(checkpoint_size=size)
+            ).rowcount
+            if moved != 1:
+                raise CheckpointConflict(
+                    "another checkpoint was signed meanwhile",
+                    where=self._store.log_key.name,
+                    expected=f"last size {expected}",
+                )
+            row = {"size": size, "note": signed.encode(), "cosignatures": 0}
+            connection.execute(insert(self._table).values(log_id=self._store.rows.log_id, **row))
+
+    def _size(
+        self, connection: Connection, cosignatures: int, *, above: int = -1, largest: bool = False
+    ) -> int | None:
+        table = self._table
+        order = table.c.size.desc() if largest else table.c.size.asc()
+        query = select(table.c.size).where(
+            table.c.log_id == self._store.rows.log_id,
+            table.c.cosignatures >= cosignatures,
+            table.c.size > above,
+        )
+        return connection.execute(query.order_by(order).limit(1)).scalar_one_or_none()
+
+    def _read(self, connection: Connection, size: int, *, lock: bool = False) -> SignedCheckpoint:
+        table = self._table
+        query = select(table.c.note).where(
+            table.c.log_id == self._store.rows.log_id, table.c.size == size
+        )
+        note = connection.execute(query.with_for_update() if lock else query).scalar_one_or_none()
+        if note is None:
+            raise UnknownResource(f"no checkpoint of size {size}", where=self._store.log_key.name)
+        try:
+            return verify_checkpoint(bytes(note), self._store.log_key)
+        except NoteRejected as error:
+            raise CorruptLog("a stored checkpoint is not ours", where=f"size {size}") from error

@@ -1,0 +1,202 @@
+"""The fence: how far the log had come, durable outside the database (protocol.md §5).
+
+A database restored from a backup has lost its last rows, and would give their indices, counters
+and noise a second time. So before an answer leaves, the tree head and the account's counter are
+appended to a file of its own and synchronised; at start the database must not be behind it.
+
+File: a header line ``ragaudit/v1/fence <origin>``, then records of 96 bytes: tree size (8, little
+endian), root (32), pseudonym (32, zeros if the entry is of no account), number of the account's
+records (8), SHA-256 of the 80 bytes before, cut to 16. A record that a crash cut short is the
+last one; its answer never left, because the synchronisation had not returned.
+
+Keep the file on another device than the database's backup covers, and never restore it.
+"""
+
+import fcntl
+import hashlib
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ragaudit.encoding.errors import InternalError, MalformedError, RefusedError
+from ragaudit.ledger.errors import RestoredBackup, UnknownResource
+from ragaudit.ledger.tree import EMPTY_ROOT, TreeHead
+
+HEADER = "ragaudit/v1/fence"
+PSEUDONYM_BYTES = 32
+RECORD_BYTES = 96
+_PAYLOAD_BYTES = 80
+_NOBODY = bytes(PSEUDONYM_BYTES)
+
+
+@dataclass(frozen=True, slots=True)
+class FenceRecord:
+    """A tree head that was durable, and how many records an account had in it."""
+
+    head: TreeHead
+    pseudonym: bytes | None
+    records: int
+
+    def encode(self) -> bytes:
+        payload = (
+            self.head.size.to_bytes(8, "little")
+            + self.head.root_hash
+            + (self.pseudonym or _NOBODY)
+            + self.records.to_bytes(8, "little")
+        )
+        return payload + _checksum(payload)
+
+    @classmethod
+    def parse(cls, data: bytes) -> "FenceRecord":
+        """Strict inverse of `encode`; MalformedError for anything else."""
+        payload = data[:_PAYLOAD_BYTES]
+        if len(data) != RECORD_BYTES or _checksum(payload) != data[_PAYLOAD_BYTES:]:
+            raise MalformedError("not a fence record", where="fence")
+        head = TreeHead(int.from_bytes(payload[:8], "little"), payload[8:40])
+        pseudonym = payload[40:72]
+        records = int.from_bytes(payload[72:], "little")
+        return cls(head, None if pseudonym == _NOBODY else pseudonym, records)
+
+
+class Fence:
+    """The fence of one window's log; one process at a time, several threads."""
+
+    def __init__(self, path: Path, origin: str, *, log_is_empty: bool) -> None:
+        """Open the fence at ``path``, read its records and compact it.
+
+        Args:
+            log_is_empty: of the database; only then may the file be missing, and is created.
+
+        Raises:
+            RefusedError: another process holds it.
+            RestoredBackup: the log has entries and the file is missing.
+            MalformedError: of another log, or damaged before its last record.
+        """
+        self.path = path
+        self.head = TreeHead(0, EMPTY_ROOT)
+        self.records: dict[bytes, int] = {}
+        self._origin = origin
+        self._header = f"{HEADER} {origin}\n".encode()
+        self._lock = threading.Lock()
+        self._broken = False
+        self._process_lock = _take(path.with_name(path.name + ".lock"))
+        try:
+            self._load(log_is_empty)
+            self._file, self._end = self._compact()
+        except BaseException:
+            os.close(self._process_lock)
+            raise
+
+    def advance(self, head: TreeHead, pseudonym: bytes | None = None, records: int = 0) -> None:
+        """Make it durable that the log reached ``head`` with ``records`` records of an account.
+
+        Returns after the data is on the disk. Calls may come out of order from several threads:
+        the highest values count.
+
+        Raises:
+            OSError: it could not be made durable; the answer must not leave, and every later call
+                fails too until the fence is opened again.
+        """
+        if pseudonym is not None and (len(pseudonym) != PSEUDONYM_BYTES or pseudonym == _NOBODY):
+            raise MalformedError("not a pseudonym", where="fence", expected="32 bytes, not zero")
+        record = FenceRecord(head, pseudonym, records)
+        with self._lock:
+            if self._broken:
+                raise InternalError("an earlier write failed: open it again", where="fence")
+            self._broken = True  # until the write below is known to be on the disk
+            written = os.pwrite(self._file, record.encode(), self._end)
+            if written != RECORD_BYTES:
+                raise OSError(f"fence: only {written} bytes were written")
+            os.fsync(self._file)
+            self._end += RECORD_BYTES
+            self._merge(record)
+            self._broken = False
+
+    def check(self, root_of: Callable[[int], bytes], records_of: Callable[[bytes], int]) -> None:
+        """Compare the database with the fence, before anything is answered.
+
+        Args:
+            root_of: root of the database's tree at a size; UnknownResource if it is smaller.
+            records_of: number of an account's records in the database.
+
+        Raises:
+            RestoredBackup: the database is behind the fence, or holds another history.
+        """
+        try:
+            root = root_of(self.head.size)
+        except UnknownResource as error:
+            raise RestoredBackup(
+                "the database is behind the fence", where=self._origin, expected=error.expected
+            ) from error
+        if root != self.head.root_hash:
+            raise RestoredBackup("the database holds another history", where=self._origin)
+        for pseudonym, records in self.records.items():
+            if records_of(pseudonym) < records:
+                raise RestoredBackup(
+                    "an account's counter is behind the fence",
+                    where=self._origin,
+                    expected=f"at least {records}",
+                )
+
+    def close(self) -> None:
+        os.close(self._file)
+        os.close(self._process_lock)
+
+    def _merge(self, record: FenceRecord) -> None:
+        if record.head.size > self.head.size:
+            self.head = record.head
+        if record.pseudonym is not None:
+            known = self.records.get(record.pseudonym, 0)
+            self.records[record.pseudonym] = max(known, record.records)
+
+    def _load(self, log_is_empty: bool) -> None:
+        if not self.path.exists():
+            if not log_is_empty:
+                raise RestoredBackup("the fence is missing", where=str(self.path))
+            return
+        data = self.path.read_bytes()
+        if not data.startswith(self._header):
+            raise MalformedError("the fence of another log", where=str(self.path))
+        starts = range(len(self._header), len(data), RECORD_BYTES)
+        for start in starts:
+            try:
+                self._merge(FenceRecord.parse(data[start : start + RECORD_BYTES]))
+            except MalformedError:
+                if start != starts[-1]:  # only the last one can have been cut short by a crash
+                    raise
+
+    def _compact(self) -> tuple[int, int]:
+        """Durably replace the file by one record per account; returns it, open, and its length."""
+        records = [FenceRecord(self.head, who, count) for who, count in self.records.items()]
+        if not records and self.head.size:
+            records = [FenceRecord(self.head, None, 0)]
+        data = self._header + b"".join(each.encode() for each in records)
+        temporary = self.path.with_name(self.path.name + ".new")
+        with temporary.open("wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(self.path)
+        directory = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+        return os.open(self.path, os.O_WRONLY | os.O_CLOEXEC), len(data)
+
+
+def _take(path: Path) -> int:
+    """Hold the lock file at ``path`` until it is closed."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(file)
+        raise RefusedError("another process holds the fence", where=str(path)) from None
+    return file
+
+
+def _checksum(payload: bytes) -> bytes:
+    return hashlib.sha256(payload).digest()[:16]

@@ -1,0 +1,82 @@
+"""The growing side of a tree: its peaks, and the last tile of every level."""
+
+from collections.abc import Iterable
+
+from ragaudit.ledger.tiles import TILE_HEIGHT, TILE_WIDTH, TileHashSource, tile_at, tile_hash
+from ragaudit.ledger.tree import EMPTY_ROOT, HASH_BYTES, HashSource, node_hash
+
+
+class Frontier:
+    """Roots of the complete subtrees that make up a tree, largest first: log2(size) hashes."""
+
+    def __init__(self, size: int = 0, peaks: Iterable[bytes] = ()) -> None:
+        self.size = size
+        self._peaks = list(peaks)
+
+    @classmethod
+    def of(cls, source: HashSource, size: int) -> "Frontier":
+        """The frontier of the first ``size`` leaves of ``source``."""
+        peaks, start = [], 0
+        for level in reversed(range(size.bit_length())):
+            if size >> level & 1:
+                peaks.append(source.subtree_hash(level, start >> level))
+                start += 1 << level
+        return cls(size, peaks)
+
+    def append(self, leaf: bytes) -> None:
+        """Append a leaf hash."""
+        node, size = leaf, self.size
+        while size & 1:
+            node = node_hash(self._peaks.pop(), node)
+            size >>= 1
+        self._peaks.append(node)
+        self.size += 1
+
+    def root(self) -> bytes:
+        if not self._peaks:
+            return EMPTY_ROOT
+        *rest, node = self._peaks
+        for peak in reversed(rest):
+            node = node_hash(peak, node)
+        return node
+
+
+class RightEdge:
+    """Frontier and partial tiles of a tree: enough to append, without reading anything."""
+
+    def __init__(self, frontier: Frontier, tiles: Iterable[bytes] = ()) -> None:
+        self.frontier = frontier
+        self._tiles = [bytearray(each) for each in tiles]  # one per level, empty if none is partial
+
+    @classmethod
+    def of(cls, source: TileHashSource) -> "RightEdge":
+        """The edge of the tree of ``source``, read from its tiles."""
+        size, tiles, level = source.size, [], 0
+        while count := size >> TILE_HEIGHT * level:
+            place = tile_at(level, count // TILE_WIDTH, size)
+            tiles.append(source.read(place) if place else b"")
+            level += 1
+        return cls(Frontier.of(source, size), tiles)
+
+    def extend(self, leaves: Iterable[bytes]) -> dict[tuple[int, int], bytes]:
+        """Append leaf hashes; returns the tiles that changed, by (level, index)."""
+        changed: dict[tuple[int, int], bytes] = {}
+        for leaf in leaves:
+            self._append(leaf, changed)
+        return changed
+
+    def _append(self, leaf: bytes, changed: dict[tuple[int, int], bytes]) -> None:
+        node, index, level = leaf, self.frontier.size, 0
+        while True:
+            if level == len(self._tiles):
+                self._tiles.append(bytearray())
+            hashes = self._tiles[level]
+            hashes += node
+            index //= TILE_WIDTH
+            changed[level, index] = bytes(hashes)
+            if len(hashes) < TILE_WIDTH * HASH_BYTES:
+                break
+            node = tile_hash(bytes(hashes), TILE_HEIGHT, 0)
+            hashes.clear()
+            level += 1
+        self.frontier.append(leaf)

@@ -1,0 +1,247 @@
+"""The log of one window in a database: append inside the caller's transaction, read, prove.
+
+Crash rules (docs/spec/06-ledger.md):
+- an index comes from the locked head row; entry, tiles and head change in one transaction;
+- what a transaction did not commit is nowhere: memory holds only the right edge of the tree,
+  which is compared with the head row on every append and read again when it differs;
+- a checkpoint is signed over what was committed and read back (`checkpoint_store`).
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import TypeVar
+
+from ragaudit.ledger import schema
+from ragaudit.ledger.database import demand_writer, read_transaction, write_transaction
+from ragaudit.ledger.errors import CorruptLog, LogFrozen, MalformedRecord, UnknownResource
+from ragaudit.ledger.log_rows import LogRows
+from ragaudit.ledger.notes import VerifierKey
+from ragaudit.ledger.right_edge import RightEdge
+from ragaudit.ledger.tiles import TILE_WIDTH, Tile, tile_path
+from ragaudit.ledger.tree import (
+    EMPTY_ROOT,
+    HASH_BYTES,
+    TreeHead,
+    consistency_proof,
+    inclusion_proof,
+    leaf_hash,
+    root_hash,
+)
+from sqlalchemy import Connection, Engine, insert, select
+
+LEAF_BYTES = 32
+
+T = TypeVar("T")
+
+
+class LogStore:
+    """The log whose origin is the name of ``log_key``. Safe to use from several threads."""
+
+    def __init__(self, engine: Engine, log_id: int, log_key: VerifierKey) -> None:
+        """Use `create` or `open`."""
+        self.engine = engine
+        self.log_key = log_key
+        self.rows = LogRows(log_id, log_key.name)
+        self._edge: RightEdge | None = None  # guarded by the database's write lock
+
+    @classmethod
+    def create(cls, engine: Engine, log_key: VerifierKey) -> "LogStore":
+        """Create the tables and an empty log, or open the log if this origin exists.
+
+        Raises: as `open`.
+        """
+        with write_transaction(engine) as connection:
+            schema.metadata.create_all(connection)
+            known = select(schema.log.c.id).where(schema.log.c.origin == log_key.name)
+            if connection.execute(known).scalar_one_or_none() is None:
+                _insert_log(connection, log_key)
+        return cls.open(engine, log_key)
+
+    @classmethod
+    def open(cls, engine: Engine, log_key: VerifierKey) -> "LogStore":
+        """Open the log and check its head against its tiles and its last entries.
+
+        Raises:
+            UnknownResource: no log of this origin, or it has another key.
+            CorruptLog: head, tiles and entries contradict each other.
+        """
+        table = schema.log
+        query = select(table.c.id, table.c.verifier_key).where(table.c.origin == log_key.name)
+        with read_transaction(engine) as connection:
+            found = connection.execute(query).one_or_none()
+            if found is None or found.verifier_key != str(log_key):
+                raise UnknownResource("no such log", where="ledger", expected=str(log_key))
+            store = cls(engine, found.id, log_key)
+            store._check_right_edge(connection)
+        return store
+
+    def transaction(self) -> AbstractContextManager[Connection]:
+        """A transaction in which `append` may be called beside the caller's own statements."""
+        return write_transaction(self.engine)
+
+    def append(self, connection: Connection, leaf_data: bytes) -> int:
+        """Append 32 bytes of leaf data; returns the index, final once the transaction commits.
+
+        Args:
+            connection: of `transaction`; it holds the log's lock from here on.
+
+        Raises:
+            LogFrozen: the log is closed.
+            MalformedRecord: not 32 bytes.
+            InternalError: ``connection`` is not of `transaction`.
+        """
+        return self.extend(connection, [leaf_data])
+
+    def extend(self, connection: Connection, leaves: Sequence[bytes]) -> int:
+        """Append several leaves in order; returns the index of the first. Raises as `append`."""
+        if any(len(leaf) != LEAF_BYTES for leaf in leaves):
+            raise MalformedRecord("leaf data of the wrong length", expected="32 bytes")
+        demand_writer(connection)
+        row = self.rows.head(connection, lock=True)
+        if row.frozen:
+            raise LogFrozen("the window's log is closed", where=self.log_key.name)
+        edge = self._edge_at(connection, row.head)
+        self._edge = None  # an exception below must not leave it half advanced
+        changed = edge.extend(leaf_hash(leaf) for leaf in leaves)
+        self.rows.insert_entries(connection, row.head.size, leaves)
+        for tile, hashes in _tiles(changed):
+            self.rows.write_tile(connection, tile, hashes)
+        self.rows.write_head(
+            connection, row.head, TreeHead(edge.frontier.size, edge.frontier.root())
+        )
+        self._edge = edge
+        return row.head.size
+
+    def freeze(self, connection: Connection) -> TreeHead:
+        """Close the log for good; returns its final head. Idempotent."""
+        demand_writer(connection)
+        row = self.rows.head(connection, lock=True)
+        self.rows.freeze(connection)
+        return row.head
+
+    def head(self, connection: Connection | None = None) -> TreeHead:
+        """Size and root as committed, or as ``connection`` sees them in its transaction."""
+        if connection is not None:
+            return self.rows.head(connection).head
+        return self._reading(self.rows.head).head
+
+    def is_frozen(self) -> bool:
+        return self._reading(self.rows.head).frozen
+
+    def root(self, size: int) -> bytes:
+        """Root of the first ``size`` committed leaves; UnknownResource if the log is smaller."""
+        return self._reading(lambda c: root_hash(self.rows.source(c, size), size))
+
+    def inclusion_proof(self, index: int, size: int) -> tuple[bytes, ...]:
+        """Inclusion proof of leaf ``index`` in the tree of the first ``size`` committed leaves.
+
+        Raises:
+            UnknownResource: the log is smaller.
+            MalformedProof: not 0 <= index < size.
+        """
+        return self._reading(lambda c: inclusion_proof(self.rows.source(c, size), index, size))
+
+    def consistency_proof(self, old_size: int, new_size: int) -> tuple[bytes, ...]:
+        """Consistency proof between two committed sizes; empty from the empty tree.
+
+        Raises:
+            UnknownResource: the log is smaller.
+            MalformedProof: old_size > new_size.
+        """
+        if old_size == 0:
+            return ()
+        return self._reading(
+            lambda c: consistency_proof(self.rows.source(c, new_size), old_size, new_size)
+        )
+
+    def entries(self, start: int, end: int) -> tuple[bytes, ...]:
+        """Leaf data of the committed entries start..end-1; UnknownResource if one is missing."""
+        return tuple(self._reading(lambda c: list(self.rows.entries(c, start, end))))
+
+    def tile(self, tile: Tile) -> bytes:
+        """A tile of committed leaves; UnknownResource if it does not exist, or not this wide."""
+        return self._reading(lambda c: self.rows.tile(c, tile))
+
+    def audit(self, since: TreeHead | None = None) -> TreeHead:
+        """Read entries back, hash them, and compare every tile and the head with the result.
+
+        Args:
+            since: a head that was audited before (a signed one); from the first entry by default.
+
+        Returns: the committed head.
+
+        Raises:
+            CorruptLog: anything differs or is missing.
+        """
+        return self._reading(lambda c: self._audit(c, since or TreeHead(0, EMPTY_ROOT)))
+
+    def _audit(self, connection: Connection, since: TreeHead) -> TreeHead:
+        head = self.rows.head(connection).head
+        try:
+            edge = RightEdge.of(self.rows.source(connection, since.size))
+            if edge.frontier.root() != since.root_hash:
+                raise CorruptLog("the tiles contradict an earlier root", where=self.log_key.name)
+            leaves = self.rows.entries(connection, since.size, head.size)
+            changed = edge.extend(leaf_hash(leaf) for leaf in leaves)
+            for tile, hashes in _tiles(changed):
+                if self.rows.tile(connection, tile) != hashes:
+                    raise CorruptLog("a tile differs from the entries", where=tile_path(tile))
+        except UnknownResource as error:
+            raise CorruptLog(error.what, where=error.where) from error
+        if edge.frontier.root() != head.root_hash:
+            raise CorruptLog("the head differs from the entries", where=self.log_key.name)
+        return head
+
+    def _check_right_edge(self, connection: Connection) -> None:
+        """The head against tiles and the entries of the last bundle; nothing beyond the head."""
+        head = self.rows.head(connection).head
+        if self.rows.last_position(connection) != head.size - 1:
+            raise CorruptLog("the last entry is not the head's", where=self.log_key.name)
+        start = max(head.size - 1, 0) // TILE_WIDTH * TILE_WIDTH
+        try:
+            base = TreeHead(start, root_hash(self.rows.source(connection, start), start))
+        except UnknownResource as error:
+            raise CorruptLog(error.what, where=error.where) from error
+        self._audit(connection, base)
+
+    def _edge_at(self, connection: Connection, head: TreeHead) -> RightEdge:
+        """The right edge of the tree with ``head``: the one in memory if it is still that."""
+        edge = self._edge
+        if (
+            edge is not None
+            and edge.frontier.size == head.size
+            and edge.frontier.root() == head.root_hash
+        ):
+            return edge
+        try:
+            edge = RightEdge.of(self.rows.source(connection, head.size))
+        except UnknownResource as error:
+            raise CorruptLog(error.what, where=error.where) from error
+        if edge.frontier.root() != head.root_hash:
+            raise CorruptLog("tiles give another root than the head", where=self.log_key.name)
+        return edge
+
+    def _reading(self, read: Callable[[Connection], T]) -> T:
+        with read_transaction(self.engine) as connection:
+            return read(connection)
+
+
+def _insert_log(connection: Connection, log_key: VerifierKey) -> None:
+    row = {"origin": log_key.name, "verifier_key": str(log_key)}
+    connection.execute(insert(schema.log).values(row))
+    query = select(schema.log.c.id).where(schema.log.c.origin == log_key.name)
+    head = {"size": 0, "root_hash": EMPTY_ROOT, "frozen": False}
+    connection.execute(
+        insert(schema.log_head).values(
+            log_id=connection.execute(query).scalar_one(),
+            checkpoint_size=schema.NO_CHECKPOINT,
+            **head,
+        )
+    )
+
+
+def _tiles(changed: dict[tuple[int, int], bytes]) -> list[tuple[Tile, bytes]]:
+    return [
+        (Tile(level, index, len(hashes) // HASH_BYTES), hashes)
+        for (level, index), hashes in changed.items()
+    ]
