@@ -1,0 +1,139 @@
+"""What the prover refuses, and the HTTP status under which it says so.
+
+RagauditError
+├── MalformedError    MalformedSettings, MalformedDocument, MalformedQuery, MalformedRequest
+├── RefusedError      NotAuthenticated, UnknownTenant, UnknownAccount, UnknownWindow,
+│                     UnknownRecord, WrongState, Conflict, NotReady, QueryRefused,
+│                     IndexInUse
+├── RejectedError     ChallengeRejected, VerifierMessageRejected
+└── InternalError     VerifierUnreachable, BackendUnavailable
+"""
+
+from typing import Any
+
+from ragaudit.encoding.errors import InternalError, MalformedError, RefusedError, RejectedError
+
+
+class MalformedSettings(MalformedError):
+    """The YAML file, an environment override or a secret file is not usable."""
+
+
+class MalformedDocument(MalformedError):
+    """A document, file or corpus that cannot be ingested."""
+
+
+class MalformedQuery(MalformedError):
+    """A query, K or filter outside what the policy and the index allow."""
+
+
+class MalformedRequest(MalformedError):
+    """A request body, header or path that is not in the accepted form."""
+
+
+class RequestTooLarge(MalformedError):
+    """A request body above the limit of its endpoint."""
+
+
+class NotAuthenticated(RefusedError):
+    """No key, or one that belongs to nobody."""
+
+
+class UnknownTenant(RefusedError):
+    """No tenant of this name."""
+
+
+class UnknownAccount(RefusedError):
+    """No account of this name."""
+
+
+class UnknownWindow(RefusedError):
+    """No window of this name."""
+
+
+class UnknownRecord(RefusedError):
+    """No entry at this index of the window's log."""
+
+
+class WrongState(RefusedError):
+    """The window is not in a state that allows this, or the transition does not exist."""
+
+
+class Conflict(RefusedError):
+    """It contradicts what was fixed before: another anchor, another request, a name taken."""
+
+
+class NotReady(RefusedError):
+    """Not yet: the same request may succeed later."""
+
+
+class IndexInUse(RefusedError):
+    """The documents of a tenant cannot change while a window has committed to them."""
+
+
+class QueryRefused(RefusedError):
+    """A query declined with a signed refusal (docs/spec/05-records.md §5.8).
+
+    Attributes:
+        refusal: the signed refusal as JSON.
+    """
+
+    def __init__(
+        self, what: str, *, refusal: dict[str, Any], where: str = "", expected: str = ""
+    ) -> None:
+        super().__init__(what, where=where, expected=expected)
+        self.refusal = refusal
+
+    @property
+    def reason(self) -> str:
+        """``budget``, ``closed`` or ``unavailable``."""
+        return str(self.refusal["reason"])
+
+
+class PromisePending(Conflict):
+    """The counter has an unanswered promise for another request.
+
+    Attributes:
+        promise: that promise, so that the client can finish it.
+    """
+
+    def __init__(self, what: str, *, promise: dict[str, Any], expected: str = "") -> None:
+        super().__init__(what, where="counter", expected=expected)
+        self.promise = promise
+
+
+class ChallengeRejected(RejectedError):
+    """The verifier's challenge is not what the log, the chain and the policy determine."""
+
+
+class VerifierMessageRejected(RejectedError):
+    """A message of the verifier is not signed by its key or contradicts an earlier one."""
+
+
+class VerifierRefused(RefusedError):
+    """The verifier declined a request.
+
+    Attributes:
+        status: its HTTP status.
+        document: its problem document, as far as it could be read.
+        content: the first bytes of the answer as sent.
+    """
+
+    def __init__(
+        self, what: str, *, status: int, document: dict[str, Any], content: bytes = b""
+    ) -> None:
+        super().__init__(what, where="verifier")
+        self.status = status
+        self.document = document
+        self.content = content
+
+
+class VerifierUnreachable(InternalError):
+    """The verifier could not be reached, or answered with a server error; try again."""
+
+
+class BackendUnavailable(InternalError):
+    """The backend cannot deliver the documents that the window committed to."""
+
+
+class WindowUnusable(RefusedError):
+    """The database is behind the fence or the cosigner: this window never answers again."""

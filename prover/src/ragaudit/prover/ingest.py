@@ -1,0 +1,139 @@
+"""A provider's text files as documents: plain text, Markdown, JSON Lines; UTF-8 only.
+
+Text is cut into passages at blank lines (Markdown also at headings), so that a passage is what an
+answer can usefully show. Passage ``n`` of a file has the id ``<path>#<n>``.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from ragaudit.prover.backends.base import Document
+from ragaudit.prover.errors import MalformedDocument
+
+PASSAGE_CHARACTERS = 800
+MAX_FILE_BYTES = 2**28
+SUFFIXES = (".txt", ".md", ".markdown", ".jsonl")
+
+_BLANK_LINES = re.compile(r"\n[ \t]*\n\s*")
+_HEADING = re.compile(r"^(?=#{1,6} )", re.MULTILINE)
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+
+
+def read_files(paths: Sequence[Path], *, passage: int = PASSAGE_CHARACTERS) -> list[Document]:
+    """Return the passages of files and folders; folders are searched in rising name order.
+
+    Raises:
+        MalformedDocument: a file is missing, of another kind, empty or not UTF-8, a JSON line
+            is not an object with ``id`` and ``text``, or nothing was found.
+    """
+    documents: list[Document] = []
+    for path in paths:
+        root = path if path.is_dir() else path.parent
+        for file in _files(path):
+            documents += read_file(file, str(file.relative_to(root)), passage=passage)
+    if not documents:
+        raise MalformedDocument("no documents found", expected=", ".join(SUFFIXES))
+    return documents
+
+
+def read_file(path: Path, name: str, *, passage: int = PASSAGE_CHARACTERS) -> list[Document]:
+    """Return the passages of one file, whose ids begin with ``name``."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise MalformedDocument(
+            "unknown kind of file", where=str(path), expected=", ".join(SUFFIXES)
+        )
+    text = _read_text(path)
+    if path.suffix.lower() == ".jsonl":
+        return list(_json_lines(text, str(path), passage))
+    parts = _HEADING.split(text) if path.suffix.lower() != ".txt" else [text]
+    passages = [each for part in parts for each in cut(part, passage)]
+    if not passages:
+        raise MalformedDocument("empty file", where=str(path))
+    return [Document(f"{name}#{number}", each) for number, each in enumerate(passages)]
+
+
+def cut(text: str, limit: int = PASSAGE_CHARACTERS) -> list[str]:
+    """Return ``text`` as passages of at most ``limit`` characters.
+
+    Neighbouring blocks that are short are joined; a long one is cut at sentence ends, else
+    between words.
+    """
+    passages: list[str] = []
+    room = False  # the last passage consists of whole blocks
+    for block in filter(str.strip, _BLANK_LINES.split(text)):
+        pieces = list(_shorten(block, limit))
+        whole = len(pieces) == 1
+        if room and whole and len(passages[-1]) + len(pieces[0]) + 2 <= limit:
+            passages[-1] += "\n\n" + pieces[0]
+        else:
+            passages += pieces
+        room = whole
+    return passages
+
+
+def _shorten(block: str, limit: int) -> Iterator[str]:
+    block = block.strip()
+    while len(block) > limit:
+        ends = [match.start() for match in _SENTENCE_END.finditer(block, 0, limit)]
+        at = ends[-1] if ends else block.rfind(" ", 1, limit)
+        at = at if at > 0 else limit
+        yield block[:at].strip()
+        block = block[at:].strip()
+    if block:
+        yield block
+
+
+def _files(path: Path) -> Iterator[Path]:
+    if not path.is_dir():
+        yield path
+        return
+    for file in sorted(path.rglob("*")):
+        if file.is_file() and file.suffix.lower() in SUFFIXES:
+            yield file
+
+
+def _read_text(path: Path) -> str:
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise MalformedDocument(
+                "file too long", where=str(path), expected=f"at most {MAX_FILE_BYTES} bytes"
+            )
+        text = path.read_bytes().decode("utf-8")
+    except OSError as error:
+        raise MalformedDocument(f"cannot read: {error.strerror}", where=str(path)) from None
+    except UnicodeDecodeError as error:
+        raise MalformedDocument(
+            "not UTF-8", where=f"{path}, byte {error.start}", expected="UTF-8 text"
+        ) from None
+    if not text.strip():
+        raise MalformedDocument("empty file", where=str(path))
+    return text.removeprefix("\ufeff").replace("\r\n", "\n")
+
+
+def _json_lines(text: str, where: str, passage: int) -> Iterator[Document]:
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        place = f"{where}, line {number}"
+        identifier, content = _json_document(line, place)
+        passages = cut(content, passage) if len(content) > passage else [content]
+        if not content.strip():
+            raise MalformedDocument("empty text", where=place)
+        for part, each in enumerate(passages):
+            yield Document(f"{identifier}#{part}" if len(passages) > 1 else identifier, each)
+
+
+def _json_document(line: str, place: str) -> tuple[str, str]:
+    expected = '{"id": text, "text": text}'
+    try:
+        value: Any = json.loads(line)
+    except (json.JSONDecodeError, RecursionError):
+        raise MalformedDocument("not a JSON object", where=place, expected=expected) from None
+    if not isinstance(value, dict) or value.keys() != {"id", "text"}:
+        raise MalformedDocument("other members", where=place, expected=expected)
+    if not isinstance(value["id"], str) or not isinstance(value["text"], str):
+        raise MalformedDocument("a member is not text", where=place, expected=expected)
+    return value["id"], value["text"]

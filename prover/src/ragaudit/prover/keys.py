@@ -1,0 +1,83 @@
+"""Key files: one per role, made by ``ragaudit prover init``, readable by their owner only."""
+
+import os
+import stat
+from hashlib import sha256
+from pathlib import Path
+
+from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.signing import PrivateKey
+from ragaudit.encoding.text import hex_decode, hex_encode
+from ragaudit.prover.errors import MalformedSettings
+
+SECRET_MODE = 0o600
+
+
+def write_secret_file(path: Path, text: str) -> None:
+    """Create ``path`` with mode 0600; never replaces a file.
+
+    Raises:
+        MalformedSettings: the file exists, or its folder cannot be written.
+    """
+    if path.exists():
+        raise MalformedSettings(
+            "a secret file exists already", where=str(path), expected="a new path"
+        )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, SECRET_MODE)
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(text + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise MalformedSettings(
+            f"cannot write a secret file: {error.strerror}", where=str(path)
+        ) from None
+
+
+def read_secret_file(path: Path) -> str:
+    """Return the one line of a secret file.
+
+    Raises:
+        MalformedSettings: it is missing, is not text, or others than its owner may read it.
+    """
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+        text = path.read_text(encoding="ascii")
+    except OSError as error:
+        raise MalformedSettings(
+            f"cannot read a secret file: {error.strerror}", where=str(path)
+        ) from None
+    except UnicodeDecodeError:
+        raise MalformedSettings("secret file is not text", where=str(path)) from None
+    if mode & 0o077:
+        raise MalformedSettings(
+            f"others may read a secret file (mode {mode:o})", where=str(path), expected="mode 600"
+        )
+    return text.strip()
+
+
+def create_key(path: Path) -> PrivateKey:
+    """Generate an Ed25519 key and write its seed to ``path``."""
+    key = PrivateKey.generate()
+    write_secret_file(path, hex_encode(key.seed()))
+    return key
+
+
+def load_key(path: Path) -> PrivateKey:
+    """Return the key of a file that `create_key` wrote; MalformedSettings for anything else."""
+    try:
+        return PrivateKey.from_seed(hex_decode(read_secret_file(path), 32))
+    except MalformedSettings:
+        raise
+    except MalformedError as error:
+        # The text of the file must not be quoted: it is a secret.
+        raise MalformedSettings(
+            "not a key file", where=str(path), expected="64 digits 0-9a-f"
+        ) from error
+
+
+def token_digest(token: str) -> bytes:
+    """Return the SHA-256 under which a bearer token or API key is stored."""
+    return sha256(token.encode("utf-8", "surrogatepass")).digest()

@@ -1,0 +1,235 @@
+"""Settings: one YAML file; ``RAGAUDIT_PROVER__SECTION__KEY`` in the environment overrides it.
+
+Secrets are never settings: members ending in ``_file`` name the files that hold them. Relative
+paths are relative to the folder of the YAML file.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+from ragaudit.circuits.parameters import LIMITS
+from ragaudit.embedders import registry
+from ragaudit.prover.errors import MalformedSettings
+
+ENVIRONMENT_PREFIX = "RAGAUDIT_PROVER__"
+PROVIDER_PATTERN = r"^[a-z0-9]([a-z0-9.-]{0,62}[a-z0-9])?$"
+NAME_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$"
+DECIMAL_PATTERN = r"^(0|[1-9][0-9]{0,8})(\.[0-9]{1,12})?$"
+
+
+def _decimal_text(value: object) -> object:
+    """YAML reads 2 and 1 as numbers; an exact integer is a decimal, a float is not."""
+    return str(value) if type(value) is int else value
+
+
+Decimal = Annotated[str, BeforeValidator(_decimal_text), Field(pattern=DECIMAL_PATTERN)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ServerSettings(_Section):
+    """Where the service listens."""
+
+    host: str = "127.0.0.1"
+    port: int = Field(default=8080, ge=0, le=65535)
+    max_body_bytes: int = Field(default=65536, ge=1024, le=2**20)
+
+
+class StoreSettings(_Section):
+    """The database, and the folder of the fences, which should be another disk."""
+
+    url: str = "sqlite:///prover.db"
+    fence_folder: Path = Path("fences")
+
+
+class KeySettings(_Section):
+    """Files of the provider's two signing keys and of the operator token's SHA-256."""
+
+    provider_file: Path = Path("keys/provider.key")
+    log_file: Path = Path("keys/log.key")
+    operator_digest_file: Path = Path("keys/operator.sha256")
+
+
+class VerifierSettings(_Section):
+    """The verifier service and the keys it must show; without pins the first answer is trusted."""
+
+    url: str = "http://127.0.0.1:8090"
+    cosigner_key: str | None = None
+    signing_key: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
+    verdict_key: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
+    timeout_seconds: float = Field(default=10.0, gt=0, le=600)
+
+
+class BackendSettings(_Section):
+    """Where the documents are."""
+
+    kind: Literal["store"] = "store"
+    page_rows: int = Field(default=500, ge=1, le=10_000)
+
+
+class EmbedderSettings(_Section):
+    """Which embedder; its files are what C_emb commits to."""
+
+    name: str = registry.DEFAULT
+
+
+class EstimatorSettings(_Section):
+    """Parameters of the coalition estimator."""
+
+    theta: Decimal = "0.9"
+    tau_seconds: int = Field(default=600, ge=1, le=10**7)
+    sketch_bits: int = Field(default=256, ge=LIMITS.sketch_bits_min, le=LIMITS.sketch_bits_max)
+
+
+class AuditSettings(_Section):
+    """How the verifier samples."""
+
+    mode: Literal["A", "B"] = "B"
+    beta: Decimal = "0.1"
+    eta: Decimal = "0.0009765625"
+    minimum_per_tenant: int = Field(default=1, ge=0, le=10**6)
+    deadline_seconds: int = Field(default=3600, ge=1, le=10**7)
+
+
+class WindowSettings(_Section):
+    """What a new window's policy says. Times count from the moment the window is created."""
+
+    opens_after_seconds: int = Field(default=120, ge=1, le=10**7)
+    length_seconds: int = Field(default=86_400, ge=1, le=400 * 86_400)
+    activation_every_seconds: int = Field(default=3600, ge=1, le=10**7)
+    sampling_after_seconds: int = Field(default=600, ge=1, le=10**7)
+    epsilon_acc: Decimal = "10"
+    delta_acc: Decimal = "0.000001"
+    delta_policy: Decimal = "0.000001"
+    sigma: Decimal | None = None
+    relation: Literal["replace", "null-replace"] = "null-replace"
+    rows_per_document: int = Field(default=1, ge=1, le=1000)
+    top_k_max: int = Field(default=5, ge=1, le=LIMITS.top_k)
+    queries_per_account: int = Field(default=50, ge=1, le=10**6)
+    slots: int = Field(default=64, ge=1, le=10**6)
+    coalition_max: int = Field(default=10, ge=1, le=10**6)
+    query_text_disclosure: Literal["sampled", "none"] = "sampled"
+    embedder_tolerance: int = Field(default=64, ge=0, le=65535)
+    estimator: EstimatorSettings = EstimatorSettings()
+    audit: AuditSettings = AuditSettings()
+    merge_delay_seconds: int = Field(default=10, ge=1, le=86_400)
+    clock_skew_seconds: int = Field(default=5, ge=1, le=86_400)
+    promise_life_seconds: int = Field(default=86_400, ge=1, le=86_400)
+    experiment_seed: str | None = None
+
+
+class TimingSettings(_Section):
+    """How often the background tasks look, and the grid on which proofs are handed over."""
+
+    checkpoint_seconds: float = Field(default=0.25, gt=0, le=0.3)
+    driver_seconds: float = Field(default=0.25, gt=0, le=60)
+    handover_grid_seconds: int = Field(default=5, ge=1, le=3600)
+
+
+class Settings(BaseSettings):
+    """The whole file."""
+
+    model_config = SettingsConfigDict(
+        extra="forbid",
+        frozen=True,
+        env_prefix=ENVIRONMENT_PREFIX,
+        env_nested_delimiter="__",
+        validate_default=False,
+    )
+
+    provider: Annotated[str, Field(pattern=PROVIDER_PATTERN)]
+    server: ServerSettings = ServerSettings()
+    store: StoreSettings = StoreSettings()
+    keys: KeySettings = KeySettings()
+    verifier: VerifierSettings = VerifierSettings()
+    backend: BackendSettings = BackendSettings()
+    embedder: EmbedderSettings = EmbedderSettings()
+    window: WindowSettings = WindowSettings()
+    timing: TimingSettings = TimingSettings()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return env_settings, init_settings
+
+
+def load_settings(path: Path) -> Settings:
+    """Return the settings of a YAML file and the environment, with absolute paths.
+
+    Raises:
+        MalformedSettings: the file is missing, is not YAML, or a member is unknown, missing or
+            out of range; ``where`` names it.
+    """
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise MalformedSettings(f"cannot read: {error.strerror}", where=str(path)) from None
+    except (yaml.YAMLError, UnicodeDecodeError):
+        raise MalformedSettings("not a YAML document", where=str(path)) from None
+    if not isinstance(document, dict):
+        raise MalformedSettings("not a YAML mapping", where=str(path), expected="provider: ...")
+    try:
+        settings = Settings(**document)
+    except ValidationError as error:
+        raise malformed(error, str(path)) from None
+    return _absolute(settings, path.resolve().parent)
+
+
+def malformed(error: ValidationError, where: str) -> MalformedSettings:
+    """Return the first validation error without the values that it was about."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    member = ".".join(str(part) for part in first["loc"])
+    return MalformedSettings(str(first["msg"]), where=f"{where}: {member}" if member else where)
+
+
+def window_settings(base: WindowSettings, overrides: dict[str, Any]) -> WindowSettings:
+    """Return ``base`` with members replaced; MalformedSettings for an unknown or bad one."""
+    merged = base.model_dump()
+    for name, value in overrides.items():
+        if isinstance(merged.get(name), dict) and isinstance(value, dict):
+            merged[name] = {**merged[name], **value}
+        else:
+            merged[name] = value
+    try:
+        return WindowSettings.model_validate(merged)
+    except ValidationError as error:
+        raise malformed(error, "overrides") from None
+
+
+def _absolute(settings: Settings, folder: Path) -> Settings:
+    store, keys = settings.store, settings.keys
+    return settings.model_copy(
+        update={
+            "store": store.model_copy(
+                update={
+                    "url": _absolute_url(store.url, folder),
+                    "fence_folder": folder / store.fence_folder,
+                }
+            ),
+            "keys": keys.model_copy(
+                update={name: folder / getattr(keys, name) for name in type(keys).model_fields}
+            ),
+        }
+    )
+
+
+def _absolute_url(url: str, folder: Path) -> str:
+    prefix = "sqlite:///"
+    if url.startswith(prefix) and not url.startswith(prefix + "/"):
+        return prefix + str(folder / url.removeprefix(prefix))
+    return url

@@ -1,0 +1,59 @@
+"""The life of a window: docs/spec/08-services.md §8.2.
+
+draft -> committed -> countersigned -> activated -> open -> closed -> challenged -> archived
+draft | committed -> refused
+"""
+
+from enum import StrEnum
+
+from ragaudit.prover.errors import WrongState
+
+
+class State(StrEnum):
+    """A window's state, as it is stored and shown."""
+
+    DRAFT = "draft"
+    COMMITTED = "committed"
+    COUNTERSIGNED = "countersigned"
+    ACTIVATED = "activated"
+    OPEN = "open"
+    CLOSED = "closed"
+    CHALLENGED = "challenged"
+    ARCHIVED = "archived"
+    REFUSED = "refused"
+
+
+_NEXT: dict[State, frozenset[State]] = {
+    State.DRAFT: frozenset({State.COMMITTED, State.REFUSED}),
+    State.COMMITTED: frozenset({State.COUNTERSIGNED, State.REFUSED}),
+    State.COUNTERSIGNED: frozenset({State.ACTIVATED}),
+    State.ACTIVATED: frozenset({State.OPEN}),
+    State.OPEN: frozenset({State.CLOSED}),
+    State.CLOSED: frozenset({State.CHALLENGED}),
+    State.CHALLENGED: frozenset({State.ARCHIVED}),
+    State.ARCHIVED: frozenset(),
+    State.REFUSED: frozenset(),
+}
+
+HOLDS_DOCUMENTS = (
+    State.DRAFT,
+    State.COMMITTED,
+    State.COUNTERSIGNED,
+    State.ACTIVATED,
+    State.OPEN,
+)
+REGISTERS = (State.COUNTERSIGNED, State.ACTIVATED, State.OPEN)
+FINAL = (State.ARCHIVED, State.REFUSED)
+
+
+def check_transition(window: str, before: State, after: State) -> None:
+    """Return if ``after`` may follow ``before``; WrongState otherwise."""
+    if after not in _NEXT[before]:
+        allowed = ", ".join(sorted(_NEXT[before])) or "nothing: the window is finished"
+        raise WrongState(f"a {before} window cannot become {after}", where=window, expected=allowed)
+
+
+def check_state(window: str, state: State, allowed: tuple[State, ...]) -> None:
+    """Return if ``state`` is one of ``allowed``; WrongState otherwise."""
+    if state not in allowed:
+        raise WrongState(f"the window is {state}", where=window, expected=" or ".join(allowed))

@@ -1,0 +1,152 @@
+"""Tables of the prover. The log itself is in the ledger's tables of the same database.
+
+Blobs of vectors, blindings, salts and openings are secrets of the provider: whoever reads this
+database can open every commitment of its windows.
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+metadata = MetaData()
+
+SCHEMA_VERSION = 1
+
+schema = Table("prover_schema", metadata, Column("version", Integer, primary_key=True))
+
+tenant = Table("prover_tenant", metadata, Column("name", Text, primary_key=True))
+
+document = Table(
+    "prover_document",
+    metadata,
+    Column("tenant", ForeignKey(tenant.c.name), primary_key=True),
+    Column("position", BigInteger, primary_key=True, autoincrement=False),
+    Column("id", Text, nullable=False),
+    Column("content", Text, nullable=False),
+    UniqueConstraint("tenant", "id"),
+)
+
+account = Table(
+    "prover_account",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("tenant", ForeignKey(tenant.c.name), nullable=False),
+    Column("key_digest", LargeBinary(32), nullable=False, unique=True),
+)
+
+window = Table(
+    "prover_window",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("number", Integer, nullable=False, unique=True),  # order of creation
+    Column("state", Text, nullable=False),
+    Column("policy", LargeBinary, nullable=False),
+    Column("embedder", LargeBinary, nullable=False),
+    Column("noise_seed", LargeBinary(32), nullable=False),  # s_W
+    Column("pseudonym_key", LargeBinary(32), nullable=False),
+    Column("slot_roots", LargeBinary),  # 32 bytes a slot, once committed
+    Column("opening_salt", LargeBinary(32)),
+    Column("opening_body", LargeBinary),
+    Column("empty_checkpoint", LargeBinary),
+    Column("countersignature", LargeBinary),
+    Column("unusable", Text),  # why this window never answers again
+    Column("stopped", Boolean, nullable=False),  # the operator stopped the queries early
+    Column("entries_sent", BigInteger, nullable=False),  # entries below are known to the verifier
+    Column("final_checkpoint", LargeBinary),
+    Column("handed_over", Boolean, nullable=False),
+    Column("challenge", LargeBinary),
+    Column("verdict", LargeBinary),
+)
+
+index_version = Table(
+    "prover_index_version",
+    metadata,
+    Column("window", ForeignKey(window.c.name), primary_key=True),
+    Column("tenant", ForeignKey(tenant.c.name), primary_key=True),
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    Column("count", BigInteger, nullable=False),
+    Column("dimension", Integer, nullable=False),
+    Column("ids", LargeBinary, nullable=False),  # canonical JSON list
+    Column("content_digests", LargeBinary, nullable=False),
+    Column("rows", LargeBinary, nullable=False),  # int8[N, d+4]
+    Column("blindings", LargeBinary, nullable=False),
+    Column("salts", LargeBinary, nullable=False),
+    Column("commitments", LargeBinary, nullable=False),
+    Column("root", LargeBinary(32), nullable=False),
+    Column("proof", LargeBinary, nullable=False),
+)
+
+activation = Table(
+    "prover_activation",
+    metadata,
+    Column("window", ForeignKey(window.c.name), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("message", LargeBinary, nullable=False),
+)
+
+entry = Table(
+    "prover_entry",
+    metadata,
+    Column("window", ForeignKey(window.c.name), primary_key=True),
+    Column("position", BigInteger, primary_key=True, autoincrement=False),
+    Column("kind", Text, nullable=False),
+    Column("salt", LargeBinary(32), nullable=False),
+    Column("body", LargeBinary, nullable=False),
+)
+
+registration = Table(
+    "prover_registration",
+    metadata,
+    Column("window", ForeignKey(window.c.name), primary_key=True),
+    Column("account", ForeignKey(account.c.name), primary_key=True),
+    Column("pseudonym", LargeBinary(32), nullable=False),
+    Column("tenant", ForeignKey(tenant.c.name), nullable=False),
+    Column("slot", Integer, nullable=False),
+    Column("anchor", LargeBinary(32)),
+    Column("position", BigInteger, nullable=False),  # of its log entry
+    Column("counter", Integer, nullable=False),  # logged queries, so the next c
+    Column("last_time", BigInteger, nullable=False),  # of the last record, milliseconds
+)
+
+record = Table(
+    "prover_record",
+    metadata,
+    Column("window", Text, primary_key=True),
+    Column("position", BigInteger, primary_key=True, autoincrement=False),
+    Column("account", Text, nullable=False),
+    Column("counter", Integer, nullable=False),
+    Column("openings", LargeBinary, nullable=False),  # canonical JSON, see records.Openings
+    Column("issued", BigInteger, nullable=False),
+    ForeignKeyConstraint(["window", "position"], ["prover_entry.window", "prover_entry.position"]),
+    UniqueConstraint("window", "account", "counter"),
+)
+
+promise = Table(
+    "prover_promise",
+    metadata,
+    Column("window", ForeignKey(window.c.name), primary_key=True),
+    Column("account", ForeignKey(account.c.name), primary_key=True),
+    Column("counter", Integer, primary_key=True, autoincrement=False),
+    Column("message", LargeBinary, nullable=False),  # the promise as sent
+    Column("openings", LargeBinary, nullable=False),
+    Column("nonce", LargeBinary(32)),  # once revealed
+)
+
+response = Table(
+    "prover_response",
+    metadata,
+    Column("window", ForeignKey(window.c.name), primary_key=True),
+    Column("position", BigInteger, primary_key=True, autoincrement=False),
+    Column("message", LargeBinary, nullable=False),
+    Column("delivered", Boolean, nullable=False),
+)

@@ -1,0 +1,264 @@
+"""Calls to the verifier service: docs/spec/08-services.md §8.1 and §8.3.
+
+Every method raises VerifierUnreachable when the call may simply be repeated, and VerifierRefused
+when the verifier declined it.
+"""
+
+import base64
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+from ragaudit.encoding.canonical_json import dumps, loads
+from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.signing import PrivateKey, PublicKey, sign
+from ragaudit.encoding.text import hex_decode, hex_encode
+from ragaudit.ledger.cosigner_protocol import (
+    AddCheckpointRequest,
+    parse_conflict,
+    parse_cosignatures,
+)
+from ragaudit.ledger.errors import MalformedNote
+from ragaudit.ledger.notes import NoteSignature, VerifierKey
+from ragaudit.prover.errors import (
+    VerifierMessageRejected,
+    VerifierRefused,
+    VerifierUnreachable,
+)
+
+MAX_ANSWER_BYTES = 2**26
+_TOO_EARLY = 425
+
+
+@dataclass(frozen=True)
+class VerifierKeys:
+    """What the verifier shows of itself; ``time`` is its clock in milliseconds."""
+
+    name: str
+    cosigner: VerifierKey
+    signing: PublicKey
+    verdict: PublicKey
+    time: int
+
+
+@dataclass(frozen=True)
+class SizeConflict:
+    """The cosigner has seen a tree of another size than the request said."""
+
+    size: int
+
+
+class VerifierClient:
+    """The prover's side of the verifier's API. Safe to use from several threads."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        provider: str,
+        key: PrivateKey,
+        timeout: float,
+        clock: Callable[[], int],
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        """Prepare the calls; nothing is sent yet.
+
+        Args:
+            timeout: seconds for each phase of a call.
+            clock: milliseconds since 1970, for the time under each signature.
+        """
+        self._provider = provider
+        self._key = key
+        self._clock = clock
+        self._http = httpx.Client(
+            base_url=url, timeout=timeout, trust_env=False, transport=transport
+        )
+
+    def close(self) -> None:
+        self._http.close()
+
+    def keys(self) -> VerifierKeys:
+        """Return the verifier's public keys and clock."""
+        value = _json(self._send("GET", "/v1/keys", b"", signed=False))
+        try:
+            return VerifierKeys(
+                name=str(value["name"]),
+                cosigner=VerifierKey.parse(value["cosigner"]),
+                signing=PublicKey.from_raw(hex_decode(value["verifier"])),
+                verdict=PublicKey.from_raw(hex_decode(value["verdict"])),
+                time=int(value["time"]),
+            )
+        except (KeyError, TypeError, ValueError, MalformedError) as error:
+            raise VerifierMessageRejected("not the verifier's keys", where="/v1/keys") from error
+
+    def register(self, policy: bytes, embedder: bytes) -> None:
+        """Hand over the policy and the embedder manifest, both canonical JSON."""
+        body = dumps({"policy": loads(policy), "embedder": loads(embedder)})
+        self._send("POST", "/v1/windows", body)
+
+    def put_index(self, window: str, tenant: str, version: int, commitment: bytes) -> None:
+        """Hand over an index commitment (docs/spec/05-records.md §5.4)."""
+        path = f"{_window(window)}/tenants/{quote(tenant, safe='')}/versions/{version}"
+        self._send("PUT", path, commitment, kind="application/octet-stream")
+
+    def countersign(
+        self, window: str, *, opening: bytes, salt: bytes, empty_checkpoint: bytes
+    ) -> dict[str, Any]:
+        """Ask for the countersignature; VerifierRefused carries a signed verdict if refused."""
+        body = dumps(
+            {
+                "opening": hex_encode(opening),
+                "salt": hex_encode(salt),
+                "empty_checkpoint": empty_checkpoint.decode("utf-8"),
+            }
+        )
+        return _json(self._send("POST", f"{_window(window)}/countersign", body))
+
+    def put_entries(self, window: str, entries: Sequence[dict[str, Any]]) -> None:
+        """Hand over log entries other than records."""
+        self._send("POST", f"{_window(window)}/entries", dumps({"entries": list(entries)}))
+
+    def add_checkpoint(
+        self, request: AddCheckpointRequest
+    ) -> tuple[NoteSignature, ...] | SizeConflict:
+        """Ask for a cosignature (C2SP tlog-witness)."""
+        try:
+            answer = self._send(
+                "POST", "/cosigner/add-checkpoint", request.encode(), kind="text/plain"
+            )
+            return parse_cosignatures(answer.content)
+        except VerifierRefused as error:
+            if error.status != httpx.codes.CONFLICT:
+                raise
+            try:
+                return SizeConflict(parse_conflict(error.content))
+            except MalformedNote:
+                raise error from None
+
+    def activation(self, window: str, number: int) -> dict[str, Any] | None:
+        """Return the signed activation, or None before its instant."""
+        return self._unless_early("GET", f"{_window(window)}/activations/{number}")
+
+    def claims(self, window: str) -> list[Any]:
+        """Return the claims of revealed, unanswered promises."""
+        value = _json_value(self._send("GET", f"{_window(window)}/claims", b""))
+        claims = value.get("claims") if isinstance(value, dict) else value
+        if not isinstance(claims, list):
+            raise VerifierMessageRejected("not a list of claims", where="claims")
+        return claims
+
+    def put_records(self, window: str, data: bytes) -> None:
+        """Hand over all bodies (docs/spec/08-services.md §8.3)."""
+        self._send("PUT", f"{_window(window)}/records", data, kind="application/octet-stream")
+
+    def close_window(self, window: str, final_checkpoint: bytes) -> None:
+        """Name the final cosigned checkpoint."""
+        body = dumps({"final_checkpoint": final_checkpoint.decode("utf-8")})
+        self._send("POST", f"{_window(window)}/close", body)
+
+    def challenge(self, window: str) -> dict[str, Any] | None:
+        """Return the challenge, or None before the sampling instant."""
+        return self._unless_early("GET", f"{_window(window)}/challenge")
+
+    def put_response(self, window: str, position: int, response: bytes) -> None:
+        """Hand over the response for one record; one that is there already stays."""
+        path = f"{_window(window)}/challenge/{position}"
+        try:
+            self._send("PUT", path, response, kind="application/octet-stream")
+        except VerifierRefused as error:
+            if error.status != httpx.codes.CONFLICT:
+                raise
+
+    def verdict(self, window: str) -> bytes | None:
+        """Return the signed verdict, or None if there is none yet."""
+        try:
+            return self._send("GET", f"{_window(window)}/verdict", b"", signed=False).content
+        except VerifierRefused as error:
+            if error.status == httpx.codes.NOT_FOUND:
+                return None
+            raise
+
+    def _unless_early(self, method: str, path: str) -> dict[str, Any] | None:
+        try:
+            return _json(self._send(method, path, b""))
+        except VerifierRefused as error:
+            if error.status == _TOO_EARLY:
+                return None
+            raise
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        body: bytes,
+        *,
+        kind: str = "application/json",
+        signed: bool = True,
+    ) -> httpx.Response:
+        request = self._http.build_request(
+            method, path, content=body or None, headers={"Content-Type": kind} if body else None
+        )
+        if signed:
+            request.headers.update(self._signature(method, request.url.raw_path, body))
+        try:
+            response = self._http.send(request)
+        except httpx.HTTPError as error:
+            raise VerifierUnreachable(
+                f"the verifier cannot be reached: {type(error).__name__}", where=path
+            ) from error
+        if response.is_success:
+            if len(response.content) > MAX_ANSWER_BYTES:
+                raise VerifierMessageRejected("answer too long", where=path)
+            return response
+        if response.is_server_error or response.status_code == httpx.codes.TOO_MANY_REQUESTS:
+            raise VerifierUnreachable(f"the verifier answered {response.status_code}", where=path)
+        raise _refused(response)
+
+    def _signature(self, method: str, path: bytes, body: bytes) -> dict[str, str]:
+        time = self._clock()
+        signature = sign(
+            self._key, "request", method, path.decode("ascii"), sha256(body).digest(), time
+        )
+        return {
+            "Ragaudit-Provider": self._provider,
+            "Ragaudit-Time": str(time),
+            "Ragaudit-Signature": base64.b64encode(signature).decode("ascii"),
+        }
+
+
+def _window(name: str) -> str:
+    return f"/v1/windows/{quote(name, safe='')}"
+
+
+def _json_value(response: httpx.Response) -> Any:
+    try:
+        return response.json()
+    except ValueError as error:
+        raise VerifierMessageRejected("answer is not JSON", where=str(response.url)) from error
+
+
+def _json(response: httpx.Response) -> dict[str, Any]:
+    value = _json_value(response)
+    if not isinstance(value, dict):
+        raise VerifierMessageRejected("answer is not an object", where=str(response.url))
+    return value
+
+
+def _refused(response: httpx.Response) -> VerifierRefused:
+    try:
+        document = json.loads(response.content)
+    except ValueError:
+        document = {}
+    if not isinstance(document, dict):
+        document = {}
+    detail = document.get("detail") or document.get("title") or "no reason given"
+    return VerifierRefused(
+        f"the verifier answered {response.status_code}: {str(detail)[:500]}",
+        status=response.status_code,
+        document=document,
+        content=response.content[:64],
+    )

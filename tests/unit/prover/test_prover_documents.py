@@ -1,0 +1,280 @@
+"""Ingesting files, the stored backend, tenants and accounts."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ragaudit.encoding.errors import UnsupportedError
+from ragaudit.ledger.errors import StoreUnavailable
+from ragaudit.prover import tables
+from ragaudit.prover.accounts import Account, Accounts
+from ragaudit.prover.backends.base import Document
+from ragaudit.prover.backends.stored import StoredDocuments
+from ragaudit.prover.errors import (
+    BackendUnavailable,
+    Conflict,
+    IndexInUse,
+    MalformedDocument,
+    MalformedRequest,
+    NotAuthenticated,
+    UnknownAccount,
+    UnknownTenant,
+    UnknownWindow,
+    WrongState,
+)
+from ragaudit.prover.ingest import cut, read_file, read_files
+from ragaudit.prover.states import State, check_state, check_transition
+from ragaudit.prover.store import Store
+from ragaudit.prover.windows import Windows
+from sqlalchemy import update
+
+
+@pytest.fixture
+def store(tmp_path: Path):
+    made = Store.create(f"sqlite:///{tmp_path}/prover.db")
+    yield made
+    made.close()
+
+
+def documents(count: int, prefix: str = "d") -> list[Document]:
+    return [Document(f"{prefix}{n}", f"text {n}") for n in range(count)]
+
+
+class TestIngest:
+    def test_plain_text_is_cut_at_blank_lines(self, tmp_path: Path) -> None:
+        (tmp_path / "a.txt").write_text("one.\r\n\r\ntwo.\n\nthree. " + "x" * 20 + "\n")
+        found = read_file(tmp_path / "a.txt", "a.txt", passage=20)
+        assert [each.id for each in found] == ["a.txt#0", "a.txt#1", "a.txt#2"]
+        assert [each.content for each in found] == ["one.\n\ntwo.", "three.", "x" * 20]
+
+    def test_markdown_is_cut_at_headings(self, tmp_path: Path) -> None:
+        (tmp_path / "a.md").write_text("# One\ntext\n## Two\nmore\n")
+        contents = [each.content for each in read_file(tmp_path / "a.md", "a.md")]
+        assert contents == ["# One\ntext", "## Two\nmore"]
+
+    def test_json_lines(self, tmp_path: Path) -> None:
+        lines = [{"id": "x", "text": "short"}, {"id": "y", "text": "word " * 300}]
+        (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
+        found = read_file(tmp_path / "a.jsonl", "a.jsonl")
+        assert [each.id for each in found] == ["x", "y#0", "y#1"]
+
+    def test_folders_in_name_order(self, tmp_path: Path) -> None:
+        (tmp_path / "b").mkdir()
+        (tmp_path / "b" / "z.txt").write_text("z")
+        (tmp_path / "a.txt").write_text("a")
+        (tmp_path / "ignored.bin").write_bytes(b"\x00")
+        assert [each.id for each in read_files([tmp_path])] == ["a.txt#0", "b/z.txt#0"]
+
+    @pytest.mark.parametrize(
+        ("name", "data", "message"),
+        [
+            ("a.txt", b"\xff\xfe", "not UTF-8"),
+            ("a.txt", b" \n", "empty file"),
+            ("a.txt", b"", "empty file"),
+            ("a.pdf", b"x", "unknown kind"),
+            ("a.jsonl", b"{", "not a JSON object"),
+            ("a.jsonl", b"[1]", "other members"),
+            ("a.jsonl", b'{"id": 1, "text": "x"}', "not text"),
+            ("a.jsonl", b'{"id": "a", "text": " "}', "empty text"),
+            ("a.jsonl", b'{"id": "a", "text": "x", "more": 1}', "other members"),
+            ("a.jsonl", b'{"id": "' + b"a" * 513 + b'", "text": "x"}', "id has a wrong length"),
+            ("a.jsonl", b'{"id": "\\ud800", "text": "x"}', "lone surrogates"),
+        ],
+    )
+    def test_bad_files(self, tmp_path: Path, name: str, data: bytes, message: str) -> None:
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(MalformedDocument, match=message):
+            read_files([tmp_path / name])
+
+    def test_missing_file_and_empty_folder(self, tmp_path: Path) -> None:
+        with pytest.raises(MalformedDocument, match="cannot read"):
+            read_files([tmp_path / "none.txt"])
+        with pytest.raises(MalformedDocument, match="no documents"):
+            read_files([tmp_path])
+
+    @given(st.text(min_size=1), st.integers(min_value=1, max_value=50))
+    def test_passages_are_short_and_lose_no_word(self, text: str, limit: int) -> None:
+        passages = cut(text, limit)
+        assert all(0 < len(each) <= limit for each in passages)
+        assert "".join("".join(passages).split()) == "".join(text.split())
+
+
+class TestDocuments:
+    @pytest.mark.parametrize(
+        ("name", "content", "columns"),
+        [("", "x", {}), ("a", " ", {}), ("a", "x" * 65_537, {}), ("a", "x", {"year": 1})],
+    )
+    def test_refused(self, name: str, content: str, columns: dict[str, object]) -> None:
+        with pytest.raises(MalformedDocument):
+            Document(name, content, columns)
+
+    def test_order_pages_and_fetch(self, store: Store) -> None:
+        backend = StoredDocuments(store)
+        assert backend.add("one", documents(5)) == 5
+        assert backend.add("one", documents(2, "e")) == 7
+        assert (backend.count("one"), backend.count("two"), backend.tenants()) == (7, 0, ["one"])
+        pages = list(backend.pages("one", 3))
+        assert [len(page) for page in pages] == [3, 3, 1]
+        assert [each.id for page in pages for each in page] == [
+            *(f"d{n}" for n in range(5)),
+            "e0",
+            "e1",
+        ]
+        assert [each.id for each in backend.fetch("one", ["e1", "d0"])] == ["e1", "d0"]
+        with pytest.raises(BackendUnavailable):
+            backend.fetch("one", ["d0", "none"])
+        backend.check()
+
+    def test_replace(self, store: Store) -> None:
+        backend = StoredDocuments(store)
+        backend.add("one", documents(5))
+        assert backend.add("one", documents(2), replace=True) == 2
+
+    def test_duplicates_and_too_few_change_nothing(self, store: Store) -> None:
+        backend = StoredDocuments(store)
+        with pytest.raises(MalformedDocument, match="1 documents"):
+            backend.add("one", documents(1))
+        assert backend.tenants() == [] and Accounts(store).tenants() == []
+        backend.add("one", documents(3))
+        for more in (documents(1), [*documents(1, "x"), *documents(1, "x")]):
+            with pytest.raises(MalformedDocument, match="duplicate document id"):
+                backend.add("one", more)
+        assert backend.count("one") == 3
+
+    @pytest.mark.parametrize("name", ["", "A", "a_b", "-a", "a-", "x" * 65])
+    def test_tenant_names(self, store: Store, name: str) -> None:
+        with pytest.raises(MalformedRequest):
+            StoredDocuments(store).add(name, documents(2))
+
+    def test_documents_do_not_change_under_a_window(self, store: Store) -> None:
+        backend, windows = StoredDocuments(store), Windows(store)
+        backend.add("one", documents(3))
+        draft(windows)
+        with pytest.raises(IndexInUse, match="w1"):
+            backend.add("one", documents(2, "e"))
+        with store.write() as connection:
+            windows.advance(connection, "w1", State.DRAFT, State.REFUSED)
+        assert backend.add("one", documents(2, "e")) == 5
+
+
+class TestAccounts:
+    def test_life_of_a_key(self, store: Store) -> None:
+        StoredDocuments(store).add("one", documents(2))
+        accounts = Accounts(store)
+        key = accounts.add("one", "ada")
+        assert accounts.authenticate(key) == Account("ada", "one")
+        fresh = accounts.rotate_key("ada")
+        assert accounts.authenticate(fresh).name == "ada"
+        with pytest.raises(NotAuthenticated):
+            accounts.authenticate(key)
+        assert accounts.all() == [Account("ada", "one")]
+
+    def test_keys_are_stored_as_digests_only(self, store: Store, tmp_path: Path) -> None:
+        StoredDocuments(store).add("one", documents(2))
+        key = Accounts(store).add("one", "ada")
+        store.close()
+        for file in tmp_path.iterdir():
+            assert key.encode() not in file.read_bytes()
+
+    def test_refusals(self, store: Store) -> None:
+        accounts = Accounts(store)
+        with pytest.raises(UnknownTenant):
+            accounts.add("one", "ada")
+        StoredDocuments(store).add("one", documents(2))
+        StoredDocuments(store).add("two", documents(2))
+        accounts.add("one", "ada")
+        with pytest.raises(Conflict):
+            accounts.add("two", "ada")
+        with pytest.raises(UnknownAccount):
+            accounts.rotate_key("eve")
+        for name in ("", "a b", "-", "x" * 128, "é"):
+            with pytest.raises(MalformedRequest):
+                accounts.add("one", name)
+        for key in ("", "x", "\udcff"):
+            with pytest.raises(NotAuthenticated):
+                accounts.authenticate(key)
+
+
+def draft(windows: Windows, name: str = "w1") -> None:
+    windows.create(
+        name, policy=b"{}", embedder=b"{}", noise_seed=bytes(32), pseudonym_key=bytes(32)
+    )
+
+
+ALLOWED = {
+    ("draft", "committed"),
+    ("draft", "refused"),
+    ("committed", "countersigned"),
+    ("committed", "refused"),
+    ("countersigned", "activated"),
+    ("activated", "open"),
+    ("open", "closed"),
+    ("closed", "challenged"),
+    ("challenged", "archived"),
+}
+
+
+class TestWindows:
+    def test_names_are_never_reused(self, store: Store) -> None:
+        windows = Windows(store)
+        draft(windows)
+        with pytest.raises(Conflict):
+            draft(windows)
+        with pytest.raises(UnknownWindow):
+            windows.get("w2")
+        draft(windows, "w0")
+        assert [each.name for each in windows.all()] == ["w1", "w0"]
+        assert windows.unfinished() == ["w1", "w0"]
+
+    @pytest.mark.parametrize("before", list(State))
+    @pytest.mark.parametrize("after", list(State))
+    def test_transitions(self, before: State, after: State) -> None:
+        if (before, after) in ALLOWED:
+            check_transition("w", before, after)
+        else:
+            with pytest.raises(WrongState):
+                check_transition("w", before, after)
+
+    def test_a_stale_transition_is_refused(self, store: Store) -> None:
+        windows = Windows(store)
+        draft(windows)
+        with store.write() as connection:
+            windows.advance(connection, "w1", State.DRAFT, State.COMMITTED)
+        with pytest.raises(WrongState), store.write() as connection:
+            windows.advance(connection, "w1", State.DRAFT, State.COMMITTED)
+        assert windows.get("w1").state is State.COMMITTED
+
+    def test_check_state(self) -> None:
+        check_state("w", State.OPEN, (State.OPEN,))
+        with pytest.raises(WrongState, match="closed"):
+            check_state("w", State.CLOSED, (State.OPEN,))
+
+    def test_secrets_are_not_shown(self, store: Store) -> None:
+        windows = Windows(store)
+        windows.create(
+            "w", policy=b"{}", embedder=b"{}", noise_seed=b"s" * 32, pseudonym_key=b"p" * 32
+        )
+        assert "ssss" not in repr(windows.get("w")) and "pppp" not in repr(windows.get("w"))
+
+
+class TestStore:
+    def test_an_empty_database_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(StoreUnavailable, match="no tables"):
+            Store.open(f"sqlite:///{tmp_path}/none.db")
+        with pytest.raises(StoreUnavailable):
+            Store.open(f"sqlite:///{tmp_path}/no/such/folder/none.db")
+
+    def test_another_version_is_refused(self, store: Store) -> None:
+        with store.write() as connection:
+            connection.execute(update(tables.schema).values(version=99))
+        with pytest.raises(UnsupportedError, match="99"):
+            store.check()
+
+    def test_creating_again_keeps_everything(self, store: Store, tmp_path: Path) -> None:
+        StoredDocuments(store).add("one", documents(2))
+        again = Store.create(f"sqlite:///{tmp_path}/prover.db")
+        assert StoredDocuments(again).count("one") == 2
+        again.check_writable()
+        again.close()

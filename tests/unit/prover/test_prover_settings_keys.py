@@ -1,0 +1,150 @@
+"""Settings, key files, randomness."""
+
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ragaudit.prover.errors import MalformedSettings
+from ragaudit.prover.keys import (
+    create_key,
+    load_key,
+    read_secret_file,
+    token_digest,
+    write_secret_file,
+)
+from ragaudit.prover.randomness import OsRandomness, SeededRandomness, randomness_for
+from ragaudit.prover.settings import WindowSettings, load_settings, window_settings
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "prover.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_defaults_and_relative_paths(tmp_path: Path) -> None:
+    settings = load_settings(write(tmp_path, "provider: example.org\n"))
+    assert settings.provider == "example.org"
+    assert settings.keys.log_file == tmp_path / "keys/log.key"
+    assert settings.store.url == f"sqlite:///{tmp_path}/prover.db"
+    assert settings.store.fence_folder == tmp_path / "fences"
+
+
+def test_absolute_paths_and_other_databases_stay(tmp_path: Path) -> None:
+    text = "provider: example.org\nstore: {url: 'sqlite:////var/x.db', fence_folder: /var/f}\n"
+    store = load_settings(write(tmp_path, text)).store
+    assert (store.url, store.fence_folder) == ("sqlite:////var/x.db", Path("/var/f"))
+
+
+def test_the_environment_overrides_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path, "provider: example.org\nserver: {port: 1, host: 127.0.0.2}\n")
+    monkeypatch.setenv("RAGAUDIT_PROVER__SERVER__PORT", "8123")
+    monkeypatch.setenv("RAGAUDIT_PROVER__WINDOW__AUDIT__MODE", "A")
+    settings = load_settings(path)
+    assert (settings.server.port, settings.server.host) == (8123, "127.0.0.2")
+    assert settings.window.audit.mode == "A"
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("provider: Example.org\n", "provider"),
+        ("{}\n", "provider"),
+        ("provider: a\nserver: {port: 70000}\n", "server.port"),
+        ("provider: a\nwindow: {sigma: 2.5}\n", "window.sigma"),
+        ("provider: a\nwindow: {sigma: '1e3'}\n", "window.sigma"),
+        ("provider: a\nwindow: {surprise: 1}\n", "window.surprise"),
+        ("provider: a\nsurprise: 1\n", "surprise"),
+        ("- a\n", "prover.yaml"),
+        ("a: [\n", "prover.yaml"),
+    ],
+)
+def test_bad_settings_are_named(tmp_path: Path, text: str, where: str) -> None:
+    with pytest.raises(MalformedSettings) as caught:
+        load_settings(write(tmp_path, text))
+    assert where in caught.value.where
+
+
+def test_missing_and_undecodable_files(tmp_path: Path) -> None:
+    with pytest.raises(MalformedSettings, match="cannot read"):
+        load_settings(tmp_path / "none.yaml")
+    (tmp_path / "bad.yaml").write_bytes(b"provider: \xff\n")
+    with pytest.raises(MalformedSettings, match="not a YAML document"):
+        load_settings(tmp_path / "bad.yaml")
+
+
+def test_integers_are_decimals_and_floats_are_not(tmp_path: Path) -> None:
+    assert load_settings(write(tmp_path, "provider: a\nwindow: {sigma: 2}\n")).window.sigma == "2"
+
+
+def test_window_overrides() -> None:
+    base = WindowSettings()
+    changed = window_settings(base, {"sigma": "2", "audit": {"mode": "A"}})
+    assert (changed.sigma, changed.audit.mode, changed.audit.beta) == ("2", "A", base.audit.beta)
+    with pytest.raises(MalformedSettings) as caught:
+        window_settings(base, {"nonsense": 1})
+    assert "nonsense" in caught.value.where
+
+
+def test_key_files_are_private_and_come_back(tmp_path: Path) -> None:
+    path = tmp_path / "keys" / "log.key"
+    key = create_key(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert load_key(path) == key
+    with pytest.raises(MalformedSettings, match="exists"):
+        create_key(path)
+
+
+def test_key_files_of_others_and_wrong_ones(tmp_path: Path) -> None:
+    path = tmp_path / "log.key"
+    create_key(path)
+    path.chmod(0o640)
+    with pytest.raises(MalformedSettings, match="others may read"):
+        load_key(path)
+    secret = "not hexadecimal, and secret"
+    write_secret_file(tmp_path / "other.key", secret)
+    with pytest.raises(MalformedSettings) as caught:
+        load_key(tmp_path / "other.key")
+    assert secret not in str(caught.value)
+    with pytest.raises(MalformedSettings, match="cannot read"):
+        load_key(tmp_path / "none.key")
+    (tmp_path / "binary.key").write_bytes(b"\xff" * 64)
+    (tmp_path / "binary.key").chmod(0o600)
+    with pytest.raises(MalformedSettings, match="not text"):
+        load_key(tmp_path / "binary.key")
+
+
+def test_secret_files_hold_one_line(tmp_path: Path) -> None:
+    write_secret_file(tmp_path / "token", "abc")
+    assert read_secret_file(tmp_path / "token") == "abc"
+    with pytest.raises(MalformedSettings, match="cannot write"):
+        write_secret_file(tmp_path / "token" / "below-a-file", "abc")
+
+
+def test_token_digests() -> None:
+    assert len(token_digest("x")) == 32
+    assert token_digest("\udcff") != token_digest("x")  # headers may hold anything
+
+
+def test_seeded_draws_depend_on_seed_purpose_and_length() -> None:
+    one, other = SeededRandomness("a"), SeededRandomness("b")
+    assert one.draw(32, "x", 1) == SeededRandomness("a").draw(32, "x", 1)
+    assert len({one.draw(32, "x", 1), one.draw(32, "x", 2), other.draw(32, "x", 1)}) == 3
+
+
+@pytest.mark.parametrize("source", [OsRandomness(), SeededRandomness("a")])
+def test_scalars_are_canonical(source: OsRandomness | SeededRandomness) -> None:
+    scalars = source.scalars(20, "blinding")
+    assert scalars.shape == (20, 32) and scalars.dtype == np.uint8
+    order = 2**252 + 27742317777372353535851937790883648493
+    values = [int.from_bytes(row.tobytes(), "little") for row in scalars]
+    assert all(value < order for value in values) and len(set(values)) == 20
+
+
+def test_only_a_policy_with_a_seed_is_seeded() -> None:
+    assert isinstance(randomness_for(None), OsRandomness)
+    assert isinstance(randomness_for("s"), SeededRandomness)
+    assert OsRandomness().draw(32, "x") != OsRandomness().draw(32, "x")
