@@ -1,0 +1,223 @@
+"""The fence: durable progress outside the database."""
+
+import os
+import shutil
+
+import pytest
+from ragaudit.encoding.errors import InternalError, MalformedError, RefusedError
+from ragaudit.encoding.signing import PrivateKey
+from ragaudit.ledger.database import open_engine
+from ragaudit.ledger.errors import RestoredBackup
+from ragaudit.ledger.fence import HEADER, RECORD_BYTES, Fence, FenceRecord
+from ragaudit.ledger.notes import ED25519, SigningKey
+from ragaudit.ledger.store import LogStore
+from ragaudit.ledger.tree import EMPTY_ROOT, MemoryTree, TreeHead
+
+ORIGIN = "provider.example/ragaudit/w1"
+KEY = SigningKey(ORIGIN, ED25519, PrivateKey.from_seed(b"\x01" * 32)).verifier_key
+ANN, BOB = b"a" * 32, b"b" * 32
+TREE = MemoryTree(bytes([i]) * 32 for i in range(20))
+HEADER_BYTES = len(f"{HEADER} {ORIGIN}\n")
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "fence"
+
+
+def opened(path, *, log_is_empty=False):
+    return Fence(path, ORIGIN, log_is_empty=log_is_empty)
+
+
+def filled(path):
+    fence = opened(path, log_is_empty=True)
+    fence.advance(TREE.head(1))
+    fence.advance(TREE.head(2), ANN, 1)
+    fence.advance(TREE.head(4), ANN, 2)
+    fence.advance(TREE.head(3), BOB, 1)  # a slower thread
+    fence.close()
+
+
+def test_the_highest_values_survive(path):
+    filled(path)
+    for _ in range(2):  # also after compaction
+        fence = opened(path)
+        assert fence.head == TREE.head(4)
+        assert fence.records == {ANN: 2, BOB: 1}
+        fence.close()
+    assert path.stat().st_size == HEADER_BYTES + 2 * RECORD_BYTES
+
+
+def test_records_are_fixed_bytes():
+    record = FenceRecord(TREE.head(4), ANN, 2)
+    assert FenceRecord.parse(record.encode()) == record
+    assert record.encode()[:8] == b"\x04" + bytes(7)
+    assert record.encode()[8:72] == TREE.root(4) + ANN
+    assert FenceRecord.parse(FenceRecord(TREE.head(4), None, 0).encode()).pseudonym is None
+
+
+def test_a_head_without_accounts_survives(path):
+    fence = opened(path, log_is_empty=True)
+    fence.advance(TREE.head(3))
+    fence.close()
+    for _ in range(2):
+        fence = opened(path)
+        assert (fence.head, fence.records) == (TREE.head(3), {})
+        fence.close()
+
+
+def check(path, size=20, counters=None, tree=TREE):
+    known = {ANN: 2, BOB: 1} if counters is None else counters
+
+    def root_of(wanted):
+        if wanted > size:
+            raise_unknown()
+        return tree.root(wanted)
+
+    def raise_unknown():
+        from ragaudit.ledger.errors import UnknownResource
+
+        raise UnknownResource("smaller", expected=f"0..{size}")
+
+    fence = opened(path)
+    try:
+        fence.check(root_of, lambda who: known.get(who, 0))
+    finally:
+        fence.close()
+
+
+def test_a_database_at_or_ahead_of_the_fence_is_right(path):
+    filled(path)
+    check(path, size=4)
+    check(path, size=20, counters={ANN: 9, BOB: 1})
+
+
+def test_a_restored_backup_is_noticed(path):
+    filled(path)
+    with pytest.raises(RestoredBackup, match="behind the fence"):
+        check(path, size=3)
+    with pytest.raises(RestoredBackup, match="counter"):
+        check(path, counters={ANN: 1, BOB: 1})
+    with pytest.raises(RestoredBackup, match="counter"):
+        check(path, counters={})
+
+
+def test_another_history_of_the_same_length_is_noticed(path):
+    filled(path)
+    other = MemoryTree(bytes([i + 1]) * 32 for i in range(20))
+    with pytest.raises(RestoredBackup, match="another history"):
+        check(path, tree=other)
+
+
+def test_a_lost_fence_is_noticed(path):
+    with pytest.raises(RestoredBackup, match="missing"):
+        opened(path)
+    assert not path.exists()
+    opened(path, log_is_empty=True).close()
+    opened(path).close()
+
+
+@pytest.mark.parametrize("cut", [1, RECORD_BYTES // 2, RECORD_BYTES - 1])
+def test_a_record_cut_short_by_a_crash_is_dropped(path, cut):
+    filled(path)
+    whole = path.read_bytes()
+    path.write_bytes(whole + FenceRecord(TREE.head(9), ANN, 3).encode()[:cut])
+    fence = opened(path)
+    assert (fence.head, fence.records[ANN]) == (TREE.head(4), 2)
+    fence.advance(TREE.head(6), ANN, 3)
+    fence.close()
+    assert opened(path).head == TREE.head(6)
+
+
+def test_zeros_at_the_end_are_a_record_that_was_never_written(path):
+    filled(path)
+    path.write_bytes(path.read_bytes() + bytes(RECORD_BYTES))
+    assert opened(path).head == TREE.head(4)
+
+
+def test_damage_before_the_last_record_is_not_passed_over(path):
+    filled(path)
+    data = bytearray(path.read_bytes())
+    data[HEADER_BYTES + 3] ^= 1
+    path.write_bytes(bytes(data) + FenceRecord(TREE.head(9), ANN, 3).encode())
+    with pytest.raises(MalformedError, match="not a fence record"):
+        opened(path)
+
+
+@pytest.mark.parametrize("data", [b"", b"ragaudit", f"{HEADER} another\n".encode()])
+def test_a_file_of_something_else_is_refused(path, data):
+    path.write_bytes(data)
+    with pytest.raises(MalformedError, match="another log"):
+        opened(path, log_is_empty=True)
+    assert path.read_bytes() == data
+
+
+def test_two_processes_cannot_hold_it(path):
+    first = opened(path, log_is_empty=True)
+    with pytest.raises(RefusedError, match="another process"):
+        opened(path)
+    first.advance(TREE.head(1))
+    first.close()
+    opened(path).close()
+
+
+@pytest.mark.parametrize("pseudonym", [b"", bytes(32), b"x" * 31])
+def test_pseudonyms_are_checked(path, pseudonym):
+    fence = opened(path, log_is_empty=True)
+    with pytest.raises(MalformedError, match="pseudonym"):
+        fence.advance(TREE.head(1), pseudonym, 1)
+    fence.close()
+
+
+def test_after_a_failed_synchronisation_nothing_passes(path, monkeypatch):
+    fence = opened(path, log_is_empty=True)
+
+    def fails(_):
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", fails)
+        with pytest.raises(OSError, match="space"):
+            fence.advance(TREE.head(1), ANN, 1)
+    with pytest.raises(InternalError, match="open it again"):
+        fence.advance(TREE.head(2), ANN, 2)
+    assert fence.head == TreeHead(0, EMPTY_ROOT)
+    fence.close()
+    opened(path).close()
+
+
+def test_a_short_write_is_a_failure(path, monkeypatch):
+    fence = opened(path, log_is_empty=True)
+    write = os.pwrite
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pwrite", lambda f, data, at: write(f, data[:50], at))
+        with pytest.raises(OSError, match="50 bytes"):
+            fence.advance(TREE.head(1), ANN, 1)
+    fence.close()
+    assert opened(path).head.size == 0
+
+
+def test_a_real_database_restored_from_a_copy(tmp_path, path):
+    database, copy = tmp_path / "ledger.db", tmp_path / "copy.db"
+    fence = opened(path, log_is_empty=True)
+
+    def add(store, records):
+        with store.transaction() as connection:
+            store.append(connection, bytes(32))
+            head = store.head(connection)
+        fence.advance(head, ANN, records)
+
+    engine = open_engine(f"sqlite:///{database}")
+    store = LogStore.create(engine, KEY)
+    add(store, 1)
+    engine.dispose()  # checkpoints the write-ahead log into the file
+    shutil.copy(database, copy)
+    store = LogStore.open(engine, KEY)
+    add(store, 2)
+    fence.check(store.root, lambda _: 2)
+    engine.dispose()
+    shutil.copy(copy, database)
+    restored = LogStore.open(open_engine(f"sqlite:///{database}"), KEY)
+    assert restored.head().size == 1
+    with pytest.raises(RestoredBackup, match="behind"):
+        fence.check(restored.root, lambda _: 1)
