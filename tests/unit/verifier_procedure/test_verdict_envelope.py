@@ -1,0 +1,195 @@
+"""The signed verdict: DSSE, in-toto Statement, predicate (docs/spec/10-verdict.md §3)."""
+
+import base64
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.signing import PrivateKey
+from ragaudit.verifier import verdict
+from ragaudit.verifier.procedure.framework import CheckResult, Status
+from ragaudit.verifier.procedure.outcome import Outcome, conclude
+from ragaudit.verifier.verdict import MalformedVerdict, VerdictRejected, verify_verdict
+
+KEY = PrivateKey.from_seed(b"k" * 32)
+DIGESTS = {"public/policy.json": "ab" * 32, "confidential/records.bin": "cd" * 32}
+CHECKS = (
+    CheckResult(1, "policy", "Policy", Status.PASS, "in order"),
+    CheckResult(18, "embedding", "Embedding", Status.NOT_ESTABLISHED, "no text", ("3 records",)),
+)
+OUTCOME = Outcome("w", "p", "core", "PASS", False, CHECKS, epsilon={"epsilon": "1.5"})
+
+
+def signed() -> bytes:
+    return verdict.sign_verdict(OUTCOME, DIGESTS, KEY, time=1_700_000_000_000)
+
+
+def test_pae_of_the_dsse_specification() -> None:
+    assert (
+        verdict.pae("http://example.com/HelloWorld", b"hello world")
+        == b"DSSEv1 29 http://example.com/HelloWorld 11 hello world"
+    )
+
+
+def test_round_trip() -> None:
+    read = verify_verdict(signed(), KEY.public)
+    assert read.subjects == DIGESTS
+    assert read.result == "PASS"
+    assert read.checks == [(1, "policy", "PASS"), (18, "embedding", "NOT ESTABLISHED")]
+    assert read.predicate["epsilon"] == {"epsilon": "1.5"}
+    assert signed() == signed()
+
+
+def test_a_reader_that_shares_no_code_verifies_it() -> None:
+    envelope = json.loads(signed())
+    body = base64.b64decode(envelope["payload"], validate=True)
+    message = b" ".join(
+        [
+            b"DSSEv1",
+            str(len(envelope["payloadType"])).encode(),
+            envelope["payloadType"].encode(),
+            str(len(body)).encode(),
+            body,
+        ]
+    )
+    public = Ed25519PublicKey.from_public_bytes(KEY.public.raw)
+    public.verify(base64.b64decode(envelope["signatures"][0]["sig"]), message)
+    statement = json.loads(body)
+    assert statement["_type"] == "https://in-toto.io/Statement/v1"
+    assert statement["subject"][0] == {
+        "name": "confidential/records.bin",
+        "digest": {"sha256": "cd" * 32},
+    }
+
+
+def test_another_key_is_rejected() -> None:
+    other = PrivateKey.from_seed(b"o" * 32)
+    with pytest.raises(VerdictRejected, match="another key"):
+        verify_verdict(signed(), other.public)
+    # The key id is a hint: naming the right key does not make the signature right.
+    envelope = canonical_json.loads(verdict.sign_verdict(OUTCOME, DIGESTS, other, time=1))
+    envelope["signatures"][0]["keyid"] = verdict.key_id(KEY.public)
+    with pytest.raises(VerdictRejected, match="does not verify"):
+        verify_verdict(canonical_json.dumps(envelope), KEY.public)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, len(signed()) - 1), st.integers(0, 7))
+def test_no_changed_byte_is_accepted(at: int, bit: int) -> None:
+    bad = bytearray(signed())
+    bad[at] ^= 1 << bit
+    with pytest.raises((MalformedVerdict, VerdictRejected)):
+        verify_verdict(bytes(bad), KEY.public)
+
+
+def envelope_of(value: Any) -> bytes:
+    """An envelope with a good signature over any payload."""
+    body = canonical_json.dumps(value)
+    signature = KEY.sign_raw(verdict.pae(verdict.PAYLOAD_TYPE, body))
+    return canonical_json.dumps(
+        {
+            "payload": base64.b64encode(body).decode(),
+            "payloadType": verdict.PAYLOAD_TYPE,
+            "signatures": [
+                {
+                    "keyid": verdict.key_id(KEY.public),
+                    "sig": base64.b64encode(signature).decode(),
+                }
+            ],
+        }
+    )
+
+
+def good_statement() -> dict[str, Any]:
+    value: dict[str, Any] = verdict.statement(DIGESTS, verdict.predicate(OUTCOME, time=1))
+    return json.loads(json.dumps(value))  # type: ignore[no-any-return]
+
+
+def _set(path: list[Any], value: Any) -> Any:
+    def change(statement: dict[str, Any]) -> None:
+        target: Any = statement
+        for step in path[:-1]:
+            target = target[step]
+        target[path[-1]] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _set(["_type"], "https://in-toto.io/Statement/v0.1"),
+        _set(["predicateType"], "https://ragaudit.dev/verdict/v2"),
+        _set(["more"], 1),
+        _set(["subject"], {}),
+        _set(["subject", 0, "name"], "other/name"),
+        _set(["subject", 0, "name"], "public/policy.json"),
+        _set(["subject", 0, "digest"], {"sha256": "AB" * 32}),
+        _set(["subject", 0, "digest"], {"sha256": "ab"}),
+        _set(["subject", 0, "digest"], {"sha256": "ab" * 32, "sha512": ""}),
+        _set(["predicate", "result"], "OK"),
+        _set(["predicate", "time"], True),
+        _set(["predicate", "time"], "1"),
+        _set(["predicate", "worthless"], 0),
+        _set(["predicate", "extra"], 0),
+        _set(["predicate", "assumptions"], [1]),
+        _set(["predicate", "checks"], [{}]),
+        _set(["predicate", "checks", 0, "status"], "MAYBE"),
+        _set(["predicate", "checks", 0, "evidence"], [None]),
+        _set(["predicate", "checks", 0, "more"], 1),
+    ],
+)
+def test_signed_nonsense_is_refused(change: Any) -> None:
+    verify_verdict(envelope_of(good_statement()), KEY.public)
+    value = good_statement()
+    change(value)
+    with pytest.raises(MalformedVerdict):
+        verify_verdict(envelope_of(value), KEY.public)
+
+
+def test_other_envelopes_are_refused() -> None:
+    good = canonical_json.loads(signed())
+    two = {**good, "signatures": good["signatures"] * 2}
+    none: dict[str, Any] = {**good, "signatures": []}
+    kind = {**good, "payloadType": "application/json"}
+    more = {**good, "more": 1}
+    for value in (two, none, kind, more, [], None):
+        with pytest.raises(MalformedVerdict):
+            verify_verdict(canonical_json.dumps(value), KEY.public)
+    with pytest.raises(MalformedVerdict):
+        verify_verdict(json.dumps(good).encode(), KEY.public)
+
+
+def test_a_verdict_without_a_result_is_not_signed() -> None:
+    with pytest.raises(MalformedError):
+        verdict.sign_verdict(replace(OUTCOME, result=None), DIGESTS, KEY, time=1)
+
+
+def result(check_id: str, status: Status, *needs: str) -> CheckResult:
+    return CheckResult(1, check_id, check_id, status, "", (), needs)
+
+
+@pytest.mark.parametrize(
+    ("results", "conclusion"),
+    [
+        ([], "PASS"),
+        ([result("a", Status.PASS), result("b", Status.NOT_ESTABLISHED)], "PASS"),
+        ([result("a", Status.PASS), result("b", Status.EXCEEDED)], "EXCEEDED"),
+        ([result("a", Status.FAIL), result("b", Status.EXCEEDED)], "FAIL"),
+        ([result("a", Status.FAIL), result("b", Status.NOT_RUN, "a")], "FAIL"),
+        # What is lacking belongs to nobody, or to a check that found nothing: not established.
+        ([result("a", Status.PASS), result("b", Status.NOT_RUN)], "FAIL"),
+        ([result("a", Status.PASS), result("b", Status.NOT_RUN, "a")], "FAIL"),
+        ([result("a", Status.PASS), result("b", Status.NOT_RUN, "a", "gone")], "FAIL"),
+        # The owner was taken off the list: nothing that is still on it is broken.
+        ([result("a", Status.PASS), result("b", Status.NOT_RUN, "gone")], "PASS"),
+    ],
+)
+def test_conclusions(results: list[CheckResult], conclusion: str) -> None:
+    assert conclude(results, [each.id for each in results]) == conclusion

@@ -1,0 +1,256 @@
+"""Evidence bundles: a ZIP archive with exactly one encoding (docs/spec/10-verdict.md §2).
+
+The writer stores items uncompressed, in rising name order, with fixed times and attributes. The
+reader walks the file from its first byte, builds the headers that the writer would have written
+for what it finds, and compares: an archive is accepted iff the writer would have made it. So no
+directory is trusted, and nothing can hide between entries, in comments or behind the end.
+"""
+
+import hashlib
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import IO, Final, Literal
+
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.errors import MalformedError
+from ragaudit.verifier.evidence import PUBLIC, Evidence
+
+FORMAT: Final = "ragaudit/v1/bundle"
+MANIFEST: Final = "manifest.json"
+VERDICT: Final = "verdict.json"
+
+Part = Literal["public", "all"]
+
+# A reader holds one item in memory at a time; larger ones are refused before they are read.
+MAX_ITEM_BYTES: Final = 2**31
+MAX_NAME_BYTES: Final = 128
+
+# PKWARE APPNOTE 6.3.10: records 4.3.7, 4.3.12, 4.3.14, 4.3.15, 4.3.16.
+_LOCAL = struct.Struct("<4s5H3I2H")
+_CENTRAL = struct.Struct("<4s6H3I5H2I")
+_END = struct.Struct("<4s4H2IH")
+_END_64 = struct.Struct("<4sQ2H2I4Q")
+_LOCATOR_64 = struct.Struct("<4sIQI")
+_EXTRA_64 = struct.Struct("<2HQ")
+_VERSION_STORED, _VERSION_64 = 10, 45
+_DATE_1980_01_01 = 0x21
+_MAX_16, _MAX_32 = 0xFFFF, 0xFFFFFFFF
+_FAR = _MAX_32  # offsets from here on stand in a ZIP64 field
+
+
+class MalformedBundle(MalformedError):
+    """The file is not a bundle in its one accepted form."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    name: bytes
+    size: int
+    crc: int
+    offset: int
+
+    def local_header(self) -> bytes:
+        fields = (0, 0, 0, _DATE_1980_01_01, self.crc, self.size, self.size, len(self.name), 0)
+        return _LOCAL.pack(b"PK\3\4", _VERSION_STORED, *fields) + self.name
+
+    def central_header(self) -> bytes:
+        far = self.offset >= _FAR
+        extra = _EXTRA_64.pack(1, 8, self.offset) if far else b""
+        version = _VERSION_64 if far else _VERSION_STORED
+        head = (version, version, 0, 0, 0, _DATE_1980_01_01, self.crc, self.size, self.size)
+        tail = (len(self.name), len(extra), 0, 0, 0, 0, _MAX_32 if far else self.offset)
+        return _CENTRAL.pack(b"PK\1\2", *head, *tail) + self.name + extra
+
+    @property
+    def data_offset(self) -> int:
+        return self.offset + _LOCAL.size + len(self.name)
+
+    @property
+    def end(self) -> int:
+        return self.data_offset + self.size
+
+
+def _trailer(entries: list[_Entry]) -> bytes:
+    """Central directory and end records after the last entry."""
+    offset = entries[-1].end if entries else 0
+    directory = b"".join(entry.central_header() for entry in entries)
+    count, size = len(entries), len(directory)
+    tail = b""
+    if count >= _MAX_16 or size >= _MAX_32 or offset >= _FAR:
+        versions = (_VERSION_64, _VERSION_64, 0, 0)
+        sizes = (count, count, size, offset)
+        tail = _END_64.pack(b"PK\6\6", _END_64.size - 12, *versions, *sizes)
+        tail += _LOCATOR_64.pack(b"PK\6\7", 0, offset + size, 1)
+        count, size = min(count, _MAX_16), min(size, _MAX_32)
+        offset = _MAX_32 if offset >= _FAR else offset
+    return directory + tail + _END.pack(b"PK\5\6", 0, 0, count, count, size, offset, 0)
+
+
+def write_bundle(target: Path, evidence: Evidence, verdict: bytes, *, part: Part) -> None:
+    """Write the bundle of ``evidence`` and the signed verdict; the file appears when it is whole.
+
+    Args:
+        evidence: all items; part "public" leaves the confidential ones out.
+        verdict: the DSSE envelope's bytes.
+
+    Raises:
+        MalformedBundle: an item over MAX_ITEM_BYTES.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile(dir=target.parent, suffix=".partial", delete=False) as file:
+        temporary = Path(file.name)
+        try:
+            write_archive(file, evidence, verdict, part=part)
+        except BaseException:
+            temporary.unlink()
+            raise
+    temporary.replace(target)
+
+
+def write_archive(file: IO[bytes], evidence: Evidence, verdict: bytes, *, part: Part) -> None:
+    """As :func:`write_bundle`, to a binary file that is open for writing at its start."""
+    items = evidence if part == "all" else evidence.public()
+    manifest = {"format": FORMAT, "items": items.digests(), "part": part}
+    own = {MANIFEST: canonical_json.dumps(manifest), VERDICT: verdict}
+    entries: list[_Entry] = []
+    for name in sorted([*items, *own]):
+        data = own[name] if name in own else items[name]
+        if len(data) > MAX_ITEM_BYTES:
+            raise MalformedBundle("item too long", where=name, expected="at most 2 GiB")
+        offset = entries[-1].end if entries else 0
+        entry = _Entry(name.encode(), len(data), zlib.crc32(data), offset)
+        file.write(entry.local_header())
+        file.write(data)
+        entries.append(entry)
+    file.write(_trailer(entries))
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """An open bundle whose form and digests have been checked.
+
+    Attributes:
+        part: which items it holds.
+        evidence: the items, read from the file when asked for; valid while it is open.
+        verdict: bytes of the DSSE envelope, not yet verified.
+    """
+
+    part: Part
+    evidence: Evidence
+    verdict: bytes
+
+
+@contextmanager
+def open_bundle(path: Path) -> Iterator[Bundle]:
+    """Check the bundle at ``path`` and yield it.
+
+    Raises:
+        MalformedBundle: anything that :func:`write_bundle` would not have written.
+    """
+    with path.open("rb") as file:
+        yield read_archive(file)
+
+
+def read_archive(file: IO[bytes]) -> Bundle:
+    """As :func:`open_bundle`, from a seekable binary file, which must stay open."""
+    entries: dict[str, _Entry] = {}
+    digests: dict[str, str] = {}
+    for entry, data in _walk(file):
+        name = entry.name.decode("ascii")
+        entries[name], digests[name] = entry, hashlib.sha256(data).hexdigest()
+    for name in (MANIFEST, VERDICT):
+        if name not in entries:
+            raise MalformedBundle("an item is missing", where=name)
+    part, items = _read_manifest(_read(file, entries[MANIFEST]))
+    own = {name: digest for name, digest in digests.items() if name not in (MANIFEST, VERDICT)}
+    _compare(items, own)
+
+    def read(name: str) -> bytes:
+        data = _read(file, entries[name])
+        if hashlib.sha256(data).hexdigest() != items[name]:
+            raise MalformedBundle("the file changed while it was read", where=name)
+        return data
+
+    return Bundle(part, _evidence(items, read, part), _read(file, entries[VERDICT]))
+
+
+def _walk(file: IO[bytes]) -> Iterator[tuple[_Entry, bytes]]:
+    """Entries in file order with their data; MalformedBundle at the first deviation."""
+    file.seek(0)
+    entries: list[_Entry] = []
+    while (head := file.read(_LOCAL.size))[:4] == b"PK\3\4":
+        entry, data = _read_entry(file, head, entries[-1] if entries else None)
+        entries.append(entry)
+        yield entry, data
+    trailer = _trailer(entries)
+    rest = head + file.read(max(0, len(trailer) + 1 - len(head)))
+    if rest != trailer:
+        raise MalformedBundle("the archive's directory or end is not the one that belongs here")
+
+
+def _read_entry(file: IO[bytes], head: bytes, previous: _Entry | None) -> tuple[_Entry, bytes]:
+    if len(head) != _LOCAL.size:
+        raise MalformedBundle("archive is cut short")
+    _, _, flags, method, _, _, _, size, _, name_size, _ = _LOCAL.unpack(head)
+    name = file.read(min(name_size, MAX_NAME_BYTES + 1))
+    where = name.decode("ascii", "replace")
+    if flags & 1:
+        raise MalformedBundle("encrypted entry", where=where, expected="plain entries")
+    if method:
+        raise MalformedBundle("compressed entry", where=where, expected="stored entries")
+    if len(name) > MAX_NAME_BYTES or not name.isascii():
+        raise MalformedBundle("not an item name", where=where[:80])
+    if previous is not None and name <= previous.name:
+        raise MalformedBundle("names repeat or are out of order", where=where)
+    if size > MAX_ITEM_BYTES:
+        raise MalformedBundle("item too long", where=where, expected="at most 2 GiB")
+    data = file.read(size)
+    if len(data) != size:
+        raise MalformedBundle("archive is cut short", where=where)
+    entry = _Entry(name, size, zlib.crc32(data), previous.end if previous else 0)
+    if entry.local_header() != head + name:
+        raise MalformedBundle("entry header is not the one accepted form", where=where)
+    return entry, data
+
+
+def _read(file: IO[bytes], entry: _Entry) -> bytes:
+    file.seek(entry.data_offset)
+    return file.read(entry.size)
+
+
+def _read_manifest(data: bytes) -> tuple[Part, dict[str, str]]:
+    try:
+        value = canonical_json.loads(data)
+    except MalformedError as error:
+        raise MalformedBundle(error.what, where=MANIFEST, expected=error.expected) from error
+    match value:
+        case {"format": str(form), "items": dict(items), "part": "public" | "all" as part} if (
+            len(value) == 3 and form == FORMAT
+        ):
+            return part, items
+    raise MalformedBundle("not a manifest of this format", where=MANIFEST, expected=FORMAT)
+
+
+def _compare(listed: Mapping[str, object], found: Mapping[str, str]) -> None:
+    for name in sorted(listed.keys() | found.keys()):
+        if name not in found:
+            raise MalformedBundle("listed in the manifest and absent", where=name)
+        if name not in listed:
+            raise MalformedBundle("not listed in the manifest", where=name)
+        if listed[name] != found[name]:
+            raise MalformedBundle("another digest than the manifest's", where=name)
+
+
+def _evidence(items: Iterable[str], read: Callable[[str], bytes], part: Part) -> Evidence:
+    names = list(items)
+    if part == "public" and not all(name.startswith(PUBLIC) for name in names):
+        raise MalformedBundle("confidential item in a public bundle")
+    try:
+        return Evidence(names, read)
+    except MalformedError as error:
+        raise MalformedBundle(error.what, expected=error.expected) from error

@@ -1,0 +1,134 @@
+"""The evidence of a window: named byte strings (docs/spec/10-verdict.md §1).
+
+Every byte that the procedure looks at is an item here, so that a verdict can name the digests of
+its inputs and anyone who has the items can run the procedure again. Items are read when they are
+first asked for: a database, a folder and an archive serve as well as a dictionary.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from ragaudit.encoding.errors import MalformedError
+
+PUBLIC: Final = "public/"
+CONFIDENTIAL: Final = "confidential/"
+
+POLICY: Final = "public/policy.json"
+EMBEDDER: Final = "public/embedder.json"
+COUNTERSIGNATURE: Final = "public/countersignature.json"
+ACTIVATIONS: Final = "public/activations.json"
+RECEIPTS_LIST: Final = "public/receipts-list.json"
+EMPTY_CHECKPOINT: Final = "public/empty-checkpoint.txt"
+FINAL_CHECKPOINT: Final = "public/final-checkpoint.txt"
+OPENING: Final = "public/opening.json"
+ENTRIES: Final = "public/entries.json"
+LEAVES: Final = "public/leaves.bin"
+CHECKPOINTS: Final = "public/checkpoints.json"
+RECEIPTS: Final = "public/receipts.json"
+REFUSALS: Final = "public/refusals.json"
+CLOCK: Final = "public/clock.json"
+RECORDS: Final = "confidential/records.bin"
+CLAIMS: Final = "confidential/claims.json"
+DISPUTES: Final = "confidential/disputes.json"
+CHALLENGE: Final = "confidential/challenge.json"
+
+_FIXED: Final = frozenset(
+    {
+        POLICY,
+        EMBEDDER,
+        COUNTERSIGNATURE,
+        ACTIVATIONS,
+        RECEIPTS_LIST,
+        EMPTY_CHECKPOINT,
+        FINAL_CHECKPOINT,
+        OPENING,
+        ENTRIES,
+        LEAVES,
+        CHECKPOINTS,
+        RECEIPTS,
+        REFUSALS,
+        CLOCK,
+        RECORDS,
+        CLAIMS,
+        DISPUTES,
+        CHALLENGE,
+    }
+)
+_INDEX = re.compile(r"public/index/[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?/1\.bin", re.ASCII)
+_RESPONSE = re.compile(r"confidential/responses/(?:0|[1-9][0-9]{0,18})\.bin", re.ASCII)
+
+
+def index_name(tenant: str) -> str:
+    """Name of the item that holds a tenant's index commitment (version 1)."""
+    return f"public/index/{tenant}/1.bin"
+
+
+def response_name(index: int) -> str:
+    """Name of the item that holds the response for the record at a leaf index."""
+    return f"confidential/responses/{index}.bin"
+
+
+def check_name(name: str) -> None:
+    """Check that ``name`` is one that evidence can have.
+
+    Raises:
+        MalformedError: any other text.
+    """
+    if not (name in _FIXED or _INDEX.fullmatch(name) or _RESPONSE.fullmatch(name)):
+        raise MalformedError(
+            f"no evidence item is called {name[:80]!r}", expected="a name of spec 10.1"
+        )
+
+
+class Evidence(Mapping[str, bytes]):
+    """A mapping from item names to bytes; `read` fetches one item and may be slow."""
+
+    def __init__(self, names: Iterable[str], read: Callable[[str], bytes]) -> None:
+        """Refuses (MalformedError) names outside spec 10.1; reads nothing yet."""
+        self._names = tuple(sorted(set(names)))
+        for name in self._names:
+            check_name(name)
+        self._known = frozenset(self._names)
+        self._read = read
+
+    @classmethod
+    def of(cls, items: Mapping[str, bytes]) -> "Evidence":
+        """Evidence held in memory."""
+        held = dict(items)
+        return cls(held, held.__getitem__)
+
+    @classmethod
+    def from_directory(cls, root: Path) -> "Evidence":
+        """Evidence in files below ``root``; links are refused, other names too."""
+        names = []
+        for path in root.rglob("*"):
+            if path.is_symlink():
+                raise MalformedError("a link among the evidence", where=path.name)
+            if path.is_file():
+                names.append(path.relative_to(root).as_posix())
+        return cls(names, lambda name: (root / name).read_bytes())
+
+    def __getitem__(self, name: str) -> bytes:
+        if name not in self._known:
+            raise KeyError(name)
+        return self._read(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._known
+
+    def public(self) -> "Evidence":
+        """The part that anyone may have."""
+        return Evidence((name for name in self if name.startswith(PUBLIC)), self._read)
+
+    def digests(self) -> dict[str, str]:
+        """Hexadecimal SHA-256 of every item, by rising name; reads everything once."""
+        return {name: hashlib.sha256(self[name]).hexdigest() for name in self}

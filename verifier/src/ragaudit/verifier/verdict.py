@@ -1,0 +1,260 @@
+"""The signed verdict: an in-toto Statement in a DSSE envelope (docs/spec/10-verdict.md §3)."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.errors import MalformedError, RejectedError
+from ragaudit.encoding.signing import SIGNATURE_BYTES, PrivateKey, PublicKey, SignatureRejected
+from ragaudit.encoding.text import b64_decode, b64_encode, hex_decode
+from ragaudit.verifier.evidence import check_name
+from ragaudit.verifier.procedure.framework import Status
+from ragaudit.verifier.procedure.outcome import RESULTS, Outcome
+
+_T = TypeVar("_T")
+_STATUSES: Final = frozenset(str(status) for status in Status)
+
+PAYLOAD_TYPE: Final = "application/vnd.in-toto+json"
+STATEMENT_TYPE: Final = "https://in-toto.io/Statement/v1"
+PREDICATE_TYPE: Final = "https://ragaudit.dev/verdict/v1"
+
+_PREDICATE: Final[Mapping[str, type | tuple[type, ...]]] = {
+    "window": str,
+    "provider": str,
+    "result": str,
+    "worthless": bool,
+    "time": int,
+    "engine": str,
+    "checks": list,
+    "epsilon": dict,
+    "sampling": dict,
+    "counts": dict,
+    "coalition": dict,
+    "not_covered": list,
+    "assumptions": list,
+}
+
+
+class MalformedVerdict(MalformedError):
+    """Not a verdict envelope in its one accepted form."""
+
+
+class VerdictRejected(RejectedError):
+    """The envelope is not signed by the expected key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A verdict that was signed: digests of the evidence by name, and the predicate."""
+
+    subjects: Mapping[str, str]
+    predicate: Mapping[str, Any]
+
+    @property
+    def result(self) -> str:
+        return str(self.predicate["result"])
+
+    @property
+    def checks(self) -> list[tuple[int, str, str]]:
+        """(number, id, status) of every check."""
+        return [(each["number"], each["id"], each["status"]) for each in self.predicate["checks"]]
+
+
+def pae(payload_type: str, body: bytes) -> bytes:
+    """DSSE v1 pre-authentication encoding: what is signed."""
+    kind = payload_type.encode()
+    return b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(body), body)
+
+
+def key_id(public: PublicKey) -> str:
+    """Hexadecimal SHA-256 of the raw public key."""
+    return hashlib.sha256(public.raw).hexdigest()
+
+
+def predicate(outcome: Outcome, *, time: int) -> dict[str, Any]:
+    """The predicate of an outcome; ``time`` is the verifier's clock in Unix milliseconds."""
+    checks = [
+        {
+            "number": each.number,
+            "id": each.id,
+            "status": str(each.status),
+            "reason": each.reason,
+            "evidence": list(each.evidence),
+        }
+        for each in outcome.checks
+    ]
+    return {
+        "window": outcome.window,
+        "provider": outcome.provider,
+        "result": outcome.result,
+        "worthless": outcome.worthless,
+        "time": time,
+        "engine": outcome.engine,
+        "checks": checks,
+        "epsilon": outcome.epsilon,
+        "sampling": outcome.sampling,
+        "counts": outcome.counts,
+        "coalition": outcome.coalition,
+        "not_covered": list(outcome.not_covered),
+        "assumptions": list(outcome.assumptions),
+    }
+
+
+def statement(digests: Mapping[str, str], verdict_predicate: Mapping[str, Any]) -> dict[str, Any]:
+    """The in-toto Statement over evidence items and their hexadecimal SHA-256."""
+    return {
+        "_type": STATEMENT_TYPE,
+        "subject": [
+            {"name": name, "digest": {"sha256": digests[name]}} for name in sorted(digests)
+        ],
+        "predicateType": PREDICATE_TYPE,
+        "predicate": dict(verdict_predicate),
+    }
+
+
+def sign_statement(value: Mapping[str, Any], key: PrivateKey) -> bytes:
+    """The DSSE envelope of a statement, canonical JSON.
+
+    Raises:
+        MalformedVerdict: the statement is not one that a reader would accept.
+    """
+    _read_statement(value)
+    body = canonical_json.dumps(value)
+    signature = key.sign_raw(pae(PAYLOAD_TYPE, body))
+    envelope = {
+        "payload": b64_encode(body),
+        "payloadType": PAYLOAD_TYPE,
+        "signatures": [{"keyid": key_id(key.public), "sig": b64_encode(signature)}],
+    }
+    return canonical_json.dumps(envelope)
+
+
+def sign_verdict(
+    outcome: Outcome, digests: Mapping[str, str], key: PrivateKey, *, time: int
+) -> bytes:
+    """Sign the verdict of ``outcome`` over the evidence with these ``digests``.
+
+    Args:
+        digests: `Evidence.digests` of everything the procedure saw.
+        time: the verifier's clock, Unix milliseconds.
+    """
+    return sign_statement(statement(digests, predicate(outcome, time=time)), key)
+
+
+def verify_verdict(envelope: bytes, public: PublicKey) -> Verdict:
+    """The verdict in ``envelope``, signed by ``public``.
+
+    The key comes from the caller; the envelope's ``keyid`` must be its, and decides nothing.
+
+    Raises:
+        MalformedVerdict: not an envelope, statement or predicate in its one accepted form.
+        VerdictRejected: signed by another key, or not at all.
+    """
+    body, signed_by, signature = _open_envelope(envelope)
+    if signed_by != key_id(public):
+        raise VerdictRejected("signed by another key", where="keyid", expected=key_id(public))
+    try:
+        public.verify_raw(signature, pae(PAYLOAD_TYPE, body))
+    except SignatureRejected as error:
+        raise VerdictRejected(error.what, where="verdict") from error
+    return _read_statement(_loads(body, "payload"))
+
+
+def _open_envelope(envelope: bytes) -> tuple[bytes, str, bytes]:
+    match _loads(envelope, "envelope"):
+        case {
+            "payload": str(payload),
+            "payloadType": str(kind),
+            "signatures": [{"keyid": str(signed_by), "sig": str(sig), **other}],
+            **more,
+        } if not other and not more:
+            if kind != PAYLOAD_TYPE:
+                raise MalformedVerdict("another payload type", expected=PAYLOAD_TYPE)
+            return (
+                _decoded(lambda: b64_decode(payload), "payload"),
+                signed_by,
+                _decoded(lambda: b64_decode(sig, SIGNATURE_BYTES), "signature"),
+            )
+    raise MalformedVerdict("not a DSSE envelope with one signature")
+
+
+def _read_statement(value: object) -> Verdict:
+    match value:
+        case {
+            "_type": str(kind),
+            "subject": list(subjects),
+            "predicateType": str(predicate_type),
+            "predicate": dict(verdict_predicate),
+            **more,
+        } if not more:
+            if (kind, predicate_type) != (STATEMENT_TYPE, PREDICATE_TYPE):
+                raise MalformedVerdict("another statement or predicate type")
+            _check_predicate(verdict_predicate)
+            return Verdict(_read_subjects(subjects), verdict_predicate)
+    raise MalformedVerdict("not an in-toto Statement", expected=STATEMENT_TYPE)
+
+
+def _read_subjects(subjects: list[object]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    last = ""
+    for subject in subjects:
+        match subject:
+            case {"name": str(name), "digest": {"sha256": str(digest), **other}, **more} if not (
+                other or more
+            ):
+                _check_subject(name, digest)
+                if name <= last:
+                    raise MalformedVerdict("subjects repeat or are out of order", where=name)
+                found[name], last = digest, name
+            case _:
+                raise MalformedVerdict("not a subject", expected="name and sha256 digest")
+    return found
+
+
+def _check_subject(name: str, digest: str) -> None:
+    _decoded(lambda: check_name(name), "subject")
+    _decoded(lambda: hex_decode(digest, 32), "subject digest")
+
+
+def _check_predicate(value: Mapping[str, Any]) -> None:
+    if value.keys() != _PREDICATE.keys():
+        raise MalformedVerdict("predicate with other members", expected=", ".join(_PREDICATE))
+    for name, kind in _PREDICATE.items():
+        if not isinstance(value[name], kind) or (kind is int and isinstance(value[name], bool)):
+            raise MalformedVerdict("wrong type", where=f"predicate {name}")
+    if value["result"] not in RESULTS:
+        raise MalformedVerdict("no such result", expected=", ".join(RESULTS))
+    for check in value["checks"]:
+        _check_check(check)
+    for name in ("not_covered", "assumptions"):
+        if not all(isinstance(text, str) for text in value[name]):
+            raise MalformedVerdict("wrong type", where=f"predicate {name}")
+
+
+def _check_check(value: object) -> None:
+    match value:
+        case {
+            "number": int(),
+            "id": str(),
+            "status": str(status),
+            "reason": str(),
+            "evidence": list(evidence),
+            **more,
+        } if not more and all(isinstance(text, str) for text in evidence):
+            if status not in _STATUSES:
+                raise MalformedVerdict("no such status", where="check")
+        case _:
+            raise MalformedVerdict("not a check result", where="predicate checks")
+
+
+def _loads(data: bytes, where: str) -> object:
+    return _decoded(lambda: canonical_json.loads(data), where)
+
+
+def _decoded(read: Callable[[], _T], where: str) -> _T:
+    try:
+        return read()
+    except MalformedError as error:
+        raise MalformedVerdict(error.what, where=where, expected=error.expected) from error
