@@ -1,0 +1,95 @@
+"""The least noise that gives a stated guarantee (docs/notes/accounting.md §7)."""
+
+from decimal import Decimal
+from fractions import Fraction
+
+from ragaudit.encoding.decimals import floor_decimal, parse_decimal
+from ragaudit.encoding.errors import MalformedError, RefusedError
+from ragaudit.privacy.accounting.events import (
+    GAMMA,
+    KERNEL_VARIANCE,
+    SCORE_UNIT,
+    SIGMA_UNITS_MAX,
+    SIGMA_UNITS_MIN,
+    NoisyScores,
+)
+from ragaudit.privacy.accounting.gaussian import gives, least_epsilon
+from ragaudit.privacy.accounting.normal import decimal_of, precise
+
+__all__ = ["calibrate", "largest_mu"]
+
+_WIDTH = Decimal("1e-30")
+
+
+@precise
+def largest_mu(
+    epsilon_value: Fraction, target: Fraction, slack: Fraction = Fraction(0)
+) -> Decimal | None:
+    """Return the largest mu that is (epsilon_value, target)-DP with ``slack``, rounded down.
+
+    Returns:
+        None if the slack alone exceeds the target.
+    """
+    low, high = Decimal(0), Decimal(1)
+    if not _meets(low, epsilon_value, target, slack):
+        return None
+    while _meets(high, epsilon_value, target, slack):
+        low, high = high, 2 * high
+    while high - low > _WIDTH * high:
+        middle = (low + high) / 2
+        if _meets(middle, epsilon_value, target, slack):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def calibrate(
+    epsilon_value: str,
+    target: str,
+    queries: int,
+    relation: str,
+    group_size: int,
+    *,
+    gamma: Fraction = GAMMA,
+    places: int = 6,
+) -> str:
+    """Return the least sigma with ``places`` places that gives (epsilon_value, target)-DP.
+
+    Args:
+        epsilon_value, target: decimals, both > 0.
+        queries: number of queries that the guarantee covers (r, or k_max·r).
+        relation: "replace" or "null-replace".
+        group_size: g.
+        places: 1 to 12.
+
+    Raises:
+        MalformedError: a value out of range.
+        RefusedError: no sigma in the sampler's range gives it.
+    """
+    goal, loss = parse_decimal(target), parse_decimal(epsilon_value)
+    if not 0 < goal < 1 or loss <= 0 or queries < 1 or not 1 <= places <= 12:
+        raise MalformedError(
+            "cannot calibrate", expected="epsilon > 0, 0 < delta < 1, queries >= 1, places 1 to 12"
+        )
+    least_units = Fraction(SIGMA_UNITS_MIN)
+    probe = NoisyScores.of_policy("1", relation, group_size, queries, gamma)
+    mu = largest_mu(loss, goal, probe.slack)
+    if mu is None or mu == 0:
+        raise RefusedError("no noise gives this guarantee", expected="a larger delta")
+    squared = Fraction(probe.squared_sensitivity * queries) / Fraction(mu) ** 2 + KERNEL_VARIANCE
+    units = max(least_units, Fraction(decimal_of(squared).sqrt()))
+    # The square root and mu are rounded; the last place is settled by the accountant itself.
+    step = Fraction(1, 10**places)
+    sigma = max(units / SCORE_UNIT // step - 1, -(-least_units / SCORE_UNIT // step)) * step
+    while sigma * SCORE_UNIT <= SIGMA_UNITS_MAX:
+        event = NoisyScores(sigma * SCORE_UNIT, probe.relation, group_size, queries, gamma)
+        if gives(event, loss, goal):
+            return floor_decimal(sigma, places)
+        sigma += step
+    raise RefusedError("no sigma in range gives this guarantee", expected="sigma_units <= 2^40")
+
+
+def _meets(mu: Decimal, epsilon_value: Fraction, target: Fraction, slack: Fraction) -> bool:
+    found = least_epsilon(mu, target, slack)
+    return found is not None and Fraction(found) <= epsilon_value

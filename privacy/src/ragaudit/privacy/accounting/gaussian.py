@@ -1,0 +1,126 @@
+"""Gaussian differential privacy: the headline accountant (docs/notes/accounting.md §3)."""
+
+from decimal import Decimal
+from fractions import Fraction
+
+from ragaudit.encoding.errors import RejectedError
+from ragaudit.privacy.accounting.events import NoisyScores
+from ragaudit.privacy.accounting.normal import decimal_of, density, mills, precise, quantile, tail
+
+__all__ = ["NoFiniteBound", "delta", "epsilon", "gives", "least_epsilon"]
+
+# Every delta is raised by this share: far above what 80 digits lose, far below any rounding.
+_UP = 1 + Decimal("1e-50")
+_WIDTH = Decimal("1e-24")
+# Beyond these arguments the closed values are replaced by plain upper bounds.
+_CERTAIN = Decimal(-60)
+_REMOTE = Decimal(10_000)
+_REMOTE_DELTA = Decimal("1e-20000000")
+
+
+class NoFiniteBound(RejectedError):
+    """No epsilon satisfies the delta equation: there is no finite guarantee."""
+
+
+@precise
+def delta(mu: Decimal, epsilon_value: Decimal) -> Decimal:
+    """Return an upper bound of the least delta of a mu-GDP mechanism at ``epsilon_value``.
+
+    ``Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu)`` (Balle and Wang 2018, Theorem 8), as
+    ``density(a) (mills(a) - mills(a + mu))`` with ``a = eps/mu - mu/2``, because
+    ``e^eps density(a + mu) = density(a)``.
+
+    Args:
+        mu: >= 0.
+        epsilon_value: >= 0.
+    """
+    if mu == 0:
+        return Decimal(0)
+    a = epsilon_value / mu - mu / 2
+    if a < _CERTAIN:
+        return Decimal(1)
+    if a > _REMOTE:
+        return _REMOTE_DELTA
+    if a >= 0:
+        return density(a) * (mills(a) - mills(a + mu)) * _UP
+    return (tail(a) - density(a) * mills(a + mu)) * _UP
+
+
+@precise
+def least_epsilon(mu: Decimal, target: Fraction, slack: Fraction = Fraction(0)) -> Decimal | None:
+    """Return the least epsilon >= 0 with ``delta(mu, eps) + (1 + e^eps) slack <= target``.
+
+    The left side is convex in ``e^eps`` (claim 4), so it falls until
+    ``tail(mu/2 + eps/mu) = slack`` and rises after; the answer lies on the falling part.
+
+    Args:
+        mu: >= 0.
+        target: the delta to be met, in (0, 1).
+        slack: m·g·gamma, >= 0.
+
+    Returns:
+        The upper end of an interval of width at most 1e-24 around it, or None.
+    """
+    goal = decimal_of(target)
+    share = decimal_of(slack) * _UP
+    low = Decimal(0)
+    if _total(mu, low, share) <= goal:
+        return low
+    high = _turning_point(mu, share) if share else _doubled(mu, goal)
+    if high is None or _total(mu, high, share) > goal:
+        return None
+    while high - low > _WIDTH * max(Decimal(1), high):
+        middle = (low + high) / 2
+        if _total(mu, middle, share) <= goal:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def epsilon(event: NoisyScores, target: Fraction) -> Decimal:
+    """Return the headline epsilon of an event at ``delta = target``.
+
+    Raises:
+        NoFiniteBound: no epsilon solves the equation.
+    """
+    found = least_epsilon(event.mu(), target, event.slack)
+    if found is None:
+        raise NoFiniteBound(
+            "no finite epsilon",
+            where=f"{event.queries} queries at delta {float(target):.3g}",
+            expected="more noise, fewer queries or a larger delta",
+        )
+    return found
+
+
+def gives(event: NoisyScores, epsilon_value: Fraction, target: Fraction) -> bool:
+    """Whether the event is (epsilon_value, target)-DP by the headline accountant.
+
+    Decided exactly but for the rounding against the provider; in particular an epsilon
+    beyond the turning point of the equation is met when a smaller one is.
+    """
+    found = least_epsilon(event.mu(), target, event.slack)
+    return found is not None and Fraction(found) <= epsilon_value
+
+
+@precise
+def _total(mu: Decimal, epsilon_value: Decimal, share: Decimal) -> Decimal:
+    loss = delta(mu, epsilon_value)
+    return loss + (1 + epsilon_value.exp()) * share if share else loss
+
+
+@precise
+def _turning_point(mu: Decimal, share: Decimal) -> Decimal | None:
+    if mu == 0 or share >= 1:
+        return None
+    point = mu * (quantile(share) - mu / 2)
+    return point if point > 0 else None
+
+
+@precise
+def _doubled(mu: Decimal, goal: Decimal) -> Decimal:
+    high = max(Decimal(1), mu * mu)
+    while delta(mu, high) > goal:
+        high *= 2
+    return high

@@ -1,0 +1,47 @@
+"""Privacy loss distribution: a second accountant, by another library and another method."""
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+from dp_accounting import NeighboringRelation as LibraryRelation
+from dp_accounting.pld import privacy_loss_distribution
+from ragaudit.privacy.accounting.events import NoisyScores
+
+__all__ = ["LARGEST_MU", "epsilon"]
+
+LARGEST_MU = 20.0
+"""Beyond it the discretised distribution gets large and the comparison is left out."""
+
+_POINTS_PER_MU = 20_000
+_LOG_TRUNCATED_MASS = -60
+
+
+def epsilon(event: NoisyScores, target: Fraction) -> float | None:
+    """Return dp-accounting's pessimistic epsilon of the equivalent single Gaussian release.
+
+    m adaptive releases of sensitivity s and variance v lose what one Gaussian release of
+    shift ``mu = s sqrt(m/v)`` and variance 1 loses, for Gaussian noise exactly. The shift
+    already is that of our relation, hence the library's relation without doubling.
+    The sampler's share is not in it. It is binary floating point: a cross-check to about
+    1e-4 relative, never the guarantee.
+
+    Returns:
+        None when mu is 0 or above LARGEST_MU.
+    """
+    mu = float(event.mu_gaussian_limit())
+    if not 0 < mu <= LARGEST_MU:
+        return None
+    distribution = privacy_loss_distribution.from_gaussian_mechanism(
+        1 / mu,
+        value_discretization_interval=mu / _POINTS_PER_MU,
+        log_mass_truncation_bound=_LOG_TRUNCATED_MASS,
+        neighboring_relation=LibraryRelation.ADD_OR_REMOVE_ONE,
+    )
+    found = float(distribution.get_epsilon_for_delta(float(target)))
+    return found if math.isfinite(found) else None
+
+
+def agrees(found: float, reference: Decimal) -> bool:
+    """Whether the cross-check confirms a value: within 0.1 percent plus 0.0005."""
+    return abs(found - float(reference)) <= 1e-3 * float(reference) + 5e-4

@@ -1,0 +1,137 @@
+"""How many records to check, and what an undetected share means (protocol.md §10, §13)."""
+
+from fractions import Fraction
+
+from ragaudit.encoding.errors import MalformedError
+
+__all__ = ["bad_records", "detection", "miss_probability", "sample_size", "sample_size_unbounded"]
+
+# (1 - beta)^s is computed in whole numbers of this many bits, rounded up.
+_BITS = 256
+
+
+def bad_records(population: int, beta: Fraction) -> int:
+    """Return ``ceil(beta · population)``, the bad records that a share beta amounts to."""
+    _check(population, beta)
+    return -(-population * beta.numerator // beta.denominator)
+
+
+def miss_probability(population: int, bad: int, sample: int) -> Fraction:
+    """Return exactly ``C(n - b, s) / C(n, s)``: a sample without replacement has no bad one.
+
+    Raises:
+        MalformedError: not 0 <= b, s <= n.
+    """
+    if not (0 <= bad <= population and 0 <= sample <= population):
+        raise MalformedError("sample or bad records exceed the population")
+    if bad + sample > population:
+        return Fraction(0)
+    # The product has min(b, s) factors: C(n-b, s)/C(n, s) is symmetric in b and s.
+    few, many = sorted((bad, sample))
+    numerator = denominator = 1
+    for i in range(few):
+        numerator *= population - many - i
+        denominator *= population - i
+    return Fraction(numerator, denominator)
+
+
+def sample_size(population: int, beta: Fraction, eta: Fraction) -> int:
+    """Return the least s for which ``ceil(beta·n)`` bad records are missed with <= eta.
+
+    Exact in integers; the whole population when only that suffices.
+
+    Raises:
+        MalformedError: population < 0, or beta or eta outside (0, 1).
+    """
+    _check_level(eta)
+    bad = bad_records(population, beta)
+    if population == 0:
+        return 0
+    # At the first bound some bad record is in the sample; the second suffices even with
+    # replacement, because there are at least beta·n bad records.
+    low, high = 0, min(population - bad + 1, sample_size_unbounded(beta, eta))
+    while low < high:
+        middle = (low + high) // 2
+        if _missed_at_most(population, bad, middle, eta):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def sample_size_unbounded(beta: Fraction, eta: Fraction) -> int:
+    """Return the least s with ``(1 - beta)^s <= eta``: sampling with replacement."""
+    _check(1, beta)
+    _check_level(eta)
+    high = 1
+    while not _power_at_most(1 - beta, high, eta):
+        high *= 2
+    low = high // 2
+    while low < high:
+        middle = (low + high) // 2
+        if _power_at_most(1 - beta, middle, eta):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def detection(beta: Fraction, sample: int) -> Fraction:
+    """Return a lower bound, tight to 2^-200, of ``1 - (1 - beta)^s``."""
+    _check(1, beta)
+    if sample < 0:
+        raise MalformedError("negative sample", expected="at least 0")
+    return 1 - Fraction(_power_up(1 - beta, sample), 1 << _BITS)
+
+
+def _missed_at_most(population: int, bad: int, sample: int, eta: Fraction) -> bool:
+    """Decide ``C(n-b, s)/C(n, s) <= eta``: by intervals, exactly only when they do not settle."""
+    if bad + sample > population:
+        return True
+    few, many = sorted((bad, sample))
+    low = high = 1 << _BITS
+    for i in range(few):
+        numerator, denominator = population - many - i, population - i
+        low = low * numerator // denominator
+        high = -(-high * numerator // denominator)
+    scaled = Fraction(eta.numerator << _BITS, eta.denominator)
+    if high <= scaled:
+        return True
+    if low > scaled:
+        return False
+    return miss_probability(population, bad, sample) <= eta
+
+
+def _power_at_most(base: Fraction, exponent: int, eta: Fraction) -> bool:
+    """Decide ``base^exponent <= eta`` for exponents small enough to be computed exactly."""
+    high = Fraction(_power_up(base, exponent), 1 << _BITS)
+    if high <= eta:
+        return True
+    # 2^-200 above eta is far beyond the rounding of at most 2·64 multiplications.
+    if high > eta + Fraction(1, 1 << (_BITS - 40)):
+        return False
+    return base**exponent <= eta
+
+
+def _power_up(base: Fraction, exponent: int) -> int:
+    """Upper bound of ``base^exponent`` in units of 2^-_BITS, for 0 <= base <= 1."""
+    result = 1 << _BITS
+    square = -(-(base.numerator << _BITS) // base.denominator)
+    while exponent:
+        if exponent & 1:
+            result = -((-result * square) >> _BITS)
+        square = -((-square * square) >> _BITS)
+        exponent >>= 1
+    return result
+
+
+def _check(population: int, beta: Fraction) -> None:
+    if population < 0:
+        raise MalformedError("negative population", expected="at least 0")
+    if not 0 < beta < 1:
+        raise MalformedError("beta out of range", expected="between 0 and 1")
+
+
+def _check_level(eta: Fraction) -> None:
+    if not 0 < eta < 1:
+        raise MalformedError("eta out of range", expected="between 0 and 1")
