@@ -1,0 +1,235 @@
+"""What the tests of the verifier service share: a provider, its log, a clock, a service."""
+
+import json
+from base64 import b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from fastapi.testclient import TestClient
+from httpx import Response
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.signing import PrivateKey, sign
+from ragaudit.ledger.checkpoints import Checkpoint, sign_checkpoint
+from ragaudit.ledger.cosigner_protocol import AddCheckpointRequest
+from ragaudit.ledger.notes import ED25519, SigningKey
+from ragaudit.ledger.tree import MemoryTree
+from ragaudit.verifier import keys
+from ragaudit.verifier.evidence import Evidence
+from ragaudit.verifier.service import providers
+from ragaudit.verifier.service.app import create_app
+from ragaudit.verifier.service.auditor import Auditor, Progress
+from ragaudit.verifier.settings import Settings
+
+NOW = 1_800_000_000_000
+START = 1_800_000_200
+END = 1_800_001_000
+INSTANTS = (1_800_000_100, 1_800_000_500, 1_800_001_100)
+SAMPLING = INSTANTS[-1]
+PROVIDER = "acme"
+WINDOW = "w1"
+NAME = "regulator.example/cosigner"
+
+
+@dataclass
+class Clock:
+    """A clock that the test moves; Unix milliseconds."""
+
+    now: int = NOW
+
+    def __call__(self) -> int:
+        return self.now
+
+    def at(self, seconds: int) -> None:
+        self.now = 1000 * seconds
+
+
+@dataclass
+class RecordingAuditor:
+    """An auditor that decides as told and remembers what it was given."""
+
+    refusal: bytes | None = None
+    verdict: bytes = canonical_json.dumps({"payload": "UEFTUw==", "signatures": []})
+    seen: list[Evidence] = field(default_factory=list)
+
+    def check_opening(self, evidence: Evidence, now: int) -> bytes | None:
+        self.seen.append(evidence)
+        return self.refusal
+
+    def audit(self, evidence: Evidence, now: int, progress: Progress) -> bytes:
+        self.seen.append(Evidence.of({name: evidence[name] for name in evidence}))
+        progress("policy", 1, 2)
+        return self.verdict
+
+    def result(self, verdict: bytes) -> str:
+        return "PASS"
+
+    def report_html(self, verdict: bytes) -> str:
+        return "<p>report</p>"
+
+    def report_text(self, verdict: bytes) -> str:
+        return "report"
+
+
+def seeded(label: str) -> PrivateKey:
+    return PrivateKey.from_seed(sha256(label.encode()).digest())
+
+
+@dataclass
+class Log:
+    """A provider's log of one window."""
+
+    key: SigningKey
+    tree: MemoryTree = field(default_factory=MemoryTree)
+
+    def checkpoint(self, size: int | None = None, *, key: SigningKey | None = None) -> bytes:
+        head = self.tree.head(size)
+        origin = (key or self.key).name
+        return sign_checkpoint(Checkpoint(origin, head), key or self.key).encode()
+
+    def add_request(self, old: int, size: int | None = None) -> bytes:
+        new = self.tree.size if size is None else size
+        proof = self.tree.consistency_proof(old, new) if 0 < old <= new else ()
+        return AddCheckpointRequest(old, proof, self.checkpoint(new)).encode()
+
+
+class Desk:
+    """One verifier service, one pinned provider, and what they say to each other."""
+
+    def __init__(self, folder: Path, auditor: Auditor, clock: Clock | None = None) -> None:
+        self.clock = clock or Clock()
+        self.auditor = auditor
+        self.settings = Settings(
+            name=NAME, data=folder / "data", secrets=folder / "secrets", tick_seconds=60
+        )
+        if not self.settings.secrets.exists():
+            keys.create(self.settings.secrets, NAME)
+        self.keys = keys.load(self.settings.secrets, NAME)
+        self.provider_key = seeded("provider")
+        origin = f"{PROVIDER}/ragaudit/{WINDOW}"
+        self.log = Log(SigningKey(origin, ED25519, seeded("log")))
+
+    @contextmanager
+    def running(self, settings: Settings | None = None) -> Iterator["Desk"]:
+        app = create_app(settings or self.settings, clock=self.clock, auditor=self.auditor)
+        self.service = app.state.service
+        providers.add(self.service.database, PROVIDER, self.provider_key.public)
+        with TestClient(app, raise_server_exceptions=False) as client:
+            self.client = client
+            yield self
+
+    def policy(self, **changes: Any) -> dict[str, Any]:
+        public = self.keys.public()
+        policy = {
+            "format": "ragaudit/v1/policy",
+            "provider": PROVIDER,
+            "window": WINDOW,
+            "start": START,
+            "end": END,
+            "previous_checkpoint": None,
+            "epsilon_acc": "8",
+            "delta_acc": "0.00001",
+            "delta_policy": "0.00001",
+            "sigma": "1000",
+            "relation": "replace",
+            "rows_per_document": 1,
+            "norm_bound": 127,
+            "dimension": 4,
+            "top_k_max": 2,
+            "queries_per_account": 4,
+            "slots": 4,
+            "coalition_max": 2,
+            "tenants": [{"id": "t1", "owner_key": None}, {"id": "t2", "owner_key": None}],
+            "calibration": "chosen for tests",
+            "sampler": {"id": "ragaudit/v1/dgs", "distance": "2^-100"},
+            "activation_instants": list(INSTANTS),
+            "activation_rounds": [None] * len(INSTANTS),
+            "beacon": {"kind": "none"},
+            "query_text_disclosure": "sampled",
+            "embedder_tolerance": 10,
+            "estimator": {
+                "theta": "0.8",
+                "tau_seconds": 60,
+                "sketch_bits": 64,
+                "seed": "00" * 32,
+                "hamming_threshold": 20,
+            },
+            "filter_grammar": "empty",
+            "proof_mode": "on-demand",
+            "audit": {
+                "mode": "A",
+                "beta": "0.1",
+                "eta": "0.05",
+                "minimum_per_tenant": 1,
+                "deadline_seconds": 100,
+            },
+            "merge_delay_seconds": 10,
+            "clock_skew_seconds": 5,
+            "promise_life_seconds": 30,
+            "keys": {
+                "log": str(self.log.key.verifier_key),
+                "provider": self.provider_key.public.raw.hex(),
+                "cosigner": public["cosigner"],
+                "verifier": public["verifier"],
+                "verdict": public["verdict"],
+            },
+            "experiment_seed": None,
+        }
+        return {**policy, **changes}
+
+    def headers(self, method: str, target: str, body: bytes, **changes: Any) -> dict[str, str]:
+        key = changes.get("key", self.provider_key)
+        time = changes.get("time", self.clock.now)
+        signature = sign(key, "request", method, target, sha256(body).digest(), time)
+        return {
+            "Ragaudit-Provider": changes.get("provider", PROVIDER),
+            "Ragaudit-Time": str(time),
+            "Ragaudit-Signature": b64encode(signature).decode(),
+        }
+
+    def send(self, method: str, target: str, body: bytes | dict[str, Any] = b"") -> Response:
+        """A signed request."""
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        headers = self.headers(method, target, data)
+        return self.client.request(method, target, content=data, headers=headers)
+
+    def register(self, **changes: Any) -> Response:
+        document = {"policy": self.policy(**changes), "embedder": {"format": "e"}}
+        return self.send("POST", "/v1/windows", document)
+
+    def put_indexes(self) -> None:
+        for tenant in ("t1", "t2"):
+            target = f"/v1/windows/{WINDOW}/tenants/{tenant}/versions/1"
+            assert self.send("PUT", target, b"index of " + tenant.encode()).status_code == 204
+
+    def opening(self) -> dict[str, Any]:
+        return {
+            "opening": b"opening".hex(),
+            "salt": "11" * 32,
+            "empty_checkpoint": self.log.checkpoint(0).decode(),
+        }
+
+    def countersign(self) -> Response:
+        return self.send("POST", f"/v1/windows/{WINDOW}/countersign", self.opening())
+
+    def open_window(self) -> None:
+        assert self.register().status_code == 201
+        self.put_indexes()
+        answer = self.countersign()
+        assert answer.status_code == 200, answer.text
+
+    def add_checkpoint(self, body: bytes) -> Response:
+        return self.client.post("/cosigner/add-checkpoint", content=body)
+
+
+def problem_of(response: Response, status: int, name: str) -> dict[str, Any]:
+    """The problem document of an error answer, of this status and type."""
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/problem+json"
+    document: dict[str, Any] = response.json()
+    assert document["status"] == status
+    assert document["type"] == f"urn:ragaudit:problem:{name}", document
+    return document

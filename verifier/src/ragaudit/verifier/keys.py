@@ -1,0 +1,141 @@
+"""The verifier's secrets: files of mode 0600 in one folder, read once at the start.
+
+``cosigner.key``, ``statement.key``, ``verdict.key`` and ``activation.key`` hold 32 bytes in
+hexadecimal each; ``auditor-token.sha256`` the digest of the auditor's token. The token itself is
+in ``auditor-token`` when it was made here; the service never reads that file.
+"""
+
+import hashlib
+import os
+import secrets
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ragaudit.encoding.errors import MalformedError, RefusedError
+from ragaudit.encoding.signing import PrivateKey
+from ragaudit.encoding.text import hex_decode
+from ragaudit.ledger.notes import COSIGNATURE_V1, SigningKey, VerifierKey
+
+COSIGNER, STATEMENT, VERDICT = "cosigner.key", "statement.key", "verdict.key"
+ACTIVATION = "activation.key"
+TOKEN, TOKEN_DIGEST = "auditor-token", "auditor-token.sha256"
+SECRET_BYTES = 32
+
+
+@dataclass(frozen=True)
+class VerifierKeys:
+    """One key per role.
+
+    Args:
+        cosigner: cosigns checkpoints (C2SP, type 0x04).
+        statement: signs what the policy's ``keys.verifier`` verifies (docs/spec/08-services.md).
+        verdict: signs verdicts (DSSE).
+        activation: 32 bytes from which the seeds of the activation chains are derived.
+        token_digest: SHA-256 of the auditor's token.
+    """
+
+    cosigner: SigningKey
+    statement: PrivateKey
+    verdict: PrivateKey
+    activation: bytes = field(repr=False)
+    token_digest: bytes = field(repr=False)
+
+    def public(self) -> dict[str, str]:
+        """Name and public keys, as the policy of a window names them."""
+        return {
+            "name": self.cosigner.name,
+            "cosigner": str(self.cosigner.verifier_key),
+            "verifier": self.statement.public.raw.hex(),
+            "verdict": self.verdict.public.raw.hex(),
+        }
+
+
+def create(folder: Path, name: str) -> VerifierKeys:
+    """Write fresh secrets into ``folder``; nothing that exists is overwritten.
+
+    Raises:
+        MalformedError: ``name`` is not a key name.
+        RefusedError: one of the files exists.
+    """
+    generated = {each: PrivateKey.generate() for each in (COSIGNER, STATEMENT, VERDICT)}
+    VerifierKey(name, COSIGNATURE_V1, generated[COSIGNER].public)  # checks the name
+    token = secrets.token_urlsafe(SECRET_BYTES)
+    contents = {each: key.seed().hex() for each, key in generated.items()}
+    contents[ACTIVATION] = secrets.token_bytes(SECRET_BYTES).hex()
+    contents[TOKEN_DIGEST] = token_digest(token).hex()
+    contents[TOKEN] = token
+    existing = [each for each in contents if (folder / each).exists()]
+    if existing:
+        raise RefusedError("secrets exist", where=str(folder), expected=f"no {existing[0]}")
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for each, text in contents.items():
+        _write(folder / each, text + "\n")
+    _sync_folder(folder)
+    return load(folder, name)
+
+
+def load(folder: Path, name: str) -> VerifierKeys:
+    """Read the secrets that the service needs.
+
+    Raises:
+        MalformedError: a file is missing or holds something else.
+        RefusedError: a file can be read or written by others.
+    """
+    return VerifierKeys(
+        cosigner=SigningKey(name, COSIGNATURE_V1, PrivateKey.from_seed(_read(folder / COSIGNER))),
+        statement=PrivateKey.from_seed(_read(folder / STATEMENT)),
+        verdict=PrivateKey.from_seed(_read(folder / VERDICT)),
+        activation=_read(folder / ACTIVATION),
+        token_digest=_read(folder / TOKEN_DIGEST),
+    )
+
+
+def read_token(path: Path) -> str:
+    """The auditor's token in a file, for the client side.
+
+    Raises:
+        MalformedError: no such file.
+        RefusedError: others can read it.
+    """
+    return _read_text(path)
+
+
+def token_digest(token: str) -> bytes:
+    """What the service keeps of a token."""
+    return hashlib.sha256(token.encode("utf-8")).digest()
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return hex_decode(_read_text(path), SECRET_BYTES)
+    except MalformedError as error:
+        # Never the content: the message may end up in a log.
+        raise MalformedError(error.what, where=str(path), expected=error.expected) from None
+
+
+def _read_text(path: Path) -> str:
+    try:
+        mode = path.stat().st_mode
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise MalformedError("secret cannot be read", where=str(path)) from None
+    if mode & (stat.S_IRWXO | stat.S_IWGRP):
+        raise RefusedError("secret open to others", where=str(path), expected="mode 0600")
+    return text.removesuffix("\n")
+
+
+def _write(path: Path, text: str) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,1 @@
+"""The verifier service: registers windows, cosigns their logs, draws samples, signs verdicts."""

@@ -1,0 +1,110 @@
+"""Who calls: providers by request signatures, the auditor by a token (docs/spec/08 §1)."""
+
+import hashlib
+import hmac
+import re
+from dataclasses import dataclass
+
+from fastapi import Request
+from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.signing import SIGNATURE_BYTES, PublicKey, SignatureRejected, verify
+from ragaudit.encoding.text import b64_decode
+from ragaudit.verifier.service.bodies import Body
+from ragaudit.verifier.service.errors import UnauthenticatedError
+
+PROVIDER_HEADER = "ragaudit-provider"
+TIME_HEADER = "ragaudit-time"
+SIGNATURE_HEADER = "ragaudit-signature"
+TOLERANCE_MS = 60_000
+
+_TIME = re.compile(r"0|[1-9][0-9]{0,15}", re.ASCII)
+_EXPECTED = "Ragaudit-Provider, Ragaudit-Time and Ragaudit-Signature"
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """What a request's headers claim; nothing is verified yet. ``time`` in milliseconds."""
+
+    provider: str
+    time: int
+    signature: bytes
+
+
+@dataclass(frozen=True)
+class Provider:
+    """An authenticated provider."""
+
+    name: str
+    key: PublicKey
+
+
+def claimed(request: Request, now: int) -> Claimed:
+    """The signature headers of a request, each exactly once, with a time near ``now``.
+
+    Raises:
+        UnauthenticatedError: a missing, repeated or ill-formed header, or a time too far off.
+    """
+    provider, time, signature = (
+        _single(request, name) for name in (PROVIDER_HEADER, TIME_HEADER, SIGNATURE_HEADER)
+    )
+    if _TIME.fullmatch(time) is None:
+        raise UnauthenticatedError("not a time", where=TIME_HEADER, expected="Unix milliseconds")
+    if abs(int(time) - now) > TOLERANCE_MS:
+        raise UnauthenticatedError(
+            "time too far from the verifier's clock",
+            where=TIME_HEADER,
+            expected=f"within {TOLERANCE_MS // 1000} s of {now}",
+        )
+    try:
+        return Claimed(provider, int(time), b64_decode(signature, SIGNATURE_BYTES))
+    except MalformedError as error:
+        raise UnauthenticatedError(error.what, where=SIGNATURE_HEADER) from None
+
+
+def verify_request(request: Request, claim: Claimed, key: PublicKey, body: Body) -> Provider:
+    """Check the signature over method, path with query, body and time.
+
+    Raises:
+        UnauthenticatedError: it does not verify under the pinned key.
+    """
+    try:
+        verify(
+            key,
+            claim.signature,
+            "request",
+            request.method,
+            target(request),
+            body.digest,
+            claim.time,
+        )
+    except SignatureRejected as error:
+        raise UnauthenticatedError(error.what, where=SIGNATURE_HEADER) from None
+    return Provider(claim.provider, key)
+
+
+def target(request: Request) -> str:
+    """Path with query, as sent: percent-encoded, with ``?`` only where a query follows."""
+    raw: bytes = request.scope.get("raw_path") or request.scope["path"].encode()
+    path = raw.split(b"?", 1)[0]
+    query: bytes = request.scope.get("query_string", b"")
+    return (path + b"?" + query if query else path).decode("latin-1")
+
+
+def verify_token(request: Request, digest: bytes) -> None:
+    """Check the auditor's token against its stored digest, in constant time.
+
+    Raises:
+        UnauthenticatedError: no bearer token, or another one.
+    """
+    header = request.headers.get("authorization", "")
+    scheme, _, token = header.partition(" ")
+    given = hashlib.sha256(token.encode("utf-8")).digest()
+    if scheme.lower() != "bearer" or not hmac.compare_digest(given, digest):
+        raise UnauthenticatedError("not the auditor's token", expected="Authorization: Bearer")
+
+
+def _single(request: Request, name: str) -> str:
+    values = request.headers.getlist(name)
+    if len(values) != 1:
+        raise UnauthenticatedError(f"{len(values)} values", where=name, expected=_EXPECTED)
+    return values[0]

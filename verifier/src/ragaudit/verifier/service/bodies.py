@@ -1,0 +1,200 @@
+"""Request bodies: read up to a limit, hashed on the way, parsed strictly.
+
+JSON bodies may be written with any spacing and key order, but duplicate keys, floating point,
+lone surrogates, deep nesting and integers beyond ±(2^53 - 1) are refused, as are unknown members.
+"""
+
+import hashlib
+import json
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, BinaryIO, NoReturn, TypeVar, cast
+
+from fastapi import Request
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.text import hex_decode
+from ragaudit.verifier.service.errors import TooLargeError
+
+MEMORY_BYTES = 2**20  # longer bodies wait on disk
+MAX_BATCH = 1000
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class Body:
+    """A body received in full: a file open for reading, its length and SHA-256."""
+
+    file: BinaryIO
+    size: int
+    digest: bytes
+
+    def read(self) -> bytes:
+        self.file.seek(0)
+        return self.file.read()
+
+
+async def receive(request: Request, limit: int) -> AsyncIterator[Body]:
+    """Yield the body; it is closed and forgotten afterwards.
+
+    Raises:
+        TooLargeError: more than ``limit`` bytes, announced or sent.
+    """
+    announced = request.headers.get("content-length", "")
+    if announced.isascii() and announced.isdecimal() and int(announced[:19]) > limit:
+        raise TooLargeError("body too long", expected=f"at most {limit} bytes")
+    digest, size = hashlib.sha256(), 0
+    with tempfile.SpooledTemporaryFile(max_size=MEMORY_BYTES) as file:
+        async for data in request.stream():
+            size += len(data)
+            if size > limit:
+                raise TooLargeError("body too long", expected=f"at most {limit} bytes")
+            digest.update(data)
+            file.write(data)
+        yield Body(cast(BinaryIO, file), size, digest.digest())
+
+
+def parse(model: type[Model], data: bytes) -> Model:
+    """The document of a JSON body.
+
+    Raises:
+        MalformedError: not JSON, not in the canonical value space, or not of this model.
+    """
+    value = loads(data)
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        where = "/".join(map(str, first["loc"]))
+        raise MalformedError(first["msg"], where=where or "body") from None
+
+
+def loads(data: bytes) -> Any:
+    """A JSON value in the value space of canonical JSON, in any spelling of its own.
+
+    Raises:
+        MalformedError: anything else.
+    """
+    try:
+        value = json.loads(
+            data.decode("utf-8"),
+            object_pairs_hook=_object,
+            parse_int=_integer,
+            parse_float=_refuse("number with fraction or exponent"),
+            parse_constant=_refuse("NaN or infinity"),
+        )
+    except UnicodeDecodeError:
+        raise MalformedError("body is not UTF-8", where="body") from None
+    except json.JSONDecodeError as error:
+        raise MalformedError("body is not JSON", where=f"offset {error.pos}") from None
+    except RecursionError:
+        raise MalformedError("nested too deeply", where="body") from None
+    canonical_json.dumps(value)  # refuses what has no canonical form
+    return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise MalformedError("duplicate key in object", where="body")
+    return value
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > 17:  # int() itself refuses very long digit strings with another error
+        raise MalformedError("integer out of range", where="body", expected="±(2^53 - 1)")
+    return int(digits)
+
+
+def _refuse(what: str) -> Callable[[str], NoReturn]:
+    def refuse(_text: str) -> NoReturn:
+        raise MalformedError(what, where="body", expected="integers or decimal strings")
+
+    return refuse
+
+
+def _hex(value: object) -> object:
+    if not isinstance(value, str):
+        raise ValueError("expected text in hexadecimal")
+    try:
+        return hex_decode(value)
+    except MalformedError as error:
+        raise ValueError(str(error)) from None
+
+
+def _salt(value: object) -> object:
+    data = _hex(value)
+    if not isinstance(data, bytes) or len(data) != 32:
+        raise ValueError("expected 32 bytes in hexadecimal")
+    return data
+
+
+_HEX = {"type": "string", "pattern": "^([0-9a-f]{2})*$"}
+_DIGEST = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+
+Hex = Annotated[bytes, BeforeValidator(_hex), Field(json_schema_extra=_HEX)]
+Digest = Annotated[bytes, BeforeValidator(_salt), Field(json_schema_extra=_DIGEST)]
+
+
+class Document(BaseModel):
+    """A JSON object with exactly these members."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Registration(Document):
+    """`POST /v1/windows`."""
+
+    policy: dict[str, Any]
+    embedder: dict[str, Any]
+
+
+class OpeningRequest(Document):
+    """`POST .../countersign`: the entry at index 0 and the checkpoint of the empty log."""
+
+    opening: Hex
+    salt: Digest
+    empty_checkpoint: str
+
+
+class EntryDocument(Document):
+    """A log entry other than a record."""
+
+    index: int = Field(ge=0, le=2**53 - 1)
+    kind: str = Field(max_length=16)
+    salt: Digest
+    body: Hex
+
+
+class Entries(Document):
+    """`POST .../entries`."""
+
+    entries: list[EntryDocument] = Field(max_length=MAX_BATCH)
+
+
+class Receipts(Document):
+    """`POST .../receipts`: public halves."""
+
+    receipts: list[dict[str, Any]] = Field(max_length=MAX_BATCH)
+
+
+class Refusals(Document):
+    """`POST .../refusals`."""
+
+    refusals: list[dict[str, Any]] = Field(max_length=MAX_BATCH)
+
+
+class Claim(Document):
+    """`POST .../claims`: a promise and its revealed nonce."""
+
+    promise: dict[str, Any]
+    nonce: Digest
+
+
+class Close(Document):
+    """`POST .../close`."""
+
+    final_checkpoint: str

@@ -1,0 +1,148 @@
+"""The window's cosigner: C2SP tlog-witness over the service's database.
+
+A checkpoint is judged and persisted in one writing transaction; its cosignature leaves the process
+only after the commit. A checkpoint that was cosigned before gets the same cosignature again, so
+there is exactly one cosigned note for each size.
+"""
+
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+from ragaudit.ledger.checkpoints import SignedCheckpoint, parse_checkpoint
+from ragaudit.ledger.cosignatures import cosign
+from ragaudit.ledger.cosigner_protocol import (
+    BAD_REQUEST,
+    COSIGNED,
+    SIZE_CONTENT_TYPE,
+    UNKNOWN_ORIGIN,
+    UNTRUSTED_LOG,
+    AddCheckpointRequest,
+    encode_cosignatures,
+    judge,
+)
+from ragaudit.ledger.errors import MalformedNote
+from ragaudit.ledger.notes import Note, NoteSignature, SigningKey, parse_note
+from ragaudit.ledger.tree import TreeHead
+from ragaudit.verifier.service import windows
+from ragaudit.verifier.service.database import Database, Transaction, checkpoints
+from ragaudit.verifier.service.terms import Terms
+from ragaudit.verifier.service.windows import Window
+from sqlalchemy import Connection, Row, Select, func, insert, select
+
+TEXT = "text/plain; charset=utf-8"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An HTTP answer of the cosigner."""
+
+    status: HTTPStatus
+    body: bytes
+    content_type: str = TEXT
+
+
+@dataclass(frozen=True)
+class StoredCheckpoint:
+    """A cosigned checkpoint: its head, when it was cosigned (Unix seconds), the note."""
+
+    head: TreeHead
+    time: int
+    note: bytes
+
+
+def add_checkpoint(database: Database, key: SigningKey, body: bytes, *, cap: int) -> Answer:
+    """Answer an add-checkpoint request; ``cap`` bounds the checkpoints of one window."""
+    try:
+        request = AddCheckpointRequest.parse(body)
+        origin = parse_checkpoint(request.checkpoint).checkpoint.origin
+    except MalformedNote as error:
+        return _refusal(BAD_REQUEST, error.what)
+    with database.write() as transaction:
+        window = windows.find_by_origin(transaction.connection, origin)
+        if window is None or window.countersigned is None:
+            return _refusal(UNKNOWN_ORIGIN, "unknown origin")
+        terms = windows.terms(transaction.connection, window)
+        return _decide(transaction, window, terms, key, request, cap)
+
+
+def _decide(
+    transaction: Transaction,
+    window: Window,
+    terms: Terms,
+    key: SigningKey,
+    request: AddCheckpointRequest,
+    cap: int,
+) -> Answer:
+    if transaction.now >= terms.sampling_instant:
+        return _refusal(UNTRUSTED_LOG, "the sampling instant has passed")
+    latest = last(transaction.connection, window.name)
+    stored = {terms.origin: latest.head} if latest else {}
+    verdict = judge(request, {terms.origin: terms.log_key}, stored)
+    if verdict.checkpoint is None:
+        conflict = verdict.stored_size is not None
+        return Answer(verdict.status, verdict.body, SIZE_CONTENT_TYPE if conflict else TEXT)
+    if latest is not None and latest.head == verdict.checkpoint.head:
+        line = parse_note(latest.note).signature_of(key.verifier_key)
+    elif window.closed is not None:
+        return _refusal(UNTRUSTED_LOG, "the log is closed")
+    elif _count(transaction.connection, window.name) >= cap:
+        return _refusal(HTTPStatus.TOO_MANY_REQUESTS, "too many checkpoints")
+    else:
+        line = _persist(transaction, window.name, terms, key, verdict.checkpoint)
+    return Answer(COSIGNED, encode_cosignatures((line,) if line else ()))
+
+
+def _persist(
+    transaction: Transaction,
+    window: str,
+    terms: Terms,
+    key: SigningKey,
+    checkpoint: SignedCheckpoint,
+) -> NoteSignature:
+    time = transaction.now // 1000
+    line = cosign(checkpoint.note.text, key, time)
+    # Lines of other keys are not kept: nobody verified them.
+    own = checkpoint.note.signature_of(terms.log_key)
+    lines = (own, line) if own is not None else (line,)
+    note = Note(checkpoint.note.text, lines).encode()
+    row = {
+        "window": window,
+        "size": checkpoint.head.size,
+        "root": checkpoint.head.root_hash,
+        "time": time,
+        "note": note,
+    }
+    transaction.connection.execute(insert(checkpoints).values(row))
+    return line
+
+
+def last(connection: Connection, window: str) -> StoredCheckpoint | None:
+    """The largest cosigned checkpoint of a window."""
+    query = _query(window).order_by(checkpoints.c.size.desc()).limit(1)
+    row = connection.execute(query).one_or_none()
+    return None if row is None else _stored(row)
+
+
+def all_of(connection: Connection, window: str) -> list[StoredCheckpoint]:
+    """Every checkpoint that was cosigned, by rising size."""
+    rows = connection.execute(_query(window).order_by(checkpoints.c.size))
+    return [_stored(row) for row in rows]
+
+
+def _query(window: str) -> Select[Any]:
+    columns = (checkpoints.c.size, checkpoints.c.root, checkpoints.c.time, checkpoints.c.note)
+    return select(*columns).where(checkpoints.c.window == window)
+
+
+def _stored(row: Row[Any]) -> StoredCheckpoint:
+    return StoredCheckpoint(TreeHead(row.size, bytes(row.root)), row.time, bytes(row.note))
+
+
+def _count(connection: Connection, window: str) -> int:
+    query = select(func.count()).select_from(checkpoints).where(checkpoints.c.window == window)
+    return int(connection.execute(query).scalar_one())
+
+
+def _refusal(status: HTTPStatus, reason: str) -> Answer:
+    return Answer(status, f"{reason}\n".encode())

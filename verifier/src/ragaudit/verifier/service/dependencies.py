@@ -1,0 +1,110 @@
+"""What request handlers ask for: the service, an authenticated caller, a body."""
+
+from collections.abc import AsyncIterator, Callable
+from typing import Annotated, TypeVar
+
+from anyio import to_thread
+from fastapi import Depends, Path, Request
+from pydantic import BaseModel
+from ragaudit.encoding.signing import PublicKey
+from ragaudit.verifier.service import bodies, providers
+from ragaudit.verifier.service.authentication import (
+    Provider,
+    claimed,
+    verify_request,
+    verify_token,
+)
+from ragaudit.verifier.service.bodies import Body
+from ragaudit.verifier.service.core import Service
+from ragaudit.verifier.service.errors import UnauthenticatedError
+from ragaudit.verifier.service.terms import NAME
+
+Model = TypeVar("Model", bound=BaseModel)
+
+WindowName = Annotated[str, Path(pattern=f"^{NAME.pattern}$", description="The window.")]
+TenantName = Annotated[str, Path(pattern=f"^{NAME.pattern}$", description="The tenant.")]
+
+
+def service_of(request: Request) -> Service:
+    """The service of the application that received the request."""
+    found: Service = request.app.state.service
+    return found
+
+
+ServiceOf = Annotated[Service, Depends(service_of)]
+
+
+def auditor(request: Request, service: ServiceOf) -> None:
+    """Demand the auditor's token."""
+    verify_token(request, service.keys.token_digest)
+
+
+class Signed:
+    """An authenticated provider and the body that it signed."""
+
+    def __init__(self, provider: Provider, body: Body) -> None:
+        self.provider = provider
+        self.body = body
+
+
+def signed(limit: Callable[[Service], int]) -> Callable[..., AsyncIterator[Signed]]:
+    """A dependency: the request of a pinned provider, with a body of at most ``limit`` bytes."""
+
+    async def dependency(request: Request, service: ServiceOf) -> AsyncIterator[Signed]:
+        claim = claimed(request, service.database.now())
+        key = await to_thread.run_sync(_pinned, service, claim.provider)
+        async for body in bodies.receive(request, limit(service)):
+            yield Signed(verify_request(request, claim, key, body), body)
+
+    return dependency
+
+
+def unsigned(limit: Callable[[Service], int]) -> Callable[..., AsyncIterator[Body]]:
+    """A dependency: the body of anyone's request, of at most ``limit`` bytes."""
+
+    async def dependency(request: Request, service: ServiceOf) -> AsyncIterator[Body]:
+        async for body in bodies.receive(request, limit(service)):
+            yield body
+
+    return dependency
+
+
+def _pinned(service: Service, name: str) -> PublicKey:
+    with service.database.read() as connection:
+        key = providers.find(connection, name)
+    if key is None:
+        raise UnauthenticatedError("not a pinned provider", where=name[:64])
+    return key
+
+
+def json_limit(service: Service) -> int:
+    """Limit of ordinary JSON bodies."""
+    return service.settings.limits.json_bytes
+
+
+def described(model: type[BaseModel]) -> dict[str, object]:
+    """The OpenAPI description of a JSON body that the handler parses itself."""
+    schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
+    definitions = schema.pop("$defs", {})
+    return {"requestBody": _content("application/json", _inlined(schema, definitions))}
+
+
+def octets() -> dict[str, object]:
+    """The OpenAPI description of a body of bytes."""
+    schema = {"type": "string", "format": "binary"}
+    return {"requestBody": _content("application/octet-stream", schema)}
+
+
+def _content(media_type: str, schema: object) -> dict[str, object]:
+    return {"required": True, "content": {media_type: {"schema": schema}}}
+
+
+def _inlined(value: object, definitions: dict[str, object]) -> object:
+    if isinstance(value, list):
+        return [_inlined(each, definitions) for each in value]
+    if not isinstance(value, dict):
+        return value
+    reference = value.get("$ref")
+    if isinstance(reference, str):
+        return _inlined(definitions[reference.rsplit("/", 1)[1]], definitions)
+    return {key: _inlined(each, definitions) for key, each in value.items()}

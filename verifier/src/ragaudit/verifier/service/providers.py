@@ -1,0 +1,69 @@
+"""The registry of providers whose keys the auditor has pinned."""
+
+from dataclasses import dataclass
+
+from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.signing import PublicKey
+from ragaudit.verifier.service.database import Database, providers
+from ragaudit.verifier.service.errors import ConflictError, UnknownError
+from ragaudit.verifier.service.terms import PROVIDER
+from sqlalchemy import Connection, delete, insert, select
+
+
+@dataclass(frozen=True)
+class Pinned:
+    """A provider, its key, and when it was pinned (Unix milliseconds)."""
+
+    name: str
+    key: PublicKey
+    added: int
+
+
+def add(database: Database, name: str, key: PublicKey) -> None:
+    """Pin ``key`` for ``name``; pinning the same key again changes nothing.
+
+    Raises:
+        MalformedError: not a provider's name.
+        ConflictError: another key is pinned for the name, or the key for another name.
+    """
+    if PROVIDER.fullmatch(name) is None:
+        raise MalformedError("not a provider's name", where=name, expected=PROVIDER.pattern)
+    with database.write() as transaction:
+        connection = transaction.connection
+        for pinned in listed(connection):
+            if (pinned.name, pinned.key) == (name, key):
+                return
+            if pinned.name == name:
+                raise ConflictError("another key is pinned", where=name, expected="remove it first")
+            if pinned.key == key:
+                raise ConflictError("the key is pinned for another provider", where=pinned.name)
+        connection.execute(insert(providers).values(name=name, key=key.raw, added=transaction.now))
+
+
+def remove(database: Database, name: str) -> None:
+    """Forget the provider; its windows stay.
+
+    Raises:
+        UnknownError: no such provider.
+    """
+    with database.write() as transaction:
+        gone = transaction.connection.execute(delete(providers).where(providers.c.name == name))
+        if gone.rowcount == 0:
+            raise UnknownError("no such provider", where=name)
+
+
+def listed(connection: Connection) -> list[Pinned]:
+    """All pinned providers, by name."""
+    query = select(providers.c.name, providers.c.key, providers.c.added)
+    found = [
+        Pinned(name, PublicKey.from_raw(bytes(key)), added)
+        for name, key, added in connection.execute(query)
+    ]
+    return sorted(found, key=lambda each: each.name)
+
+
+def find(connection: Connection, name: str) -> PublicKey | None:
+    """The key pinned for ``name``."""
+    query = select(providers.c.key).where(providers.c.name == name)
+    key = connection.execute(query).scalar_one_or_none()
+    return None if key is None else PublicKey.from_raw(bytes(key))

@@ -1,0 +1,238 @@
+"""Opening a window: its policy, its index commitments, and V's countersignature or refusal."""
+
+import secrets
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.errors import InternalError
+from ragaudit.verifier.evidence import (
+    COUNTERSIGNATURE,
+    EMBEDDER,
+    EMPTY_CHECKPOINT,
+    OPENING,
+    POLICY,
+    Evidence,
+    index_name,
+)
+from ragaudit.verifier.keys import SECRET_BYTES, VerifierKeys
+from ragaudit.verifier.service import activation, items, statements, windows
+from ragaudit.verifier.service.auditor import Auditor
+from ragaudit.verifier.service.authentication import Provider
+from ragaudit.verifier.service.bodies import Body, OpeningRequest, Registration
+from ragaudit.verifier.service.database import Database, Transaction
+from ragaudit.verifier.service.database import windows as table
+from ragaudit.verifier.service.errors import (
+    ConflictError,
+    RefusedWindowError,
+    TooLateError,
+    UnknownError,
+)
+from ragaudit.verifier.service.terms import NAME, Terms, check_identity, origin, policy_digest
+from ragaudit.verifier.service.windows import Window
+from sqlalchemy import Connection, insert
+
+
+class Registrar:
+    """Registers windows and countersigns their openings."""
+
+    def __init__(self, database: Database, keys: VerifierKeys, auditor: Auditor) -> None:
+        self._database = database
+        self._keys = keys
+        self._auditor = auditor
+        self._locks: dict[str, threading.Lock] = {}
+        self._guard = threading.Lock()
+
+    def register(self, provider: Provider, request: Registration) -> tuple[Window, bool]:
+        """File a window; returns it, and whether it is new.
+
+        Raises:
+            MalformedError, RejectedError: `terms.check_identity`.
+            ConflictError: the window exists with other content.
+        """
+        keys = {**self._keys.public(), "provider": provider.key.raw.hex()}
+        keys.pop("name")
+        name = check_identity(request.policy, provider.name, keys)
+        documents = {
+            POLICY: canonical_json.dumps(request.policy),
+            EMBEDDER: canonical_json.dumps(request.embedder),
+        }
+        with self._database.write() as transaction:
+            existing = windows.find(transaction.connection, name)
+            if existing is None:
+                return self._file(transaction, provider, name, documents), True
+            _demand_same(transaction.connection, existing, provider, documents)
+            return existing, False
+
+    def _file(
+        self, transaction: Transaction, provider: Provider, name: str, documents: dict[str, bytes]
+    ) -> Window:
+        row = {
+            "name": name,
+            "provider": provider.name,
+            "origin": origin(provider.name, name),
+            "policy_digest": policy_digest(documents[POLICY]),
+            "chain_salt": secrets.token_bytes(SECRET_BYTES),
+            "registered": transaction.now,
+        }
+        transaction.connection.execute(insert(table).values(row))
+        for item, content in documents.items():
+            items.put(transaction, name, item, content)
+        return windows.get(transaction.connection, name)
+
+    def put_index(self, provider: Provider, name: str, tenant: str, body: Body) -> None:
+        """Store a tenant's index commitment; the same one again changes nothing.
+
+        Raises:
+            UnknownError: no such window, or no such tenant in its policy.
+            ConflictError: another one was stored, or the window is past its opening.
+        """
+        with self._database.write() as transaction:
+            window = windows.of_provider(transaction.connection, name, provider.name)
+            if tenant not in _tenants(windows.policy(transaction.connection, name)):
+                raise UnknownError("no such tenant in the policy", where=tenant)
+            stored = items.find(transaction.connection, name, index_name(tenant))
+            if stored is not None and stored.digest == body.digest:
+                return
+            if stored is not None:
+                raise ConflictError("another index commitment was stored", where=tenant)
+            if window.state != "registered":
+                raise ConflictError(f"the window is {window.state}", where=name)
+            items.put(transaction, name, index_name(tenant), body.file)
+
+    def countersign(self, provider: Provider, name: str, request: OpeningRequest) -> bytes:
+        """Check the opening and countersign it; the same bytes for the same opening.
+
+        Raises:
+            ConflictError: another opening was countersigned, or an index commitment is missing.
+            RefusedWindowError: checks 1 to 4 failed, now or earlier.
+        """
+        given = _opening_items(request)
+        with self._alone(name):
+            with self._database.read() as connection:
+                window = windows.of_provider(connection, name, provider.name)
+                settled = self._settled(connection, window, given)
+                if settled is not None:
+                    return settled
+                evidence = _evidence(connection, window, given)
+            return self._decide(window, request, given, evidence)
+
+    def _decide(
+        self, window: Window, request: OpeningRequest, given: dict[str, bytes], evidence: Evidence
+    ) -> bytes:
+        refusal = self._auditor.check_opening(evidence, self._database.now())
+        if refusal is None:
+            try:
+                return self._accept(window, request, given)
+            except TooLateError:  # it was in time when the checks began
+                refusal = self._auditor.check_opening(evidence, self._database.now())
+        if refusal is None:
+            raise InternalError("check 1 passes after the window's start", where=window.name)
+        return self._refuse(window, given, refusal)
+
+    def _accept(self, window: Window, request: OpeningRequest, given: dict[str, bytes]) -> bytes:
+        with self._database.write() as transaction:
+            settled = self._settled_now(transaction, window, given)
+            if settled is not None:
+                return settled
+            terms = Terms.of(windows.policy(transaction.connection, window.name))
+            if transaction.now >= terms.latest_countersignature:
+                raise TooLateError("the window has begun", where=window.name)
+            message = statements.countersignature(
+                self._keys.statement,
+                window=window.name,
+                policy=window.policy_digest,
+                opening=statements.opening_digest(request.salt, request.opening),
+                anchor=activation.preimage(self._keys, window, len(terms.instants)),
+                time=transaction.now,
+            )
+            for item, content in {**given, COUNTERSIGNATURE: message}.items():
+                items.put(transaction, window.name, item, content)
+            windows.mark(transaction, window.name, countersigned=transaction.now)
+            return message
+
+    def _refuse(self, window: Window, given: dict[str, bytes], verdict: bytes) -> bytes:
+        with self._database.write() as transaction:
+            settled = self._settled_now(transaction, window, given)
+            if settled is not None:
+                return settled
+            for item, content in {**given, items.VERDICT: verdict}.items():
+                items.put(transaction, window.name, item, content)
+            windows.mark(transaction, window.name, refused=transaction.now)
+        raise _refused(verdict)
+
+    def _settled_now(
+        self, transaction: Transaction, window: Window, given: dict[str, bytes]
+    ) -> bytes | None:
+        current = windows.get(transaction.connection, window.name)
+        return self._settled(transaction.connection, current, given)
+
+    def _settled(
+        self, connection: Connection, window: Window, given: dict[str, bytes]
+    ) -> bytes | None:
+        """The countersignature of this very opening, or None while nothing is decided."""
+        if window.refused is not None:
+            verdict = items.content(connection, window.name, items.VERDICT)
+            raise _refused(verdict or b"")
+        if window.countersigned is None:
+            return None
+        for item, content in given.items():
+            if items.content(connection, window.name, item) != content:
+                raise ConflictError("another opening was countersigned", where=window.name)
+        return items.content(connection, window.name, COUNTERSIGNATURE)
+
+    @contextmanager
+    def _alone(self, name: str) -> Iterator[None]:
+        """One countersigning at a time for each window: the checks may take minutes."""
+        with self._guard:
+            lock = self._locks.setdefault(name, threading.Lock())
+        with lock:
+            yield
+
+
+def _opening_items(request: OpeningRequest) -> dict[str, bytes]:
+    opening = {"salt": request.salt.hex(), "body": request.opening.hex()}
+    return {
+        OPENING: canonical_json.dumps(opening),
+        EMPTY_CHECKPOINT: request.empty_checkpoint.encode("utf-8"),
+    }
+
+
+def _evidence(connection: Connection, window: Window, given: dict[str, bytes]) -> Evidence:
+    """What checks 1 to 4 look at.
+
+    Raises:
+        ConflictError: the index commitment of one of the policy's tenants is missing.
+    """
+    held = dict(given)
+    for item in items.listed(connection, window.name):
+        held[item.name] = items.content(connection, window.name, item.name) or b""
+    for tenant in _tenants(windows.policy(connection, window.name)):
+        if index_name(tenant) not in held:
+            raise ConflictError("no index commitment", where=tenant, expected="its upload first")
+    return Evidence.of(held)
+
+
+def _tenants(policy: dict[str, Any]) -> list[str]:
+    """Tenants of a policy that nobody has checked: those with a name that can be uploaded to."""
+    tenants = policy.get("tenants")
+    found = tenants if isinstance(tenants, list) else []
+    names = [each.get("id") for each in found if isinstance(each, dict)]
+    return [name for name in names if isinstance(name, str) and NAME.fullmatch(name)]
+
+
+def _demand_same(
+    connection: Connection, window: Window, provider: Provider, documents: dict[str, bytes]
+) -> None:
+    same = all(
+        items.content(connection, window.name, item) == content
+        for item, content in documents.items()
+    )
+    if window.provider != provider.name or not same:
+        raise ConflictError("the window exists with other content", where=window.name)
+
+
+def _refused(verdict: bytes) -> RefusedWindowError:
+    return RefusedWindowError("the window is refused", canonical_json.loads(verdict))

@@ -1,0 +1,139 @@
+"""Handlers up to the opening of a window, the cosigner's, and the activations."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Response
+from ragaudit.ledger.cosigner_protocol import MAX_REQUEST_BYTES
+from ragaudit.verifier.service import activation, cosigner
+from ragaudit.verifier.service.bodies import Body, OpeningRequest, Registration, parse
+from ragaudit.verifier.service.core import Service
+from ragaudit.verifier.service.dependencies import (
+    ServiceOf,
+    Signed,
+    TenantName,
+    WindowName,
+    described,
+    octets,
+    signed,
+    unsigned,
+)
+from ragaudit.verifier.service.problems import documented
+
+MAX_REGISTRATION_BYTES = 4 * 2**20
+
+router = APIRouter()
+
+
+def _registration_limit(_service: Service) -> int:
+    return MAX_REGISTRATION_BYTES
+
+
+def _index_limit(service: Service) -> int:
+    return service.settings.limits.index_bytes
+
+
+def _request_limit(_service: Service) -> int:
+    return MAX_REQUEST_BYTES
+
+
+SignedJson = Annotated[Signed, Depends(signed(_registration_limit))]
+SignedIndex = Annotated[Signed, Depends(signed(_index_limit))]
+
+
+@router.get("/healthz")
+def healthz() -> dict[str, str]:
+    """Alive."""
+    return {"status": "alive"}
+
+
+@router.get("/readyz", responses=documented(503))
+def readyz(service: ServiceOf) -> dict[str, str]:
+    """Keys loaded, store writable, clock not behind."""
+    with service.database.write():
+        return {"status": "ready"}
+
+
+@router.get("/v1/keys")
+def keys(service: ServiceOf) -> dict[str, str | int]:
+    """The keys that a policy for this verifier names."""
+    return {**service.keys.public(), "time": service.database.now()}
+
+
+@router.post(
+    "/v1/windows",
+    status_code=201,
+    openapi_extra=described(Registration),
+    responses={200: {"description": "Registered before."}, **documented(400, 401, 409, 413, 422)},
+)
+def register(request: SignedJson, service: ServiceOf, response: Response) -> dict[str, str]:
+    """Register a window."""
+    document = parse(Registration, request.body.read())
+    window, new = service.registrar.register(request.provider, document)
+    response.status_code = 201 if new else 200
+    return {
+        "window": window.name,
+        "state": window.state,
+        "policy_digest": window.policy_digest.hex(),
+    }
+
+
+@router.put(
+    "/v1/windows/{window}/tenants/{tenant}/versions/1",
+    status_code=204,
+    openapi_extra=octets(),
+    responses=documented(400, 401, 403, 404, 409, 413),
+)
+def put_index(
+    window: WindowName, tenant: TenantName, request: SignedIndex, service: ServiceOf
+) -> None:
+    """Upload a tenant's index commitment."""
+    service.registrar.put_index(request.provider, window, tenant, request.body)
+
+
+@router.post(
+    "/v1/windows/{window}/countersign",
+    openapi_extra=described(OpeningRequest),
+    responses=documented(400, 401, 403, 404, 409, 413, 422),
+)
+def countersign(window: WindowName, request: SignedJson, service: ServiceOf) -> Response:
+    """Check the opening and countersign it, or refuse the window."""
+    document = parse(OpeningRequest, request.body.read())
+    return json_bytes(service.registrar.countersign(request.provider, window, document))
+
+
+@router.post(
+    "/cosigner/add-checkpoint",
+    openapi_extra={
+        "requestBody": {"content": {"text/plain": {"schema": {"type": "string"}}}, "required": True}
+    },
+    responses={
+        status: {"description": text, "content": {kind: {"schema": {"type": "string"}}}}
+        for status, text, kind in (
+            (200, "Cosignature lines.", "text/plain"),
+            (400, "Malformed, or the old size above the new one.", "text/plain"),
+            (403, "Not signed by the window's log, or no longer cosigned.", "text/plain"),
+            (404, "Unknown origin.", "text/plain"),
+            (409, "Another old size; the body is the right one.", "text/x.tlog.size"),
+            (422, "Inconsistent with what was cosigned.", "text/plain"),
+            (429, "Too many checkpoints.", "text/plain"),
+        )
+    },
+)
+def add_checkpoint(
+    body: Annotated[Body, Depends(unsigned(_request_limit))], service: ServiceOf
+) -> Response:
+    """Cosign a checkpoint (C2SP tlog-witness)."""
+    cap = service.settings.limits.checkpoints
+    answer = cosigner.add_checkpoint(service.database, service.keys.cosigner, body.read(), cap=cap)
+    return Response(answer.body, answer.status, media_type=answer.content_type)
+
+
+@router.get("/v1/windows/{window}/activations/{a}", responses=documented(400, 404, 409, 425))
+def get_activation(window: WindowName, a: int, service: ServiceOf) -> Response:
+    """The activation a, from its instant on."""
+    return json_bytes(activation.release(service.database, service.keys, window, a))
+
+
+def json_bytes(content: bytes) -> Response:
+    """A signed message as it was signed."""
+    return Response(content, media_type="application/json")

@@ -1,0 +1,133 @@
+"""Windows as rows: what the service remembers of each, and the state that follows from it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from ragaudit.encoding import canonical_json
+from ragaudit.verifier.evidence import POLICY
+from ragaudit.verifier.service import items
+from ragaudit.verifier.service.database import Transaction, windows
+from ragaudit.verifier.service.errors import ConflictError, ForbiddenError, UnknownError
+from ragaudit.verifier.service.terms import Terms
+from sqlalchemy import ColumnElement, Connection, RowMapping, select, update
+
+
+@dataclass(frozen=True)
+class Window:
+    """A row of the table ``window``; times in Unix milliseconds, None for what has not happened.
+
+    Args:
+        chain_salt: what the seed of the activation chain is derived with.
+        listed: when the list of receipts was signed.
+        sealed: when the evidence was complete and the audit began.
+    """
+
+    name: str
+    provider: str
+    origin: str
+    policy_digest: bytes
+    chain_salt: bytes
+    registered: int
+    countersigned: int | None
+    refused: int | None
+    records: int | None
+    closed: int | None
+    listed: int | None
+    challenged: int | None
+    deadline: int | None
+    sealed: int | None
+    decided: int | None
+
+    @property
+    def state(self) -> str:
+        """The latest stage that the window has reached."""
+        stages = (
+            ("decided", self.decided),
+            ("refused", self.refused),
+            ("auditing", self.sealed),
+            ("challenged", self.challenged),
+            ("closed", self.closed),
+            ("countersigned", self.countersigned),
+        )
+        return next((name for name, time in stages if time is not None), "registered")
+
+
+def find(connection: Connection, name: str) -> Window | None:
+    """The window called ``name``."""
+    return _one(connection, windows.c.name == name)
+
+
+def find_by_origin(connection: Connection, origin: str) -> Window | None:
+    """The window whose log has this origin."""
+    return _one(connection, windows.c.origin == origin)
+
+
+def get(connection: Connection, name: str) -> Window:
+    """The window called ``name``; UnknownError if there is none."""
+    window = find(connection, name)
+    if window is None:
+        raise UnknownError("no such window", where=name)
+    return window
+
+
+def of_provider(connection: Connection, name: str, provider: str) -> Window:
+    """The provider's own window.
+
+    Raises:
+        UnknownError: no such window.
+        ForbiddenError: another provider's.
+    """
+    window = get(connection, name)
+    if window.provider != provider:
+        raise ForbiddenError("another provider's window", where=name)
+    return window
+
+
+def demand_countersigned(window: Window) -> Window:
+    """The window; ConflictError before its countersignature."""
+    if window.countersigned is None:
+        raise ConflictError(
+            f"the window is {window.state}", where=window.name, expected="countersigned"
+        )
+    return window
+
+
+def undecided(connection: Connection) -> list[Window]:
+    """The countersigned windows without a verdict, by name."""
+    condition = windows.c.countersigned.is_not(None) & windows.c.decided.is_(None)
+    rows = connection.execute(select(windows).where(condition))
+    return sorted((_window(row._mapping) for row in rows), key=lambda each: each.name)
+
+
+def mark(transaction: Transaction, name: str, **times: int) -> None:
+    """Set columns of a window."""
+    statement = update(windows).where(windows.c.name == name).values(**times)
+    transaction.connection.execute(statement)
+
+
+def policy(connection: Connection, name: str) -> dict[str, Any]:
+    """The window's policy as registered: canonical JSON that nobody may have checked yet."""
+    data = items.content(connection, name, POLICY)
+    if data is None:
+        raise UnknownError("no such window", where=name)
+    found: dict[str, Any] = canonical_json.loads(data)
+    return found
+
+
+def terms(connection: Connection, window: Window) -> Terms:
+    """What a countersigned window's policy demands of the service."""
+    return Terms.of(policy(connection, demand_countersigned(window).name))
+
+
+def _one(connection: Connection, condition: ColumnElement[bool]) -> Window | None:
+    row = connection.execute(select(windows).where(condition)).one_or_none()
+    return None if row is None else _window(row._mapping)
+
+
+def _window(row: RowMapping) -> Window:
+    # Some drivers give memoryviews for binary columns.
+    values: dict[str, Any] = {
+        str(key): bytes(value) if isinstance(value, memoryview) else value
+        for key, value in row.items()
+    }
+    return Window(**values)

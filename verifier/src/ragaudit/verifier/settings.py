@@ -1,0 +1,117 @@
+"""Settings of the verifier service: one YAML file, overridden by environment variables.
+
+``RAGAUDIT_VERIFIER__LISTEN__PORT=8443`` overrides ``listen.port``. Secrets are not settings: they
+are files in the folder ``secrets`` (`keys`).
+"""
+
+from pathlib import Path
+from typing import Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from ragaudit.encoding.errors import MalformedError
+
+ENVIRONMENT_PREFIX = "RAGAUDIT_VERIFIER__"
+MIB = 2**20
+MAX_ITEM_BYTES = 2**31  # an evidence item (docs/spec/10-verdict.md §2)
+
+EngineName = Literal["auto", "core", "reference"]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Listen(_Strict):
+    """Where the service listens; TLS ends here if both files are given."""
+
+    host: str = "127.0.0.1"
+    port: int = Field(default=8742, ge=0, le=65535)
+    tls_certificate: Path | None = None
+    tls_key: Path | None = None
+
+
+class Limits(_Strict):
+    """Caps on what others may send; bytes of one body, or a number for one window."""
+
+    json_bytes: int = Field(default=64 * MIB, ge=1024, le=2**28)
+    index_bytes: int = Field(default=MAX_ITEM_BYTES, ge=1024, le=MAX_ITEM_BYTES)
+    records_bytes: int = Field(default=MAX_ITEM_BYTES, ge=1024, le=MAX_ITEM_BYTES)
+    response_bytes: int = Field(default=64 * MIB, ge=1024, le=MAX_ITEM_BYTES)
+    entries: int = Field(default=1_000_000, ge=1)
+    checkpoints: int = Field(default=400_000, ge=1)
+    receipts: int = Field(default=1_000_000, ge=1)
+    refusals: int = Field(default=100_000, ge=1)
+    claims: int = Field(default=100_000, ge=1)
+    disputes: int = Field(default=10_000, ge=1)
+
+
+class Settings(BaseSettings):
+    """All settings of the service.
+
+    Args:
+        name: name of the cosigner's key, a schema-less URL such as ``regulator.example/cosigner``.
+        data: folder of the database and of temporary files.
+        secrets: folder of the key files.
+        database: SQLAlchemy URL; SQLite in ``data`` when absent.
+        engine: who checks the arguments: the compiled core, the reference, or the core if present.
+        tick_seconds: how often the service looks for work that an instant has made due.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix=ENVIRONMENT_PREFIX, env_nested_delimiter="__", extra="forbid", frozen=True
+    )
+
+    name: str
+    data: Path
+    secrets: Path
+    database: str | None = None
+    engine: EngineName = "auto"
+    listen: Listen = Listen()
+    limits: Limits = Limits()
+    tick_seconds: float = Field(default=1.0, gt=0, le=60)
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return env_settings, init_settings
+
+    @property
+    def database_url(self) -> str:
+        return self.database or f"sqlite:///{self.data / 'verifier.db'}"
+
+
+def load(path: Path) -> Settings:
+    """The settings of a YAML file and the environment; relative folders are the file's.
+
+    Raises:
+        MalformedError: no such file, not YAML, an unknown or ill-typed setting.
+    """
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise MalformedError("settings cannot be read", where=str(path)) from error
+    if not isinstance(document, dict):
+        raise MalformedError("settings are not a mapping", where=str(path))
+    try:
+        settings = Settings(**document)
+    except (ValidationError, TypeError) as error:
+        raise MalformedError(_first_fault(error), where=str(path)) from error
+    base = path.resolve().parent
+    return settings.model_copy(
+        update={"data": base / settings.data, "secrets": base / settings.secrets}
+    )
+
+
+def _first_fault(error: Exception) -> str:
+    if not isinstance(error, ValidationError):
+        return "settings are not a mapping of names"
+    first = error.errors(include_input=False, include_url=False)[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
