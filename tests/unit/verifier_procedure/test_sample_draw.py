@@ -2,21 +2,15 @@
 
 import hashlib
 import hmac
-from fractions import Fraction
-from math import comb
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.tagged import enc
 from ragaudit.privacy.sample import (
     LoggedRecord,
     SamplingRule,
     draw_sample,
-    miss_probability,
     order,
-    sample_size,
     sampling_seed,
     strata,
 )
@@ -28,33 +22,6 @@ RULE_B = SamplingRule("B", "0.05", "0.000001", 0)
 
 def records(count: int) -> list[LoggedRecord]:
     return [LoggedRecord(i, "acme" if i % 3 else "beta", A if i % 2 else B) for i in range(count)]
-
-
-@given(st.integers(1, 60), st.integers(1, 99), st.integers(1, 99))
-def test_size_is_least_that_meets_the_bound(n: int, beta: int, eta: int) -> None:
-    share, bound = Fraction(beta, 100), Fraction(eta, 100)
-    bad = -(-beta * n // 100)
-    size = sample_size(n, share, bound)
-
-    def miss(s: int) -> Fraction:
-        return Fraction(comb(n - bad, s), comb(n, s))
-
-    assert miss(size) <= bound
-    assert size == 0 or miss(size - 1) > bound
-    assert miss_probability(n, bad, size) == miss(size)
-
-
-@pytest.mark.parametrize(
-    ("population", "size"), [(2000, 996), (10_000, 1289), (100_000, 1370), (1_000_000, 1379)]
-)
-def test_sizes_known_for_one_percent_and_two_to_the_minus_twenty(
-    population: int, size: int
-) -> None:
-    assert sample_size(population, Fraction(1, 100), Fraction(1, 2**20)) == size
-
-
-def test_nothing_is_sampled_from_nothing() -> None:
-    assert sample_size(0, Fraction(1, 2), Fraction(1, 2)) == 0
 
 
 def test_seed_and_order_are_the_specified_hashes() -> None:

@@ -7,12 +7,12 @@ import hashlib
 import hmac
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from math import ceil, perm
 
+from ragaudit.encoding.decimals import parse_decimal
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.tagged import enc
+from ragaudit.privacy.accounting.sampling import sample_size
 
 _SAMPLE_TAG = "ragaudit/v1/sample"
 
@@ -116,37 +116,6 @@ def order(seed: bytes, stratum_id: str, population: Iterable[int]) -> list[int]:
     return sorted(population, key=rank)
 
 
-def bad_count(population: int, beta: Fraction) -> int:
-    """b = ceil(beta·n): the number of bad records that a sample is sized to meet."""
-    return ceil(beta * population)
-
-
-def miss_probability(population: int, bad: int, sample: int) -> Fraction:
-    """C(n-b, s) / C(n, s): that ``sample`` records drawn without repetition miss all bad ones."""
-    # Both quotients are the same number; the shorter products are the cheaper ones.
-    few, many = sorted((bad, sample))
-    return Fraction(perm(population - many, few), perm(population, few))
-
-
-def sample_size(population: int, beta: Fraction, eta: Fraction) -> int:
-    """The least s with ``miss_probability(n, ceil(beta·n), s) <= eta``, in exact arithmetic.
-
-    Args:
-        population: n >= 0; an empty stratum needs no sample.
-        beta: in (0, 1).
-        eta: in (0, 1).
-    """
-    bad = bad_count(population, beta)
-    low, high = 0, population - bad + 1 if population else 0  # high always meets one
-    while low < high:
-        middle = (low + high) // 2
-        if miss_probability(population, bad, middle) <= eta:
-            high = middle
-        else:
-            low = middle + 1
-    return low
-
-
 def draw(
     seed: bytes, rule: SamplingRule, strata_in_order: Iterable[Stratum]
 ) -> tuple[DrawnStratum, ...]:
@@ -182,7 +151,7 @@ def _draw_one(seed: bytes, rule: SamplingRule, stratum: Stratum) -> DrawnStratum
     population = len(stratum.population)
     if rule.mode == "A":
         return DrawnStratum(stratum, stratum.population)
-    size = sample_size(population, Fraction(rule.beta), Fraction(rule.eta))
+    size = sample_size(population, parse_decimal(rule.beta), parse_decimal(rule.eta))
     size = max(size, min(population, stratum.minimum))
     chosen = order(seed, stratum.id, stratum.population)[:size]
     return DrawnStratum(stratum, tuple(sorted(chosen)))
