@@ -1,4 +1,4 @@
-"""Recomputing commitments from their openings (spec 4.3): rows of an index, selections."""
+"""Recomputing commitments from their openings (spec 4.1.5): rows of an index, selections."""
 
 from collections.abc import Iterable, Sequence
 from operator import index

@@ -1,4 +1,4 @@
-"""Scalars: the prime field of order l, and the polynomials eq (spec 4.1.2, 4.1.6)."""
+"""Scalars: the prime field of order l, and the polynomials eq (spec 4.1.1, 4.1.3)."""
 
 from collections.abc import Iterable, Sequence
 

@@ -35,8 +35,8 @@ def verify_index(
     Raises:
         ProofRejected: InvalidStatement or MalformedProof where one of these is the reason.
     """
-    if len(context) != 32 or not 1 <= rows <= MAX_ROWS or not 1 <= dimension < 2**32:
-        raise InvalidStatement("context must have 32 bytes, N and d must be in 1..2^32-1")
+    if len(context) != 32 or not 1 <= rows <= MAX_ROWS or not 1 <= dimension < 2**16:
+        raise InvalidStatement("32 bytes of context, N in 1..2^32-1 and d in 1..2^16-1 are needed")
     if len(commitments) != POINT_BYTES * rows:
         raise InvalidStatement("there must be N commitments")
     N, d, R = index(rows), index(dimension), RANGE_ROWS

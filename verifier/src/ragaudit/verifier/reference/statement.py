@@ -65,7 +65,7 @@ class Statement:
         require(len(self.commitments) == POINT_BYTES * self.rows, "there must be N commitments")
         require(len(self.noise) == self.rows, "there must be N noise values")
         require(all(-(2**63) <= z < 2**63 for z in self.noise), "noise must fit 64 bits")
-        require(1 <= len(self.query) < 2**32, "e must have a dimension in 1..2^32-1")
+        require(1 <= len(self.query) < 2**16, "e must have a dimension in 1..2^16-1")
         require(sum(e * e for e in self.query) <= SQUARED_NORM, "e is longer than B")
         require(len(set(self.allowed)) == len(self.allowed), "a position is allowed twice")
         require(all(0 <= i < self.rows for i in self.allowed), "allowed positions are 0..N-1")
