@@ -13,7 +13,7 @@ from ragaudit.privacy.accounting.events import (
     SIGMA_UNITS_MIN,
     NoisyScores,
 )
-from ragaudit.privacy.accounting.gaussian import gives, least_epsilon
+from ragaudit.privacy.accounting.gaussian import gives, meets
 from ragaudit.privacy.accounting.normal import decimal_of, precise
 
 __all__ = ["calibrate", "largest_mu"]
@@ -31,13 +31,13 @@ def largest_mu(
         None if the slack alone exceeds the target.
     """
     low, high = Decimal(0), Decimal(1)
-    if not _meets(low, epsilon_value, target, slack):
+    if not meets(low, epsilon_value, target, slack):
         return None
-    while _meets(high, epsilon_value, target, slack):
+    while meets(high, epsilon_value, target, slack):
         low, high = high, 2 * high
     while high - low > _WIDTH * high:
         middle = (low + high) / 2
-        if _meets(middle, epsilon_value, target, slack):
+        if meets(middle, epsilon_value, target, slack):
             low = middle
         else:
             high = middle
@@ -88,8 +88,3 @@ def calibrate(
             return floor_decimal(sigma, places)
         sigma += step
     raise RefusedError("no sigma in range gives this guarantee", expected="sigma_units <= 2^40")
-
-
-def _meets(mu: Decimal, epsilon_value: Fraction, target: Fraction, slack: Fraction) -> bool:
-    found = least_epsilon(mu, target, slack)
-    return found is not None and Fraction(found) <= epsilon_value

@@ -7,7 +7,7 @@ from ragaudit.encoding.errors import RejectedError
 from ragaudit.privacy.accounting.events import NoisyScores
 from ragaudit.privacy.accounting.normal import decimal_of, density, mills, precise, quantile, tail
 
-__all__ = ["NoFiniteBound", "delta", "epsilon", "gives", "least_epsilon"]
+__all__ = ["NoFiniteBound", "delta", "epsilon", "gives", "least_epsilon", "meets"]
 
 # Every delta is raised by this share: far above what 80 digits lose, far below any rounding.
 _UP = 1 + Decimal("1e-50")
@@ -95,13 +95,25 @@ def epsilon(event: NoisyScores, target: Fraction) -> Decimal:
 
 
 def gives(event: NoisyScores, epsilon_value: Fraction, target: Fraction) -> bool:
-    """Whether the event is (epsilon_value, target)-DP by the headline accountant.
+    """Whether the event is (epsilon_value, target)-DP by the headline accountant."""
+    return meets(event.mu(), epsilon_value, target, event.slack)
 
-    Decided exactly but for the rounding against the provider; in particular an epsilon
-    beyond the turning point of the equation is met when a smaller one is.
+
+@precise
+def meets(
+    mu: Decimal, epsilon_value: Fraction, target: Fraction, slack: Fraction = Fraction(0)
+) -> bool:
+    """Whether some epsilon up to ``epsilon_value`` satisfies the inequality of
+    :func:`least_epsilon`: it is evaluated where its left side is least.
+
+    Beyond the turning point the left side rises again, but what holds at a smaller epsilon
+    holds at a larger one.
     """
-    found = least_epsilon(event.mu(), target, event.slack)
-    return found is not None and Fraction(found) <= epsilon_value
+    share = decimal_of(slack) * _UP
+    at = decimal_of(epsilon_value)
+    if share:
+        at = min(at, _turning_point(mu, share) or Decimal(0))
+    return _total(mu, at, share) <= decimal_of(target)
 
 
 @precise

@@ -13,6 +13,8 @@ __all__ = ["RenyiBound", "bound", "canonne_epsilon", "mironov_epsilon"]
 _SET_ASIDE = Fraction(1, 10**6)
 _LN2 = Decimal("0.69314718055994530941723212145817656807550013436025525412068000949339362196969")
 _STEPS = 80
+# e^1000 times any distance that a 128-bit table can have is above any delta.
+_HOPELESS = 1000
 
 
 class RenyiBound(NamedTuple):
@@ -59,7 +61,10 @@ def bound(event: NoisyScores, target: Fraction) -> RenyiBound | None:
             low = left
     order = 1 + start * (low * _LN2).exp()
     found = canonne_epsilon(rho, goal, order) * (1 + Decimal("1e-60"))
-    if (1 + found.exp()) * decimal_of(event.slack) > decimal_of(target * _SET_ASIDE):
+    if event.slack and (
+        found > _HOPELESS
+        or (1 + found.exp()) * decimal_of(event.slack) > decimal_of(target * _SET_ASIDE)
+    ):
         return None
     return RenyiBound(found, order)
 

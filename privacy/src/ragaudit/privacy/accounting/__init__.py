@@ -1,0 +1,42 @@
+"""Privacy accounting: from the noise to epsilon, and back.
+
+    event = NoisyScores.of_policy(sigma, relation, group_size, queries)
+    epsilon(event, delta)            headline epsilon, or NoFiniteBound
+    gives(event, epsilon, delta)     the policy's promise to an account, checked
+    calibrate(...)                   least sigma for a guarantee
+    epsilon_report(...)              the whole table of a verdict, ready for canonical JSON
+    sample_size(...)                 records to check per stratum
+
+Derivations: docs/notes/accounting.md. Format of the table: docs/spec/07-coalition.md §7.3.
+"""
+
+from ragaudit.privacy.accounting.calibrate import calibrate, largest_mu
+from ragaudit.privacy.accounting.events import GAMMA, NeighboringRelation, NoisyScores
+from ragaudit.privacy.accounting.gaussian import NoFiniteBound, delta, epsilon, gives, least_epsilon
+from ragaudit.privacy.accounting.report import epsilon_report
+from ragaudit.privacy.accounting.sampling import (
+    bad_records,
+    detection,
+    miss_probability,
+    sample_size,
+    sample_size_unbounded,
+)
+
+__all__ = [
+    "GAMMA",
+    "NeighboringRelation",
+    "NoFiniteBound",
+    "NoisyScores",
+    "bad_records",
+    "calibrate",
+    "delta",
+    "detection",
+    "epsilon",
+    "epsilon_report",
+    "gives",
+    "largest_mu",
+    "least_epsilon",
+    "miss_probability",
+    "sample_size",
+    "sample_size_unbounded",
+]
