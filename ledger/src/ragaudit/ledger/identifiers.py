@@ -1,0 +1,57 @@
+"""Names of providers, windows, tenants and accounts (docs/spec/05-records.md §5.1)."""
+
+import hashlib
+import hmac
+import re
+
+from ragaudit.encoding.tagged import enc
+from ragaudit.ledger.errors import MalformedRecord
+
+PSEUDONYM_BYTES = 32
+MAX_DOCUMENT_ID_BYTES = 512
+
+_PROVIDER = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,62}[a-z0-9])?", re.ASCII)
+_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?", re.ASCII)
+
+
+def check_provider(name: str) -> str:
+    """The provider's name, checked: 1..64 of a-z, 0-9, dot and hyphen; MalformedRecord."""
+    return _checked(_PROVIDER, name, "provider")
+
+
+def check_window(name: str) -> str:
+    """A window's name, checked: 1..64 of a-z, 0-9 and hyphen; MalformedRecord."""
+    return _checked(_NAME, name, "window")
+
+
+def check_tenant(name: str) -> str:
+    """A tenant's name, checked as a window's."""
+    return _checked(_NAME, name, "tenant")
+
+
+def check_document_id(name: str) -> str:
+    """A document's id, checked: 1..512 bytes of UTF-8; MalformedRecord."""
+    try:
+        length = len(name.encode())
+    except UnicodeEncodeError:
+        length = 0
+    if not 1 <= length <= MAX_DOCUMENT_ID_BYTES:
+        raise MalformedRecord("not a document id", expected=f"1..{MAX_DOCUMENT_ID_BYTES} bytes")
+    return name
+
+
+def log_origin(provider: str, window: str) -> str:
+    """Origin of the window's log, which is also the name of its key."""
+    return f"{check_provider(provider)}/ragaudit/{check_window(window)}"
+
+
+def pseudonym(key: bytes, window: str, account: str) -> bytes:
+    """The account's 32-byte pseudonym in one window; ``key`` is the window's secret."""
+    message = enc("ragaudit/v1/pseudonym", check_window(window), account)
+    return hmac.digest(key, message, hashlib.sha256)
+
+
+def _checked(pattern: re.Pattern[str], name: str, what: str) -> str:
+    if pattern.fullmatch(name) is None:
+        raise MalformedRecord(f"not a {what} name", expected=pattern.pattern.replace("?:", ""))
+    return name
