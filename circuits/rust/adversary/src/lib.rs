@@ -1,0 +1,1 @@
+//! Dishonest provers.

@@ -1,0 +1,176 @@
+//! Generators by hash-to-group (arguments.md §0; RFC 9380 with the map of RFC 9496), cached.
+
+use std::collections::HashMap;
+use std::sync::{LazyLock, RwLock};
+
+use curve25519_dalek::ristretto::{RistrettoBasepointTable, RistrettoPoint};
+use rayon::prelude::*;
+use sha2::{Digest, Sha512};
+
+/// The lists of generators. No list is used for two purposes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum List {
+    /// Blindings; index 0.
+    H,
+    /// Values of linear forms; index 0.
+    Q,
+    /// Row coordinates 0..d+3.
+    G,
+    /// Positions.
+    A,
+    /// Masks of the selection columns; index 0.
+    SelectionMask,
+    /// Threshold (0) and mask of Y (1).
+    SelectionM,
+    /// Mask of the selection sumcheck.
+    SelectionR,
+    /// Range rows of the index argument.
+    IndexP,
+    /// Masks of the range columns; index 0.
+    IndexMask,
+    /// Mask of the rows' extension; index 0.
+    IndexM,
+    /// Mask of the index sumcheck.
+    IndexR,
+}
+
+/// Every list, in no particular order.
+pub const LISTS: [List; 11] = [
+    List::H,
+    List::Q,
+    List::G,
+    List::A,
+    List::SelectionMask,
+    List::SelectionM,
+    List::SelectionR,
+    List::IndexP,
+    List::IndexMask,
+    List::IndexM,
+    List::IndexR,
+];
+
+impl List {
+    /// The name in the domain separation tag.
+    pub fn name(self) -> &'static str {
+        match self {
+            List::H => "H",
+            List::Q => "Q",
+            List::G => "G",
+            List::A => "A",
+            List::SelectionMask => "sel/A*",
+            List::SelectionM => "sel/M",
+            List::SelectionR => "sel/R",
+            List::IndexP => "idx/P",
+            List::IndexMask => "idx/P*",
+            List::IndexM => "idx/M",
+            List::IndexR => "idx/R",
+        }
+    }
+}
+
+/// One generator, by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Generator {
+    /// Its list.
+    pub list: List,
+    /// Its index in the list.
+    pub index: u64,
+}
+
+impl Generator {
+    /// Generator `index` of `list`.
+    pub fn new(list: List, index: u64) -> Self {
+        Generator { list, index }
+    }
+}
+
+/// Entries kept in the process-wide cache: 160 MB of points at most.
+const CACHE_LIMIT: usize = 1 << 20;
+
+static CACHE: LazyLock<RwLock<HashMap<Generator, RistrettoPoint>>> =
+    LazyLock::new(Default::default);
+
+/// Constant-time multiplication table of H.
+pub static H: LazyLock<RistrettoBasepointTable> = LazyLock::new(|| table(List::H));
+/// Constant-time multiplication table of sel/A*.
+pub static SELECTION_MASK: LazyLock<RistrettoBasepointTable> =
+    LazyLock::new(|| table(List::SelectionMask));
+/// Constant-time multiplication table of idx/P*.
+pub static INDEX_MASK: LazyLock<RistrettoBasepointTable> = LazyLock::new(|| table(List::IndexMask));
+
+fn table(list: List) -> RistrettoBasepointTable {
+    RistrettoBasepointTable::create(&derive(Generator::new(list, 0)))
+}
+
+/// gen(list, i): hash_to_ristretto255 of le(i, 8) under the list's tag. Not cached.
+pub fn derive(generator: Generator) -> RistrettoPoint {
+    let tag = format!("ragaudit/v1/generator/{}", generator.list.name());
+    RistrettoPoint::from_uniform_bytes(&expand_message(
+        &generator.index.to_le_bytes(),
+        tag.as_bytes(),
+    ))
+}
+
+/// expand_message_xmd of RFC 9380 §5.3.1 with SHA-512 and 64 bytes of output.
+fn expand_message(message: &[u8], tag: &[u8]) -> [u8; 64] {
+    let tag_length = [tag.len() as u8];
+    let first = Sha512::new()
+        .chain_update([0u8; 128])
+        .chain_update(message)
+        .chain_update(64u16.to_be_bytes())
+        .chain_update([0])
+        .chain_update(tag)
+        .chain_update(tag_length)
+        .finalize();
+    Sha512::new()
+        .chain_update(first)
+        .chain_update([1])
+        .chain_update(tag)
+        .chain_update(tag_length)
+        .finalize()
+        .into()
+}
+
+/// One generator, from the cache if it is there.
+pub fn point(list: List, index: u64) -> RistrettoPoint {
+    points(&[Generator::new(list, index)])[0]
+}
+
+/// The first `count` generators of a list.
+pub fn first(list: List, count: usize) -> Vec<RistrettoPoint> {
+    points(&(0..count as u64).map(|index| Generator::new(list, index)).collect::<Vec<_>>())
+}
+
+/// The named generators, computing in parallel those that the cache lacks.
+pub fn points(generators: &[Generator]) -> Vec<RistrettoPoint> {
+    let found = lookup(generators);
+    let missing: Vec<Generator> = generators
+        .iter()
+        .zip(&found)
+        .filter(|(_, hit)| hit.is_none())
+        .map(|(name, _)| *name)
+        .collect();
+    let derived: Vec<RistrettoPoint> = missing.par_iter().map(|name| derive(*name)).collect();
+    remember(&missing, &derived);
+    let mut fresh = derived.into_iter();
+    found.into_iter().filter_map(|hit| hit.or_else(|| fresh.next())).collect()
+}
+
+fn lookup(generators: &[Generator]) -> Vec<Option<RistrettoPoint>> {
+    // A poisoned lock still holds only correct points: entries are inserted whole.
+    let cache = CACHE.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+    generators.iter().map(|name| cache.get(name).copied()).collect()
+}
+
+fn remember(names: &[Generator], points: &[RistrettoPoint]) {
+    if names.is_empty() {
+        return;
+    }
+    let mut cache = CACHE.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+    for (name, point) in names.iter().zip(points) {
+        if cache.len() >= CACHE_LIMIT {
+            return;
+        }
+        cache.insert(*name, *point);
+    }
+}

@@ -1,0 +1,279 @@
+//! OPEN: knowledge of (a, rho) with P = sum a_i (g_i + L_i x Q) + rho H (arguments.md §1).
+
+use curve25519_dalek::ristretto::RistrettoPoint;
+use curve25519_dalek::scalar::Scalar;
+use rayon::prelude::*;
+use zeroize::Zeroize;
+
+use crate::encoding::{Point, Reader, Writer};
+use crate::errors::{Result, rejected};
+use crate::generators::{self, Generator, List};
+use crate::multiscalar::{Equation, public_sum, secret_sum};
+use crate::randomness::ProverRandomness;
+use crate::scalars::{inner_product, log2_ceil};
+use crate::transcript::Transcript;
+
+/// Rounds whose challenges are carried in the exponents before the generators are folded: one
+/// eight-term sum per new generator is cheaper than three foldings.
+const ROUNDS_PER_FOLDING: usize = 3;
+
+/// The message of the prover.
+pub struct OpeningProof {
+    rounds: Vec<[Point; 2]>,
+    last: Point,
+    z1: Scalar,
+    z2: Scalar,
+}
+
+/// Rounds of the opening of a vector of `length` entries.
+pub fn rounds(length: usize) -> usize {
+    log2_ceil(length).max(1)
+}
+
+/// Elements of an encoded opening of a vector of `length` entries.
+pub fn message_length(length: usize) -> usize {
+    2 * rounds(length) + 3
+}
+
+impl OpeningProof {
+    /// Reads the opening of a vector of `length` entries.
+    pub fn read(reader: &mut Reader, length: usize) -> Result<Self> {
+        let rounds = (0..rounds(length))
+            .map(|_| Ok([reader.point()?, reader.point()?]))
+            .collect::<Result<_>>()?;
+        Ok(OpeningProof {
+            rounds,
+            last: reader.point()?,
+            z1: reader.scalar()?,
+            z2: reader.scalar()?,
+        })
+    }
+
+    /// Writes the opening.
+    pub fn write(&self, writer: &mut Writer) {
+        writer.points(self.rounds.iter().flatten());
+        writer.points([&self.last]);
+        writer.scalars([&self.z1, &self.z2]);
+    }
+}
+
+/// L_k and R_k are absorbed, then the folding challenge is drawn.
+fn fold_challenge(transcript: &mut Transcript, round: &[Point; 2]) -> Result<Scalar> {
+    transcript.absorb("L", &round[0].bytes);
+    transcript.absorb("R", &round[1].bytes);
+    let c = transcript.scalar("fold");
+    if c == Scalar::ZERO { Err(rejected("challenge fold is zero")) } else { Ok(c) }
+}
+
+/// T is absorbed, then the last challenge is drawn.
+pub fn last_challenge(transcript: &mut Transcript, t: &Point) -> Scalar {
+    transcript.absorb("T", &t.bytes);
+    transcript.scalar("last")
+}
+
+/// Generators whose last few foldings are kept as scalar factors.
+struct FoldedGenerators {
+    base: Vec<RistrettoPoint>,
+    /// Length of the padded vector, a power of two.
+    length: usize,
+    pending: Vec<Scalar>,
+}
+
+impl FoldedGenerators {
+    /// The products of pending challenges, one per base generator of a folded one; the first
+    /// challenge belongs to the top bit.
+    fn factors(&self) -> Vec<Scalar> {
+        self.pending.iter().fold(vec![Scalar::ONE], |factors, c| {
+            factors.iter().flat_map(|factor| [*factor, factor * c]).collect()
+        })
+    }
+
+    /// <vector, generators start .. start + |vector|> as scalars and points for one sum.
+    fn terms(&self, vector: &[Scalar], start: usize) -> (Vec<Scalar>, Vec<RistrettoPoint>) {
+        let mut scalars = Vec::new();
+        let mut points = Vec::new();
+        for (block, factor) in self.factors().iter().enumerate() {
+            let offset = block * self.length + start;
+            let base = self.base.get(offset..).unwrap_or_default();
+            for (entry, point) in vector.iter().zip(base) {
+                scalars.push(entry * factor);
+                points.push(*point);
+            }
+        }
+        (scalars, points)
+    }
+
+    fn fold(&mut self, c: Scalar) {
+        self.pending.push(c);
+        self.length /= 2;
+        if self.pending.len() == ROUNDS_PER_FOLDING || self.length == 1 {
+            self.settle();
+        }
+    }
+
+    /// Carries out the pending foldings; the challenges are public.
+    fn settle(&mut self) {
+        let factors = self.factors();
+        let kept = self.length.min(self.base.len());
+        self.base = (0..kept)
+            .into_par_iter()
+            .map(|i| {
+                let column: Vec<RistrettoPoint> =
+                    self.base[i..].iter().step_by(self.length).copied().collect();
+                public_sum(&factors[..column.len()], &column)
+            })
+            .collect();
+        self.pending.clear();
+    }
+}
+
+/// Proves the opening of `vector` under `blinding`, for the form `form` and Q' = x Q.
+///
+/// `generators`, `form` and `vector` have one length; `vector` and `blinding` are consumed.
+pub fn prove(
+    transcript: &mut Transcript,
+    generators: Vec<RistrettoPoint>,
+    form: &[Scalar],
+    x: &Scalar,
+    mut vector: Vec<Scalar>,
+    mut blinding: Scalar,
+    randomness: &mut ProverRandomness,
+) -> Result<OpeningProof> {
+    let length = 1 << rounds(vector.len());
+    let h = generators::point(List::H, 0);
+    let q = generators::point(List::Q, 0);
+    let mut generators = FoldedGenerators { base: generators, length, pending: Vec::new() };
+    let mut form = form.to_vec();
+    form.resize(length, Scalar::ZERO);
+    vector.resize(length, Scalar::ZERO);
+    let mut rounds = Vec::new();
+    while vector.len() > 1 {
+        let half = vector.len() / 2;
+        let (low, high) = vector.split_at(half);
+        let (form_low, form_high) = form.split_at(half);
+        let masks = [randomness.scalar(), randomness.scalar()];
+        let message = |entries: &[Scalar], start: usize, form: &[Scalar], mask: Scalar| {
+            let (mut scalars, mut points) = generators.terms(entries, start);
+            scalars.extend([x * inner_product(entries, form), mask]);
+            points.extend([q, h]);
+            let point = Point::from(secret_sum(&scalars, &points));
+            scalars.zeroize();
+            point
+        };
+        let (left, right) = rayon::join(
+            || message(low, half, form_high, masks[0]),
+            || message(high, 0, form_low, masks[1]),
+        );
+        let round = [left, right];
+        let c = fold_challenge(transcript, &round)?;
+        let inverse = c.invert();
+        let folded: Vec<Scalar> = low.iter().zip(high).map(|(a, b)| a + inverse * b).collect();
+        form = form_low.iter().zip(form_high).map(|(a, b)| a + c * b).collect();
+        vector.zeroize();
+        vector = folded;
+        blinding += c * masks[0] + inverse * masks[1];
+        generators.fold(c);
+        rounds.push(round);
+    }
+    let (s, t) = (randomness.scalar(), randomness.scalar());
+    let last = Point::from(secret_sum(&[s, s * x * form[0], t], &[generators.base[0], q, h]));
+    let c = last_challenge(transcript, &last);
+    let proof = OpeningProof { rounds, last, z1: s + c * vector[0], z2: t + c * blinding };
+    vector.zeroize();
+    blinding.zeroize();
+    Ok(proof)
+}
+
+/// Adds (E1) except for the multiples of P, and returns the factor -c of P.
+///
+/// `vector_generators` and `form` describe the statement; V unrolls all foldings.
+pub fn verify(
+    transcript: &mut Transcript,
+    proof: &OpeningProof,
+    vector_generators: &[Generator],
+    form: &[Scalar],
+    x: &Scalar,
+    equation: &mut Equation,
+) -> Result<Scalar> {
+    let folds = proof
+        .rounds
+        .iter()
+        .map(|round| fold_challenge(transcript, round))
+        .collect::<Result<Vec<Scalar>>>()?;
+    let c = last_challenge(transcript, &proof.last);
+    let mut inverses = folds.clone();
+    Scalar::invert_batch_alloc(&mut inverses);
+
+    let products = unrolled(&folds, vector_generators.len());
+    for (generator, product) in vector_generators.iter().zip(&products) {
+        equation.add_generator(generator.list, generator.index, proof.z1 * product);
+    }
+    equation.add_generator(List::Q, 0, proof.z1 * x * inner_product(&products, form));
+    equation.add_generator(List::H, 0, proof.z2);
+    equation.add_point(proof.last.element, -Scalar::ONE);
+    for ((round, fold), inverse) in proof.rounds.iter().zip(&folds).zip(&inverses) {
+        equation.add_point(round[0].element, -c * fold);
+        equation.add_point(round[1].element, -c * inverse);
+    }
+    Ok(-c)
+}
+
+/// s_i for i < length: the product of the challenges of the rounds in which i lies in the upper
+/// half; round 1 is the top bit.
+fn unrolled(folds: &[Scalar], length: usize) -> Vec<Scalar> {
+    let mut products = vec![Scalar::ONE];
+    for fold in folds {
+        products = products.iter().flat_map(|product| [*product, product * fold]).collect();
+    }
+    products.truncate(length);
+    products
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::progress::Silent;
+
+    fn names(length: usize) -> Vec<Generator> {
+        (0..length as u64).map(|index| Generator::new(List::G, index)).collect()
+    }
+
+    fn check(length: usize, wrong_value: bool) -> Result<()> {
+        let mut randomness = ProverRandomness::from_system()?;
+        let names = names(length);
+        let generators = generators::points(&names);
+        let vector = randomness.scalars(length);
+        let form = randomness.scalars(length);
+        let blinding = randomness.scalar();
+        let mut transcript = Transcript::new("opening-test");
+        let x = transcript.scalar("x");
+        let value = inner_product(&vector, &form) + Scalar::from(u8::from(wrong_value));
+        let proof = prove(
+            &mut transcript.clone(),
+            generators.clone(),
+            &form,
+            &x,
+            vector.clone(),
+            blinding,
+            &mut randomness,
+        )?;
+        let mut equation = Equation::default();
+        let factor = verify(&mut transcript, &proof, &names, &form, &x, &mut equation)?;
+        for (point, scalar) in generators.iter().zip(&vector) {
+            equation.add_point(*point, factor * scalar);
+        }
+        equation.add_generator(List::H, 0, factor * blinding);
+        equation.add_generator(List::Q, 0, factor * x * value);
+        equation.check(&Silent)
+    }
+
+    #[test]
+    fn every_length_opens() {
+        (1..20).chain([31, 32, 33, 64, 65, 100]).for_each(|length| check(length, false).unwrap());
+    }
+
+    #[test]
+    fn a_wrong_value_is_rejected() {
+        (1..10).for_each(|length| assert!(check(length, true).is_err()));
+    }
+}

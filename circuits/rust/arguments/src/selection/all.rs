@@ -1,0 +1,46 @@
+//! "selection-all/v1": at most K rows are allowed, so the selection is all of them.
+
+use curve25519_dalek::scalar::Scalar;
+
+use super::protocol;
+use super::statement::Statement;
+use crate::encoding::{Point, Reader, Writer};
+use crate::errors::Result;
+use crate::generators::{self, List};
+use crate::multiscalar::Equation;
+use crate::opening::last_challenge;
+use crate::randomness::ProverRandomness;
+
+/// Proves knowledge of rho_sel with B_sel = sum_allowed A_i + rho_sel H: T || z.
+pub fn prove(
+    statement: &Statement,
+    blinding: &Scalar,
+    witness_digest: &[u8; 64],
+) -> Result<Vec<u8>> {
+    let mut transcript = protocol::begin_all(statement);
+    let mut randomness = ProverRandomness::new(&transcript, witness_digest)?;
+    let nonce = randomness.scalar();
+    let first = Point::from(&nonce * &*generators::H);
+    let c = last_challenge(&mut transcript, &first);
+    let mut writer = Writer::default();
+    writer.points([&first]);
+    writer.scalars([&(nonce + c * blinding)]);
+    Ok(writer.finish())
+}
+
+/// z H - T - c (B_sel - sum_allowed A_i) = 0.
+pub fn equation(statement: &Statement, proof: &[u8]) -> Result<Equation> {
+    let mut reader = Reader::new(proof, 2)?;
+    let (first, z) = (reader.point()?, reader.scalar()?);
+    reader.finish()?;
+    let mut transcript = protocol::begin_all(statement);
+    let c = last_challenge(&mut transcript, &first);
+    let mut equation = Equation::default();
+    equation.add_generator(List::H, 0, z);
+    equation.add_point(first.element, -Scalar::ONE);
+    equation.add_point(statement.selection.element, -c);
+    for position in &statement.allowed {
+        equation.add_generator(List::A, *position, c);
+    }
+    Ok(equation)
+}

@@ -1,0 +1,14 @@
+//! The selection argument, "selection/v1" and "selection-all/v1" (arguments.md §3).
+
+pub mod all;
+pub mod proof;
+pub mod protocol;
+pub mod prover;
+pub mod relation;
+pub mod statement;
+pub mod verifier;
+pub mod witness;
+
+pub use prover::{Secrets, prove};
+pub use statement::{Instance, Statement};
+pub use verifier::{verify, verify_batch};

@@ -1,0 +1,380 @@
+//! The honest prover.
+
+use curve25519_dalek::ristretto::RistrettoPoint;
+use curve25519_dalek::scalar::Scalar;
+use rayon::prelude::*;
+use subtle::{Choice, ConditionallySelectable};
+use zeroize::Zeroize;
+
+use super::proof::{Commitments, SelectionProof};
+use super::relation::{self, COLUMNS, Combination, RowWeights};
+use super::statement::{Case, Instance, Statement, Threshold};
+use super::witness::{self, Witness};
+use super::{all, protocol};
+use crate::commitments::{bit_sum, blinding};
+use crate::encoding::{ELEMENT_BYTES, Point};
+use crate::errors::{Error, Result, malformed};
+use crate::four_squares::COMPLETION;
+use crate::generators::{self, List};
+use crate::multiscalar::secret_sum;
+use crate::opening;
+use crate::progress::Progress;
+use crate::randomness::ProverRandomness;
+use crate::scalars::{SmallSum, from_integer, inner_product, limbs};
+use crate::sumcheck::{self, Mask, RoundPolynomial};
+use crate::tables::{MaskedTable, extend, lines};
+
+/// The secret input.
+pub struct Secrets<'a> {
+    rows: &'a [i8],
+    width: usize,
+    blindings: &'a [u8],
+    selected: Vec<u64>,
+    /// rho_sel.
+    pub selection_blinding: Scalar,
+}
+
+impl<'a> Secrets<'a> {
+    /// Completed rows of `width` = d + 4 entries, their blindings (32 bytes each), the selected
+    /// positions (distinct, in any order) and the blinding of B_sel.
+    pub fn new(
+        rows: &'a [i8],
+        width: usize,
+        blindings: &'a [u8],
+        selected: &[u64],
+        selection_blinding: Scalar,
+    ) -> Result<Self> {
+        let count = blindings.len() / ELEMENT_BYTES;
+        if rows.len() != count * width || blindings.len() != count * ELEMENT_BYTES {
+            return Err(malformed(format!(
+                "{} entries in rows of {width} with {} bytes of blindings",
+                rows.len(),
+                blindings.len()
+            )));
+        }
+        let mut selected = selected.to_vec();
+        selected.sort_unstable();
+        Ok(Secrets { rows, width, blindings, selected, selection_blinding })
+    }
+
+    /// The completed row at a position below N.
+    pub fn row(&self, position: u64) -> &[i8] {
+        &self.rows[position as usize * self.width..][..self.width]
+    }
+
+    /// The blinding of a row, encoded.
+    pub fn blinding_bytes(&self, position: u64) -> &[u8] {
+        &self.blindings[position as usize * ELEMENT_BYTES..][..ELEMENT_BYTES]
+    }
+
+    /// Whether a position is selected.
+    pub fn selects(&self, position: u64) -> bool {
+        self.selected.binary_search(&position).is_ok()
+    }
+
+    fn blinding(&self, position: u64) -> Result<Scalar> {
+        blinding(self.blinding_bytes(position), &format!("blinding {position}"))
+    }
+
+    fn fits(&self, statement: &Statement) -> Result<()> {
+        let count = (self.blindings.len() / ELEMENT_BYTES) as u64;
+        let width = statement.query.len() + COMPLETION;
+        if count != statement.rows || self.width != width {
+            return Err(malformed(format!(
+                "rows: {count} of {} entries, expected {} of {width}",
+                self.width, statement.rows
+            )));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Secrets<'_> {
+    fn drop(&mut self) {
+        self.selected.zeroize();
+        self.selection_blinding.zeroize();
+    }
+}
+
+/// Proves that the selected set is the one of `instance`.
+///
+/// Runs on any selection; if it is not the statement's, the proof is rejected by every verifier.
+pub fn prove(instance: &Instance, secrets: &Secrets, progress: &dyn Progress) -> Result<Vec<u8>> {
+    progress.report(0.0)?;
+    let statement = Statement::new(instance).map_err(|error| match error {
+        Error::Rejected(message) => Error::Malformed(message),
+        other => other,
+    })?;
+    secrets.fits(&statement)?;
+    let proof = match &statement.case {
+        Case::All => {
+            let digest = witness::digest(std::iter::empty(), secrets);
+            all::prove(&statement, &secrets.selection_blinding, &digest)?
+        }
+        Case::Threshold(threshold) => {
+            let witness = Witness::new(&statement, threshold, instance.noise, secrets);
+            prove_threshold(&statement, threshold, &witness, secrets, progress)?.encode()
+        }
+    };
+    progress.report(1.0)?;
+    Ok(proof)
+}
+
+/// Random parts of the first message.
+struct Blindings {
+    /// Mask of each boolean column.
+    masks: Vec<Scalar>,
+    /// Multiple of H in each column's commitment; r_0 for b.
+    columns: Vec<Scalar>,
+    /// s1, s2 of T_D.
+    nonces: [Scalar; 2],
+    /// sigma and r_t of C_t.
+    sigma: Scalar,
+    threshold: Scalar,
+    /// r_g of C_g.
+    mask: Scalar,
+}
+
+impl Blindings {
+    fn random(randomness: &mut ProverRandomness) -> Self {
+        Blindings {
+            masks: randomness.scalars(COLUMNS),
+            columns: randomness.scalars(COLUMNS),
+            nonces: [randomness.scalar(), randomness.scalar()],
+            sigma: randomness.scalar(),
+            threshold: randomness.scalar(),
+            mask: randomness.scalar(),
+        }
+    }
+}
+
+impl Drop for Blindings {
+    fn drop(&mut self) {
+        self.masks.zeroize();
+        self.columns.zeroize();
+        self.nonces.zeroize();
+        self.sigma.zeroize();
+        self.threshold.zeroize();
+        self.mask.zeroize();
+    }
+}
+
+fn prove_threshold(
+    statement: &Statement,
+    threshold: &Threshold,
+    witness: &Witness,
+    secrets: &Secrets,
+    progress: &dyn Progress,
+) -> Result<SelectionProof> {
+    let mut transcript = protocol::begin(statement, threshold);
+    let digest = witness::digest(threshold.uncertain.iter().map(|row| row.position), secrets);
+    let mut randomness = ProverRandomness::new(&transcript, &digest)?;
+    let names = threshold.generators(statement.query.len());
+    let points = generators::points(&names);
+
+    let blindings = Blindings::random(&mut randomness);
+    let mask = Mask::random(&threshold.degrees(), &mut randomness);
+    progress.report(0.1)?;
+    let commitments = commit(threshold, witness, &blindings, &mask, &points);
+    let drawn = protocol::column_challenges(&mut transcript, &commitments, threshold.variables());
+    progress.report(0.3)?;
+
+    let mut polynomial = Polynomial::new(threshold, witness, &blindings, &drawn);
+    let (messages, r) = sumcheck::prove(&mut transcript, &mut polynomial, &mask, &drawn.rho)?;
+    let evaluations = std::array::from_fn(|column| polynomial.columns[column].mask());
+    let challenges = protocol::opening_challenges(&mut transcript, &evaluations);
+    progress.report(0.5)?;
+
+    let responses = [
+        blindings.nonces[0] + challenges.schnorr * blindings.masks[0],
+        blindings.nonces[1] + challenges.schnorr * blindings.columns[0],
+    ];
+    protocol::absorb_responses(&mut transcript, &responses);
+    let weights = RowWeights::new(&drawn.t, &r, threshold.uncertain.len());
+    let combination = Combination::new(&challenges.gamma);
+    let form = relation::form(statement, threshold, &weights, &r, &challenges.theta);
+    let vector =
+        opened_vector(threshold, witness, secrets, &blindings, &mask, &weights, &combination);
+    let blinding = opened_blinding(threshold, secrets, &blindings, &weights, &combination)?;
+    let opening = opening::prove(
+        &mut transcript,
+        points,
+        &form,
+        &challenges.x,
+        vector,
+        blinding,
+        &mut randomness,
+    )?;
+    Ok(SelectionProof { commitments, sumcheck: messages, evaluations, responses, opening })
+}
+
+/// P1. `points` are the opening's generators: A_U, A*, G, M, R.
+fn commit(
+    threshold: &Threshold,
+    witness: &Witness,
+    blindings: &Blindings,
+    mask: &Mask,
+    points: &[RistrettoPoint],
+) -> Commitments {
+    let positions = &points[..threshold.uncertain.len()];
+    let mask_points = &points[points.len() - mask.coefficients().len()..];
+    let masked = |mask: &Scalar, blinding: &Scalar| {
+        mask * &*generators::SELECTION_MASK + blinding * &*generators::H
+    };
+    let columns = (1..COLUMNS)
+        .into_par_iter()
+        .map(|column| {
+            let bits = bit_sum(&witness.columns[column], positions);
+            Point::from(bits + masked(&blindings.masks[column], &blindings.columns[column]))
+        })
+        .collect();
+    let tau = from_integer(witness.tau);
+    let thresholds = generators::first(List::SelectionM, 2);
+    let threshold_point =
+        secret_sum(&[tau, blindings.sigma], &thresholds) + &blindings.threshold * &*generators::H;
+    let mask_point =
+        secret_sum(mask.coefficients(), mask_points) + &blindings.mask * &*generators::H;
+    Commitments {
+        columns,
+        selection_mask: Point::from(masked(&blindings.masks[0], &blindings.columns[0])),
+        selection_mask_nonce: Point::from(masked(&blindings.nonces[0], &blindings.nonces[1])),
+        threshold: Point::from(threshold_point),
+        mask: Point::from(mask_point),
+        mask_sum: mask.sum(),
+    }
+}
+
+/// F, one variable bound after the other.
+struct Polynomial {
+    /// b, b3, b4, u_0 .. u_15, Y.
+    columns: Vec<MaskedTable>,
+    weight: MaskedTable,
+    indicator: MaskedTable,
+    alphas: Vec<Scalar>,
+    variables: usize,
+}
+
+impl Polynomial {
+    fn new(
+        threshold: &Threshold,
+        witness: &Witness,
+        blindings: &Blindings,
+        drawn: &protocol::ColumnChallenges,
+    ) -> Self {
+        let variables = threshold.variables();
+        let rows = threshold.uncertain.len();
+        let table = |entries, mask| MaskedTable::new(entries, mask, variables);
+        let mut columns: Vec<MaskedTable> = witness
+            .columns
+            .iter()
+            .zip(&blindings.masks)
+            .map(|(bits, mask)| {
+                table(bits.iter().map(|bit| Scalar::from(u8::from(*bit))).collect(), *mask)
+            })
+            .collect();
+        let differences = witness.differences.iter().map(|value| from_integer(*value)).collect();
+        columns.push(table(differences, blindings.sigma));
+        Polynomial {
+            columns,
+            // M and chi are zero on the mask row.
+            weight: table(crate::scalars::eq_table(&drawn.t, rows), Scalar::ZERO),
+            indicator: table(vec![Scalar::ONE; rows], Scalar::ZERO),
+            alphas: relation::alpha_powers(&drawn.alpha),
+            variables,
+        }
+    }
+
+    /// F at 0, 1, 2, 3 along the line of index `i`.
+    fn line(&self, i: usize) -> [Scalar; 4] {
+        let columns: Vec<[Scalar; 4]> =
+            self.columns.iter().map(|table| extend(table.pair(i))).collect();
+        let weight: [Scalar; 4] = extend(self.weight.pair(i));
+        let indicator: [Scalar; 4] = extend(self.indicator.pair(i));
+        std::array::from_fn(|x| {
+            let values = std::array::from_fn(|column| columns[column][x]);
+            relation::evaluate(&self.alphas, &values, &weight[x], &indicator[x])
+        })
+    }
+}
+
+impl RoundPolynomial for Polynomial {
+    fn coefficients(&self) -> Vec<Scalar> {
+        let values = lines(self.weight.entries().len(), self.variables)
+            .into_par_iter()
+            .map(|i| self.line(i))
+            .reduce(
+                || [Scalar::ZERO; 4],
+                |left, right| std::array::from_fn(|x| left[x] + right[x]),
+            );
+        crate::scalars::interpolate(&values)
+    }
+
+    fn bind(&mut self, r: &Scalar) -> Result<()> {
+        self.columns.par_iter_mut().for_each(|table| table.bind(r));
+        self.weight.bind(r);
+        self.indicator.bind(r);
+        self.variables -= 1;
+        Ok(())
+    }
+}
+
+/// The vector that P commits to, over A_U, A*, G, M, R.
+fn opened_vector(
+    threshold: &Threshold,
+    witness: &Witness,
+    secrets: &Secrets,
+    blindings: &Blindings,
+    mask: &Mask,
+    weights: &RowWeights,
+    combination: &Combination,
+) -> Vec<Scalar> {
+    let mut vector: Vec<Scalar> = (0..threshold.uncertain.len())
+        .into_par_iter()
+        .map(|q| {
+            let terms = witness.columns.iter().zip(&combination.columns);
+            terms
+                .map(|(bits, power)| {
+                    let bit = Choice::from(u8::from(bits[q]));
+                    Scalar::conditional_select(&Scalar::ZERO, power, bit)
+                })
+                .sum()
+        })
+        .collect();
+    vector.push(inner_product(&blindings.masks, &combination.columns));
+    let row_weights: Vec<[u64; 4]> = weights.rows.iter().map(limbs).collect();
+    let width = secrets.width;
+    let columns: Vec<Scalar> = (0..width)
+        .into_par_iter()
+        .map(|coordinate| {
+            let mut sum = SmallSum::default();
+            for (row, weight) in threshold.uncertain.iter().zip(&row_weights) {
+                sum.add_product(weight, i64::from(secrets.row(row.position)[coordinate]));
+            }
+            combination.rows * sum.reduce()
+        })
+        .collect();
+    vector.extend(columns);
+    vector
+        .extend([from_integer(witness.tau), blindings.sigma].map(|value| combination.rows * value));
+    vector.extend(mask.coefficients().iter().map(|coefficient| combination.mask * coefficient));
+    vector
+}
+
+/// The multiple of H in P.
+fn opened_blinding(
+    threshold: &Threshold,
+    secrets: &Secrets,
+    blindings: &Blindings,
+    weights: &RowWeights,
+    combination: &Combination,
+) -> Result<Scalar> {
+    let mut rows = blindings.threshold;
+    for (row, weight) in threshold.uncertain.iter().zip(&weights.rows) {
+        rows += weight * secrets.blinding(row.position)?;
+    }
+    // Col_0 carries rho_sel and r_0.
+    Ok(combination.columns[0] * secrets.selection_blinding
+        + inner_product(&blindings.columns, &combination.columns)
+        + combination.rows * rows
+        + combination.mask * blindings.mask)
+}

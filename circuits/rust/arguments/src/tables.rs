@@ -1,0 +1,122 @@
+//! Tables over {0,1}^m with a mask row, bound one variable at a time (arguments.md §0, §2).
+
+use curve25519_dalek::scalar::Scalar;
+use zeroize::Zeroize;
+
+/// The multilinear extension of a table of length 2^m that is `entries` at the start, `mask` at
+/// index 2^m - 1 and zero between. The zeros are not stored.
+#[derive(Clone)]
+pub struct MaskedTable {
+    entries: Vec<Scalar>,
+    mask: Scalar,
+    variables: usize,
+}
+
+impl MaskedTable {
+    /// A table of 2^variables entries; `entries` must not reach the mask row.
+    pub fn new(entries: Vec<Scalar>, mask: Scalar, variables: usize) -> Self {
+        debug_assert!(entries.len() < 1 << variables);
+        MaskedTable { entries, mask, variables }
+    }
+
+    /// The stored entries: the table without mask row and pads.
+    pub fn entries(&self) -> &[Scalar] {
+        &self.entries
+    }
+
+    /// The mask row while variables remain; the value of the extension at the bound point after.
+    pub fn mask(&self) -> Scalar {
+        self.mask
+    }
+
+    /// Values at 0 and 1 of the line through index `i` along the next variable.
+    pub fn pair(&self, i: usize) -> (Scalar, Scalar) {
+        let half = 1 << (self.variables - 1);
+        let high = if i == half - 1 { self.mask } else { self.entry(half + i) };
+        (self.entry(i), high)
+    }
+
+    /// Binds the next variable (the most significant bit) to `r`.
+    pub fn bind(&mut self, r: &Scalar) {
+        let half = 1 << (self.variables - 1);
+        let line = |(low, high): (Scalar, Scalar)| low + r * (high - low);
+        let mask = line(self.pair(half - 1));
+        let kept = self.entries.len().min(half - 1);
+        for i in 0..kept {
+            self.entries[i] = line(self.pair(i));
+        }
+        self.entries[kept..].iter_mut().zeroize();
+        self.entries.truncate(kept);
+        self.mask = mask;
+        self.variables -= 1;
+    }
+
+    fn entry(&self, i: usize) -> Scalar {
+        self.entries.get(i).copied().unwrap_or(Scalar::ZERO)
+    }
+}
+
+impl Drop for MaskedTable {
+    fn drop(&mut self) {
+        self.entries.zeroize();
+        self.mask.zeroize();
+    }
+}
+
+/// Indices of the lines along the next variable that can be nonzero, for tables of `stored`
+/// entries: the lines through an entry, and the line of the mask row.
+pub fn lines(stored: usize, variables: usize) -> Vec<usize> {
+    let last = (1 << (variables - 1)) - 1;
+    (0..stored.min(last)).chain([last]).collect()
+}
+
+/// The values at 0, 1, .., count - 1 of the line with these values at 0 and 1.
+pub fn extend<const COUNT: usize>((low, high): (Scalar, Scalar)) -> [Scalar; COUNT] {
+    let slope = high - low;
+    let mut value = low;
+    std::array::from_fn(|_| {
+        let current = value;
+        value += slope;
+        current
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scalars::{eq_mask_row, eq_table, inner_product};
+
+    #[test]
+    fn binding_all_variables_evaluates_the_extension() {
+        for variables in 1..6usize {
+            for stored in 0..(1 << variables) {
+                let entries: Vec<Scalar> =
+                    (0..stored).map(|i| Scalar::from(3 + 7 * i as u64)).collect();
+                let mask = Scalar::from(1_000_003u64);
+                let r: Vec<Scalar> =
+                    (0..variables).map(|k| Scalar::from(11 + k as u64).invert()).collect();
+                let mut table = MaskedTable::new(entries.clone(), mask, variables);
+                r.iter().for_each(|r_k| table.bind(r_k));
+                let expected =
+                    inner_product(&entries, &eq_table(&r, stored)) + mask * eq_mask_row(&r);
+                assert_eq!(table.mask(), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn lines_cover_every_stored_value_once() {
+        for variables in 1..6usize {
+            for stored in 0..(1usize << variables) {
+                let entries = vec![Scalar::ONE; stored];
+                let table = MaskedTable::new(entries, Scalar::from(100u8), variables);
+                let total: Scalar = lines(stored, variables)
+                    .into_iter()
+                    .map(|i| table.pair(i))
+                    .map(|(low, high)| low + high)
+                    .sum();
+                assert_eq!(total, Scalar::from(100 + stored as u64));
+            }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The Fiat-Shamir transcript (arguments.md §0).
+
+use curve25519_dalek::scalar::Scalar;
+use sha2::{Digest, Sha512};
+use sha3::{
+    Shake256,
+    digest::{ExtendableOutput, Update, XofReader},
+};
+
+/// Running state: everything the verifier knows so far, hashed.
+#[derive(Clone)]
+pub struct Transcript {
+    state: [u8; 64],
+}
+
+impl Transcript {
+    /// A transcript of the named argument, e.g. `selection/v1`.
+    pub fn new(argument: &str) -> Self {
+        let state = Sha512::digest(b"ragaudit/transcript/v1").into();
+        let mut transcript = Transcript { state };
+        transcript.absorb("argument", argument.as_bytes());
+        transcript
+    }
+
+    /// Absorbs one tagged message.
+    pub fn absorb(&mut self, tag: &str, message: &[u8]) {
+        let mut hash = self.tagged(0x01, tag);
+        Digest::update(&mut hash, (message.len() as u64).to_le_bytes());
+        Digest::update(&mut hash, message);
+        self.state = hash.finalize().into();
+    }
+
+    /// Absorbs a scalar as its 32 canonical bytes.
+    pub fn absorb_scalar(&mut self, tag: &str, scalar: &Scalar) {
+        self.absorb(tag, scalar.as_bytes());
+    }
+
+    /// A uniform scalar challenge named `tag`.
+    pub fn scalar(&mut self, tag: &str) -> Scalar {
+        self.squeeze(tag);
+        let mut hash = Sha512::new();
+        Digest::update(&mut hash, [0x03]);
+        Digest::update(&mut hash, self.state);
+        Scalar::from_bytes_mod_order_wide(&hash.finalize().into())
+    }
+
+    /// `count` challenge bits, packed: bit i is `(bytes[i >> 3] >> (i & 7)) & 1`.
+    pub fn bits(&mut self, tag: &str, count: usize) -> Vec<u8> {
+        self.squeeze(tag);
+        let mut hash = Shake256::default();
+        hash.update(&[0x04]);
+        hash.update(&self.state);
+        let mut bytes = vec![0; count.div_ceil(8)];
+        hash.finalize_xof().read(&mut bytes);
+        bytes
+    }
+
+    /// The current state, for the prover's randomness and for known-answer tests.
+    pub fn state(&self) -> &[u8; 64] {
+        &self.state
+    }
+
+    fn squeeze(&mut self, tag: &str) {
+        self.state = self.tagged(0x02, tag).finalize().into();
+    }
+
+    fn tagged(&self, kind: u8, tag: &str) -> Sha512 {
+        let mut hash = Sha512::new();
+        Digest::update(&mut hash, [kind]);
+        Digest::update(&mut hash, self.state);
+        Digest::update(&mut hash, (tag.len() as u16).to_le_bytes());
+        Digest::update(&mut hash, tag.as_bytes());
+        hash
+    }
+}

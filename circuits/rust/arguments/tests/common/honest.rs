@@ -1,0 +1,170 @@
+//! Honest provers over generated inputs.
+
+use ragaudit_arguments::commitments::{commit_rows, commit_selection, random_scalars};
+use ragaudit_arguments::encoding::decode_scalar;
+use ragaudit_arguments::four_squares::complete_rows;
+use ragaudit_arguments::index::{self, Rows, Statement};
+use ragaudit_arguments::progress::Silent;
+use ragaudit_arguments::selection::{self, Instance, Secrets};
+use ragaudit_arguments::{Result, SQUARED_NORM};
+
+/// A small deterministic generator (splitmix64); tests need reproducible inputs, not secrecy.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Uniform in [low, high].
+    pub fn between(&mut self, low: i64, high: i64) -> i64 {
+        low + (self.next() % (high - low + 1) as u64) as i64
+    }
+
+    /// A vector of squared norm at most B².
+    pub fn vector(&mut self, dimension: usize) -> Vec<i16> {
+        let bound = (127.0 / (dimension as f64).sqrt()).floor() as i64;
+        (0..dimension).map(|_| self.between(-bound, bound) as i16).collect()
+    }
+}
+
+/// An index with everything its prover knows.
+pub struct Index {
+    pub dimension: usize,
+    pub rows: Vec<i8>,
+    pub blindings: Vec<u8>,
+    pub commitments: Vec<u8>,
+}
+
+impl Index {
+    pub fn random(count: usize, dimension: usize, random: &mut Random) -> Self {
+        let vectors: Vec<i8> =
+            (0..count).flat_map(|_| random.vector(dimension)).map(|x| x as i8).collect();
+        Self::from_rows(complete_rows(&vectors, dimension).unwrap(), dimension)
+    }
+
+    pub fn from_rows(rows: Vec<i8>, dimension: usize) -> Self {
+        let blindings = random_scalars(rows.len() / (dimension + 4)).unwrap();
+        let commitments = commit_rows(&rows, dimension + 4, &blindings, &Silent).unwrap();
+        Index { dimension, rows, blindings, commitments }
+    }
+
+    pub fn count(&self) -> usize {
+        self.blindings.len() / 32
+    }
+
+    pub fn statement(&self) -> Statement<'_> {
+        let (count, dimension) = (self.count() as u64, self.dimension as u64);
+        Statement::new([7; 32], count, dimension, SQUARED_NORM, &self.commitments).unwrap()
+    }
+
+    pub fn prove(&self) -> Vec<u8> {
+        index::prove(&self.statement(), Rows::Small(&self.rows), &self.blindings, &Silent).unwrap()
+    }
+}
+
+/// A record: an instance with what its prover knows.
+pub struct Record<'a> {
+    pub index: &'a Index,
+    pub query: Vec<i16>,
+    pub noise: Vec<i64>,
+    pub top_k: u64,
+    pub allowed: Option<Vec<u64>>,
+    pub selected: Vec<u64>,
+    pub blinding: Vec<u8>,
+    pub selection: [u8; 32],
+}
+
+impl<'a> Record<'a> {
+    /// A record that selects what the mechanism selects.
+    pub fn honest(
+        index: &'a Index,
+        query: Vec<i16>,
+        noise: Vec<i64>,
+        top_k: u64,
+        allowed: Option<Vec<u64>>,
+    ) -> Self {
+        let selected = mechanism(index, &query, &noise, top_k, allowed.as_deref());
+        Self::selecting(index, query, noise, top_k, allowed, selected)
+    }
+
+    /// A record that selects the given positions.
+    pub fn selecting(
+        index: &'a Index,
+        query: Vec<i16>,
+        noise: Vec<i64>,
+        top_k: u64,
+        allowed: Option<Vec<u64>>,
+        selected: Vec<u64>,
+    ) -> Self {
+        let blinding = random_scalars(1).unwrap();
+        let scalar = decode_scalar(&blinding, "blinding").unwrap();
+        let selection = commit_selection(&selected, &scalar).unwrap();
+        Record { index, query, noise, top_k, allowed, selected, blinding, selection }
+    }
+
+    pub fn instance(&self) -> Instance<'_> {
+        Instance {
+            context: [9; 32],
+            rows: self.index.count() as u64,
+            commitments: &self.index.commitments,
+            query: &self.query,
+            noise: &self.noise,
+            top_k: self.top_k,
+            allowed: self.allowed.as_deref(),
+            squared_norm: SQUARED_NORM,
+            selection: self.selection,
+        }
+    }
+
+    pub fn secrets(&self) -> Secrets<'_> {
+        let blinding = decode_scalar(&self.blinding, "blinding").unwrap();
+        let width = self.index.dimension + 4;
+        let Index { rows, blindings, .. } = self.index;
+        Secrets::new(rows, width, blindings, &self.selected, blinding).unwrap()
+    }
+
+    pub fn prove(&self) -> Vec<u8> {
+        selection::prove(&self.instance(), &self.secrets(), &Silent).unwrap()
+    }
+
+    pub fn verify(&self, proof: &[u8]) -> Result<()> {
+        selection::verify(&self.instance(), proof)
+    }
+}
+
+/// y_i for every row.
+pub fn noised(index: &Index, query: &[i16], noise: &[i64]) -> Vec<i64> {
+    let rows = index.rows.chunks(index.dimension + 4);
+    rows.zip(noise)
+        .map(|(row, z)| {
+            let score: i64 =
+                row.iter().zip(query).map(|(x, e)| i64::from(*x) * i64::from(*e)).sum();
+            score + z
+        })
+        .collect()
+}
+
+/// Noise-then-select, straight from its definition.
+pub fn mechanism(
+    index: &Index,
+    query: &[i16],
+    noise: &[i64],
+    top_k: u64,
+    allowed: Option<&[u64]>,
+) -> Vec<u64> {
+    let values = noised(index, query, noise);
+    let all: Vec<u64> = (0..index.count() as u64).collect();
+    let allowed = allowed.unwrap_or(&all);
+    if allowed.len() as u64 <= top_k {
+        return allowed.to_vec();
+    }
+    let mut sorted: Vec<i64> = allowed.iter().map(|i| values[*i as usize]).collect();
+    sorted.sort_unstable_by(|a, b| b.cmp(a));
+    let boundary = sorted[top_k as usize];
+    allowed.iter().copied().filter(|i| values[*i as usize] > boundary).collect()
+}
