@@ -1,0 +1,106 @@
+"""Reading JSON objects of one exact shape: named members, types and ranges, nothing more."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.text import hex_decode
+
+
+class Fields:
+    """The members of a JSON object, each read once with its type and range.
+
+    Every reader raises the given error class, naming the member's path.
+    """
+
+    def __init__(
+        self, value: Any, names: str, error: type[MalformedError], where: str = ""
+    ) -> None:
+        """Check that ``value`` is an object with exactly the members ``names`` (spaces between).
+
+        Raises:
+            error: not an object, or a member is missing or unknown.
+        """
+        self._error = error
+        self._where = where
+        if not isinstance(value, dict):
+            raise error("not an object", where=where)
+        expected = set(names.split())
+        for problem, members in (
+            ("missing", expected - set(value)),
+            ("unknown", set(value) - expected),
+        ):
+            if members:
+                raise error(f"{problem} member", where=self.path(min(members)))
+        self._value: dict[str, Any] = value
+
+    def path(self, name: str) -> str:
+        return f"{self._where}.{name}" if self._where else name
+
+    def error(self, name: str, what: str, expected: str = "") -> MalformedError:
+        """The error to raise for member ``name``."""
+        return self._error(what, where=self.path(name), expected=expected)
+
+    def raw(self, name: str) -> Any:
+        return self._value[name]
+
+    def constant(self, name: str, expected: object) -> None:
+        """Demand exactly ``expected`` (a text, number, null or an object of such)."""
+        value = self._value[name]
+        if type(value) is not type(expected) or value != expected:
+            raise self.error(name, "another value", expected=repr(expected))
+
+    def integer(self, name: str, low: int, high: int) -> int:
+        return self._integer(name, self._value[name], low, high)
+
+    def text(self, name: str, low: int, high: int) -> str:
+        """A text of ``low``..``high`` bytes of UTF-8."""
+        value = self._value[name]
+        if not isinstance(value, str) or not low <= len(value.encode()) <= high:
+            raise self.error(name, "not such a text", expected=f"{low}..{high} bytes")
+        return value
+
+    def choice(self, name: str, *choices: str) -> str:
+        value = self._value[name]
+        if not isinstance(value, str) or value not in choices:
+            raise self.error(name, "not a known value", expected=" or ".join(choices))
+        return value
+
+    def hex(self, name: str, length: int | None = None, *, limit: int = 0) -> bytes:
+        """Lower-case hexadecimal: exactly ``length`` bytes, or at most ``limit``."""
+        return self._hex(name, self._value[name], length, limit)
+
+    def objects(self, name: str, low: int, high: int) -> Iterator[tuple[str, Any]]:
+        """The items of a list of ``low``..``high``, each with its path."""
+        for number, item in enumerate(self._list(name, low, high)):
+            yield f"{self.path(name)}[{number}]", item
+
+    def integers(self, name: str, count: tuple[int, int], low: int, high: int) -> tuple[int, ...]:
+        return tuple(self._integer(name, each, low, high) for each in self._list(name, *count))
+
+    def hexes(self, name: str, high: int, length: int) -> tuple[bytes, ...]:
+        """A list of at most ``high`` byte strings of ``length`` bytes."""
+        return tuple(self._hex(name, each, length, 0) for each in self._list(name, 0, high))
+
+    def _list(self, name: str, low: int, high: int) -> list[Any]:
+        value = self._value[name]
+        if not isinstance(value, list) or not low <= len(value) <= high:
+            raise self.error(name, "not such a list", expected=f"{low}..{high} items")
+        return value
+
+    def _integer(self, name: str, value: Any, low: int, high: int) -> int:
+        # type() and not isinstance(): true is an int to Python, not to JSON.
+        if type(value) is not int or not low <= value <= high:
+            raise self.error(name, "not such an integer", expected=f"{low}..{high}")
+        return value
+
+    def _hex(self, name: str, value: Any, length: int | None, limit: int) -> bytes:
+        if not isinstance(value, str):
+            raise self.error(name, "not hexadecimal", expected="text")
+        try:
+            data = hex_decode(value, length)
+        except MalformedError as error:
+            raise self.error(name, error.what, error.expected) from error
+        if length is None and len(data) > limit:
+            raise self.error(name, "too long", expected=f"at most {limit} bytes")
+        return data

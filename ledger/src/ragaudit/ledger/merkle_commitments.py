@@ -1,0 +1,309 @@
+"""Merkle commitments to an index and to noise keys (docs/spec/05-records.md §5.4, §5.5)."""
+
+import hashlib
+import hmac
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from ragaudit.encoding.digests import structure
+from ragaudit.encoding.errors import MalformedError, RefusedError, UnsupportedError
+from ragaudit.encoding.tagged import decode, enc, read_int, read_text
+from ragaudit.ledger.errors import CommitmentRejected, MalformedRecord, ProofRejected
+from ragaudit.ledger.identifiers import check_document_id, check_tenant, check_window
+from ragaudit.ledger.records import MAX_QUERIES, MAX_ROWS, MAX_SLOTS
+from ragaudit.ledger.right_edge import Frontier
+from ragaudit.ledger.tree import (
+    HASH_BYTES,
+    MemoryTree,
+    TreeHead,
+    leaf_hash,
+    root_from_inclusion_proof,
+    verify_inclusion,
+)
+
+NO_COLUMNS = b"{}"
+POINT_BYTES = 32
+KEY_BYTES = 32
+MAX_DIMENSION = 4096
+
+_INDEX = "ragaudit/v1/index/commitment"
+
+
+def content_digest(content: str) -> bytes:
+    """Digest of a row's text."""
+    return structure("content", content)
+
+
+def row_digest(salt: bytes, document_id: str, content: bytes) -> bytes:
+    """Digest that hides a row's id and ``content``, the digest of its text."""
+    _digest_sized(salt, content)
+    return structure("row", salt, check_document_id(document_id), content)
+
+
+def index_leaf(commitment: bytes, row: bytes, columns: bytes = NO_COLUMNS) -> bytes:
+    """Leaf data of a row: its vector's commitment C_i, public columns, and `row_digest`."""
+    _digest_sized(commitment, row)
+    if columns != NO_COLUMNS:
+        raise UnsupportedError("public columns", where="index row", expected="{} in version 1")
+    return enc("ragaudit/v1/index/leaf", commitment, columns, row)
+
+
+def index_leaves(commitments: bytes, row_digests: bytes) -> Iterator[bytes]:
+    """Leaf data of all rows, from the concatenated commitments and row digests."""
+    rows = _row_count(commitments, row_digests)
+    for start in range(0, rows * POINT_BYTES, POINT_BYTES):
+        end = start + POINT_BYTES
+        yield index_leaf(commitments[start:end], row_digests[start:end])
+
+
+def index_root(commitments: bytes, row_digests: bytes) -> bytes:
+    """Root of C_idx[t, v] over the rows in order; MalformedRecord if the lengths do not fit."""
+    return _root(leaf_hash(leaf) for leaf in index_leaves(commitments, row_digests))
+
+
+def verify_index_row(
+    *, root: bytes, rows: int, position: int, commitment: bytes, row: bytes, path: Sequence[bytes]
+) -> None:
+    """Check that (C_i, row digest) stands at ``position`` of an index of ``rows`` rows.
+
+    Raises:
+        CommitmentRejected: it does not.
+        MalformedRecord, MalformedProof: lengths or positions out of range.
+    """
+    leaf = leaf_hash(index_leaf(commitment, row))
+    _verify_path(leaf, position, TreeHead(rows, root), path, "row of C_idx")
+
+
+def index_proof_digest(proof: bytes) -> bytes:
+    """Digest of pi_idx, as the opening names it."""
+    return structure("index/proof", proof)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexCommitment:
+    """C_idx[t, v] as handed to the verifier, with its index argument pi_idx."""
+
+    window: str
+    tenant: str
+    version: int
+    dimension: int
+    commitments: bytes = field(repr=False)  # C_0 || .. || C_(N-1)
+    row_digests: bytes = field(repr=False)
+    proof: bytes = field(repr=False)
+
+    def __post_init__(self) -> None:
+        check_window(self.window)
+        check_tenant(self.tenant)
+        if not 1 <= self.version <= MAX_ROWS or not 1 <= self.dimension <= MAX_DIMENSION:
+            raise MalformedRecord("version or dimension out of range", where="index commitment")
+        _row_count(self.commitments, self.row_digests)
+
+    @property
+    def rows(self) -> int:
+        """N."""
+        return len(self.commitments) // POINT_BYTES
+
+    @property
+    def root(self) -> bytes:
+        return index_root(self.commitments, self.row_digests)
+
+    @property
+    def proof_digest(self) -> bytes:
+        return index_proof_digest(self.proof)
+
+    def encode(self) -> bytes:
+        place = (self.window, self.tenant, self.version, self.rows, self.dimension)
+        return enc(_INDEX, *place, self.commitments, None, self.row_digests, self.proof)
+
+    @classmethod
+    def decode(cls, data: bytes) -> "IndexCommitment":
+        """Strict inverse of `encode`.
+
+        Raises:
+            MalformedRecord: anything else. UnsupportedError: rows with public columns.
+        """
+        try:
+            f = decode(_INDEX, data, 9)
+            if f[6]:
+                raise UnsupportedError("public columns", where="index", expected="none")
+            commitment = cls(
+                read_text(f[0]), read_text(f[1]), read_int(f[2]), read_int(f[4]), f[5], f[7], f[8]
+            )
+            rows = read_int(f[3])
+        except MalformedRecord:
+            raise
+        except MalformedError as error:
+            raise MalformedRecord(error.what, where=_INDEX, expected=error.expected) from error
+        if rows != commitment.rows:
+            raise MalformedRecord(f"{rows} rows", where=_INDEX, expected=f"{commitment.rows}")
+        return commitment
+
+
+class IndexTree:
+    """The tree of C_idx in memory: root and paths of rows."""
+
+    def __init__(self, commitments: bytes, row_digests: bytes) -> None:
+        self._tree = MemoryTree(index_leaves(commitments, row_digests))
+        self.root = self._tree.root()
+
+    def path(self, position: int) -> tuple[bytes, ...]:
+        """Inclusion path of the row at ``position``."""
+        return self._tree.inclusion_proof(position)
+
+
+def slot_key(secret: bytes, window: str, epoch: int, slot: int) -> bytes:
+    """Key of one slot in one seed epoch; ``secret`` is the window's s_W."""
+    message = enc("ragaudit/v1/seed/slot", window, epoch, slot)
+    return hmac.digest(secret, message, hashlib.sha256)
+
+
+def noise_key(of_slot: bytes, counter: int) -> bytes:
+    """k_{g,i,c}: the key of the noise of record ``counter`` of the slot."""
+    return hmac.digest(of_slot, enc("ragaudit/v1/seed/counter", counter), hashlib.sha256)
+
+
+def key_leaf(epoch: int, slot: int, counter: int, key: bytes) -> bytes:
+    """Leaf data that commits to one noise key (protocol.md §13)."""
+    return structure("key", epoch, slot, counter, key)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyOpening:
+    """A noise key with its two paths: in the slot's tree, and of the slot in C_seed."""
+
+    key: bytes = field(repr=False)
+    counter_path: tuple[bytes, ...]
+    slot_path: tuple[bytes, ...]
+
+
+class SeedCommitment:
+    """The provider's C_seed of one epoch: slot roots in memory, a slot's keys made when needed."""
+
+    def __init__(
+        self, secret: bytes, window: str, epoch: int, slot_roots: bytes, queries: int
+    ) -> None:
+        """Use `build`, or give the stored roots of the slots back."""
+        self._secret = secret
+        self._window = check_window(window)
+        self._epoch = epoch
+        self._queries = queries
+        self._slots = MemoryTree(_split(slot_roots))
+        self.slot_roots = slot_roots
+        self.root = self._slots.root()
+
+    @classmethod
+    def build(
+        cls,
+        secret: bytes,
+        window: str,
+        epoch: int,
+        slots: int,
+        queries: int,
+        progress: Callable[[float], bool | None] | None = None,
+    ) -> "SeedCommitment":
+        """Derive all ``slots`` · ``queries`` keys and commit to them.
+
+        Args:
+            secret: s_W, 32 bytes.
+            progress: called with the done share from time to time; False cancels.
+
+        Raises:
+            MalformedRecord: slots or queries out of range, secret not 32 bytes.
+            RefusedError: cancelled.
+        """
+        if len(secret) != KEY_BYTES:
+            raise MalformedRecord("secret of the wrong length", expected="32 bytes")
+        if not (1 <= slots <= MAX_SLOTS and 1 <= queries <= MAX_QUERIES):
+            raise MalformedRecord("slots or queries out of range", where="seed commitment")
+        roots = []
+        for slot in range(slots):
+            key = slot_key(secret, window, epoch, slot)
+            roots.append(_root(map(leaf_hash, _key_leaves(key, epoch, slot, queries))))
+            if progress is not None and progress((slot + 1) / slots) is False:
+                raise RefusedError("cancelled", where="seed commitment")
+        return cls(secret, window, epoch, b"".join(roots), queries)
+
+    def open(self, slot: int, counter: int) -> KeyOpening:
+        """The key of (slot, counter) with its paths, for the verifier only (protocol.md §10).
+
+        Raises:
+            MalformedProof: no such slot or counter.
+        """
+        of_slot = slot_key(self._secret, self._window, self._epoch, slot)
+        tree = MemoryTree(_key_leaves(of_slot, self._epoch, slot, self._queries))
+        slot_path = self._slots.inclusion_proof(slot)
+        return KeyOpening(noise_key(of_slot, counter), tree.inclusion_proof(counter), slot_path)
+
+
+def verify_key_opening(
+    *,
+    root: bytes,
+    epoch: int,
+    slot: int,
+    counter: int,
+    slots: int,
+    queries: int,
+    opening: KeyOpening,
+) -> None:
+    """Check an opened noise key against C_seed.
+
+    Args:
+        root: C_seed of ``epoch``.
+        slots, queries: of the policy.
+
+    Raises:
+        CommitmentRejected: the key is not the committed one.
+        MalformedRecord, MalformedProof: lengths or places out of range.
+    """
+    if len(opening.key) != KEY_BYTES:
+        raise MalformedRecord("key of the wrong length", expected="32 bytes")
+    leaf = leaf_hash(key_leaf(epoch, slot, counter, opening.key))
+    slot_root = root_from_inclusion_proof(leaf, counter, queries, opening.counter_path)
+    _verify_path(
+        leaf_hash(slot_root), slot, TreeHead(slots, root), opening.slot_path, "key of C_seed"
+    )
+
+
+def _key_leaves(of_slot: bytes, epoch: int, slot: int, queries: int) -> Iterator[bytes]:
+    """`key_leaf` of all counters; the encodings differ in fixed places only."""
+    counter_head = enc("ragaudit/v1/seed/counter", 0)[:-8]
+    leaf_head = enc("ragaudit/v1/key", epoch, slot, 0, bytes(KEY_BYTES))[: -16 - KEY_BYTES]
+    key_length = KEY_BYTES.to_bytes(8, "little")
+    for counter in range(queries):
+        number = counter.to_bytes(8, "little")
+        key = hmac.digest(of_slot, counter_head + number, "sha256")
+        yield hashlib.sha256(leaf_head + number + key_length + key).digest()
+
+
+def _root(leaf_hashes: Iterable[bytes]) -> bytes:
+    frontier = Frontier()
+    for each in leaf_hashes:
+        frontier.append(each)
+    return frontier.root()
+
+
+def _verify_path(
+    leaf: bytes, position: int, head: TreeHead, path: Sequence[bytes], what: str
+) -> None:
+    try:
+        verify_inclusion(leaf=leaf, index=position, head=head, proof=path)
+    except ProofRejected as error:
+        raise CommitmentRejected("not the committed value", where=what) from error
+
+
+def _row_count(commitments: bytes, row_digests: bytes) -> int:
+    rows, rest = divmod(len(commitments), POINT_BYTES)
+    if rest or rows < 1 or len(row_digests) != rows * HASH_BYTES:
+        raise MalformedRecord(
+            "row commitments and digests do not fit", where="index", expected="32 bytes per row"
+        )
+    return rows
+
+
+def _split(data: bytes) -> list[bytes]:
+    return [data[i : i + HASH_BYTES] for i in range(0, len(data), HASH_BYTES)]
+
+
+def _digest_sized(*values: bytes) -> None:
+    if any(len(value) != HASH_BYTES for value in values):
+        raise MalformedRecord("a value of the wrong length", where="index row", expected="32 bytes")
