@@ -8,7 +8,8 @@ from ragaudit.encoding.signing import SIGNATURE_BYTES, PrivateKey, PublicKey, si
 from ragaudit.ledger.errors import MalformedRecord, ReceiptRejected
 from ragaudit.ledger.identifiers import PSEUDONYM_BYTES
 from ragaudit.ledger.json_fields import Fields
-from ragaudit.ledger.receipts import MAX_BODY_BYTES, Openings, check_signature, read_origin
+from ragaudit.ledger.openings import Openings
+from ragaudit.ledger.receipts import MAX_BODY_BYTES, check_signature, read_origin
 from ragaudit.ledger.records import MAX_QUERIES, MAX_TIME, Record
 from ragaudit.ledger.requests import Request, load_canonical
 
