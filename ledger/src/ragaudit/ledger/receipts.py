@@ -20,12 +20,7 @@ from ragaudit.encoding.signing import (
 from ragaudit.ledger.cosignatures import CosignedCheckpoint, CosignerPolicy
 from ragaudit.ledger.errors import MalformedNote, MalformedRecord, ReceiptRejected
 from ragaudit.ledger.json_fields import Fields
-from ragaudit.ledger.merkle_commitments import (
-    MAX_DIMENSION,
-    content_digest,
-    row_digest,
-    verify_index_row,
-)
+from ragaudit.ledger.merkle_commitments import MAX_DIMENSION
 from ragaudit.ledger.notes import VerifierKey, check_name
 from ragaudit.ledger.openings import MAX_ENTRY, Openings
 from ragaudit.ledger.records import MAX_ROWS, MAX_TIME, MAX_TOP_K, Record
@@ -199,21 +194,6 @@ class ServedRow:
             path=f.hexes("path", MAX_PATH, DIGEST_BYTES),
         )
 
-    def verify(self, index_root: bytes, rows: int) -> None:
-        """Check id, content and C_i against C_idx of ``rows`` rows. C_i itself is the caller's.
-
-        Raises:
-            CommitmentRejected, MalformedRecord, MalformedProof: `verify_index_row`.
-        """
-        verify_index_row(
-            root=index_root,
-            rows=rows,
-            position=self.position,
-            commitment=self.commitment,
-            row=row_digest(self.salt, self.id, content_digest(self.content)),
-            path=self.path,
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class PrivateReceipt:
@@ -261,18 +241,6 @@ class PrivateReceipt:
                 ServedRow.from_json(item, place) for place, item in f.objects("rows", 0, MAX_TOP_K)
             ),
         )
-
-    def verify_rows(self, answer: Answer) -> None:
-        """Check that the rows are exactly the selected ones, and the documents exactly the rows.
-
-        Raises:
-            ReceiptRejected: a row or document too many, missing, changed or out of order.
-        """
-        if tuple(row.position for row in self.rows) != self.selected:
-            raise ReceiptRejected("rows are not the selected ones", where="private receipt")
-        served = [(each.position, each.id, each.content) for each in answer.documents]
-        if served != [(row.position, row.id, row.content) for row in self.rows]:
-            raise ReceiptRejected("documents are not the receipt's rows", where="answer")
 
 
 @dataclass(frozen=True, slots=True)
