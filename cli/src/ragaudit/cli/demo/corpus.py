@@ -16,7 +16,7 @@ from ragaudit.encoding.errors import UnsupportedError
 __all__ = ["Passage", "load_corpus"]
 
 # Characters of a passage: long enough to mean something, short enough for 500 a tenant.
-_SHORTEST, _LONGEST = 120, 900
+_SHORTEST, _LONGEST = 120, 780
 PASSAGES_PER_TENANT = 520
 
 _MODULES = {
