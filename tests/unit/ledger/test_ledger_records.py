@@ -1,0 +1,175 @@
+"""Bodies of log entries: round trips, one encoding, ranges."""
+
+from dataclasses import fields, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ragaudit.encoding.digests import leaf_data
+from ragaudit.encoding.tagged import decode, enc
+from ragaudit.ledger.errors import MalformedRecord
+from ragaudit.ledger.records import (
+    Close,
+    Epoch,
+    Opening,
+    Record,
+    Registration,
+    TenantOpening,
+    Version,
+    decode_body,
+    entry_leaf_data,
+)
+
+D = [bytes([i]) * 32 for i in range(10)]
+TENANTS = (TenantOpening("alpha", 100, D[3], D[4]), TenantOpening("beta", 7, D[5], D[6]))
+RECORD = Record(
+    policy_digest=D[0], window="w1", tenant="alpha", version=1, rows=100, top_k=5,
+    filter_digest=D[1], pseudonym=D[2], epoch=1, slot=3, counter=4, activation=1,
+    time=1_800_000_000_123, nonce=D[3], query_digest=D[4], embedding_digest=D[5],
+    sketch_digest=D[6], selection_commitment=D[7],
+)  # fmt: skip
+BODIES = [
+    Opening(D[0], D[1], D[2], TENANTS),
+    Registration("w1", D[2], "alpha", 3, D[3], 1_800_000_000_000),
+    Registration("w1", D[2], "alpha", 3, None, 0),
+    RECORD,
+    replace(RECORD, nonce=None),
+    Close("w1", 12, 2, 1_800_000_000_000),
+    Version("w1", "alpha", 2, 100, D[3], D[4], 5),
+    Epoch("w1", 2, D[3], "restored from backup", 5),
+]
+
+
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: body.KIND)
+def test_bodies_round_trip(body):
+    assert decode_body(body.KIND, body.encode()) == body
+    assert entry_leaf_data(D[9], body) == leaf_data(D[9], body.KIND, body.encode())
+
+
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: body.KIND)
+def test_there_is_one_encoding(body):
+    data = body.encode()
+    for wrong in (b"", data[:-1], data + b"\0", data[:40]):
+        with pytest.raises(MalformedRecord):
+            decode_body(body.KIND, wrong)
+    for kind in {each.KIND for each in BODIES} - {body.KIND}:
+        with pytest.raises(MalformedRecord):
+            decode_body(kind, data)
+
+
+@given(st.data())
+def test_a_flipped_bit_gives_another_body_or_none(data):
+    body = data.draw(st.sampled_from(BODIES))
+    encoded = bytearray(body.encode())
+    bit = data.draw(st.integers(0, 8 * len(encoded) - 1))
+    encoded[bit // 8] ^= 1 << bit % 8
+    try:
+        other = decode_body(body.KIND, bytes(encoded))
+    except MalformedRecord:
+        return
+    assert other != body
+    assert other.encode() == bytes(encoded)
+
+
+def test_the_fields_of_a_record_stand_in_the_order_of_the_specification():
+    raw = decode("ragaudit/v1/entry/record", RECORD.encode(), 19)
+    assert raw[0] == D[0]
+    assert raw[1:3] == (b"w1", b"alpha")
+    assert raw[6:8] == (D[1], D[2])
+    assert raw[12] == (1_800_000_000_123).to_bytes(8, "little")
+    assert raw[13:18] == (D[3], D[4], D[5], D[6], D[7])
+    assert raw[18] == b""
+    names = [each.name for each in fields(Record)]
+    assert names.index("nonce") == 13
+    assert names.index("selection_commitment") == 17
+
+
+def test_a_promise_is_the_record_without_nonce_and_selection():
+    promised = RECORD.promised()
+    assert promised == replace(RECORD, nonce=None, selection_commitment=None)
+    assert Record.decode_promised(promised.encode()) == promised
+    with pytest.raises(MalformedRecord, match="without a selection"):
+        Record.decode(promised.encode())
+    with pytest.raises(MalformedRecord, match="with a selection"):
+        Record.decode_promised(RECORD.encode())
+    with pytest.raises(MalformedRecord, match="nonce without"):
+        replace(RECORD, selection_commitment=None)
+
+
+def test_an_eager_proof_is_not_of_version_1():
+    raw = decode("ragaudit/v1/entry/record", RECORD.encode(), 19)
+    with pytest.raises(MalformedRecord, match="eager"):
+        Record.decode(enc("ragaudit/v1/entry/record", *raw[:18], D[8]))
+
+
+def test_an_opening_has_its_tenants_in_order():
+    assert BODIES[0].tenant("beta").rows == 7
+    with pytest.raises(MalformedRecord, match="no such tenant"):
+        BODIES[0].tenant("gamma")
+    for tenants in ((), TENANTS[::-1], TENANTS[:1] * 2, TENANTS[:1] * 1001):
+        with pytest.raises(MalformedRecord):
+            Opening(D[0], D[1], D[2], tenants)
+
+
+def test_an_opening_cannot_claim_fields_that_are_not_there():
+    head = len(enc("ragaudit/v1/entry/opening")) - 2
+    data = BODIES[0].encode()
+    for count in (0, 3, 4, 6, 65_535):
+        with pytest.raises(MalformedRecord):
+            Opening.decode(data[:head] + count.to_bytes(2, "little") + data[head + 2 :])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"window": "W"}, {"tenant": ""}, {"policy_digest": b"x"}, {"filter_digest": bytes(31)},
+        {"pseudonym": bytes(33)}, {"nonce": b"x"}, {"selection_commitment": bytes(31)},
+        {"query_digest": b""}, {"embedding_digest": b""}, {"sketch_digest": b""},
+        {"version": 0}, {"rows": 0}, {"rows": 2**40 + 1}, {"top_k": 0}, {"top_k": 1001},
+        {"epoch": 0}, {"slot": -1}, {"slot": 1_000_000}, {"counter": -1}, {"counter": 1_000_000},
+        {"activation": 0}, {"time": -1}, {"time": 2**53},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_record_fields_are_in_range(change):
+    with pytest.raises(MalformedRecord):
+        replace(RECORD, **change)
+
+
+@pytest.mark.parametrize(
+    ("body", "change"),
+    [
+        (1, {"slot": 1_000_000}), (1, {"anchor": b"x"}), (1, {"pseudonym": b"x"}),
+        (1, {"time": -1}), (1, {"window": ""}), (1, {"tenant": "A"}),
+        (5, {"records": -1}), (5, {"coalition_claim": -1}), (5, {"coalition_claim": 1_000_001}),
+        (5, {"window": "."}), (5, {"time": -1}), (6, {"version": 1}), (6, {"index_root": b""}),
+        (6, {"rows": 0}), (6, {"time": -1}), (6, {"tenant": ""}), (6, {"window": ""}),
+        (7, {"epoch": 1}), (7, {"reason": ""}), (7, {"reason": "é" * 251}), (7, {"seed_root": b""}),
+        (7, {"time": -1}), (7, {"window": ""}), (0, {"seed_root": b""}),
+    ],
+)  # fmt: skip
+def test_other_fields_are_in_range(body, change):
+    with pytest.raises(MalformedRecord):
+        replace(BODIES[body], **change)
+
+
+@pytest.mark.parametrize(
+    "change", [{"rows": 0}, {"version": 2}, {"version": 0}, {"index_root": b""}, {"tenant": "-"}]
+)
+def test_tenant_openings_are_in_range(change):
+    with pytest.raises(MalformedRecord):
+        replace(TENANTS[0], **change)
+
+
+def test_unknown_kinds_are_refused():
+    for kind in ("", "Record", "promise"):
+        with pytest.raises(MalformedRecord, match="unknown kind"):
+            decode_body(kind, RECORD.encode())
+
+
+def test_text_that_is_not_unicode_is_refused():
+    raw = decode("ragaudit/v1/entry/close", BODIES[5].encode(), 4)
+    with pytest.raises(MalformedRecord):
+        Close.decode(enc("ragaudit/v1/entry/close", b"\xff", *raw[1:]))
+    with pytest.raises(MalformedRecord):
+        Close.decode(enc("ragaudit/v1/entry/close", raw[0], raw[1][:7], *raw[2:]))
