@@ -121,6 +121,11 @@ INDEX_THETA = Mutant(
         ),
     ),
 )
+_ALPHA = '    alpha = powers(transcript.scalar("alpha"), LIMB_BITS + 2)\n'
+INDEX_NORM = Mutant("index_norm_dropped", (("index.py", _ALPHA, _ALPHA + "    alpha[14] = 0\n"),))
+INDEX_RANGE = Mutant(
+    "index_projections_dropped", (("index.py", _ALPHA, _ALPHA + "    alpha[15] = 0\n"),)
+)
 INDEX_M_MASK = Mutant(
     "index_m_includes_mask_row",
     (
@@ -147,4 +152,11 @@ SELECTION_MUTANTS = (
     CONTEXT,
     MARGIN,
 )
-INDEX_MUTANTS = (INDEX_PROJECTIONS, INDEX_CONTEXT, INDEX_THETA, INDEX_M_MASK)
+INDEX_MUTANTS = (
+    INDEX_PROJECTIONS,
+    INDEX_CONTEXT,
+    INDEX_THETA,
+    INDEX_M_MASK,
+    INDEX_NORM,
+    INDEX_RANGE,
+)

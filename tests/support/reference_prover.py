@@ -144,6 +144,8 @@ def _sum(tools: SimpleNamespace, terms: list[tuple[int, Any]]) -> Any:
 
 def _times(tools: SimpleNamespace, scalar: int, point: Any) -> Any:
     result = tools.ristretto.IDENTITY
+    if point == result:  # padding
+        return point
     for bit in f"{scalar:b}":
         result = tools.ristretto.add(result, result)
         if bit == "1":
@@ -151,22 +153,42 @@ def _times(tools: SimpleNamespace, scalar: int, point: Any) -> Any:
     return result
 
 
-class _Boundary:
-    def __init__(
-        self, tools: SimpleNamespace, statement: Any, index: Index, given: Assignment, blinding: int
-    ) -> None:
-        self.tools, self.statement, self.index, self.given = tools, statement, index, given
-        self.order = tools.field.ORDER
-        self.u, self.m = len(statement.U), statement.variables
-        self.size = 1 << self.m
-        self.rho_sel = blinding
-        self.transcript = tools.selection.begin(statement)
+@dataclass
+class Mask:
+    """g(v) = a_0 + sum a_(k,e) v_k^e, summed over the cube while variables get bound."""
+
+    coefficients: list[int]
+    degrees: list[int]
+    order: int
+
+    def __post_init__(self) -> None:
+        rest = iter(self.coefficients[1:])
+        self.own = [[next(rest) for _ in range(degree)] for degree in self.degrees]
+        self.bound = self.coefficients[0]
+
+    def total(self) -> int:
+        n = len(self.degrees)
+        return (1 << n) * self.coefficients[0] + (1 << n - 1) * sum(self.coefficients[1:])
+
+    def at(self, k: int, X: int) -> int:
+        """Sum over the variables after k, variable k at X, the earlier ones bound."""
+        left = len(self.degrees) - k - 1
+        value = self.bound + sum(c * X**e for e, c in enumerate(self.own[k], start=1))
+        later = sum(c for own in self.own[k + 1 :] for c in own)
+        return (1 << left) * value + ((1 << left - 1) * later if left else 0)
+
+    def bind(self, k: int, r_k: int) -> None:
+        self.bound += sum(c * r_k**e for e, c in enumerate(self.own[k], start=1))
+        self.bound %= self.order
+
+
+class Moves:
+    """What both provers do: send, run a masked sumcheck's mask, open."""
+
+    def __init__(self, tools: SimpleNamespace, transcript: Any) -> None:
+        self.tools, self.transcript = tools, transcript
+        self.order: int = tools.field.ORDER
         self.proof = b""
-        generator = tools.generators.generator
-        self.A = [generator("A", i) for i in statement.U]
-        self.A_star, self.H = generator("sel/A*"), generator("H")
-        self.shift = given.shift or [0] * self.u
-        self.moved = given.moved or [0] * self.u
 
     def random(self) -> int:
         return secrets.randbelow(self.order)
@@ -181,6 +203,73 @@ class _Boundary:
 
     def send_scalar(self, tag: str | None, value: int) -> None:
         self.send(tag, self.tools.field.le(value % self.order, 32))
+
+    def send_round(self, values: list[int]) -> int:
+        """Send the polynomial with these values at 0, 1, ..; returns the challenge."""
+        coefficients = self._interpolate(values)
+        for j, coefficient in enumerate(coefficients):
+            if j != 1:
+                self.send_scalar("round", coefficient)
+        return int(self.transcript.scalar("point"))
+
+    def _interpolate(self, values: list[int]) -> list[int]:
+        """Coefficients of the polynomial with these values at 0, 1, 2 and perhaps 3."""
+        y0, y1, y2, *rest = values
+        sixth = pow(6, -1, self.order)
+        c3 = (rest[0] - 3 * y2 + 3 * y1 - y0) * sixth if rest else 0
+        c2 = (y2 - 2 * y1 + y0) * 3 * sixth - 3 * c3
+        return [v % self.order for v in (y0, y1 - y0 - c2 - c3, c2, c3)][: len(values)]
+
+    def fold(self, table: list[int], X: int) -> list[int]:
+        middle = len(table) // 2
+        pairs = zip(table[:middle], table[middle:], strict=True)
+        return [(low + X * (high - low)) % self.order for low, high in pairs]
+
+    def open(self, g: list[Any], L: list[int], a: list[int], rho: int, x: int) -> None:
+        tools, order = self.tools, self.order
+        Q, H = tools.generators.generator("Q"), tools.generators.generator("H")
+        size = 1 << max(1, tools.field.variables_for(len(g)))
+        missing = size - len(g)
+        g = [*g, *[tools.ristretto.IDENTITY] * missing]
+        L, a = [*L, *[0] * missing], [*a, *[0] * missing]
+        dot = tools.field.dot
+        while size > 1:
+            size //= 2
+            lam, mu = self.random(), self.random()
+            for part, bases, form, blind in (
+                (a[:size], g[size:], L[size:], lam),
+                (a[size:], g[:size], L[:size], mu),
+            ):
+                terms = [*zip(part, bases, strict=True), (x * dot(part, form), Q), (blind, H)]
+                self.send_point("L" if blind is lam else "R", terms)
+            c = self.transcript.scalar("fold")
+            inverse = tools.field.inverse(c)
+            halves = range(size)
+            a = [(a[i] + inverse * a[size + i]) % order for i in halves]
+            L = [(L[i] + c * L[size + i]) % order for i in halves]
+            g = [tools.ristretto.add(g[i], _times(tools, c, g[size + i])) for i in halves]
+            rho = (rho + c * lam + inverse * mu) % order
+        s, t = self.random(), self.random()
+        self.send_point("T", [(s, g[0]), (s * L[0] * x, Q), (t, H)])
+        c = self.transcript.scalar("last")
+        self.send_scalar(None, s + c * a[0])
+        self.send_scalar(None, t + c * rho)
+
+
+class _Boundary(Moves):
+    def __init__(
+        self, tools: SimpleNamespace, statement: Any, index: Index, given: Assignment, blinding: int
+    ) -> None:
+        super().__init__(tools, tools.selection.begin(statement))
+        self.statement, self.index, self.given = statement, index, given
+        self.u, self.m = len(statement.U), statement.variables
+        self.size = 1 << self.m
+        self.rho_sel = blinding
+        generator = tools.generators.generator
+        self.A = [generator("A", i) for i in statement.U]
+        self.A_star, self.H = generator("sel/A*"), generator("H")
+        self.shift = given.shift or [0] * self.u
+        self.moved = given.moved or [0] * self.u
 
     def column_values(self) -> list[list[int]]:
         """b, b3, b4, u_0..u_15 over the rows of U."""
@@ -222,7 +311,8 @@ class _Boundary:
         self.send_point("point1", [*shift, (self.given.tau, M_0), (sigma, M_1), (r_t, self.H)])
         R = self.tools.generators.generators("sel/R", 3 * m + 1)
         self.send_point("point1", [*zip(a, R, strict=True), (r_g, self.H)])
-        self.send_scalar("G", self._mask_sum(a, m))
+        mask = Mask(a, [3] * m, self.order)
+        self.send_scalar("G", mask.total())
 
         # V1
         alpha = self.tools.field.powers(self.transcript.scalar("alpha"), 24)
@@ -235,7 +325,7 @@ class _Boundary:
         units = [[int(i == j) for j in range(self.size)] for i in range(self.size)]
         weights = [selection.row_weights(eq_t, row, self.u) for row in units]
         tables += [[M for M, _ in weights], [chi for _, chi in weights]]
-        r, values = self._sumcheck(alpha, rho, a, tables)
+        r, values = self._sumcheck(alpha, rho, mask, tables)
         for value in values[:20]:
             self.send_scalar("eval", value)
 
@@ -265,84 +355,28 @@ class _Boundary:
         total += gammas[19] * (dot(eq_r[: self.u], row_blinds) + r_t) + gammas[20] * r_g
         mask_form = [1] + [pow(r_k, e, self.order) for r_k in r for e in (1, 2, 3)]
         form = selection.opening_form(statement.query, eq_r, self.u, chi, mask_form, theta)
-        self._open(selection.opening_bases(statement), form, witness, total % self.order, x)
+        self.open(selection.opening_bases(statement), form, witness, total % self.order, x)
         return self.proof
 
     def _table(self, column: list[int], mask: int) -> list[int]:
         values = [v % self.order for v in column]
         return values + [0] * (self.size - 1 - self.u) + [mask % self.order]
 
-    @staticmethod
-    def _mask_sum(a: list[int], m: int) -> int:
-        return (1 << m) * a[0] + (1 << m - 1) * sum(a[1:])
-
     def _sumcheck(
-        self, alpha: list[int], rho: int, a: list[int], tables: list[list[int]]
+        self, alpha: list[int], rho: int, mask: Mask, tables: list[list[int]]
     ) -> tuple[list[int], list[int]]:
         r: list[int] = []
-        bound = a[0]
         for k in range(self.m):
-            left = self.m - k - 1
-            own, later = a[1 + 3 * k : 4 + 3 * k], sum(a[4 + 3 * k :])
             values = []
             for X in range(4):
-                half = [self._fold(table, X) for table in tables]
+                half = [self.fold(table, X) for table in tables]
                 value = sum(self._summand(alpha, row) for row in zip(*half, strict=True))
-                mask = bound + sum(c * X**e for e, c in enumerate(own, start=1))
-                tail = (1 << left - 1) * later if left else 0
-                values.append((value + rho * ((1 << left) * mask + tail)) % self.order)
-            coefficients = self._interpolate(values)
-            for j in (0, 2, 3):
-                self.send_scalar("round", coefficients[j])
-            r_k = self.transcript.scalar("point")
-            r.append(r_k)
-            bound += sum(c * r_k**e for e, c in enumerate(own, start=1))
-            tables = [self._fold(table, r_k) for table in tables]
+                values.append((value + rho * mask.at(k, X)) % self.order)
+            r.append(self.send_round(values))
+            mask.bind(k, r[-1])
+            tables = [self.fold(table, r[-1]) for table in tables]
         return r, [table[0] for table in tables]
-
-    def _fold(self, table: list[int], X: int) -> list[int]:
-        middle = len(table) // 2
-        pairs = zip(table[:middle], table[middle:], strict=True)
-        return [(low + X * (high - low)) % self.order for low, high in pairs]
 
     def _summand(self, alpha: list[int], row: tuple[int, ...]) -> int:
         b, b3, b4, *bits, Y, M, chi = row
         return int(self.tools.selection.summand(alpha, M, chi, b, b3, b4, bits, Y))
-
-    def _interpolate(self, values: list[int]) -> list[int]:
-        """Coefficients of the cubic with these values at 0, 1, 2, 3."""
-        y0, y1, y2, y3 = values
-        sixth = pow(6, -1, self.order)
-        c3 = (y3 - 3 * y2 + 3 * y1 - y0) * sixth
-        c2 = (y2 - 2 * y1 + y0) * 3 * sixth - 3 * c3
-        return [v % self.order for v in (y0, y1 - y0 - c2 - c3, c2, c3)]
-
-    def _open(self, g: list[Any], L: list[int], a: list[int], rho: int, x: int) -> None:
-        tools, order = self.tools, self.order
-        Q = tools.generators.generator("Q")
-        size = 1 << max(1, tools.field.variables_for(len(g)))
-        missing = size - len(g)
-        g = [*g, *[tools.ristretto.IDENTITY] * missing]
-        L, a = [*L, *[0] * missing], [*a, *[0] * missing]
-        dot = tools.field.dot
-        while size > 1:
-            size //= 2
-            lam, mu = self.random(), self.random()
-            for part, bases, form, blind in (
-                (a[:size], g[size:], L[size:], lam),
-                (a[size:], g[:size], L[:size], mu),
-            ):
-                terms = [*zip(part, bases, strict=True), (x * dot(part, form), Q), (blind, self.H)]
-                self.send_point("L" if blind is lam else "R", terms)
-            c = self.transcript.scalar("fold")
-            inverse = tools.field.inverse(c)
-            halves = range(size)
-            a = [(a[i] + inverse * a[size + i]) % order for i in halves]
-            L = [(L[i] + c * L[size + i]) % order for i in halves]
-            g = [tools.ristretto.add(g[i], _times(tools, c, g[size + i])) for i in halves]
-            rho = (rho + c * lam + inverse * mu) % order
-        s, t = self.random(), self.random()
-        self.send_point("T", [(s, g[0]), (s * L[0] * x, Q), (t, self.H)])
-        c = self.transcript.scalar("last")
-        self.send_scalar(None, s + c * a[0])
-        self.send_scalar(None, t + c * rho)
