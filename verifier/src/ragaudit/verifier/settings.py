@@ -33,18 +33,19 @@ class Listen(_Strict):
 
 
 class Limits(_Strict):
-    """Caps on what others may send; bytes of one body, or a number for one window."""
+    """Caps on what others may send: bytes of one body, or what one window may hold.
+
+    ``submitted_bytes`` bounds each of receipts, refusals, claims and disputes. It and the two
+    numbers keep every list of the evidence within the largest canonical JSON document.
+    """
 
     json_bytes: int = Field(default=64 * MIB, ge=1024, le=2**28)
     index_bytes: int = Field(default=MAX_ITEM_BYTES, ge=1024, le=MAX_ITEM_BYTES)
     records_bytes: int = Field(default=MAX_ITEM_BYTES, ge=1024, le=MAX_ITEM_BYTES)
     response_bytes: int = Field(default=64 * MIB, ge=1024, le=MAX_ITEM_BYTES)
-    entries: int = Field(default=1_000_000, ge=1)
+    entries: int = Field(default=400_000, ge=1)
     checkpoints: int = Field(default=400_000, ge=1)
-    receipts: int = Field(default=1_000_000, ge=1)
-    refusals: int = Field(default=100_000, ge=1)
-    claims: int = Field(default=100_000, ge=1)
-    disputes: int = Field(default=10_000, ge=1)
+    submitted_bytes: int = Field(default=240 * MIB, ge=1024, le=240 * MIB)
 
 
 class Settings(BaseSettings):

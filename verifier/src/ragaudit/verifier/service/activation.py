@@ -7,14 +7,14 @@ never go back in time, so no checkpoint can be cosigned "before t_a" once n_a is
 
 import hashlib
 import hmac
+from collections.abc import Sequence
 
-from ragaudit.encoding.digests import structure
 from ragaudit.encoding.tagged import enc
+from ragaudit.ledger.chains import activation_anchor, activation_preimage
 from ragaudit.verifier.keys import VerifierKeys
 from ragaudit.verifier.service import statements, windows
 from ragaudit.verifier.service.database import Database, Transaction, activations, checkpoints
 from ragaudit.verifier.service.errors import TooEarlyError, UnknownError
-from ragaudit.verifier.service.terms import Terms
 from ragaudit.verifier.service.windows import Window
 from sqlalchemy import Connection, func, insert, select
 
@@ -27,12 +27,9 @@ def seed(keys: VerifierKeys, window: Window) -> bytes:
     return hmac.digest(keys.activation, message, hashlib.sha256)
 
 
-def preimage(keys: VerifierKeys, window: Window, steps: int) -> bytes:
-    """h^steps(s_V): the anchor for A steps, n_a for A - a, the sampling nonce for none."""
-    value = seed(keys, window)
-    for _ in range(steps):
-        value = structure("activation", window.name, value)
-    return value
+def anchor(keys: VerifierKeys, window: Window, count: int) -> bytes:
+    """h^A(s_V), what the countersignature commits to; A is ``count``."""
+    return activation_anchor(window.name, seed(keys, window), count)
 
 
 def release(database: Database, keys: VerifierKeys, name: str, a: int) -> bytes:
@@ -45,33 +42,33 @@ def release(database: Database, keys: VerifierKeys, name: str, a: int) -> bytes:
     """
     with database.read() as connection:
         window = windows.get(connection, name)
-        terms = windows.terms(connection, window)
-        if not 1 <= a < len(terms.instants):
+        instants = windows.policy(connection, window).activation_instants
+        if not 1 <= a < len(instants):
             raise UnknownError(
-                "no such activation", where=str(a), expected=f"1..{len(terms.instants) - 1}"
+                "no such activation", where=str(a), expected=f"1..{len(instants) - 1}"
             )
         stored = find(connection, name, a)
     if stored is not None:
         return stored
-    check_due(terms.instants[a - 1], database.now())  # spares the early ones a writing transaction
+    check_due(instants[a - 1], database.now())  # spares the early ones a writing transaction
     with database.write() as transaction:
-        return ensure(transaction, keys, window, terms, a)
+        return ensure(transaction, keys, window, instants, a)
 
 
 def ensure(
-    transaction: Transaction, keys: VerifierKeys, window: Window, terms: Terms, a: int
+    transaction: Transaction, keys: VerifierKeys, window: Window, instants: Sequence[int], a: int
 ) -> bytes:
     """The activation of ``a``, made now if it was not yet; TooEarlyError before t_a."""
     stored = find(transaction.connection, window.name, a)
     if stored is not None:
         return stored
-    instant = terms.instants[a - 1]
+    instant = instants[a - 1]
     check_due(instant, transaction.now)
     message = statements.activation(
         keys.statement,
         window=window.name,
         a=a,
-        preimage=preimage(keys, window, len(terms.instants) - a),
+        preimage=activation_preimage(window.name, seed(keys, window), len(instants), a),
         covered_size=covered_size(transaction.connection, window.name, instant),
         time=transaction.now,
     )

@@ -1,15 +1,20 @@
 """The application of the verifier service."""
 
+import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
+from anyio import to_thread
 from fastapi import FastAPI
-from ragaudit.verifier.service import problems, routes_opening
+from ragaudit.verifier.service import problems, routes_audit, routes_log, routes_opening
 from ragaudit.verifier.service.auditor import Auditor
 from ragaudit.verifier.service.core import Service
 from ragaudit.verifier.service.database import Clock
 from ragaudit.verifier.settings import Settings
+
+_log = logging.getLogger(__name__)
 
 
 def system_clock() -> int:
@@ -32,8 +37,14 @@ def create_app(settings: Settings, *, clock: Clock = system_clock, auditor: Audi
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        yield
-        service.close()
+        ticking = asyncio.create_task(_tick(service))
+        try:
+            yield
+        finally:
+            ticking.cancel()
+            with suppress(asyncio.CancelledError):
+                await ticking
+            await to_thread.run_sync(service.close)
 
     app = FastAPI(
         title="ragaudit verifier",
@@ -44,6 +55,17 @@ def create_app(settings: Settings, *, clock: Clock = system_clock, auditor: Audi
         redirect_slashes=False,
     )
     app.state.service = service
-    app.include_router(routes_opening.router)
+    for routes in (routes_opening, routes_log, routes_audit):
+        app.include_router(routes.router)
     problems.install(app)
     return app
+
+
+async def _tick(service: Service) -> None:
+    """Do what is due, for as long as the service runs."""
+    while True:
+        try:
+            await to_thread.run_sync(service.scheduler.tick)
+        except Exception:
+            _log.exception("a tick failed")
+        await asyncio.sleep(service.settings.tick_seconds)

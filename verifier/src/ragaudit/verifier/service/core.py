@@ -4,20 +4,31 @@ from dataclasses import dataclass
 
 from ragaudit.verifier import keys as key_files
 from ragaudit.verifier.keys import VerifierKeys
+from ragaudit.verifier.service.audit_runner import AuditRunner
 from ragaudit.verifier.service.auditor import Auditor
+from ragaudit.verifier.service.challenge import Sampler
 from ragaudit.verifier.service.database import Clock, Database
+from ragaudit.verifier.service.handover import Handover
+from ragaudit.verifier.service.intake import Intake
 from ragaudit.verifier.service.registration import Registrar
+from ragaudit.verifier.service.scheduler import Scheduler
 from ragaudit.verifier.settings import Settings
 
 
 @dataclass(frozen=True)
 class Service:
-    """Settings, secrets, database and the parts that hold state of their own."""
+    """Settings, secrets, database, and the parts that do the work."""
 
     settings: Settings
     keys: VerifierKeys
     database: Database
+    auditor: Auditor
     registrar: Registrar
+    intake: Intake
+    handover: Handover
+    sampler: Sampler
+    runner: AuditRunner
+    scheduler: Scheduler
 
     @classmethod
     def open(cls, settings: Settings, clock: Clock, auditor: Auditor) -> "Service":
@@ -30,8 +41,22 @@ class Service:
         keys = key_files.load(settings.secrets, settings.name)
         settings.data.mkdir(parents=True, exist_ok=True)
         database = Database(settings.database_url, clock)
-        return cls(settings, keys, database, Registrar(database, keys, auditor))
+        sampler = Sampler(database, keys)
+        runner = AuditRunner(database, keys, auditor, sampler)
+        return cls(
+            settings=settings,
+            keys=keys,
+            database=database,
+            auditor=auditor,
+            registrar=Registrar(database, keys, auditor),
+            intake=Intake(database, settings.limits.submitted_bytes),
+            handover=Handover(database, settings.limits.entries),
+            sampler=sampler,
+            runner=runner,
+            scheduler=Scheduler(database, sampler, runner),
+        )
 
     def close(self) -> None:
-        """Close the database."""
+        """Stop the audit at its next step and close the database."""
+        self.runner.close()
         self.database.close()

@@ -23,10 +23,11 @@ from ragaudit.ledger.cosigner_protocol import (
 )
 from ragaudit.ledger.errors import MalformedNote
 from ragaudit.ledger.notes import Note, NoteSignature, SigningKey, parse_note
+from ragaudit.ledger.policy import Policy
 from ragaudit.ledger.tree import TreeHead
 from ragaudit.verifier.service import windows
 from ragaudit.verifier.service.database import Database, Transaction, checkpoints
-from ragaudit.verifier.service.terms import Terms
+from ragaudit.verifier.service.errors import UnknownError
 from ragaudit.verifier.service.windows import Window
 from sqlalchemy import Connection, Row, Select, func, insert, select
 
@@ -62,23 +63,23 @@ def add_checkpoint(database: Database, key: SigningKey, body: bytes, *, cap: int
         window = windows.find_by_origin(transaction.connection, origin)
         if window is None or window.countersigned is None:
             return _refusal(UNKNOWN_ORIGIN, "unknown origin")
-        terms = windows.terms(transaction.connection, window)
-        return _decide(transaction, window, terms, key, request, cap)
+        policy = windows.policy(transaction.connection, window)
+        return _decide(transaction, window, policy, key, request, cap)
 
 
 def _decide(
     transaction: Transaction,
     window: Window,
-    terms: Terms,
+    policy: Policy,
     key: SigningKey,
     request: AddCheckpointRequest,
     cap: int,
 ) -> Answer:
-    if transaction.now >= terms.sampling_instant:
+    if transaction.now >= 1000 * policy.sampling_instant:
         return _refusal(UNTRUSTED_LOG, "the sampling instant has passed")
     latest = last(transaction.connection, window.name)
-    stored = {terms.origin: latest.head} if latest else {}
-    verdict = judge(request, {terms.origin: terms.log_key}, stored)
+    stored = {policy.origin: latest.head} if latest else {}
+    verdict = judge(request, {policy.origin: policy.keys.log}, stored)
     if verdict.checkpoint is None:
         conflict = verdict.stored_size is not None
         return Answer(verdict.status, verdict.body, SIZE_CONTENT_TYPE if conflict else TEXT)
@@ -89,21 +90,21 @@ def _decide(
     elif _count(transaction.connection, window.name) >= cap:
         return _refusal(HTTPStatus.TOO_MANY_REQUESTS, "too many checkpoints")
     else:
-        line = _persist(transaction, window.name, terms, key, verdict.checkpoint)
+        line = _persist(transaction, window.name, policy, key, verdict.checkpoint)
     return Answer(COSIGNED, encode_cosignatures((line,) if line else ()))
 
 
 def _persist(
     transaction: Transaction,
     window: str,
-    terms: Terms,
+    policy: Policy,
     key: SigningKey,
     checkpoint: SignedCheckpoint,
 ) -> NoteSignature:
     time = transaction.now // 1000
     line = cosign(checkpoint.note.text, key, time)
     # Lines of other keys are not kept: nobody verified them.
-    own = checkpoint.note.signature_of(terms.log_key)
+    own = checkpoint.note.signature_of(policy.keys.log)
     lines = (own, line) if own is not None else (line,)
     note = Note(checkpoint.note.text, lines).encode()
     row = {
@@ -122,6 +123,20 @@ def last(connection: Connection, window: str) -> StoredCheckpoint | None:
     query = _query(window).order_by(checkpoints.c.size.desc()).limit(1)
     row = connection.execute(query).one_or_none()
     return None if row is None else _stored(row)
+
+
+def latest_note(database: Database, origin_hash: bytes) -> bytes:
+    """The largest cosigned checkpoint of the log whose origin has this SHA-256.
+
+    Raises:
+        UnknownError: nothing was cosigned under such an origin.
+    """
+    with database.read() as connection:
+        window = windows.find_by_origin_hash(connection, origin_hash)
+        latest = last(connection, window.name) if window is not None else None
+    if latest is None:
+        raise UnknownError("no cosigned checkpoint", where=origin_hash.hex())
+    return latest.note
 
 
 def all_of(connection: Connection, window: str) -> list[StoredCheckpoint]:

@@ -57,6 +57,7 @@ windows = Table(
     Column("name", String(64), primary_key=True),
     Column("provider", String(64), nullable=False),
     Column("origin", String(160), nullable=False, unique=True),
+    Column("origin_hash", LargeBinary(32), nullable=False, unique=True),
     Column("policy_digest", LargeBinary(32), nullable=False),
     Column("chain_salt", LargeBinary(32), nullable=False),
     Column("registered", BigInteger, nullable=False),

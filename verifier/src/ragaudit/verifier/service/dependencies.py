@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Annotated, TypeVar
 
 from anyio import to_thread
-from fastapi import Depends, Path, Request
+from fastapi import Depends, Path, Request, Response
 from pydantic import BaseModel
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.verifier.service import bodies, providers
@@ -17,7 +17,7 @@ from ragaudit.verifier.service.authentication import (
 from ragaudit.verifier.service.bodies import Body
 from ragaudit.verifier.service.core import Service
 from ragaudit.verifier.service.errors import UnauthenticatedError
-from ragaudit.verifier.service.terms import NAME
+from ragaudit.verifier.service.identity import NAME
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -80,6 +80,11 @@ def _pinned(service: Service, name: str) -> PublicKey:
 def json_limit(service: Service) -> int:
     """Limit of ordinary JSON bodies."""
     return service.settings.limits.json_bytes
+
+
+def json_bytes(content: bytes) -> Response:
+    """A signed message as it was signed."""
+    return Response(content, media_type="application/json")
 
 
 def described(model: type[BaseModel]) -> dict[str, object]:

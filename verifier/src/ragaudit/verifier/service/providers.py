@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass
 
-from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.signing import PublicKey
+from ragaudit.ledger.identifiers import check_provider
 from ragaudit.verifier.service.database import Database, providers
 from ragaudit.verifier.service.errors import ConflictError, UnknownError
-from ragaudit.verifier.service.terms import PROVIDER
 from sqlalchemy import Connection, delete, insert, select
 
 
@@ -23,11 +22,10 @@ def add(database: Database, name: str, key: PublicKey) -> None:
     """Pin ``key`` for ``name``; pinning the same key again changes nothing.
 
     Raises:
-        MalformedError: not a provider's name.
+        MalformedRecord: not a provider's name.
         ConflictError: another key is pinned for the name, or the key for another name.
     """
-    if PROVIDER.fullmatch(name) is None:
-        raise MalformedError("not a provider's name", where=name, expected=PROVIDER.pattern)
+    check_provider(name)
     with database.write() as transaction:
         connection = transaction.connection
         for pinned in listed(connection):

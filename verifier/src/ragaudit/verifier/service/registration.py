@@ -4,10 +4,14 @@ import secrets
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from hashlib import sha256
 from typing import Any
 
 from ragaudit.encoding import canonical_json
+from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import InternalError
+from ragaudit.ledger.identifiers import log_origin
+from ragaudit.ledger.policy import Policy
 from ragaudit.verifier.evidence import (
     COUNTERSIGNATURE,
     EMBEDDER,
@@ -18,6 +22,7 @@ from ragaudit.verifier.evidence import (
     index_name,
 )
 from ragaudit.verifier.keys import SECRET_BYTES, VerifierKeys
+from ragaudit.verifier.procedure.messages import opening_digest
 from ragaudit.verifier.service import activation, items, statements, windows
 from ragaudit.verifier.service.auditor import Auditor
 from ragaudit.verifier.service.authentication import Provider
@@ -30,7 +35,7 @@ from ragaudit.verifier.service.errors import (
     TooLateError,
     UnknownError,
 )
-from ragaudit.verifier.service.terms import NAME, Terms, check_identity, origin, policy_digest
+from ragaudit.verifier.service.identity import NAME, check_identity
 from ragaudit.verifier.service.windows import Window
 from sqlalchemy import Connection, insert
 
@@ -49,7 +54,7 @@ class Registrar:
         """File a window; returns it, and whether it is new.
 
         Raises:
-            MalformedError, RejectedError: `terms.check_identity`.
+            MalformedError, RejectedError: `identity.check_identity`.
             ConflictError: the window exists with other content.
         """
         keys = {**self._keys.public(), "provider": provider.key.raw.hex()}
@@ -72,8 +77,9 @@ class Registrar:
         row = {
             "name": name,
             "provider": provider.name,
-            "origin": origin(provider.name, name),
-            "policy_digest": policy_digest(documents[POLICY]),
+            "origin": log_origin(provider.name, name),
+            "origin_hash": sha256(log_origin(provider.name, name).encode()).digest(),
+            "policy_digest": structure("policy", documents[POLICY]),
             "chain_salt": secrets.token_bytes(SECRET_BYTES),
             "registered": transaction.now,
         }
@@ -91,7 +97,7 @@ class Registrar:
         """
         with self._database.write() as transaction:
             window = windows.of_provider(transaction.connection, name, provider.name)
-            if tenant not in _tenants(windows.policy(transaction.connection, name)):
+            if tenant not in _tenants(windows.unchecked_policy(transaction.connection, name)):
                 raise UnknownError("no such tenant in the policy", where=tenant)
             stored = items.find(transaction.connection, name, index_name(tenant))
             if stored is not None and stored.digest == body.digest:
@@ -137,15 +143,15 @@ class Registrar:
             settled = self._settled_now(transaction, window, given)
             if settled is not None:
                 return settled
-            terms = Terms.of(windows.policy(transaction.connection, window.name))
-            if transaction.now >= terms.latest_countersignature:
+            policy = Policy.from_json(windows.unchecked_policy(transaction.connection, window.name))
+            if transaction.now >= 1000 * min(policy.start, *policy.activation_instants):
                 raise TooLateError("the window has begun", where=window.name)
             message = statements.countersignature(
                 self._keys.statement,
                 window=window.name,
                 policy=window.policy_digest,
-                opening=statements.opening_digest(request.salt, request.opening),
-                anchor=activation.preimage(self._keys, window, len(terms.instants)),
+                opening=opening_digest(request.salt, request.opening),
+                anchor=activation.anchor(self._keys, window, policy.activations),
                 time=transaction.now,
             )
             for item, content in {**given, COUNTERSIGNATURE: message}.items():
@@ -209,7 +215,7 @@ def _evidence(connection: Connection, window: Window, given: dict[str, bytes]) -
     held = dict(given)
     for item in items.listed(connection, window.name):
         held[item.name] = items.content(connection, window.name, item.name) or b""
-    for tenant in _tenants(windows.policy(connection, window.name)):
+    for tenant in _tenants(windows.unchecked_policy(connection, window.name)):
         if index_name(tenant) not in held:
             raise ConflictError("no index commitment", where=tenant, expected="its upload first")
     return Evidence.of(held)

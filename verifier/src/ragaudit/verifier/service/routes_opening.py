@@ -2,7 +2,8 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Response
+from fastapi import APIRouter, Depends, Path, Response
+from fastapi.responses import PlainTextResponse
 from ragaudit.ledger.cosigner_protocol import MAX_REQUEST_BYTES
 from ragaudit.verifier.service import activation, cosigner
 from ragaudit.verifier.service.bodies import Body, OpeningRequest, Registration, parse
@@ -13,6 +14,7 @@ from ragaudit.verifier.service.dependencies import (
     TenantName,
     WindowName,
     described,
+    json_bytes,
     octets,
     signed,
     unsigned,
@@ -134,6 +136,14 @@ def get_activation(window: WindowName, a: int, service: ServiceOf) -> Response:
     return json_bytes(activation.release(service.database, service.keys, window, a))
 
 
-def json_bytes(content: bytes) -> Response:
-    """A signed message as it was signed."""
-    return Response(content, media_type="application/json")
+@router.get(
+    "/cosigner/{origin_hash}/checkpoint",
+    response_class=PlainTextResponse,
+    responses=documented(400, 404),
+)
+def latest_checkpoint(
+    origin_hash: Annotated[str, Path(pattern="^[0-9a-f]{64}$")], service: ServiceOf
+) -> Response:
+    """The largest cosigned checkpoint of a log, by the SHA-256 of its origin."""
+    note = cosigner.latest_note(service.database, bytes.fromhex(origin_hash))
+    return Response(note, media_type=cosigner.TEXT)

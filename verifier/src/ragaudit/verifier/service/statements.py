@@ -1,21 +1,10 @@
 """The four signed messages of the verifier (docs/spec/08-services.md §4), canonical JSON."""
 
-from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from typing import Any
 
 from ragaudit.encoding import canonical_json
-from ragaudit.encoding.digests import PREFIX, structure
 from ragaudit.encoding.signing import PrivateKey, sign
-from ragaudit.encoding.tagged import Field, enc
-
-RECEIPTS_LIST_TAG = PREFIX + "receipts-list"
-GROUP = 1000
-
-
-def opening_digest(salt: bytes, body: bytes) -> bytes:
-    """What the countersignature names the opening by."""
-    return structure("opening-digest", salt, body)
 
 
 def countersignature(
@@ -52,22 +41,6 @@ def activation(
     )
 
 
-def receipts_digest(receipts: Iterable[tuple[int, bytes]]) -> tuple[bytes, int]:
-    """Digest over (leaf index, signature) in rising order, and their number."""
-    groups: list[bytes] = []
-    fields: list[Field] = []
-    count = 0
-    for index, signature in receipts:
-        fields += (index, signature)
-        count += 1
-        if count % GROUP == 0:
-            groups.append(enc(RECEIPTS_LIST_TAG, *fields))
-            fields = []
-    if fields:
-        groups.append(enc(RECEIPTS_LIST_TAG, *fields))
-    return sha256(enc(RECEIPTS_LIST_TAG, *groups)).digest(), count
-
-
 def receipts_list(key: PrivateKey, *, window: str, digest: bytes, count: int, time: int) -> bytes:
     """Commit to the receipts that arrived up to ``time``, Unix milliseconds."""
     return canonical_json.dumps(
@@ -82,30 +55,13 @@ def receipts_list(key: PrivateKey, *, window: str, digest: bytes, count: int, ti
     )
 
 
-def challenge(
-    key: PrivateKey,
-    *,
-    window: str,
-    final_root: bytes,
-    final_size: int,
-    preimage: bytes,
-    listed: dict[str, Any],
-    disputed: Sequence[int],
-    strata: Sequence[dict[str, Any]],
-    deadline: int,
-) -> bytes:
-    """Challenge the provider to open a sample; ``deadline`` in Unix milliseconds."""
-    message: dict[str, Any] = {
-        "format": "ragaudit/v1/challenge",
-        "window": window,
-        "final_root": final_root.hex(),
-        "final_size": final_size,
-        "preimage": preimage.hex(),
-        "receipts_list": listed,
-        "disputed": list(disputed),
-        "strata": list(strata),
-        "deadline": deadline,
-    }
+def challenge(key: PrivateKey, content: dict[str, Any]) -> bytes:
+    """Challenge the provider to open a sample.
+
+    Args:
+        content: every member but ``format`` and ``signature``.
+    """
+    message = {"format": "ragaudit/v1/challenge", **content}
     digest = sha256(canonical_json.dumps(message)).digest()
-    signature = sign(key, "challenge", window, digest).hex()
+    signature = sign(key, "challenge", content["window"], digest).hex()
     return canonical_json.dumps({**message, "signature": signature})

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ragaudit.encoding import canonical_json
+from ragaudit.ledger.policy import Policy
 from ragaudit.verifier.evidence import POLICY
 from ragaudit.verifier.service import items
 from ragaudit.verifier.service.database import Transaction, windows
 from ragaudit.verifier.service.errors import ConflictError, ForbiddenError, UnknownError
-from ragaudit.verifier.service.terms import Terms
 from sqlalchemy import ColumnElement, Connection, RowMapping, select, update
 
 
@@ -25,6 +25,7 @@ class Window:
     name: str
     provider: str
     origin: str
+    origin_hash: bytes
     policy_digest: bytes
     chain_salt: bytes
     registered: int
@@ -60,6 +61,11 @@ def find(connection: Connection, name: str) -> Window | None:
 def find_by_origin(connection: Connection, origin: str) -> Window | None:
     """The window whose log has this origin."""
     return _one(connection, windows.c.origin == origin)
+
+
+def find_by_origin_hash(connection: Connection, digest: bytes) -> Window | None:
+    """The window whose log's origin has this SHA-256."""
+    return _one(connection, windows.c.origin_hash == digest)
 
 
 def get(connection: Connection, name: str) -> Window:
@@ -105,18 +111,22 @@ def mark(transaction: Transaction, name: str, **times: int) -> None:
     transaction.connection.execute(statement)
 
 
-def policy(connection: Connection, name: str) -> dict[str, Any]:
-    """The window's policy as registered: canonical JSON that nobody may have checked yet."""
-    data = items.content(connection, name, POLICY)
-    if data is None:
-        raise UnknownError("no such window", where=name)
-    found: dict[str, Any] = canonical_json.loads(data)
+def policy(connection: Connection, window: Window) -> Policy:
+    """The policy of a countersigned window, which has passed check 1."""
+    return Policy.parse(_policy(connection, demand_countersigned(window).name))
+
+
+def unchecked_policy(connection: Connection, name: str) -> dict[str, Any]:
+    """The policy as it was registered: canonical JSON that nobody may have checked yet."""
+    found: dict[str, Any] = canonical_json.loads(_policy(connection, name))
     return found
 
 
-def terms(connection: Connection, window: Window) -> Terms:
-    """What a countersigned window's policy demands of the service."""
-    return Terms.of(policy(connection, demand_countersigned(window).name))
+def _policy(connection: Connection, name: str) -> bytes:
+    data = items.content(connection, name, POLICY)
+    if data is None:
+        raise UnknownError("no such window", where=name)
+    return data
 
 
 def _one(connection: Connection, condition: ColumnElement[bool]) -> Window | None:

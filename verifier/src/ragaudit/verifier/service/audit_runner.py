@@ -1,0 +1,220 @@
+"""Runs the audit of a window in a worker thread, once its evidence is complete.
+
+Sealing writes everything that the evidence derives from rows (activations, checkpoints, receipts
+and so on) as items; from then on the evidence does not change, whatever happens to the process.
+"""
+
+import logging
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.errors import InternalError, RefusedError
+from ragaudit.verifier import evidence as names
+from ragaudit.verifier.evidence import Evidence
+from ragaudit.verifier.keys import VerifierKeys
+from ragaudit.verifier.service import (
+    activation,
+    challenge,
+    cosigner,
+    handover,
+    items,
+    submissions,
+    windows,
+)
+from ragaudit.verifier.service.auditor import Auditor
+from ragaudit.verifier.service.challenge import Sampler
+from ragaudit.verifier.service.database import Database, Transaction
+from ragaudit.verifier.service.errors import ConflictError
+from ragaudit.verifier.service.windows import Window
+from sqlalchemy import Connection
+
+_log = logging.getLogger(__name__)
+
+LISTS = {
+    names.RECEIPTS: submissions.RECEIPT,
+    names.REFUSALS: submissions.REFUSAL,
+    names.CLAIMS: submissions.CLAIM,
+    names.DISPUTES: submissions.DISPUTE,
+}
+
+
+class Stopped(RefusedError):
+    """The service is shutting down; the audit starts again with it."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where an audit stands: the step that runs, and how many of its parts are done."""
+
+    step: str
+    done: int
+    total: int
+
+
+class AuditRunner:
+    """One audit at a time, in a thread of its own."""
+
+    def __init__(
+        self, database: Database, keys: VerifierKeys, auditor: Auditor, sampler: Sampler
+    ) -> None:
+        self._database = database
+        self._keys = keys
+        self._auditor = auditor
+        self._sampler = sampler
+        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="audit")
+        self._lock = threading.Lock()
+        self._running: dict[str, Progress] = {}
+        self._failed: set[str] = set()
+        self._stopping = threading.Event()
+
+    def due(self, window: Window) -> bool:
+        """Whether a window past its sampling instant has nothing more to wait for."""
+        if window.decided is not None or window.listed is None:
+            return False
+        if window.sealed is not None or not challenge.complete(window):
+            return True
+        if window.challenged is None or window.deadline is None:
+            return False
+        return self._database.now() > window.deadline or self._answered(window)
+
+    def start(self, name: str, *, again: bool = False) -> None:
+        """Queue the audit of a window unless it is queued or, without ``again``, has failed."""
+        with self._lock:
+            if name in self._running or (name in self._failed and not again):
+                return
+            self._failed.discard(name)
+            self._running[name] = Progress("queued", 0, 0)
+        self._pool.submit(self._run, name)
+
+    def request(self, name: str) -> None:
+        """Start the audit for the auditor.
+
+        Raises:
+            UnknownError: no such window. ConflictError: it is not due, or refused.
+        """
+        with self._database.read() as connection:
+            window = windows.demand_countersigned(windows.get(connection, name))
+        if window.decided is None and not self.due(window):
+            raise ConflictError(
+                f"the window is {window.state}",
+                where=name,
+                expected="the sampling instant, and all responses or the deadline",
+            )
+        if window.decided is None:
+            self.start(name, again=True)
+
+    def progress(self, name: str) -> Progress:
+        """Where the audit of a window stands."""
+        with self._lock:
+            if name in self._failed:
+                return Progress("failed; see the service's log", 0, 0)
+            return self._running.get(name, Progress("", 0, 0))
+
+    def close(self) -> None:
+        """Stop at the audit's next step; what it did is done again at the next start."""
+        self._stopping.set()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _run(self, name: str) -> None:
+        failed = False
+        try:
+            self._audit(name)
+        except Stopped:
+            _log.info("audit of %s stopped", name)
+        except Exception:
+            failed = True
+            _log.exception("audit of %s failed", name)
+        with self._lock:
+            del self._running[name]
+            if failed:
+                self._failed.add(name)
+
+    def _audit(self, name: str) -> None:
+        with self._database.write() as transaction:
+            window = windows.get(transaction.connection, name)
+            if window.decided is not None:
+                return
+            if window.sealed is None:
+                seal(transaction, self._keys, window)
+            now = transaction.now
+        verdict = self._auditor.audit(
+            stored_evidence(self._database, name),
+            now,
+            lambda step, done, total: self._report(name, step, done, total),
+        )
+        with self._database.write() as transaction:
+            items.put(transaction, name, items.VERDICT, verdict)
+            windows.mark(transaction, name, decided=transaction.now)
+        _log.info("audit of %s: %s", name, self._auditor.result(verdict))
+
+    def _report(self, name: str, step: str, done: int, total: int) -> None:
+        if self._stopping.is_set():
+            raise Stopped("the service is shutting down", where=name)
+        with self._lock:
+            self._running[name] = Progress(step, done, total)
+
+    def _answered(self, window: Window) -> bool:
+        with self._database.read() as connection:
+            given = items.listed(connection, window.name, items.RESPONSES)
+            return len(given) == len(self._sampler.sample(connection, window.name))
+
+
+def seal(transaction: Transaction, keys: VerifierKeys, window: Window) -> None:
+    """Write what the evidence derives from rows; nothing is added to the window afterwards."""
+    connection, name = transaction.connection, window.name
+    instants = windows.policy(connection, window).activation_instants
+    released = [
+        activation.ensure(transaction, keys, window, instants, a) for a in range(1, len(instants))
+    ]
+    notes = [each.note.decode() for each in cosigner.all_of(connection, name)]
+    derived = {
+        names.ACTIVATIONS: _array(released),
+        names.CHECKPOINTS: canonical_json.dumps(notes),
+        names.CLOCK: _clock(connection, window),
+    }
+    for item, kind in LISTS.items():
+        derived[item] = _array(submissions.documents(connection, name, kind))
+    if window.records is None:
+        derived[names.ENTRIES] = _given_entries(connection, name)
+    for item, content in derived.items():
+        items.put(transaction, name, item, content)
+    windows.mark(transaction, name, sealed=transaction.now)
+
+
+def stored_evidence(database: Database, name: str) -> Evidence:
+    """The items of a window as evidence, each read when it is asked for."""
+    with database.read() as connection:
+        held = [item.name for item in items.listed(connection, name) if item.name != items.VERDICT]
+
+    def read(item: str) -> bytes:
+        with database.read() as connection:
+            content = items.content(connection, name, item)
+        if content is None:
+            raise InternalError("an item is missing", where=f"{name}: {item}")
+        return content
+
+    return Evidence(held, read)
+
+
+def _array(documents: Sequence[bytes]) -> bytes:
+    """The canonical JSON array of canonical JSON documents."""
+    return b"[" + b",".join(documents) + b"]"
+
+
+def _clock(connection: Connection, window: Window) -> bytes:
+    responses = {
+        item.name.removeprefix(items.RESPONSES).removesuffix(".bin"): item.received
+        for item in items.listed(connection, window.name, items.RESPONSES)
+    }
+    return canonical_json.dumps(
+        {"responses": responses, "close": window.closed, "records": window.records}
+    )
+
+
+def _given_entries(connection: Connection, name: str) -> bytes:
+    given = handover.entries_of(connection, name)
+    listed = [handover.entry_document(index, *given[index]) for index in sorted(given)]
+    return canonical_json.dumps(listed)

@@ -1,0 +1,199 @@
+"""From the sampling instant on: the receipts list, the challenge, the responses.
+
+Nothing that the sample depends on can change any more at the sampling instant: receipts, disputes,
+handover and close are taken before it only, and transactions never go back in time.
+"""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO, cast
+
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.errors import InternalError
+from ragaudit.ledger.checkpoints import parse_checkpoint
+from ragaudit.ledger.policy import Policy
+from ragaudit.ledger.records import Record
+from ragaudit.privacy.sample import (
+    DrawnStratum,
+    LoggedRecord,
+    SamplingRule,
+    draw_sample,
+    sampling_seed,
+    tenant_stratum_id,
+)
+from ragaudit.verifier.evidence import (
+    CHALLENGE,
+    FINAL_CHECKPOINT,
+    RECEIPTS_LIST,
+    RECORDS,
+    response_name,
+)
+from ragaudit.verifier.keys import VerifierKeys
+from ragaudit.verifier.procedure.messages import receipts_digest
+from ragaudit.verifier.service import activation, handover, items, statements, submissions, windows
+from ragaudit.verifier.service.authentication import Provider
+from ragaudit.verifier.service.bodies import MEMORY_BYTES, Body
+from ragaudit.verifier.service.database import Database
+from ragaudit.verifier.service.errors import ConflictError, UnknownError
+from ragaudit.verifier.service.windows import Window
+from sqlalchemy import Connection
+
+
+class Sampler:
+    """Signs receipts lists, draws challenges, takes responses."""
+
+    def __init__(self, database: Database, keys: VerifierKeys) -> None:
+        self._database = database
+        self._keys = keys
+        self._samples: dict[str, frozenset[int]] = {}  # of challenges, which never change
+
+    def sign_list(self, name: str) -> None:
+        """Commit to the receipts of a window at or after its sampling instant, once.
+
+        Raises:
+            TooEarlyError: before the sampling instant.
+        """
+        with self._database.write() as transaction:
+            window = windows.get(transaction.connection, name)
+            if window.listed is not None:
+                return
+            policy = windows.policy(transaction.connection, window)
+            activation.check_due(policy.sampling_instant, transaction.now)
+            receipts = submissions.identities(transaction.connection, name, submissions.RECEIPT)
+            message = statements.receipts_list(
+                self._keys.statement,
+                window=name,
+                digest=receipts_digest(receipts),
+                count=len(receipts),
+                time=1000 * policy.sampling_instant - 1,
+            )
+            items.put(transaction, name, RECEIPTS_LIST, message)
+            windows.mark(transaction, name, listed=transaction.now)
+
+    def draw(self, name: str) -> None:
+        """Draw and sign the challenge of a closed window whose receipts list is signed, once.
+
+        Raises:
+            MalformedError: the handover holds a record that cannot be read; there is no
+                challenge then, and the audit says why.
+        """
+        with self._database.read() as connection:
+            window = windows.get(connection, name)
+            if window.challenged is not None:
+                return
+            policy = windows.policy(connection, window)
+            message = self._message(connection, window, policy)
+        with self._database.write() as transaction:
+            if windows.get(transaction.connection, name).challenged is not None:
+                return
+            deadline = transaction.now + 1000 * policy.audit.deadline_seconds
+            content = statements.challenge(self._keys.statement, {**message, "deadline": deadline})
+            items.put(transaction, name, CHALLENGE, content)
+            windows.mark(transaction, name, challenged=transaction.now, deadline=deadline)
+
+    def challenge(self, provider: Provider, name: str) -> bytes:
+        """The provider's challenge.
+
+        Raises:
+            TooEarlyError: before the sampling instant.
+            ConflictError: the window was not closed and handed over in time.
+        """
+        with self._database.read() as connection:
+            window = windows.of_provider(connection, name, provider.name)
+            policy = windows.policy(connection, window)
+        activation.check_due(policy.sampling_instant, self._database.now())
+        if window.challenged is None:
+            if not complete(window):
+                raise ConflictError("not closed and handed over in time", where=name)
+            self.sign_list(name)
+            self.draw(name)
+        with self._database.read() as connection:
+            return _demand(connection, name, CHALLENGE)
+
+    def respond(self, provider: Provider, name: str, index: int, body: Body) -> None:
+        """Keep the response for a sampled record, with its time of receipt.
+
+        Raises:
+            UnknownError: the record is not in the sample.
+            ConflictError: no challenge yet, another response was given, or the audit began.
+        """
+        with self._database.write() as transaction:
+            window = windows.of_provider(transaction.connection, name, provider.name)
+            if window.challenged is None:
+                raise ConflictError(f"the window is {window.state}", where=name)
+            if index not in self.sample(transaction.connection, name):
+                raise UnknownError("not in the sample", where=str(index))
+            stored = items.find(transaction.connection, name, response_name(index))
+            if stored is not None and stored.digest == body.digest:
+                return
+            if stored is not None:
+                raise ConflictError("another response was given", where=str(index))
+            if window.sealed is not None:
+                raise ConflictError("the audit has begun", where=name)
+            items.put(transaction, name, response_name(index), body.file)
+
+    def sample(self, connection: Connection, name: str) -> frozenset[int]:
+        """The leaf indices that a window's challenge asks for."""
+        if name not in self._samples:
+            challenge = canonical_json.loads(_demand(connection, name, CHALLENGE))
+            drawn = (index for stratum in challenge["strata"] for index in stratum["sample"])
+            self._samples[name] = frozenset(drawn)
+        return self._samples[name]
+
+    def _message(self, connection: Connection, window: Window, policy: Policy) -> dict[str, Any]:
+        """The challenge but for its deadline and signature."""
+        final = parse_checkpoint(_demand(connection, window.name, FINAL_CHECKPOINT)).head
+        preimage = activation.seed(self._keys, window)
+        audit = policy.audit
+        rule = SamplingRule(audit.mode, audit.beta, audit.eta, audit.minimum_per_tenant)
+        disputed = _indices(connection, window.name, submissions.DISPUTE)
+        drawn = draw_sample(
+            _records(connection, window.name),
+            tenants=policy.tenants,
+            receipts=set(_indices(connection, window.name, submissions.RECEIPT)),
+            disputed=set(disputed),
+            rule=rule,
+            seed=sampling_seed(final.root_hash, preimage),
+        )
+        return {
+            "window": window.name,
+            "final_root": final.root_hash.hex(),
+            "final_size": final.size,
+            "preimage": preimage.hex(),
+            "receipts_list": canonical_json.loads(_demand(connection, window.name, RECEIPTS_LIST)),
+            "disputed": disputed,
+            "strata": [_stratum(each, policy.tenants) for each in drawn],
+        }
+
+
+def complete(window: Window) -> bool:
+    """Whether the provider closed the window and handed its log over."""
+    return window.closed is not None and window.records is not None
+
+
+def _records(connection: Connection, name: str) -> Iterator[LoggedRecord]:
+    with tempfile.SpooledTemporaryFile(max_size=MEMORY_BYTES) as file:
+        for data in items.stream(connection, name, RECORDS):
+            file.write(data)
+        for frame in handover.frames(cast(BinaryIO, file)):
+            if frame.kind == handover.RECORD:
+                record = Record.decode(frame.body)
+                yield LoggedRecord(frame.index, record.tenant, record.pseudonym)
+
+
+def _stratum(drawn: DrawnStratum, tenants: Sequence[str]) -> dict[str, Any]:
+    of_tenant = drawn.stratum.id in {tenant_stratum_id(tenant) for tenant in tenants}
+    population = None if of_tenant else list(drawn.stratum.population)
+    return {"id": drawn.stratum.id, "population": population, "sample": list(drawn.sample)}
+
+
+def _indices(connection: Connection, name: str, kind: str) -> list[int]:
+    """Leaf indices of the submissions of a kind, rising and distinct."""
+    return sorted({index for index, _ in submissions.identities(connection, name, kind)})
+
+
+def _demand(connection: Connection, window: str, name: str) -> bytes:
+    content = items.content(connection, window, name)
+    if content is None:
+        raise InternalError("an item is missing", where=f"{window}: {name}")
+    return content

@@ -1,0 +1,248 @@
+"""The log's content in the verifier's hands: entries at once, records after the close.
+
+The handover is read as a stream of frames; its leaf data and its entries other than records are
+derived from it (docs/spec/10-verdict.md §1). Whether it is the log's is check 5 of the audit.
+"""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import BinaryIO, cast
+
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.digests import SALT_BYTES, leaf_data
+from ragaudit.encoding.errors import MalformedError, RejectedError
+from ragaudit.encoding.tagged import decode, read_int, read_text
+from ragaudit.ledger.cosignatures import CosignerPolicy, verify_cosigned
+from ragaudit.verifier.evidence import ENTRIES, FINAL_CHECKPOINT, LEAVES, RECORDS
+from ragaudit.verifier.service import cosigner, items, windows
+from ragaudit.verifier.service.activation import check_due
+from ragaudit.verifier.service.authentication import Provider
+from ragaudit.verifier.service.bodies import MEMORY_BYTES, Body, Close, EntryDocument
+from ragaudit.verifier.service.database import Database, Transaction, entries
+from ragaudit.verifier.service.errors import (
+    CapError,
+    ConflictError,
+    TooLateError,
+)
+from ragaudit.verifier.service.windows import Window
+from sqlalchemy import Connection, func, insert, select
+
+FRAME_TAG = "ragaudit/v1/handover"
+RECORD = "record"
+KINDS = frozenset({"opening", "registration", "version", "epoch", "close", RECORD})
+MAX_FRAME_BYTES = 2**20
+_LENGTH_BYTES = 8
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A log entry as handed over; ``sketch_salt`` and ``sketch`` are empty unless a record."""
+
+    index: int
+    kind: str
+    salt: bytes
+    body: bytes
+    sketch_salt: bytes
+    sketch: bytes
+
+    def document(self) -> dict[str, object]:
+        """The entry as `public/entries.json` lists it."""
+        return entry_document(self.index, self.kind, self.salt, self.body)
+
+
+def entry_document(index: int, kind: str, salt: bytes, body: bytes) -> dict[str, object]:
+    """An entry other than a record, as JSON."""
+    return {"index": index, "kind": kind, "salt": salt.hex(), "body": body.hex()}
+
+
+def frames(file: BinaryIO) -> Iterator[Frame]:
+    """The entries of a handover, checked for form and order.
+
+    Raises:
+        MalformedError: a truncated or over-long frame, another encoding, indices that do not
+            count from 0, an unknown kind, a salt that is not 32 bytes.
+    """
+    file.seek(0)
+    index = 0
+    while header := file.read(_LENGTH_BYTES):
+        where = f"handover entry {index}"
+        length = int.from_bytes(header, "little")
+        if len(header) < _LENGTH_BYTES or length > MAX_FRAME_BYTES:
+            raise MalformedError("frame length", where=where, expected=f"0..{MAX_FRAME_BYTES}")
+        data = file.read(length)
+        if len(data) < length:
+            raise MalformedError("truncated", where=where, expected=f"{length} bytes")
+        yield _frame(data, index, where)
+        index += 1
+
+
+def _frame(data: bytes, index: int, where: str) -> Frame:
+    try:
+        number, kind, salt, body, sketch_salt, sketch = decode(FRAME_TAG, data, 6)
+        frame = Frame(read_int(number), read_text(kind), salt, body, sketch_salt, sketch)
+    except MalformedError as error:
+        raise MalformedError(error.what, where=where, expected=error.expected) from None
+    if frame.index != index:
+        raise MalformedError(f"index {frame.index}", where=where, expected=str(index))
+    if frame.kind not in KINDS:
+        raise MalformedError("unknown kind", where=where, expected=", ".join(sorted(KINDS)))
+    if len(salt) != SALT_BYTES or len(sketch_salt) != (SALT_BYTES if kind == b"record" else 0):
+        raise MalformedError("salt of the wrong length", where=where, expected="32 bytes")
+    if bool(sketch) != (frame.kind == RECORD):
+        raise MalformedError("sketch", where=where, expected="one for each record, no other")
+    return frame
+
+
+class Handover:
+    """Takes entries, records and the close of a window."""
+
+    def __init__(self, database: Database, entry_cap: int) -> None:
+        self._database = database
+        self._entry_cap = entry_cap
+
+    def put_entries(
+        self, provider: Provider, name: str, documents: Sequence[EntryDocument]
+    ) -> None:
+        """Keep entries other than records as they are given during the window.
+
+        Raises:
+            MalformedError: a kind that is unknown, or a record.
+            ConflictError: an index given before with other content, or after the handover.
+            CapError: too many entries.
+        """
+        for number, each in enumerate(documents):
+            if each.kind not in KINDS - {RECORD}:
+                raise MalformedError(
+                    "not a kind that is given at once", where=f"entries/{number}/kind"
+                )
+        with self._database.write() as transaction:
+            window = _open(transaction, provider, name)
+            if window.records is not None:
+                raise ConflictError("the log was handed over", where=name)
+            known = _count(transaction.connection, name)
+            for each in documents:
+                known += _put_entry(transaction, name, each)
+            if known > self._entry_cap:
+                raise CapError("too many entries", expected=f"at most {self._entry_cap}")
+
+    def put_records(self, provider: Provider, name: str, body: Body) -> None:
+        """Keep the whole log's content, and what is derived from it.
+
+        Raises:
+            MalformedError: see `frames`.
+            RejectedError: an entry given before is missing or differs.
+            TooEarlyError: before the window's end.
+            ConflictError: another handover was given; TooLateError: after the sampling instant.
+        """
+        with self._database.read() as connection:
+            windows.of_provider(connection, name, provider.name)
+            given = entries_of(connection, name)
+        with tempfile.SpooledTemporaryFile(max_size=MEMORY_BYTES) as file:
+            leaves = cast(BinaryIO, file)
+            listed = _derive(body.file, leaves, given)
+            with self._database.write() as transaction:
+                window = _open(transaction, provider, name)
+                stored = items.find(transaction.connection, name, RECORDS)
+                if stored is not None and stored.digest == body.digest:
+                    return
+                if stored is not None:
+                    raise ConflictError("another handover was given", where=name)
+                _in_time(transaction, window)
+                if entries_of(transaction.connection, name) != given:
+                    raise ConflictError("entries arrived meanwhile", where=name)
+                items.put(transaction, name, RECORDS, body.file)
+                items.put(transaction, name, LEAVES, leaves)
+                items.put(transaction, name, ENTRIES, listed)
+                windows.mark(transaction, name, records=transaction.now)
+
+    def close(self, provider: Provider, name: str, request: Close) -> None:
+        """Close the window's log at its final checkpoint.
+
+        Raises:
+            MalformedNote, NoteRejected: not a checkpoint with both signatures.
+            RejectedError: not the largest one that was cosigned.
+            TooEarlyError: before the window's end.
+            ConflictError: closed at another one; TooLateError: after the sampling instant.
+        """
+        with self._database.write() as transaction:
+            window = _open(transaction, provider, name)
+            policy = windows.policy(transaction.connection, window)
+            cosigners = CosignerPolicy((policy.keys.cosigner,), 1)
+            final = request.final_checkpoint.encode("utf-8")
+            head = verify_cosigned(final, policy.keys.log, cosigners).signed.head
+            latest = cosigner.last(transaction.connection, name)
+            if latest is None or latest.head != head:
+                different = ConflictError if window.closed is not None else RejectedError
+                raise different("not the largest cosigned checkpoint", where="final_checkpoint")
+            if window.closed is not None:
+                return
+            _in_time(transaction, window)
+            items.put(transaction, name, FINAL_CHECKPOINT, latest.note)
+            windows.mark(transaction, name, closed=transaction.now)
+
+
+def entries_of(connection: Connection, name: str) -> dict[int, tuple[str, bytes, bytes]]:
+    """The entries given during the window: (kind, salt, body) by leaf index."""
+    columns = (entries.c.index, entries.c.kind, entries.c.salt, entries.c.body)
+    query = select(*columns).where(entries.c.window == name)
+    return {
+        index: (kind, bytes(salt), bytes(body))
+        for index, kind, salt, body in connection.execute(query)
+    }
+
+
+def _derive(file: BinaryIO, leaves: BinaryIO, given: dict[int, tuple[str, bytes, bytes]]) -> bytes:
+    """Write the leaf data to ``leaves``; returns `public/entries.json`."""
+    outstanding = dict(given)
+    listed = []
+    for frame in frames(file):
+        leaves.write(leaf_data(frame.salt, frame.kind, frame.body))
+        if frame.kind != RECORD:
+            listed.append(frame.document())
+        before = outstanding.pop(frame.index, None)
+        if before is not None and before != (frame.kind, frame.salt, frame.body):
+            raise RejectedError(
+                "the entry was given before with other content", where=f"entry {frame.index}"
+            )
+    if outstanding:
+        raise RejectedError("an entry given before is missing", where=f"entry {min(outstanding)}")
+    return canonical_json.dumps(listed)
+
+
+def _open(transaction: Transaction, provider: Provider, name: str) -> Window:
+    window = windows.of_provider(transaction.connection, name, provider.name)
+    return windows.demand_countersigned(window)
+
+
+def _in_time(transaction: Transaction, window: Window) -> None:
+    """Return between the window's end and its sampling instant."""
+    policy = windows.policy(transaction.connection, window)
+    check_due(policy.end, transaction.now)
+    if transaction.now >= 1000 * policy.sampling_instant:
+        raise TooLateError("the sampling instant has passed", where=window.name)
+
+
+def _put_entry(transaction: Transaction, name: str, each: EntryDocument) -> int:
+    """Store an entry; 1 if it is new, 0 if it was known."""
+    condition = (entries.c.window == name) & (entries.c.index == each.index)
+    query = select(entries.c.kind, entries.c.salt, entries.c.body).where(condition)
+    stored = transaction.connection.execute(query).one_or_none()
+    if stored is None:
+        row = {
+            "window": name,
+            "index": each.index,
+            "kind": each.kind,
+            "salt": each.salt,
+            "body": each.body,
+        }
+        transaction.connection.execute(insert(entries).values(row))
+        return 1
+    if (stored.kind, bytes(stored.salt), bytes(stored.body)) != (each.kind, each.salt, each.body):
+        raise ConflictError("given before with other content", where=f"entry {each.index}")
+    return 0
+
+
+def _count(connection: Connection, name: str) -> int:
+    query = select(func.count()).select_from(entries).where(entries.c.window == name)
+    return int(connection.execute(query).scalar_one())

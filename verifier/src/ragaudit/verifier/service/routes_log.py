@@ -1,0 +1,113 @@
+"""Handlers for what happens to the log: submissions, entries, handover, close."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+from ragaudit.verifier.service.bodies import (
+    Body,
+    Claim,
+    Close,
+    Entries,
+    Receipts,
+    Refusals,
+    loads,
+    parse,
+)
+from ragaudit.verifier.service.core import Service
+from ragaudit.verifier.service.dependencies import (
+    ServiceOf,
+    Signed,
+    WindowName,
+    described,
+    json_limit,
+    octets,
+    signed,
+    unsigned,
+)
+from ragaudit.verifier.service.problems import documented
+
+router = APIRouter(prefix="/v1/windows/{window}")
+
+
+def _records_limit(service: Service) -> int:
+    return service.settings.limits.records_bytes
+
+
+SignedJson = Annotated[Signed, Depends(signed(json_limit))]
+SignedRecords = Annotated[Signed, Depends(signed(_records_limit))]
+Json = Annotated[Body, Depends(unsigned(json_limit))]
+
+_SUBMITTED = documented(400, 404, 409, 413, 422, 429)
+
+
+@router.post("/receipts", openapi_extra=described(Receipts), responses=_SUBMITTED)
+def receipts(window: WindowName, body: Json, service: ServiceOf) -> dict[str, int]:
+    """Submit public halves of receipts."""
+    return service.intake.receipts(window, parse(Receipts, body.read()).receipts)
+
+
+@router.post("/refusals", openapi_extra=described(Refusals), responses=_SUBMITTED)
+def refusals(window: WindowName, body: Json, service: ServiceOf) -> dict[str, int]:
+    """Submit signed refusals."""
+    return service.intake.refusals(window, parse(Refusals, body.read()).refusals)
+
+
+@router.post("/claims", openapi_extra=described(Claim), responses=_SUBMITTED)
+def claim(window: WindowName, body: Json, service: ServiceOf) -> dict[str, int]:
+    """Submit a promise whose nonce was revealed and which was not answered."""
+    return service.intake.claim(window, parse(Claim, body.read()))
+
+
+@router.get("/claims", responses=documented(400, 401, 403, 404, 409, 425))
+def claims(window: WindowName, request: SignedJson, service: ServiceOf) -> dict[str, list[object]]:
+    """The claims that the provider must meet before it closes."""
+    return {"claims": service.intake.claims(request.provider, window)}
+
+
+@router.post(
+    "/disputes",
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": {"type": "object"}}},
+        }
+    },
+    responses=_SUBMITTED,
+)
+def dispute(window: WindowName, body: Json, service: ServiceOf) -> dict[str, int]:
+    """Submit a receipt file that does not check."""
+    return service.intake.dispute(window, loads(body.read()))
+
+
+@router.post(
+    "/entries",
+    status_code=204,
+    openapi_extra=described(Entries),
+    responses=documented(400, 401, 403, 404, 409, 413, 429),
+)
+def entries(window: WindowName, request: SignedJson, service: ServiceOf) -> None:
+    """Give log entries other than records."""
+    document = parse(Entries, request.body.read())
+    service.handover.put_entries(request.provider, window, document.entries)
+
+
+@router.put(
+    "/records",
+    status_code=204,
+    openapi_extra=octets(),
+    responses=documented(400, 401, 403, 404, 409, 413, 422, 425),
+)
+def records(window: WindowName, request: SignedRecords, service: ServiceOf) -> None:
+    """Hand over the content of the whole log."""
+    service.handover.put_records(request.provider, window, request.body)
+
+
+@router.post(
+    "/close",
+    status_code=204,
+    openapi_extra=described(Close),
+    responses=documented(400, 401, 403, 404, 409, 413, 422, 425),
+)
+def close(window: WindowName, request: SignedJson, service: ServiceOf) -> None:
+    """Close the log at its final checkpoint."""
+    service.handover.close(request.provider, window, parse(Close, request.body.read()))

@@ -1,0 +1,50 @@
+"""The work that an instant makes due, found again at every tick and after every start."""
+
+import logging
+
+from ragaudit.encoding.errors import MalformedError, RagauditError
+from ragaudit.verifier.service import challenge, windows
+from ragaudit.verifier.service.audit_runner import AuditRunner
+from ragaudit.verifier.service.challenge import Sampler
+from ragaudit.verifier.service.database import Database
+from ragaudit.verifier.service.windows import Window
+
+_log = logging.getLogger(__name__)
+
+
+class Scheduler:
+    """Signs receipts lists, draws challenges and starts audits when they are due."""
+
+    def __init__(self, database: Database, sampler: Sampler, runner: AuditRunner) -> None:
+        self._database = database
+        self._sampler = sampler
+        self._runner = runner
+
+    def tick(self) -> None:
+        """Do what is due for every window; one window's trouble does not stop the others."""
+        with self._database.read() as connection:
+            waiting = windows.undecided(connection)
+        for window in waiting:
+            try:
+                self._advance(window)
+            except RagauditError as error:
+                _log.error("window %s: %s", window.name, error)
+
+    def _advance(self, window: Window) -> None:
+        with self._database.read() as connection:
+            instant = windows.policy(connection, window).sampling_instant
+        if self._database.now() < 1000 * instant:
+            return
+        self._sampler.sign_list(window.name)
+        if challenge.complete(window) and window.challenged is None and window.sealed is None:
+            try:
+                self._sampler.draw(window.name)
+            except MalformedError as error:
+                # Check 5 fails on the same record; there is nothing to wait for.
+                _log.warning("window %s: no challenge: %s", window.name, error)
+                self._runner.start(window.name)
+                return
+        with self._database.read() as connection:
+            current = windows.get(connection, window.name)
+        if self._runner.due(current):
+            self._runner.start(window.name)

@@ -1,0 +1,102 @@
+"""What the service shows of a window: its state, and the files made from its evidence."""
+
+import tempfile
+from collections.abc import Iterator
+from typing import Any, BinaryIO, cast
+
+from ragaudit.verifier.bundle import Part, write_archive
+from ragaudit.verifier.service import items, submissions, windows
+from ragaudit.verifier.service.audit_runner import AuditRunner, stored_evidence
+from ragaudit.verifier.service.auditor import Auditor
+from ragaudit.verifier.service.bodies import MEMORY_BYTES
+from ragaudit.verifier.service.challenge import Sampler
+from ragaudit.verifier.service.database import Database, checkpoints, entries
+from ragaudit.verifier.service.errors import UnknownError
+from sqlalchemy import Connection, Table, func, select
+
+TIMES = (
+    "registered",
+    "countersigned",
+    "refused",
+    "records",
+    "closed",
+    "listed",
+    "challenged",
+    "deadline",
+    "sealed",
+    "decided",
+)
+
+
+def status(database: Database, auditor: Auditor, sampler: Sampler, name: str) -> dict[str, Any]:
+    """State, times (Unix milliseconds) and counts of a window."""
+    with database.read() as connection:
+        window = windows.get(connection, name)
+        verdict = items.content(connection, name, items.VERDICT)
+        counts = {
+            "entries": _rows(connection, entries, name),
+            "checkpoints": _rows(connection, checkpoints, name),
+            "receipts": submissions.count(connection, name, submissions.RECEIPT),
+            "refusals": submissions.count(connection, name, submissions.REFUSAL),
+            "claims": submissions.count(connection, name, submissions.CLAIM),
+            "disputes": submissions.count(connection, name, submissions.DISPUTE),
+            "responses": len(items.listed(connection, name, items.RESPONSES)),
+            "sampled": len(sampler.sample(connection, name)) if window.challenged else 0,
+        }
+    return {
+        "window": window.name,
+        "provider": window.provider,
+        "state": window.state,
+        "policy_digest": window.policy_digest.hex(),
+        "time": database.now(),
+        "times": {each: getattr(window, each) for each in TIMES},
+        "counts": counts,
+        "result": None if verdict is None else auditor.result(verdict),
+    }
+
+
+def progress(database: Database, runner: AuditRunner, name: str) -> dict[str, Any]:
+    """Where the audit of a window stands."""
+    with database.read() as connection:
+        window = windows.get(connection, name)
+    current = runner.progress(name)
+    return {
+        "state": window.state,
+        "step": current.step,
+        "done": current.done,
+        "total": current.total,
+    }
+
+
+def verdict(database: Database, name: str) -> bytes:
+    """The signed verdict; UnknownError while there is none."""
+    with database.read() as connection:
+        windows.get(connection, name)
+        content = items.content(connection, name, items.VERDICT)
+    if content is None:
+        raise UnknownError("no verdict yet", where=name)
+    return content
+
+
+def bundle(database: Database, name: str, part: Part) -> Iterator[bytes]:
+    """The evidence bundle, in pieces; UnknownError while there is no verdict."""
+    signed = verdict(database, name)
+    file = tempfile.SpooledTemporaryFile(max_size=MEMORY_BYTES)  # noqa: SIM115 - closed by _pieces
+    try:
+        write_archive(cast(BinaryIO, file), stored_evidence(database, name), signed, part=part)
+    except BaseException:
+        file.close()
+        raise
+    file.seek(0)
+    return _pieces(cast(BinaryIO, file))
+
+
+def _pieces(file: BinaryIO) -> Iterator[bytes]:
+    with file:
+        while data := file.read(items.CHUNK_BYTES):
+            yield data
+
+
+def _rows(connection: Connection, table: Table, name: str) -> int:
+    query = select(func.count()).select_from(table).where(table.c.window == name)
+    return int(connection.execute(query).scalar_one())
