@@ -13,6 +13,7 @@ from ragaudit.encoding.errors import RagauditError
 from ragaudit.ledger.chains import activation_of, verify_nonce
 from ragaudit.ledger.cosignatures import CosignerPolicy
 from ragaudit.ledger.errors import ReceiptRejected
+from ragaudit.ledger.merkle_commitments import content_digest, row_digest, verify_index_row
 from ragaudit.ledger.openings import Openings
 from ragaudit.ledger.policy import Policy
 from ragaudit.ledger.promises import Promise
@@ -232,7 +233,13 @@ class _Check:
         return None
 
     def rows(self) -> str | None:
-        self.file.private.verify_rows(self.file.answer)
+        private = self.file.private
+        if tuple(row.position for row in private.rows) != private.selected:
+            _reject("the rows are not the selected ones")
+        opened = [(row.position, row.id, row.content) for row in private.rows]
+        served = [(each.position, each.id, each.content) for each in self.file.answer.documents]
+        if served != opened:
+            _reject("the documents are not the receipt's rows")
         return None
 
     def commitments(self) -> str | None:
@@ -249,7 +256,14 @@ class _Check:
             _reject("another norm", where, f"squared norm {SQUARED_NORM} of a completed row")
         if self.operations.commit_row(completed, row.blinding) != row.commitment:
             _reject("the vector is not the committed one", where)
-        row.verify(self.tenant.index_root, self.tenant.rows)
+        verify_index_row(
+            root=self.tenant.index_root,
+            rows=self.tenant.rows,
+            position=row.position,
+            commitment=row.commitment,
+            row=row_digest(row.salt, row.id, content_digest(row.content)),
+            path=row.path,
+        )
 
     def embedder(self) -> str | None:
         if self.embed is None:
