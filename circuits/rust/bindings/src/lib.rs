@@ -1,2 +1,17 @@
-//! b
-use pyo3 as _;
+//! Thin Python bindings: bytes in, bytes out, the interpreter lock released, errors mapped.
+//!
+//! Shapes and types are checked by `ragaudit.core`, which is the only caller.
+#![allow(missing_docs, clippy::too_many_arguments)]
+
+mod arguments;
+mod convert;
+mod errors;
+mod progress;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    errors::register(module)?;
+    arguments::register(module)
+}

@@ -98,23 +98,23 @@ impl Values {
         }
     }
 
-    /// The number of values.
-    pub fn len(&self) -> usize {
+    fn scalars(&self) -> Vec<Scalar> {
         match self {
-            Values::Small(values) => values.len(),
-            Values::Field(values) => values.len(),
+            Values::Small(values) => {
+                values.iter().map(|value| from_integer(i128::from(*value))).collect()
+            }
+            Values::Field(values) => values.clone(),
         }
     }
 
-    /// <self, other>; both come from the same rows.
+    /// <self, other>.
     pub fn product(&self, other: &Values) -> Scalar {
         match (self, other) {
             (Values::Small(left), Values::Small(right)) => {
                 let terms = left.iter().zip(right).map(|(a, b)| i64::from(*a) * i64::from(*b));
                 from_integer(i128::from(terms.sum::<i64>()))
             }
-            (Values::Field(left), Values::Field(right)) => inner_product(left, right),
-            _ => (0..self.len()).map(|i| self.scalar(i) * other.scalar(i)).sum(),
+            _ => inner_product(&self.scalars(), &other.scalars()),
         }
     }
 

@@ -1,1 +1,320 @@
-"""Compiled proof core."""
+"""Compiled proof core: commitments, the index argument, the selection argument, the noise sampler.
+
+The statements, messages and encodings are those of the specification of the two arguments; the
+sampler's are docs/spec/03-noise.md. Verification raises or returns None. Secrets never appear in
+a message. Every function releases the interpreter lock while it computes, uses all cores, and
+can be interrupted by Ctrl-C.
+
+Errors:
+    MalformedInput: the caller broke the contract (type, shape, range, encoding of its own data).
+    ProofRejected: the statement's public conditions do not hold or the proof does not prove it.
+    Cancelled: the progress callback returned False.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from ragaudit.core import _core
+from ragaudit.core._arrays import (
+    CONTEXT_BYTES,
+    SCALAR_BYTES,
+    array_bytes,
+    exact_bytes,
+    integer,
+    positions,
+    scalars_bytes,
+)
+from ragaudit.core._core import (
+    SQUARED_NORM,
+    Cancelled,
+    CoreError,
+    MalformedInput,
+    ProofRejected,
+)
+
+__all__ = [
+    "SQUARED_NORM",
+    "Cancelled",
+    "CoreError",
+    "MalformedInput",
+    "Progress",
+    "ProofRejected",
+    "SelectionInstance",
+    "commit_rows",
+    "commit_selection",
+    "complete_rows",
+    "generator",
+    "prove_index",
+    "prove_selection",
+    "random_scalars",
+    "sample_noise",
+    "transcript_trace",
+    "verify_index",
+    "verify_selection",
+    "verify_selections",
+]
+
+Progress = Callable[[float], bool | None]
+"""Called with the done share in [0, 1] from time to time; returning False cancels."""
+
+Int8Rows = npt.NDArray[np.int8]
+Scalars = npt.NDArray[np.uint8]
+
+COMPLETION = 4
+"""Entries that complete a row to squared norm exactly SQUARED_NORM."""
+
+
+class SelectionInstance(NamedTuple):
+    """One selection proof with its statement, in the order of :func:`verify_selection`."""
+
+    context: bytes
+    rows: int
+    commitments: bytes
+    query: npt.NDArray[np.int16]
+    noise: npt.NDArray[np.int64]
+    top_k: int
+    selection_commitment: bytes
+    proof: bytes
+    allowed: Sequence[int] | None = None
+    squared_norm: int = SQUARED_NORM
+
+
+def generator(list: str, index: int) -> bytes:  # noqa: A002 - the specification's word
+    """gen(list, index): 32 bytes. `list` is one of H, Q, G, A, sel/A*, sel/M, sel/R, idx/P, idx/P*,
+    idx/M, idx/R; 0 <= index < 2^64."""
+    return _core.generator(list, integer(index, "index"))
+
+
+def transcript_trace(
+    argument: str, operations: Sequence[tuple[str, str, bytes, int]]
+) -> list[tuple[bytes, bytes]]:
+    """The transcript of `argument` through (operation, tag, message, count) steps.
+
+    Operations are "absorb" (uses message), "scalar" and "bits" (uses count). Returns, for the
+    start and after each step, the 64-byte state and what was drawn: a scalar's 32 bytes, or
+    ceil(count/8) bytes of packed bits.
+    """
+    return _core.transcript_trace(argument, operations)
+
+
+def random_scalars(count: int) -> Scalars:
+    """uint8[count, 32]: uniform canonical scalars from operating-system entropy."""
+    data = _core.random_scalars(integer(count, "count", 32))
+    return np.frombuffer(data, dtype=np.uint8).reshape(-1, SCALAR_BYTES).copy()
+
+
+def complete_rows(vectors: Int8Rows) -> Int8Rows:
+    """int8[N, d] to int8[N, d + 4]: appends four squares so that each squared norm is B².
+
+    Raises MalformedInput if a squared norm exceeds B² = 16129, or d = 0.
+    """
+    data = array_bytes(vectors, "vectors", [np.int8], 2)
+    count, dimension = vectors.shape
+    rows = _core.complete_rows(data, dimension)
+    return np.frombuffer(rows, dtype=np.int8).reshape(count, dimension + COMPLETION).copy()
+
+
+def commit_rows(rows: Int8Rows, blindings: Scalars, *, progress: Progress | None = None) -> bytes:
+    """C_i = sum_j rows[i, j] G_j + blinding_i H, 32 bytes each.
+
+    Args:
+        rows: int8[N, d + 4]; any entries, no norm is checked.
+        blindings: uint8[N, 32], canonical scalars.
+    """
+    data = array_bytes(rows, "rows", [np.int8], 2)
+    secret = scalars_bytes(blindings, "blindings", rows.shape[0])
+    return _core.commit_rows(data, rows.shape[1], secret, progress)
+
+
+def prove_index(
+    context: bytes,
+    rows: Int8Rows | npt.NDArray[np.int64],
+    blindings: Scalars,
+    commitments: bytes,
+    *,
+    progress: Progress | None = None,
+) -> bytes:
+    """An index proof: every committed row is an integer vector of squared norm B².
+
+    Runs on any rows; a proof for rows of another norm, or other than the committed ones, is
+    rejected. int64 rows are slower and use more memory.
+
+    Args:
+        context: 32 bytes.
+        rows: int8[N, d + 4] (or int64), N >= 1.
+        blindings: uint8[N, 32], canonical scalars.
+        commitments: 32 N bytes.
+    """
+    data = array_bytes(rows, "rows", [np.int8, np.int64], 2)
+    count, width = rows.shape
+    if width < COMPLETION:
+        raise MalformedInput(f"rows: {width} entries each, expected at least {COMPLETION}")
+    return _core.prove_index(
+        exact_bytes(context, "context", CONTEXT_BYTES),
+        data,
+        rows.dtype.itemsize,
+        width - COMPLETION,
+        scalars_bytes(blindings, "blindings", count),
+        exact_bytes(commitments, "commitments"),
+        progress,
+    )
+
+
+def verify_index(
+    context: bytes,
+    rows: int,
+    dimension: int,
+    commitments: bytes,
+    proof: bytes,
+    *,
+    progress: Progress | None = None,
+) -> None:
+    """Check an index proof for N = `rows` commitments (32 N bytes) of dimension d.
+
+    Raises ProofRejected unless the proof is valid.
+    """
+    _core.verify_index(
+        exact_bytes(context, "context", CONTEXT_BYTES),
+        integer(rows, "rows"),
+        integer(dimension, "dimension"),
+        exact_bytes(commitments, "commitments"),
+        exact_bytes(proof, "proof"),
+        progress,
+    )
+
+
+def commit_selection(selected: Sequence[int], blinding: bytes) -> bytes:
+    """B_sel = sum of A_i over the selected positions + blinding H: 32 bytes.
+
+    Args:
+        selected: distinct positions below 2^32, in any order.
+        blinding: a canonical scalar, 32 bytes.
+    """
+    secret = exact_bytes(blinding, "blinding", SCALAR_BYTES)
+    return _core.commit_selection(positions(selected, "selected"), secret)
+
+
+def prove_selection(
+    context: bytes,
+    rows: Int8Rows,
+    blindings: Scalars,
+    commitments: bytes,
+    query: npt.NDArray[np.int16],
+    noise: npt.NDArray[np.int64],
+    top_k: int,
+    selected: Sequence[int],
+    selection_blinding: bytes,
+    *,
+    allowed: Sequence[int] | None = None,
+    progress: Progress | None = None,
+) -> bytes:
+    """A selection proof: `selected` is { i allowed : y_i > y_(K+1) }, y_i = <query, X_i> + noise_i.
+
+    Runs on any `selected`; if it is not that set (or not all allowed rows when at most K are
+    allowed), the proof is rejected.
+
+    Args:
+        context: 32 bytes.
+        rows, blindings, commitments: the index, as in :func:`prove_index`; int8 rows.
+        query: int16[d] of squared norm at most B².
+        noise: int64[N].
+        top_k: K, 1 <= K < 2^32.
+        selected: distinct positions below N.
+        selection_blinding: canonical scalar of B_sel, 32 bytes.
+        allowed: distinct positions that pass the filter; None for all.
+    """
+    data = array_bytes(rows, "rows", [np.int8], 2)
+    return _core.prove_selection(
+        exact_bytes(context, "context", CONTEXT_BYTES),
+        data,
+        scalars_bytes(blindings, "blindings", rows.shape[0]),
+        exact_bytes(commitments, "commitments"),
+        array_bytes(query, "query", [np.int16], 1),
+        array_bytes(noise, "noise", [np.int64], 1),
+        integer(top_k, "top_k"),
+        positions(selected, "selected"),
+        exact_bytes(selection_blinding, "selection_blinding", SCALAR_BYTES),
+        None if allowed is None else positions(allowed, "allowed"),
+        progress,
+    )
+
+
+def verify_selection(
+    context: bytes,
+    rows: int,
+    commitments: bytes,
+    query: npt.NDArray[np.int16],
+    noise: npt.NDArray[np.int64],
+    top_k: int,
+    selection_commitment: bytes,
+    proof: bytes,
+    *,
+    allowed: Sequence[int] | None = None,
+    squared_norm: int = SQUARED_NORM,
+) -> None:
+    """Check a selection proof over N = `rows` commitments whose index proof was accepted.
+
+    Everything but `proof` is the statement; the arguments are those of :func:`prove_selection`.
+    Raises ProofRejected unless the statement's public conditions hold and the proof is valid.
+    """
+    instance = SelectionInstance(
+        context, rows, commitments, query, noise, top_k, selection_commitment, proof
+    )
+    _core.verify_selection(_checked(instance._replace(allowed=allowed, squared_norm=squared_norm)))
+
+
+def verify_selections(
+    instances: Sequence[SelectionInstance | tuple[Any, ...]], *, progress: Progress | None = None
+) -> None:
+    """Check many selection proofs by one random linear combination, on all cores.
+
+    Args:
+        instances: :class:`SelectionInstance`, or tuples of its fields in order.
+
+    Raises:
+        ProofRejected: its `failed` holds the rising indices of the rejected proofs.
+    """
+    checked = [_checked(SelectionInstance(*instance)) for instance in instances]
+    _core.verify_selections(checked, progress)
+
+
+def sample_noise(
+    thresholds: bytes, factor: int, levels: int, key: bytes, count: int
+) -> npt.NDArray[np.int64]:
+    """int64[count]: discrete Gaussian noise under `key` (docs/spec/03-noise.md §3.4).
+
+    Args:
+        thresholds: the table's 2w thresholds, 16 bytes little endian each, rising.
+        factor: K of the convolution; levels: L, 0 for a direct table.
+        key: 32 bytes.
+        count: at most 2^38 bytes of key stream, 16 (L + 1) per sample.
+    """
+    data = _core.sample_noise(
+        exact_bytes(thresholds, "thresholds"),
+        integer(factor, "factor"),
+        integer(levels, "levels", 32),
+        exact_bytes(key, "key", 32),
+        integer(count, "count"),
+    )
+    return np.frombuffer(data, dtype="<i8").astype(np.int64)
+
+
+def _checked(
+    instance: SelectionInstance,
+) -> tuple[bytes, int, bytes, bytes, bytes, int, bytes, bytes, list[int] | None, int]:
+    """The instance as the compiled module takes it."""
+    allowed = instance.allowed
+    return (
+        exact_bytes(instance.context, "context", CONTEXT_BYTES),
+        integer(instance.rows, "rows"),
+        exact_bytes(instance.commitments, "commitments"),
+        array_bytes(instance.query, "query", [np.int16], 1),
+        array_bytes(instance.noise, "noise", [np.int64], 1),
+        integer(instance.top_k, "top_k"),
+        exact_bytes(instance.selection_commitment, "selection_commitment", 32),
+        exact_bytes(instance.proof, "proof"),
+        None if allowed is None else positions(allowed, "allowed"),
+        integer(instance.squared_norm, "squared_norm", 32),
+    )

@@ -1,0 +1,60 @@
+"""Checked conversion of arguments to what the compiled module takes."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from ragaudit.core._core import MalformedInput
+
+CONTEXT_BYTES = 32
+SCALAR_BYTES = 32
+
+
+def array_bytes(
+    value: npt.NDArray[Any], what: str, dtypes: Sequence[type[np.integer[Any]]], dimensions: int
+) -> bytes:
+    """The little-endian bytes of a C-contiguous array of one of the dtypes."""
+    if not isinstance(value, np.ndarray):
+        raise MalformedInput(f"{what}: {type(value).__name__}, expected a NumPy array")
+    if value.dtype not in [np.dtype(dtype) for dtype in dtypes]:
+        names = " or ".join(np.dtype(dtype).name for dtype in dtypes)
+        raise MalformedInput(f"{what}: dtype {value.dtype}, expected {names}")
+    if value.ndim != dimensions:
+        raise MalformedInput(f"{what}: {value.ndim} dimensions, expected {dimensions}")
+    if not value.flags.c_contiguous:
+        raise MalformedInput(f"{what}: not C-contiguous")
+    return value.astype(value.dtype.newbyteorder("<"), copy=False).tobytes()
+
+
+def scalars_bytes(value: npt.NDArray[np.uint8], what: str, count: int) -> bytes:
+    """The bytes of uint8[count, 32]."""
+    data = array_bytes(value, what, [np.uint8], 2)
+    if value.shape != (count, SCALAR_BYTES):
+        raise MalformedInput(f"{what}: shape {value.shape}, expected ({count}, {SCALAR_BYTES})")
+    return data
+
+
+def exact_bytes(value: bytes, what: str, length: int | None = None) -> bytes:
+    """A bytes object, of the given length if there is one."""
+    if not isinstance(value, bytes):
+        raise MalformedInput(f"{what}: {type(value).__name__}, expected bytes")
+    if length is not None and len(value) != length:
+        raise MalformedInput(f"{what}: {len(value)} bytes, expected {length}")
+    return value
+
+
+def integer(value: int, what: str, bits: int = 64) -> int:
+    """An integer in [0, 2^bits)."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise MalformedInput(f"{what}: {type(value).__name__}, expected an integer")
+    if not 0 <= value < 1 << bits:
+        raise MalformedInput(f"{what}: {value}, expected 0 <= {what} < 2^{bits}")
+    return int(value)
+
+
+def positions(value: Sequence[int], what: str) -> list[int]:
+    """A list of positions, each in [0, 2^64)."""
+    if isinstance(value, str | bytes) or not isinstance(value, Sequence | np.ndarray):
+        raise MalformedInput(f"{what}: {type(value).__name__}, expected a sequence of positions")
+    return [integer(position, what) for position in value]

@@ -1,0 +1,61 @@
+"""The compiled module: bytes in, bytes out. Only ragaudit.core calls it."""
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+SQUARED_NORM: Final[int]
+
+class CoreError(Exception): ...
+class MalformedInput(CoreError): ...
+
+class ProofRejected(CoreError):
+    failed: list[int]
+
+class Cancelled(CoreError): ...
+
+_Progress: TypeAlias = Callable[[float], bool | None] | None
+_Selection: TypeAlias = tuple[
+    bytes, int, bytes, bytes, bytes, int, bytes, bytes, Sequence[int] | None, int
+]
+
+def generator(name: str, index: int) -> bytes: ...
+def transcript_trace(
+    argument: str, operations: Sequence[tuple[str, str, bytes, int]]
+) -> list[tuple[bytes, bytes]]: ...
+def complete_rows(vectors: bytes, dimension: int) -> bytes: ...
+def random_scalars(count: int) -> bytes: ...
+def commit_rows(rows: bytes, width: int, blindings: bytes, progress: _Progress) -> bytes: ...
+def prove_index(
+    context: bytes,
+    rows: bytes,
+    entry_bytes: int,
+    dimension: int,
+    blindings: bytes,
+    row_commitments: bytes,
+    progress: _Progress,
+) -> bytes: ...
+def verify_index(
+    context: bytes,
+    rows: int,
+    dimension: int,
+    row_commitments: bytes,
+    proof: bytes,
+    progress: _Progress,
+) -> None: ...
+def commit_selection(positions: Sequence[int], blinding: bytes) -> bytes: ...
+def prove_selection(
+    context: bytes,
+    rows: bytes,
+    blindings: bytes,
+    row_commitments: bytes,
+    query: bytes,
+    noise: bytes,
+    top_k: int,
+    selected: Sequence[int],
+    selection_blinding: bytes,
+    allowed: Sequence[int] | None,
+    progress: _Progress,
+) -> bytes: ...
+def verify_selection(given: _Selection) -> None: ...
+def verify_selections(batch: Sequence[_Selection], progress: _Progress) -> None: ...
+def sample_noise(thresholds: bytes, factor: int, levels: int, key: bytes, count: int) -> bytes: ...
