@@ -563,7 +563,7 @@ def test_a_row_with_a_commitment_of_its_own() -> None:
 
 
 def test_a_row_with_another_path() -> None:
-    scene().with_row(path=scene().private.rows[1].path).fails(8, "row of C_idx")
+    scene().with_row(path=scene().private.rows[1].path).fails(8, "inclusion proof")
 
 
 def test_content_that_is_not_of_its_row() -> None:
