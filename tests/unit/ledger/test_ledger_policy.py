@@ -1,0 +1,333 @@
+"""The policy document: every member, type and range."""
+
+import copy
+from fractions import Fraction
+
+import pytest
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.digests import structure
+from ragaudit.encoding.errors import MalformedError, UnsupportedError
+from ragaudit.encoding.signing import PrivateKey
+from ragaudit.ledger.checkpoints import Checkpoint, sign_checkpoint
+from ragaudit.ledger.errors import MalformedPolicy
+from ragaudit.ledger.notes import COSIGNATURE_V1, ED25519, SigningKey
+from ragaudit.ledger.policy import Policy, exact
+from ragaudit.ledger.tree import MemoryTree
+
+ORIGIN = "rag.example.com/ragaudit/w1"
+
+
+def private(number):
+    return PrivateKey.from_seed(bytes([number]) * 32)
+
+
+def hex_key(number):
+    return private(number).public.raw.hex()
+
+
+def vkey(name, algorithm, number):
+    return str(SigningKey(name, algorithm, private(number)).verifier_key)
+
+
+POLICY = {
+    "format": "ragaudit/v1/policy",
+    "provider": "rag.example.com",
+    "window": "w1",
+    "start": 1_800_000_000,
+    "end": 1_800_086_400,
+    "previous_checkpoint": None,
+    "epsilon_acc": "1",
+    "delta_acc": "0.000001",
+    "delta_policy": "0.00001",
+    "sigma": "10.5",
+    "relation": "replace",
+    "rows_per_document": 1,
+    "norm_bound": 127,
+    "dimension": 256,
+    "top_k_max": 20,
+    "queries_per_account": 200,
+    "slots": 100,
+    "coalition_max": 10,
+    "tenants": [{"id": "alpha", "owner_key": None}, {"id": "beta", "owner_key": None}],
+    "calibration": "exact Gaussian accounting at r queries",
+    "sampler": {"id": "ragaudit/v1/dgs", "distance": "2^-100"},
+    "activation_instants": [1_799_990_000, 1_800_043_200, 1_800_100_000],
+    "activation_rounds": [None, None, None],
+    "beacon": {"kind": "none"},
+    "query_text_disclosure": "sampled",
+    "embedder_tolerance": 0,
+    "estimator": {
+        "theta": "0.9",
+        "tau_seconds": 3600,
+        "sketch_bits": 256,
+        "seed": "05" * 32,
+        "hamming_threshold": 40,
+    },
+    "filter_grammar": "empty",
+    "proof_mode": "on-demand",
+    "audit": {
+        "mode": "B",
+        "beta": "0.01",
+        "eta": "0.05",
+        "minimum_per_tenant": 30,
+        "deadline_seconds": 86_400,
+    },
+    "merge_delay_seconds": 60,
+    "clock_skew_seconds": 5,
+    "promise_life_seconds": 300,
+    "keys": {
+        "log": vkey(ORIGIN, ED25519, 1),
+        "provider": hex_key(2),
+        "cosigner": vkey("regulator.example/cosigner", COSIGNATURE_V1, 3),
+        "verifier": hex_key(4),
+        "verdict": hex_key(5),
+    },
+    "experiment_seed": None,
+}
+
+
+def changed(path, value):
+    policy = copy.deepcopy(POLICY)
+    *parents, last = path.split(".")
+    place = policy
+    for name in parents:
+        place = place[name]
+    place[last] = value
+    return policy
+
+
+def previous(origin="rag.example.com/ragaudit/w0"):
+    key = SigningKey(origin, ED25519, private(9))
+    return sign_checkpoint(Checkpoint(origin, MemoryTree([b"x"]).head()), key).encode().decode()
+
+
+def test_a_policy_is_read_and_digested():
+    data = canonical_json.dumps(POLICY)
+    policy = Policy.parse(data)
+    assert policy == Policy.from_json(POLICY)
+    assert policy.encode() == data
+    assert policy.to_json() == POLICY
+    assert policy.digest == structure("policy", data)
+    assert policy.origin == ORIGIN == policy.keys.log.name
+    assert policy.tenants == ("alpha", "beta")
+    assert (policy.activations, policy.sampling_instant) == (3, 1_800_100_000)
+    assert policy.estimator.seed == b"\x05" * 32
+    assert policy.keys.provider == private(2).public
+    assert exact(policy.sigma) == Fraction(21, 2)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"null",
+        b"[]",
+        canonical_json.dumps(POLICY) + b"\n",
+        canonical_json.dumps(POLICY).replace(b":", b": ", 1),
+        canonical_json.dumps(POLICY).replace(b'"dimension":256', b'"dimension":256.0'),
+        canonical_json.dumps(POLICY).replace(b'{"activation', b'{"slots":100,"activation', 1),
+    ],
+)
+def test_other_bytes_are_refused(data):
+    with pytest.raises(MalformedPolicy):
+        Policy.parse(data)
+
+
+@pytest.mark.parametrize("name", sorted(POLICY))
+def test_every_member_is_required_and_no_other_allowed(name):
+    policy = copy.deepcopy(POLICY)
+    del policy[name]
+    with pytest.raises(MalformedPolicy, match="missing member") as caught:
+        Policy.from_json(policy)
+    assert caught.value.where == name
+    with pytest.raises(MalformedPolicy, match="unknown member"):
+        Policy.from_json(POLICY | {name + "x": 1})
+
+
+@pytest.mark.parametrize("path", ["estimator", "audit", "keys"])
+def test_members_of_members_are_exact(path):
+    for name in POLICY[path]:
+        inner = {k: v for k, v in POLICY[path].items() if k != name}
+        with pytest.raises(MalformedPolicy, match="missing"):
+            Policy.from_json(POLICY | {path: inner})
+    with pytest.raises(MalformedPolicy, match="unknown"):
+        Policy.from_json(POLICY | {path: POLICY[path] | {"more": 1}})
+    with pytest.raises(MalformedPolicy, match="not an object"):
+        Policy.from_json(POLICY | {path: []})
+
+
+GOOD = [
+    ("start", 1_799_990_000),
+    ("end", 1_800_000_001 + 43_200),
+    ("epsilon_acc", "1000"),
+    ("epsilon_acc", "0.000000000001"),
+    ("delta_acc", "0.1"),
+    ("sigma", "0.000992001985"),  # just above 16 / 16129
+    ("sigma", "68169857.261826"),
+    ("relation", "null-replace"),
+    ("rows_per_document", 1000),
+    ("dimension", 4096),
+    ("top_k_max", 1000),
+    ("slots", 250_000),
+    ("coalition_max", 100),
+    ("calibration", "é" * 250),
+    ("query_text_disclosure", "none"),
+    ("embedder_tolerance", 65_535),
+    ("estimator.sketch_bits", 64),
+    ("estimator.hamming_threshold", 0),
+    ("audit.mode", "A"),
+    ("audit.minimum_per_tenant", 0),
+    ("merge_delay_seconds", 86_400),
+    ("previous_checkpoint", previous()),
+    ("experiment_seed", "a run for the paper"),
+]
+
+
+@pytest.mark.parametrize(("path", "value"), GOOD, ids=str)
+def test_values_at_the_ends_of_their_ranges(path, value):
+    Policy.from_json(changed(path, value))
+
+
+BAD = [
+    ("format", "ragaudit/v2/policy"),
+    ("provider", "Rag"),
+    ("provider", 5),
+    ("window", "w.1"),
+    ("window", "w2"),  # the log's key is another window's
+    ("start", 0),
+    ("start", True),
+    ("start", "1800000000"),
+    ("start", 1_799_989_999),  # before the first activation
+    ("end", 1_800_000_000),
+    ("end", 1_800_000_000 + 400 * 86_400 + 1),
+    ("end", 1_800_043_200),  # at the last activation before the sampling instant
+    ("end", 1_800_100_001),  # after the sampling instant
+    ("previous_checkpoint", "text"),
+    ("previous_checkpoint", previous(ORIGIN)),
+    ("previous_checkpoint", previous("other.example/ragaudit/w0")),
+    ("previous_checkpoint", previous("rag.example.com/ragaudit/w.0")),
+    ("previous_checkpoint", 0),
+    ("epsilon_acc", "0"),
+    ("epsilon_acc", "0.0"),
+    ("epsilon_acc", "1000.000000000001"),
+    ("epsilon_acc", 1),
+    ("epsilon_acc", "1e0"),
+    ("epsilon_acc", "01"),
+    ("epsilon_acc", "+1"),
+    ("epsilon_acc", ".5"),
+    ("epsilon_acc", "1."),
+    ("epsilon_acc", "1.0000000000000"),
+    ("epsilon_acc", "\u0661"),
+    ("epsilon_acc", "1\n"),
+    ("delta_acc", "0.100000000001"),
+    ("delta_policy", "0"),
+    ("sigma", "0.000992001984"),
+    ("sigma", "68169857.261827"),
+    ("sigma", "0"),
+    ("relation", "add"),
+    ("relation", None),
+    ("rows_per_document", 0),
+    ("rows_per_document", 1001),
+    ("norm_bound", 128),
+    ("norm_bound", "127"),
+    ("dimension", 0),
+    ("dimension", 4097),
+    ("top_k_max", 0),
+    ("top_k_max", 1001),
+    ("queries_per_account", 0),
+    ("queries_per_account", 500_001),  # times 100 slots
+    ("slots", 0),
+    ("slots", 250_001),
+    ("slots", 1_000_001),
+    ("coalition_max", 0),
+    ("coalition_max", 101),
+    ("tenants", []),
+    ("tenants", [{"id": "alpha"}]),
+    ("tenants", ["alpha"]),
+    ("tenants", POLICY["tenants"][::-1]),
+    ("tenants", POLICY["tenants"][:1] * 2),
+    ("tenants", [{"id": "Alpha", "owner_key": None}]),
+    ("tenants", [{"id": f"t{i:04}", "owner_key": None} for i in range(1001)]),
+    ("calibration", ""),
+    ("calibration", "é" * 251),
+    ("activation_instants", [1_799_990_000]),
+    ("activation_instants", [1_799_990_000, 1_799_990_000, 1_800_100_000]),
+    ("activation_instants", [1_799_990_000, 1_800_100_000]),  # as many rounds as instants
+    ("activation_instants", [1_799_990_000, 1_800_043_200, "1800100000"]),
+    ("activation_rounds", [None, None]),
+    ("activation_rounds", [None, None, 7]),
+    ("query_text_disclosure", "always"),
+    ("embedder_tolerance", -1),
+    ("embedder_tolerance", 65_536),
+    ("estimator.theta", "1"),
+    ("estimator.theta", "0"),
+    ("estimator.tau_seconds", 0),
+    ("estimator.tau_seconds", 10**7 + 1),
+    ("estimator.sketch_bits", 56),
+    ("estimator.sketch_bits", 65),
+    ("estimator.sketch_bits", 520),
+    ("estimator.seed", "05" * 31),
+    ("estimator.seed", "0A" * 32),
+    ("estimator.seed", None),
+    ("estimator.hamming_threshold", -1),
+    ("estimator.hamming_threshold", 257),
+    ("audit.mode", "C"),
+    ("audit.beta", "1"),
+    ("audit.eta", "1.0"),
+    ("audit.minimum_per_tenant", 10**6 + 1),
+    ("audit.deadline_seconds", 0),
+    ("merge_delay_seconds", 0),
+    ("clock_skew_seconds", 86_401),
+    ("promise_life_seconds", False),
+    ("keys.log", vkey("rag.example.com/ragaudit/w2", ED25519, 1)),
+    ("keys.log", vkey(ORIGIN, COSIGNATURE_V1, 1)),
+    ("keys.log", "vkey"),
+    ("keys.cosigner", vkey("regulator.example/cosigner", ED25519, 3)),
+    ("keys.provider", hex_key(2).upper()),
+    ("keys.provider", "00" * 32),
+    ("keys.provider", "01" + "00" * 31),
+    ("keys.verdict", hex_key(4)),
+    ("keys.verifier", hex_key(1)),
+    ("keys.provider", hex_key(3)),
+    ("experiment_seed", ""),
+    ("experiment_seed", 5),
+]
+
+
+@pytest.mark.parametrize(("path", "value"), BAD, ids=lambda each: str(each)[:40])
+def test_values_out_of_range_are_refused(path, value):
+    with pytest.raises(MalformedPolicy):
+        Policy.from_json(changed(path, value))
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("sampler", {"id": "ragaudit/v2/dgs", "distance": "2^-100"}),
+        ("sampler.distance", "2^-80"),
+        ("beacon", {"kind": "drand"}),
+        ("filter_grammar", "v1"),
+        ("proof_mode", "eager"),
+        ("tenants", [{"id": "alpha", "owner_key": "00" * 32}]),
+    ],
+    ids=str,
+)
+def test_what_version_1_does_not_know_is_unsupported(path, value):
+    with pytest.raises(UnsupportedError):
+        Policy.from_json(changed(path, value))
+
+
+def test_floats_never_get_in():
+    with pytest.raises(MalformedError):
+        Policy.from_json(changed("dimension", 256.0))
+
+
+@pytest.mark.parametrize("text", ["", "1.", "-1", "1e5", "1000000000", "NaN"])
+def test_decimals_are_exact_or_refused(text):
+    with pytest.raises(MalformedPolicy):
+        exact(text)
+
+
+def test_decimals_are_compared_exactly():
+    # In doubles 10 * 1e-6 is below 1e-5.
+    assert exact("0.00001") == 10 * exact("0.000001")

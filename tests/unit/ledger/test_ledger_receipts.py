@@ -1,0 +1,326 @@
+"""Receipts, promises, refusals: vectors, round trips, bindings."""
+
+import copy
+import importlib.util
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.digests import leaf_data, salted, structure
+from ragaudit.encoding.errors import UnsupportedError
+from ragaudit.encoding.signing import verify
+from ragaudit.ledger.cosignatures import CosignerPolicy
+from ragaudit.ledger.errors import MalformedNote, MalformedRecord, ProofRejected, ReceiptRejected
+from ragaudit.ledger.openings import embedding_digest
+from ragaudit.ledger.policy import Policy
+from ragaudit.ledger.promises import Promise, Refusal
+from ragaudit.ledger.receipts import PrivateReceipt, PublicReceipt, ReceiptFile
+from ragaudit.ledger.requests import Answer
+from ragaudit.ledger.tree import MemoryTree
+
+VECTORS = Path(__file__).parents[2] / "vectors"
+
+
+def load_generator():
+    spec = importlib.util.spec_from_file_location("make_receipts", VECTORS / "make_receipts.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+MADE = load_generator()
+STORED = json.loads((VECTORS / "receipts.json").read_text("utf-8"))
+ORIGIN, START, QUERIES = MADE.ORIGIN, MADE.START, MADE.QUERIES
+LOG, PROVIDER, COSIGNERS = MADE.LOG, MADE.PROVIDER, MADE.COSIGNERS
+RECORD, REQUEST, OPENINGS, ANSWER = MADE.RECORD, MADE.REQUEST, MADE.OPENINGS, MADE.ANSWER
+PUBLIC, COMPLETE, PRIVATE, FILE = MADE.PUBLIC, MADE.COMPLETE, MADE.PRIVATE, MADE.FILE
+PROMISE, REFUSAL, CONTENTS, proof_of = MADE.PROMISE, MADE.REFUSAL, MADE.CONTENTS, MADE.proof_of
+
+
+def test_the_vectors_regenerate_bit_for_bit():
+    for name, content in MADE.build().items():
+        assert (VECTORS / name).read_bytes() == content
+
+
+def test_the_vectors_are_read_back():
+    file = ReceiptFile.parse(STORED["receipt_file"].encode())
+    assert file == FILE
+    file.verify_answer_digest()
+    policy = Policy.parse(STORED["policy"].encode())
+    file.public.verify_signature(policy.keys.provider)
+    cosigners = CosignerPolicy((policy.keys.cosigner,), 1)
+    checked = file.public.verify_inclusion(policy.keys.log, cosigners)
+    assert checked.signed.head.root_hash.hex() == STORED["log_root"]
+    promise = Promise.parse(STORED["promise"].encode())
+    promise.verify(policy.keys.provider)
+    promise.verify_kept(file.public.record)
+    Refusal.parse(STORED["refusal"].encode()).verify_signature(policy.keys.provider)
+
+
+# --- the public half
+
+
+def test_the_signature_is_over_the_fields_of_the_specification():
+    assert PUBLIC.record == RECORD
+    assert PUBLIC.leaf_data == leaf_data(PUBLIC.salt, "record", RECORD.encode())
+    fields = (ORIGIN, 2, PUBLIC.salt, PUBLIC.body, PUBLIC.issued, PUBLIC.answer_digest)
+    verify(PROVIDER.public, PUBLIC.signature, "receipt", *fields)
+    PUBLIC.verify_signature(PROVIDER.public)
+    COMPLETE.verify_signature(PROVIDER.public)  # the proof is not signed
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"origin": ORIGIN + "x"},
+        {"index": 3},
+        {"salt": bytes(32)},
+        {"body": replace(RECORD, counter=1).encode()},
+        {"issued": 0},
+        {"answer_digest": bytes(32)},
+        {"signature": bytes(64)},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_every_signed_field_counts(change):
+    with pytest.raises(ReceiptRejected, match="does not verify"):
+        replace(PUBLIC, **change).verify_signature(PROVIDER.public)
+
+
+def test_inclusion_under_a_cosigned_checkpoint():
+    checked = COMPLETE.verify_inclusion(LOG.verifier_key, COSIGNERS)
+    assert checked.quorum_time == START + 40
+    with pytest.raises(ReceiptRejected, match="outstanding"):
+        PUBLIC.verify_inclusion(LOG.verifier_key, COSIGNERS)
+    with pytest.raises(ReceiptRejected, match="another index"):
+        PUBLIC.with_proof(proof_of(1)).verify_inclusion(LOG.verifier_key, COSIGNERS)
+    with pytest.raises(ReceiptRejected, match="another log"):
+        replace(COMPLETE, origin="other").verify_inclusion(LOG.verifier_key, COSIGNERS)
+    with pytest.raises(ProofRejected):
+        replace(COMPLETE, salt=bytes(32)).verify_inclusion(LOG.verifier_key, COSIGNERS)
+    with pytest.raises(MalformedNote):
+        replace(COMPLETE, proof="c2sp.org/tlog-proof@v1\n").verify_inclusion(
+            LOG.verifier_key, COSIGNERS
+        )
+
+
+def test_a_dropped_record_is_told_by_receipt_and_log():
+    """The receipt names index 2; the log has another leaf there: both are signed."""
+    tree = MemoryTree(bytes([i]) * 32 for i in range(4))
+    accused = PUBLIC.with_proof(proof_of(2, tree))
+    accused.verify_signature(PROVIDER.public)
+    with pytest.raises(ProofRejected):
+        accused.verify_inclusion(LOG.verifier_key, COSIGNERS)
+
+
+# --- bindings
+
+
+def test_the_answer_digest_is_the_formula():
+    halves = (REQUEST.encode(), ANSWER.encode(), PRIVATE.encode())
+    assert PUBLIC.answer_digest == structure("answer", PRIVATE.salt_r, *halves)
+    assert b'"salt_r"' in PRIVATE.encode()
+    FILE.verify_answer_digest()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"request": replace(REQUEST, query="another")},
+        {"request": replace(REQUEST, counter=None)},
+        {"answer": Answer(ANSWER.documents[:1])},
+        {"answer": Answer((ANSWER.documents[0], replace(ANSWER.documents[1], content="x")))},
+        {"private": replace(PRIVATE, selected=(2, 4))},
+        {"private": replace(PRIVATE, rows=PRIVATE.rows[:1])},
+        {"private": replace(PRIVATE, salt_r=bytes(32))},
+        {"private": replace(PRIVATE, openings=replace(OPENINGS, salt_q=bytes(32)))},
+    ],
+    ids=str,
+)
+def test_another_answer_has_another_digest(change):
+    with pytest.raises(ReceiptRejected, match="another answer"):
+        replace(FILE, **change).verify_answer_digest()
+
+
+def test_openings_open_the_record():
+    OPENINGS.verify(RECORD, REQUEST)
+    for name in ("salt_q", "salt_e", "salt_f", "salt_s", "sketch", "embedding"):
+        value = (1, 2, 3, 4) if name == "embedding" else bytes(32)
+        with pytest.raises(ReceiptRejected, match="does not open"):
+            replace(OPENINGS, **{name: value}).verify(RECORD, REQUEST)
+    for change in ({"query": "another"}, {"filter": "year > 2020"}):
+        with pytest.raises(ReceiptRejected, match="than asked"):
+            replace(OPENINGS, **change).verify(RECORD, REQUEST)
+    both = replace(OPENINGS, query="another"), replace(REQUEST, query="another")
+    with pytest.raises(ReceiptRejected, match="does not open"):
+        both[0].verify(RECORD, both[1])
+
+
+def test_the_embedding_is_hashed_as_little_endian_16_bit_integers():
+    assert embedding_digest(bytes(32), (1, -1, 127)) == salted(
+        bytes(32), b"\x01\x00\xff\xff\x7f\x00"
+    )
+
+
+# --- promises and refusals
+
+
+def test_promises_are_kept_or_contradicted():
+    PROMISE.verify(PROVIDER.public)
+    PROMISE.verify_kept(RECORD)
+    PROMISE.verify_kept(replace(RECORD, selection_commitment=bytes(32)))
+    for change in ({"rows": 5}, {"time": RECORD.time + 1}, {"embedding_digest": bytes(32)}):
+        with pytest.raises(ReceiptRejected, match="contradicts"):
+            PROMISE.verify_kept(replace(RECORD, **change))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"origin": "other"},
+        {"body": replace(RECORD, top_k=1).promised().encode()},
+        {"signature": bytes(64)},
+        {"request": replace(REQUEST, counter=1)},
+        {"request": replace(REQUEST, top_k=1)},
+        {"request": replace(REQUEST, query="another")},
+        {"openings": replace(OPENINGS, salt_q=bytes(32))},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_promise_binds_its_parts(change):
+    with pytest.raises(ReceiptRejected):
+        replace(PROMISE, **change).verify(PROVIDER.public)
+
+
+def test_refusals_are_signed_and_fit_the_budget():
+    REFUSAL.verify_signature(PROVIDER.public)
+    REFUSAL.verify_budget(QUERIES)
+    early = replace(REFUSAL, counter=QUERIES - 1)
+    with pytest.raises(ReceiptRejected, match="does not verify"):
+        early.verify_signature(PROVIDER.public)
+    with pytest.raises(ReceiptRejected, match="refused after 7"):
+        early.verify_budget(QUERIES)
+    replace(early, reason="closed").verify_budget(QUERIES)
+
+
+# --- one encoding
+
+DOCUMENTS = {
+    "public": (PublicReceipt, COMPLETE),
+    "outstanding": (PublicReceipt, PUBLIC),
+    "private": (PrivateReceipt, PRIVATE),
+    "file": (ReceiptFile, FILE),
+    "promise": (Promise, PROMISE),
+    "refusal": (Refusal, REFUSAL),
+}
+
+
+@pytest.mark.parametrize(("kind", "value"), DOCUMENTS.values(), ids=DOCUMENTS.keys())
+def test_documents_round_trip_in_one_encoding(kind, value):
+    data = value.encode()
+    assert kind.parse(data) == value
+    assert kind.from_json(json.loads(data)) == value
+    for wrong in (b"", data[:-1], data + b"\n", data.replace(b'":', b'": ', 1), b"[]", b"null"):
+        with pytest.raises(MalformedRecord):
+            kind.parse(wrong)
+    for name in json.loads(data):
+        missing = json.loads(data)
+        del missing[name]
+        with pytest.raises(MalformedRecord, match="missing"):
+            kind.from_json(missing)
+    with pytest.raises(MalformedRecord, match="unknown"):
+        kind.from_json(json.loads(data) | {"more": 1})
+
+
+def spoiled(value, path, new):
+    result = copy.deepcopy(value.to_json())
+    place = result
+    for name in path[:-1]:
+        place = place[name]
+    place[path[-1]] = new
+    return result
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "new"),
+    [
+        ("public", ["format"], "ragaudit/v2/receipt"),
+        ("public", ["origin"], "a b"),
+        ("public", ["origin"], ""),
+        ("public", ["index"], -1),
+        ("public", ["index"], "2"),
+        ("public", ["index"], True),
+        ("public", ["salt"], "00"),
+        ("public", ["salt"], PUBLIC.salt.hex().upper()),
+        ("public", ["body"], ""),
+        ("public", ["body"], RECORD.promised().encode().hex()),
+        ("public", ["body"], "00" * 5000),
+        ("public", ["body"], None),
+        ("public", ["issued"], -1),
+        ("public", ["answer_digest"], "00" * 31),
+        ("public", ["signature"], "00" * 63),
+        ("public", ["proof"], ""),
+        ("public", ["proof"], 5),
+        ("private", ["format"], None),
+        ("private", ["query"], ""),
+        ("private", ["query"], "é" * 4097),
+        ("private", ["embedding"], []),
+        ("private", ["embedding"], [128]),
+        ("private", ["embedding"], [True]),
+        ("private", ["embedding"], 5),
+        ("private", ["embedding"], [0] * 4097),
+        ("private", ["sketch"], "00" * 65),
+        ("private", ["selected"], [5, 2]),
+        ("private", ["selected"], [2, 2]),
+        ("private", ["selected"], [-1, 2]),
+        ("private", ["selected"], list(range(1001))),
+        ("private", ["selection_blinding"], "00"),
+        ("private", ["rows", 0, "vector"], [-128, 0, 0, 0]),
+        ("private", ["rows", 0, "squares"], [1, 2, 3]),
+        ("private", ["rows", 0, "path"], ["00"]),
+        ("private", ["rows", 0, "path"], ["00" * 32] * 41),
+        ("private", ["rows", 0, "id"], ""),
+        ("private", ["rows", 0, "position"], -1),
+        ("private", ["rows", 0, "content"], 5),
+        ("private", ["rows"], {}),
+        ("file", ["format"], ""),
+        ("file", ["request", "query"], ""),
+        ("file", ["request", "top_k"], 0),
+        ("file", ["request", "counter"], 1_000_000),
+        ("file", ["answer", "documents"], FILE.answer.to_json()["documents"][::-1]),
+        ("promise", ["format"], ""),
+        ("promise", ["body"], RECORD.encode().hex()),
+        ("refusal", ["format"], ""),
+        ("refusal", ["reason"], "mood"),
+        ("refusal", ["counter"], -1),
+        ("refusal", ["pseudonym"], "00"),
+        ("refusal", ["time"], -1),
+    ],
+    ids=lambda each: str(each)[:40],
+)
+def test_malformed_members_are_refused(name, path, new):
+    kind, value = DOCUMENTS[name]
+    with pytest.raises(MalformedRecord):
+        kind.from_json(spoiled(value, path, new))
+
+
+def test_filters_and_columns_are_not_of_version_1():
+    for path, new in (
+        (["request", "filter"], "year > 2020"),
+        (["answer", "documents", 0, "columns"], {"year": 2026}),
+        (["private", "rows", 0, "columns"], {"year": 2026}),
+    ):
+        with pytest.raises(UnsupportedError):
+            ReceiptFile.from_json(spoiled(FILE, path, new))
+
+
+def test_a_private_half_does_not_show_itself():
+    shown = repr(FILE) + repr(PROMISE)
+    for secret in (OPENINGS.salt_q, PRIVATE.salt_r, PRIVATE.rows[0].blinding):
+        assert repr(secret) not in shown
+        assert secret.hex() not in shown
+    assert REQUEST.query not in shown
+    assert CONTENTS[2] not in shown
+    assert canonical_json.loads(FILE.encode())["private"]["rows"][0]["content"] == CONTENTS[2]
