@@ -1,8 +1,26 @@
-"""Registration, index upload, countersignature, cosigning, activation."""
+"""Registration, index upload, countersignature or refusal."""
 
+import threading
+
+import pytest
+from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.signing import verify
-from verifier_service_harness import WINDOW
+from ragaudit.ledger.chains import activation_anchor
+from ragaudit.verifier.service import activation, windows
+from verifier_service_harness import (
+    INSTANTS,
+    PROVIDER,
+    START,
+    WINDOW,
+    Desk,
+    RecordingAuditor,
+    problem_of,
+    seeded,
+)
+
+INDEX = f"/v1/windows/{WINDOW}/tenants/t1/versions/1"
+COUNTERSIGN = f"/v1/windows/{WINDOW}/countersign"
 
 
 def test_a_window_opens(desk, auditor) -> None:
@@ -28,3 +46,287 @@ def test_a_window_opens(desk, auditor) -> None:
     )
     assert message["time"] == desk.clock.now
     assert len(auditor.seen) == 1  # the second call gave the stored bytes
+
+
+def test_the_anchor_is_of_a_seed_that_a_restart_keeps(tmp_path, auditor) -> None:
+    first = Desk(tmp_path, auditor)
+    with first.running():
+        first.open_window()
+        message = first.countersign().json()
+    with Desk(tmp_path, auditor).running() as second:
+        with second.service.database.read() as connection:
+            window = windows.get(connection, WINDOW)
+        seed = activation.seed(second.keys, window)
+        assert second.countersign().json() == message
+    anchor = activation_anchor(WINDOW, seed, len(INSTANTS))
+    assert anchor.hex() == message["activation_anchor"]
+
+
+def test_two_windows_have_different_seeds(desk) -> None:
+    assert desk.register().status_code == 201
+    assert desk.register(window="w2").status_code == 201
+    with desk.service.database.read() as connection:
+        seeds = {activation.seed(desk.keys, windows.get(connection, w)) for w in (WINDOW, "w2")}
+    assert len(seeds) == 2
+
+
+def test_registering_again_is_the_same_and_other_content_is_a_conflict(desk) -> None:
+    first = desk.register()
+    assert first.status_code == 201
+    policy = canonical_json.dumps(desk.policy())
+    assert first.json() == {
+        "window": WINDOW,
+        "state": "registered",
+        "policy_digest": structure("policy", policy).hex(),
+    }
+    again = desk.register()
+    assert (again.status_code, again.json()) == (200, first.json())
+    problem_of(desk.register(sigma="2000"), 409, "conflict")
+
+
+@pytest.mark.parametrize("role", ["provider", "cosigner", "verifier", "verdict"])
+def test_a_policy_names_the_pinned_keys(desk, role) -> None:
+    keys = {**desk.policy()["keys"], role: seeded("other").public.raw.hex()}
+    document = problem_of(desk.register(keys=keys), 422, "rejected")
+    assert document["where"] == f"policy/keys/{role}"
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "name"),
+    [
+        ({"format": "ragaudit/v2/policy"}, 400, "malformed"),
+        ({"window": "W 1"}, 400, "malformed"),
+        ({"window": 1}, 400, "malformed"),
+        ({"keys": None}, 400, "malformed"),
+        ({"provider": "other"}, 422, "rejected"),
+    ],
+)
+def test_what_cannot_be_filed_is_refused(desk, changes, status, name) -> None:
+    problem_of(desk.register(**changes), status, name)
+    assert desk.client.get(f"/v1/windows/{WINDOW}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"policy": {}, "embedder": {}, "more": 1}',
+        b'{"policy": {}, "policy": {}, "embedder": {}}',
+        b'{"policy": {"x": 1.5}, "embedder": {}}',
+        b'{"policy": {"x": NaN}, "embedder": {}}',
+        b'{"policy": {"x": 1e3}, "embedder": {}}',
+        b'{"policy": {"x": 99999999999999999999}, "embedder": {}}',
+        b'{"policy": {"x": "\\ud800"}, "embedder": {}}',
+        b'{"policy": {}, "embedder": {}',
+        b"\xff",
+        b'{"policy": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        b'{"policy": ' + b'{"a":' * 40 + b"1" + b"}" * 40 + b', "embedder": {}}',
+    ],
+)
+def test_malformed_registrations(desk, body) -> None:
+    problem_of(desk.send("POST", "/v1/windows", body), 400, "malformed")
+
+
+def test_a_registration_has_a_limit(desk) -> None:
+    body = b'{"policy": "' + b"x" * (4 * 2**20) + b'"}'
+    problem_of(desk.send("POST", "/v1/windows", body), 413, "too-large")
+
+
+def test_a_body_of_unknown_length_has_the_limit_too(desk) -> None:
+    pieces = [b"x" * 2**20] * 5
+    headers = desk.headers("POST", "/v1/windows", b"".join(pieces))
+    answer = desk.client.request("POST", "/v1/windows", content=iter(pieces), headers=headers)
+    problem_of(answer, 413, "too-large")
+
+
+def test_index_uploads(desk) -> None:
+    problem_of(desk.send("PUT", INDEX, b"index"), 404, "unknown")
+    desk.register()
+    assert desk.send("PUT", INDEX, b"index").status_code == 204
+    assert desk.send("PUT", INDEX, b"index").status_code == 204
+    problem_of(desk.send("PUT", INDEX, b"another"), 409, "conflict")
+    problem_of(desk.send("PUT", INDEX.replace("t1", "t9"), b"index"), 404, "unknown")
+    problem_of(desk.send("PUT", INDEX.replace("t1", "T"), b"index"), 400, "malformed")
+
+
+def test_an_index_larger_than_memory_and_chunk(desk) -> None:
+    desk.register()
+    content = bytes(range(256)) * 4096 * 5 + b"end"
+    assert desk.send("PUT", INDEX, content).status_code == 204
+    from ragaudit.verifier.service import items
+
+    with desk.service.database.read() as connection:
+        assert items.content(connection, WINDOW, "public/index/t1/1.bin") == content
+
+
+def test_an_index_after_the_countersignature(desk) -> None:
+    desk.open_window()
+    assert desk.send("PUT", INDEX, b"index of t1").status_code == 204
+    problem_of(desk.send("PUT", INDEX, b"another"), 409, "conflict")
+
+
+def test_no_countersignature_before_every_index(desk) -> None:
+    desk.register()
+    problem_of(desk.countersign(), 409, "conflict")
+    desk.send("PUT", INDEX, b"index")
+    assert problem_of(desk.countersign(), 409, "conflict")["where"] == "t2"
+
+
+def test_another_opening_after_the_countersignature(desk) -> None:
+    desk.open_window()
+    for change in ({"salt": "22" * 32}, {"opening": "00"}, {"empty_checkpoint": "x"}):
+        answer = desk.send("POST", COUNTERSIGN, {**desk.opening(), **change})
+        problem_of(answer, 409, "conflict")
+
+
+@pytest.mark.parametrize(
+    "change", [{"salt": "11"}, {"salt": "ZZ" * 32}, {"opening": "abc"}, {"opening": 1}, {"x": 1}]
+)
+def test_malformed_openings(desk, change) -> None:
+    desk.register()
+    desk.put_indexes()
+    answer = desk.send("POST", COUNTERSIGN, {**desk.opening(), **change})
+    problem_of(answer, 400, "malformed")
+
+
+REFUSAL = canonical_json.dumps({"payload": "UkVGVVNFRA==", "signatures": []})
+
+
+def test_a_refused_window_stays_refused(desk, auditor) -> None:
+    auditor.refusal = REFUSAL
+    desk.register()
+    desk.put_indexes()
+    document = problem_of(desk.countersign(), 422, "refused-window")
+    assert document["verdict"] == canonical_json.loads(REFUSAL)
+    auditor.refusal = None
+    assert problem_of(desk.countersign(), 422, "refused-window")["verdict"] == document["verdict"]
+    assert desk.client.get(f"/v1/windows/{WINDOW}/verdict").content == REFUSAL
+    assert desk.client.get(f"/v1/windows/{WINDOW}").json()["state"] == "refused"
+    problem_of(desk.send("PUT", INDEX, b"another"), 409, "conflict")
+    problem_of(desk.client.get(f"/v1/windows/{WINDOW}/activations/1"), 409, "conflict")
+    assert desk.add_checkpoint(desk.log.add_request(0)).status_code == 404
+
+
+def test_no_countersignature_is_left_of_a_refused_window(desk, auditor) -> None:
+    auditor.refusal = REFUSAL
+    desk.register()
+    desk.put_indexes()
+    desk.countersign()
+    from ragaudit.verifier.service import items
+
+    with desk.service.database.read() as connection:
+        names = [item.name for item in items.listed(connection, WINDOW)]
+    assert "public/countersignature.json" not in names
+
+
+def test_a_policy_with_unusable_tenants_reaches_the_checks(desk, auditor) -> None:
+    """Check 1 refuses it with a signed reason; it must not hang for want of an upload."""
+    auditor.refusal = REFUSAL
+    desk.register(tenants=[{"id": "Not A Name"}, 7, {"id": 9}])
+    problem_of(desk.countersign(), 422, "refused-window")
+
+
+class SlowAuditor(RecordingAuditor):
+    """Checks that outlast the window's start."""
+
+    def check_opening(self, evidence, now):
+        self.seen.append(evidence)
+        if now >= 1000 * min(START, *INSTANTS):
+            return REFUSAL
+        self.clock.at(self.finished)
+        return None
+
+
+@pytest.mark.parametrize(
+    ("finished", "status"),
+    [(INSTANTS[0] - 1, 200), (INSTANTS[0], 422), (START, 422)],
+)
+def test_checks_that_end_too_late_refuse(tmp_path, finished, status) -> None:
+    auditor = SlowAuditor()
+    auditor.finished = finished
+    desk = Desk(tmp_path, auditor)
+    auditor.clock = desk.clock
+    with desk.running():
+        desk.register()
+        desk.put_indexes()
+        assert desk.countersign().status_code == status
+
+
+class WaitingAuditor(RecordingAuditor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.entered, self.go = threading.Event(), threading.Event()
+
+    def check_opening(self, evidence, now):
+        self.entered.set()
+        assert self.go.wait(10)
+        return super().check_opening(evidence, now)
+
+
+def test_parallel_countersigning_checks_once(tmp_path) -> None:
+    auditor = WaitingAuditor()
+    with Desk(tmp_path, auditor).running() as desk:
+        desk.register()
+        desk.put_indexes()
+        answers = []
+        threads = [
+            threading.Thread(target=lambda: answers.append(desk.countersign())) for _ in range(2)
+        ]
+        for thread in threads:
+            thread.start()
+        assert auditor.entered.wait(10)
+        auditor.go.set()
+        for thread in threads:
+            thread.join()
+    assert [answer.status_code for answer in answers] == [200, 200]
+    assert answers[0].content == answers[1].content
+    assert len(auditor.seen) == 1
+
+
+def test_another_provider_cannot_touch_the_window(desk) -> None:
+    from ragaudit.verifier.service import providers
+
+    other = seeded("other")
+    providers.add(desk.service.database, "other", other.public)
+    desk.register()
+    for method, target, body in (
+        ("PUT", INDEX, b"index"),
+        ("POST", COUNTERSIGN, canonical_json.dumps(desk.opening())),
+    ):
+        headers = desk.headers(method, target, body, key=other, provider="other")
+        answer = desk.client.request(method, target, content=body, headers=headers)
+        problem_of(answer, 403, "forbidden")
+
+
+def test_the_keys_are_what_a_policy_names(desk) -> None:
+    found = desk.client.get("/v1/keys").json()
+    assert found == {**desk.keys.public(), "time": desk.clock.now}
+    assert found["name"] in found["cosigner"]
+
+
+def test_health_and_readiness(desk) -> None:
+    assert desk.client.get("/healthz").json() == {"status": "alive"}
+    assert desk.client.get("/readyz").json() == {"status": "ready"}
+    desk.clock.now -= 1
+    problem_of(desk.client.get("/readyz"), 503, "clock")
+
+
+def test_unknown_paths_and_methods_are_problems(desk) -> None:
+    problem_of(desk.client.get("/nothing"), 404, "unknown")
+    problem_of(desk.client.delete("/v1/keys"), 405, "method")
+    assert PROVIDER not in desk.client.get("/nothing").text
+
+
+class BrokenAuditor(RecordingAuditor):
+    def check_opening(self, evidence, now):
+        raise RuntimeError("secret detail")
+
+
+def test_an_unexpected_error_shows_nothing(tmp_path) -> None:
+    with Desk(tmp_path, BrokenAuditor()).running() as desk:
+        desk.register()
+        desk.put_indexes()
+        document = problem_of(desk.countersign(), 500, "internal")
+        assert "secret" not in str(document)

@@ -1,0 +1,138 @@
+"""Request signatures of providers, and the auditor's token."""
+
+import json
+
+import pytest
+from ragaudit.encoding.errors import RagauditError
+from ragaudit.encoding.signing import PrivateKey
+from ragaudit.verifier import keys
+from ragaudit.verifier.service import providers
+from verifier_service_harness import PROVIDER, WINDOW, problem_of, seeded
+
+TARGET = "/v1/windows"
+
+
+@pytest.fixture
+def body(desk) -> bytes:
+    return json.dumps({"policy": desk.policy(), "embedder": {}}).encode()
+
+
+def post(desk, body, headers, target=TARGET):
+    return desk.client.post(target, content=body, headers=headers)
+
+
+def test_a_signed_request_passes_and_may_be_repeated(desk, body) -> None:
+    headers = desk.headers("POST", TARGET, body)
+    assert post(desk, body, headers).status_code == 201
+    desk.clock.now += 60_000
+    assert post(desk, body, headers).status_code == 200
+
+
+@pytest.mark.parametrize("drift", [-60_001, 60_001, 86_400_000])
+def test_a_replay_outside_the_tolerance(desk, body, drift) -> None:
+    headers = desk.headers("POST", TARGET, body, time=desk.clock.now + drift)
+    problem_of(post(desk, body, headers), 401, "unauthenticated")
+
+
+@pytest.mark.parametrize("drift", [-60_000, 60_000])
+def test_the_edge_of_the_tolerance(desk, body, drift) -> None:
+    headers = desk.headers("POST", TARGET, body, time=desk.clock.now + drift)
+    assert post(desk, body, headers).status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("method", "target"), [("PUT", TARGET), ("POST", TARGET + "?x=1"), ("POST", "/v1/window")]
+)
+def test_a_signature_of_another_request(desk, body, method, target) -> None:
+    headers = desk.headers(method, target, body)
+    problem_of(post(desk, body, headers), 401, "unauthenticated")
+
+
+def test_the_query_is_signed(desk, body) -> None:
+    headers = desk.headers("POST", TARGET, body)
+    problem_of(post(desk, body, headers, TARGET + "?x=1"), 401, "unauthenticated")
+    headers = desk.headers("POST", TARGET + "?x=%20y", body)
+    assert post(desk, body, headers, TARGET + "?x=%20y").status_code == 201
+
+
+def test_a_signature_of_another_body(desk, body) -> None:
+    headers = desk.headers("POST", TARGET, body)
+    problem_of(post(desk, body + b" ", headers), 401, "unauthenticated")
+
+
+def test_a_signature_of_another_time(desk, body) -> None:
+    headers = {**desk.headers("POST", TARGET, body), "Ragaudit-Time": str(desk.clock.now + 1)}
+    problem_of(post(desk, body, headers), 401, "unauthenticated")
+
+
+def test_another_key(desk, body) -> None:
+    headers = desk.headers("POST", TARGET, body, key=seeded("other"))
+    problem_of(post(desk, body, headers), 401, "unauthenticated")
+
+
+def test_a_provider_that_is_not_pinned(desk, body) -> None:
+    headers = desk.headers("POST", TARGET, body, provider="stranger")
+    problem_of(post(desk, body, headers), 401, "unauthenticated")
+
+
+def test_a_removed_provider(desk, body) -> None:
+    providers.remove(desk.service.database, PROVIDER)
+    problem_of(post(desk, body, desk.headers("POST", TARGET, body)), 401, "unauthenticated")
+
+
+@pytest.mark.parametrize("missing", ["Ragaudit-Provider", "Ragaudit-Time", "Ragaudit-Signature"])
+def test_each_header_is_demanded_once(desk, body, missing) -> None:
+    headers = desk.headers("POST", TARGET, body)
+    twice = [*headers.items(), (missing, headers[missing])]
+    problem_of(post(desk, body, twice), 401, "unauthenticated")
+    del headers[missing]
+    problem_of(post(desk, body, headers), 401, "unauthenticated")
+
+
+@pytest.mark.parametrize("time", ["", "x", "1.0", "+1", "01", "-1", "1_0", "9" * 40, "\u0661"])
+def test_ill_formed_times(desk, body, time) -> None:
+    headers = {**desk.headers("POST", TARGET, body), "Ragaudit-Time": time.encode()}
+    problem_of(post(desk, body, headers), 401, "unauthenticated")
+
+
+@pytest.mark.parametrize("signature", ["", "AAAA", "!", "A" * 86 + "B="])
+def test_ill_formed_signatures(desk, body, signature) -> None:
+    headers = {**desk.headers("POST", TARGET, body), "Ragaudit-Signature": signature}
+    problem_of(post(desk, body, headers), 401, "unauthenticated")
+
+
+def test_no_headers_at_all(desk, body) -> None:
+    problem_of(post(desk, body, {}), 401, "unauthenticated")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [None, "", "Bearer", "Bearer x", "Basic x", "Bearer  ", "bearer\t", "Bearer \xe9"],
+)
+def test_the_auditor_needs_the_token(desk, header) -> None:
+    headers = {} if header is None else {"Authorization": header.encode("latin-1")}
+    for method, path in (("POST", "audit"), ("GET", "bundle/confidential")):
+        answer = desk.client.request(method, f"/v1/windows/{WINDOW}/{path}", headers=headers)
+        problem_of(answer, 401, "unauthenticated")
+
+
+def test_the_token_passes_and_a_provider_does_not(desk) -> None:
+    token = keys.read_token(desk.settings.secrets / keys.TOKEN)
+    target = f"/v1/windows/{WINDOW}/audit"
+    answer = desk.client.post(target, headers={"Authorization": f"Bearer {token}"})
+    problem_of(answer, 404, "unknown")
+    problem_of(desk.send("POST", target), 401, "unauthenticated")
+
+
+def test_pinning(desk) -> None:
+    database, key = desk.service.database, PrivateKey.generate().public
+    providers.add(database, "b", key)
+    providers.add(database, "b", key)
+    for name, other in (("b", seeded("x").public), ("c", key), ("Bad Name", seeded("x").public)):
+        with pytest.raises(RagauditError):
+            providers.add(database, name, other)
+    with database.read() as connection:
+        assert [each.name for each in providers.listed(connection)] == [PROVIDER, "b"]
+    providers.remove(database, "b")
+    with pytest.raises(RagauditError):
+        providers.remove(database, "b")
