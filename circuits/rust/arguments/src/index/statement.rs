@@ -35,8 +35,8 @@ impl<'a> Statement<'a> {
         if !(1..MAX_ROWS).contains(&rows) {
             return Err(rejected(format!("N = {rows}, expected 1 <= N < 2^32")));
         }
-        if dimension >= MAX_DIMENSION {
-            return Err(rejected(format!("d = {dimension}, expected d < 2^16")));
+        if !(1..MAX_DIMENSION).contains(&dimension) {
+            return Err(rejected(format!("d = {dimension}, expected 1 <= d < 2^16")));
         }
         if !(1..1 << 16).contains(&(4 * u64::from(squared_norm))) {
             return Err(rejected(format!("B² = {squared_norm}, expected 1 <= 4B² < 2^16")));

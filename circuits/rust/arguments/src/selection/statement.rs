@@ -127,8 +127,8 @@ fn check_ranges(instance: &Instance) -> Result<()> {
             "commitments: {bytes} bytes, expected 32 for each of {rows}"
         )));
     }
-    if instance.query.len() as u64 >= MAX_DIMENSION {
-        return Err(rejected("query: dimension not below 2^16"));
+    if !(1..MAX_DIMENSION).contains(&(instance.query.len() as u64)) {
+        return Err(rejected("query: expected a dimension 1 <= d < 2^16"));
     }
     Ok(())
 }
