@@ -1,0 +1,48 @@
+"""What every verdict says about its own reach, in plain words (protocol.md §11, §12)."""
+
+from typing import Final
+
+NOT_COVERED: Final = (
+    "The texts of returned documents and the generated answer: the guarantee is about which "
+    "positions are selected. Whoever reads a document's text has read it, whatever the noise was.",
+    "Other windows: each has its own budget, and the same documents are exposed again in each. "
+    "Over w windows alike, the privacy loss grows about with the square root of w.",
+    "Coalitions that evade the estimator: accounts that agree to ask different questions about the "
+    "same document do not look alike. The value for all records of a tenant needs no estimate.",
+    "Answers whose account never checked its receipt: only the account can compare what it was "
+    "given with what was committed.",
+    "That one person has one account, that no document owns more rows than the policy says, and "
+    "which documents a tenant's index holds: this is the provider's word.",
+)
+
+UNOWNED: Final = (
+    "Which accounts belong to which tenant: no owner of a tenant countersigned its index or its "
+    "registrations, so that is the provider's word."
+)
+
+DISPUTED: Final = (
+    "Disputed records: their noise is never opened, so nobody but their accounts checked them. "
+    "An account that works with the provider can keep its own records out of the sample like this."
+)
+
+UNSAMPLED: Final = (
+    "Records outside the sample: what is stated about them is a compliance rate, not an (epsilon, "
+    "delta) guarantee."
+)
+
+PLAIN: Final = (
+    "What plain accounts were made to ask: for them the provider could still refuse, delay past "
+    "an activation instant, log queries of its own in their name, or serve them under another "
+    "pseudonym that it had registered before."
+)
+
+ASSUMPTIONS: Final = (
+    "Discrete logarithms in ristretto255 and collisions of SHA-256 are out of reach, and hash "
+    "functions behave like random oracles.",
+    "ChaCha20 keyed through HMAC-SHA-256 is indistinguishable from random: epsilon is a "
+    "computational one.",
+    "Neighbouring indexes have the same number of rows and the same public columns.",
+    "The verifier drew its activation chain at random, kept it secret until each instant, and does "
+    "not collude with the provider or with accounts.",
+    "The beacon is none: the verifier alone supplies the unpredictability of noise and sample.",
+)

@@ -1,0 +1,102 @@
+"""Checks 5 to 8: one log, complete, with every account and every query in its place."""
+
+from collections.abc import Iterator
+
+from ragaudit.encoding.errors import RagauditError
+from ragaudit.ledger.checkpoints import verify_checkpoint
+from ragaudit.ledger.records import Epoch, Registration, Version
+from ragaudit.ledger.tlog_proof import TlogProof
+from ragaudit.ledger.tree import TreeHead
+from ragaudit.verifier.procedure.context import Context
+from ragaudit.verifier.procedure.framework import Findings
+from ragaudit.verifier.procedure.log_view import RECORD_KIND
+
+# Reserved kinds: that they do not occur is `schedule`'s.
+_INSIDE = frozenset({Registration.KIND, RECORD_KIND, Version.KIND, Epoch.KIND})
+
+
+def check_log(context: Context, found: Findings) -> None:
+    """5: what was handed over is the log of the final checkpoint, in the right order."""
+    with found.attempt("final checkpoint"):
+        _ = context.final
+    entries = context.log.entries
+    for entry in entries[1:-1]:
+        if entry.kind not in _INSIDE:
+            found.fault(f"of kind {entry.kind}, out of order", f"entry {entry.index}")
+    if not entries or entries[0].kind != "opening":
+        found.fault("is not the opening", "entry 0")
+    close, count = context.close, context.record_count
+    if entries[-1].index != len(context.log.leaves) - 1:
+        found.fault("is not the last entry", "close")
+    if close.window != context.policy.window:
+        found.fault("names another window", "close")
+    if close.records != count:
+        found.fault(f"counts {close.records} records, the log has {count}", "close")
+    found.summary = f"{len(context.log.leaves)} entries, {count} of them records, in one log"
+
+
+def check_split_view(context: Context, found: Findings) -> None:
+    """6: every checkpoint that anybody was shown is a prefix of the final log."""
+    log, seen = context.log, 0
+    for where, head in _heads(context, found):
+        seen += 1
+        if head.size > log.tree.size:
+            found.fault(f"{head.size} entries, the final log has {log.tree.size}", where)
+        elif log.tree.root(head.size) != head.root_hash:
+            found.fault(f"another log of {head.size} entries", where)
+    found.summary = f"{seen} checkpoints, all of one log"
+
+
+def _heads(context: Context, found: Findings) -> Iterator[tuple[str, TreeHead]]:
+    """Tree heads that the log signed: the cosigner's, and those in receipts."""
+    for known in context.checkpoints:
+        yield f"cosigned checkpoint of size {known.size}", TreeHead(known.size, known.root)
+    key = context.policy.keys.log
+    with found.attempt():
+        for receipt in context.receipts:
+            if receipt.proof is None:
+                continue
+            try:
+                # Nobody signed the proof itself; a checkpoint that the log signed stands alone.
+                checkpoint = TlogProof.parse(receipt.proof.encode()).checkpoint
+                head = verify_checkpoint(checkpoint, key).head
+            except RagauditError:
+                continue
+            yield f"checkpoint in the receipt for record {receipt.index}", head
+
+
+def check_registrations(context: Context, found: Findings) -> None:
+    """7: slots in log order, pseudonyms distinct, tenants and window of the policy."""
+    policy = context.policy
+    seen: set[bytes] = set()
+    for rank, each in enumerate(context.registrations):
+        entry = each.registration
+        if entry.slot != rank:
+            found.fault(f"slot {entry.slot}, expected {rank}", each.name)
+        if rank >= policy.slots:
+            found.fault(f"beyond the {policy.slots} slots of the policy", each.name)
+        if entry.pseudonym in seen:
+            found.fault(f"account {entry.pseudonym.hex()} is registered twice", each.name)
+        if entry.tenant not in policy.tenants:
+            found.fault(f"tenant {entry.tenant} is not in the policy", each.name)
+        if entry.window != policy.window:
+            found.fault("names another window", each.name)
+        seen.add(entry.pseudonym)
+    found.summary = f"{len(seen)} accounts, each in its own slot"
+
+
+def check_counters(context: Context, found: Findings) -> None:
+    """8: each account's queries are counted without gaps, below r, in its slot."""
+    limit = context.policy.queries_per_account
+    for pseudonym, records in context.by_account.items():
+        for expected, each in enumerate(records):
+            if each.record.counter != expected:
+                found.fault(f"counter {each.record.counter}, expected {expected}", each.name)
+            elif expected >= limit:
+                found.fault(f"query {expected + 1} of an account that has {limit}", each.name)
+        with found.attempt():
+            slot = context.registration(pseudonym).registration.slot
+            for each in records:
+                if each.record.slot != slot:
+                    found.fault(f"slot {each.record.slot}, registered {slot}", each.name)
+    found.summary = f"{len(context.records)} records, counted without gaps"

@@ -1,0 +1,136 @@
+"""Checks 1 to 4: what was fixed before the window. They run before the countersignature too."""
+
+from ragaudit.encoding.decimals import parse_decimal
+from ragaudit.encoding.errors import RejectedError
+from ragaudit.ledger.checkpoints import verify_checkpoint
+from ragaudit.ledger.policy import Policy
+from ragaudit.privacy.accounting import NoFiniteBound, NoisyScores, epsilon, gives
+from ragaudit.privacy.coalition import hamming_threshold
+from ragaudit.verifier import evidence as items
+from ragaudit.verifier.procedure.context import Context
+from ragaudit.verifier.procedure.framework import Findings, Lacking
+
+
+def check_policy(context: Context, found: Findings) -> None:
+    """1: the policy's form and ranges, its keys, and the countersignature in time."""
+    policy = context.policy
+    with found.attempt("estimator"):
+        _check_threshold(policy)
+    with found.attempt("keys"):
+        _check_keys(context, policy)
+    with found.attempt("countersignature"):
+        _check_time(context, policy)
+    for tenant in policy.tenants:
+        with found.attempt(f"tenant {tenant}"):
+            rows = context.index(tenant).rows
+            if policy.top_k_max >= rows:
+                raise RejectedError(
+                    f"top_k_max is {policy.top_k_max}", expected=f"below the {rows} rows"
+                )
+    found.summary = f"policy of {policy.provider} for {policy.window}, fixed in time"
+
+
+def _check_threshold(policy: Policy) -> None:
+    estimator = policy.estimator
+    threshold = hamming_threshold(estimator.theta, estimator.sketch_bits)
+    if estimator.hamming_threshold != threshold:
+        raise RejectedError(
+            f"hamming_threshold is {estimator.hamming_threshold}", expected=str(threshold)
+        )
+
+
+def _check_keys(context: Context, policy: Policy) -> None:
+    pins, keys = context.pins, policy.keys
+    for role, pinned, named in (
+        ("provider", pins.provider, keys.provider),
+        ("cosigner", pins.cosigner, keys.cosigner),
+        ("verifier", pins.verifier, keys.verifier),
+        ("verdict", pins.verdict, keys.verdict),
+    ):
+        if pinned is not None and pinned != named:
+            raise RejectedError(f"another {role} key than the one pinned")
+
+
+def _check_time(context: Context, policy: Policy) -> None:
+    limit = 1000 * min(policy.start, policy.activation_instants[0])
+    if context.now is not None:
+        time = context.now
+    else:
+        signed = context.countersignature
+        if (signed.window, signed.policy_digest) != (policy.window, policy.digest):
+            raise RejectedError("names another window or policy")
+        time = signed.time
+    if time >= limit:
+        raise RejectedError(f"at {time}, too late", expected=f"before {limit}")
+
+
+def check_accounting(context: Context, found: Findings) -> None:
+    """2: the noise gives what is promised to one account, and something to a coalition."""
+    policy = context.policy
+    event = NoisyScores.of_policy(
+        policy.sigma, policy.relation, policy.rows_per_document, policy.queries_per_account
+    )
+    loss, delta = parse_decimal(policy.epsilon_acc), parse_decimal(policy.delta_acc)
+    if not gives(event, loss, delta):
+        found.fault(
+            f"sigma {policy.sigma} does not give epsilon {policy.epsilon_acc} at delta "
+            f"{policy.delta_acc} for {event.queries} queries of one account"
+        )
+    queries = policy.coalition_max * policy.queries_per_account
+    try:
+        epsilon(event.with_queries(queries), parse_decimal(policy.delta_policy))
+    except NoFiniteBound as error:
+        found.fault(f"for a coalition of {policy.coalition_max} accounts: {error}")
+    found.summary = (
+        f"sigma {policy.sigma} gives epsilon {policy.epsilon_acc} at delta {policy.delta_acc} "
+        f"for {event.queries} queries"
+    )
+
+
+def check_commitments(context: Context, found: Findings) -> None:
+    """3: the opening is the countersigned one and names what was uploaded."""
+    policy, opening = context.policy, context.opening
+    if opening.policy_digest != policy.digest:
+        found.fault("the opening names another policy")
+    with found.attempt("embedder"):
+        if opening.embedder_digest != context.embedder_digest:
+            found.fault("the opening names another embedder manifest")
+    named = tuple(each.tenant for each in opening.tenants)
+    if named != policy.tenants:
+        found.fault("the opening's tenants are not the policy's")
+    for tenant in policy.tenants:
+        with found.attempt():
+            context.index(tenant)
+    with found.attempt("empty checkpoint"):
+        signed = verify_checkpoint(
+            context.item(items.EMPTY_CHECKPOINT, found.owner), policy.keys.log
+        )
+        if signed.head.size != 0:
+            found.fault(f"of a log of {signed.head.size} entries", "empty checkpoint")
+    if context.now is None:
+        _check_countersigned(context, found)
+    found.summary = f"{len(named)} index commitments, seed and embedder as countersigned"
+
+
+def _check_countersigned(context: Context, found: Findings) -> None:
+    with found.attempt("countersignature"):
+        if context.countersignature.opening_digest != context.opening_digest:
+            found.fault("names another opening", "countersignature")
+    with found.attempt("entry 0"):
+        entries = context.log.entries
+        if not entries:
+            raise Lacking("log", "the log is empty")
+        first = entries[0]
+        if (first.kind, first.salt, first.body) != ("opening", *context.opening_parts):
+            found.fault("is not the countersigned opening", "entry 0")
+
+
+def check_index_proof(context: Context, found: Findings) -> None:
+    """4: every row of every index is an integer vector of the right norm."""
+    tenants = context.policy.tenants
+    for done, tenant in enumerate(tenants):
+        context.progress(found.owner, done, len(tenants))
+        with found.attempt():
+            context.accepted_index(tenant)
+    context.progress(found.owner, len(tenants), len(tenants))
+    found.summary = f"{len(tenants)} index arguments verified"

@@ -1,0 +1,106 @@
+"""Checks 20 and 21: how many accounts act together, and what the guarantee is then worth."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from ragaudit.encoding.digests import SALT_BYTES, salted
+from ragaudit.encoding.errors import RejectedError
+from ragaudit.privacy import coalition
+from ragaudit.privacy.accounting import GAMMA, epsilon_report
+from ragaudit.verifier.procedure.context import Context
+from ragaudit.verifier.procedure.framework import Findings, Lacking, Status
+from ragaudit.verifier.procedure.log_view import LoggedRecord
+
+
+def check_coalition(context: Context, found: Findings) -> None:
+    """20: the provider's claim is what the sketches give; above k_max it is EXCEEDED."""
+    claimed, planned = context.close.coalition_claim, context.policy.coalition_max
+    bits = context.policy.estimator.sketch_bits
+    for each in context.records:
+        if _sketch_digest(each) != each.record.sketch_digest:
+            found.fault("another sketch than the committed one", each.name)
+        elif 8 * len(each.sketch) != bits:
+            found.fault(f"a sketch of {8 * len(each.sketch)} bits, expected {bits}", each.name)
+    if found.fault_count:
+        return
+    estimate = _estimate(context)
+    context.stated["estimated"] = estimate.k_hat
+    if estimate.k_hat != claimed:
+        found.fault(f"the provider claims {claimed} accounts, the sketches give {estimate.k_hat}")
+    for cluster in estimate.clusters:
+        found.note(f"{len(cluster)} accounts look alike, the first is {cluster[0].hex()}")
+    if estimate.k_hat > planned:
+        found.soften(
+            Status.EXCEEDED,
+            f"{estimate.k_hat} accounts look as if they act together, the policy plans for "
+            f"{planned}; epsilon is restated for {estimate.k_hat}",
+        )
+    found.summary = f"largest group of accounts that look alike: {estimate.k_hat}, of {planned}"
+
+
+def _sketch_digest(each: LoggedRecord) -> bytes | None:
+    """H(salt_s, sketch) of the handover, None for a salt of another length."""
+    return salted(each.salt_s, each.sketch) if len(each.salt_s) == SALT_BYTES else None
+
+
+def _estimate(context: Context) -> coalition.Estimate:
+    """The estimate over all records of the log; RagauditError if their sketches do not fit."""
+    terms = context.policy.estimator
+    records = [
+        coalition.Record(each.record.pseudonym, each.record.time, each.sketch)
+        for each in context.records
+    ]
+    return coalition.estimate(
+        records,
+        tau=1000 * terms.tau_seconds,
+        threshold=terms.hamming_threshold,
+        progress=lambda share: context.progress("coalition", int(100 * share), 100),
+    )
+
+
+def check_epsilon(context: Context, found: Findings) -> None:
+    """21: a finite epsilon exists for the coalition that the window showed."""
+    table = _table(context)
+    context.stated["epsilon"] = table
+    headline = table["headline"]
+    if not table["finite"]:
+        if coalition_size(context) <= context.policy.coalition_max:
+            raise Lacking("accounting", "the policy itself has no finite epsilon")
+        raise RejectedError(f"no finite epsilon for {coalition_size(context)} accounts")
+    found.summary = (
+        f"epsilon {headline['epsilon']} at delta {context.policy.delta_policy} for "
+        f"{coalition_size(context)} accounts and {headline['queries']} queries"
+    )
+
+
+def coalition_size(context: Context) -> int:
+    """k_max, or the provider's own larger claim; that the claim is right is `coalition`'s."""
+    return max(context.policy.coalition_max, context.close.coalition_claim)
+
+
+def _table(context: Context) -> Mapping[str, Any]:
+    """The table of chapter 7; from the public part, without the records' distribution."""
+    policy = context.policy
+    total, counts = _counts(context)
+    return epsilon_report(
+        sigma=policy.sigma,
+        relation=policy.relation,
+        group_size=policy.rows_per_document,
+        queries_per_account=policy.queries_per_account,
+        coalition=coalition_size(context),
+        delta_policy=policy.delta_policy,
+        gamma=GAMMA,
+        total_records=total,
+        realised_counts=counts,
+        epsilon_acc=policy.epsilon_acc,
+        delta_acc=policy.delta_acc,
+    )
+
+
+def _counts(context: Context) -> tuple[int, list[int]]:
+    """(records of the tenant that has most, records by account); the total when only that is."""
+    if context.part == "public":
+        return context.record_count, []
+    tenants = Counter(each.record.tenant for each in context.records)
+    return max(tenants.values(), default=0), [len(each) for each in context.by_account.values()]

@@ -1,0 +1,151 @@
+"""Checks 9 to 11: every record at its time, in its tenant, with its client's nonce."""
+
+from bisect import bisect_right
+
+from ragaudit.encoding.errors import RejectedError
+from ragaudit.ledger.chains import activation_of, verify_nonce
+from ragaudit.ledger.records import Epoch, Version
+from ragaudit.verifier.procedure.context import Context
+from ragaudit.verifier.procedure.framework import Findings, Lacking
+from ragaudit.verifier.procedure.log_view import LoggedRecord
+
+
+def check_schedule(context: Context, found: Findings) -> None:
+    """9: version, epoch, activation and time of every record."""
+    for kind in (Version.KIND, Epoch.KIND):
+        for entry in context.log.of_kind(kind):
+            found.fault(f"a {kind} entry after the opening", f"entry {entry.index}")
+    bounds = None
+    with found.attempt():
+        bounds = _TimeBounds(context)
+    for records in context.by_account.values():
+        last = 0
+        for each in records:
+            with found.attempt(each.name):
+                _check_in_force(context, each)
+            with found.attempt(each.name):
+                _check_activation(context, each)
+            if bounds is not None:
+                with found.attempt(each.name):
+                    bounds.check(each)
+            if each.record.time < last:
+                found.fault("earlier than the account's record before it", each.name)
+            last = each.record.time
+    found.summary = f"{len(context.records)} records at times that the checkpoints confirm"
+
+
+def _check_in_force(context: Context, each: LoggedRecord) -> None:
+    record, policy = each.record, context.policy
+    if (record.version, record.epoch) != (1, 1):
+        raise RejectedError(f"version {record.version}, epoch {record.epoch}", expected="1 and 1")
+    if not 1000 * policy.start <= record.time < 1000 * policy.end:
+        raise RejectedError(f"time {record.time} outside the window")
+
+
+def _check_activation(context: Context, each: LoggedRecord) -> None:
+    registration = context.registration(each.record.pseudonym)
+    if registration.index > each.index:
+        raise RejectedError("before its account's registration")
+    sizes = context.covered_sizes
+    opened, registered = activation_of(0, sizes), activation_of(registration.index, sizes)
+    if opened is None or registered is None:
+        raise RejectedError("its account's registration was never activated")
+    due = max(opened, registered)
+    if each.record.activation != due:
+        raise RejectedError(f"activation {each.record.activation}", expected=str(due))
+    instant = context.policy.activation_instants[due - 1]
+    if each.record.time < 1000 * instant:
+        raise RejectedError(f"time {each.record.time}", expected=f"{1000 * instant} or later")
+
+
+class _TimeBounds:
+    """What the cosigner's clock says about when a leaf was appended; milliseconds."""
+
+    def __init__(self, context: Context) -> None:
+        known = context.checkpoints
+        final = context.log.tree.size
+        self._sizes = [each.size for each in known if each.size < final]
+        self._times = [1000 * each.time for each in known if each.size < final]
+        self._sizes.append(final)
+        self._times.append(1000 * context.final_time)
+        self._skew = 1000 * context.policy.clock_skew_seconds
+        self._life = 1000 * context.policy.promise_life_seconds
+
+    def check(self, each: LoggedRecord) -> None:
+        """RejectedError unless the record's time fits the checkpoints around it."""
+        time = each.record.time
+        following = bisect_right(self._sizes, each.index)
+        latest = self._times[following] + self._skew
+        if time > latest:
+            raise RejectedError(
+                f"time {time}, but it was in the log before", expected=f"at most {latest}"
+            )
+        if following == 0:
+            return
+        life = self._life if each.record.nonce is not None else 0
+        earliest = self._times[following - 1] - self._skew - life
+        if time < earliest:
+            raise RejectedError(
+                f"time {time}, but it was not in the log then", expected=f"at least {earliest}"
+            )
+
+
+def check_containment(context: Context, found: Findings) -> None:
+    """10: policy, window, tenant, index size and K of every record."""
+    policy = context.policy
+    for each in context.records:
+        record = each.record
+        if (record.policy_digest, record.window) != (policy.digest, policy.window):
+            found.fault("names another policy or window", each.name)
+        if record.top_k > policy.top_k_max:
+            found.fault(f"K is {record.top_k}, at most {policy.top_k_max}", each.name)
+        if each.eager:
+            found.fault("names an eager proof, which the policy does not have", each.name)
+        with found.attempt(each.name):
+            tenant = context.registration(record.pseudonym).registration.tenant
+            if record.tenant != tenant:
+                raise RejectedError(f"tenant {record.tenant}", expected=f"{tenant}, as registered")
+            rows = _rows(context, tenant)
+            if record.rows != rows:
+                raise RejectedError(f"N is {record.rows}", expected=str(rows))
+    found.summary = f"{len(context.records)} records, each in its account's tenant"
+
+
+def _rows(context: Context, tenant: str) -> int:
+    """N of the tenant's index; that policy and opening have the tenant is others' to say."""
+    if tenant not in context.policy.tenants:
+        raise Lacking("registrations", f"tenant {tenant} is not in the policy")
+    for each in context.opening.tenants:
+        if each.tenant == tenant:
+            return each.rows
+    raise Lacking("commitments", f"the opening has no index of {tenant}")
+
+
+def check_nonces(context: Context, found: Findings) -> None:
+    """11: anchored accounts' records carry the nonces of their chain, plain ones none."""
+    anchored = 0
+    for pseudonym, records in context.by_account.items():
+        with found.attempt(f"account {pseudonym.hex()}"):
+            anchor = context.registration(pseudonym).registration.anchor
+            if anchor is not None:
+                anchored += 1
+                _check_chain(context, pseudonym, anchor, records)
+            elif any(each.record.nonce is not None for each in records):
+                raise RejectedError("a nonce in a record of a plain account")
+    found.summary = f"nonces of {anchored} anchored accounts lie on their chains"
+
+
+def _check_chain(
+    context: Context, pseudonym: bytes, anchor: bytes, records: tuple[LoggedRecord, ...]
+) -> None:
+    """Each nonce hashes to that of the counter before it, the first one to the anchor."""
+    window, limit = context.policy.window, context.policy.queries_per_account
+    previous = anchor
+    for counter, each in enumerate(records):
+        nonce = each.record.nonce
+        if each.record.counter != counter or counter >= limit:
+            raise Lacking("counters", f"{each.name}: counter {each.record.counter} is out of order")
+        if nonce is None:
+            raise RejectedError("an anchored account's record without a nonce", where=each.name)
+        verify_nonce(window, pseudonym, previous, counter, nonce, after=counter - 1)
+        previous = nonce

@@ -1,0 +1,230 @@
+"""Running the procedure: evidence in, outcome out; no clock, no network, no storage."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, TypeVar
+
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.decimals import ceil_decimal, floor_decimal, parse_decimal
+from ragaudit.encoding.errors import MalformedError
+from ragaudit.privacy.accounting import bad_records, detection, miss_probability
+from ragaudit.verifier import evidence as items
+from ragaudit.verifier.engines import Engine
+from ragaudit.verifier.evidence import Evidence
+from ragaudit.verifier.procedure import limits
+from ragaudit.verifier.procedure.checks import CHECKS, OPENING_CHECKS
+from ragaudit.verifier.procedure.context import (
+    CommittedEmbedder,
+    Context,
+    Interrupted,
+    Part,
+    Pins,
+    Progress,
+)
+from ragaudit.verifier.procedure.framework import Check, CheckResult, Lacking, Status
+from ragaudit.verifier.procedure.outcome import REFUSED, Outcome, conclude
+
+PLACES = 12
+
+T = TypeVar("T")
+
+
+def run(
+    evidence: Evidence,
+    *,
+    engine: Engine,
+    checks: Sequence[Check] = CHECKS,
+    pins: Pins | None = None,
+    embedder: CommittedEmbedder | None = None,
+    part: Part = "all",
+    only: frozenset[int] | None = None,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Run the procedure over the evidence of a window that was countersigned.
+
+    Args:
+        checks: the list, in its order; a check that is left out is not applied, and what others
+            lack because of it does not count against the window.
+        pins: keys known from elsewhere.
+        embedder: the committed embedder, where it is at hand.
+        part: "public" to run what the public items allow; the outcome has no result then.
+        only: leaf indices of the sampled records whose responses are looked at; None for all.
+        progress: called with (check id, done, total); what it raises ends the run.
+
+    Raises:
+        InternalError: a fault of this software. There is no verdict then.
+    """
+    context = Context(
+        evidence,
+        engine=engine,
+        pins=pins or Pins(),
+        embedder=embedder,
+        part=part,
+        only=only,
+        progress=progress,
+    )
+    results = _apply(context, checks)
+    whole = part == "all" and only is None
+    result = conclude(results, [each.id for each in checks]) if whole else None
+    return _outcome(context, results, result)
+
+
+def run_opening_checks(
+    evidence: Evidence,
+    *,
+    engine: Engine,
+    now: int,
+    checks: Sequence[Check] = OPENING_CHECKS,
+    pins: Pins | None = None,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Run the checks that come before the countersignature.
+
+    Args:
+        evidence: policy, embedder, opening, empty checkpoint and index commitments.
+        now: the verifier's clock, Unix milliseconds.
+
+    Returns:
+        An outcome whose result is REFUSED, or None where there is nothing to refuse.
+    """
+    context = Context(evidence, engine=engine, pins=pins or Pins(), now=now, progress=progress)
+    results = _apply(context, checks)
+    refused = any(each.status is not Status.PASS for each in results)
+    return _outcome(context, results, REFUSED if refused else None)
+
+
+def _apply(context: Context, checks: Sequence[Check]) -> tuple[CheckResult, ...]:
+    results = []
+    try:
+        for check in checks:
+            context.progress(check.id, 0, 0)
+            results.append(check.apply(context))
+    except Interrupted as interrupted:
+        raise interrupted.cause from None
+    return tuple(results)
+
+
+def _outcome(context: Context, results: tuple[CheckResult, ...], result: str | None) -> Outcome:
+    provider, window, seeded = _identity(context.evidence)
+    counts = _counts(context)
+    return Outcome(
+        window=window,
+        provider=provider,
+        engine=context.engine.name,
+        result=result,
+        worthless=seeded,
+        checks=results,
+        epsilon=context.stated.get("epsilon", {}),
+        sampling=_known(lambda: _sampling(context)) or {"mode": "", "strata": []},
+        counts=counts,
+        coalition=_coalition(context),
+        not_covered=_not_covered(context, counts),
+        assumptions=limits.ASSUMPTIONS,
+    )
+
+
+def _identity(evidence: Evidence) -> tuple[str, str, bool]:
+    """(provider, window, whether it is seeded), as far as the policy can be read at all."""
+    try:
+        value = canonical_json.loads(evidence.get(items.POLICY, b""))
+    except MalformedError:
+        return "", "", False
+    if not isinstance(value, dict):
+        return "", "", False
+    names = (value.get("provider"), value.get("window"))
+    provider, window = (name if isinstance(name, str) else "" for name in names)
+    return provider, window, value.get("experiment_seed") is not None
+
+
+def _sampling(context: Context) -> dict[str, Any]:
+    """Sizes of the challenged strata, and what a sample of that size says."""
+    audit = context.policy.audit
+    beta = parse_decimal(audit.beta)
+    disputed = set(context.challenge.disputed)
+    of_tenants = Counter(
+        each.record.tenant for each in context.records if each.index not in disputed
+    )
+    strata = []
+    for stratum in context.challenge.strata:
+        if stratum.population is not None:
+            population = len(stratum.population)
+        else:
+            population = of_tenants[stratum.id.removeprefix("tenant:")]
+        strata.append(_stratum(stratum.id, population, len(stratum.sample), beta))
+    return {"mode": audit.mode, "strata": strata}
+
+
+def _stratum(name: str, population: int, sample: int, beta: Fraction) -> dict[str, Any]:
+    drawn = min(sample, population)
+    # An empty stratum has no bad record to miss.
+    missed = (
+        miss_probability(population, bad_records(population, beta), drawn)
+        if population
+        else Fraction(0)
+    )
+    return {
+        "id": name,
+        "population": population,
+        "sample": sample,
+        "miss_probability": ceil_decimal(missed, PLACES),
+        "with_replacement": floor_decimal(detection(beta, drawn), PLACES),
+    }
+
+
+def _counts(context: Context) -> dict[str, int | None]:
+    """What was counted; null for what is not at hand."""
+    registrations = _known(lambda: context.registrations)
+    records = _known(lambda: context.records)
+    accounts = len(registrations) if registrations is not None else None
+    anchored = (
+        sum(each.registration.anchor is not None for each in registrations)
+        if registrations is not None
+        else None
+    )
+    with_nonce = (
+        sum(each.record.nonce is not None for each in records) if records is not None else None
+    )
+    challenge = _known(lambda: context.challenge)
+    receipts = _known(lambda: context.receipts)
+    return {
+        "records": _known(lambda: context.record_count),
+        "accounts": accounts,
+        "anchored": anchored,
+        "plain": None if accounts is None or anchored is None else accounts - anchored,
+        "records_anchored": with_nonce,
+        "records_plain": (
+            None if records is None or with_nonce is None else len(records) - with_nonce
+        ),
+        "receipts": None if receipts is None else len(receipts),
+        "disputes": None if challenge is None else len(challenge.disputed),
+        "unowned_registrations": accounts,
+    }
+
+
+def _coalition(context: Context) -> dict[str, int | None]:
+    return {
+        "claimed": _known(lambda: context.close.coalition_claim),
+        "estimated": context.stated.get("estimated"),
+        "max": _known(lambda: context.policy.coalition_max),
+    }
+
+
+def _not_covered(context: Context, counts: Mapping[str, int | None]) -> tuple[str, ...]:
+    texts = [*limits.NOT_COVERED, limits.UNOWNED]
+    mode = _known(lambda: context.policy.audit.mode)
+    if mode == "B":
+        texts.append(limits.UNSAMPLED)
+    if counts["disputes"]:
+        texts.append(limits.DISPUTED)
+    if counts["plain"]:
+        texts.append(limits.PLAIN)
+    return tuple(texts)
+
+
+def _known(read: Callable[[], T]) -> T | None:
+    """A fact for the verdict's descriptive part, or None where a check says what is wrong."""
+    try:
+        return read()
+    except Lacking:
+        return None

@@ -1,0 +1,335 @@
+"""Checks 16 to 19: the sample, and what the provider opened and proved of each sampled record."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+from ragaudit.circuits.noise import noise_key
+from ragaudit.circuits.parameters import SQUARED_NORM
+from ragaudit.circuits.sketch import sketch
+from ragaudit.circuits.statements import selection_context
+from ragaudit.encoding.digests import salted
+from ragaudit.encoding.errors import RejectedError
+from ragaudit.ledger.chains import verify_activation_preimage
+from ragaudit.ledger.merkle_commitments import verify_key_opening
+from ragaudit.privacy import sample as sampling
+from ragaudit.verifier.engines import SelectionInstance, SelectionsRejected
+from ragaudit.verifier.procedure.context import BEACON, CommittedEmbedder, Context
+from ragaudit.verifier.procedure.framework import Findings, Lacking, Status
+from ragaudit.verifier.procedure.log_view import LoggedRecord
+from ragaudit.verifier.procedure.messages import ChallengedStratum, receipts_digest
+from ragaudit.verifier.procedure.responses import Response
+from ragaudit.verifier.procedure.statement_checks import disputed_indices
+
+# Noise of a whole batch is in memory: about 2^22 values of eight bytes, at least one record.
+_BATCH_VALUES: Final = 2**22
+_BATCH_RECORDS: Final = 64
+
+
+def check_sampling(context: Context, found: Findings) -> None:
+    """16: everything was final before the sample could be known; all of it was answered."""
+    instant = context.policy.sampling_instant
+    with found.attempt("final checkpoint"):
+        if context.final_time >= instant:
+            found.fault(f"cosigned at {context.final_time}, expected before {instant}")
+    with found.attempt("receipts list"):
+        _check_receipts_list(context)
+    with found.attempt("activations"):
+        _check_activations(context)
+    with found.attempt("sample"):
+        _check_sample(context)
+    with found.attempt("responses"):
+        _check_answered(context, found)
+        found.summary = f"{len(context.challenged)} records sampled and answered in time"
+
+
+def _check_receipts_list(context: Context) -> None:
+    receipts = context.receipts
+    listed = context.receipts_list
+    if listed.window != context.policy.window:
+        raise RejectedError("of another window")
+    if listed.time >= 1000 * context.policy.sampling_instant:
+        raise RejectedError("made after the sampling instant")
+    signed = {(receipt.index, receipt.signature) for receipt in receipts}
+    if (listed.count, listed.digest) != (len(signed), receipts_digest(signed)):
+        raise RejectedError("not the receipts at hand")
+
+
+def _check_activations(context: Context) -> None:
+    """The chain is checked where the activations are read; here, what each one says."""
+    sizes, policy = context.covered_sizes, context.policy
+    for a, covered in enumerate(sizes, start=1):
+        instant = policy.activation_instants[a - 1]
+        before = [each.size for each in context.checkpoints if each.time < instant]
+        if covered != max(before, default=0):
+            largest = max(before, default=0)
+            raise RejectedError(f"activation {a} covers {covered}", expected=str(largest))
+        if context.activations[a].time < 1000 * instant:
+            raise RejectedError(f"activation {a} was released before its instant")
+
+
+def _check_sample(context: Context) -> None:
+    policy, log, records = context.policy, context.log, context.records
+    receipts, disputed = context.receipts, disputed_indices(context)
+    challenge = context.challenge
+    if challenge.window != policy.window:
+        raise RejectedError("challenge of another window")
+    anchor = context.countersignature.activation_anchor
+    last = policy.activations
+    verify_activation_preimage(policy.window, anchor, last, challenge.preimage)
+    if (challenge.final_size, challenge.final_root) != (log.tree.size, log.tree.root()):
+        raise RejectedError("the challenge names another final log")
+    if challenge.receipts_list != context.receipts_list:
+        raise RejectedError("the challenge names another receipts list")
+    if challenge.disputed != disputed:
+        raise RejectedError("the challenge names other disputes")
+    drawn = sampling.draw_sample(
+        (_sampled(each) for each in records),
+        tenants=policy.tenants,
+        receipts={receipt.index for receipt in receipts},
+        disputed=frozenset(disputed),
+        rule=sampling.SamplingRule(
+            policy.audit.mode,
+            policy.audit.beta,
+            policy.audit.eta,
+            policy.audit.minimum_per_tenant,
+        ),
+        seed=sampling.sampling_seed(log.tree.root(), challenge.preimage, BEACON),
+    )
+    if challenge.strata != tuple(_challenged(each) for each in drawn):
+        raise RejectedError("the sample is not the one that the seed gives")
+
+
+def _sampled(each: LoggedRecord) -> sampling.LoggedRecord:
+    return sampling.LoggedRecord(each.index, each.record.tenant, each.record.pseudonym)
+
+
+def _challenged(drawn: sampling.DrawnStratum) -> ChallengedStratum:
+    of_tenant = drawn.stratum.id.startswith("tenant:")
+    population = None if of_tenant else drawn.stratum.population
+    return ChallengedStratum(drawn.stratum.id, population, drawn.sample)
+
+
+def _check_answered(context: Context, found: Findings) -> None:
+    deadline, received = context.challenge.deadline, context.clock.responses
+    for each in context.challenged:
+        with found.attempt(each.name):
+            context.response(each)
+            if each.index not in received:
+                raise RejectedError("no time of its answer is known")
+            if received[each.index] > deadline:
+                raise RejectedError(
+                    f"answered at {received[each.index]}", expected=f"by {deadline}"
+                )
+
+
+def _responses(context: Context, found: Findings) -> Iterator[tuple[LoggedRecord, Response]]:
+    """Sampled records with readable responses; the others are `sampling`'s."""
+    records = context.sampled
+    for done, each in enumerate(records):
+        context.progress(found.owner, done, len(records))
+        try:
+            response = context.response(each)
+        except Lacking as lacking:
+            found.lack(lacking, each.name)
+        else:
+            yield each, response
+    context.progress(found.owner, len(records), len(records))
+
+
+def check_seed(context: Context, found: Findings) -> None:
+    """17: every opened key was committed to before the window, and none occurs twice."""
+    places: dict[bytes, tuple[int, int, int]] = {}
+    for each, response in _responses(context, found):
+        with found.attempt(each.name):
+            _check_place(context, each)
+            record, policy = each.record, context.policy
+            verify_key_opening(
+                root=context.opening.seed_root,
+                epoch=record.epoch,
+                slot=record.slot,
+                counter=record.counter,
+                slots=policy.slots,
+                queries=policy.queries_per_account,
+                opening=response.key,
+            )
+            place = (record.epoch, record.slot, record.counter)
+            if places.setdefault(response.key.key, place) != place:
+                raise RejectedError("the key of another record was committed again")
+    found.summary = f"{len(places)} noise keys opened, each as committed"
+
+
+def _check_place(context: Context, each: LoggedRecord) -> None:
+    """Lacking unless C_seed has a place for the record at all."""
+    record, policy = each.record, context.policy
+    if record.epoch != 1:
+        raise Lacking("schedule", f"{each.name}: there is no epoch {record.epoch}")
+    if record.counter >= policy.queries_per_account:
+        raise Lacking("counters", f"{each.name}: there is no key for query {record.counter}")
+    if record.slot >= policy.slots:
+        registered = context.registration(record.pseudonym).registration.slot
+        owner = "registrations" if record.slot == registered else "counters"
+        raise Lacking(owner, f"{each.name}: there is no slot {record.slot}")
+
+
+def check_embedding(context: Context, found: Findings) -> None:
+    """18: the query vector is the committed one and short; of the text, where it is due."""
+    embedder = _embedder(context, found)
+    plain = anchored = 0
+    for each, response in _responses(context, found):
+        with found.attempt(each.name):
+            _check_openings(context, each, response)
+        with found.attempt(each.name):
+            _check_text(context, each, response)
+            if embedder is not None:
+                _check_embedded(context, embedder, response)
+        if embedder is None:
+            anchored += each.record.nonce is not None
+            plain += each.record.nonce is None
+    found.summary = "query vectors are the committed ones"
+    found.summary += ", and the embeddings of the texts" if embedder is not None else ""
+    _state_unembedded(context, found, anchored, plain)
+
+
+def _state_unembedded(context: Context, found: Findings, anchored: int, plain: int) -> None:
+    """Say of which records nobody here compared the query vector with the text."""
+    closed = context.policy.query_text_disclosure == "none"
+    why = "the policy discloses no texts" if closed else "the embedder is not at hand"
+    if anchored:
+        found.note(
+            f"{anchored} records of anchored accounts: {why}; the promise fixed each query vector "
+            "before the noise, and the account could check it"
+        )
+    if plain:
+        found.soften(
+            Status.NOT_ESTABLISHED,
+            f"{why}: that the query vector is the embedding of what was asked (A1) is not "
+            f"established for {plain} sampled records of plain accounts, nor for their others",
+        )
+
+
+def _embedder(context: Context, found: Findings) -> CommittedEmbedder | None:
+    """The embedder at hand, if it is the committed one and texts are there to embed."""
+    if context.embedder is None or context.policy.query_text_disclosure != "sampled":
+        return None
+    with found.attempt():
+        if context.embedder.digest == context.opening.embedder_digest:
+            return context.embedder
+        found.note("the embedder at hand is not the committed one")
+    return None
+
+
+def _check_openings(context: Context, each: LoggedRecord, response: Response) -> None:
+    record, terms = each.record, context.policy.estimator
+    encoded = response.embedding.astype("<i2").tobytes()
+    if salted(response.salt_e, encoded) != record.embedding_digest:
+        raise RejectedError("another query vector than the committed one")
+    norm = int(np.sum(response.embedding.astype(np.int64) ** 2))
+    if norm > SQUARED_NORM:
+        raise RejectedError(f"squared norm {norm}", expected=f"at most {SQUARED_NORM}")
+    if salted(response.salt_f, response.filter) != record.filter_digest:
+        raise RejectedError("another filter than the committed one")
+    if response.filter:
+        raise RejectedError("a filter, which the policy does not have")
+    if salted(response.salt_s, response.sketch) != record.sketch_digest:
+        raise RejectedError("another sketch than the committed one")
+    if sketch(response.embedding, terms.seed, terms.sketch_bits) != response.sketch:
+        raise RejectedError("not the sketch of the query vector")
+
+
+def _check_text(context: Context, each: LoggedRecord, response: Response) -> None:
+    due = context.policy.query_text_disclosure == "sampled"
+    if (response.query is not None) != due:
+        raise RejectedError("the text is missing" if due else "a text that the policy keeps closed")
+    if response.query is None or response.salt_q is None:
+        return
+    if salted(response.salt_q, response.query) != each.record.query_digest:
+        raise RejectedError("another text than the committed one")
+
+
+def _check_embedded(context: Context, embedder: CommittedEmbedder, response: Response) -> None:
+    try:
+        text = (response.query or b"").decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise RejectedError("the text is not UTF-8") from error
+    again = embedder.embed(text).astype(np.int64)
+    distance = int(np.sum((again - response.embedding.astype(np.int64)) ** 2))
+    if distance > context.policy.embedder_tolerance:
+        raise RejectedError(
+            f"the text's embedding is {distance} away",
+            expected=f"at most {context.policy.embedder_tolerance}",
+        )
+
+
+def check_selection(context: Context, found: Findings) -> None:
+    """19: what was selected is noise-then-select over the committed index."""
+    batch: list[tuple[LoggedRecord, SelectionInstance]] = []
+    proven = 0
+    for each, response in _responses(context, found):
+        with found.attempt(each.name):
+            batch.append((each, _instance(context, each, response)))
+            proven += 1
+        if batch and len(batch) >= min(_BATCH_RECORDS, _BATCH_VALUES // batch[-1][1].rows + 1):
+            _verify(context, found, batch)
+            batch = []
+    if batch:
+        _verify(context, found, batch)
+    found.summary = f"{proven} selection arguments verified, noise recomputed from the opened keys"
+
+
+def _verify(
+    context: Context, found: Findings, batch: Sequence[tuple[LoggedRecord, SelectionInstance]]
+) -> None:
+    try:
+        context.engine.verify_selections([instance for _, instance in batch])
+    except SelectionsRejected as error:
+        for position in error.failed:
+            found.fault(
+                "the selection argument does not hold for the committed index, query and noise",
+                batch[position][0].name,
+            )
+
+
+def _instance(context: Context, each: LoggedRecord, response: Response) -> SelectionInstance:
+    record, policy = each.record, context.policy
+    tenant = context.registration(record.pseudonym).registration.tenant
+    if record.tenant != tenant:
+        raise Lacking("containment", f"{each.name} names another tenant than its account's")
+    if (record.policy_digest, record.window) != (policy.digest, policy.window):
+        raise Lacking("containment", f"{each.name} names another policy or window")
+    if record.version != 1:
+        raise Lacking("schedule", f"{each.name}: there is no version {record.version}")
+    if int(np.sum(response.embedding.astype(np.int64) ** 2)) > SQUARED_NORM:
+        raise Lacking("embedding", f"{each.name}: the query vector is too long")
+    index, randomness = context.accepted_index(tenant), context.randomness(record.activation)
+    key = noise_key(
+        response.key.key,
+        window=record.window,
+        tenant=record.tenant,
+        version=record.version,
+        pseudonym=record.pseudonym,
+        epoch=record.epoch,
+        slot=record.slot,
+        counter=record.counter,
+        activation_randomness=randomness,
+        nonce=record.nonce or b"",
+    )
+    return SelectionInstance(
+        context=selection_context(
+            policy_digest=record.policy_digest,
+            window=record.window,
+            tenant=record.tenant,
+            version=record.version,
+            index_root=index.root,
+            seed_root=context.opening.seed_root,
+            activation_randomness=randomness,
+            body=each.body,
+        ),
+        rows=index.rows,
+        commitments=index.commitments,
+        query=response.embedding,
+        noise=context.engine.sample_noise(policy.sigma, key, index.rows),
+        top_k=record.top_k,
+        selection_commitment=record.selection_commitment or b"",
+        proof=response.proof,
+    )

@@ -1,0 +1,196 @@
+"""Checks 12 to 15: what the provider signed for accounts, against the log.
+
+Anyone may submit anything, so only what the provider's signature binds counts against it; the
+rest is dismissed.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.digests import SALT_BYTES, structure
+from ragaudit.encoding.errors import MalformedError, RagauditError, RejectedError
+from ragaudit.encoding.text import hex_decode
+from ragaudit.ledger.chains import verify_nonce
+from ragaudit.ledger.errors import ReceiptRejected
+from ragaudit.ledger.policy import Policy
+from ragaudit.ledger.promises import Promise, Refusal
+from ragaudit.ledger.receipt_check import WindowView, check_receipt_file
+from ragaudit.ledger.receipts import PublicReceipt, ReceiptFile
+from ragaudit.ledger.records import Record
+from ragaudit.verifier import evidence as items
+from ragaudit.verifier.procedure.context import Context
+from ragaudit.verifier.procedure.framework import Findings, Lacking
+
+
+def check_promises(context: Context, found: Findings) -> None:
+    """12: every revealed promise is kept, and there are no two for one counter."""
+    claims = context.list(items.CLAIMS, found.owner)
+    promised: dict[tuple[bytes, int], Promise] = {}
+    kept = 0
+    for promise, record, nonce in _promises(claims, context.policy):
+        where = f"promise for query {record.counter} of {record.pseudonym.hex()}"
+        other = promised.setdefault((record.pseudonym, record.counter), promise)
+        if other.body != promise.body:
+            found.fault("another promise was signed for the same query", where)
+        with found.attempt(where):
+            if _revealed(context, record, nonce):
+                _check_kept(context, promise, record, nonce)
+                kept += 1
+    found.summary = f"{kept} revealed promises, all kept"
+
+
+def _promises(claims: list[object], policy: Policy) -> Iterator[tuple[Promise, Record, bytes]]:
+    """Promises that the provider signed for this log, with what is claimed to be the nonce."""
+    for claim in claims:
+        match claim:
+            case {"promise": document, "nonce": str(nonce), **more} if not more:
+                try:
+                    promise = Promise.from_json(document)
+                    promise.verify(policy.keys.provider)
+                    revealed = hex_decode(nonce, 32)
+                except (MalformedError, ReceiptRejected):
+                    continue
+                if promise.origin == policy.origin:
+                    yield promise, promise.record, revealed
+
+
+def _revealed(context: Context, record: Record, nonce: bytes) -> bool:
+    """Whether the claim shows the nonce of the account's chain; one of a plain account cannot."""
+    limit = context.policy.queries_per_account
+    if record.pseudonym not in context.registered or record.counter >= limit:
+        return False
+    anchor = context.registration(record.pseudonym).registration.anchor
+    if anchor is None:
+        return False
+    try:
+        verify_nonce(context.policy.window, record.pseudonym, anchor, record.counter, nonce)
+    except RejectedError:
+        return False
+    return True
+
+
+def _check_kept(context: Context, promise: Promise, record: Record, nonce: bytes) -> None:
+    """That several records carry the counter is `counters`' to say."""
+    records = context.by_account.get(record.pseudonym, ())
+    same = [each.record for each in records if each.record.counter == record.counter]
+    if not same:
+        raise RejectedError("no record keeps it, although its nonce was revealed")
+    if not any(each.nonce == nonce and each.promised() == record for each in same):
+        raise RejectedError("the record contradicts it")
+
+
+def check_receipts(context: Context, found: Findings) -> None:
+    """13: every receipt's record stands where the receipt says, and no two contradict.
+
+    Two receipts for one query of an account at two places of the log contradict each other only
+    if one of them is not in the log, which is found here, or if the log holds the query twice,
+    which `counters` says.
+    """
+    receipts, log = context.receipts, context.log
+    seen: dict[int, PublicReceipt] = {}
+    for receipt in receipts:
+        where = f"receipt for record {receipt.index}"
+        if receipt.index >= len(log.leaves) or log.leaves[receipt.index] != receipt.leaf_data:
+            found.fault("signed for a record that is not in the log at that place", where)
+        other = seen.setdefault(receipt.index, receipt)
+        if replace(other, proof=None) != replace(receipt, proof=None):
+            found.fault("two different receipts were signed", where)
+    found.summary = f"{len(receipts)} receipts, all of them in the log"
+
+
+def check_refusals(context: Context, found: Findings) -> None:
+    """14: no refusal came too early, or counts queries that the log lacks."""
+    policy = context.policy
+    refusals = list(_refusals(context.list(items.REFUSALS, found.owner), policy))
+    for refusal in refusals:
+        where = f"refusal to {refusal.pseudonym.hex()} at {refusal.time}"
+        with found.attempt(where):
+            refusal.verify_budget(policy.queries_per_account)
+        with found.attempt(where):
+            logged = len(context.by_account.get(refusal.pseudonym, ()))
+            if refusal.counter > logged:
+                raise RejectedError(
+                    f"counts {refusal.counter} queries", expected=f"{logged}, as the log has"
+                )
+    found.summary = f"{len(refusals)} refusals, none contradicted by the log"
+
+
+def _refusals(listed: list[object], policy: Policy) -> Iterator[Refusal]:
+    for value in listed:
+        try:
+            refusal = Refusal.from_json(value)
+            refusal.verify_signature(policy.keys.provider)
+        except (MalformedError, ReceiptRejected):
+            continue
+        if refusal.origin == policy.origin:
+            yield refusal
+
+
+def check_disputes(context: Context, found: Findings) -> None:
+    """15: no account shows an answer that contradicts its record."""
+    view = WindowView(context.policy, context.opening)
+    judged = 0
+    for value in context.list(items.DISPUTES, found.owner):
+        try:
+            receipt = _bound(value, context.policy)
+        except RagauditError as error:
+            found.note(f"dismissed, as the provider did not sign it: {error}")
+            continue
+        judged += 1
+        with found.attempt(f"dispute about record {receipt.index}"):
+            _check_dispute(context, view, value, receipt)
+    found.summary = f"{judged} disputes, none upheld"
+
+
+def _bound(value: Any, policy: Policy) -> PublicReceipt:
+    """The public half of a receipt file whose every part the provider's signature binds.
+
+    The parts are taken as they are: an answer in a form that no honest provider gives is the
+    provider's own when it signed its digest.
+
+    Raises:
+        RagauditError: it is not signed, or the digest names another answer.
+    """
+    match value:
+        case {
+            "format": "ragaudit/v1/receipt/file",
+            "request": request,
+            "answer": answer,
+            "public": public,
+            "private": {"salt_r": str(salt)} as private,
+            **more,
+        } if not more:
+            receipt = PublicReceipt.from_json(public)
+            receipt.verify_signature(policy.keys.provider)
+            if receipt.origin != policy.origin:
+                raise ReceiptRejected("of another log")
+            parts = [canonical_json.dumps(part) for part in (request, answer, private)]
+            digest = structure("answer", hex_decode(salt, SALT_BYTES), *parts)
+            if digest != receipt.answer_digest:
+                raise ReceiptRejected("another answer was signed")
+            return receipt
+    raise MalformedError("not a receipt file")
+
+
+def _check_dispute(context: Context, view: WindowView, value: Any, receipt: PublicReceipt) -> None:
+    """RagauditError if the dispute is upheld, with the reason."""
+    leaves = context.log.leaves
+    if receipt.index >= len(leaves) or leaves[receipt.index] != receipt.leaf_data:
+        raise ReceiptRejected("signed for a record that is not in the log at that place")
+    # The proof is not signed; the log itself has answered what it is for.
+    file = ReceiptFile.from_json({**value, "public": replace(receipt, proof=None).to_json()})
+    check_receipt_file(file, view, context.engine)
+
+
+def disputed_indices(context: Context) -> tuple[int, ...]:
+    """Leaf indices of the disputes that were taken, rising."""
+    found = set()
+    for value in context.list(items.DISPUTES, "disputes"):
+        match value:
+            case {"public": {"index": int(index)}} if type(index) is int:
+                found.add(index)
+            case _:
+                raise Lacking("disputes", "a dispute is not a receipt file")
+    return tuple(sorted(found))

@@ -1,0 +1,41 @@
+"""From a verdict to a page and to plain text."""
+
+import textwrap
+from pathlib import Path
+from typing import Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from ragaudit.verifier.report.view import Report, report_of
+from ragaudit.verifier.verdict import Verdict
+
+_TEMPLATES: Final = Path(__file__).parent / "templates"
+_WIDTH: Final = 100
+
+
+def render_html(verdict: Verdict) -> str:
+    """The report as one HTML page: no script, no outside resource, everything escaped."""
+    return _render("report.html.j2", report_of(verdict), autoescape=True)
+
+
+def render_text(verdict: Verdict) -> str:
+    """The report as plain text of at most about 100 columns."""
+    return _render("report.txt.j2", report_of(verdict), autoescape=False)
+
+
+def _render(template: str, report: Report, *, autoescape: bool) -> str:
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=autoescape,  # noqa: S701 - off for plain text only
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["wrapped"] = _wrapped
+    return environment.get_template(template).render(report=report)
+
+
+def _wrapped(text: str, indent: int = 0) -> str:
+    """``text`` in lines of bounded width, the following ones indented."""
+    lines = textwrap.wrap(" ".join(text.split()), _WIDTH - indent, break_on_hyphens=False)
+    return ("\n" + " " * indent).join(lines)
