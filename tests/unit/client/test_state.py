@@ -138,7 +138,7 @@ def test_damaged_files_are_refused(state: StateDirectory, content: bytes) -> Non
 
 
 def test_rejected_answers_are_kept_apart(state: StateDirectory) -> None:
-    first = state.keep_rejected(3, {"receipt": "bad"})
-    second = state.keep_rejected(3, {"receipt": "bad"})
+    first = state.keep_rejected(3, b"{bad")
+    second = state.keep_rejected(3, b"{bad")
     assert first != second
     assert state.next_counter() == 0

@@ -154,11 +154,16 @@ class StateDirectory:
         write_durably(path, dumps(receipt_file))
         return path
 
-    def keep_rejected(self, counter: int, evidence: dict[str, Any]) -> Path:
+    def keep_rejected(self, counter: int, evidence: bytes) -> Path:
         """Keep what a check refused, as received; the counter does not advance."""
         path = self._rejected / f"{counter}-{secrets.token_hex(4)}.json"
-        write_durably(path, dumps(evidence))
+        write_durably(path, evidence)
         return path
+
+    def receipts(self) -> dict[int, Path]:
+        """Return the receipts that were kept, by counter."""
+        found = {int(path.stem): path for path in self._receipts.glob("*.json")}
+        return dict(sorted(found.items()))
 
     def _read(self, name: str, form: str) -> dict[str, Any] | None:
         path = self.directory / name

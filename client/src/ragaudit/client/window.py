@@ -1,0 +1,152 @@
+"""A window as the provider shows it, believed only as far as the verifier has signed it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ragaudit.client.errors import AnswerRejected
+from ragaudit.encoding.canonical_json import dumps
+from ragaudit.encoding.digests import structure
+from ragaudit.encoding.errors import RagauditError
+from ragaudit.encoding.signing import PublicKey, verify
+from ragaudit.ledger.chains import verify_activation_preimage
+from ragaudit.ledger.errors import MalformedRecord
+from ragaudit.ledger.json_fields import Fields
+from ragaudit.ledger.policy import Policy
+from ragaudit.ledger.receipt_check import WindowView
+from ragaudit.ledger.records import MAX_TIME, Opening
+from ragaudit.ledger.tree import MAX_TREE_SIZE
+
+__all__ = ["Pins", "Window", "authenticate"]
+
+MAX_OPENING_BYTES = 2**20
+
+
+@dataclass(frozen=True)
+class Pins:
+    """What the account knows from elsewhere; one of the two is enough to trust a window.
+
+    Attributes:
+        verifier: the verifier's statement key, which signs countersignatures.
+        policy_digest: of the policy that the account agreed to.
+    """
+
+    verifier: PublicKey | None = None
+    policy_digest: bytes | None = None
+
+    @property
+    def none(self) -> bool:
+        """Nothing is pinned: whoever answers can claim to be any window."""
+        return self.verifier is None and self.policy_digest is None
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window whose countersignature, opening, embedder and activations were checked.
+
+    Attributes:
+        name, state: as the provider says.
+        view: policy, opening and activations for receipt checks.
+        embedder: C_emb's manifest, as JSON.
+        pinned: whether a pin was compared.
+    """
+
+    name: str
+    state: str
+    view: WindowView
+    embedder: Mapping[str, Any]
+    pinned: bool
+
+
+def authenticate(value: Any, pins: Pins) -> Window:
+    """Return the window of `GET /v1/windows/{w}`.
+
+    Raises:
+        AnswerRejected: not countersigned (yet), another key or policy than pinned, a bad
+            signature, an opening or embedder other than countersigned, or malformed members.
+    """
+    try:
+        return _authenticate(value, pins)
+    except AnswerRejected:
+        raise
+    except RagauditError as error:
+        where = f"window, {error.where}" if error.where else "window"
+        raise AnswerRejected(error.what, where=where, expected=error.expected) from error
+
+
+def _authenticate(value: Any, pins: Pins) -> Window:
+    members = "window state policy policy_digest countersignature opening embedder activations"
+    f = Fields(value, members, MalformedRecord, "window")
+    policy = Policy.from_json(f.raw("policy"))
+    name = f.text("window", 1, 64)
+    _same("window", name, policy.window)
+    _same("policy_digest", f.hex("policy_digest", 32), policy.digest)
+    if f.raw("countersignature") is None:
+        raise AnswerRejected(
+            "the window is not countersigned", where=name, expected="the verifier's signature"
+        )
+    if pins.verifier is not None:
+        _same("verifier key", policy.keys.verifier.raw, pins.verifier.raw)
+    if pins.policy_digest is not None:
+        _same("policy digest", policy.digest, pins.policy_digest)
+    opening, salt = _opening(f.raw("opening"))
+    anchor = _countersignature(f.raw("countersignature"), policy, opening, salt)
+    _same("opening: policy", opening.policy_digest, policy.digest)
+    embedder = f.raw("embedder")
+    _same("embedder", _embedder_digest(embedder), opening.embedder_digest)
+    covered = [
+        _activation(item, place, policy, anchor, number)
+        for number, (place, item) in enumerate(f.objects("activations", 0, policy.activations), 1)
+    ]
+    state = f.text("state", 1, 64)
+    return Window(name, state, WindowView(policy, opening, covered), embedder, not pins.none)
+
+
+def _opening(value: Any) -> tuple[Opening, bytes]:
+    f = Fields(value, "index salt body", MalformedRecord, "window.opening")
+    f.constant("index", 0)
+    body = f.hex("body", limit=MAX_OPENING_BYTES)
+    return Opening.decode(body), f.hex("salt", 32)
+
+
+def _countersignature(value: Any, policy: Policy, opening: Opening, salt: bytes) -> bytes:
+    """Check the countersignature; return the anchor of the activation chain."""
+    members = "format window policy_digest opening_digest activation_anchor time signature"
+    f = Fields(value, members, MalformedRecord, "countersignature")
+    f.constant("format", "ragaudit/v1/countersignature")
+    f.constant("window", policy.window)
+    opening_digest = structure("opening-digest", salt, opening.encode())
+    _same("countersigned policy", f.hex("policy_digest", 32), policy.digest)
+    _same("countersigned opening", f.hex("opening_digest", 32), opening_digest)
+    anchor, time = f.hex("activation_anchor", 32), f.integer("time", 0, MAX_TIME)
+    fields = (policy.window, policy.digest, opening_digest, anchor, time)
+    verify(policy.keys.verifier, f.hex("signature", 64), "countersignature", *fields)
+    if time >= 1000 * policy.activation_instants[0] or time >= 1000 * policy.start:
+        raise AnswerRejected("countersigned too late", where="countersignature")
+    return anchor
+
+
+def _activation(value: Any, place: str, policy: Policy, anchor: bytes, number: int) -> int:
+    """Check a released activation; return its covered size."""
+    names = "format window a preimage covered_size time signature"
+    f = Fields(value, names, MalformedRecord, place)
+    f.constant("format", "ragaudit/v1/activation")
+    f.constant("window", policy.window)
+    f.constant("a", number)
+    preimage = f.hex("preimage", 32)
+    covered, time = f.integer("covered_size", 0, MAX_TREE_SIZE), f.integer("time", 0, MAX_TIME)
+    fields = (policy.window, number, preimage, covered, time)
+    verify(policy.keys.verifier, f.hex("signature", 64), "activation", *fields)
+    verify_activation_preimage(policy.window, anchor, number, preimage)
+    return covered
+
+
+def _embedder_digest(manifest: Any) -> bytes:
+    """C_emb of a manifest; its members are compared by whoever loads the embedder."""
+    return structure("embedder", dumps(manifest))
+
+
+def _same(where: str, found: object, expected: object) -> None:
+    if found != expected:
+        shown = expected.hex() if isinstance(expected, bytes) else str(expected)
+        raise AnswerRejected("another one", where=where, expected=shown)
