@@ -44,6 +44,7 @@ def largest_mu(
     return low
 
 
+@precise
 def calibrate(
     epsilon_value: str,
     target: str,

@@ -10,8 +10,8 @@ from ragaudit.privacy.accounting.normal import decimal_of, density, mills, preci
 __all__ = ["NoFiniteBound", "delta", "epsilon", "gives", "least_epsilon", "meets"]
 
 # Every delta is raised by this share: far above what 80 digits lose, far below any rounding.
-_UP = 1 + Decimal("1e-50")
-_WIDTH = Decimal("1e-24")
+_UP = Decimal("1." + 49 * "0" + "1")
+_WIDTH = Decimal("1e-18")
 # Beyond these arguments the closed values are replaced by plain upper bounds.
 _CERTAIN = Decimal(-60)
 _REMOTE = Decimal(10_000)
@@ -59,7 +59,7 @@ def least_epsilon(mu: Decimal, target: Fraction, slack: Fraction = Fraction(0)) 
         slack: m·g·gamma, >= 0.
 
     Returns:
-        The upper end of an interval of width at most 1e-24 around it, or None.
+        The upper end of an interval of relative width at most 1e-18 around it, or None.
     """
     goal = decimal_of(target)
     share = decimal_of(slack) * _UP

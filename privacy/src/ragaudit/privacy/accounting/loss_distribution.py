@@ -13,7 +13,7 @@ __all__ = ["LARGEST_MU", "epsilon"]
 LARGEST_MU = 20.0
 """Beyond it the discretised distribution gets large and the comparison is left out."""
 
-_POINTS_PER_MU = 20_000
+_POINTS_PER_MU = 4_000
 _LOG_TRUNCATED_MASS = -60
 
 

@@ -1,0 +1,660 @@
+"""Claims of docs/notes/accounting.md; each test names the claim it checks."""
+
+import math
+from decimal import Decimal, getcontext, localcontext
+from fractions import Fraction
+from typing import Any
+
+import dp_accounting
+import numpy as np
+import pytest
+from dp_accounting.pld import privacy_loss_distribution
+from dp_accounting.rdp import rdp_privacy_accountant
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mpmath import mp, mpf  # type: ignore[import-untyped]
+from ragaudit.circuits.certify import GAMMA as CERTIFIED
+from ragaudit.circuits.parameters import SQUARED_NORM
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.decimals import ceil_decimal, floor_decimal, parse_decimal
+from ragaudit.encoding.errors import MalformedError, RefusedError, RejectedError
+from ragaudit.privacy.accounting import (
+    GAMMA,
+    NeighboringRelation,
+    NoFiniteBound,
+    NoisyScores,
+    calibrate,
+    calibration,
+    epsilon,
+    epsilon_report,
+    gaussian,
+    gives,
+    least_epsilon,
+    loss_distribution,
+    normal,
+    renyi,
+    risk,
+)
+
+DELTA = Fraction(1, 10**6)
+SLACK = Fraction(5 * 10**7, 2**100)
+
+
+def exact_delta(mu: Any, eps: Any) -> Any:
+    """Balle-Wang at 200 digits."""
+    with mp.workdps(200):
+        mu, eps = mpf(str(mu)), mpf(str(eps))
+        return mp.ncdf(mu / 2 - eps / mu) - mp.exp(eps) * mp.ncdf(-mu / 2 - eps / mu)
+
+
+# --- decimal arithmetic (claim 12) ---
+
+
+@pytest.mark.parametrize(
+    "x",
+    ["0", "1e-9", "0.3", "1", "3.9999", "4", "4.0001", "5.99", "6", "7", "12", "38", "90", "500"],
+)
+def test_claim_12_normal_tail(x: str) -> None:
+    with mp.workdps(150):
+        exact = mp.erfc(mpf(x) / mp.sqrt(2)) / 2
+        for found, wanted in (
+            (normal.tail(Decimal(x)), exact),
+            (normal.cdf(Decimal(x)), 1 - exact),
+            (normal.tail(-Decimal(x)), 1 - exact),
+        ):
+            assert abs(mpf(str(found)) / wanted - 1) < mpf("1e-60")
+        density = mp.npdf(mpf(x))
+        assert abs(mpf(str(normal.density(Decimal(x)))) / density - 1) < mpf("1e-70")
+
+
+def test_claim_12_constants() -> None:
+    with mp.workdps(120):
+        assert abs(mpf(str(normal.PI)) - mp.pi) < mpf("1e-88")
+        assert abs(mpf(str(renyi._LN2)) - mp.ln(2)) < mpf("1e-75")
+
+
+@pytest.mark.parametrize("p", ["0.5", "1e-30", "0.001", "0.999", "0.3"])
+def test_claim_12_quantile(p: str) -> None:
+    x = normal.quantile(Decimal(p))
+    assert abs(normal.tail(x) - Decimal(p)) < Decimal("1e-40")
+
+
+@pytest.mark.parametrize("p", ["0", "1", "-0.1", "1.5"])
+def test_quantile_range(p: str) -> None:
+    with pytest.raises(ValueError):
+        normal.quantile(Decimal(p))
+
+
+def test_claim_12_results_do_not_depend_on_the_callers_context() -> None:
+    expected = epsilon(NoisyScores.of_policy("50", "replace", 1, 500), DELTA)
+    with localcontext(prec=5):
+        assert epsilon(NoisyScores.of_policy("50", "replace", 1, 500), DELTA) == expected
+    assert getcontext().prec == 28
+
+
+# --- events (claim 1) ---
+
+
+@pytest.mark.parametrize(
+    ("relation", "group", "expected"),
+    [
+        ("replace", 1, (2 * 16129) ** 2),
+        ("null-replace", 1, 16129**2),
+        ("replace", 7, 7 * (2 * 16129) ** 2),
+    ],
+)
+def test_claim_1_sensitivity(relation: str, group: int, expected: int) -> None:
+    assert NoisyScores.of_policy("1", relation, group, 1).squared_sensitivity == expected
+
+
+def test_claim_1_is_attained_and_not_exceeded() -> None:
+    """Over small integer vectors of norm <= B: the largest change of one score, squared."""
+    bound = 5
+    points = [(a, b) for a in range(-5, 6) for b in range(-5, 6) if a * a + b * b <= bound**2]
+    scores = {e: [e[0] * x[0] + e[1] * x[1] for x in points] for e in points}
+    assert max(max(s) - min(s) for s in scores.values()) == 2 * bound**2
+    assert max(max(abs(v) for v in s) for s in scores.values()) == bound**2
+
+
+def test_units_agree_with_the_other_member() -> None:
+    from ragaudit.privacy.accounting.events import SCORE_UNIT
+
+    assert SCORE_UNIT == SQUARED_NORM
+    assert GAMMA == CERTIFIED
+
+
+@pytest.mark.parametrize(
+    ("sigma", "relation", "group", "queries"),
+    [
+        ("0.0009", "replace", 1, 1),
+        ("68169858", "replace", 1, 1),
+        ("1", "add_remove", 1, 1),
+        ("1", "", 1, 1),
+        ("1", "replace", 0, 1),
+        ("1", "replace", 1001, 1),
+        ("1", "replace", 1, -1),
+        ("1", "replace", 1, 10**13 + 1),
+        ("1e1", "replace", 1, 1),
+    ],
+)
+def test_events_out_of_range(sigma: str, relation: str, group: int, queries: int) -> None:
+    with pytest.raises(MalformedError):
+        NoisyScores.of_policy(sigma, relation, group, queries)
+
+
+def test_gamma_out_of_range() -> None:
+    for gamma in (Fraction(-1, 2), Fraction(1)):
+        with pytest.raises(MalformedError):
+            NoisyScores.of_policy("1", "replace", 1, 1, gamma)
+
+
+# --- claim 2: the discrete Gaussian is a rounded continuous one of variance S² - 16 ---
+
+
+def test_claim_2_rounding_kernel() -> None:
+    """The kernel's normaliser varies by less than 2^-454 around 4 sqrt(2 pi)."""
+    with mp.workdps(250):
+        middle = 4 * mp.sqrt(2 * mp.pi)
+        for x in ("0", "0.25", "0.5"):
+            total = mp.fsum(mp.exp(-((n - mpf(x)) ** 2) / 32) for n in range(-200, 200))
+            assert abs(total / middle - 1) < mpf(2) ** -454
+
+
+def test_claim_2_randomised_rounding_is_discrete_gaussian() -> None:
+    """By quadrature at 40 digits, sigma_units = 17, several integers."""
+    with mp.workdps(30):
+        variance = mpf(17**2 - 16)
+        z = mp.fsum(mp.exp(-mpf(v * v) / (2 * 17**2)) for v in range(-400, 401))
+
+        def theta(x: Any) -> Any:
+            near = int(mp.floor(x))
+            return mp.fsum(mp.exp(-((k - x) ** 2) / 32) for k in range(near - 45, near + 46))
+
+        def integrand(x: Any) -> Any:
+            return mp.npdf(x, 0, mp.sqrt(variance)) * mp.exp(-((n - x) ** 2) / 32) / theta(x)
+
+        for n in (0, 5, 40):
+            # The trapezoidal rule is exponentially accurate for such integrands.
+            found = mp.fsum(integrand(mpf(i) / 2) for i in range(2 * n - 90, 2 * n + 91)) / 2
+            exact = mp.exp(-mpf(n * n) / (2 * 17**2)) / z
+            assert abs(found / exact - 1) < mpf("1e-18")
+
+
+def discrete_composed_delta(sigma: float, shift: int, times: int, eps: float) -> float:
+    """Exact (to doubles) delta of `times` discrete Gaussians with one shift each.
+
+    The log ratio of a sample is (shift² - 2·shift·v)/(2 sigma²), so the sum of the samples
+    is sufficient; its law is the convolution.
+    """
+    half = int(14 * sigma) + times * shift
+    v = np.arange(-half, half + 1)
+    p = np.exp(-(v.astype(float) ** 2) / (2 * sigma**2))
+    p /= p.sum()
+    total = p
+    for _ in range(times - 1):
+        total = np.convolve(total, p)
+    sums = np.arange(-half * times, half * times + 1)
+    ratio = np.exp(-(2.0 * shift * sums + times * shift**2) / (2 * sigma**2))
+    return float(np.sum(total * np.maximum(0, 1 - math.exp(eps) * ratio)))
+
+
+@pytest.mark.parametrize(
+    ("sigma", "shift", "times"),
+    [(16, 1, 1), (16, 7, 1), (16, 40, 1), (16, 9, 3), (40, 64, 4), (64, 16, 1)],
+)
+@pytest.mark.parametrize("eps", [0.0, 0.1, 1.0, 3.0])
+def test_claims_2_and_3_bound_the_exact_discrete_profile(
+    sigma: int, shift: int, times: int, eps: float
+) -> None:
+    exact = discrete_composed_delta(sigma, shift, times, eps)
+    mu = Decimal(shift) * Decimal(times).sqrt() / Decimal(sigma**2 - 16).sqrt()
+    ours = float(gaussian.delta(mu, Decimal(eps)))
+    assert exact <= ours * (1 + 1e-9) + 1e-15
+
+
+def test_the_variance_correction_is_needed() -> None:
+    """Without the 16 the formula falls below an exact discrete value: it is no bound."""
+    exact = discrete_composed_delta(16, 1, 1, 0.0)
+    plain = float(gaussian.delta(Decimal(1) / 16, Decimal(0)))
+    corrected = float(gaussian.delta(Decimal(1) / Decimal(240).sqrt(), Decimal(0)))
+    eps = 0.3
+    assert discrete_composed_delta(16, 1, 1, eps) > float(
+        gaussian.delta(Decimal(1) / 16, Decimal(str(eps)))
+    )
+    assert plain < corrected and exact <= corrected
+
+
+# --- claims 3 and 4: the headline ---
+
+
+@given(st.floats(1e-6, 60), st.floats(0, 300))
+@settings(max_examples=150)
+def test_claim_3_delta_against_200_digits(mu: float, eps: float) -> None:
+    with mp.workdps(200):
+        found = mpf(str(gaussian.delta(Decimal(mu), Decimal(eps))))
+        wanted = exact_delta(Decimal(mu), Decimal(eps))
+        assert wanted <= found
+        if found not in (mpf("1e-20000000"), 1):
+            assert found <= wanted * (1 + mpf("1e-45"))
+
+
+@given(
+    st.floats(1e-4, 12), st.integers(1, 11), st.sampled_from([Fraction(0), SLACK, 2 * DELTA / 3])
+)
+@settings(max_examples=40, deadline=None)
+def test_claim_4_least_epsilon_is_least(mu: float, places: int, slack: Fraction) -> None:
+    target = Fraction(1, 10**places)
+    m = Decimal(mu)
+    found = least_epsilon(m, target, slack)
+
+    def holds(eps: Decimal) -> bool:
+        with mp.workdps(100):
+            left = exact_delta(m, eps) + (1 + mp.exp(mpf(str(eps)))) * slack.numerator / mpf(
+                slack.denominator
+            )
+            return bool(left <= mpf(target.numerator) / target.denominator)
+
+    if found is None:
+        assert not any(holds(Decimal(n) / 20) for n in range(0, 1600, 7))
+        return
+    assert holds(found)
+    step = max(found, Decimal(1)) * Decimal("1e-17")
+    assert found == 0 or not holds(found - step)
+
+
+def test_claim_4_no_finite_bound_is_an_error() -> None:
+    event = NoisyScores.of_policy("10", "replace", 1, 1000)
+    with pytest.raises(NoFiniteBound, match="no finite epsilon") as caught:
+        epsilon(event, DELTA)
+    assert isinstance(caught.value, RejectedError)
+    assert least_epsilon(event.mu(), DELTA) is not None  # only the sampler's share forbids it
+    assert not gives(event, Fraction(1000), DELTA)
+
+
+def test_claim_4_a_larger_epsilon_than_the_turning_point_is_still_given() -> None:
+    event = NoisyScores.of_policy("50", "replace", 1, 500)
+    assert gives(event, Fraction(10), DELTA)
+    assert gives(event, Fraction(1000), DELTA)  # (1 + e^1000)·m·g·gamma alone is enormous
+    assert not gives(event, Fraction(1), DELTA)
+
+
+def test_the_threshold_of_gives_is_the_headline() -> None:
+    event = NoisyScores.of_policy("50", "replace", 1, 500)
+    found = Fraction(epsilon(event, DELTA))
+    assert gives(event, found, DELTA)
+    assert not gives(event, found - Fraction(1, 10**15), DELTA)
+
+
+def test_the_unit_counts_in_the_sampler_share() -> None:
+    rows = NoisyScores.of_policy("50", "replace", 1, 500)
+    documents = NoisyScores.of_policy("50", "replace", 9, 500)
+    assert documents.slack == 9 * rows.slack == 9 * 500 * GAMMA
+    assert documents.mu() == pytest.approx(3 * rows.mu(), rel=Decimal("1e-60"))
+
+
+@given(
+    st.sampled_from(["5", "20", "80", "300"]),
+    st.sampled_from(list(NeighboringRelation)),
+    st.integers(1, 50),
+    st.integers(1, 2000),
+)
+@settings(max_examples=12, deadline=None)
+def test_monotone_in_every_parameter(
+    sigma: str, relation: NeighboringRelation, group: int, queries: int
+) -> None:
+    event = NoisyScores.of_policy(sigma, relation, group, queries)
+
+    def value(e: NoisyScores) -> Decimal:
+        found = least_epsilon(e.mu(), DELTA, e.slack)
+        return Decimal("inf") if found is None else found
+
+    base = value(event)
+    assert base <= value(event.with_queries(queries + 1))
+    assert base <= value(NoisyScores.of_policy(sigma, relation, group + 1, queries))
+    assert base >= value(NoisyScores.of_policy(sigma + ".5", relation, group, queries))
+    assert value(NoisyScores.of_policy(sigma, "null-replace", group, queries)) <= base
+
+
+def test_no_queries_cost_nothing() -> None:
+    event = NoisyScores.of_policy("1", "replace", 1, 0)
+    assert epsilon(event, DELTA) == 0
+    assert renyi.bound(event, DELTA) == renyi.RenyiBound(Decimal(0), Decimal(2))
+    assert loss_distribution.epsilon(event, DELTA) is None
+
+
+# --- claim 5: Rényi ---
+
+
+@pytest.mark.parametrize("sigma", ["20", "50", "400"])
+@pytest.mark.parametrize("queries", [1, 100])
+def test_claim_5_renyi_against_the_headline_and_dp_accounting(sigma: str, queries: int) -> None:
+    event = NoisyScores.of_policy(sigma, "replace", 1, queries)
+    found = renyi.bound(event, DELTA)
+    assert found is not None
+    headline = least_epsilon(event.mu(), DELTA, event.slack)
+    assert headline is not None
+    assert found.epsilon > headline
+    accountant = rdp_privacy_accountant.RdpAccountant(
+        orders=[1 + 1.05**i / 50 for i in range(1, 260)],
+        neighboring_relation=dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE,
+    )
+    multiplier = float(event.sigma_units) / math.sqrt(event.squared_sensitivity)
+    accountant.compose(dp_accounting.GaussianDpEvent(multiplier), queries)
+    assert float(found.epsilon) == pytest.approx(accountant.get_epsilon(1e-6), rel=2e-3)
+    assert float(found.epsilon) <= accountant.get_epsilon(1e-6) * (1 + 1e-5)
+
+
+def test_claim_5_no_order_does_better() -> None:
+    event = NoisyScores.of_policy("50", "replace", 1, 500)
+    found = renyi.bound(event, DELTA)
+    assert found is not None
+    rho = normal.decimal_of(event.rho())
+    for order in range(11, 1000):
+        assert renyi.canonne_epsilon(rho, Decimal("1e-6"), Decimal(order) / 10) >= (
+            found.epsilon - Decimal("1e-5")
+        )
+
+
+def test_claim_5_sampler_share_can_forbid_it() -> None:
+    assert renyi.bound(NoisyScores.of_policy("10", "replace", 1, 1000), DELTA) is None
+    ideal = NoisyScores.of_policy("10", "replace", 1, 1000, Fraction(0))
+    assert renyi.bound(ideal, DELTA) is not None
+
+
+# --- claim 6: privacy loss distribution ---
+
+
+@pytest.mark.parametrize(("sigma", "queries"), [("50", 500), ("20", 10), ("400", 3), ("10", 100)])
+def test_claim_6_cross_check_agrees(sigma: str, queries: int) -> None:
+    event = NoisyScores.of_policy(sigma, "replace", 1, queries)
+    found = loss_distribution.epsilon(event, DELTA)
+    reference = least_epsilon(event.mu_gaussian_limit(), DELTA)
+    assert found is not None and reference is not None
+    assert loss_distribution.agrees(found, reference)
+    assert found == pytest.approx(float(reference), rel=1e-5)
+    assert not loss_distribution.agrees(found * 1.01 + 0.001, reference)
+
+
+def test_claim_6_against_a_true_self_composition() -> None:
+    """100 separate queries composed by the library, under its own replace-one relation."""
+    event = NoisyScores.of_policy("20", "replace", 1, 100)
+    single = privacy_loss_distribution.from_gaussian_mechanism(
+        float(event.sigma_units),
+        sensitivity=SQUARED_NORM,  # the library doubles it for REPLACE_ONE
+        value_discretization_interval=1e-5,
+        neighboring_relation=dp_accounting.NeighboringRelation.REPLACE_ONE,
+    )
+    composed = single.self_compose(100).get_epsilon_for_delta(1e-6)
+    ours = least_epsilon(event.mu_gaussian_limit(), DELTA)
+    assert composed == pytest.approx(float(ours or 0), rel=2e-3)
+
+
+def test_claim_6_discrete_mechanism_of_the_library_is_below_the_headline() -> None:
+    discrete = privacy_loss_distribution.from_discrete_gaussian_mechanism(
+        20.0, 10, pessimistic_estimate=False, value_discretization_interval=1e-5
+    )
+    mu = Decimal(10) / Decimal(20**2 - 16).sqrt()
+    for eps in (0.1, 0.5, 1.0, 2.0):
+        assert discrete.get_delta_for_epsilon(eps) <= float(gaussian.delta(mu, Decimal(eps))) + 1e-9
+
+
+def test_cross_check_is_left_out_for_large_mu() -> None:
+    assert loss_distribution.epsilon(NoisyScores.of_policy("1", "replace", 1, 1000), DELTA) is None
+
+
+# --- claim 8: calibration ---
+
+
+@pytest.mark.parametrize(
+    ("eps", "delta", "queries", "relation", "group"),
+    [
+        ("1", "0.000001", 10_000, "replace", 1),
+        ("0.5", "0.00001", 50, "null-replace", 3),
+        ("20", "0.001", 7, "replace", 1),
+        ("1000", "0.1", 1, "null-replace", 1),
+    ],
+)
+def test_claim_8_least_sigma(eps: str, delta: str, queries: int, relation: str, group: int) -> None:
+    sigma = calibrate(eps, delta, queries, relation, group)
+    loss, target = parse_decimal(eps), parse_decimal(delta)
+    assert gives(NoisyScores.of_policy(sigma, relation, group, queries), loss, target)
+    below = Fraction(sigma) - Fraction(1, 10**6)
+    if below * SQUARED_NORM >= 16:
+        less = NoisyScores.of_policy(floor_decimal(below, 6), relation, group, queries)
+        assert not gives(less, loss, target)
+
+
+def test_claim_8_replace_needs_twice_the_noise_of_null_replace() -> None:
+    twice = Fraction(calibrate("1", "0.000001", 1000, "replace", 1))
+    once = Fraction(calibrate("1", "0.000001", 1000, "null-replace", 1))
+    assert abs(twice / once - 2) < Fraction(1, 10**6)
+
+
+@pytest.mark.parametrize(
+    ("eps", "delta", "queries", "places", "error"),
+    [
+        ("0.000000000001", "0.000000000001", 10**12, 6, RefusedError),
+        ("1", "0.000000000000", 1, 6, MalformedError),
+        ("0", "0.1", 1, 6, MalformedError),
+        ("1", "0.1", 0, 6, MalformedError),
+        ("1", "0.1", 1, 0, MalformedError),
+        ("1", "0.1", 1, 13, MalformedError),
+        ("-1", "0.1", 1, 6, MalformedError),
+    ],
+)
+def test_calibration_refusals(
+    eps: str, delta: str, queries: int, places: int, error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        calibrate(eps, delta, queries, "replace", 1, places=places)
+
+
+def test_a_sampler_that_is_too_far_cannot_be_calibrated() -> None:
+    with pytest.raises(RefusedError, match="no noise"):
+        calibrate("1", "0.000001", 1000, "replace", 1, gamma=Fraction(1, 10**8))
+    assert calibration.largest_mu(Fraction(1), DELTA, DELTA) is None
+
+
+# --- risk (claims 9 to 11); values of the RAD note, recomputed there by enumeration ---
+
+
+@pytest.mark.parametrize(("mu", "expected"), [("2", 0.6826894921370859), ("0", 0.0)])
+def test_claim_9_membership(mu: str, expected: float) -> None:
+    assert float(risk.membership_advantage(Decimal(mu))) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("mu", "expected"), [("0.5", 0.6381631950841185), ("1", 0.7602499389065233)]
+)
+def test_claim_9_auc(mu: str, expected: float) -> None:
+    assert float(risk.auc(Decimal(mu))) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("mu", "candidates", "second", "first"),
+    [
+        ("0.5", 2, 0.0987063256829237, None),
+        ("0.5", 10, 0.11200886992695878, None),
+        ("0.5", 100, 0.023842088646832214, None),
+        ("1.0", 2, 0.19146246127401312, None),
+        ("1.0", 10, 0.2714176166155863, None),
+        ("3.0", 10, 0.7797470377160555, 0.8571425738271105),
+        ("3.0", 100, 0.733422658225039, None),
+        ("3.0", 2, None, 0.4986501019683699),
+    ],
+)
+def test_claim_11_reconstruction(
+    mu: str, candidates: int, second: float | None, first: float | None
+) -> None:
+    """Both printed forms, and that the smaller is returned."""
+    m, share = Decimal(mu), Decimal(1) / candidates
+    a = float(risk._largest_gap(m, share, share))
+    b = float((1 - share) * risk._largest_gap(m, Decimal(0), min(Decimal(1), share / (1 - share))))
+    if first is not None:
+        assert a == pytest.approx(first, abs=1e-9)
+    if second is not None:
+        assert b == pytest.approx(second, abs=1e-9)
+    found = float(risk.reconstruction_advantage(m, risk.Prior.uniform(candidates)))
+    attribute = float(risk.attribute_advantage(m, risk.Prior.uniform(candidates)))
+    assert found == pytest.approx(min(a, b, attribute), abs=1e-12)
+
+
+def test_claim_11_the_minimum_is_taken() -> None:
+    """A success region of everything: the second form alone would claim 0.3446."""
+    prior = risk.Prior(Fraction(1, 10), Fraction(1), Fraction(1))
+    assert risk.reconstruction_advantage(Decimal(1), prior) == 0
+    assert (
+        risk.reconstruction_advantage(Decimal(1), risk.Prior(Fraction(1), Fraction(1), Fraction(1)))
+        == 0
+    )
+
+
+def test_claim_11_large_mu_does_not_underflow() -> None:
+    found = risk.reconstruction_advantage(Decimal(40), risk.Prior.uniform(10))
+    assert float(found) == pytest.approx(0.9, abs=1e-12)
+
+
+def test_claim_10_null_replace_doubles_mu_between_records() -> None:
+    replace = NoisyScores.of_policy("50", "replace", 1, 100)
+    null = NoisyScores.of_policy("50", "null-replace", 1, 100)
+    assert risk.record_mu(replace) == replace.mu()
+    assert abs(risk.record_mu(null) / null.mu() - 2) < Decimal("1e-25")
+
+
+def test_priors_need_two_candidates() -> None:
+    with pytest.raises(MalformedError):
+        risk.Prior.uniform(1)
+
+
+# --- the table ---
+
+ARGUMENTS: dict[str, Any] = {
+    "sigma": "50",
+    "relation": "replace",
+    "group_size": 1,
+    "queries_per_account": 100,
+    "coalition": 5,
+    "delta_policy": "0.00001",
+    "gamma": GAMMA,
+    "total_records": 900,
+    "realised_counts": [100, 3, 90, 5, 0, 1, 1],
+    "epsilon_acc": "2",
+    "delta_acc": "0.000001",
+}
+
+
+def test_report_values() -> None:
+    report: Any = epsilon_report(**ARGUMENTS)
+    assert canonical_json.loads(canonical_json.dumps(report)) == report
+    event = NoisyScores.of_policy("50", "replace", 1, 500)
+    assert report["finite"] is True
+    assert report["headline"]["queries"] == 500
+    exact = epsilon(event, Fraction(1, 10**5))
+    assert report["headline"]["epsilon"] == ceil_decimal(Fraction(exact), 6) == "3.848611"
+    assert report["all_records"]["queries"] == 900
+    assert report["realised"]["queries"] == 199
+    assert "not a guarantee" in report["realised"]["label"]
+    assert report["per_account"]["satisfied"] is True
+    assert report["loss_distribution"]["agrees"] is True
+    assert report["closed_form"]["in_class"] is False
+    assert report["parameters"]["gamma"] == "2^-100"
+    for key in ("membership_advantage", "auc"):
+        assert 0 < Fraction(report["risk"][key]) < 1
+    assert report["risk"]["membership_advantage"] == ceil_decimal(
+        Fraction(risk.membership_advantage(event.mu())), 6
+    )
+
+
+def test_report_without_a_finite_bound_says_so() -> None:
+    report: Any = epsilon_report(**(ARGUMENTS | {"sigma": "1"}))
+    assert report["finite"] is False
+    assert report["headline"]["epsilon"] is None
+    assert "no finite bound" in report["headline"]["reason"]
+    assert report["renyi"]["epsilon"] is None
+    assert report["per_account"]["satisfied"] is False
+    canonical_json.dumps(report)
+
+
+def test_report_closed_form_needs_a_larger_delta() -> None:
+    """1e-5 > 10·1e-6 is true in binary floating point and false here."""
+    assert 1e-5 > 10 * 1e-6
+    report: Any = epsilon_report(**(ARGUMENTS | {"coalition": 10}))
+    assert report["closed_form"]["total"] is None
+    assert "does not exceed" in report["closed_form"]["reason"]
+    assert epsilon_report(**(ARGUMENTS | {"coalition": 9}))["closed_form"]["total"]  # type: ignore[index]
+
+
+def test_report_closed_form_inside_the_class() -> None:
+    report: Any = epsilon_report(**(ARGUMENTS | {"sigma": "400"}))
+    assert report["closed_form"]["in_class"] is True
+    assert Fraction(report["closed_form"]["total"]) > Fraction(report["headline"]["epsilon"])
+
+
+def test_report_risk_never_exceeds_its_ceiling() -> None:
+    report: Any = epsilon_report(**(ARGUMENTS | {"sigma": "0.001", "coalition": 1000}))
+    assert report["risk"]["membership_advantage"] == "1.000000"
+    ceilings = {2: "0.500000", 10: "0.900000", 100: "0.990000"}
+    for row in report["risk"]["uniform_priors"]:
+        assert row["attribute"] == row["reconstruction"] == ceilings[row["candidates"]]
+
+
+def test_report_has_no_floats_and_rounds_up() -> None:
+    def leaves(value: object) -> list[object]:
+        if isinstance(value, dict):
+            return [leaf for item in value.values() for leaf in leaves(item)]
+        if isinstance(value, list):
+            return [leaf for item in value for leaf in leaves(item)]
+        return [value]
+
+    report: Any = epsilon_report(**(ARGUMENTS | {"sigma": "4.25", "relation": "null-replace"}))
+    assert not any(isinstance(leaf, float) for leaf in leaves(report))
+    event = NoisyScores.of_policy("4.25", "null-replace", 1, 500)
+    assert report["parameters"]["sigma_units"] == "68548.25"
+    assert Fraction(report["headline"]["mu"]) >= Fraction(event.mu())
+    assert Fraction(report["renyi"]["rho"]) >= event.rho()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"delta_policy": "0"},
+        {"delta_policy": "1"},
+        {"delta_acc": "0.0"},
+        {"epsilon_acc": "0"},
+        {"queries_per_account": 0},
+        {"coalition": 0},
+        {"total_records": -1},
+        {"realised_counts": [1, -1]},
+        {"relation": "add_remove"},
+        {"sigma": "nan"},
+        {"group_size": 0},
+    ],
+)
+def test_report_refusals(change: dict[str, Any]) -> None:
+    with pytest.raises(MalformedError):
+        epsilon_report(**(ARGUMENTS | change))
+
+
+# --- decimals of the encoding member, used throughout ---
+
+
+@given(st.fractions(), st.integers(0, 12))
+def test_directed_decimals(value: Fraction, places: int) -> None:
+    low, high = Fraction(floor_decimal(value, places)), Fraction(ceil_decimal(value, places))
+    assert low <= value <= high
+    assert high - low <= Fraction(1, 10**places)
+    assert (low == high) == ((value * 10**places).denominator == 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", ".", "1.", ".1", "+1", "-0", "00", "1e5", "1 ", "٣", "1234567890", "0.1234567890123"],
+)
+def test_decimals_are_strict(text: str) -> None:
+    with pytest.raises(MalformedError):
+        parse_decimal(text)
+
+
+def test_decimals_are_exact() -> None:
+    assert parse_decimal("0.1") * 3 == parse_decimal("0.3")
+    assert parse_decimal("999999999.999999999999") == Fraction(10**21 - 1, 10**12)

@@ -1,0 +1,174 @@
+"""docs/spec/07-coalition.md §7.1 and §7.2."""
+
+import random
+from itertools import combinations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mpmath import mp, mpf  # type: ignore[import-untyped]
+from ragaudit.circuits.sketch import hamming
+from ragaudit.encoding.errors import MalformedError
+from ragaudit.privacy.coalition import Estimate, Record, estimate, hamming_threshold
+
+KNOWN_THRESHOLDS = [
+    ("0.8", 64, 13),
+    ("0.8", 128, 26),
+    ("0.8", 256, 52),
+    ("0.8", 512, 104),
+    ("0.5", 96, 32),  # exactly a third of pi: equality counts
+    ("0.500000000001", 96, 31),
+    ("0.499999999999", 96, 32),
+    ("0.5", 64, 21),
+    ("0.999999999999", 512, 0),
+    ("0.000000000001", 64, 31),
+    ("0.95", 128, 12),
+    ("0.70", 256, 64),
+]
+
+
+@pytest.mark.parametrize(("theta", "bits", "expected"), KNOWN_THRESHOLDS)
+def test_known_thresholds(theta: str, bits: int, expected: int) -> None:
+    assert hamming_threshold(theta, bits) == expected
+
+
+@given(st.integers(1, 999_999), st.integers(8, 64))
+def test_threshold_is_the_floor(millionths: int, octets: int) -> None:
+    theta, bits = f"0.{millionths:06d}", 8 * octets
+    with mp.workdps(60):
+        exact = bits * mp.acos(mpf(theta)) / mp.pi
+        found = hamming_threshold(theta, bits)
+        if millionths != 500_000:
+            assert found == int(mp.floor(exact))
+        else:
+            assert found == bits // 3
+
+
+@pytest.mark.parametrize(
+    ("theta", "bits"),
+    [("0", 64), ("1", 64), ("1.5", 64), ("0.8", 63), ("0.8", 56), ("0.8", 520), ("x", 64)],
+)
+def test_threshold_refusals(theta: str, bits: int) -> None:
+    with pytest.raises(MalformedError):
+        hamming_threshold(theta, bits)
+
+
+def by_definition(records: list[Record], tau: int, threshold: int) -> Estimate:
+    """Breadth-first search over the account graph, pair by pair."""
+    accounts = sorted({r.account for r in records})
+    near: dict[bytes, set[bytes]] = {a: set() for a in accounts}
+    for x, y in combinations(records, 2):
+        if (
+            x.account != y.account
+            and abs(x.time - y.time) <= tau
+            and hamming(x.sketch, y.sketch) <= threshold
+        ):
+            near[x.account].add(y.account)
+            near[y.account].add(x.account)
+    groups, seen = [], set[bytes]()
+    for account in accounts:
+        if account in seen:
+            continue
+        group, queue = {account}, [account]
+        while queue:
+            for other in near[queue.pop()] - group:
+                group.add(other)
+                queue.append(other)
+        seen |= group
+        groups.append(tuple(sorted(group)))
+    large = sorted((g for g in groups if len(g) > 1), key=lambda g: (-len(g), g))
+    return Estimate(max((len(g) for g in groups), default=0), tuple(large))
+
+
+records = st.lists(
+    st.builds(
+        Record,
+        st.sampled_from([bytes([a]) * 32 for a in range(7)]),
+        st.integers(0, 40),
+        st.sampled_from(
+            [bytes(8), b"\x01" + bytes(7), b"\x03" + bytes(7), b"\x0f" + bytes(7), b"\xff" * 8]
+        ),
+    ),
+    max_size=30,
+)
+
+
+@given(records, st.integers(0, 20), st.integers(0, 5))
+@settings(max_examples=300)
+def test_estimate_is_the_definition(found: list[Record], tau: int, threshold: int) -> None:
+    assert estimate(found, tau=tau, threshold=threshold) == by_definition(found, tau, threshold)
+
+
+@given(records, st.randoms())
+def test_order_of_records_does_not_matter(found: list[Record], rng: random.Random) -> None:
+    shuffled = found.copy()
+    rng.shuffle(shuffled)
+    assert estimate(found, tau=5, threshold=1) == estimate(shuffled, tau=5, threshold=1)
+
+
+@pytest.mark.parametrize("octets", [8, 9, 16, 32, 33, 64])
+def test_every_sketch_length(octets: int) -> None:
+    """Also lengths that are no multiple of the word, and sums beyond eight bits."""
+    rng = random.Random(octets)
+    found = [
+        Record(bytes([i % 40]), rng.randrange(1000), rng.randbytes(octets)) for i in range(300)
+    ]
+    for threshold in (2 * octets, 4 * octets - 6, 8 * octets - 1):
+        assert estimate(found, tau=100, threshold=threshold) == by_definition(found, 100, threshold)
+
+
+def test_complementary_sketches_of_256_bits_are_far_apart() -> None:
+    """256 differing bits must not wrap around to 0 in eight-bit sums."""
+    pair = [Record(b"a", 0, bytes(32)), Record(b"b", 0, b"\xff" * 32)]
+    assert estimate(pair, tau=0, threshold=255).k_hat == 1
+    assert estimate(pair, tau=0, threshold=256).k_hat == 2
+
+
+def test_across_block_borders() -> None:
+    """A chain through records that lie in different blocks, sorted by time."""
+    far = [Record(bytes([1, i // 256, i % 256]), i, b"\xff" * 16) for i in range(1, 9000, 3)]
+    chain = [Record(bytes([0, i]), 900 * i, bytes(16)) for i in range(10)]
+    spread = [Record(r.account, r.time, bytes([i % 251, i // 251] * 8)) for i, r in enumerate(far)]
+    found = estimate(chain + spread, tau=900, threshold=0)
+    assert found.k_hat >= 10
+    assert any({r.account for r in chain} <= set(c) for c in found.clusters)
+    assert estimate(chain, tau=899, threshold=0).k_hat == 1
+
+
+def test_one_account_alone_is_no_coalition() -> None:
+    same = [Record(b"a", t, bytes(8)) for t in range(100)]
+    assert estimate(same, tau=1000, threshold=64) == Estimate(1, ())
+    assert estimate([], tau=1, threshold=1) == Estimate(0, ())
+
+
+def test_large_times_do_not_overflow() -> None:
+    late = 4 * 10**15
+    pair = [Record(b"a", late, bytes(8)), Record(b"b", late + 10**10, bytes(8))]
+    assert estimate(pair, tau=10**10, threshold=0).k_hat == 2
+    assert estimate(pair, tau=10**10 - 1, threshold=0).k_hat == 1
+
+
+def test_progress_ends_at_one() -> None:
+    seen: list[float] = []
+    estimate(
+        [Record(bytes([i % 9]), i, bytes(8)) for i in range(100)],
+        tau=1,
+        threshold=0,
+        progress=seen.append,
+    )
+    assert seen == sorted(seen) and seen[-1] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("sketches", "tau", "threshold"),
+    [
+        ((bytes(8), bytes(9)), 1, 1),
+        ((b"", b""), 1, 1),
+        ((bytes(8),) * 2, -1, 1),
+        ((bytes(8),) * 2, 1, -1),
+    ],
+)
+def test_estimate_refusals(sketches: tuple[bytes, bytes], tau: int, threshold: int) -> None:
+    pair = [Record(bytes([i]), 0, sketch) for i, sketch in enumerate(sketches)]
+    with pytest.raises(MalformedError):
+        estimate(pair, tau=tau, threshold=threshold)
