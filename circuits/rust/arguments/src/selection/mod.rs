@@ -6,6 +6,7 @@ pub mod protocol;
 pub mod prover;
 pub mod relation;
 pub mod statement;
+pub mod sumcheck_polynomial;
 pub mod verifier;
 pub mod witness;
 

@@ -9,6 +9,7 @@ use zeroize::Zeroize;
 use super::proof::{Commitments, SelectionProof};
 use super::relation::{self, COLUMNS, Combination, RowWeights};
 use super::statement::{Case, Instance, Statement, Threshold};
+use super::sumcheck_polynomial::Polynomial;
 use super::witness::{self, Witness};
 use super::{all, protocol};
 use crate::commitments::{bit_sum, blinding};
@@ -21,8 +22,7 @@ use crate::opening;
 use crate::progress::Progress;
 use crate::randomness::ProverRandomness;
 use crate::scalars::{SmallSum, from_integer, inner_product, limbs};
-use crate::sumcheck::{self, Mask, RoundPolynomial};
-use crate::tables::{MaskedTable, extend, lines};
+use crate::sumcheck::{self, Mask};
 
 /// The secret input.
 pub struct Secrets<'a> {
@@ -179,9 +179,11 @@ fn prove_threshold(
     let drawn = protocol::column_challenges(&mut transcript, &commitments, threshold.variables());
     progress.report(0.3)?;
 
-    let mut polynomial = Polynomial::new(threshold, witness, &blindings, &drawn);
+    let differences = witness.differences.iter().map(|value| from_integer(*value)).collect();
+    let masks = [&blindings.masks[..], &[blindings.sigma]].concat();
+    let mut polynomial = Polynomial::new(&witness.columns, differences, &masks, &drawn);
     let (messages, r) = sumcheck::prove(&mut transcript, &mut polynomial, &mask, &drawn.rho)?;
-    let evaluations = std::array::from_fn(|column| polynomial.columns[column].mask());
+    let evaluations = polynomial.values();
     let challenges = protocol::opening_challenges(&mut transcript, &evaluations);
     progress.report(0.5)?;
 
@@ -241,80 +243,6 @@ fn commit(
         threshold: Point::from(threshold_point),
         mask: Point::from(mask_point),
         mask_sum: mask.sum(),
-    }
-}
-
-/// F, one variable bound after the other.
-struct Polynomial {
-    /// b, b3, b4, u_0 .. u_15, Y.
-    columns: Vec<MaskedTable>,
-    weight: MaskedTable,
-    indicator: MaskedTable,
-    alphas: Vec<Scalar>,
-    variables: usize,
-}
-
-impl Polynomial {
-    fn new(
-        threshold: &Threshold,
-        witness: &Witness,
-        blindings: &Blindings,
-        drawn: &protocol::ColumnChallenges,
-    ) -> Self {
-        let variables = threshold.variables();
-        let rows = threshold.uncertain.len();
-        let table = |entries, mask| MaskedTable::new(entries, mask, variables);
-        let mut columns: Vec<MaskedTable> = witness
-            .columns
-            .iter()
-            .zip(&blindings.masks)
-            .map(|(bits, mask)| {
-                table(bits.iter().map(|bit| Scalar::from(u8::from(*bit))).collect(), *mask)
-            })
-            .collect();
-        let differences = witness.differences.iter().map(|value| from_integer(*value)).collect();
-        columns.push(table(differences, blindings.sigma));
-        Polynomial {
-            columns,
-            // M and chi are zero on the mask row.
-            weight: table(crate::scalars::eq_table(&drawn.t, rows), Scalar::ZERO),
-            indicator: table(vec![Scalar::ONE; rows], Scalar::ZERO),
-            alphas: relation::alpha_powers(&drawn.alpha),
-            variables,
-        }
-    }
-
-    /// F at 0, 1, 2, 3 along the line of index `i`.
-    fn line(&self, i: usize) -> [Scalar; 4] {
-        let columns: Vec<[Scalar; 4]> =
-            self.columns.iter().map(|table| extend(table.pair(i))).collect();
-        let weight: [Scalar; 4] = extend(self.weight.pair(i));
-        let indicator: [Scalar; 4] = extend(self.indicator.pair(i));
-        std::array::from_fn(|x| {
-            let values = std::array::from_fn(|column| columns[column][x]);
-            relation::evaluate(&self.alphas, &values, &weight[x], &indicator[x])
-        })
-    }
-}
-
-impl RoundPolynomial for Polynomial {
-    fn coefficients(&self) -> Vec<Scalar> {
-        let values = lines(self.weight.entries().len(), self.variables)
-            .into_par_iter()
-            .map(|i| self.line(i))
-            .reduce(
-                || [Scalar::ZERO; 4],
-                |left, right| std::array::from_fn(|x| left[x] + right[x]),
-            );
-        crate::scalars::interpolate(&values)
-    }
-
-    fn bind(&mut self, r: &Scalar) -> Result<()> {
-        self.columns.par_iter_mut().for_each(|table| table.bind(r));
-        self.weight.bind(r);
-        self.indicator.bind(r);
-        self.variables -= 1;
-        Ok(())
     }
 }
 

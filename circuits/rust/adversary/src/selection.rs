@@ -1,0 +1,196 @@
+//! A selection prover that follows any strategy.
+
+use curve25519_dalek::scalar::Scalar;
+use ragaudit_arguments::commitments::bit_sum;
+use ragaudit_arguments::encoding::{Point, decode_scalar};
+use ragaudit_arguments::errors::{Result, malformed};
+use ragaudit_arguments::generators::{self, List};
+use ragaudit_arguments::multiscalar::secret_sum;
+use ragaudit_arguments::randomness::ProverRandomness;
+use ragaudit_arguments::scalars::{from_integer, inner_product};
+use ragaudit_arguments::selection::proof::{Commitments, SelectionProof};
+use ragaudit_arguments::selection::protocol;
+use ragaudit_arguments::selection::relation::{
+    self, COLUMNS, Combination, DISTANCE_BITS, RowWeights,
+};
+use ragaudit_arguments::selection::statement::{Case, Statement, Threshold};
+use ragaudit_arguments::selection::sumcheck_polynomial::Polynomial;
+use ragaudit_arguments::sumcheck::{self, Mask};
+use ragaudit_arguments::{opening, scalars};
+
+/// What the prover knows of the index.
+pub struct Rows<'a> {
+    /// Completed rows.
+    pub entries: &'a [i8],
+    /// Their blindings, 32 bytes each.
+    pub blindings: &'a [u8],
+    /// d + 4.
+    pub width: usize,
+}
+
+impl Rows<'_> {
+    fn row(&self, position: u64) -> &[i8] {
+        &self.entries[position as usize * self.width..][..self.width]
+    }
+
+    fn blinding(&self, position: u64) -> Result<Scalar> {
+        decode_scalar(&self.blindings[position as usize * 32..][..32], "blinding")
+    }
+}
+
+/// What the prover claims about the rows of U, true or not.
+pub struct Strategy {
+    /// b, b3, b4.
+    pub bits: [Vec<bool>; 3],
+    /// The threshold in C_t.
+    pub tau: i128,
+    /// Y - (y - tau) for every row: a threshold of its own, hidden in C_t along A_U.
+    pub shifts: Vec<i128>,
+    /// Coefficients along A_U hidden in D_m: what b has and B_sel lacks.
+    pub selection_difference: Vec<Scalar>,
+    /// Masks of the boolean columns; random where there is none.
+    pub masks: Vec<Option<Scalar>>,
+}
+
+impl Strategy {
+    /// These bits and this threshold, no other deviation.
+    pub fn new(bits: [Vec<bool>; 3], tau: i128) -> Self {
+        let rows = bits[0].len();
+        Strategy {
+            bits,
+            tau,
+            shifts: vec![0; rows],
+            selection_difference: vec![Scalar::ZERO; rows],
+            masks: vec![None; COLUMNS],
+        }
+    }
+}
+
+/// A proof by this strategy for a statement with an uncertain row. `noised` is y for every row.
+pub fn prove(
+    statement: &Statement,
+    rows: &Rows,
+    noised: &[i64],
+    selection_blinding: &Scalar,
+    strategy: &Strategy,
+) -> Result<Vec<u8>> {
+    let Case::Threshold(threshold) = &statement.case else {
+        return Err(malformed("nothing to choose"));
+    };
+    let mut transcript = protocol::begin(statement, threshold);
+    let mut randomness = ProverRandomness::new(&transcript, &[0; 64])?;
+    let points = generators::points(&threshold.generators(statement.query.len()));
+    let positions = &points[..threshold.uncertain.len()];
+    let differences: Vec<i128> = threshold
+        .uncertain
+        .iter()
+        .zip(&strategy.shifts)
+        .map(|(row, shift)| i128::from(noised[row.position as usize]) - strategy.tau + shift)
+        .collect();
+    let columns = columns(strategy, &differences);
+
+    let mut masks: Vec<Scalar> =
+        strategy.masks.iter().map(|mask| mask.unwrap_or_else(|| randomness.scalar())).collect();
+    masks.push(randomness.scalar());
+    let hidden = randomness.scalars(COLUMNS);
+    let nonces = [randomness.scalar(), randomness.scalar()];
+    let [threshold_blinding, mask_blinding] = [randomness.scalar(), randomness.scalar()];
+    let mask = Mask::random(&threshold.degrees(), &mut randomness);
+    let shifts: Vec<Scalar> = strategy.shifts.iter().map(|shift| from_integer(*shift)).collect();
+
+    let h = |scalar: &Scalar| scalar * &*generators::H;
+    let masked =
+        |mask: &Scalar, blinding: &Scalar| mask * &*generators::SELECTION_MASK + h(blinding);
+    let tau = from_integer(strategy.tau);
+    let thresholds = generators::first(List::SelectionM, 2);
+    let mask_points = &points[points.len() - mask.coefficients().len()..];
+    let commitments = Commitments {
+        columns: (1..COLUMNS)
+            .map(|j| Point::from(bit_sum(&columns[j], positions) + masked(&masks[j], &hidden[j])))
+            .collect(),
+        selection_mask: Point::from(
+            masked(&masks[0], &hidden[0]) + secret_sum(&strategy.selection_difference, positions),
+        ),
+        selection_mask_nonce: Point::from(masked(&nonces[0], &nonces[1])),
+        threshold: Point::from(
+            secret_sum(&[tau, masks[COLUMNS]], &thresholds)
+                + secret_sum(&shifts, positions)
+                + h(&threshold_blinding),
+        ),
+        mask: Point::from(secret_sum(mask.coefficients(), mask_points) + h(&mask_blinding)),
+        mask_sum: mask.sum(),
+    };
+    let drawn = protocol::column_challenges(&mut transcript, &commitments, threshold.variables());
+    let values = differences.iter().map(|value| from_integer(*value)).collect();
+    let mut polynomial = Polynomial::new(&columns, values, &masks, &drawn);
+    let (messages, r) = sumcheck::prove(&mut transcript, &mut polynomial, &mask, &drawn.rho)?;
+    let evaluations = polynomial.values();
+    let challenges = protocol::opening_challenges(&mut transcript, &evaluations);
+    let responses =
+        [nonces[0] + challenges.schnorr * masks[0], nonces[1] + challenges.schnorr * hidden[0]];
+    protocol::absorb_responses(&mut transcript, &responses);
+
+    let weights = RowWeights::new(&drawn.t, &r, threshold.uncertain.len());
+    let combination = Combination::new(&challenges.gamma);
+    let form = relation::form(statement, threshold, &weights, &r, &challenges.theta);
+    let mut vector: Vec<Scalar> = (0..positions.len())
+        .map(|q| {
+            let bits: Scalar = columns
+                .iter()
+                .zip(&combination.columns)
+                .map(|(bits, power)| power * Scalar::from(u8::from(bits[q])))
+                .sum();
+            bits + combination.rows * shifts[q]
+        })
+        .collect();
+    vector.push(inner_product(&masks[..COLUMNS], &combination.columns));
+    vector.extend(row_combination(threshold, rows, &weights, &combination));
+    vector.extend([tau, masks[COLUMNS]].map(|value| combination.rows * value));
+    vector.extend(mask.coefficients().iter().map(|coefficient| combination.mask * coefficient));
+    let mut row_blinding = threshold_blinding;
+    for (row, weight) in threshold.uncertain.iter().zip(&weights.rows) {
+        row_blinding += weight * rows.blinding(row.position)?;
+    }
+    let blinding = selection_blinding
+        + inner_product(&hidden, &combination.columns)
+        + combination.rows * row_blinding
+        + combination.mask * mask_blinding;
+    let opening = opening::prove(
+        &mut transcript,
+        points,
+        &form,
+        &challenges.x,
+        vector,
+        blinding,
+        &mut randomness,
+    )?;
+    let proof = SelectionProof { commitments, sumcheck: messages, evaluations, responses, opening };
+    Ok(proof.encode())
+}
+
+/// b, b3, b4 and the bits of the distances that b implies.
+fn columns(strategy: &Strategy, differences: &[i128]) -> Vec<Vec<bool>> {
+    let distances: Vec<i128> = differences
+        .iter()
+        .zip(&strategy.bits[0])
+        .map(|(difference, selected)| if *selected { *difference } else { -1 - difference })
+        .collect();
+    let bits = (0..DISTANCE_BITS)
+        .map(|k| distances.iter().map(|distance| (distance >> k) & 1 == 1).collect());
+    strategy.bits.iter().cloned().chain(bits).collect()
+}
+
+fn row_combination(
+    threshold: &Threshold,
+    rows: &Rows,
+    weights: &RowWeights,
+    combination: &Combination,
+) -> Vec<Scalar> {
+    let mut sums = vec![Scalar::ZERO; rows.width];
+    for (row, weight) in threshold.uncertain.iter().zip(&weights.rows) {
+        for (sum, entry) in sums.iter_mut().zip(rows.row(row.position)) {
+            *sum += weight * scalars::from_integer(i128::from(*entry));
+        }
+    }
+    sums.iter().map(|sum| combination.rows * sum).collect()
+}
