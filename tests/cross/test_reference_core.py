@@ -17,6 +17,7 @@ from ragaudit.circuits.selection import scores, select
 from ragaudit.verifier.reference.generators import generator
 from ragaudit.verifier.reference.noise import build_sampler
 from ragaudit.verifier.reference.ristretto import encode
+from reference_index_prover import commit_field_rows
 from reference_vectors import cases, index_arguments, selection_arguments
 
 LISTS = ["H", "Q", "G", "A", "sel/A*", "sel/M", "sel/R", "idx/P", "idx/P*", "idx/M", "idx/R"]
@@ -281,12 +282,25 @@ def test_indexes_are_decided_alike(N: int, d: int, seed: int, data: st.DataObjec
 def test_rows_of_another_norm_are_rejected_by_both(row: list[int]) -> None:
     rows = np.array([row], dtype=np.int64)
     blindings = core.random_scalars(1)
-    from reference_index_prover import commit_field_rows
-
     blinding = int.from_bytes(bytes(blindings[0]), "little")
     commitments = commit_field_rows(reference, [row], [blinding])
     proof = core.prove_index(bytes(32), rows, blindings, commitments)
     assert index_decisions(bytes(32), 1, 1, commitments, proof) == (False, False)
+
+
+def test_dimension_zero_is_refused_by_both() -> None:
+    """Rows that are nothing but their completion, honestly proven: spec 4.1.2 asks for d >= 1."""
+    rows = np.array([[127, 0, 0, 0], [0, 127, 0, 0]], dtype=np.int8)
+    blindings = core.random_scalars(2)
+    commitments = core.commit_rows(rows, blindings)
+    try:
+        proof = core.prove_index(bytes(32), rows, blindings, commitments)
+    except core.CoreError:
+        proof = bytes(2848)
+    assert index_decisions(bytes(32), 2, 0, commitments, proof) == (False, False)
+    case = Case(bytes(32), commitments, (), (5, 0), 1, bytes(32), bytes(1984), None)
+    assert not core_accepts(case)
+    assert not reference_accepts(case)
 
 
 @settings(max_examples=30, deadline=None)
