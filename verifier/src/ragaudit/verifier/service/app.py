@@ -22,7 +22,9 @@ def system_clock() -> int:
     return time.time_ns() // 1_000_000
 
 
-def create_app(settings: Settings, *, clock: Clock = system_clock, auditor: Auditor) -> FastAPI:
+def create_app(
+    settings: Settings, *, clock: Clock = system_clock, auditor: Auditor | None = None
+) -> FastAPI:
     """The verifier's HTTP application.
 
     Args:
@@ -32,6 +34,7 @@ def create_app(settings: Settings, *, clock: Clock = system_clock, auditor: Audi
 
     Raises:
         MalformedError, RefusedError, InternalError: secrets or database cannot be used.
+        UnsupportedError: the engine of the settings is not installed.
     """
     service = Service.open(settings, clock, auditor)
 

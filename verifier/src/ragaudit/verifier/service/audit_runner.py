@@ -34,10 +34,10 @@ from sqlalchemy import Connection
 _log = logging.getLogger(__name__)
 
 LISTS = {
-    names.RECEIPTS: submissions.RECEIPT,
-    names.REFUSALS: submissions.REFUSAL,
-    names.CLAIMS: submissions.CLAIM,
-    names.DISPUTES: submissions.DISPUTE,
+    names.RECEIPTS: (submissions.RECEIPT, submissions.UNCOSIGNED),
+    names.REFUSALS: (submissions.REFUSAL,),
+    names.CLAIMS: (submissions.CLAIM,),
+    names.DISPUTES: (submissions.DISPUTE,),
 }
 
 
@@ -175,8 +175,9 @@ def seal(transaction: Transaction, keys: VerifierKeys, window: Window) -> None:
         names.CHECKPOINTS: canonical_json.dumps(notes),
         names.CLOCK: _clock(connection, window),
     }
-    for item, kind in LISTS.items():
-        derived[item] = _array(submissions.documents(connection, name, kind))
+    for item, kinds in LISTS.items():
+        found = (submissions.documents(connection, name, kind) for kind in kinds)
+        derived[item] = _array([document for documents in found for document in documents])
     if window.records is None:
         derived[names.ENTRIES] = _given_entries(connection, name)
     for item, content in derived.items():

@@ -1,12 +1,29 @@
 """The audit procedure as the service uses it: evidence in, signed verdict out."""
 
+import importlib
+import logging
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
-from ragaudit.verifier.evidence import Evidence
+import numpy as np
+import numpy.typing as npt
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.digests import structure
+from ragaudit.encoding.errors import InternalError, RagauditError
+from ragaudit.verifier.engines import Engine, engine, fastest_engine
+from ragaudit.verifier.evidence import EMBEDDER, Evidence
+from ragaudit.verifier.keys import VerifierKeys
+from ragaudit.verifier.procedure.context import CommittedEmbedder, Pins
+from ragaudit.verifier.procedure.outcome import REFUSED
+from ragaudit.verifier.procedure.run import run, run_opening_checks
+from ragaudit.verifier.report.render import render_html, render_text
+from ragaudit.verifier.settings import EngineName
+from ragaudit.verifier.verdict import Verdict, sign_verdict, verify_verdict
 
-Progress = Callable[[str, int, int], None]  # step, done, total
-"""Called from the audit's thread; it may raise to stop the audit."""
+_log = logging.getLogger(__name__)
+
+Progress = Callable[[str, int, int], None]
+"""Step, done, total. Called from the audit's thread; what it raises stops the audit."""
 
 
 class Auditor(Protocol):
@@ -30,3 +47,86 @@ class Auditor(Protocol):
 
     def report_text(self, verdict: bytes) -> str:
         """The report for people, plain text."""
+
+
+class ProcedureAuditor:
+    """The audit procedure with this verifier's keys.
+
+    Args:
+        chosen: who checks the arguments; "auto" takes the compiled core where it is installed.
+
+    Raises:
+        UnsupportedError: the chosen engine is not installed.
+    """
+
+    def __init__(self, keys: VerifierKeys, chosen: EngineName) -> None:
+        self._key = keys.verdict
+        # The provider's key was compared with the pinned one when the window was registered.
+        self._pins = Pins(
+            cosigner=keys.cosigner.verifier_key,
+            verifier=keys.statement.public,
+            verdict=keys.verdict.public,
+        )
+        self._engine: Engine = fastest_engine() if chosen == "auto" else engine(chosen)
+
+    def check_opening(self, evidence: Evidence, now: int) -> bytes | None:
+        outcome = run_opening_checks(evidence, engine=self._engine, now=now, pins=self._pins)
+        if outcome.result != REFUSED:
+            return None
+        return sign_verdict(outcome, evidence.digests(), self._key, time=now)
+
+    def audit(self, evidence: Evidence, now: int, progress: Progress) -> bytes:
+        outcome = run(
+            evidence,
+            engine=self._engine,
+            pins=self._pins,
+            embedder=committed_embedder(evidence),
+            progress=progress,
+        )
+        if outcome.result is None:
+            raise InternalError("the procedure did not conclude")
+        progress("verdict", 0, 0)
+        return sign_verdict(outcome, evidence.digests(), self._key, time=now)
+
+    def result(self, verdict: bytes) -> str:
+        return self._read(verdict).result
+
+    def report_html(self, verdict: bytes) -> str:
+        return render_html(self._read(verdict))
+
+    def report_text(self, verdict: bytes) -> str:
+        return render_text(self._read(verdict))
+
+    def _read(self, verdict: bytes) -> Verdict:
+        return verify_verdict(verdict, self._key.public)
+
+
+class InstalledEmbedder:
+    """An installed embedder as the procedure uses it."""
+
+    def __init__(self, embedder: Any, embed_quantised: Callable[..., npt.NDArray[np.int8]]) -> None:
+        self._embedder = embedder
+        self._embed = embed_quantised
+        self._digest = structure("embedder", canonical_json.dumps(embedder.manifest().to_json()))
+
+    @property
+    def digest(self) -> bytes:
+        """C_emb of the files that it runs."""
+        return self._digest
+
+    def embed(self, text: str) -> npt.NDArray[np.int8]:
+        """int8[d]."""
+        vector: npt.NDArray[np.int8] = self._embed(self._embedder, [text])[0]
+        return vector
+
+
+def committed_embedder(evidence: Evidence) -> CommittedEmbedder | None:
+    """The embedder that the evidence names, if it is installed here; check 18 compares C_emb."""
+    try:
+        manifest = canonical_json.loads(evidence[EMBEDDER])
+        registry = importlib.import_module("ragaudit.embedders.registry")
+        quantised = importlib.import_module("ragaudit.embedders.quantised")
+        return InstalledEmbedder(registry.load(manifest["name"]), quantised.embed_quantised)
+    except (ImportError, KeyError, TypeError, RagauditError) as error:
+        _log.warning("the committed embedder is not at hand: %s", error)
+        return None

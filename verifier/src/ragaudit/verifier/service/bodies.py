@@ -72,6 +72,14 @@ def parse(model: type[Model], data: bytes) -> Model:
         raise MalformedError(first["msg"], where=where or "body") from None
 
 
+def json_object(data: bytes) -> dict[str, Any]:
+    """The object of a JSON body; MalformedError as `loads`, and for any other value."""
+    value = loads(data)
+    if not isinstance(value, dict):
+        raise MalformedError("not an object", where="body")
+    return value
+
+
 def loads(data: bytes) -> Any:
     """A JSON value in the value space of canonical JSON, in any spelling of its own.
 

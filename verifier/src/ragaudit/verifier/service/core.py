@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from ragaudit.verifier import keys as key_files
 from ragaudit.verifier.keys import VerifierKeys
 from ragaudit.verifier.service.audit_runner import AuditRunner
-from ragaudit.verifier.service.auditor import Auditor
+from ragaudit.verifier.service.auditor import Auditor, ProcedureAuditor
 from ragaudit.verifier.service.challenge import Sampler
 from ragaudit.verifier.service.database import Clock, Database
 from ragaudit.verifier.service.handover import Handover
@@ -31,14 +31,16 @@ class Service:
     scheduler: Scheduler
 
     @classmethod
-    def open(cls, settings: Settings, clock: Clock, auditor: Auditor) -> "Service":
+    def open(cls, settings: Settings, clock: Clock, auditor: Auditor | None) -> "Service":
         """Load the secrets and open the database.
 
         Raises:
             MalformedError, RefusedError: `keys.load`.
             InternalError: the database is of another version.
+            UnsupportedError: the chosen engine is not installed.
         """
         keys = key_files.load(settings.secrets, settings.name)
+        auditor = auditor or ProcedureAuditor(keys, settings.engine)
         settings.data.mkdir(parents=True, exist_ok=True)
         database = Database(settings.database_url, clock)
         sampler = Sampler(database, keys)

@@ -125,6 +125,13 @@ def last(connection: Connection, window: str) -> StoredCheckpoint | None:
     return None if row is None else _stored(row)
 
 
+def has(connection: Connection, window: str, head: TreeHead) -> bool:
+    """Whether this very tree head was cosigned."""
+    same = (checkpoints.c.size == head.size) & (checkpoints.c.root == head.root_hash)
+    query = select(func.count()).where((checkpoints.c.window == window) & same)
+    return bool(connection.execute(query).scalar_one())
+
+
 def latest_note(database: Database, origin_hash: bytes) -> bytes:
     """The largest cosigned checkpoint of the log whose origin has this SHA-256.
 

@@ -10,7 +10,7 @@ from ragaudit.verifier.service.bodies import (
     Entries,
     Receipts,
     Refusals,
-    loads,
+    json_object,
     parse,
 )
 from ragaudit.verifier.service.core import Service
@@ -76,7 +76,7 @@ def claims(window: WindowName, request: SignedJson, service: ServiceOf) -> dict[
 )
 def dispute(window: WindowName, body: Json, service: ServiceOf) -> dict[str, int]:
     """Submit a receipt file that does not check."""
-    return service.intake.dispute(window, loads(body.read()))
+    return service.intake.dispute(window, json_object(body.read()))
 
 
 @router.post(

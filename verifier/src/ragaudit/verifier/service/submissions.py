@@ -6,13 +6,13 @@ digest); what has both in common is the same submission.
 
 from dataclasses import dataclass
 
-from ragaudit.encoding.errors import InternalError
 from ragaudit.verifier.service.database import Transaction
 from ragaudit.verifier.service.database import submissions as table
 from ragaudit.verifier.service.errors import CapError
-from sqlalchemy import ColumnElement, Connection, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, func, insert, select
 
 RECEIPT, REFUSAL, CLAIM, DISPUTE = "receipt", "refusal", "claim", "dispute"
+UNCOSIGNED = "uncosigned"  # receipts with a proof under a checkpoint that was not cosigned
 
 
 @dataclass(frozen=True)
@@ -39,14 +39,6 @@ def put(transaction: Transaction, window: str, submission: Submission) -> bool:
     }
     transaction.connection.execute(insert(table).values(row))
     return True
-
-
-def replace(transaction: Transaction, window: str, submission: Submission) -> None:
-    """Store another document under a known identity; it keeps its time of receipt."""
-    condition = _same(window, submission)
-    statement = update(table).where(condition).values(document=submission.document)
-    if transaction.connection.execute(statement).rowcount != 1:
-        raise InternalError("no submission to replace", where=window)
 
 
 def stored(connection: Connection, window: str, submission: Submission) -> bytes | None:
