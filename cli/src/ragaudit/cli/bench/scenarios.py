@@ -42,61 +42,40 @@ def index(work: Workload, runs: int) -> list[Measurement]:
 
 def prove(work: Workload, runs: int) -> list[Measurement]:
     """Proving one record, beside NumPy's exact search for the same query."""
-    arguments = _selection(work)
+    prover = work.prover()
     baseline = measure("NumPy exact search, bare", work.exact_search, runs)
-    proof = core.prove_selection(*arguments)
-    proving = measure("prove one record", lambda: core.prove_selection(*arguments), runs)
-    return [baseline, proving.beside(baseline, len(proof))]
+    return [baseline, measure("prove one record", prover, runs).beside(baseline, len(prover()))]
 
 
 def verify(work: Workload, runs: int) -> list[Measurement]:
     """Verifying one record, beside drawing its noise again, which a verifier must do anyway."""
     baseline = measure("draw the record's noise", work.noise, runs)
-    statement = _statement(work)
-
-    def run() -> None:
-        core.verify_selection(*statement)
-
-    return [baseline, measure("verify one record", run, runs).beside(baseline, len(statement[-1]))]
+    statement = work.statement()
+    verification = measure("verify one record", lambda: core.verify_selections([statement]), runs)
+    return [baseline, verification.beside(baseline, len(statement.proof))]
 
 
 def reference(work: Workload, runs: int) -> list[Measurement]:
     """The reference verifier on one record, beside the compiled one on the same proof."""
     from ragaudit.verifier import reference as plain  # noqa: PLC0415 - another member
 
-    context, rows, commitments, query, noise, top_k, selection, proof = _statement(work)
-
-    def compiled() -> None:
-        core.verify_selection(context, rows, commitments, query, noise, top_k, selection, proof)
+    each = work.statement()
 
     def pure() -> None:
         plain.verify_selection(
-            context, rows, commitments, query.tolist(), noise.tolist(), top_k, selection, proof
+            each.context,
+            each.rows,
+            each.commitments,
+            each.query.tolist(),
+            each.noise.tolist(),
+            each.top_k,
+            each.selection_commitment,
+            each.proof,
         )
 
-    baseline = measure("verify one record, compiled", compiled, runs)
+    compiled = measure("verify one record, core", lambda: core.verify_selections([each]), runs)
     slow = measure("verify one record, reference", pure, runs)
-    return [baseline, slow.beside(baseline, len(proof))]
-
-
-def _selection(work: Workload) -> tuple[object, ...]:
-    """Arguments of `core.prove_selection`, in their order."""
-    noise = work.noise()
-    selected = work.answer(noise)
-    blinding = core.random_scalars(1)[0].tobytes()
-    return (
-        work.context, work.rows, work.blindings, work.commitments, work.query, noise,
-        work.sizes.top_k, selected, blinding,
-    )  # fmt: skip
-
-
-def _statement(work: Workload) -> tuple[object, ...]:
-    """Arguments of `core.verify_selection`, in their order, with a fresh proof at the end."""
-    arguments = _selection(work)
-    context, _, _, commitments, query, noise, top_k, selected, blinding = arguments
-    selection = core.commit_selection(selected, blinding)
-    proof = core.prove_selection(*arguments)
-    return (context, work.sizes.rows, commitments, query, noise, top_k, selection, proof)
+    return [compiled, slow.beside(compiled, len(each.proof))]
 
 
 SCENARIOS: Mapping[str, Scenario] = {

@@ -1,5 +1,6 @@
 """A deterministic index, query and noise of any size, in the prover's own integers."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -81,6 +82,46 @@ class Workload:
     def answer(self, noise: npt.NDArray[np.int64]) -> tuple[int, ...]:
         """T: the positions that noise-then-select serves."""
         return select(scores(self.vectors, self.query) + noise, self.sizes.top_k)
+
+    def prover(self) -> Callable[[], bytes]:
+        """What proves one record; its answer is drawn beforehand."""
+        noise = self.noise()
+        selected = self.answer(noise)
+        return lambda: self._prove(noise, selected, self._selection_blinding)
+
+    def statement(self) -> core.SelectionInstance:
+        """One record with a valid proof."""
+        noise = self.noise()
+        selected = self.answer(noise)
+        return core.SelectionInstance(
+            self.context,
+            self.sizes.rows,
+            self.commitments,
+            self.query,
+            noise,
+            self.sizes.top_k,
+            core.commit_selection(selected, self._selection_blinding),
+            self._prove(noise, selected, self._selection_blinding),
+        )
+
+    @cached_property
+    def _selection_blinding(self) -> bytes:
+        return core.random_scalars(1)[0].tobytes()
+
+    def _prove(
+        self, noise: npt.NDArray[np.int64], selected: tuple[int, ...], blinding: bytes
+    ) -> bytes:
+        return core.prove_selection(
+            self.context,
+            self.rows,
+            self.blindings,
+            self.commitments,
+            self.query,
+            noise,
+            self.sizes.top_k,
+            selected,
+            blinding,
+        )
 
     def exact_search(self) -> npt.NDArray[np.int64]:
         """The baseline of answering: NumPy's exact top K in float32, no noise, no record."""
