@@ -4,18 +4,15 @@ A query never waits for this: its entry is durable before. Whenever a window's t
 signs a checkpoint, the verifier cosigns it, and the receipts below it become complete.
 """
 
-import logging
 from dataclasses import dataclass
 
 from ragaudit.ledger.checkpoint_store import CheckpointStore
 from ragaudit.ledger.checkpoints import SignedCheckpoint
 from ragaudit.ledger.cosigner_protocol import AddCheckpointRequest
 from ragaudit.ledger.errors import RestoredBackup
-from ragaudit.ledger.notes import SigningKey
+from ragaudit.ledger.notes import NoteSignature, SigningKey
 from ragaudit.ledger.store import LogStore
 from ragaudit.prover.verifier_client import SizeConflict, VerifierClient
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -63,7 +60,9 @@ class Checkpointer:
                 return signed
         return log.checkpoints.add_cosignatures(signed.head.size, answer)
 
-    def _submit(self, log: WindowLog, signed: SignedCheckpoint, old_size: int):  # type: ignore[no-untyped-def]
+    def _submit(
+        self, log: WindowLog, signed: SignedCheckpoint, old_size: int
+    ) -> tuple[NoteSignature, ...] | SizeConflict:
         proof = log.entries.consistency_proof(old_size, signed.head.size)
         request = AddCheckpointRequest(old_size, proof, signed.encode())
         return self._verifier.add_checkpoint(request)

@@ -107,7 +107,7 @@ class WindowSettings(_Section):
     length_seconds: int = Field(default=86_400, ge=1, le=400 * 86_400)
     activation_every_seconds: int = Field(default=3600, ge=1, le=10**7)
     sampling_after_seconds: int = Field(default=600, ge=1, le=10**7)
-    epsilon_acc: Decimal = "10"
+    epsilon_acc: Decimal | None = "10"
     delta_acc: Decimal = "0.000001"
     delta_policy: Decimal = "0.000001"
     sigma: Decimal | None = None

@@ -74,7 +74,6 @@ index_version = Table(
     Column("window", ForeignKey(window.c.name), primary_key=True),
     Column("tenant", ForeignKey(tenant.c.name), primary_key=True),
     Column("version", Integer, primary_key=True, autoincrement=False),
-    Column("count", BigInteger, nullable=False),
     Column("dimension", Integer, nullable=False),
     Column("ids", LargeBinary, nullable=False),  # canonical JSON list
     Column("content_digests", LargeBinary, nullable=False),
@@ -138,7 +137,6 @@ promise = Table(
     Column("account", ForeignKey(account.c.name), primary_key=True),
     Column("counter", Integer, primary_key=True, autoincrement=False),
     Column("message", LargeBinary, nullable=False),  # the promise as sent
-    Column("openings", LargeBinary, nullable=False),
     Column("nonce", LargeBinary(32)),  # once revealed
 )
 

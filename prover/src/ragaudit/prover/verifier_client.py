@@ -143,12 +143,14 @@ class VerifierClient:
         """Return the signed activation, or None before its instant."""
         return self._unless_early("GET", f"{_window(window)}/activations/{number}")
 
-    def claims(self, window: str) -> list[Any]:
-        """Return the claims of revealed, unanswered promises."""
-        value = _json_value(self._send("GET", f"{_window(window)}/claims", b""))
-        claims = value.get("claims") if isinstance(value, dict) else value
-        if not isinstance(claims, list):
+    def claims(self, window: str) -> list[Any] | None:
+        """Return the claims of revealed, unanswered promises, or None before the window's end."""
+        value = self._unless_early("GET", f"{_window(window)}/claims")
+        if value is None:
+            return None
+        if not isinstance(value.get("claims"), list):
             raise VerifierMessageRejected("not a list of claims", where="claims")
+        claims: list[Any] = value["claims"]
         return claims
 
     def put_records(self, window: str, data: bytes) -> None:

@@ -1,0 +1,368 @@
+"""Answering a query: noise first, then selection, then the log, then the answer (protocol.md §5).
+
+The order of work is fixed: authenticate and admit; embed, quantise, sketch; draw noise for all N
+rows; select; commit to the selection; append the record, its openings and the account's counter
+in one durable transaction; advance the fence; only then answer. What fails before the
+transaction leaves no trace, and what fails after it has consumed the counter.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from ragaudit import core
+from ragaudit.circuits.noise import noise_key
+from ragaudit.circuits.quantise import quantise
+from ragaudit.circuits.selection import scores, select
+from ragaudit.circuits.sketch import sketch
+from ragaudit.embedders.base import Embedder, checked_embeddings, checked_texts
+from ragaudit.encoding.digests import SALT_BYTES, leaf_data
+from ragaudit.encoding.signing import PrivateKey
+from ragaudit.ledger.merkle_commitments import content_digest
+from ragaudit.ledger.openings import Openings
+from ragaudit.ledger.promises import Reason
+from ragaudit.ledger.records import Record
+from ragaudit.ledger.requests import MAX_QUERY_BYTES, Answer, Document, Request
+from ragaudit.prover import receipts
+from ragaudit.prover.accounts import Account
+from ragaudit.prover.backends.base import Backend
+from ragaudit.prover.entries import insert_entry, insert_record
+from ragaudit.prover.errors import BackendUnavailable, Conflict, MalformedQuery
+from ragaudit.prover.index_commitment import VERSION, CommittedIndex, part
+from ragaudit.prover.live import LiveWindow
+from ragaudit.prover.openings import QueryDigests, RecordOpenings
+from ragaudit.prover.receipts import LoggedRecord, SelectedRow
+from ragaudit.prover.refusals import BUDGET, CLOSED, UNAVAILABLE, Refusals
+from ragaudit.prover.registrations import Registered, count_record, find
+from ragaudit.prover.seed_commitment import EPOCH
+from ragaudit.prover.states import State, check_state
+from ragaudit.prover.store import Store
+from ragaudit.prover.windows import Windows
+from sqlalchemy import Connection
+
+Embedding = npt.NDArray[np.int16]
+Scores = npt.NDArray[np.int64]
+
+
+class Answering:
+    """Answers queries of open windows. Safe to use from several threads."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        windows: Windows,
+        backend: Backend,
+        embedder: Embedder,
+        refusals: Refusals,
+        key: PrivateKey,
+        clock: Callable[[], int],
+    ) -> None:
+        self._store = store
+        self._windows = windows
+        self._backend = backend
+        self._embedder = embedder
+        self._refusals = refusals
+        self._key = key
+        self._clock = clock
+
+    def answer(self, live: LiveWindow, account: Account, request: Request) -> dict[str, Any]:
+        """Answer a plain account; returns answer, receipt and remaining queries.
+
+        Raises:
+            MalformedQuery, MalformedError: the query, K or filter, or the query's embedding.
+            QueryRefused: budget, closed or unavailable; signed.
+            Conflict: the account is not registered, or is anchored.
+            StoreUnavailable, BackendUnavailable: nothing was answered; try again.
+        """
+        with live.account_lock(account.name):
+            registered = self.admit(live, account, anchored=False)
+            openings = self.open_query(live, registered, request)
+            record = self.describe(live, registered, request, openings)
+            logged, rows = self.log(live, registered, record, request, openings)
+        return self.respond(live, registered, logged, rows)
+
+    def admit(self, live: LiveWindow, account: Account, *, anchored: bool) -> Registered:
+        """Return the registration of an account that may query now."""
+        with self._store.read() as connection:
+            window = self._windows.get(live.name, connection)
+            registered = find(connection, live.name, account.name)
+        if registered is None:
+            raise Conflict(
+                "the account is not registered", where=live.name, expected="POST .../registration"
+            )
+        if anchored != (registered.anchor is not None):
+            raise Conflict(
+                "the account is anchored" if registered.anchor else "the account is plain",
+                where=live.name,
+                expected=".../promise and .../reveal" if registered.anchor else ".../query",
+            )
+        now = self._clock()
+        if window.unusable is not None:
+            raise self._refuse(live, registered, UNAVAILABLE, "the window was stopped for good")
+        inside = 1000 * live.policy.start <= now < 1000 * live.policy.end
+        if window.state is not State.OPEN or window.stopped or not inside:
+            raise self._refuse(live, registered, CLOSED)
+        if registered.counter >= live.policy.queries_per_account:
+            raise self._refuse(live, registered, BUDGET)
+        activation = self.activation(live, registered)
+        if activation is None or now < 1000 * live.policy.activation_instants[activation - 1]:
+            raise self._refuse(
+                live, registered, UNAVAILABLE, "the registration is activated at the next instant"
+            )
+        return registered
+
+    def activation(self, live: LiveWindow, registered: Registered) -> int | None:
+        """Return the record's a: the later of the opening's and the registration's."""
+        opening, own = live.activation_of(0), live.activation_of(registered.position)
+        return None if opening is None or own is None else max(opening, own)
+
+    def open_query(self, live: LiveWindow, registered: Registered, request: Request) -> Openings:
+        """Check a request and return the values that the record's digests will open to."""
+        self._check(live, registered, request)
+        embedding = self.quantise(self.embed(request.query))
+        estimator = live.policy.estimator
+        purpose = (live.name, registered.pseudonym, registered.counter)
+        salts = {
+            name: live.randomness.draw(SALT_BYTES, name, *purpose)
+            for name in ("salt_q", "salt_e", "salt_f", "salt_s")
+        }
+        return Openings(
+            query=request.query,
+            embedding=tuple(embedding.tolist()),
+            filter=request.filter,
+            sketch=self.sketch(embedding, estimator.seed, estimator.sketch_bits),
+            **salts,
+        )
+
+    def describe(
+        self,
+        live: LiveWindow,
+        registered: Registered,
+        request: Request,
+        openings: Openings,
+    ) -> Record:
+        """Return the record but for nonce and selection: what a promise says."""
+        activation = self.activation(live, registered)
+        assert activation is not None  # `admit` refused otherwise
+        digests = QueryDigests.of(openings)
+        return Record(
+            policy_digest=live.policy_digest,
+            window=live.name,
+            tenant=registered.tenant,
+            version=VERSION,
+            rows=live.indexes[registered.tenant].count,
+            top_k=request.top_k,
+            filter_digest=digests.filter,
+            pseudonym=registered.pseudonym,
+            epoch=EPOCH,
+            slot=registered.slot,
+            counter=registered.counter,
+            activation=activation,
+            # The clock may have been set back; times of one account never go back.
+            time=max(self._clock(), registered.last_time),
+            nonce=None,
+            query_digest=digests.query,
+            embedding_digest=digests.embedding,
+            sketch_digest=digests.sketch,
+            selection_commitment=None,
+        )
+
+    def log(
+        self,
+        live: LiveWindow,
+        registered: Registered,
+        record: Record,
+        request: Request,
+        openings: Openings,
+        *,
+        nonce: bytes | None = None,
+        state: State = State.OPEN,
+        serve: bool = True,
+    ) -> tuple[LoggedRecord, list[SelectedRow]]:
+        """Draw, select, and make the record durable; returns it and the rows to serve.
+
+        Args:
+            nonce: the revealed nonce of an anchored account; its record is the promised one.
+            state: the state in which the window must still be.
+            serve: whether the rows will be served; otherwise none are fetched.
+        """
+        index = live.indexes[registered.tenant]
+        embedding = np.array(openings.embedding, dtype=np.int16)
+        noise = self.draw_noise(live, index, record, nonce)
+        selected = self.select(self.scores(index, embedding), noise, record.top_k)
+        purpose = (live.name, registered.pseudonym, registered.counter)
+        blinding = live.randomness.scalars(1, "selection", *purpose)[0].tobytes()
+        commitment = self.selection_commitment(selected, blinding)
+        rows = self.served_documents(index, selected) if serve else []
+        body = self.record_body(replace(record, nonce=nonce, selection_commitment=commitment))
+        opened = RecordOpenings(
+            request=request,
+            openings=openings,
+            selected=selected,
+            selection_blinding=blinding,
+            salt_r=live.randomness.draw(SALT_BYTES, "salt_r", *purpose),
+        )
+        salt = live.randomness.draw(SALT_BYTES, "record", *purpose)
+        logged = self._commit(live, registered, record, salt, body, opened, state)
+        return logged, rows
+
+    def _commit(
+        self,
+        live: LiveWindow,
+        registered: Registered,
+        record: Record,
+        salt: bytes,
+        body: bytes,
+        opened: RecordOpenings,
+        state: State,
+    ) -> LoggedRecord:
+        issued = self._clock()
+        with live.commit_lock:
+            with self._store.write() as connection:
+                check_state(live.name, self._windows.get(live.name, connection).state, (state,))
+                current = find(connection, live.name, registered.account)
+                if current is None or current.counter != record.counter:
+                    raise Conflict("the account's counter moved", where=live.name)
+                position = self.append(connection, live, salt, body)
+                insert_entry(connection, live.name, position, Record.KIND, salt, body)
+                insert_record(
+                    connection,
+                    live.name,
+                    position,
+                    account=registered.account,
+                    counter=record.counter,
+                    openings=opened,
+                    issued=issued,
+                )
+                count_record(connection, live.name, registered.account, record.time)
+                head = live.log.entries.head(connection)
+            live.fence.advance(head, registered.pseudonym, record.counter + 1)
+        live.grown.set()
+        return LoggedRecord(position, salt, body, opened, issued)
+
+    def respond(
+        self,
+        live: LiveWindow,
+        registered: Registered,
+        logged: LoggedRecord,
+        rows: Sequence[SelectedRow],
+    ) -> dict[str, Any]:
+        """Return answer, both halves of the receipt, and the account's remaining queries."""
+        index = live.indexes[registered.tenant]
+        answer = self.answer_documents(rows)
+        private = receipts.private_half(logged, index, rows)
+        public = receipts.public_half(
+            logged, origin=live.origin, answer=answer, private=private, key=self._key
+        )
+        used = Record.decode(logged.body).counter + 1
+        return {
+            "answer": answer.to_json(),
+            "receipt": {"public": public.to_json(), "private": private.to_json()},
+            "remaining": live.policy.queries_per_account - used,
+        }
+
+    # The steps of the mechanism, one method each.
+
+    def embed(self, query: str) -> npt.NDArray[np.float32]:
+        """Return the query's embedding, float32[d]."""
+        texts = checked_texts([query])
+        vectors = checked_embeddings(self._embedder.embed(texts), 1, self._embedder.dimension)
+        vector: npt.NDArray[np.float32] = vectors[0]
+        return vector
+
+    def quantise(self, vector: npt.NDArray[np.float32]) -> Embedding:
+        """Return e: int16[d] of norm at most 127."""
+        return quantise(vector).astype(np.int16)
+
+    def sketch(self, embedding: Embedding, seed: bytes, bits: int) -> bytes:
+        """Return the sketch of e."""
+        return sketch(embedding, seed, bits)
+
+    def draw_noise(
+        self, live: LiveWindow, index: CommittedIndex, record: Record, nonce: bytes | None
+    ) -> Scores:
+        """Return z: one value for every row, whatever is asked (protocol.md §5 step 3)."""
+        key = noise_key(
+            live.seed.key(record.slot, record.counter),
+            window=record.window,
+            tenant=record.tenant,
+            version=record.version,
+            pseudonym=record.pseudonym,
+            epoch=record.epoch,
+            slot=record.slot,
+            counter=record.counter,
+            activation_randomness=live.activation_randomness(record.activation),
+            nonce=nonce or b"",
+        )
+        table = live.noise_table
+        parameters = table.parameters
+        return core.sample_noise(
+            table.thresholds, parameters.factor, parameters.levels, key, index.count
+        )
+
+    def scores(self, index: CommittedIndex, embedding: Embedding) -> Scores:
+        """Return s: the exact score of every row."""
+        return scores(index.vectors, embedding)
+
+    def select(self, exact: Scores, noise: Scores, top_k: int) -> tuple[int, ...]:
+        """Return T: the positions above the (K+1)-th largest noised score."""
+        return select(exact + noise, top_k)
+
+    def selection_commitment(self, selected: Sequence[int], blinding: bytes) -> bytes:
+        """Return C_sel."""
+        return core.commit_selection(selected, blinding)
+
+    def record_body(self, record: Record) -> bytes:
+        """Return the body that is logged."""
+        return record.encode()
+
+    def served_documents(self, index: CommittedIndex, selected: Sequence[int]) -> list[SelectedRow]:
+        """Return the selected rows with their documents, in row order, as committed."""
+        documents = self._backend.fetch(index.tenant, [index.ids[at] for at in selected])
+        for at, document in zip(selected, documents, strict=True):
+            if content_digest(document.content) != part(index.content_digests, at):
+                raise BackendUnavailable(
+                    "a document changed after the commitment", where=f"row {at}"
+                )
+        return [SelectedRow(at, each) for at, each in zip(selected, documents, strict=True)]
+
+    def answer_documents(self, rows: Sequence[SelectedRow]) -> Answer:
+        """Return the answer: documents in row order, without scores."""
+        return Answer(
+            tuple(Document(row.position, row.document.id, row.document.content) for row in rows)
+        )
+
+    def append(self, connection: Connection, live: LiveWindow, salt: bytes, body: bytes) -> int:
+        """Append the record's leaf to the log; returns its index."""
+        return live.log.entries.append(connection, leaf_data(salt, Record.KIND, body))
+
+    def _check(self, live: LiveWindow, registered: Registered, request: Request) -> None:
+        try:
+            length = len(request.query.encode("utf-8"))
+        except UnicodeEncodeError:
+            raise MalformedQuery("text has lone surrogates", where="query") from None
+        if not 1 <= length <= MAX_QUERY_BYTES:
+            raise MalformedQuery(
+                f"query of {length} bytes", where="query", expected=f"1..{MAX_QUERY_BYTES}"
+            )
+        rows = live.indexes[registered.tenant].count
+        most = min(live.policy.top_k_max, rows - 1)
+        if not 1 <= request.top_k <= most:
+            raise MalformedQuery(f"K is {request.top_k}", where="top_k", expected=f"1..{most}")
+        if request.filter:
+            raise MalformedQuery("filters are not supported", where="filter", expected='""')
+
+    def _refuse(
+        self, live: LiveWindow, registered: Registered, reason: Reason, detail: str = ""
+    ) -> Exception:
+        return self._refusals.refuse(
+            reason,
+            origin=live.origin,
+            pseudonym=registered.pseudonym,
+            counter=registered.counter,
+            time=self._clock(),
+            detail=detail,
+        )

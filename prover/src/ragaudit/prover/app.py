@@ -1,0 +1,43 @@
+"""The FastAPI application."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio.to_thread
+from fastapi import FastAPI
+from ragaudit.prover.http import account, operator, problems, public
+from ragaudit.prover.http.body_limit import BodyLimit
+from ragaudit.prover.service import Components, Service
+from ragaudit.prover.settings import Settings
+
+
+def create_app(settings: Settings, *, components: Components | None = None) -> FastAPI:
+    """Return the application; the service starts and stops with its lifespan.
+
+    Args:
+        components: other parts than the prover's own, one by one.
+
+    Raises: as `Service`.
+    """
+    service = Service(settings, components or Components())
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        await anyio.to_thread.run_sync(service.start)
+        try:
+            yield
+        finally:
+            await anyio.to_thread.run_sync(service.stop)
+
+    app = FastAPI(
+        title="ragaudit prover",
+        version="1",
+        summary="Answers by noise-then-select, and can prove it.",
+        lifespan=lifespan,
+    )
+    app.state.service = service
+    app.add_middleware(BodyLimit, limit=settings.server.max_body_bytes)
+    problems.install(app)
+    for router in (public.router, account.router, operator.router):
+        app.include_router(router)
+    return app

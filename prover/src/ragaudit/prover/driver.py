@@ -1,0 +1,234 @@
+"""Moving windows along their life by themselves, one step at a time (docs/spec/08-services.md).
+
+Every step reads the window's state from the store, does what that state asks for, and stores the
+result; a step that fails because the verifier is away is simply repeated. So a process killed
+anywhere continues where it was.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from ragaudit.encoding.canonical_json import dumps, loads
+from ragaudit.ledger.errors import RestoredBackup
+from ragaudit.ledger.records import Record
+from ragaudit.prover.challenges import ChallengeWorker
+from ragaudit.prover.checkpointer import Checkpointer
+from ragaudit.prover.closing import Closing
+from ragaudit.prover.committing import Committer
+from ragaudit.prover.entries import entries
+from ragaudit.prover.live import LiveWindow
+from ragaudit.prover.live_windows import LiveWindows
+from ragaudit.prover.states import FINAL, State
+from ragaudit.prover.store import Store
+from ragaudit.prover.verifier_client import VerifierClient
+from ragaudit.prover.verifier_messages import Challenge, read_activation, read_challenge
+from ragaudit.prover.windows import Window, Windows
+
+_log = logging.getLogger(__name__)
+
+ENTRY_BATCH = 500
+
+
+class Driver:
+    """The life cycle of windows. One call of `step` at a time per window."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        windows: Windows,
+        lives: LiveWindows,
+        committer: Committer,
+        checkpointer: Checkpointer,
+        closing: Closing,
+        challenges: ChallengeWorker,
+        verifier: VerifierClient,
+        clock: Callable[[], int],
+        handover_grid_seconds: int,
+    ) -> None:
+        self._store = store
+        self._windows = windows
+        self._lives = lives
+        self._committer = committer
+        self._checkpointer = checkpointer
+        self._closing = closing
+        self._challenges = challenges
+        self._verifier = verifier
+        self._clock = clock
+        self._grid = 1000 * handover_grid_seconds
+        self._handover_due: dict[str, int] = {}  # when the proofs of a window are handed over
+        self.progress: dict[str, tuple[str, float]] = {}  # what a window is busy with, share done
+        self._steps: dict[State, Callable[[Window], bool]] = {
+            State.DRAFT: self._commit,
+            State.COMMITTED: self._countersign,
+            State.COUNTERSIGNED: self._activate,
+            State.ACTIVATED: self._open,
+            State.OPEN: self._close,
+            State.CLOSED: self._finish,
+            State.CHALLENGED: self._respond,
+        }
+
+    def step(self, name: str) -> bool:
+        """Do what a window's state asks for; returns whether the state may have changed.
+
+        Raises:
+            VerifierUnreachable, StoreUnavailable: nothing is lost; call again.
+            RagauditError: something must be repaired first; calling again is harmless.
+        """
+        window = self._windows.get(name)
+        if window.state in FINAL or window.unusable is not None:
+            return False
+        return self._steps[window.state](window)
+
+    def checkpoint(self, name: str) -> None:
+        """Sign and cosign the log of a window if it grew."""
+        window = self._windows.get(name)
+        live = self._lives.get(name)
+        if window.unusable is not None or window.handed_over:
+            return
+        try:
+            self._checkpointer.step(live.log)
+        except RestoredBackup as error:
+            self._unusable(name, error)
+
+    def _commit(self, window: Window) -> bool:
+        def notify(tenant: str, share: float) -> None:
+            self.progress[window.name] = (f"index of {tenant}", share)
+
+        self._committer.commit(window, notify)
+        self.progress.pop(window.name, None)
+        return True
+
+    def _countersign(self, window: Window) -> bool:
+        self._committer.countersign(window)
+        return True
+
+    def _activate(self, window: Window) -> bool:
+        live = self._lives.get(window.name)
+        self._send_entries(window)
+        return self._next_activation(live, State.COUNTERSIGNED, State.ACTIVATED)
+
+    def _open(self, window: Window) -> bool:
+        live = self._lives.get(window.name)
+        self._send_entries(window)
+        if self._clock() < 1000 * live.policy.start:
+            return False
+        self._move(window.name, State.ACTIVATED, State.OPEN)
+        return True
+
+    def _close(self, window: Window) -> bool:
+        live = self._lives.get(window.name)
+        self._send_entries(window)
+        if window.stopped or self._clock() >= 1000 * live.policy.end:
+            # Under the lock: no answer is between its check of the state and its commit.
+            with live.commit_lock:
+                self._move(window.name, State.OPEN, State.CLOSED)
+            return True
+        return self._next_activation(live)
+
+    def _finish(self, window: Window) -> bool:
+        live = self._lives.get(window.name)
+        if not window.handed_over:
+            if not self._closing.finish_log(live):
+                return False
+            final = self._checkpointer.step(live.log)
+            if final.head != live.log.entries.head():
+                return True  # another size was cosigned meanwhile: once more
+            self._windows.note(window.name, final_checkpoint=final.encode())
+            self._send_entries(window)
+            self._closing.hand_over(live, final)
+            self._windows.note(window.name, handed_over=True)
+            live.fence.close()
+        return self._take_challenge(live)
+
+    def _take_challenge(self, live: LiveWindow) -> bool:
+        if self._clock() < 1000 * live.policy.sampling_instant:
+            return False
+        message = self._verifier.challenge(live.name)
+        if message is None:
+            return False
+        self._challenges.check(live, read_challenge(message, live.policy, anchor=live.anchor))
+        self._move(live.name, State.CLOSED, State.CHALLENGED, challenge=dumps(message))
+        return True
+
+    def _respond(self, window: Window) -> bool:
+        live = self._lives.get(window.name)
+        assert window.challenge is not None
+        challenge = read_challenge(loads(window.challenge), live.policy, anchor=live.anchor)
+        if window.name not in self._handover_due:
+            self._prepare(live, challenge)
+        if self._clock() < self._handover_due[window.name]:
+            return False
+        self._challenges.deliver(live)
+        verdict = self._verifier.verdict(window.name)
+        if verdict is None:
+            return False
+        self._move(window.name, State.CHALLENGED, State.ARCHIVED, verdict=verdict)
+        return True
+
+    def _prepare(self, live: LiveWindow, challenge: Challenge) -> None:
+        """Prove what is sampled; the proofs wait for the next time of a fixed grid.
+
+        So the moment of the handover does not tell how long they took (protocol.md §9).
+        """
+        positions = self._challenges.check(live, challenge)
+
+        def notify(share: float) -> None:
+            self.progress[live.name] = (f"{len(positions)} proofs", share)
+
+        self._challenges.prepare(live, positions, notify)
+        self.progress.pop(live.name, None)
+        since = self._clock() - 1000 * live.policy.sampling_instant
+        due = -(-since // self._grid) * self._grid
+        self._handover_due[live.name] = 1000 * live.policy.sampling_instant + due
+
+    def _next_activation(
+        self, live: LiveWindow, before: State | None = None, after: State | None = None
+    ) -> bool:
+        """Fetch the next activation that is due; move the state with it if one is given."""
+        policy = live.policy
+        number = len(self._windows.activations(live.name)) + 1
+        if number >= policy.activations:
+            return False
+        if self._clock() < 1000 * policy.activation_instants[number - 1]:
+            return False
+        message = self._verifier.activation(live.name, number)
+        if message is None:
+            return False
+        activation = read_activation(message, policy, anchor=live.anchor, number=number)
+        with self._store.write() as connection:
+            self._windows.add_activation(connection, live.name, number, dumps(message))
+            if before is not None and after is not None:
+                self._windows.advance(connection, live.name, before, after)
+        live.activate(activation)
+        return True
+
+    def _send_entries(self, window: Window) -> None:
+        """Hand over the log entries other than records that the verifier does not have yet."""
+        with self._store.read() as connection:
+            waiting = list(entries(connection, window.name, window.entries_sent))
+        if not waiting:
+            return
+        shown: list[dict[str, Any]] = [
+            {
+                "index": each.position,
+                "kind": each.kind,
+                "salt": each.salt.hex(),
+                "body": each.body.hex(),
+            }
+            for each in waiting
+            if each.kind != Record.KIND
+        ]
+        for at in range(0, len(shown), ENTRY_BATCH):
+            self._verifier.put_entries(window.name, shown[at : at + ENTRY_BATCH])
+        self._windows.note(window.name, entries_sent=waiting[-1].position + 1)
+
+    def _move(self, name: str, before: State, after: State, **values: Any) -> None:
+        with self._store.write() as connection:
+            self._windows.advance(connection, name, before, after, **values)
+        _log.info("window %s is %s", name, after)
+
+    def _unusable(self, name: str, error: RestoredBackup) -> None:
+        _log.error("window %s never answers again: %s", name, error)
+        self._windows.note(name, unusable=str(error))

@@ -1,0 +1,107 @@
+"""What an account may ask: its registration, its queries."""
+
+from typing import Any
+
+from fastapi import APIRouter, Response, status
+from ragaudit.encoding.text import hex_decode
+from ragaudit.ledger.requests import Request
+from ragaudit.prover.accounts import Account
+from ragaudit.prover.entries import entry_at
+from ragaudit.prover.http.dependencies import AccountDependency, ServiceDependency
+from ragaudit.prover.http.models import PromiseBody, QueryBody, RegistrationBody, RevealBody
+from ragaudit.prover.http.public import WindowName
+from ragaudit.prover.live import LiveWindow
+from ragaudit.prover.registrations import Registered, find
+from ragaudit.prover.service import Service
+
+router = APIRouter(prefix="/v1/windows/{window}", tags=["account"])
+
+
+@router.get("/account", operation_id="getAccount")
+def get_account(
+    service: ServiceDependency, account: AccountDependency, window: WindowName
+) -> dict[str, Any]:
+    """Show the account in this window: pseudonym, slot, remaining queries, registration."""
+    live = service.lives.get(window)
+    with service.store.read() as connection:
+        registered = find(connection, window, account.name)
+    return _account(service, live, account, registered)
+
+
+@router.post("/registration", operation_id="register", status_code=status.HTTP_201_CREATED)
+def register(
+    service: ServiceDependency,
+    account: AccountDependency,
+    window: WindowName,
+    body: RegistrationBody,
+    response: Response,
+) -> dict[str, Any]:
+    """Register the account in the window's log, with or without the anchor of a nonce chain."""
+    live = service.lives.get(window)
+    anchor = None if body.anchor is None else hex_decode(body.anchor)
+    registered, new = service.registrar.register(live, account, anchor)
+    if not new:
+        response.status_code = status.HTTP_200_OK
+    return _account(service, live, account, registered)
+
+
+@router.post("/query", operation_id="query")
+def query(
+    service: ServiceDependency, account: AccountDependency, window: WindowName, body: QueryBody
+) -> dict[str, Any]:
+    """Answer a plain account's query."""
+    live = service.open_window(window, account)
+    return service.answering.answer(live, account, _request(body, None))
+
+
+@router.post("/promise", operation_id="promise")
+def promise(
+    service: ServiceDependency, account: AccountDependency, window: WindowName, body: PromiseBody
+) -> dict[str, Any]:
+    """Promise an anchored account what will be logged once it reveals its nonce."""
+    live = service.open_window(window, account)
+    return service.promises.promise(live, account, _request(body, body.counter)).to_json()
+
+
+@router.post("/reveal", operation_id="reveal")
+def reveal(
+    service: ServiceDependency, account: AccountDependency, window: WindowName, body: RevealBody
+) -> dict[str, Any]:
+    """Answer a promised query; the same answer and receipt again when repeated."""
+    live = service.open_window(window, account)
+    return service.promises.reveal(live, account, body.counter, hex_decode(body.nonce))
+
+
+def _request(body: QueryBody, counter: int | None) -> Request:
+    return Request(body.query, body.top_k, counter, body.filter)
+
+
+def _account(
+    service: Service, live: LiveWindow, account: Account, registered: Registered | None
+) -> dict[str, Any]:
+    counter = 0 if registered is None else registered.counter
+    return {
+        "tenant": account.tenant,
+        "pseudonym": live.pseudonym_of(account.name).hex(),
+        "slot": None if registered is None else registered.slot,
+        "anchor": None
+        if registered is None or registered.anchor is None
+        else registered.anchor.hex(),
+        "counter": counter,
+        "remaining": live.policy.queries_per_account - counter,
+        "registration": None
+        if registered is None
+        else _registration(service, live, registered.position),
+    }
+
+
+def _registration(service: Service, live: LiveWindow, position: int) -> dict[str, Any]:
+    with service.store.read() as connection:
+        entry = entry_at(connection, live.name, position)
+    proof = live.log.checkpoints.tlog_proof(position)
+    return {
+        "index": position,
+        "salt": entry.salt.hex(),
+        "body": entry.body.hex(),
+        "proof": None if proof is None else proof.encode().decode("utf-8"),
+    }

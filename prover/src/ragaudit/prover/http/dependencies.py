@@ -1,0 +1,52 @@
+"""Who calls, and which service answers."""
+
+from typing import Annotated
+
+from fastapi import Depends, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from ragaudit.prover.accounts import Account
+from ragaudit.prover.errors import NotAuthenticated
+from ragaudit.prover.service import Service
+
+_account_scheme = HTTPBearer(
+    auto_error=False, scheme_name="account", description="API key of an account"
+)
+_operator_scheme = HTTPBearer(
+    auto_error=False, scheme_name="operator", description="token of the operator"
+)
+
+Credentials = HTTPAuthorizationCredentials | None
+
+
+def service(request: Request) -> Service:
+    """Return the service of this application."""
+    found: Service = request.app.state.service
+    return found
+
+
+ServiceDependency = Annotated[Service, Depends(service)]
+
+
+def account(
+    used: ServiceDependency, credentials: Annotated[Credentials, Depends(_account_scheme)]
+) -> Account:
+    """Return the account whose API key the request carries."""
+    return used.accounts.authenticate(_token(credentials))
+
+
+def operator(
+    used: ServiceDependency, credentials: Annotated[Credentials, Depends(_operator_scheme)]
+) -> None:
+    """Return if the request carries the operator's token."""
+    used.check_operator(_token(credentials))
+
+
+AccountDependency = Annotated[Account, Depends(account)]
+
+
+def _token(credentials: Credentials) -> str:
+    if credentials is None:
+        raise NotAuthenticated(
+            "no credentials", where="Authorization", expected="Bearer <key or token>"
+        )
+    return credentials.credentials

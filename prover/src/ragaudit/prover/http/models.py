@@ -1,0 +1,59 @@
+"""Request bodies. Unknown members and other types are refused."""
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+from ragaudit.circuits.parameters import LIMITS
+from ragaudit.prover.settings import NAME_PATTERN
+
+MAX_QUERY_CHARACTERS = 8192
+MAX_COUNTER = 10**6
+
+Hex32 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class QueryBody(_Body):
+    """A plain account's query."""
+
+    query: str = Field(
+        min_length=1, max_length=MAX_QUERY_CHARACTERS, examples=["How do I return a product?"]
+    )
+    top_k: int = Field(ge=1, le=LIMITS.top_k, examples=[5])
+    filter: str = Field(default="", max_length=MAX_QUERY_CHARACTERS)
+
+
+class PromiseBody(QueryBody):
+    """An anchored account's query: with the counter that it expects."""
+
+    counter: int = Field(ge=0, le=MAX_COUNTER)
+
+
+class RevealBody(_Body):
+    """The nonce of a promised query."""
+
+    counter: int = Field(ge=0, le=MAX_COUNTER)
+    nonce: Hex32
+
+
+class RegistrationBody(_Body):
+    """The anchor of an anchored client's nonce chain; null for a plain account."""
+
+    anchor: Hex32 | None = None
+
+
+class NewWindowBody(_Body):
+    """A window to create; members of ``overrides`` replace those of the settings' ``window``."""
+
+    window: str = Field(pattern=NAME_PATTERN, examples=["2026-11"])
+    overrides: dict[str, Any] = Field(default_factory=dict)
+
+
+class NewAccountBody(_Body):
+    """An account to create."""
+
+    tenant: str = Field(pattern=NAME_PATTERN)
+    name: str = Field(min_length=1, max_length=127)

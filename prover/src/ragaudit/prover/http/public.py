@@ -1,0 +1,104 @@
+"""What everybody may ask: health, windows, the log and its proofs."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Response
+from fastapi.responses import PlainTextResponse
+from ragaudit.encoding.canonical_json import loads
+from ragaudit.ledger.policy import Policy
+from ragaudit.prover.errors import NotReady, UnknownRecord
+from ragaudit.prover.http.dependencies import ServiceDependency
+from ragaudit.prover.service import Service
+from ragaudit.prover.settings import NAME_PATTERN
+from ragaudit.prover.windows import Window
+
+WindowName = Annotated[str, Path(pattern=NAME_PATTERN)]
+
+router = APIRouter(tags=["public"])
+
+
+@router.get("/healthz", operation_id="healthz")
+def healthz() -> dict[str, str]:
+    """Say that the process is alive."""
+    return {"status": "alive"}
+
+
+@router.get("/readyz", operation_id="readyz")
+def readyz(service: ServiceDependency) -> dict[str, str]:
+    """Say that the store is writable, the fences agree and the backend answers."""
+    service.check_ready()
+    return {"status": "ready"}
+
+
+@router.get("/v1/windows", operation_id="listWindows")
+def list_windows(service: ServiceDependency) -> list[dict[str, Any]]:
+    """List all windows in order of creation."""
+    return [view(service, window) for window in service.windows.all()]
+
+
+@router.get("/v1/windows/{window}", operation_id="getWindow")
+def get_window(service: ServiceDependency, window: WindowName) -> dict[str, Any]:
+    """Show a window: state, policy, countersigned opening, embedder, released activations."""
+    return view(service, service.windows.get(window))
+
+
+@router.get(
+    "/v1/windows/{window}/receipts/{index}/proof",
+    operation_id="getProof",
+    response_class=PlainTextResponse,
+)
+def get_proof(
+    service: ServiceDependency,
+    window: WindowName,
+    index: Annotated[int, Path(ge=0, le=2**53 - 1)],
+) -> PlainTextResponse:
+    """Return the .tlog-proof of a log entry under a cosigned checkpoint."""
+    log = service.lives.get(window).log
+    if index >= log.entries.head().size:
+        raise UnknownRecord("no such entry", where=f"index {index}")
+    proof = log.checkpoints.tlog_proof(index)
+    if proof is None:
+        raise NotReady("no cosigned checkpoint covers the entry yet", where=f"index {index}")
+    return PlainTextResponse(proof.encode())
+
+
+@router.get("/v1/windows/{window}/log/{path:path}", operation_id="getLog", response_class=Response)
+def get_log(service: ServiceDependency, window: WindowName, path: str) -> Response:
+    """Return the log's checkpoint, a tile or an entry bundle (C2SP tlog-tiles)."""
+    log = service.lives.get(window).log
+    is_checkpoint = path == "checkpoint"
+    return Response(
+        log.checkpoints.resource(path),
+        media_type="text/plain; charset=utf-8" if is_checkpoint else "application/octet-stream",
+        headers={"Cache-Control": "no-cache" if is_checkpoint else "max-age=31536000, immutable"},
+    )
+
+
+def view(service: Service, window: Window) -> dict[str, Any]:
+    """Return a window as it is shown."""
+    policy = Policy.parse(window.policy)
+    activations = service.windows.activations(window.name)
+    return {
+        "window": window.name,
+        "state": window.state,
+        "policy": policy.to_json(),
+        "policy_digest": policy.digest.hex(),
+        "countersignature": _json(window.countersignature),
+        "opening": _opening(window),
+        "embedder": _json(window.embedder),
+        "activations": [loads(activations[number]) for number in sorted(activations)],
+    }
+
+
+def _opening(window: Window) -> dict[str, Any] | None:
+    if window.opening_salt is None or window.opening_body is None:
+        return None
+    return {
+        "index": 0,
+        "salt": window.opening_salt.hex(),
+        "body": window.opening_body.hex(),
+    }
+
+
+def _json(data: bytes | None) -> Any:
+    return None if data is None else loads(data)

@@ -1,0 +1,101 @@
+"""The countersigned windows in memory, loaded when they are first asked for."""
+
+import logging
+import threading
+
+from ragaudit.encoding.canonical_json import loads
+from ragaudit.ledger.errors import RestoredBackup
+from ragaudit.ledger.policy import Policy
+from ragaudit.prover.committing import Committer
+from ragaudit.prover.errors import WrongState
+from ragaudit.prover.index_commitment import load_indexes
+from ragaudit.prover.live import LiveWindow, WindowFence
+from ragaudit.prover.promises import used_counters
+from ragaudit.prover.randomness import randomness_for
+from ragaudit.prover.states import State
+from ragaudit.prover.store import Store
+from ragaudit.prover.verifier_messages import read_activation, read_countersignature
+from ragaudit.prover.windows import Window, Windows
+
+_log = logging.getLogger(__name__)
+
+_NOT_YET = (State.DRAFT, State.COMMITTED, State.REFUSED)
+_APPENDS = (State.COUNTERSIGNED, State.ACTIVATED, State.OPEN, State.CLOSED)
+
+
+class LiveWindows:
+    """Loads windows from the store, once each. Safe to use from several threads."""
+
+    def __init__(self, store: Store, windows: Windows, committer: Committer) -> None:
+        self._store = store
+        self._windows = windows
+        self._committer = committer
+        self._loaded: dict[str, LiveWindow] = {}
+        self._lock = threading.Lock()
+
+    def get(self, name: str) -> LiveWindow:
+        """Return a window.
+
+        Raises:
+            UnknownWindow: there is none of this name.
+            WrongState: it is not countersigned.
+            RefusedError: another process serves it.
+        """
+        with self._lock:
+            if name not in self._loaded:
+                self._loaded[name] = self._load(self._windows.get(name))
+            return self._loaded[name]
+
+    def close(self) -> None:
+        """Release the fences."""
+        with self._lock:
+            for live in self._loaded.values():
+                live.fence.close()
+            self._loaded.clear()
+
+    def _load(self, window: Window) -> LiveWindow:
+        if window.state in _NOT_YET:
+            raise WrongState(f"the window is {window.state}", where=window.name)
+        assert window.slot_roots is not None and window.countersignature is not None
+        assert window.opening_salt is not None and window.opening_body is not None
+        policy = Policy.parse(window.policy)
+        seed = self._committer.seed_of(window, policy)
+        seed.restore(window.slot_roots)
+        log = self._committer.open_log(policy)
+        with self._store.read() as connection:
+            indexes = load_indexes(connection, window.name)
+        live = LiveWindow(
+            policy=policy,
+            pseudonym_key=window.pseudonym_key,
+            indexes=indexes,
+            seed=seed,
+            log=log,
+            fence=WindowFence(
+                self._committer.fence_path(policy), log, lambda who: self._used(window.name, who)
+            ),
+            randomness=randomness_for(policy.experiment_seed),
+            anchor=read_countersignature(
+                loads(window.countersignature),
+                policy,
+                opening_salt=window.opening_salt,
+                opening_body=window.opening_body,
+            ),
+        )
+        for number, message in self._windows.activations(window.name).items():
+            live.activate(
+                read_activation(loads(message), policy, anchor=live.anchor, number=number)
+            )
+        if window.state in _APPENDS and window.unusable is None:
+            self._open_fence(window, live)
+        return live
+
+    def _open_fence(self, window: Window, live: LiveWindow) -> None:
+        try:
+            live.fence.open()
+        except RestoredBackup as error:
+            _log.error("window %s never answers again: %s", window.name, error)
+            self._windows.note(window.name, unusable=str(error))
+
+    def _used(self, window: str, pseudonym: bytes) -> int:
+        with self._store.read() as connection:
+            return used_counters(connection, window, pseudonym)

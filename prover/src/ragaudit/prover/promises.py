@@ -1,0 +1,178 @@
+"""Anchored accounts: a promise first, then the nonce, then the answer (protocol.md §5).
+
+A promise is durable before it is sent, and the fence knows of it, so that no restart and no
+restored backup makes the prover promise two different things for one counter.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from ragaudit.encoding.signing import PrivateKey
+from ragaudit.ledger.chains import verify_nonce
+from ragaudit.ledger.openings import Openings
+from ragaudit.ledger.promises import Promise
+from ragaudit.ledger.records import Record
+from ragaudit.ledger.requests import Request
+from ragaudit.prover import tables
+from ragaudit.prover.accounts import Account
+from ragaudit.prover.answering import Answering
+from ragaudit.prover.entries import record_of
+from ragaudit.prover.errors import Conflict, PromisePending
+from ragaudit.prover.live import LiveWindow
+from ragaudit.prover.receipts import LoggedRecord
+from ragaudit.prover.registrations import Registered, find
+from ragaudit.prover.store import Store
+from sqlalchemy import Connection, func, insert, select, update
+
+
+class Promises:
+    """Promises and their fulfilment. Safe to use from several threads."""
+
+    def __init__(
+        self, *, store: Store, answering: Answering, key: PrivateKey, clock: Callable[[], int]
+    ) -> None:
+        self._store = store
+        self._answering = answering
+        self._key = key
+        self._clock = clock
+
+    def promise(self, live: LiveWindow, account: Account, request: Request) -> Promise:
+        """Return the signed promise for a request; the stored one if it was asked before.
+
+        Raises:
+            PromisePending: the counter was promised to another request. Two different promises
+                for one counter would be evidence against the prover.
+            Conflict: not the account's next counter, not registered, or plain.
+            QueryRefused, MalformedQuery, MalformedError: as for a query.
+        """
+        with live.account_lock(account.name):
+            registered = self._answering.admit(live, account, anchored=True)
+            if request.counter != registered.counter:
+                raise Conflict(
+                    f"counter {request.counter}",
+                    where="counter",
+                    expected=f"{registered.counter}, the account's next one",
+                )
+            with self._store.read() as connection:
+                pending = stored(connection, live.name, account.name, registered.counter)
+            if pending is None:
+                openings = self._answering.open_query(live, registered, request)
+                record = self._answering.describe(live, registered, request, openings)
+                pending = self.issue(live, record, request, openings)
+                self._store_promise(live, registered, pending)
+            elif pending.request != request:
+                raise PromisePending(
+                    "the counter has a promise for another request",
+                    promise=pending.to_json(),
+                    expected="the nonce of that promise",
+                )
+            # Also for a stored one: the process may have died before the fence knew of it.
+            live.fence.advance(
+                live.log.entries.head(), registered.pseudonym, registered.counter + 1
+            )
+            return pending
+
+    def reveal(
+        self, live: LiveWindow, account: Account, counter: int, nonce: bytes
+    ) -> dict[str, Any]:
+        """Fulfil a promise; a repeated call gives the same answer and receipt again.
+
+        Raises:
+            Conflict: there is no promise for this counter, or it is too old.
+            ChainRejected: not the nonce of the account's chain.
+            QueryRefused: the window is closed or unavailable.
+        """
+        with live.account_lock(account.name):
+            with self._store.read() as connection:
+                registered = find(connection, live.name, account.name)
+                logged = record_of(connection, live.name, account.name, counter)
+                promise = stored(connection, live.name, account.name, counter)
+            if registered is None or promise is None or registered.anchor is None:
+                raise Conflict("no promise for this counter", where="counter")
+            verify_nonce(live.name, registered.pseudonym, registered.anchor, counter, nonce)
+            if logged is not None:
+                return self._again(live, registered, logged, counter)
+            self._answering.admit(live, account, anchored=True)
+            self._check_age(live, promise.record)
+            self._note_nonce(live, account, counter, nonce)
+            logged, rows = self._answering.log(
+                live, registered, promise.record, promise.request, promise.openings, nonce=nonce
+            )
+        return self._answering.respond(live, registered, logged, rows)
+
+    def issue(
+        self, live: LiveWindow, record: Record, request: Request, openings: Openings
+    ) -> Promise:
+        """Sign the promise of a record without nonce and selection (spec 5.8)."""
+        return Promise.issue(
+            self._key,
+            origin=live.origin,
+            body=record.encode(),
+            request=request,
+            openings=openings,
+        )
+
+    def _again(
+        self, live: LiveWindow, registered: Registered, logged: LoggedRecord, counter: int
+    ) -> dict[str, Any]:
+        """Answer a logged record once more: the first answer may never have arrived."""
+        live.fence.advance(live.log.entries.head(), registered.pseudonym, counter + 1)
+        index = live.indexes[registered.tenant]
+        rows = self._answering.served_documents(index, logged.openings.selected)
+        return self._answering.respond(live, registered, logged, rows)
+
+    def _store_promise(self, live: LiveWindow, registered: Registered, promise: Promise) -> None:
+        with live.commit_lock, self._store.write() as connection:
+            connection.execute(
+                insert(tables.promise).values(
+                    window=live.name,
+                    account=registered.account,
+                    counter=registered.counter,
+                    message=promise.encode(),
+                )
+            )
+
+    def _note_nonce(self, live: LiveWindow, account: Account, counter: int, nonce: bytes) -> None:
+        table = tables.promise
+        mine = (
+            (table.c.window == live.name)
+            & (table.c.account == account.name)
+            & (table.c.counter == counter)
+        )
+        with live.commit_lock, self._store.write() as connection:
+            connection.execute(update(table).where(mine).values(nonce=nonce))
+
+    def _check_age(self, live: LiveWindow, record: Record) -> None:
+        life = live.policy.promise_life_seconds
+        if self._clock() > record.time + 1000 * life:
+            raise Conflict("the promise is too old", where="counter", expected=f"within {life} s")
+
+
+def stored(connection: Connection, window: str, account: str, counter: int) -> Promise | None:
+    """Return the promise for an account's counter, if one was made."""
+    table = tables.promise
+    message = connection.scalar(
+        select(table.c.message).where(
+            table.c.window == window, table.c.account == account, table.c.counter == counter
+        )
+    )
+    return None if message is None else Promise.parse(message)
+
+
+def used_counters(connection: Connection, window: str, pseudonym: bytes) -> int:
+    """Return how many counters of a pseudonym are logged or promised: what the fence compares."""
+    registration, promise = tables.registration, tables.promise
+    row = connection.execute(
+        select(registration.c.account, registration.c.counter).where(
+            registration.c.window == window, registration.c.pseudonym == pseudonym
+        )
+    ).one_or_none()
+    if row is None:
+        return 0
+    last: int | None = connection.scalar(
+        select(func.max(promise.c.counter)).where(
+            promise.c.window == window, promise.c.account == row.account
+        )
+    )
+    logged: int = row.counter
+    return logged if last is None else max(logged, last + 1)

@@ -1,0 +1,146 @@
+"""Registering accounts in a window's log before their first query: protocol.md §4."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ragaudit.encoding.digests import SALT_BYTES
+from ragaudit.ledger.records import Registration, entry_leaf_data
+from ragaudit.prover import tables
+from ragaudit.prover.accounts import Account
+from ragaudit.prover.entries import insert_entry
+from ragaudit.prover.errors import Conflict
+from ragaudit.prover.live import LiveWindow
+from ragaudit.prover.states import REGISTERS, check_state
+from ragaudit.prover.store import Store
+from ragaudit.prover.windows import Windows
+from sqlalchemy import Connection, func, insert, select, update
+
+
+@dataclass(frozen=True)
+class Registered:
+    """An account in a window. ``counter`` is the number of its logged records."""
+
+    account: str
+    pseudonym: bytes
+    tenant: str
+    slot: int
+    anchor: bytes | None
+    position: int
+    counter: int
+    last_time: int
+
+
+_COLUMNS = [tables.registration.c[name] for name in Registered.__dataclass_fields__]
+
+
+class Registrar:
+    """Writes registrations; slots are the rank of the registration."""
+
+    def __init__(self, store: Store, windows: Windows, clock: Callable[[], int]) -> None:
+        self._store = store
+        self._windows = windows
+        self._clock = clock
+
+    def register(
+        self, live: LiveWindow, account: Account, anchor: bytes | None
+    ) -> tuple[Registered, bool]:
+        """Log an account's registration; returns it, and whether it is new.
+
+        Raises:
+            Conflict: registered with another anchor, or no slot is left.
+            WrongState: the window does not register any more, or not yet.
+        """
+        with live.account_lock(account.name), live.commit_lock:
+            with self._store.write() as connection:
+                known = find(connection, live.name, account.name)
+                if known is not None:
+                    if known.anchor != anchor:
+                        raise Conflict(
+                            "registered with another anchor", where=live.name, expected="the same"
+                        )
+                    return known, False
+                check_state(live.name, self._windows.get(live.name, connection).state, REGISTERS)
+                registered = self._insert(connection, live, account, anchor)
+                head = live.log.entries.head(connection)
+            live.fence.advance(head)
+        live.grown.set()
+        return registered, True
+
+    def assign_slot(self, connection: Connection, live: LiveWindow) -> int:
+        """Return the slot of the next registration."""
+        table = tables.registration
+        query = select(func.count()).where(table.c.window == live.name)
+        slot = connection.scalar(query) or 0
+        if slot >= live.policy.slots:
+            raise Conflict(
+                "no slot is left", where=live.name, expected=f"at most {live.policy.slots} accounts"
+            )
+        return slot
+
+    def pseudonym(self, live: LiveWindow, account: Account) -> bytes:
+        """Return the pseudonym under which an account is registered."""
+        return live.pseudonym_of(account.name)
+
+    def tenant(self, account: Account) -> str:
+        """Return the tenant to which an account is registered."""
+        return account.tenant
+
+    def _insert(
+        self, connection: Connection, live: LiveWindow, account: Account, anchor: bytes | None
+    ) -> Registered:
+        body = Registration(
+            window=live.name,
+            pseudonym=self.pseudonym(live, account),
+            tenant=self.tenant(account),
+            slot=self.assign_slot(connection, live),
+            anchor=anchor,
+            time=self._clock(),
+        )
+        salt = live.randomness.draw(SALT_BYTES, "registration", live.name, account.name)
+        position = live.log.entries.append(connection, entry_leaf_data(salt, body))
+        insert_entry(connection, live.name, position, body.KIND, salt, body.encode())
+        row = Registered(
+            account=account.name,
+            pseudonym=body.pseudonym,
+            tenant=body.tenant,
+            slot=body.slot,
+            anchor=anchor,
+            position=position,
+            counter=0,
+            last_time=0,
+        )
+        connection.execute(insert(tables.registration).values(window=live.name, **_values(row)))
+        return row
+
+
+def find(connection: Connection, window: str, account: str) -> Registered | None:
+    """Return an account's registration in a window, if there is one."""
+    table = tables.registration
+    row = connection.execute(
+        select(*_COLUMNS).where(table.c.window == window, table.c.account == account)
+    ).one_or_none()
+    return None if row is None else Registered(**row._mapping)
+
+
+def find_pseudonym(connection: Connection, window: str, pseudonym: bytes) -> Registered | None:
+    """Return the registration of a pseudonym, if there is one."""
+    table = tables.registration
+    row = connection.execute(
+        select(*_COLUMNS).where(table.c.window == window, table.c.pseudonym == pseudonym)
+    ).one_or_none()
+    return None if row is None else Registered(**row._mapping)
+
+
+def count_record(connection: Connection, window: str, account: str, time: int) -> None:
+    """Consume one unit of the account's budget, in the transaction that logs the record."""
+    table = tables.registration
+    connection.execute(
+        update(table)
+        .where(table.c.window == window, table.c.account == account)
+        .values(counter=table.c.counter + 1, last_time=time)
+    )
+
+
+def _values(row: Registered) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in Registered.__dataclass_fields__}

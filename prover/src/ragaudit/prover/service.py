@@ -1,0 +1,357 @@
+"""The prover as one object: everything wired together, its background threads, its operations."""
+
+import hmac
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+from ragaudit.embedders import registry
+from ragaudit.embedders.base import Embedder
+from ragaudit.encoding.errors import RagauditError
+from ragaudit.encoding.text import hex_decode, hex_encode
+from ragaudit.ledger.identifiers import pseudonym
+from ragaudit.ledger.policy import Policy
+from ragaudit.prover.accounts import Account, Accounts
+from ragaudit.prover.answering import Answering
+from ragaudit.prover.backends.base import Backend
+from ragaudit.prover.backends.stored import StoredDocuments
+from ragaudit.prover.challenges import ChallengeWorker
+from ragaudit.prover.checkpointer import Checkpointer
+from ragaudit.prover.closing import Closing
+from ragaudit.prover.committing import Committer
+from ragaudit.prover.driver import Driver
+from ragaudit.prover.errors import (
+    MalformedDocument,
+    NotAuthenticated,
+    VerifierMessageRejected,
+    WindowUnusable,
+    WrongState,
+)
+from ragaudit.prover.index_commitment import IndexBuilder
+from ragaudit.prover.keys import load_key, read_secret_file, token_digest
+from ragaudit.prover.live import LiveWindow
+from ragaudit.prover.live_windows import LiveWindows
+from ragaudit.prover.policy_builder import PolicyBuilder
+from ragaudit.prover.promises import Promises
+from ragaudit.prover.randomness import randomness_for
+from ragaudit.prover.refusals import CLOSED, Refusals
+from ragaudit.prover.registrations import Registrar
+from ragaudit.prover.seed_commitment import SeedTree
+from ragaudit.prover.settings import Settings, VerifierSettings, window_settings
+from ragaudit.prover.states import FINAL, State
+from ragaudit.prover.store import Store
+from ragaudit.prover.verifier_client import VerifierClient, VerifierKeys
+from ragaudit.prover.windows import Window, Windows
+
+_log = logging.getLogger(__name__)
+
+SECRET_BYTES = 32
+RETRY_SECONDS = 2.0
+
+
+def system_clock() -> int:
+    """Return the time in Unix milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+def stored_documents(settings: Settings, store: Store) -> Backend:
+    """Return the only backend of version 1."""
+    return StoredDocuments(store)
+
+
+@dataclass(frozen=True)
+class Components:
+    """The parts of the prover, to be replaced one by one by other implementations."""
+
+    answering: type[Answering] = Answering
+    promises: type[Promises] = Promises
+    registrar: type[Registrar] = Registrar
+    index_builder: type[IndexBuilder] = IndexBuilder
+    seed_tree: type[SeedTree] = SeedTree
+    policy_builder: type[PolicyBuilder] = PolicyBuilder
+    committer: type[Committer] = Committer
+    checkpointer: type[Checkpointer] = Checkpointer
+    closing: type[Closing] = Closing
+    challenges: type[ChallengeWorker] = ChallengeWorker
+    driver: type[Driver] = Driver
+    backend: Callable[[Settings, Store], Backend] = stored_documents
+    embedder: Callable[[str], Embedder] = registry.load
+    transport: httpx.BaseTransport | None = None
+    clock: Callable[[], int] = system_clock
+
+
+class Service:
+    """One prover on one database. `start` and `stop` its background threads."""
+
+    def __init__(self, settings: Settings, components: Components) -> None:
+        """Open keys, database and embedder.
+
+        Raises:
+            MalformedSettings, StoreUnavailable, EmbedderUnavailable: something is not there.
+        """
+        self.settings = settings
+        self.clock = components.clock
+        provider_key = load_key(settings.keys.provider_file)
+        log_key = load_key(settings.keys.log_file)
+        self._operator_digest = _operator_digest(settings.keys.operator_digest_file)
+        self.store = Store.open(settings.store.url)
+        self.accounts = Accounts(self.store)
+        self.windows = Windows(self.store)
+        self.backend = components.backend(settings, self.store)
+        self.embedder = components.embedder(settings.embedder.name)
+        self.refusals = Refusals(provider_key)
+        self.verifier = VerifierClient(
+            settings.verifier.url,
+            provider=settings.provider,
+            key=provider_key,
+            timeout=settings.verifier.timeout_seconds,
+            clock=self.clock,
+            transport=components.transport,
+        )
+        self.policy_builder = components.policy_builder(
+            settings.provider, provider_key.public, log_key.public
+        )
+        committer = components.committer(
+            store=self.store,
+            windows=self.windows,
+            builder=lambda randomness: components.index_builder(
+                self.backend, self.embedder, randomness, settings.backend.page_rows
+            ),
+            seed_tree=components.seed_tree,
+            verifier=self.verifier,
+            log_key=log_key,
+            fence_folder=settings.store.fence_folder,
+        )
+        self.lives = LiveWindows(self.store, self.windows, committer)
+        self.registrar = components.registrar(self.store, self.windows, self.clock)
+        self.answering = components.answering(
+            store=self.store,
+            windows=self.windows,
+            backend=self.backend,
+            embedder=self.embedder,
+            refusals=self.refusals,
+            key=provider_key,
+            clock=self.clock,
+        )
+        self.promises = components.promises(
+            store=self.store, answering=self.answering, key=provider_key, clock=self.clock
+        )
+        self.driver = components.driver(
+            store=self.store,
+            windows=self.windows,
+            lives=self.lives,
+            committer=committer,
+            checkpointer=components.checkpointer(self.verifier),
+            closing=components.closing(
+                store=self.store,
+                answering=self.answering,
+                verifier=self.verifier,
+                clock=self.clock,
+            ),
+            challenges=components.challenges(
+                store=self.store, answering=self.answering, verifier=self.verifier
+            ),
+            verifier=self.verifier,
+            clock=self.clock,
+            handover_grid_seconds=settings.timing.handover_grid_seconds,
+        )
+        self._stopping = threading.Event()
+        self._threads: list[threading.Thread] = []
+
+    def start(self) -> None:
+        """Load the countersigned windows and begin to drive every unfinished one.
+
+        Raises:
+            RefusedError: another process holds a window's fence.
+        """
+        for window in self.windows.all():
+            if window.countersignature is not None and window.state not in FINAL:
+                self.lives.get(window.name)
+        for name in self.windows.unfinished():
+            self._drive(name)
+
+    def stop(self) -> None:
+        """Stop the background threads, wait for them, and let go of files and connections."""
+        self._stopping.set()
+        for thread in self._threads:
+            thread.join()
+        self.lives.close()
+        self.verifier.close()
+        self.store.close()
+
+    def check_ready(self) -> None:
+        """Return if queries can be answered.
+
+        Raises:
+            StoreUnavailable, BackendUnavailable: the database or the documents do not answer.
+            WindowUnusable: an unfinished window is behind its fence.
+        """
+        self.store.check_writable()
+        self.backend.check()
+        for window in self.windows.all():
+            ends = 1000 * Policy.parse(window.policy).end
+            if window.unusable is not None and self.clock() < ends:
+                raise WindowUnusable(window.unusable, where=window.name)
+
+    def check_operator(self, token: str) -> None:
+        """Return if ``token`` is the operator's; NotAuthenticated otherwise."""
+        if not hmac.compare_digest(token_digest(token), self._operator_digest):
+            raise NotAuthenticated(
+                "not the operator's token", where="Authorization", expected="Bearer <token>"
+            )
+
+    def create_window(self, name: str, overrides: dict[str, Any]) -> Window:
+        """Create a window from the settings, changed by ``overrides``, and begin to drive it.
+
+        Raises:
+            MalformedSettings: overrides or policy are out of range.
+            MalformedDocument: a tenant has too few documents for K_max.
+            Conflict: the window exists.
+            VerifierUnreachable, VerifierMessageRejected: the verifier's keys are not to be had.
+        """
+        chosen = window_settings(self.settings.window, overrides)
+        tenants = self._tenants(chosen.top_k_max)
+        keys = checked_keys(self.verifier.keys(), self.settings.verifier)
+        policy = self.policy_builder.build(
+            window=name,
+            settings=chosen,
+            tenants=tenants,
+            dimension=self.embedder.dimension,
+            verifier=keys,
+            previous_checkpoint=self._previous_checkpoint(),
+            now=self.clock(),
+        )
+        randomness = randomness_for(policy.experiment_seed)
+        window = self.windows.create(
+            name,
+            policy=policy.canonical,
+            embedder=self.embedder.manifest().to_bytes(),
+            noise_seed=randomness.draw(SECRET_BYTES, "noise seed", name),
+            pseudonym_key=randomness.draw(SECRET_BYTES, "pseudonym key", name),
+        )
+        self._drive(name)
+        return window
+
+    def stop_window(self, name: str) -> Window:
+        """Stop answering in an open window now; its log is closed at its end."""
+        window = self.windows.get(name)
+        if window.state is not State.OPEN:
+            raise WrongState(f"the window is {window.state}", where=name, expected=State.OPEN)
+        self.windows.note(name, stopped=True)
+        return self.windows.get(name)
+
+    def open_window(self, name: str, account: Account) -> LiveWindow:
+        """Return a window to query; a signed refusal if it is not countersigned.
+
+        Raises:
+            UnknownWindow: there is none of this name.
+            QueryRefused: it cannot be open, as its state says.
+        """
+        window = self.windows.get(name)
+        if window.countersignature is not None:
+            return self.lives.get(name)
+        policy = Policy.parse(window.policy)
+        raise self.refusals.refuse(
+            CLOSED,
+            origin=policy.origin,
+            pseudonym=pseudonym(window.pseudonym_key, name, account.name),
+            counter=0,
+            time=self.clock(),
+            detail=f"it is {window.state}",
+        )
+
+    def _tenants(self, top_k_max: int) -> list[str]:
+        tenants = list(self.backend.tenants())
+        if not tenants:
+            raise MalformedDocument("no tenant has documents", expected="ragaudit prover ingest")
+        for tenant in tenants:
+            count = self.backend.count(tenant)
+            if count <= max(top_k_max, 1):
+                raise MalformedDocument(
+                    f"{count} documents",
+                    where=f"tenant {tenant}",
+                    expected=f"more than top_k_max = {top_k_max}",
+                )
+        return tenants
+
+    def _previous_checkpoint(self) -> str | None:
+        finals = [each.final_checkpoint for each in self.windows.all() if each.final_checkpoint]
+        return finals[-1].decode("utf-8") if finals else None
+
+    def _drive(self, name: str) -> None:
+        for work in (self._run, self._run_checkpoints):
+            thread = threading.Thread(target=work, args=(name,), name=f"{work.__name__} {name}")
+            thread.start()
+            self._threads.append(thread)
+
+    def _run(self, name: str) -> None:
+        """Drive a window until it is finished."""
+        pause, told = self.settings.timing.driver_seconds, ""
+        while not self._stopping.is_set():
+            try:
+                if self.driver.step(name):
+                    continue
+                window = self.windows.get(name)
+                if window.state in FINAL or window.unusable is not None:
+                    return
+                wait, told = pause, ""
+            except Exception as error:
+                told = _tell(name, error, told)
+                wait = max(pause, RETRY_SECONDS)
+            self._stopping.wait(wait)
+
+    def _run_checkpoints(self, name: str) -> None:
+        """Keep the log of a window signed and cosigned while it is served."""
+        told = ""
+        while not self._stopping.is_set():
+            wait: Callable[[float], bool] = self._stopping.wait
+            try:
+                window = self.windows.get(name)
+                if window.state in FINAL or window.unusable is not None or window.handed_over:
+                    return
+                if window.countersignature is not None:
+                    live = self.lives.get(name)
+                    wait = live.grown.wait
+                    live.grown.clear()
+                    self.driver.checkpoint(name)
+                told = ""
+            except Exception as error:
+                told = _tell(name, error, told)
+                wait = self._stopping.wait
+            wait(self.settings.timing.checkpoint_seconds)
+
+
+def checked_keys(keys: VerifierKeys, pinned: VerifierSettings) -> VerifierKeys:
+    """Return the verifier's keys if they are the pinned ones.
+
+    Raises:
+        VerifierMessageRejected: another key than the settings name.
+    """
+    for member, shown, expected in (
+        ("cosigner_key", str(keys.cosigner), pinned.cosigner_key),
+        ("signing_key", hex_encode(keys.signing.raw), pinned.signing_key),
+        ("verdict_key", hex_encode(keys.verdict.raw), pinned.verdict_key),
+    ):
+        if expected is not None and shown != expected:
+            raise VerifierMessageRejected(
+                "the verifier shows another key", where=f"verifier.{member}", expected=expected
+            )
+    return keys
+
+
+def _operator_digest(path: Path) -> bytes:
+    return hex_decode(read_secret_file(path), SECRET_BYTES)
+
+
+def _tell(name: str, error: Exception, told: str) -> str:
+    """Log a failed step once, not every time it is repeated."""
+    known = isinstance(error, RagauditError)
+    text = str(error) if known else type(error).__name__
+    if text != told:
+        _log.log(logging.WARNING if known else logging.ERROR, "window %s: %s", name, text)
+    return text

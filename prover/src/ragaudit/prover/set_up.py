@@ -1,0 +1,91 @@
+"""What ``ragaudit prover init`` makes: one folder with settings, keys and an empty database."""
+
+import re
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+from ragaudit.encoding.signing import PublicKey
+from ragaudit.encoding.text import hex_encode
+from ragaudit.prover.errors import MalformedSettings
+from ragaudit.prover.keys import create_key, token_digest, write_secret_file
+from ragaudit.prover.settings import PROVIDER_PATTERN, load_settings
+from ragaudit.prover.store import Store
+
+TOKEN_BYTES = 32
+
+_TEMPLATE = """\
+# Settings of the ragaudit prover. Every member can be overridden in the environment, for example
+# RAGAUDIT_PROVER__SERVER__PORT=8081. Paths are relative to this file. See docs/operations.md.
+provider: {provider}
+
+server:
+  host: 127.0.0.1
+  port: 8080
+
+store:
+  url: sqlite:///prover.db
+  fence_folder: fences        # better on another disk; never restore it from a backup
+
+keys:
+  provider_file: keys/provider.key
+  log_file: keys/log.key
+  operator_digest_file: keys/operator.sha256
+
+verifier:
+  url: {verifier}
+
+window:
+  opens_after_seconds: 120
+  length_seconds: 86400
+  activation_every_seconds: 3600
+  sampling_after_seconds: 600
+  epsilon_acc: "10"           # promised to an account at delta_acc; sigma follows unless given
+  delta_acc: "0.000001"
+  relation: null-replace
+  top_k_max: 5
+  queries_per_account: 50
+  slots: 64
+  coalition_max: 10
+"""
+
+
+@dataclass(frozen=True)
+class SetUp:
+    """Where things are, and the public halves of the keys."""
+
+    settings: Path
+    operator_token: Path
+    provider_key: PublicKey
+    log_key: PublicKey
+
+
+def set_up(folder: Path, *, provider: str, verifier: str) -> SetUp:
+    """Make everything in ``folder``; what exists already is never replaced.
+
+    Raises:
+        MalformedSettings: a bad name, a file that exists, or a folder that cannot be written.
+        StoreUnavailable: the database cannot be made.
+    """
+    if re.fullmatch(PROVIDER_PATTERN, provider, re.ASCII) is None:
+        raise MalformedSettings(
+            "not a provider name", where="provider", expected="1 to 64 of a-z, 0-9, . and -"
+        )
+    path = folder / "prover.yaml"
+    if path.exists():
+        raise MalformedSettings(
+            "settings exist already", where=str(path), expected="another folder"
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        provider_key = create_key(folder / "keys" / "provider.key").public
+        log_key = create_key(folder / "keys" / "log.key").public
+        token_file = folder / "keys" / "operator.token"
+        token = secrets.token_urlsafe(TOKEN_BYTES)
+        write_secret_file(token_file, token)
+        write_secret_file(folder / "keys" / "operator.sha256", hex_encode(token_digest(token)))
+        path.write_text(_TEMPLATE.format(provider=provider, verifier=verifier), encoding="utf-8")
+    except OSError as error:
+        raise MalformedSettings(f"cannot write: {error.strerror}", where=str(folder)) from None
+    Store.create(load_settings(path).store.url).close()
+    return SetUp(path, token_file, provider_key, log_key)
