@@ -254,7 +254,7 @@ def test_core_decides_the_index_vectors(vector: dict[str, Any]) -> None:
     assert index_decisions(*index_arguments(vector)) == (expected, expected)
 
 
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=2, deadline=None)
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(0, 2**32), st.data())
 def test_indexes_are_decided_alike(N: int, d: int, seed: int, data: st.DataObject) -> None:
     rng = np.random.default_rng(seed)
