@@ -205,6 +205,19 @@ def test_with_signatures_adds_each_key_once():
     assert note.with_signatures([line, line]).signatures == (*note.signatures, line)
 
 
+@pytest.mark.parametrize("text", ["", "no newline", "tab\t\n", "\ud800\n"])
+def test_texts_that_are_no_note_are_not_signed(text):
+    with pytest.raises(MalformedNote):
+        sign_note(text, LOG)
+    with pytest.raises(MalformedNote):
+        Note(text, (sign_note("text\n", LOG),))
+
+
+def test_a_note_has_a_signature():
+    with pytest.raises(MalformedNote, match="0 signatures"):
+        Note("text\n", ())
+
+
 # --- verifier keys
 
 

@@ -266,6 +266,8 @@ def spoiled(value, path, new):
         ("private", ["format"], None),
         ("private", ["query"], ""),
         ("private", ["query"], "é" * 4097),
+        ("private", ["query"], "lone \ud800 surrogate"),
+        ("file", ["request", "query"], "\udfff"),
         ("private", ["embedding"], []),
         ("private", ["embedding"], [128]),
         ("private", ["embedding"], [True]),

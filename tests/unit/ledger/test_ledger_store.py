@@ -35,6 +35,7 @@ from ragaudit.ledger.tiles import Tile, TileHashSource, decode_entry_bundle, til
 from ragaudit.ledger.tlog_proof import verify_tlog_proof
 from ragaudit.ledger.tree import EMPTY_ROOT, MemoryTree, leaf_hash, verify_consistency
 from sqlalchemy import event, text
+from sqlalchemy.exc import IntegrityError
 
 KEY = SigningKey("provider.example/ragaudit/w1", ED25519, PrivateKey.from_seed(b"\x01" * 32))
 COSIGNER = SigningKey("cosigner.example/1", COSIGNATURE_V1, PrivateKey.from_seed(b"\x02" * 32))
@@ -136,6 +137,18 @@ def test_proofs_of_any_sizes(store):
             assert store.consistency_proof(old, size) == tree.consistency_proof(old, size)
     assert store.root(0) == EMPTY_ROOT
     assert store.consistency_proof(0, 700) == ()
+
+
+def test_nothing_may_be_appended(store):
+    fill(store, 3)
+    with store.transaction() as connection:
+        assert store.extend(connection, []) == 3
+    assert store.audit() == MemoryTree(leaves(3)).head()
+
+
+def test_a_database_without_tables_is_unavailable(engine):
+    with pytest.raises(StoreUnavailable, match="no such table"):
+        LogStore.open(engine, KEY.verifier_key)
 
 
 def test_what_does_not_exist_is_not_proven(store):
@@ -297,6 +310,37 @@ def test_a_locked_database_is_unavailable(url, store):
     assert store.audit().size == 1
 
 
+def test_a_damaged_file_is_corrupt(tmp_path, url, store):
+    fill(store, 300)
+    store.engine.dispose()
+    file = tmp_path / "ledger.db"
+    whole = file.read_bytes()
+    file.write_bytes(b"not a database" * 1000)
+    with pytest.raises(CorruptLog, match="not a database"):
+        LogStore.open(open_engine(url), KEY.verifier_key)
+    file.write_bytes(whole[:4096] + b"\x99" * (len(whole) - 4096))
+    with pytest.raises(CorruptLog, match="damaged"):
+        LogStore.open(open_engine(url), KEY.verifier_key)
+
+
+def test_a_database_that_cannot_be_opened_is_unavailable(tmp_path):
+    with pytest.raises(StoreUnavailable, match="unable to open"):
+        LogStore.create(open_engine(f"sqlite:///{tmp_path}/missing/ledger.db"), KEY.verifier_key)
+
+
+def test_the_callers_own_errors_stay_what_they_are(store):
+    with pytest.raises(IntegrityError), store.transaction() as connection:
+        store.append(connection, leaf(0))
+        connection.execute(schema.entry.insert(), [{"log_id": 1, "position": 0, "leaf_data": b""}])
+    assert store.audit().size == 0
+
+
+@pytest.mark.parametrize("url", ["sqlite:///file::memory:?uri=true"])
+def test_a_database_without_a_journal_is_refused(url):
+    with pytest.raises(UnsupportedError, match="journal mode"):
+        LogStore.create(open_engine(url), KEY.verifier_key)
+
+
 def test_errors_do_not_show_the_statements_parameters(store):
     with pytest.raises(StoreUnavailable) as caught, store.transaction() as connection:
         connection.execute(text("INSERT INTO nowhere VALUES (:s)"), {"s": "secret salt"})
@@ -359,6 +403,7 @@ CORRUPTIONS = {
     "an entry too many": "INSERT INTO ledger_entry VALUES (1, 300, zeroblob(32))",
     "a partial tile": "UPDATE ledger_tile SET hashes = zeroblob(1408) WHERE width = 44",
     "a full tile's parent": "UPDATE ledger_tile SET hashes = zeroblob(32) WHERE level = 1",
+    "a missing parent": "DELETE FROM ledger_tile WHERE level = 1",
     "a missing tile": "DELETE FROM ledger_tile WHERE level = 0 AND number = 1",
     "a short tile": "UPDATE ledger_tile SET hashes = zeroblob(32) WHERE level = 0 AND number = 1",
     "the root": "UPDATE ledger_log_head SET root_hash = zeroblob(32)",

@@ -217,6 +217,10 @@ def test_hashes_must_have_32_bytes(tree):
         verify_inclusion(leaf=leaf[:31], index=3, head=tree.head(7), proof=proof)
     with pytest.raises(MalformedProof, match="wrong length"):
         verify_inclusion(leaf=leaf, index=3, head=tree.head(7), proof=(proof[0] + b"x", *proof[1:]))
+    path = tree.consistency_proof(3, 7)
+    for wrong in (path[0][:31], path[0] + b"x"):
+        with pytest.raises(MalformedProof, match="wrong length"):
+            verify_consistency(old=tree.head(3), new=tree.head(7), proof=(wrong, *path[1:]))
     with pytest.raises(MalformedProof, match="wrong length"):
         TreeHead(3, b"short")
     with pytest.raises(MalformedProof, match="wrong length"):

@@ -5,15 +5,16 @@ synchronous=FULL, so that a commit that returned survives a loss of power. Postg
 takes a row lock (`store.LogStore`), and synchronous_commit is on whatever the cluster's default.
 """
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from ragaudit.encoding.errors import InternalError, UnsupportedError
-from ragaudit.ledger.errors import StoreUnavailable
+from ragaudit.ledger.errors import CorruptLog, StoreUnavailable
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import DatabaseError, OperationalError
 
 LOCK_SECONDS = 30
 _WRITES = "ragaudit_writes"
@@ -52,40 +53,51 @@ def write_transaction(engine: Engine) -> Iterator[Connection]:
     Raises:
         StoreUnavailable: the database is locked, full or gone. Whether a failed *commit* took
             effect is then unknown to us: read the state again, never continue from memory.
+        CorruptLog: the database itself says that its file is damaged.
     """
-    try:
-        with (
-            engine.connect().execution_options(**{_WRITES: True}) as connection,
-            connection.begin(),
-        ):
+    with _errors_of_ours(), engine.connect() as plain:
+        connection = plain.execution_options(**{_WRITES: True})
+        with connection.begin():
             yield connection
-    except OperationalError as error:
-        raise StoreUnavailable(f"the database failed: {_reason(error)}", where="ledger") from None
 
 
 @contextmanager
 def read_transaction(engine: Engine) -> Iterator[Connection]:
-    """One consistent reading of what is committed."""
+    """One consistent reading of what is committed. Raises as `write_transaction`."""
     options = {"isolation_level": "REPEATABLE READ"} if engine.name == "postgresql" else {}
-    try:
-        with engine.connect().execution_options(**options) as connection, connection.begin():
+    with _errors_of_ours(), engine.connect() as plain:
+        connection = plain.execution_options(**options)
+        with connection.begin():
             yield connection
+
+
+@contextmanager
+def _errors_of_ours() -> Iterator[None]:
+    """Tell failures of the database in its own words, without statements and parameters."""
+    try:
+        yield
     except OperationalError as error:
-        raise StoreUnavailable(f"the database failed: {_reason(error)}", where="ledger") from None
-
-
-def _reason(error: DBAPIError) -> str:
-    """The driver's own words on its first line: no statement, no parameters."""
-    return str(error.orig).partition("\n")[0]
+        reason = str(error.orig).partition("\n")[0]
+        raise StoreUnavailable(f"the database failed: {reason}", where="ledger") from None
+    except DatabaseError as error:
+        if type(error) is not DatabaseError:  # IntegrityError and such are the caller's
+            raise
+        reason = str(error.orig).partition("\n")[0]
+        raise CorruptLog(f"the database is damaged: {reason}", where="ledger") from None
 
 
 def _prepare_sqlite(connection: Any, _: object) -> None:
     connection.isolation_level = None  # the driver must not begin transactions of its own
-    mode = connection.execute("PRAGMA journal_mode=WAL").fetchone()[0]
+    try:
+        mode = connection.execute("PRAGMA journal_mode=WAL").fetchone()[0]
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA foreign_keys=ON")
+    except sqlite3.OperationalError as error:
+        raise StoreUnavailable(f"the database failed: {error}", where="SQLite") from None
+    except sqlite3.DatabaseError as error:
+        raise CorruptLog(f"the database is damaged: {error}", where="SQLite") from None
     if mode != "wal":
         raise UnsupportedError(f"journal mode {mode}", where="SQLite", expected="wal")
-    connection.execute("PRAGMA synchronous=FULL")
-    connection.execute("PRAGMA foreign_keys=ON")
 
 
 def _begin_sqlite(connection: Connection) -> None:

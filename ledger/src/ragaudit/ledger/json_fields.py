@@ -31,7 +31,7 @@ class Fields:
             ("unknown", set(value) - expected),
         ):
             if members:
-                raise error(f"{problem} member", where=self.path(min(members)))
+                raise error(f"{problem} member", where=self.path(min(members)[:64]))
         self._value: dict[str, Any] = value
 
     def path(self, name: str) -> str:
@@ -56,8 +56,12 @@ class Fields:
     def text(self, name: str, low: int, high: int) -> str:
         """A text of ``low``..``high`` bytes of UTF-8."""
         value = self._value[name]
-        if not isinstance(value, str) or not low <= len(value.encode()) <= high:
-            raise self.error(name, "not such a text", expected=f"{low}..{high} bytes")
+        # Lone surrogates, which a lenient JSON reader lets in, make it no text at all.
+        data = value.encode(errors="replace") if isinstance(value, str) else b""
+        if not isinstance(value, str) or data != value.encode(errors="surrogatepass"):
+            raise self.error(name, "not a text", expected="Unicode text")
+        if not low <= len(data) <= high:
+            raise self.error(name, "text of another length", expected=f"{low}..{high} bytes")
         return value
 
     def choice(self, name: str, *choices: str) -> str:
