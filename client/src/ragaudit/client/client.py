@@ -161,6 +161,9 @@ class Client:
         """
         _check_query(query, top_k)
         self._session.ready()
+        largest = self.window.view.policy.top_k_max
+        if top_k > largest:
+            raise MalformedError(f"K = {top_k}", where="top_k", expected=f"1..{largest}")
         state, chain = self._session.state, self._session.chain
         if state is None or chain is None:
             return self._search_plain(Request(query, top_k))

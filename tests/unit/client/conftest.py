@@ -1,0 +1,429 @@
+"""A small provider and verifier behind httpx mock transports: honest unless a test interferes."""
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import httpx
+import numpy as np
+import numpy.typing as npt
+import pytest
+from ragaudit import core
+from ragaudit.circuits.quantise import quantise_rows
+from ragaudit.circuits.sketch import sketch
+from ragaudit.embedders.manifest import EmbedderManifest
+from ragaudit.encoding.digests import leaf_data, salted, structure
+from ragaudit.encoding.signing import PrivateKey, sign
+from ragaudit.ledger.chains import activation_anchor, activation_preimage
+from ragaudit.ledger.checkpoints import Checkpoint, sign_checkpoint
+from ragaudit.ledger.cosignatures import cosign
+from ragaudit.ledger.merkle_commitments import IndexTree, content_digest, row_digest
+from ragaudit.ledger.notes import COSIGNATURE_V1, ED25519, SigningKey
+from ragaudit.ledger.openings import Openings, embedding_digest
+from ragaudit.ledger.policy import Policy
+from ragaudit.ledger.promises import Promise, Refusal
+from ragaudit.ledger.receipts import PrivateReceipt, PublicReceipt, ServedRow, answer_digest
+from ragaudit.ledger.records import Opening, Record, Registration, TenantOpening
+from ragaudit.ledger.requests import Answer, Document, Request
+from ragaudit.ledger.tlog_proof import TlogProof
+from ragaudit.ledger.tree import MemoryTree
+
+DIMENSION = 8
+SERVED = (1, 4)
+BUDGET = 6
+ACTIVATION_SEED = bytes([33]) * 32
+PSEUDONYM = bytes([55]) * 32
+API_KEY = "secret-api-key"
+
+
+def key(number: int) -> PrivateKey:
+    return PrivateKey.from_seed(bytes([number]) * 32)
+
+
+LOG = SigningKey("provider.example/ragaudit/w1", ED25519, key(1))
+PROVIDER = key(2)
+COSIGNER = SigningKey("regulator.example/cosigner", COSIGNATURE_V1, key(3))
+VERIFIER = key(4)
+
+
+class ToyEmbedder:
+    """Letters counted into eight places: deterministic, and different for different texts."""
+
+    name = "toy"
+    dimension = DIMENSION
+
+    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        vectors = np.ones((len(texts), DIMENSION), dtype=np.float32)
+        for row, text in enumerate(texts):
+            for place, letter in enumerate(text.encode()):
+                vectors[row, (letter + place) % DIMENSION] += letter
+        return vectors
+
+    def manifest(self) -> EmbedderManifest:
+        return EmbedderManifest(self.name, DIMENSION, "{text}", {}, {"toy": "00" * 32})
+
+
+EMBEDDER = ToyEmbedder()
+
+
+def make_policy(now: int) -> Policy:
+    return Policy.from_json(
+        {
+            "format": "ragaudit/v1/policy",
+            "provider": "provider.example",
+            "window": "w1",
+            "start": now - 100,
+            "end": now + 1000,
+            "previous_checkpoint": None,
+            "epsilon_acc": "10",
+            "delta_acc": "0.000001",
+            "delta_policy": "0.000001",
+            "sigma": "3.5",
+            "relation": "null-replace",
+            "rows_per_document": 1,
+            "norm_bound": 127,
+            "dimension": DIMENSION,
+            "top_k_max": 5,
+            "queries_per_account": BUDGET,
+            "slots": 4,
+            "coalition_max": 2,
+            "tenants": [{"id": "acme", "owner_key": None}],
+            "calibration": "by hand",
+            "sampler": {"id": "ragaudit/v1/dgs", "distance": "2^-100"},
+            "activation_instants": [now - 100, now + 1100],
+            "activation_rounds": [None, None],
+            "beacon": {"kind": "none"},
+            "query_text_disclosure": "sampled",
+            "embedder_tolerance": 2,
+            "estimator": {
+                "theta": "0.9",
+                "tau_seconds": 600,
+                "sketch_bits": 64,
+                "seed": "07" * 32,
+                "hamming_threshold": 9,
+            },
+            "filter_grammar": "empty",
+            "proof_mode": "on-demand",
+            "audit": {
+                "mode": "A",
+                "beta": "0.1",
+                "eta": "0.1",
+                "minimum_per_tenant": 1,
+                "deadline_seconds": 60,
+            },
+            "merge_delay_seconds": 10,
+            "clock_skew_seconds": 5,
+            "promise_life_seconds": 60,
+            "keys": {
+                "log": str(LOG.verifier_key),
+                "provider": PROVIDER.public.raw.hex(),
+                "cosigner": str(COSIGNER.verifier_key),
+                "verifier": VERIFIER.public.raw.hex(),
+                "verdict": key(5).public.raw.hex(),
+            },
+            "experiment_seed": None,
+        }
+    )
+
+
+@dataclass
+class Pending:
+    """A promise of the provider, and the answer once its nonce has come."""
+
+    request: Request
+    promise: Promise
+    nonce: bytes | None = None
+    reply: dict[str, Any] | None = None
+
+
+@dataclass
+class FakeProvider:
+    """One tenant, one account, one window, in memory."""
+
+    now: int = field(default_factory=lambda: int(time.time()))
+    interfere: Callable[[str, Any], Any] = lambda _call, reply: reply
+    proofs_ready: bool = True
+
+    def __post_init__(self) -> None:
+        self.policy = make_policy(self.now)
+        self.calls: list[str] = []
+        self.tree = MemoryTree()
+        self.counter = 0
+        self.registration: Registration | None = None
+        self.pending: dict[int, Pending] = {}
+        self.contents = [f"document number {i}" for i in range(6)]
+        self._commit()
+        self._append("opening", self.opening.encode())
+
+    def _commit(self) -> None:
+        vectors = quantise_rows(EMBEDDER.embed(self.contents))
+        self.completed = core.complete_rows(vectors)
+        self.blindings = core.random_scalars(len(vectors))
+        points = core.commit_rows(self.completed, self.blindings)
+        self.points = [points[32 * i : 32 * i + 32] for i in range(len(vectors))]
+        self.salts = [bytes([100 + i]) * 32 for i in range(len(vectors))]
+        digests = [
+            row_digest(salt, f"doc {i}", content_digest(self.contents[i]))
+            for i, salt in enumerate(self.salts)
+        ]
+        self.index = IndexTree(points, b"".join(digests))
+        tenant = TenantOpening("acme", len(vectors), self.index.root, bytes(32))
+        manifest = EMBEDDER.manifest().digest()
+        self.opening = Opening(self.policy.digest, manifest, bytes(32), (tenant,))
+
+    def _append(self, kind: str, body: bytes) -> int:
+        return self.tree.append(leaf_data(self._salt(self.tree.size), kind, body))
+
+    @staticmethod
+    def _salt(index: int) -> bytes:
+        return bytes([200 + index % 50]) * 32
+
+    def proof(self, index: int) -> str:
+        signed = sign_checkpoint(Checkpoint(LOG.name, self.tree.head()), LOG)
+        note = signed.note.with_signatures([cosign(signed.note.text, COSIGNER, self.now)])
+        return TlogProof(index, self.tree.inclusion_proof(index), note.encode()).encode().decode()
+
+    def handle(self, request: httpx.Request) -> httpx.Response:
+        call = request.url.path.removeprefix("/v1/windows").removeprefix("/w1").strip("/")
+        self.calls.append(call or "window")
+        if call == "account" or request.method == "POST":
+            assert request.headers["authorization"] == f"Bearer {API_KEY}"
+        body = json.loads(request.content) if request.content else None
+        reply = self.interfere(call or "window", self._answer(call, body))
+        if isinstance(reply, httpx.Response):
+            return reply
+        if isinstance(reply, str):
+            return httpx.Response(200, text=reply)
+        return httpx.Response(200, json=reply)
+
+    def _answer(self, call: str, body: Any) -> Any:
+        if call.startswith("receipts/"):
+            if not self.proofs_ready:
+                return httpx.Response(425, json={"title": "Too early"})
+            return self.proof(int(call.split("/")[1]))
+        if call in ("", "account"):
+            return self._window() if call == "" else self._account()
+        return {
+            "registration": self._register,
+            "query": self._query,
+            "promise": self._promise,
+            "reveal": self._reveal,
+        }[call](body)
+
+    def _window(self) -> Any:
+        anchor = activation_anchor("w1", ACTIVATION_SEED, 2)
+        body, salt = self.opening.encode(), self._salt(0)
+        digest = structure("opening-digest", salt, body)
+        at = 1000 * (self.now - 200)
+        fields = ("w1", self.policy.digest, digest, anchor, at)
+        preimage = activation_preimage("w1", ACTIVATION_SEED, 2, 1)
+        released = ("w1", 1, preimage, 2, 1000 * (self.now - 100))
+        return {
+            "window": "w1",
+            "state": "open",
+            "policy": self.policy.to_json(),
+            "policy_digest": self.policy.digest.hex(),
+            "countersignature": {
+                "format": "ragaudit/v1/countersignature",
+                "window": "w1",
+                "policy_digest": self.policy.digest.hex(),
+                "opening_digest": digest.hex(),
+                "activation_anchor": anchor.hex(),
+                "time": at,
+                "signature": sign(VERIFIER, "countersignature", *fields).hex(),
+            },
+            "opening": {"index": 0, "salt": salt.hex(), "body": body.hex()},
+            "embedder": EMBEDDER.manifest().to_json(),
+            "activations": [
+                {
+                    "format": "ragaudit/v1/activation",
+                    "window": "w1",
+                    "a": 1,
+                    "preimage": preimage.hex(),
+                    "covered_size": 2,
+                    "time": released[4],
+                    "signature": sign(VERIFIER, "activation", *released).hex(),
+                }
+            ],
+        }
+
+    def _account(self) -> Any:
+        entry = None
+        if self.registration is not None:
+            entry = {
+                "index": 1,
+                "salt": self._salt(1).hex(),
+                "body": self.registration.encode().hex(),
+                "proof": self.proof(1) if self.proofs_ready else None,
+            }
+        anchor = None if self.registration is None else self.registration.anchor
+        return {
+            "tenant": "acme",
+            "pseudonym": PSEUDONYM.hex(),
+            "slot": None if self.registration is None else 0,
+            "anchor": None if anchor is None else anchor.hex(),
+            "counter": self.counter,
+            "remaining": BUDGET - self.counter,
+            "registration": entry,
+        }
+
+    def _register(self, body: Any) -> Any:
+        anchor = None if body["anchor"] is None else bytes.fromhex(body["anchor"])
+        if self.registration is None:
+            at = 1000 * (self.now - 150)
+            self.registration = Registration("w1", PSEUDONYM, "acme", 0, anchor, at)
+            self._append("registration", self.registration.encode())
+        assert self.registration.anchor == anchor
+        return self._account()
+
+    def _openings(self, query: str) -> Openings:
+        embedding = quantise_rows(EMBEDDER.embed([query]))[0].astype(np.int16)
+        return Openings(
+            query=query,
+            salt_q=bytes([11]) * 32,
+            embedding=tuple(embedding.tolist()),
+            salt_e=bytes([12]) * 32,
+            filter="",
+            salt_f=bytes([13]) * 32,
+            sketch=sketch(embedding, bytes([7]) * 32, 64),
+            salt_s=bytes([14]) * 32,
+        )
+
+    def _record(self, request: Request, openings: Openings) -> Record:
+        return Record(
+            policy_digest=self.policy.digest,
+            window="w1",
+            tenant="acme",
+            version=1,
+            rows=len(self.contents),
+            top_k=request.top_k,
+            filter_digest=salted(openings.salt_f, ""),
+            pseudonym=PSEUDONYM,
+            epoch=1,
+            slot=0,
+            counter=self.counter,
+            activation=1,
+            time=time.time_ns() // 1_000_000,
+            nonce=None,
+            query_digest=salted(openings.salt_q, openings.query),
+            embedding_digest=embedding_digest(openings.salt_e, openings.embedding),
+            sketch_digest=salted(openings.salt_s, openings.sketch),
+            selection_commitment=None,
+        )
+
+    def _refused(self) -> httpx.Response:
+        refusal = Refusal.issue(
+            PROVIDER,
+            origin=LOG.name,
+            pseudonym=PSEUDONYM,
+            counter=self.counter,
+            reason="budget",
+            time=1000 * self.now,
+        )
+        problem = {"title": "Budget exhausted", "refusal": refusal.to_json()}
+        return httpx.Response(429, json=problem)
+
+    def _query(self, body: Any) -> Any:
+        if self.counter >= BUDGET:
+            return self._refused()
+        request = Request(body["query"], body["top_k"])
+        openings = self._openings(request.query)
+        return self._log(request, openings, self._record(request, openings), None)
+
+    def _promise(self, body: Any) -> Any:
+        if self.counter >= BUDGET:
+            return self._refused()
+        request = Request(body["query"], body["top_k"], body["counter"])
+        known = self.pending.get(request.counter or 0)
+        if known is None or (known.nonce is None and known.request != request):
+            openings = self._openings(request.query)
+            record = self._record(request, openings).encode()
+            promise = Promise.issue(
+                PROVIDER, origin=LOG.name, body=record, request=request, openings=openings
+            )
+            known = self.pending[request.counter or 0] = Pending(request, promise)
+        if known.request != request:
+            return httpx.Response(409, json={"title": "Another request was promised"})
+        return known.promise.to_json()
+
+    def _reveal(self, body: Any) -> Any:
+        pending = self.pending[body["counter"]]
+        nonce = bytes.fromhex(body["nonce"])
+        if pending.reply is None:
+            pending.nonce = nonce
+            promise = pending.promise
+            pending.reply = self._log(pending.request, promise.openings, promise.record, nonce)
+        assert pending.nonce == nonce
+        return pending.reply
+
+    def _log(
+        self, request: Request, openings: Openings, record: Record, nonce: bytes | None
+    ) -> Any:
+        blinding = core.random_scalars(1)[0].tobytes()
+        commitment = core.commit_selection(SERVED, blinding)
+        record = replace(record, nonce=nonce, selection_commitment=commitment)
+        index = self._append("record", record.encode())
+        self.counter += 1
+        rows = tuple(
+            ServedRow(
+                position=i,
+                id=f"doc {i}",
+                content=self.contents[i],
+                salt=self.salts[i],
+                vector=tuple(self.completed[i][:DIMENSION].tolist()),
+                squares=tuple(self.completed[i][DIMENSION:].tolist()),
+                blinding=self.blindings[i].tobytes(),
+                commitment=self.points[i],
+                path=self.index.path(i),
+            )
+            for i in SERVED
+        )
+        answer = Answer(tuple(Document(row.position, row.id, row.content) for row in rows))
+        private = PrivateReceipt(openings, SERVED, blinding, bytes([16]) * 32, rows)
+        public = PublicReceipt.issue(
+            PROVIDER,
+            origin=LOG.name,
+            index=index,
+            salt=self._salt(index),
+            body=record.encode(),
+            issued=time.time_ns() // 1_000_000,
+            answer_digest=answer_digest(request, answer, private),
+        )
+        return {
+            "answer": answer.to_json(),
+            "receipt": {"public": public.to_json(), "private": private.to_json()},
+            "remaining": BUDGET - self.counter,
+        }
+
+
+@dataclass
+class FakeVerifier:
+    """Keeps what it is told."""
+
+    received: list[tuple[str, Any]] = field(default_factory=list)
+    refuses: bool = False
+
+    def handle(self, request: httpx.Request) -> httpx.Response:
+        if self.refuses:
+            return httpx.Response(409, json={"title": "Conflict", "detail": "too late"})
+        body = json.loads(request.content)
+        call = request.url.path.removeprefix("/v1/windows/w1/")
+        self.received.append((call, body))
+        return httpx.Response(200, json={"accepted": len(body.get("receipts", [1])), "known": 0})
+
+
+@pytest.fixture
+def provider() -> FakeProvider:
+    return FakeProvider()
+
+
+@pytest.fixture
+def toy_embedder() -> ToyEmbedder:
+    return EMBEDDER
+
+
+@pytest.fixture
+def verifier() -> FakeVerifier:
+    return FakeVerifier()
