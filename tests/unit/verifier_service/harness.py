@@ -12,10 +12,18 @@ from typing import Any
 from fastapi.testclient import TestClient
 from httpx import Response
 from ragaudit.encoding import canonical_json
+from ragaudit.encoding.digests import leaf_data, salted, structure
 from ragaudit.encoding.signing import PrivateKey, sign
-from ragaudit.ledger.checkpoints import Checkpoint, sign_checkpoint
-from ragaudit.ledger.cosigner_protocol import AddCheckpointRequest
-from ragaudit.ledger.notes import ED25519, SigningKey
+from ragaudit.encoding.tagged import enc
+from ragaudit.ledger.chains import NonceChain
+from ragaudit.ledger.checkpoints import Checkpoint, parse_checkpoint, sign_checkpoint
+from ragaudit.ledger.cosigner_protocol import AddCheckpointRequest, parse_cosignatures
+from ragaudit.ledger.notes import ED25519, SigningKey, parse_note
+from ragaudit.ledger.openings import Openings, embedding_digest
+from ragaudit.ledger.receipts import PublicReceipt
+from ragaudit.ledger.records import Close, Record, Registration
+from ragaudit.ledger.requests import Request
+from ragaudit.ledger.tlog_proof import TlogProof
 from ragaudit.ledger.tree import MemoryTree
 from ragaudit.verifier import keys
 from ragaudit.verifier.evidence import Evidence
@@ -233,3 +241,158 @@ def problem_of(response: Response, status: int, name: str) -> dict[str, Any]:
     assert document["status"] == status
     assert document["type"] == f"urn:ragaudit:problem:{name}", document
     return document
+
+
+SALT = b"\x05" * 32
+
+
+def pseudonym(account: int) -> bytes:
+    return sha256(f"account {account}".encode()).digest()
+
+
+def nonce_chain(account: int) -> NonceChain:
+    seed = sha256(f"seed {account}".encode()).digest()
+    return NonceChain(WINDOW, pseudonym(account), seed, 4)
+
+
+def request_for(counter: int, *, anchored: bool) -> Request:
+    return Request(query="what is asked", top_k=1, counter=counter if anchored else None)
+
+
+OPENINGS = Openings(
+    query="what is asked",
+    salt_q=b"\x01" * 32,
+    embedding=(1, 2, 3, 4),
+    salt_e=b"\x02" * 32,
+    filter="",
+    salt_f=b"\x03" * 32,
+    sketch=b"\x0f" * 8,
+    salt_s=b"\x04" * 32,
+)
+
+
+def registration(desk: Desk, account: int, *, anchored: bool = False, tenant: str = "t1") -> bytes:
+    anchor = nonce_chain(account).anchor if anchored else None
+    return Registration(WINDOW, pseudonym(account), tenant, account, anchor, 1000 * START).encode()
+
+
+def record(
+    desk: Desk, account: int, counter: int, *, anchored: bool = False, tenant: str = "t1"
+) -> Record:
+    return Record(
+        policy_digest=structure("policy", canonical_json.dumps(desk.policy())),
+        window=WINDOW,
+        tenant=tenant,
+        version=1,
+        rows=9,
+        top_k=1,
+        filter_digest=salted(OPENINGS.salt_f, ""),
+        pseudonym=pseudonym(account),
+        epoch=1,
+        slot=account,
+        counter=counter,
+        activation=1,
+        time=1000 * START + counter,
+        nonce=nonce_chain(account).nonce(counter) if anchored else None,
+        query_digest=salted(OPENINGS.salt_q, OPENINGS.query),
+        embedding_digest=embedding_digest(OPENINGS.salt_e, OPENINGS.embedding),
+        sketch_digest=salted(OPENINGS.salt_s, OPENINGS.sketch),
+        selection_commitment=sha256(b"selection").digest(),
+    )
+
+
+@dataclass
+class Entry:
+    """A log entry of the test's provider."""
+
+    kind: str
+    body: bytes
+    salt: bytes = SALT
+
+    def frame(self, index: int, **changes: Any) -> bytes:
+        of_record = (OPENINGS.salt_s, OPENINGS.sketch) if self.kind == "record" else (None, None)
+        fields = [
+            changes.get("index", index),
+            changes.get("kind", self.kind),
+            changes.get("salt", self.salt),
+            self.body,
+            changes.get("sketch_salt", of_record[0]),
+            changes.get("sketch", of_record[1]),
+        ]
+        data = enc("ragaudit/v1/handover", *fields)
+        return len(data).to_bytes(8, "little") + data
+
+    def document(self, index: int) -> dict[str, Any]:
+        return {
+            "index": index,
+            "kind": self.kind,
+            "salt": self.salt.hex(),
+            "body": self.body.hex(),
+        }
+
+
+class Story:
+    """A whole window of the test's provider: its entries, receipts and close."""
+
+    def __init__(self, desk: Desk, accounts: int = 2, queries: int = 3) -> None:
+        self.desk = desk
+        self.entries = [Entry("opening", b"opening", b"\x11" * 32)]
+        for account in range(accounts):
+            body = registration(desk, account, anchored=True)
+            self.entries.append(Entry("registration", body))
+        for counter in range(queries):
+            for account in range(accounts):
+                self.entries.append(
+                    Entry("record", record(desk, account, counter, anchored=True).encode())
+                )
+        self.entries.append(
+            Entry("close", Close(WINDOW, accounts * queries, 1, 1000 * END).encode())
+        )
+        for each in self.entries:
+            desk.log.tree.append(leaf_data(each.salt, each.kind, each.body))
+
+    @property
+    def records(self) -> list[int]:
+        return [i for i, each in enumerate(self.entries) if each.kind == "record"]
+
+    def handover(self) -> bytes:
+        return b"".join(each.frame(index) for index, each in enumerate(self.entries))
+
+    def documents(self) -> list[dict[str, Any]]:
+        return [each.document(i) for i, each in enumerate(self.entries) if each.kind != "record"]
+
+    def receipt(self, index: int, **changes: Any) -> PublicReceipt:
+        fields = {
+            "origin": self.desk.log.key.name,
+            "index": index,
+            "salt": self.entries[index].salt,
+            "body": self.entries[index].body,
+            "issued": 1000 * START + 50,
+            "answer_digest": sha256(b"answer").digest(),
+            **changes,
+        }
+        key = fields.pop("key", self.desk.provider_key)
+        return PublicReceipt.issue(key, **fields)
+
+    def proof(self, index: int, checkpoint: bytes, tree: MemoryTree | None = None) -> TlogProof:
+        size = parse_checkpoint(checkpoint).head.size
+        path = (tree or self.desk.log.tree).inclusion_proof(index, size)
+        return TlogProof(index, path, checkpoint)
+
+    def cosign(self) -> bytes:
+        """The final checkpoint with its cosignature."""
+        answer = self.desk.add_checkpoint(self.desk.log.add_request(0))
+        assert answer.status_code == 200, answer.text
+        lines = parse_cosignatures(answer.content)
+        return parse_note(self.desk.log.checkpoint()).with_signatures(lines).encode()
+
+    def send(self, method: str, path: str, body: bytes | dict[str, Any] = b"") -> Response:
+        return self.desk.send(method, f"/v1/windows/{WINDOW}/{path}", body)
+
+    def finish(self) -> None:
+        """Everything that an honest provider does between the window's end and the sampling."""
+        final = self.cosign()
+        self.desk.clock.at(END)
+        assert self.send("PUT", "records", self.handover()).status_code == 204
+        closed = self.send("POST", "close", {"final_checkpoint": final.decode()})
+        assert closed.status_code == 204, closed.text

@@ -10,7 +10,7 @@ from ragaudit.ledger.cosigner_protocol import (
     parse_conflict,
     parse_cosignatures,
 )
-from ragaudit.ledger.notes import ED25519, SigningKey, parse_note
+from ragaudit.ledger.notes import ED25519, SigningKey, parse_note, sign_note
 from ragaudit.ledger.tree import MemoryTree
 from ragaudit.verifier.service import cosigner
 from ragaudit.verifier.settings import Limits
@@ -244,8 +244,6 @@ def test_nothing_is_cosigned_while_the_clock_is_behind(opened) -> None:
 def test_lines_of_other_keys_are_not_kept(opened) -> None:
     grow(opened, 1)
     other = SigningKey("other.example/log", ED25519, seeded("other"))
-    from ragaudit.ledger.notes import sign_note
-
     note = parse_note(opened.log.checkpoint())
     padded = note.with_signatures([sign_note(note.text, other)])
     request = AddCheckpointRequest(0, (), padded.encode())

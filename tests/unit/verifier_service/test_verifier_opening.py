@@ -7,7 +7,7 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.signing import verify
 from ragaudit.ledger.chains import activation_anchor
-from ragaudit.verifier.service import activation, windows
+from ragaudit.verifier.service import activation, items, providers, windows
 from verifier_service_harness import (
     INSTANTS,
     PROVIDER,
@@ -155,8 +155,6 @@ def test_an_index_larger_than_memory_and_chunk(desk) -> None:
     desk.register()
     content = bytes(range(256)) * 4096 * 5 + b"end"
     assert desk.send("PUT", INDEX, content).status_code == 204
-    from ragaudit.verifier.service import items
-
     with desk.service.database.read() as connection:
         assert items.content(connection, WINDOW, "public/index/t1/1.bin") == content
 
@@ -214,8 +212,6 @@ def test_no_countersignature_is_left_of_a_refused_window(desk, auditor) -> None:
     desk.register()
     desk.put_indexes()
     desk.countersign()
-    from ragaudit.verifier.service import items
-
     with desk.service.database.read() as connection:
         names = [item.name for item in items.listed(connection, WINDOW)]
     assert "public/countersignature.json" not in names
@@ -286,8 +282,6 @@ def test_parallel_countersigning_checks_once(tmp_path) -> None:
 
 
 def test_another_provider_cannot_touch_the_window(desk) -> None:
-    from ragaudit.verifier.service import providers
-
     other = seeded("other")
     providers.add(desk.service.database, "other", other.public)
     desk.register()

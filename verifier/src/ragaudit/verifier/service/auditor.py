@@ -8,7 +8,6 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 from ragaudit.encoding import canonical_json
-from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import InternalError, RagauditError
 from ragaudit.verifier.engines import Engine, engine, fastest_engine
 from ragaudit.verifier.evidence import EMBEDDER, Evidence
@@ -107,7 +106,7 @@ class InstalledEmbedder:
     def __init__(self, embedder: Any, embed_quantised: Callable[..., npt.NDArray[np.int8]]) -> None:
         self._embedder = embedder
         self._embed = embed_quantised
-        self._digest = structure("embedder", canonical_json.dumps(embedder.manifest().to_json()))
+        self._digest: bytes = embedder.manifest().digest()
 
     @property
     def digest(self) -> bytes:

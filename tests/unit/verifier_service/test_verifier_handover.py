@@ -1,0 +1,206 @@
+"""Entries at once, the handover, the close."""
+
+import pytest
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.digests import leaf_data
+from ragaudit.ledger.cosigner_protocol import parse_cosignatures
+from ragaudit.ledger.notes import ED25519, SigningKey, parse_note
+from ragaudit.verifier.service import items
+from ragaudit.verifier.settings import Limits
+from verifier_service_harness import END, SAMPLING, WINDOW, Desk, Entry, Story, problem_of, seeded
+
+
+@pytest.fixture
+def story(desk):
+    desk.open_window()
+    return Story(desk)
+
+
+@pytest.fixture
+def ended(story):
+    story.desk.clock.at(END)
+    return story
+
+
+def item(story, name):
+    with story.desk.service.database.read() as connection:
+        return items.content(connection, WINDOW, name)
+
+
+def give(story, documents):
+    return story.send("POST", "entries", {"entries": documents})
+
+
+def test_entries_are_given_once(story) -> None:
+    documents = story.documents()
+    assert give(story, documents[:2]).status_code == 204
+    assert give(story, documents).status_code == 204
+    assert story.desk.client.get(f"/v1/windows/{WINDOW}").json()["counts"]["entries"] == 4
+    changed = {**documents[1], "body": "00"}
+    assert problem_of(give(story, [changed]), 409, "conflict")["where"] == "entry 1"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kind": "record"},
+        {"kind": "other"},
+        {"index": -1},
+        {"index": True},
+        {"index": 2**53},
+        {"salt": "11"},
+        {"salt": "A" * 64},
+        {"body": "0"},
+        {"body": None},
+        {"more": 1},
+    ],
+)
+def test_malformed_entries(story, change) -> None:
+    first = story.documents()[0]
+    problem_of(give(story, [{**story.documents()[1]}, {**first, **change}]), 400, "malformed")
+    assert story.desk.client.get(f"/v1/windows/{WINDOW}").json()["counts"]["entries"] == 0
+
+
+def test_entries_have_caps(tmp_path, auditor) -> None:
+    desk = Desk(tmp_path, auditor)
+    with desk.running(desk.settings.model_copy(update={"limits": Limits(entries=2)})):
+        desk.open_window()
+        story = Story(desk)
+        assert give(story, story.documents()[:2]).status_code == 204
+        problem_of(give(story, story.documents()), 429, "cap")
+        assert give(story, story.documents()[:1]).status_code == 204
+        problem_of(give(story, story.documents() * 300), 400, "malformed")
+
+
+def test_the_handover_and_what_is_derived(ended) -> None:
+    give(ended, ended.documents()[:3])
+    assert ended.send("PUT", "records", ended.handover()).status_code == 204
+    assert item(ended, "confidential/records.bin") == ended.handover()
+    leaves = b"".join(leaf_data(e.salt, e.kind, e.body) for e in ended.entries)
+    assert item(ended, "public/leaves.bin") == leaves
+    assert canonical_json.loads(item(ended, "public/entries.json")) == ended.documents()
+    assert ended.send("PUT", "records", ended.handover()).status_code == 204
+    other = ended.handover() + Entry("epoch", b"x").frame(len(ended.entries))
+    problem_of(ended.send("PUT", "records", other), 409, "conflict")
+    problem_of(give(ended, ended.documents()), 409, "conflict")
+
+
+def test_the_handover_contains_what_was_given(ended) -> None:
+    give(ended, ended.documents())
+    frames = [each.frame(i) for i, each in enumerate(ended.entries)]
+    short = b"".join(frames[:-1])
+    document = problem_of(ended.send("PUT", "records", short), 422, "rejected")
+    assert document["where"] == f"entry {len(frames) - 1}"
+    frames[1] = Entry("registration", b"changed").frame(1)
+    document = problem_of(ended.send("PUT", "records", b"".join(frames)), 422, "rejected")
+    assert document["where"] == "entry 1"
+    assert item(ended, "public/leaves.bin") is None
+
+
+def _frames(story):
+    return [each.frame(i) for i, each in enumerate(story.entries)]
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda f, e: f[0][:-1],
+        lambda f, e: f[0] + b"\x01",
+        lambda f, e: f[0] + f[1][:-1],
+        lambda f, e: f[1],
+        lambda f, e: f[0] + f[0],
+        lambda f, e: f[0] + f[2],
+        lambda f, e: (2**40).to_bytes(8, "little") + b"x",
+        lambda f, e: (3).to_bytes(8, "little") + b"abc",
+        lambda f, e: e[0].frame(0, kind="other"),
+        lambda f, e: e[0].frame(0, kind="record"),
+        lambda f, e: e[0].frame(0, salt=b"short"),
+        lambda f, e: e[0].frame(0, sketch=b"x"),
+        lambda f, e: e[0].frame(0, sketch_salt=b"\0" * 32),
+        lambda f, e: e[3].frame(0, sketch=None),
+        lambda f, e: e[3].frame(0, sketch_salt=None),
+        lambda f, e: e[3].frame(0, sketch_salt=b"\0" * 31),
+    ],
+)
+def test_malformed_handovers(ended, spoil) -> None:
+    body = spoil(_frames(ended), ended.entries)
+    problem_of(ended.send("PUT", "records", body), 400, "malformed")
+    assert item(ended, "confidential/records.bin") is None
+
+
+def test_handover_and_close_are_timed(story) -> None:
+    final = {"final_checkpoint": story.cosign().decode()}
+    story.desk.clock.now = 1000 * END - 1
+    for method, path, body in (("PUT", "records", story.handover()), ("POST", "close", final)):
+        answer = story.send(method, path, body)
+        problem_of(answer, 425, "too-early")
+        assert answer.headers["retry-after"] == "1"
+    story.desk.clock.now = 1000 * SAMPLING
+    for method, path, body in (("PUT", "records", story.handover()), ("POST", "close", final)):
+        problem_of(story.send(method, path, body), 409, "too-late")
+
+
+def test_the_handover_has_a_limit(tmp_path, auditor) -> None:
+    desk = Desk(tmp_path, auditor)
+    with desk.running(desk.settings.model_copy(update={"limits": Limits(records_bytes=1024)})):
+        desk.open_window()
+        story = Story(desk)
+        desk.clock.at(END)
+        problem_of(story.send("PUT", "records", story.handover()), 413, "too-large")
+
+
+def close(story, note: bytes):
+    return story.send("POST", "close", {"final_checkpoint": note.decode()})
+
+
+def test_the_close(story) -> None:
+    final = story.cosign()
+    story.desk.clock.at(END)
+    assert close(story, final).status_code == 204
+    assert close(story, final).status_code == 204
+    assert item(story, "public/final-checkpoint.txt") == final
+    assert story.desk.client.get(f"/v1/windows/{WINDOW}").json()["state"] == "closed"
+
+
+def test_after_the_close_nothing_larger_is_cosigned(story) -> None:
+    final = story.cosign()
+    story.desk.clock.at(END)
+    close(story, final)
+    size = story.desk.log.tree.size
+    assert story.desk.add_checkpoint(story.desk.log.add_request(size)).status_code == 200
+    story.desk.log.tree.append(b"late")
+    assert story.desk.add_checkpoint(story.desk.log.add_request(size)).status_code == 403
+    problem_of(close(story, story.desk.log.checkpoint()), 422, "note-rejected")
+
+
+def test_the_close_needs_the_largest_cosigned_checkpoint(story) -> None:
+    desk = story.desk
+    smaller = desk.add_checkpoint(desk.log.add_request(0, 5))
+    early = parse_note(desk.log.checkpoint(5)).with_signatures(parse_cosignatures(smaller.content))
+    desk.add_checkpoint(desk.log.add_request(5))
+    desk.clock.at(END)
+    problem_of(close(story, early.encode()), 422, "rejected")
+    problem_of(close(story, desk.log.checkpoint()), 422, "note-rejected")
+    problem_of(close(story, b"nothing"), 400, "malformed-note")
+    other = SigningKey(desk.log.key.name, ED25519, seeded("thief"))
+    problem_of(close(story, desk.log.checkpoint(key=other)), 422, "note-rejected")
+
+
+def test_a_close_before_anything_was_cosigned(ended) -> None:
+    problem_of(close(ended, ended.desk.log.checkpoint()), 422, "note-rejected")
+
+
+def test_handover_and_close_in_either_order(story) -> None:
+    final = story.cosign()
+    story.desk.clock.at(END)
+    assert close(story, final).status_code == 204
+    assert story.send("PUT", "records", story.handover()).status_code == 204
+
+
+def test_nothing_before_the_countersignature(desk) -> None:
+    desk.register()
+    story = Story(desk)
+    desk.clock.at(END)
+    problem_of(give(story, story.documents()), 409, "conflict")
+    problem_of(story.send("PUT", "records", story.handover()), 409, "conflict")
+    problem_of(close(story, desk.log.checkpoint()), 409, "conflict")
