@@ -5,13 +5,13 @@ from fractions import Fraction
 from typing import Any
 
 from ragaudit.encoding.decimals import ceil_decimal, parse_decimal
-from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import hex_encode
 from ragaudit.ledger.identifiers import log_origin
 from ragaudit.ledger.notes import ED25519, VerifierKey
 from ragaudit.ledger.policy import FORMAT, NORM_BOUND, Policy
-from ragaudit.privacy.accounting import NoisyScores, calibrate, epsilon
+from ragaudit.privacy.accounting import NoFiniteBound, NoisyScores, calibrate, epsilon
 from ragaudit.privacy.coalition import hamming_threshold
 from ragaudit.prover.errors import MalformedSettings
 from ragaudit.prover.randomness import randomness_for
@@ -85,6 +85,7 @@ class PolicyBuilder:
         instants = [*range(start, end, settings.activation_every_seconds)]
         instants.append(end + settings.sampling_after_seconds)
         sigma, epsilon_acc, calibration = noise_of(settings)
+        check_coalition(settings, sigma)
         origin = log_origin(self._provider, window)
         return {
             "format": FORMAT,
@@ -161,6 +162,26 @@ def noise_of(settings: WindowSettings) -> tuple[str, str, str]:
         raise
     except MalformedError as error:
         raise MalformedSettings(error.what, where="window", expected=error.expected) from error
+    except (NoFiniteBound, RefusedError) as error:
+        raise MalformedSettings(error.what, where="window.sigma", expected=error.expected) from error
+
+
+def check_coalition(settings: WindowSettings, sigma: str) -> None:
+    """Check that delta_policy has a finite epsilon for coalition_max accounts together.
+
+    Raises:
+        MalformedSettings: it has none, and every verifier would refuse the window.
+    """
+    queries = min(settings.coalition_max, settings.slots) * settings.queries_per_account
+    event = NoisyScores.of_policy(sigma, settings.relation, settings.rows_per_document, queries)
+    try:
+        epsilon(event, parse_decimal(settings.delta_policy))
+    except NoFiniteBound as error:
+        raise MalformedSettings(
+            f"no finite epsilon for {queries} queries of a coalition at delta_policy",
+            where="window.sigma",
+            expected="more noise, fewer queries, a smaller coalition_max or a larger delta_policy",
+        ) from error
 
 
 def estimator(settings: WindowSettings, window: str) -> dict[str, Any]:
