@@ -113,6 +113,11 @@ class AuditRunner:
                 return Progress("failed; see the service's log", 0, 0)
             return self._running.get(name, Progress("", 0, 0))
 
+    def busy(self) -> bool:
+        """Whether an audit runs or is queued."""
+        with self._lock:
+            return bool(self._running)
+
     def close(self) -> None:
         """Stop at the audit's next step; what it did is done again at the next start."""
         self._stopping.set()
