@@ -1,0 +1,78 @@
+"""Judging a cheat: exactly the owning checks fail, for the right reason, and nothing else does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from ragaudit.privacy.accounting import epsilon_report
+from ragaudit.verifier.engines import Engine, engine
+from ragaudit.verifier.evidence import Evidence
+from ragaudit.verifier.procedure import CHECKS, Outcome, Pins, Status, privacy_checks, run
+from window import Window
+
+Items = dict[str, bytes]
+Edit = Callable[[Items, Window], None]
+
+
+@lru_cache(maxsize=256)
+def _table(arguments: tuple[tuple[str, Any], ...]) -> dict[str, object]:
+    return epsilon_report(**{k: list(v) if isinstance(v, tuple) else v for k, v in arguments})
+
+
+def cached_epsilon_report(**arguments: Any) -> dict[str, object]:
+    """The same table as ever, computed once for all cases that have the same numbers."""
+    return _table(
+        tuple((k, tuple(v) if isinstance(v, list) else v) for k, v in sorted(arguments.items()))
+    )
+
+
+def use_cached_table() -> None:
+    """The table is a pure function of its arguments and takes most of a small run's time."""
+    privacy_checks.epsilon_report = cached_epsilon_report  # type: ignore[assignment]
+
+
+def audit(
+    items: Mapping[str, bytes],
+    window: Window,
+    *,
+    without: tuple[str, ...] = (),
+    pins: Pins | None = None,
+    with_embedder: bool = True,
+    by: Engine | None = None,
+) -> Outcome:
+    return run(
+        Evidence.of(items),
+        engine=by or engine("core"),
+        checks=tuple(check for check in CHECKS if check.id not in without),
+        pins=pins or window.pins,
+        embedder=window.embedder if with_embedder else None,
+    )
+
+
+def assert_caught(
+    items: Mapping[str, bytes],
+    window: Window,
+    owner: str | tuple[str, ...],
+    reason: str,
+    *,
+    pins: Pins | None = None,
+) -> Outcome:
+    """Exactly the owning checks fail, one says why, and without them the cheat passes."""
+    owners = (owner,) if isinstance(owner, str) else owner
+    outcome = audit(items, window, pins=pins)
+    shown = [(c.id, str(c.status), c.reason) for c in outcome.checks if c.status != Status.PASS]
+    assert outcome.failed == owners, shown
+    assert outcome.result == "FAIL"
+    said = [outcome.check(each) for each in owners]
+    texts = [text for check in said for text in (check.reason, *check.evidence)]
+    assert any(re.search(reason, text) for text in texts), texts
+    for check in outcome.checks:
+        if check.status is Status.NOT_RUN:
+            assert check.needs
+            assert set(check.needs) <= set(owners), shown
+    removed = audit(items, window, without=owners, pins=pins)
+    assert removed.result == "PASS", [(c.id, c.status, c.reason) for c in removed.checks]
+    return outcome
