@@ -26,6 +26,7 @@ from ragaudit.verifier.procedure.framework import Check, CheckResult, Lacking, S
 from ragaudit.verifier.procedure.outcome import REFUSED, Outcome, conclude
 
 PLACES = 12
+EXACT_SAMPLE = 4096
 
 T = TypeVar("T")
 
@@ -168,8 +169,13 @@ def _stratum(name: str, population: int, sample: int, beta: Fraction) -> dict[st
         "population": population,
         "sample": sample,
         "miss_probability": ceil_decimal(missed, PLACES),
-        "with_replacement": floor_decimal(detection(beta, drawn), PLACES),
+        "with_replacement": floor_decimal(_with_replacement(beta, drawn), PLACES),
     }
+
+
+def _with_replacement(beta: Fraction, sample: int) -> Fraction:
+    """1 - (1 - beta)^s, exactly where that is cheap."""
+    return 1 - (1 - beta) ** sample if sample <= EXACT_SAMPLE else detection(beta, sample)
 
 
 def _counts(context: Context) -> dict[str, int | None]:
