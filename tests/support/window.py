@@ -702,10 +702,12 @@ class Window:
         ]
 
     def countersignature(self) -> bytes:
+        return self.countersigned_at(1000 * COUNTERSIGNED)
+
+    def countersigned_at(self, time: int) -> bytes:
         _, salt, body = self.entries[0]
         anchor = chains.activation_anchor(self.window, self.chain_seed, len(INSTANTS))
         fields = (self.window, self.policy.digest, opening_digest(salt, body), anchor)
-        time = 1000 * COUNTERSIGNED
         return canonical_json.dumps(
             {
                 "format": "ragaudit/v1/countersignature",
