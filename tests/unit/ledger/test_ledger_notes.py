@@ -377,15 +377,30 @@ def test_a_bad_cosignature_of_a_known_key_is_rejected_even_beyond_the_quorum():
             verify_cosigned(forged.encode(), LOG.verifier_key, policy(1))
 
 
+def cosigned_at(timestamp):
+    """A line that verifies, at a time at which nobody may sign."""
+    key = COSIGNERS[0]
+    signature = key.private.sign_raw(cosignature_message(CHECKPOINT.text, timestamp))
+    return NoteSignature(
+        key.name, key.verifier_key.key_id, timestamp.to_bytes(8, "big") + signature
+    )
+
+
 def test_cosignature_times_and_lengths_are_checked():
     key = COSIGNERS[0]
-    for blob in (bytes(71), bytes(73), bytes(72), b"\xff" * 72):
-        line = NoteSignature(key.name, key.verifier_key.key_id, blob)
-        with pytest.raises(NoteRejected):
+    verify_cosignature(CHECKPOINT.text, cosigned_at(2**63 - 1), key.verifier_key)
+    for timestamp in (0, 2**63, 2**64 - 1):
+        with pytest.raises(NoteRejected, match="time out of range"):
+            verify_cosignature(CHECKPOINT.text, cosigned_at(timestamp), key.verifier_key)
+    for length in (1, 8, 64, 71, 73):
+        line = NoteSignature(key.name, key.verifier_key.key_id, bytes(length))
+        with pytest.raises(NoteRejected, match="another length"):
             verify_cosignature(CHECKPOINT.text, line, key.verifier_key)
     for timestamp in (0, -1, 2**63):
         with pytest.raises(MalformedNote, match="time"):
             cosign(CHECKPOINT.text, key, timestamp)
+    with pytest.raises(MalformedNote, match="type"):
+        verify_cosignature(CHECKPOINT.text, sign_note(CHECKPOINT.text, LOG), LOG.verifier_key)
 
 
 def test_a_cosignature_of_another_key_is_rejected():
