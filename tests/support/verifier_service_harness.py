@@ -107,7 +107,7 @@ class Log:
 class Desk:
     """One verifier service, one pinned provider, and what they say to each other."""
 
-    def __init__(self, folder: Path, auditor: Auditor, clock: Clock | None = None) -> None:
+    def __init__(self, folder: Path, auditor: Auditor | None, clock: Clock | None = None) -> None:
         self.clock = clock or Clock()
         self.auditor = auditor
         self.settings = Settings(
@@ -116,7 +116,7 @@ class Desk:
         if not self.settings.secrets.exists():
             keys.create(self.settings.secrets, NAME)
         self.keys = keys.load(self.settings.secrets, NAME)
-        self.provider_key = seeded("provider")
+        self.provider, self.provider_key = PROVIDER, seeded("provider")
         origin = f"{PROVIDER}/ragaudit/{WINDOW}"
         self.log = Log(SigningKey(origin, ED25519, seeded("log")))
 
@@ -193,7 +193,7 @@ class Desk:
         time = changes.get("time", self.clock.now)
         signature = sign(key, "request", method, target, sha256(body).digest(), time)
         return {
-            "Ragaudit-Provider": changes.get("provider", PROVIDER),
+            "Ragaudit-Provider": changes.get("provider", self.provider),
             "Ragaudit-Time": str(time),
             "Ragaudit-Signature": b64encode(signature).decode(),
         }

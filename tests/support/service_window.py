@@ -1,0 +1,115 @@
+"""A small honest window, played against a running verifier service over its interface."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ragaudit.encoding import canonical_json
+from ragaudit.ledger.checkpoints import Checkpoint, sign_checkpoint
+from ragaudit.ledger.cosigner_protocol import AddCheckpointRequest, parse_cosignatures
+from ragaudit.ledger.policy import Policy
+from ragaudit.verifier.service import activation, providers, windows
+from verifier_service_harness import Desk
+from window import CLOSED, COUNTERSIGNED, HANDED_OVER, INSTANTS, START, Window
+
+
+class ServiceWindow(Window):
+    """A provider whose verifier is the service; it moves the service's clock as it goes."""
+
+    def __init__(self, desk: Desk, **settings: Any) -> None:
+        self.desk = desk
+        super().__init__(**settings)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        desk = self.desk
+        self.cosigner_key = desk.keys.cosigner
+        self.verifier_key = desk.keys.statement
+        self.verdict_key = desk.keys.verdict
+        self.policy = Policy.from_json(self.policy_json())
+        desk.provider, desk.provider_key = self.provider, self.provider_key
+        providers.add(desk.service.database, self.provider, self.provider_key.public)
+
+    def send(self, method: str, path: str, body: bytes | dict[str, Any] = b"") -> Any:
+        answer = self.desk.send(method, f"/v1/windows/{self.window}{path}", body)
+        assert answer.is_success, answer.text
+        return answer
+
+    def post(self, path: str, document: dict[str, Any]) -> Any:
+        content = canonical_json.dumps(document)
+        answer = self.desk.client.post(f"/v1/windows/{self.window}{path}", content=content)
+        assert answer.is_success, answer.text
+        return answer
+
+    # --- before the window -------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Commit, and hand everything in but the opening."""
+        super().open()
+        self.desk.clock.at(COUNTERSIGNED)
+        embedder = canonical_json.loads(self.embedder.manifest)
+        document = {"policy": self.policy_json(), "embedder": embedder}
+        answer = self.desk.send("POST", "/v1/windows", document)
+        assert answer.status_code == 201, answer.text
+        for tenant, index in self.indices.items():
+            self.send("PUT", f"/tenants/{tenant}/versions/1", index.commitment.encode())
+
+    def opening_request(self) -> dict[str, Any]:
+        _, salt, body = self.entries[0]
+        checkpoint = self.empty_checkpoint
+        return {"opening": body.hex(), "salt": salt.hex(), "empty_checkpoint": checkpoint}
+
+    def open(self) -> None:
+        self.prepare()
+        self.send("POST", "/countersign", self.opening_request())
+        # The accounts' noise depends on the activations; the test takes a look at the seed.
+        with self.desk.service.database.read() as connection:
+            row = windows.get(connection, self.window)
+        self.chain_seed = activation.seed(self.desk.keys, row)
+
+    # --- during the window -------------------------------------------------------------------
+
+    def checkpoint(self, time: int) -> None:
+        self.desk.clock.at(START + time)
+        signed = sign_checkpoint(Checkpoint(self.origin, self.tree.head()), self.log_key)
+        old = self.checkpoints[-1][0] if self.checkpoints else 0
+        proof = self.tree.consistency_proof(old) if old else ()
+        request = AddCheckpointRequest(old, proof, signed.encode())
+        answer = self.desk.add_checkpoint(request.encode())
+        assert answer.status_code == 200, answer.text
+        note = signed.note.with_signatures(parse_cosignatures(answer.content))
+        self.checkpoints.append((self.tree.size, START + time, note.encode().decode()))
+
+    def register(self, name: str, tenant: str, anchored: bool, time: int) -> None:
+        super().register(name, tenant, anchored, time)
+        index = len(self.entries) - 1
+        kind, salt, body = self.entries[index]
+        entry = {"index": index, "kind": kind, "salt": salt.hex(), "body": body.hex()}
+        self.send("POST", "/entries", {"entries": [entry]})
+
+    # --- after the window --------------------------------------------------------------------
+
+    def submit(self) -> None:
+        """The accounts' receipts and disputes."""
+        self.post("/receipts", {"receipts": self.receipts()})
+        for dispute in self.disputes():
+            self.post("/disputes", dispute)
+
+    def hand_over(self) -> None:
+        self.desk.clock.at(HANDED_OVER)
+        self.send("PUT", "/records", self.handover())
+        assert CLOSED < HANDED_OVER
+        self.send("POST", "/close", {"final_checkpoint": self.checkpoints[-1][2]})
+
+    def reach_sampling(self) -> None:
+        self.desk.clock.at(INSTANTS[-1])
+        self.desk.service.scheduler.tick()
+
+    def respond(self) -> list[int]:
+        """Answer the challenge; the sampled leaf indices."""
+        challenge = self.send("GET", "/challenge").json()
+        sampled = sorted({i for stratum in challenge["strata"] for i in stratum["sample"]})
+        by_index = {asked.index: asked for asked in self.asked}
+        for index in sampled:
+            self.send("PUT", f"/challenge/{index}", self.response(by_index[index]))
+        return sampled

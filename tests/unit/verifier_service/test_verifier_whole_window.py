@@ -1,0 +1,183 @@
+"""Whole windows through the service with the real procedure: PASS, FAIL and REFUSED, signed."""
+
+import io
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from procedure_cases import use_cached_table
+from ragaudit.encoding import canonical_json
+from ragaudit.verifier import keys
+from ragaudit.verifier.bundle import read_archive
+from ragaudit.verifier.engines import engine
+from ragaudit.verifier.procedure import run
+from ragaudit.verifier.verdict import Verdict, verify_verdict
+from service_window import ServiceWindow
+from verifier_service_harness import Clock, Desk
+from window import COUNTERSIGNED, DEADLINE_SECONDS, INSTANTS, START
+
+
+@pytest.fixture(autouse=True)
+def quick() -> None:
+    use_cached_table()
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    clock = Clock(1000 * (COUNTERSIGNED - 60))
+    with Desk(tmp_path, None, clock).running() as running:
+        yield running
+
+
+def decide(desk: Desk, window: ServiceWindow) -> Verdict:
+    """Let the audit run and verify its verdict."""
+    desk.service.scheduler.tick()
+    for _ in range(6000):
+        if not desk.service.runner.busy():
+            break
+        threading.Event().wait(0.01)
+    answer = desk.client.get(f"/v1/windows/{window.window}/verdict")
+    assert answer.status_code == 200, answer.text
+    return verify_verdict(answer.content, desk.keys.verdict.public)
+
+
+def failed(verdict: Verdict) -> list[str]:
+    return [name for _, name, status in verdict.checks if status == "FAIL"]
+
+
+@pytest.mark.parametrize("mode", ["A", "B"])
+def test_an_honest_window_passes(desk, mode) -> None:
+    window = ServiceWindow(desk, mode=mode)
+    window.play()
+    window.submit()
+    window.hand_over()
+    window.reach_sampling()
+    sampled = window.respond()
+    verdict = decide(desk, window)
+    assert (verdict.result, failed(verdict)) == ("PASS", [])
+    token = keys.read_token(desk.settings.secrets / keys.TOKEN)
+    base = f"/v1/windows/{window.window}"
+    whole = desk.client.get(
+        f"{base}/bundle/confidential", headers={"Authorization": f"Bearer {token}"}
+    )
+    evidence = read_archive(io.BytesIO(whole.content)).evidence
+    assert evidence.digests() == dict(verdict.subjects)
+    again = run(evidence, engine=engine("core"), pins=window.pins)
+    assert again.result == "PASS"
+    assert sum(name.startswith("confidential/responses/") for name in evidence) == len(sampled)
+    for name, phrase in (("report.html", "<html"), ("report.txt", "PASS")):
+        assert phrase in desk.client.get(f"{base}/{name}").text
+
+
+def test_a_provider_that_does_not_answer_fails(desk) -> None:
+    window = ServiceWindow(desk)
+    window.play()
+    window.submit()
+    window.hand_over()
+    window.reach_sampling()
+    desk.clock.now = 1000 * (INSTANTS[-1] + DEADLINE_SECONDS) + 1
+    verdict = decide(desk, window)
+    assert verdict.result == "FAIL"
+    assert "sampling" in failed(verdict)
+
+
+def test_a_late_answer_fails(desk) -> None:
+    window = ServiceWindow(desk)
+    window.play()
+    window.submit()
+    window.hand_over()
+    window.reach_sampling()
+    desk.clock.now = 1000 * (INSTANTS[-1] + DEADLINE_SECONDS) + 1
+    window.respond()
+    verdict = decide(desk, window)
+    assert (verdict.result, failed(verdict)) == ("FAIL", ["sampling"])
+
+
+@pytest.mark.parametrize("handed_over", [False, True])
+def test_a_provider_that_never_closes_fails(desk, handed_over) -> None:
+    window = ServiceWindow(desk)
+    window.play()
+    if handed_over:
+        desk.clock.at(INSTANTS[-1] - 10)
+        window.send("PUT", "/records", window.handover())
+    window.reach_sampling()
+    verdict = decide(desk, window)
+    assert verdict.result == "FAIL"
+    assert "log" in failed(verdict)
+
+
+def test_a_provider_that_never_comes_back_fails(desk) -> None:
+    """Countersigned, and then nothing at all."""
+    window = ServiceWindow(desk)
+    window.open()
+    window.reach_sampling()
+    verdict = decide(desk, window)
+    assert verdict.result == "FAIL"
+
+
+def test_an_unreadable_record_fails_with_its_reason(desk) -> None:
+    window = ServiceWindow(desk)
+    window.encode_record = lambda record: record.encode()[:-1]  # type: ignore[method-assign]
+    window.play()
+    window.hand_over()
+    window.reach_sampling()
+    verdict = decide(desk, window)
+    assert verdict.result == "FAIL"
+    assert "log" in failed(verdict)
+
+
+def test_a_cheating_index_is_refused(desk) -> None:
+    window = ServiceWindow(desk)
+    window.prove_index = lambda *given: bytes(2912)  # type: ignore[method-assign]
+    window.prepare()
+    target = f"/v1/windows/{window.window}/countersign"
+    answer = desk.send("POST", target, window.opening_request())
+    assert answer.status_code == 422
+    envelope = canonical_json.dumps(answer.json()["verdict"])
+    verdict = verify_verdict(envelope, desk.keys.verdict.public)
+    assert (verdict.result, failed(verdict)) == ("REFUSED", ["index-proof"])
+    assert "public/countersignature.json" not in verdict.subjects
+    assert desk.client.get(f"/v1/windows/{window.window}/verdict").content == envelope
+    assert "REFUSED" in desk.client.get(f"/v1/windows/{window.window}/report.txt").text
+
+
+@pytest.mark.parametrize(
+    ("changes", "check"),
+    [
+        ({"sigma": "0.5"}, "accounting"),
+        ({"relation": "add"}, "policy"),
+        ({"start": START + 400}, "policy"),
+        ({"tenants": []}, "policy"),
+        ({"top_k_max": 20}, "policy"),
+    ],
+)
+def test_a_policy_that_does_not_hold_is_refused(desk, changes, check) -> None:
+    """Signed, with the reason, however malformed the policy is."""
+    window = ServiceWindow(desk)
+    window.prepare()
+    policy = {**window.policy_json(), **changes, "window": "w2"}
+    policy["keys"]["log"] = policy["keys"]["log"].replace("w1", "w2")
+    document = {"policy": policy, "embedder": canonical_json.loads(window.embedder.manifest)}
+    assert desk.send("POST", "/v1/windows", document).status_code == 201
+    for tenant, index in window.indices.items():
+        if changes.get("tenants") != []:
+            target = f"/v1/windows/w2/tenants/{tenant}/versions/1"
+            assert desk.send("PUT", target, index.commitment.encode()).status_code == 204
+    answer = desk.send("POST", "/v1/windows/w2/countersign", window.opening_request())
+    assert answer.status_code == 422, answer.text
+    envelope = canonical_json.dumps(answer.json()["verdict"])
+    verdict = verify_verdict(envelope, desk.keys.verdict.public)
+    assert verdict.result == "REFUSED"
+    assert "policy" in failed(verdict) or check in failed(verdict)
+
+
+def test_a_window_that_comes_too_late_is_refused(desk) -> None:
+    window = ServiceWindow(desk)
+    window.prepare()
+    desk.clock.at(INSTANTS[0])
+    answer = desk.send("POST", "/v1/windows/w1/countersign", window.opening_request())
+    assert answer.status_code == 422
+    envelope = canonical_json.dumps(answer.json()["verdict"])
+    verdict = verify_verdict(envelope, desk.keys.verdict.public)
+    assert (verdict.result, failed(verdict)) == ("REFUSED", ["policy"])

@@ -1,0 +1,239 @@
+"""``ragaudit verifier``: set the service up, run it, audit a window, re-check a bundle."""
+
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+from ragaudit.encoding.errors import MalformedError, RagauditError, RefusedError
+from ragaudit.encoding.signing import PublicKey
+from ragaudit.encoding.text import hex_decode
+from ragaudit.verifier import keys as key_files
+from ragaudit.verifier import settings as settings_files
+from ragaudit.verifier.service import providers
+from ragaudit.verifier.service.app import create_app, system_clock
+from ragaudit.verifier.service.database import Database
+from ragaudit.verifier.service.remote import NotDue, Remote
+from ragaudit.verifier.settings import EngineName, Settings
+from ragaudit.verifier.verdict import Verdict, verify_verdict
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import Progress
+from rich.table import Table
+
+ERROR = 2
+EXIT_CODES = {"PASS": 0, "FAIL": 1, "EXCEEDED": 3, "REFUSED": 4}
+STYLES = {"PASS": "green", "FAIL": "bold red", "EXCEEDED": "yellow", "NOT ESTABLISHED": "yellow"}
+SETTINGS_FILE = "verifier.yaml"
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="The verifier (regulator): register, cosign, sample, check, sign verdicts.",
+)
+provider = typer.Typer(no_args_is_help=True, help="The providers whose keys are pinned.")
+app.add_typer(provider, name="provider")
+
+SettingsPath = Annotated[
+    Path,
+    typer.Option("--settings", "-s", envvar="RAGAUDIT_VERIFIER_SETTINGS", help="Settings file."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+VerdictKey = Annotated[
+    str | None, typer.Option(help="Public key that must have signed the verdict, hexadecimal.")
+]
+DEFAULT_SETTINGS = Path(SETTINGS_FILE)
+
+
+@contextmanager
+def _reported() -> Iterator[None]:
+    """Errors of ours as one line and exit code 2."""
+    try:
+        yield
+    except RagauditError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(ERROR) from error
+
+
+@app.command(epilog="Example: ragaudit verifier init --name regulator.example/cosigner")
+def init(
+    name: Annotated[str, typer.Option(help="Name of the cosigner's key: a schema-less URL.")],
+    directory: Annotated[Path, typer.Option(help="Folder to set up.")] = Path(),
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on the loopback.")] = 8742,
+) -> None:
+    """Write settings and fresh secrets; nothing that exists is overwritten."""
+    with _reported():
+        path = directory / SETTINGS_FILE
+        if path.exists():
+            raise RefusedError("settings exist", where=str(path), expected="a fresh folder")
+        keys = key_files.create(directory / "secrets", name)
+        document = {"name": name, "data": "data", "secrets": "secrets", "listen": {"port": port}}
+        path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+        settings_files.load(path)
+        typer.echo(f"settings: {path}")
+        typer.echo(f"auditor token: {directory / 'secrets' / key_files.TOKEN} (keep it secret)")
+        for role, key in keys.public().items():
+            typer.echo(f"{role}: {key}")
+
+
+@app.command(epilog="Example: ragaudit verifier serve --settings verifier.yaml")
+def serve(
+    settings: SettingsPath = DEFAULT_SETTINGS,
+    engine: Annotated[
+        str | None, typer.Option(help="core, reference or auto; overrides the settings.")
+    ] = None,
+) -> None:
+    """Run the service."""
+    import uvicorn  # noqa: PLC0415 - no other command needs it
+
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    with _reported():
+        loaded = settings_files.load(settings)
+        if engine is not None:
+            loaded = loaded.model_copy(update={"engine": _engine_name(engine)})
+        listen = loaded.listen
+        if (listen.tls_certificate is None) != (listen.tls_key is None):
+            raise MalformedError("half of a TLS key pair", where="listen", expected="both or none")
+        uvicorn.run(
+            create_app(loaded),
+            host=listen.host,
+            port=listen.port,
+            ssl_certfile=listen.tls_certificate,
+            ssl_keyfile=listen.tls_key,
+            server_header=False,
+        )
+
+
+@app.command(epilog="Example: ragaudit verifier audit 2026-w48 --wait")
+def audit(
+    window: Annotated[str, typer.Argument(help="The window.")],
+    settings: SettingsPath = DEFAULT_SETTINGS,
+    url: Annotated[
+        str | None, typer.Option(help="The service; from the settings if absent.")
+    ] = None,
+    token_file: Annotated[
+        Path | None, typer.Option(help="The auditor's token; in the secrets folder if absent.")
+    ] = None,
+    verdict_key: VerdictKey = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until the audit is due.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Audit a window: start, follow, print the verdict.
+
+    Exit code: 0 PASS, 1 FAIL, 3 EXCEEDED, 4 REFUSED, 2 no verdict.
+    """
+    with _reported():
+        address, token = _service(settings, url, token_file)
+        with Remote(address, token) as remote:
+            try:
+                remote.start(window)
+            except NotDue:
+                if not wait:
+                    raise
+            with Progress(console=Console(stderr=True), transient=True) as bar:
+                task = bar.add_task(window, total=None)
+                remote.wait(
+                    window,
+                    lambda step, done, total: bar.update(
+                        task, description=f"{window}: {step}", completed=done, total=total or None
+                    ),
+                )
+            key = remote.verdict_key() if verdict_key is None else _public_key(verdict_key)
+            verdict = verify_verdict(remote.verdict(window), key)
+        _show(verdict, as_json=as_json)
+        code = EXIT_CODES[verdict.result]
+    raise typer.Exit(code)
+
+
+@provider.command("add", epilog="Example: ragaudit verifier provider add acme --key 3b6a…")
+def provider_add(
+    name: Annotated[str, typer.Argument(help="The provider.")],
+    key: Annotated[str, typer.Option(help="Its public key, 32 bytes in hexadecimal.")],
+    settings: SettingsPath = DEFAULT_SETTINGS,
+) -> None:
+    """Pin a provider's key."""
+    with _reported(), _database(settings) as database:
+        providers.add(database, name, _public_key(key))
+        typer.echo(f"pinned {name}")
+
+
+@provider.command("list", epilog="Example: ragaudit verifier provider list --json")
+def provider_list(settings: SettingsPath = DEFAULT_SETTINGS, as_json: AsJson = False) -> None:
+    """List the pinned keys."""
+    with _reported(), _database(settings) as database:
+        with database.read() as connection:
+            found = providers.listed(connection)
+        if as_json:
+            rows = [{"name": p.name, "key": p.key.raw.hex(), "added": p.added} for p in found]
+            typer.echo(json.dumps(rows))
+            return
+        for pinned in found:
+            typer.echo(f"{pinned.name} {pinned.key.raw.hex()}")
+
+
+@provider.command("remove", epilog="Example: ragaudit verifier provider remove acme")
+def provider_remove(
+    name: Annotated[str, typer.Argument(help="The provider.")],
+    settings: SettingsPath = DEFAULT_SETTINGS,
+) -> None:
+    """Forget a provider's key; its windows stay."""
+    with _reported(), _database(settings) as database:
+        providers.remove(database, name)
+        typer.echo(f"removed {name}")
+
+
+@contextmanager
+def _database(path: Path) -> Iterator[Database]:
+    settings = settings_files.load(path)
+    settings.data.mkdir(parents=True, exist_ok=True)
+    database = Database(settings.database_url, system_clock)
+    try:
+        yield database
+    finally:
+        database.close()
+
+
+def _service(path: Path, url: str | None, token_file: Path | None) -> tuple[str, str]:
+    """Address and token of the service, from the settings where they are not given."""
+    if url is not None and token_file is not None:
+        return url, key_files.read_token(token_file)
+    settings = settings_files.load(path)
+    token = key_files.read_token(token_file or settings.secrets / key_files.TOKEN)
+    return url or _address(settings), token
+
+
+def _address(settings: Settings) -> str:
+    scheme = "http" if settings.listen.tls_certificate is None else "https"
+    return f"{scheme}://{settings.listen.host}:{settings.listen.port}"
+
+
+def _public_key(text: str) -> PublicKey:
+    return PublicKey.from_raw(hex_decode(text, 32))
+
+
+def _engine_name(name: str) -> EngineName:
+    match name:
+        case "auto" | "core" | "reference":
+            return name
+    raise MalformedError(f"no engine {name!r}", where="--engine", expected="core, reference, auto")
+
+
+def _show(verdict: Verdict, *, as_json: bool) -> None:
+    predicate: dict[str, Any] = dict(verdict.predicate)
+    if as_json:
+        typer.echo(json.dumps(predicate))
+        return
+    console = Console()
+    table = Table("no.", "check", "status", "reason", title=f"window {predicate['window']}")
+    for check in predicate["checks"]:
+        status = check["status"]
+        shown = f"[{STYLES[status]}]{status}[/]" if status in STYLES else status
+        table.add_row(str(check["number"]), check["id"], shown, escape(check["reason"]))
+    console.print(table)
+    if predicate["worthless"]:
+        console.print("WORTHLESS: the provider's randomness was derived from a published seed")
+    console.print(f"result: [{STYLES.get(verdict.result, 'bold')}]{verdict.result}[/]")

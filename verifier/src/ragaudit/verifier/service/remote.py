@@ -1,0 +1,117 @@
+"""The auditor's side of the service's interface, for the command line."""
+
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+import httpx
+from ragaudit.encoding.errors import InternalError, RefusedError
+from ragaudit.encoding.signing import PublicKey
+from ragaudit.encoding.text import hex_decode
+
+TIMEOUT_SECONDS = 60.0
+POLL_SECONDS = 0.5
+FINAL_STATES = frozenset({"decided", "refused"})
+
+
+class ServiceRefused(RefusedError):
+    """The service said no; the text is its problem document's."""
+
+
+class NotDue(ServiceRefused):
+    """The audit cannot start yet."""
+
+
+class AuditFailed(InternalError):
+    """The audit stopped without a verdict."""
+
+
+class Remote:
+    """A running verifier service.
+
+    Args:
+        url: where it listens.
+        token: the auditor's.
+        transport: for tests.
+    """
+
+    def __init__(self, url: str, token: str, transport: httpx.BaseTransport | None = None) -> None:
+        self._client = httpx.Client(
+            base_url=url,
+            timeout=TIMEOUT_SECONDS,
+            headers={"Authorization": f"Bearer {token}"},
+            transport=transport,
+        )
+
+    def __enter__(self) -> "Remote":
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        self._client.close()
+
+    def verdict_key(self) -> PublicKey:
+        """The key under which the service signs verdicts, as the service says."""
+        return PublicKey.from_raw(hex_decode(self._json("GET", "/v1/keys")["verdict"], 32))
+
+    def start(self, window: str) -> None:
+        """Start the audit, unless there is a verdict.
+
+        Raises:
+            NotDue: it cannot start yet. ServiceRefused: any other refusal.
+        """
+        if self.state(window) not in FINAL_STATES:
+            self._json("POST", f"/v1/windows/{window}/audit")
+
+    def state(self, window: str) -> str:
+        """The window's state."""
+        return str(self._json("GET", f"/v1/windows/{window}")["state"])
+
+    def wait(self, window: str, show: Callable[[str, int, int], None]) -> None:
+        """Return when there is a verdict; ``show`` is called with step, done and total.
+
+        Raises:
+            AuditFailed: the audit stopped without one.
+        """
+        while True:
+            progress = self._json("GET", f"/v1/windows/{window}/progress")
+            if progress["state"] in FINAL_STATES:
+                return
+            if str(progress["step"]).startswith("failed"):
+                raise AuditFailed(
+                    "the audit failed", where=window, expected="see the service's log"
+                )
+            show(progress["step"] or progress["state"], progress["done"], progress["total"])
+            time.sleep(POLL_SECONDS)
+
+    def verdict(self, window: str) -> bytes:
+        """The signed verdict."""
+        return self._request("GET", f"/v1/windows/{window}/verdict").content
+
+    def _json(self, method: str, path: str) -> dict[str, Any]:
+        found = self._request(method, path).json()
+        if not isinstance(found, dict):
+            raise ServiceRefused("not a verifier service", where=path)
+        return found
+
+    def _request(self, method: str, path: str) -> httpx.Response:
+        try:
+            answer = self._client.request(method, path)
+        except httpx.HTTPError as error:
+            raise ServiceRefused(f"no answer: {error}", where=str(self._client.base_url)) from error
+        if answer.is_success:
+            return answer
+        kind = NotDue if answer.status_code == httpx.codes.CONFLICT else ServiceRefused
+        raise kind(_detail(answer), where=path)
+
+
+def _detail(answer: httpx.Response) -> str:
+    try:
+        return str(answer.json()["detail"])
+    except (ValueError, KeyError, TypeError):
+        return f"status {answer.status_code}"
