@@ -103,9 +103,9 @@ def check_containment(context: Context, found: Findings) -> None:
             found.fault("names an eager proof, which the policy does not have", each.name)
         with found.attempt(each.name):
             tenant = context.registration(record.pseudonym).registration.tenant
+            rows = _rows(context, tenant)
             if record.tenant != tenant:
                 raise RejectedError(f"tenant {record.tenant}", expected=f"{tenant}, as registered")
-            rows = _rows(context, tenant)
             if record.rows != rows:
                 raise RejectedError(f"N is {record.rows}", expected=str(rows))
     found.summary = f"{len(context.records)} records, each in its account's tenant"

@@ -293,6 +293,7 @@ def _verify(
 def _instance(context: Context, each: LoggedRecord, response: Response) -> SelectionInstance:
     record, policy = each.record, context.policy
     tenant = context.registration(record.pseudonym).registration.tenant
+    index = context.accepted_index(tenant)
     if record.tenant != tenant:
         raise Lacking("containment", f"{each.name} names another tenant than its account's")
     if (record.policy_digest, record.window) != (policy.digest, policy.window):
@@ -301,7 +302,7 @@ def _instance(context: Context, each: LoggedRecord, response: Response) -> Selec
         raise Lacking("schedule", f"{each.name}: there is no version {record.version}")
     if int(np.sum(response.embedding.astype(np.int64) ** 2)) > SQUARED_NORM:
         raise Lacking("embedding", f"{each.name}: the query vector is too long")
-    index, randomness = context.accepted_index(tenant), context.randomness(record.activation)
+    randomness = context.randomness(record.activation)
     key = noise_key(
         response.key.key,
         window=record.window,
