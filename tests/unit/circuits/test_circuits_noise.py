@@ -77,6 +77,55 @@ def test_distance_of_a_small_table_against_plain_floating_point() -> None:
     assert exact <= mpf(found.numerator) / found.denominator <= exact * mpf("1.02")
 
 
+def convolved_law(variances: list[float], factor: int, reach: int) -> np.ndarray[Any, Any]:
+    """Law of sum_j factor^j x_j with x_j discrete Gaussian of the given variances, on -reach..."""
+    law = np.zeros(2 * reach + 1)
+    law[reach] = 1.0
+    for level, variance in enumerate(variances):
+        v = np.arange(-40, 41)
+        p = np.exp(-(v**2) / (2 * variance))
+        spread = np.zeros_like(law)
+        for value, mass in zip(v, p / p.sum(), strict=True):
+            move = value * factor**level
+            if abs(move) <= reach:
+                spread += mass * np.roll(law, move)
+        law = spread
+    return law
+
+
+@pytest.mark.parametrize(("variance", "factor"), [(1, 2), (1, 3), (2, 3), (2, 4)])
+def test_convolution_bound_covers_the_exact_distance(variance: int, factor: int) -> None:
+    """Far below the rule for K the distance is visible: the bound is above it, and close."""
+    units = Fraction(variance * (1 + factor**2))
+    parameters = NoiseParameters("x", units, 1, factor, Fraction(variance), 40)
+    reach = 600
+    found = convolved_law([variance, variance], factor, reach)
+    v = np.arange(-reach, reach + 1)
+    wanted = np.exp(-(v**2) / (2.0 * variance * (1 + factor**2)))
+    distance = float(np.sum(np.abs(found - wanted / wanted.sum())) / 2)
+    bound = float(certify.convolution_distance(parameters, 1))
+    assert 1e-9 < distance < bound < 40 * distance
+
+
+def test_convolution_bound_of_a_policy() -> None:
+    """The formula of the specification at 60 digits, for sigma 10 (two levels)."""
+    parameters = NoiseParameters.for_sigma("10")
+    s2 = mpf(parameters.base_variance.numerator) / parameters.base_variance.denominator
+    k2 = mpf(parameters.factor**2)
+    with mp.workdps(60):
+        for level in (1, 2):
+            previous = s2 * sum(k2**i for i in range(level))
+            t2 = s2 * k2 * previous / (s2 + k2 * previous)
+            epsilon = 2 * mp.fsum(mp.exp(-2 * mp.pi**2 * j * j * t2 / k2) for j in range(1, 5))
+            exact = epsilon / (1 - epsilon)
+            found = certify.convolution_distance(parameters, level)
+            assert exact <= mpf(found.numerator) / found.denominator <= exact * mpf("1.1")
+    together = certify.certified_distance(noise.table(parameters))
+    assert together == 3 * certify.table_distance(noise.table(parameters)) + sum(
+        certify.convolution_distance(parameters, level) for level in (1, 2)
+    )
+
+
 @pytest.mark.parametrize("parameters", [SMALLEST, NoiseParameters.for_sigma("10")])
 @pytest.mark.parametrize("place", ["first", "middle", "last"])
 @pytest.mark.parametrize("step", [2**40, 2**100, -(2**100)])

@@ -81,7 +81,11 @@ def _refuse(bad: npt.NDArray[np.bool_], what: str) -> None:
 
 
 def _shrink(row: npt.NDArray[np.int64]) -> None:
-    """Step 3: move the largest entry toward zero until the norm is within the bound."""
+    """Step 3: move the largest entry toward zero until the norm is within the bound.
+
+    Correctly rounded binary64 never gets here (the norm is wrong by parts in 10^15 and
+    entries were truncated); the bound must not depend on that.
+    """
     while int(row @ row) > SQUARED_NORM:
         at = int(np.argmax(np.abs(row)))  # argmax gives the lowest index among equals
         row[at] -= np.sign(row[at])
