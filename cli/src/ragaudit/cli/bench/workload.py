@@ -106,7 +106,7 @@ class Workload:
 
     @cached_property
     def _selection_blinding(self) -> bytes:
-        return core.random_scalars(1)[0].tobytes()
+        return bytes(core.random_scalars(1)[0].tobytes())
 
     def _prove(
         self, noise: npt.NDArray[np.int64], selected: tuple[int, ...], blinding: bytes

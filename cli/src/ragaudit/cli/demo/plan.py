@@ -1,0 +1,207 @@
+"""What happens in the demonstration: who asks what, under which policy, at which instants."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from ragaudit import core
+from ragaudit.cli.demo.corpus import Passage, load_corpus
+from ragaudit.cli.demo.questions import candidates, distinct
+from ragaudit.cli.demo.utility import Claim
+from ragaudit.embedders.base import Embedder
+from ragaudit.embedders.quantised import embed_quantised
+from ragaudit.encoding.errors import UnsupportedError
+from ragaudit.privacy.accounting import calibrate
+
+__all__ = ["AccountPlan", "Plan", "WindowPlan", "make_plan", "measure_pace"]
+
+TOP_K = 5
+MAIN_WINDOW, SMALL_WINDOW = "demo-b", "demo-a"
+QUERIES_PER_ACCOUNT = 40
+COALITION_MAX = 2
+SLOTS = 16
+EPSILON_ACC, DELTA = "10", "0.000001"
+RELATION = "null-replace"
+ACCOUNTS_PER_TENANT = 4
+PAIR_TENANT = "language"  # its last two accounts ask the same questions
+MOST_QUESTIONS, LEAST_QUESTIONS, SMALL_QUESTIONS = 27, 300, 5
+LARGEST_PACE = 3.0
+
+
+@dataclass(frozen=True)
+class AccountPlan:
+    """One account: what it asks in each window, and what befalls it.
+
+    Attributes:
+        anchored: asks through a nonce chain; otherwise plain.
+        crashes: its process ends between a promise and its nonce, and comes back.
+        disputes: shows one receipt to the verifier.
+        questions: window -> its questions, in order.
+    """
+
+    name: str
+    tenant: str
+    anchored: bool
+    crashes: bool
+    disputes: bool
+    questions: dict[str, list[str]] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class WindowPlan:
+    """A window: its name, mode, and the overrides that the operator asks for.
+
+    Attributes:
+        opens_after, length, sampling_after: seconds; the policy's instants follow from them.
+    """
+
+    name: str
+    mode: str
+    opens_after: int
+    length: int
+    sampling_after: int
+    overrides: dict[str, Any] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that is decided before the services start."""
+
+    corpus: dict[str, list[Passage]] = field(repr=False)
+    indexes: dict[str, npt.NDArray[np.int8]] = field(repr=False)
+    accounts: list[AccountPlan]
+    windows: list[WindowPlan]
+    claim: Claim
+    embedder: Embedder = field(repr=False)
+
+    def sigma(self) -> str:
+        """The noise parameter: the one chosen, or the least that gives epsilon_acc."""
+        chosen = self.windows[0].overrides["sigma"]
+        return str(chosen or calibrate(EPSILON_ACC, DELTA, QUERIES_PER_ACCOUNT, RELATION, 1))
+
+    def sample_questions(self, count: int) -> dict[str, list[str]]:
+        """About ``count`` of the questions per tenant."""
+        sample: dict[str, list[str]] = {}
+        for account in self.accounts:
+            mine = account.questions[MAIN_WINDOW][: -(-count // ACCOUNTS_PER_TENANT)]
+            sample.setdefault(account.tenant, []).extend(mine)
+        return sample
+
+    def questions(self, window: str) -> int:
+        """How many questions are asked in a window."""
+        return sum(len(account.questions.get(window, ())) for account in self.accounts)
+
+
+def make_plan(embedder: Embedder, *, sigma: str | None, seed: str | None, pace: float) -> Plan:
+    """Return the plan.
+
+    Args:
+        sigma: instead of the one calibrated for epsilon_acc; epsilon_acc is then restated.
+        seed: makes the provider's randomness repeatable, and the verdicts worthless.
+        pace: how much slower than the author's machine this one is, 1 to 3.
+
+    Raises:
+        UnsupportedError: this Python lacks its documentation.
+    """
+    corpus = load_corpus()
+    indexes = {
+        tenant: embed_quantised(embedder, [each.text for each in passages])
+        for tenant, passages in corpus.items()
+    }
+    accounts = _accounts(corpus, embedder)
+    claim = Claim(RELATION, QUERIES_PER_ACCOUNT, COALITION_MAX, DELTA, DELTA)
+    windows = _windows(sigma, seed, pace)
+    return Plan(corpus, indexes, accounts, windows, claim, embedder)
+
+
+def measure_pace() -> float:
+    """How slow this machine is at this moment, from 1 (at least the usual speed) to 3."""
+    rows = core.complete_rows(np.full((64, 256), 2, dtype=np.int8))
+    start = time.perf_counter()
+    for _ in range(4):
+        core.commit_rows(rows, core.random_scalars(len(rows)))
+    return min(LARGEST_PACE, max(1.0, (time.perf_counter() - start) / 0.25))
+
+
+def _windows(sigma: str | None, seed: str | None, pace: float) -> list[WindowPlan]:
+    noise: dict[str, Any] = {"epsilon_acc": EPSILON_ACC, "sigma": None}
+    if sigma is not None:
+        noise = {"epsilon_acc": None, "sigma": sigma}
+    common = {
+        **noise,
+        "delta_acc": DELTA,
+        "delta_policy": DELTA,
+        "relation": RELATION,
+        "top_k_max": TOP_K,
+        "queries_per_account": QUERIES_PER_ACCOUNT,
+        "slots": SLOTS,
+        "coalition_max": COALITION_MAX,
+        "activation_every_seconds": 10**6,
+        "estimator": {"sketch_bits": 512, "tau_seconds": 600},
+        "experiment_seed": seed,
+    }
+
+    def window(name: str, mode: str, opens: float, length: float, sampling: float) -> WindowPlan:
+        opens_after, seconds, sampling_after = (
+            round(pace * each) for each in (opens, length, sampling)
+        )
+        overrides = {
+            **common,
+            "opens_after_seconds": opens_after,
+            "length_seconds": seconds,
+            "sampling_after_seconds": sampling_after,
+            "audit": {
+                "mode": mode,
+                "beta": "0.1",
+                "eta": "0.0009765625",
+                "minimum_per_tenant": 1,
+                "deadline_seconds": round(60 * pace),
+            },
+        }
+        return WindowPlan(name, mode, opens_after, seconds, sampling_after, overrides)
+
+    return [
+        window(MAIN_WINDOW, "B", 16, 30, 6),
+        window(SMALL_WINDOW, "A", 30, 14, 6),
+    ]
+
+
+def _accounts(corpus: dict[str, list[Passage]], embedder: Embedder) -> list[AccountPlan]:
+    taken: list[npt.NDArray[np.int8]] = []
+    accounts: list[AccountPlan] = []
+    for tenant, passages in corpus.items():
+        pair = tenant == PAIR_TENANT
+        asking = ACCOUNTS_PER_TENANT - pair
+        asked = list(candidates(passages))
+        vectors = embed_quantised(embedder, asked)
+        chosen = distinct(vectors, taken, asking * MOST_QUESTIONS)
+        taken += [vectors[i] for i in chosen]
+        each = len(chosen) // asking
+        shares = [[asked[i] for i in chosen[n * each : (n + 1) * each]] for n in range(asking)]
+        accounts += _tenant_accounts(tenant, shares + shares[-1:] * pair)
+    total = sum(len(account.questions[MAIN_WINDOW]) for account in accounts)
+    if total < LEAST_QUESTIONS:
+        raise UnsupportedError(
+            f"only {total} questions in this Python's documentation", expected=f"{LEAST_QUESTIONS}"
+        )
+    return accounts
+
+
+def _tenant_accounts(tenant: str, shares: Sequence[Sequence[str]]) -> list[AccountPlan]:
+    return [
+        AccountPlan(
+            name=f"{tenant}-{number + 1}",
+            tenant=tenant,
+            anchored=number < ACCOUNTS_PER_TENANT // 2,
+            crashes=tenant == "language" and number == 0,
+            disputes=tenant == "data" and number == 0,
+            questions={
+                MAIN_WINDOW: list(share),
+                SMALL_WINDOW: list(share[:SMALL_QUESTIONS]) if number in (0, 2) else [],
+            },
+        )
+        for number, share in enumerate(shares)
+    ]
