@@ -4,7 +4,8 @@ A query never waits for this: its entry is durable before. Whenever a window's t
 signs a checkpoint, the verifier cosigns it, and the receipts below it become complete.
 """
 
-from dataclasses import dataclass
+import threading
+from dataclasses import dataclass, field
 
 from ragaudit.ledger.checkpoint_store import CheckpointStore
 from ragaudit.ledger.checkpoints import SignedCheckpoint
@@ -22,6 +23,7 @@ class WindowLog:
     entries: LogStore
     checkpoints: CheckpointStore
     key: SigningKey
+    lock: threading.Lock = field(default_factory=threading.Lock)  # one signer at a time
 
     def sign(self) -> SignedCheckpoint:
         """Sign the committed tree; the last checkpoint if it did not grow."""
@@ -29,7 +31,7 @@ class WindowLog:
 
 
 class Checkpointer:
-    """Signs and has cosigned; one call of `step` at a time per window."""
+    """Signs and has cosigned. Safe to use from several threads."""
 
     def __init__(self, verifier: VerifierClient) -> None:
         self._verifier = verifier
@@ -41,6 +43,10 @@ class Checkpointer:
             RestoredBackup: the cosigner has seen a larger tree than ours.
             VerifierUnreachable, VerifierRefused: no cosignature this time.
         """
+        with log.lock:
+            return self._step(log)
+
+    def _step(self, log: WindowLog) -> SignedCheckpoint:
         signed = log.sign()
         cosigned = log.checkpoints.latest(cosignatures=1)
         if cosigned is not None and cosigned.head == signed.head:

@@ -163,7 +163,9 @@ def noise_of(settings: WindowSettings) -> tuple[str, str, str]:
     except MalformedError as error:
         raise MalformedSettings(error.what, where="window", expected=error.expected) from error
     except (NoFiniteBound, RefusedError) as error:
-        raise MalformedSettings(error.what, where="window.sigma", expected=error.expected) from error
+        raise MalformedSettings(
+            error.what, where="window.sigma", expected=error.expected
+        ) from error
 
 
 def check_coalition(settings: WindowSettings, sigma: str) -> None:

@@ -162,6 +162,7 @@ class Service:
         )
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
+        self._started = False
 
     def start(self) -> None:
         """Load the countersigned windows and begin to drive every unfinished one.
@@ -172,6 +173,7 @@ class Service:
         for window in self.windows.all():
             if window.countersignature is not None and window.state not in FINAL:
                 self.lives.get(window.name)
+        self._started = True
         for name in self.windows.unfinished():
             self._drive(name)
 
@@ -284,6 +286,8 @@ class Service:
         return finals[-1].decode("utf-8") if finals else None
 
     def _drive(self, name: str) -> None:
+        if not self._started:
+            return
         for work in (self._run, self._run_checkpoints):
             thread = threading.Thread(target=work, args=(name,), name=f"{work.__name__} {name}")
             thread.start()

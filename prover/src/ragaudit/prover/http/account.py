@@ -3,6 +3,7 @@
 from typing import Any
 
 from fastapi import APIRouter, Response, status
+from fastapi.responses import JSONResponse
 from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.requests import Request
 from ragaudit.prover.accounts import Account
@@ -48,28 +49,30 @@ def register(
 @router.post("/query", operation_id="query")
 def query(
     service: ServiceDependency, account: AccountDependency, window: WindowName, body: QueryBody
-) -> dict[str, Any]:
+) -> JSONResponse:
     """Answer a plain account's query."""
     live = service.open_window(window, account)
-    return service.answering.answer(live, account, _request(body, None))
+    return JSONResponse(service.answering.answer(live, account, _request(body, None)))
 
 
 @router.post("/promise", operation_id="promise")
 def promise(
     service: ServiceDependency, account: AccountDependency, window: WindowName, body: PromiseBody
-) -> dict[str, Any]:
+) -> JSONResponse:
     """Promise an anchored account what will be logged once it reveals its nonce."""
     live = service.open_window(window, account)
-    return service.promises.promise(live, account, _request(body, body.counter)).to_json()
+    promised = service.promises.promise(live, account, _request(body, body.counter))
+    return JSONResponse(promised.to_json())
 
 
 @router.post("/reveal", operation_id="reveal")
 def reveal(
     service: ServiceDependency, account: AccountDependency, window: WindowName, body: RevealBody
-) -> dict[str, Any]:
+) -> JSONResponse:
     """Answer a promised query; the same answer and receipt again when repeated."""
     live = service.open_window(window, account)
-    return service.promises.reveal(live, account, body.counter, hex_decode(body.nonce))
+    nonce = hex_decode(body.nonce)
+    return JSONResponse(service.promises.reveal(live, account, body.counter, nonce))
 
 
 def _request(body: QueryBody, counter: int | None) -> Request:

@@ -1,0 +1,262 @@
+"""A prover and the real verifier in one process, on one clock that the tests set."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from fastapi.testclient import TestClient
+from ragaudit.embedders import registry
+from ragaudit.embedders.base import Embedder
+from ragaudit.ledger.chains import NonceChain
+from ragaudit.prover.accounts import Account, Accounts
+from ragaudit.prover.app import create_app
+from ragaudit.prover.backends.base import Document
+from ragaudit.prover.backends.stored import StoredDocuments
+from ragaudit.prover.service import Components, Service
+from ragaudit.prover.set_up import set_up
+from ragaudit.prover.settings import Settings, load_settings
+from ragaudit.prover.states import State
+from ragaudit.prover.store import Store
+from ragaudit.verifier import keys as verifier_keys
+from ragaudit.verifier.service import providers
+from ragaudit.verifier.service.app import create_app as create_verifier
+from ragaudit.verifier.settings import Settings as VerifierSettings
+
+START = 1_790_000_000_000
+TOPICS = (
+    "returning a product that arrived broken",
+    "opening hours of the museum on Sunday",
+    "how to bake bread with rye flour",
+    "repairing the chain of a bicycle",
+    "tickets for the night train to Vienna",
+    "growing tomatoes on a small balcony",
+    "the history of the city library",
+    "learning to play the violin late in life",
+    "insurance for musical instruments",
+    "cooking lentils without salt",
+    "the rules of water polo",
+    "painting an old wooden fence",
+)
+WINDOW = {
+    "opens_after_seconds": 60,
+    "length_seconds": 600,
+    "activation_every_seconds": 100,
+    "sampling_after_seconds": 60,
+    "sigma": "40",
+    "epsilon_acc": None,
+    "top_k_max": 4,
+    "queries_per_account": 6,
+    "slots": 4,
+    "coalition_max": 2,
+    "promise_life_seconds": 300,
+    "audit": {"mode": "A", "deadline_seconds": 600},
+}
+
+
+@dataclass
+class Clock:
+    """Milliseconds that only the tests move."""
+
+    now: int = START
+
+    def __call__(self) -> int:
+        self.now += 1
+        return self.now
+
+    def to(self, seconds: int) -> None:
+        """Go to a Unix second, never back."""
+        self.now = max(self.now, 1000 * seconds)
+
+
+class AppTransport(httpx.BaseTransport):
+    """Sends the prover's calls to the verifier's application; ``down`` takes it away."""
+
+    def __init__(self, client: TestClient) -> None:
+        self.client = client
+        self.down = False
+        self.calls: list[tuple[str, str]] = []
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        if self.down:
+            raise httpx.ConnectError("refused", request=request)
+        self.calls.append((request.method, request.url.path))
+        answer = self.client.request(
+            request.method,
+            request.url.raw_path.decode(),
+            content=request.read(),
+            headers=dict(request.headers),
+        )
+        return httpx.Response(answer.status_code, content=answer.content)
+
+
+def documents(tenant: str, count: int = len(TOPICS)) -> list[Document]:
+    return [
+        Document(f"{tenant}-{n}", f"{TOPICS[n % len(TOPICS)]}, page {n} of {tenant}")
+        for n in range(count)
+    ]
+
+
+@dataclass
+class World:
+    """Everything a test needs; `service` is not started: `drive` takes the steps."""
+
+    folder: Path
+    clock: Clock
+    transport: AppTransport
+    settings: Settings
+    components: Components
+    service: Service
+    api: TestClient
+    keys: dict[str, str]
+    chains: dict[str, NonceChain] = field(default_factory=dict)
+
+    @property
+    def verifier(self) -> TestClient:
+        return self.transport.client
+
+    def headers(self, account: str) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.keys[account]}"}
+
+    @property
+    def operator(self) -> dict[str, str]:
+        token = (self.folder / "prover/keys/operator.token").read_text().strip()
+        return {"Authorization": f"Bearer {token}"}
+
+    def create(self, name: str = "w1", **overrides: Any) -> None:
+        self.service.create_window(name, {**WINDOW, **overrides})
+
+    def state(self, name: str = "w1") -> State:
+        return self.service.windows.get(name).state
+
+    def policy(self, name: str = "w1") -> Any:
+        return self.service.lives.get(name).policy
+
+    def drive(self, until: State, name: str = "w1") -> None:
+        """Take steps, with the cosigner's, until the window is in a state."""
+        for _ in range(50):
+            if self.state(name) == until:
+                return
+            self.service.driver.step(name)
+            if self.service.windows.get(name).countersignature is not None:
+                self.service.driver.checkpoint(name)
+        raise AssertionError(f"{self.state(name)} instead of {until}")
+
+    def register(self, account: str, *, anchored: bool = False, name: str = "w1") -> None:
+        anchor = None
+        if anchored:
+            live = self.service.lives.get(name)
+            length = live.policy.queries_per_account
+            chain = NonceChain(name, live.pseudonym_of(account), b"\x07" * 32, length)
+            self.chains[account] = chain
+            anchor = chain.anchor.hex()
+        answer = self.post(f"/v1/windows/{name}/registration", account, {"anchor": anchor})
+        assert answer.status_code in {200, 201}, answer.text
+
+    def open(self, name: str = "w1", **overrides: Any) -> None:
+        """Create a window, register ada and cyd (plain) and bob (anchored), and open it."""
+        self.create(name, **overrides)
+        self.drive(State.COUNTERSIGNED, name)
+        self.register("ada", name=name)
+        self.register("bob", anchored=True, name=name)
+        self.register("cyd", name=name)
+        self.service.driver.checkpoint(name)
+        self.clock.to(self.policy(name).start)
+        self.drive(State.OPEN, name)
+
+    def post(self, path: str, account: str, body: Any) -> Any:
+        return self.api.post(path, json=body, headers=self.headers(account))
+
+    def ask(
+        self, account: str = "ada", query: str = "bread", top_k: int = 2, name: str = "w1"
+    ) -> Any:
+        return self.post(
+            f"/v1/windows/{name}/query", account, {"query": query, "top_k": top_k, "filter": ""}
+        )
+
+    def promise(self, counter: int, query: str = "bread", account: str = "bob") -> Any:
+        body = {"query": query, "top_k": 2, "filter": "", "counter": counter}
+        return self.post("/v1/windows/w1/promise", account, body)
+
+    def reveal(self, counter: int, account: str = "bob", nonce: bytes | None = None) -> Any:
+        value = self.chains[account].nonce(counter) if nonce is None else nonce
+        return self.post(
+            "/v1/windows/w1/reveal", account, {"counter": counter, "nonce": value.hex()}
+        )
+
+    def account(self, name: str) -> Account:
+        return Account(name, "one" if name in {"ada", "bob"} else "two")
+
+    def restart(self, components: Components | None = None) -> None:
+        """Give the database to a new service, as after a restart."""
+        self.service.stop()
+        self.components = components or self.components
+        app = create_app(self.settings, components=self.components)
+        self.service = app.state.service
+        self.api = TestClient(app, raise_server_exceptions=False)
+
+
+@pytest.fixture(scope="session")
+def embedder() -> Embedder:
+    return registry.load()
+
+
+@pytest.fixture
+def make_world(tmp_path: Path, embedder: Embedder) -> Iterator[Any]:
+    """A function that makes a world with other components."""
+    made: list[World] = []
+    clock = Clock()
+    secrets = tmp_path / "verifier/secrets"
+    verifier_keys.create(secrets, "regulator.example/cosigner")
+    verifier = create_verifier(
+        VerifierSettings(
+            name="regulator.example/cosigner",
+            data=tmp_path / "verifier/data",
+            secrets=secrets,
+            tick_seconds=0.05,
+        ),
+        clock=clock,
+    )
+    with TestClient(verifier) as client:
+
+        def make(**components: Any) -> World:
+            transport = AppTransport(client)
+            paths = set_up(
+                tmp_path / "prover", provider="provider.example", verifier="http://verifier"
+            )
+            providers.add(verifier.state.service.database, "provider.example", paths.provider_key)
+            settings = load_settings(paths.settings)
+            store = Store.open(settings.store.url)
+            for tenant in ("one", "two"):
+                StoredDocuments(store).add(tenant, documents(tenant))
+            accounts = Accounts(store)
+            keys = {
+                name: accounts.add(tenant, name)
+                for tenant, name in (("one", "ada"), ("one", "bob"), ("two", "cyd"))
+            }
+            store.close()
+            parts = Components(
+                **{
+                    "embedder": lambda _: embedder,
+                    "transport": transport,
+                    "clock": clock,
+                    **components,
+                }
+            )
+            app = create_app(settings, components=parts)
+            api = TestClient(app, raise_server_exceptions=False)
+            world = World(tmp_path, clock, transport, settings, parts, app.state.service, api, keys)
+            made.append(world)
+            return world
+
+        yield make
+        for world in made:
+            world.service.stop()
+
+
+@pytest.fixture
+def world(make_world: Any) -> World:
+    """A prover and a verifier that know each other; no window yet."""
+    return make_world()

@@ -1,0 +1,359 @@
+"""Answering: receipts that check, refusals, bad requests; against the real verifier."""
+
+import numpy as np
+import pytest
+from ragaudit import core
+from ragaudit.circuits.sketch import sketch
+from ragaudit.ledger.errors import StoreUnavailable
+from ragaudit.ledger.promises import Refusal
+from ragaudit.ledger.receipt_check import AccountView, WindowView, check_receipt_file
+from ragaudit.ledger.receipts import ReceiptFile
+from ragaudit.ledger.records import Record
+from ragaudit.ledger.requests import Answer, Request
+from ragaudit.prover.answering import Answering
+from ragaudit.prover.registrations import find
+from ragaudit.prover.states import State
+
+
+def counter_of(world, account: str) -> int:
+    with world.service.store.read() as connection:
+        return find(connection, "w1", account).counter
+
+
+def log_size(world) -> int:
+    return world.service.lives.get("w1").log.entries.head().size
+
+
+def test_a_plain_answer_and_its_receipt(world) -> None:
+    world.open()
+    answer = world.ask(query="rye bread", top_k=3)
+    assert answer.status_code == 200, answer.text
+    value = answer.json()
+    assert value["remaining"] == 5
+    public = value["receipt"]["public"]
+    record = Record.decode(bytes.fromhex(public["body"]))
+    assert (record.tenant, record.top_k, record.counter, record.nonce) == ("one", 3, 0, None)
+    file = ReceiptFile.from_json(
+        {
+            "format": "ragaudit/v1/receipt/file",
+            "request": {"counter": None, "filter": "", "query": "rye bread", "top_k": 3},
+            "answer": value["answer"],
+            "public": public,
+            "private": value["receipt"]["private"],
+        }
+    )
+    file.verify_answer_digest()
+    file.public.verify_signature(world.policy().keys.provider)
+    positions = [each["position"] for each in value["answer"]["documents"]]
+    assert positions == sorted(positions) == value["receipt"]["private"]["selected"]
+    assert {each["id"] for each in value["answer"]["documents"]} == {
+        f"one-{position}" for position in positions
+    }
+
+
+def test_the_proof_completes_the_receipt(world) -> None:
+    world.open()
+    public = world.ask().json()["receipt"]["public"]
+    url = f"/v1/windows/w1/receipts/{public['index']}/proof"
+    early = world.api.get(url)
+    assert early.status_code == 425 and early.headers["Retry-After"]
+    world.service.driver.checkpoint("w1")
+    proof = world.api.get(url)
+    assert proof.status_code == 200 and proof.text.startswith("c2sp.org/tlog-proof@v1\n")
+
+
+def test_the_selection_is_noise_then_select_of_the_committed_rows(world) -> None:
+    world.open()
+    value = world.ask(top_k=2).json()
+    live = world.service.lives.get("w1")
+    index = live.indexes["one"]
+    private = value["receipt"]["private"]
+    record = Record.decode(bytes.fromhex(value["receipt"]["public"]["body"]))
+    noise = world.service.answering.draw_noise(live, index, record, None)
+    exact = index.vectors.astype(np.int64) @ np.array(private["embedding"], dtype=np.int64)
+    boundary = np.sort(exact + noise)[-3]
+    assert private["selected"] == np.flatnonzero(exact + noise > boundary).tolist()
+    blinding = bytes.fromhex(private["selection_blinding"])
+    assert core.commit_selection(private["selected"], blinding) == record.selection_commitment
+    assert len(set(noise.tolist())) > 1 and len(noise) == index.count
+
+
+def test_every_answer_has_its_own_noise(world) -> None:
+    world.open()
+    live = world.service.lives.get("w1")
+    seen = set()
+    for _ in range(3):
+        public = world.ask(query="the same query").json()["receipt"]["public"]
+        record = Record.decode(bytes.fromhex(public["body"]))
+        noise = world.service.answering.draw_noise(live, live.indexes["one"], record, None)
+        seen.add(noise.tobytes())
+    assert len(seen) == 3
+
+
+@pytest.mark.parametrize(
+    ("body", "where"),
+    [
+        ({"query": "", "top_k": 2}, "query"),
+        ({"query": "x" * 8193, "top_k": 2}, "query"),
+        ({"query": "é" * 4097, "top_k": 2}, "query"),
+        ({"query": "   ", "top_k": 2}, "text 0"),
+        ({"query": "bread", "top_k": 0}, "top_k"),
+        ({"query": "bread", "top_k": 5}, "top_k"),
+        ({"query": "bread", "top_k": 10**9}, "top_k"),
+        ({"query": "bread", "top_k": 2.5}, "top_k"),
+        ({"query": "bread", "top_k": "2"}, "top_k"),
+        ({"query": "bread", "top_k": True}, "top_k"),
+        ({"query": "bread", "top_k": 2, "filter": "year > 2000"}, "filter"),
+        ({"query": 7, "top_k": 2}, "query"),
+        ({"query": "bread"}, "top_k"),
+        ({"query": "bread", "top_k": 2, "more": 1}, "more"),
+        ([], "body"),
+    ],
+)
+def test_bad_queries_cost_nothing(world, body, where: str) -> None:
+    world.open()
+    size = log_size(world)
+    answer = world.post("/v1/windows/w1/query", "ada", body)
+    assert answer.status_code == 400, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert where in answer.json()["where"]
+    assert (counter_of(world, "ada"), log_size(world)) == (0, size)
+
+
+@pytest.mark.parametrize(
+    ("content", "status"),
+    [
+        (b'{"query": "\xff", "top_k": 2}', 400),
+        (b'{"query": "\\ud800", "top_k": 2}', 400),
+        (b'{"query": "bread", "top_k": 2', 400),
+        (b"", 400),
+        (b'{"query": "' + b"x" * 70_000 + b'", "top_k": 2}', 413),
+        (b'{"query": "bread", "top_k": NaN}', 400),
+    ],
+)
+def test_bad_bytes(world, content: bytes, status: int) -> None:
+    world.open()
+    headers = {**world.headers("ada"), "Content-Type": "application/json"}
+    answer = world.api.post("/v1/windows/w1/query", content=content, headers=headers)
+    assert answer.status_code == status, answer.text
+    assert answer.json()["type"].startswith("urn:ragaudit:problem:")
+    assert "Traceback" not in answer.text and counter_of(world, "ada") == 0
+
+
+def test_the_budget_ends_with_a_signed_refusal(world) -> None:
+    world.open()
+    for left in reversed(range(6)):
+        assert world.ask().json()["remaining"] == left
+    refused = world.ask()
+    assert refused.status_code == 429
+    refusal = Refusal.from_json(refused.json()["refusal"])
+    refusal.verify_signature(world.policy().keys.provider)
+    refusal.verify_budget(6)
+    assert (refusal.reason, refusal.counter) == ("budget", 6)
+
+
+def test_outside_the_window_refusals_are_signed(world) -> None:
+    world.create()
+    for state in (State.DRAFT, State.COMMITTED):
+        world.drive(state)
+        refused = world.ask()
+        assert refused.status_code == 409, refused.text
+        Refusal.from_json(refused.json()["refusal"])
+    world.drive(State.COUNTERSIGNED)
+    assert world.ask().status_code == 409  # not registered
+    world.register("ada")
+    early = world.ask()
+    assert (early.status_code, early.json()["refusal"]["reason"]) == (409, "closed")
+    world.service.driver.checkpoint("w1")
+    world.clock.to(world.policy().start)
+    world.drive(State.OPEN)
+    assert world.ask().status_code == 200
+    world.clock.to(world.policy().end)
+    late = world.ask()
+    assert (late.status_code, late.json()["refusal"]["reason"]) == (409, "closed")
+    assert late.json()["refusal"]["counter"] == 1
+
+
+def test_stopped_by_the_operator(world) -> None:
+    world.open()
+    assert (
+        world.api.post("/v1/operator/windows/w1/close", headers=world.operator).status_code == 200
+    )
+    assert world.ask().json()["refusal"]["reason"] == "closed"
+    world.service.driver.step("w1")
+    assert world.state() is State.CLOSED
+    again = world.api.post("/v1/operator/windows/w1/close", headers=world.operator)
+    assert again.status_code == 409
+
+
+def test_a_late_registration_waits_for_its_activation(world) -> None:
+    world.create()
+    world.drive(State.COUNTERSIGNED)
+    world.service.driver.checkpoint("w1")
+    world.clock.to(world.policy().start)
+    world.drive(State.OPEN)
+    world.register("ada")
+    waiting = world.ask()
+    assert (waiting.status_code, waiting.json()["refusal"]["reason"]) == (503, "unavailable")
+    world.service.driver.checkpoint("w1")
+    world.clock.to(world.policy().activation_instants[1])
+    world.service.driver.step("w1")
+    answer = world.ask()
+    assert answer.status_code == 200
+    record = Record.decode(bytes.fromhex(answer.json()["receipt"]["public"]["body"]))
+    assert record.activation == 2 and record.time >= 1000 * world.policy().activation_instants[1]
+
+
+def test_kinds_of_accounts_do_not_mix(world) -> None:
+    world.open()
+    assert world.ask("bob").status_code == 409
+    assert world.promise(0, account="ada").status_code == 409
+    assert counter_of(world, "bob") == 0
+
+
+def test_registration(world) -> None:
+    world.create()
+    assert world.post("/v1/windows/w1/registration", "ada", {}).status_code == 409
+    world.drive(State.COUNTERSIGNED)
+    anchor = "ab" * 32
+    first = world.post("/v1/windows/w1/registration", "ada", {"anchor": anchor})
+    assert first.status_code == 201 and first.json()["slot"] == 0
+    again = world.post("/v1/windows/w1/registration", "ada", {"anchor": anchor})
+    assert again.status_code == 200
+    assert again.json()["registration"]["index"] == first.json()["registration"]["index"] == 1
+    for other in (None, "cd" * 32):
+        answer = world.post("/v1/windows/w1/registration", "ada", {"anchor": other})
+        assert answer.status_code == 409
+    for bad in ("AB" * 32, "ab" * 31, 7):
+        answer = world.post("/v1/windows/w1/registration", "ada", {"anchor": bad})
+        assert answer.status_code == 400
+    world.service.driver.checkpoint("w1")
+    shown = world.api.get("/v1/windows/w1/account", headers=world.headers("ada")).json()
+    assert shown["registration"]["proof"].startswith("c2sp.org/tlog-proof")
+    assert (shown["anchor"], shown["counter"], shown["remaining"]) == (anchor, 0, 6)
+
+
+def test_slots_run_out(world) -> None:
+    world.create(slots=2)
+    world.drive(State.COUNTERSIGNED)
+    world.register("ada")
+    world.register("bob")
+    answer = world.post("/v1/windows/w1/registration", "cyd", {"anchor": None})
+    assert answer.status_code == 409 and "slot" in answer.json()["detail"]
+
+
+def test_keys_and_windows_that_nobody_knows(world) -> None:
+    world.open()
+    for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic x"}):
+        answer = world.api.post(
+            "/v1/windows/w1/query", json={"query": "x", "top_k": 1}, headers=headers
+        )
+        assert answer.status_code == 401 and answer.headers["WWW-Authenticate"] == "Bearer"
+    assert world.ask(name="none").status_code == 404
+    assert world.api.get("/v1/windows/none").status_code == 404
+    assert world.api.get("/v1/windows/W1").status_code == 400
+    assert world.api.get("/v1/windows/w1/receipts/99/proof").status_code == 404
+    assert world.api.get("/v1/windows/w1/log/tile/0/999").status_code == 404
+    assert world.api.get("/v1/windows/w1/log/nonsense").status_code == 400
+    assert world.api.get("/nowhere").status_code == 404
+    assert world.api.put("/v1/windows").status_code == 405
+
+
+def test_a_database_that_fails_answers_nothing(world, monkeypatch) -> None:
+    world.open()
+    size = log_size(world)
+
+    def full(*_args: object, **_kwargs: object) -> None:
+        raise StoreUnavailable("the database failed: database or disk is full", where="ledger")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("ragaudit.prover.answering.insert_record", full)
+        answer = world.ask()
+    assert answer.status_code == 503 and "disk is full" in answer.json()["detail"]
+    assert (counter_of(world, "ada"), log_size(world)) == (0, size)
+    assert world.ask().status_code == 200
+
+
+def test_a_fence_that_fails_answers_nothing_and_recovers(world, monkeypatch) -> None:
+    world.open()
+
+    def full(*_args: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("ragaudit.ledger.fence.os.pwrite", full)
+        answer = world.ask()
+    assert answer.status_code == 503 and "fence" in answer.json()["detail"]
+    # The entry was durable: its counter is consumed, and its noise is never used again.
+    assert counter_of(world, "ada") == 1
+    record = world.ask().json()["receipt"]["public"]["body"]
+    assert Record.decode(bytes.fromhex(record)).counter == 1
+
+
+def test_documents_that_changed_are_not_served(world, monkeypatch) -> None:
+    world.open()
+    size = log_size(world)
+    honest = world.service.backend.fetch
+
+    def changed(tenant: str, ids: list[str]):
+        return [type(each)(each.id, each.content + "!") for each in honest(tenant, ids)]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.service.backend, "fetch", changed)
+        answer = world.ask()
+    assert answer.status_code == 503 and log_size(world) == size
+
+
+class Blind(Answering):
+    """An embedder that fails."""
+
+    vector = np.zeros(256, dtype=np.float32)
+
+    def embed(self, query: str):
+        return self.vector
+
+
+@pytest.mark.parametrize("value", [0.0, np.nan, np.inf])
+def test_embeddings_that_are_none(make_world, value: float) -> None:
+    class Broken(Blind):
+        vector = np.full(256, value, dtype=np.float32)
+
+    world = make_world(answering=Broken)
+    world.open()
+    answer = world.ask()
+    assert answer.status_code == 400 and counter_of(world, "ada") == 0
+
+
+def test_unknown_failures_show_nothing(world, monkeypatch) -> None:
+    world.open()
+    secret = "the text of the query"
+
+    def broken(*_args: object) -> None:
+        raise ValueError(secret)
+
+    monkeypatch.setattr(world.service.answering, "draw_noise", broken)
+    answer = world.ask(query=secret)
+    assert answer.status_code == 500
+    assert secret not in answer.text and "ValueError" not in answer.text
+
+
+class Operations:
+    """The group operations of the receipt check, by the compiled core."""
+
+    def commit_row(self, row, blinding: bytes) -> bytes:
+        rows = np.array([row], dtype=np.int8)
+        return core.commit_rows(rows, np.frombuffer(blinding, dtype=np.uint8).reshape(1, 32))
+
+    def commit_selection(self, positions, blinding: bytes) -> bytes:
+        return core.commit_selection(positions, blinding)
+
+    def sketch(self, query, seed: bytes, bits: int) -> bytes:
+        return sketch(np.array(query, dtype=np.int16), seed, bits)
+
+
+def test_answers_are_what_the_library_types_say(world) -> None:
+    world.open()
+    value = world.ask().json()
+    assert Answer.from_json(value["answer"]).to_json() == value["answer"]
+    assert Request("bread", 2).encode()
+    assert AccountView and WindowView and check_receipt_file
