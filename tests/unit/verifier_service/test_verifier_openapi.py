@@ -1,0 +1,126 @@
+"""Requests made from the service's own description: nothing answers with a fault of ours."""
+
+import json
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.errors import Unsatisfiable
+from schemathesis import GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.core.transport import Response as AnyResponse
+from verifier_service_harness import END, SAMPLING, START, WINDOW, Desk, RecordingAuditor, Story
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory):
+    with Desk(tmp_path_factory.mktemp("verifier"), RecordingAuditor()).running() as running:
+        running.open_window()
+        Story(running).cosign()
+        yield running
+
+
+def operations(desk):
+    schema = schemathesis.openapi.from_dict(desk.client.app.openapi())
+    found = [each.ok() for each in schema.get_all_operations()]
+    return sorted(found, key=lambda each: (each.path, each.method))
+
+
+def test_the_description_is_whole(desk) -> None:
+    found = {(each.method.upper(), each.path) for each in operations(desk)}
+    base = "/v1/windows/{window}"
+    assert found == {
+        ("GET", "/healthz"),
+        ("GET", "/readyz"),
+        ("GET", "/v1/keys"),
+        ("POST", "/v1/windows"),
+        ("PUT", base + "/tenants/{tenant}/versions/1"),
+        ("POST", base + "/countersign"),
+        ("POST", base + "/entries"),
+        ("POST", "/cosigner/add-checkpoint"),
+        ("GET", "/cosigner/{origin_hash}/checkpoint"),
+        ("GET", base + "/activations/{a}"),
+        ("POST", base + "/receipts"),
+        ("POST", base + "/refusals"),
+        ("POST", base + "/claims"),
+        ("GET", base + "/claims"),
+        ("POST", base + "/disputes"),
+        ("PUT", base + "/records"),
+        ("POST", base + "/close"),
+        ("GET", base + "/challenge"),
+        ("PUT", base + "/challenge/{index}"),
+        ("POST", base + "/audit"),
+        ("GET", base),
+        ("GET", base + "/progress"),
+        ("GET", base + "/verdict"),
+        ("GET", base + "/report.html"),
+        ("GET", base + "/report.txt"),
+        ("GET", base + "/bundle"),
+        ("GET", base + "/bundle/confidential"),
+    }
+
+
+def body_of(case) -> bytes:
+    if isinstance(case.body, bytes):
+        return case.body
+    if isinstance(case.body, str):
+        return case.body.encode("utf-8", "surrogatepass")
+    try:
+        return json.dumps(case.body).encode()
+    except (TypeError, ValueError):
+        return b""
+
+
+def send(desk, case, *, real_window: bool, sign: bool):
+    """The case as a request; its window is the open one, and it is signed, where asked for."""
+    if real_window and "window" in case.path_parameters:
+        case.path_parameters["window"] = WINDOW
+    target = desk.client.build_request(case.method, case.formatted_path).url
+    body = body_of(case)
+    headers = desk.headers(case.method.upper(), target.raw_path.decode(), body) if sign else {}
+    return desk.client.request(case.method, target, content=body, headers=headers)
+
+
+# Times in rising order, as the service's clock does not go back.
+CASES = [(time, number) for time in (START, END, SAMPLING) for number in range(27)]
+
+
+@pytest.mark.parametrize(("time", "number"), CASES)
+def test_no_request_is_a_fault_of_ours(desk, time, number) -> None:
+    operation = operations(desk)[number]
+    desk.clock.now = max(desk.clock.now, 1000 * time)
+
+    @settings(max_examples=8, suppress_health_check=list(HealthCheck), database=None)
+    @given(case=operation.as_strategy(), real=st.booleans(), sign=st.booleans())
+    def fuzz(case, real, sign) -> None:
+        check(desk, case, real_window=real, sign=sign)
+
+    fuzz()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", list(GenerationMode))
+@pytest.mark.parametrize("number", range(27))
+def test_many_requests(desk, mode, number) -> None:
+    operation = operations(desk)[number]
+    strategy = operation.as_strategy(generation_mode=mode)
+
+    @settings(max_examples=100, suppress_health_check=list(HealthCheck), database=None)
+    @given(case=strategy, real=st.booleans(), sign=st.booleans())
+    def fuzz(case, real, sign) -> None:
+        check(desk, case, real_window=real, sign=sign)
+
+    try:
+        fuzz()
+    except Unsatisfiable:
+        pytest.skip(f"nothing of {operation.path} can be generated in mode {mode.value}")
+
+
+def check(desk, case, *, real_window: bool, sign: bool) -> None:
+    answer = send(desk, case, real_window=real_window, sign=sign)
+    assert answer.status_code < 500, answer.text
+    case.validate_response(AnyResponse.from_any(answer), checks=[not_a_server_error])
+    if answer.status_code >= 400 and "cosigner/add" not in case.path:
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert answer.json()["type"].startswith("urn:ragaudit:problem:")
