@@ -26,6 +26,7 @@ from ragaudit.ledger.receipt_check import (
     AccountView,
     StepResult,
     WindowView,
+    check_inclusion,
     check_promise,
     check_receipt_file,
 )
@@ -431,6 +432,18 @@ def test_inclusion_under_another_cosigner() -> None:
     other = SigningKey("other.example/cosigner", COSIGNATURE_V1, key(9))
     proof = tlog_proof(file.public.leaf_data, file.public.index, other)
     scene().fails(2, "cosigned by 0", file=replace(file, public=file.public.with_proof(proof)))
+
+
+def test_inclusion_can_be_checked_alone_when_a_receipt_is_completed() -> None:
+    public = scene().file().public
+    assert check_inclusion(public, scene().view) == scene().check()[1]
+    for other in (
+        replace(public, proof=None),
+        replace(public, salt=bytes(32)),
+        public.with_proof(tlog_proof(b"another leaf", public.index)),
+    ):
+        with pytest.raises(ReceiptRejected, match="step 2"):
+            check_inclusion(other, scene().view)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,13 @@ from ragaudit.client.session import Session
 from ragaudit.client.window import Window
 from ragaudit.encoding.errors import RagauditError
 from ragaudit.ledger.promises import Promise
-from ragaudit.ledger.receipt_check import Embed, StepResult, check_promise, check_receipt_file
+from ragaudit.ledger.receipt_check import (
+    Embed,
+    StepResult,
+    check_inclusion,
+    check_promise,
+    check_receipt_file,
+)
 from ragaudit.ledger.receipts import ReceiptFile
 from ragaudit.ledger.requests import Request
 
@@ -69,6 +75,14 @@ class Checker:
         except RagauditError as error:
             raise self._rejected(counter, file.to_json(), error) from error
         return [_pinning(session.window), *steps]
+
+    def completed(self, file: ReceiptFile, earlier: Sequence[StepResult]) -> list[StepResult]:
+        """The steps of a receipt that differs from a checked one by its inclusion proof only."""
+        try:
+            step = check_inclusion(file.public, self._session.window.view)
+        except RagauditError as error:
+            raise self._rejected(file.request.counter, file.to_json(), error) from error
+        return [step if each.number == step.number else each for each in earlier]
 
     def _rejected(self, counter: int | None, evidence: Any, error: Exception) -> AnswerRejected:
         """Keep what was received and say what is wrong with it."""

@@ -278,7 +278,7 @@ class Client:
         proof = self._await_proof(receipt, promise, seconds)
         old = receipt.file
         file = ReceiptFile(old.request, old.answer, old.public.with_proof(proof), old.private)
-        receipt.checks = self._checker.receipt(file, promise)
+        receipt.checks = self._checker.completed(file, receipt.checks)
         receipt.file = file
         if self._session.state is not None and receipt.path is not None:
             self._session.state.replace_receipt(receipt.counter, file.to_json())

@@ -48,7 +48,7 @@ class Receipt:
         return [each for each in self.checks if each.status == "not done"]
 
     def complete(self, timeout_seconds: float = 60.0) -> None:
-        """Fetch and check the inclusion proof (a .tlog-proof), and run the checks again.
+        """Fetch and check the inclusion proof, a .tlog-proof: the check that was outstanding.
 
         Raises:
             AnswerRejected: the proof is false, or is missing after the policy's merge delay.

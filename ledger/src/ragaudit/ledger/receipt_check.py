@@ -17,7 +17,7 @@ from ragaudit.ledger.merkle_commitments import content_digest, row_digest, verif
 from ragaudit.ledger.openings import Openings
 from ragaudit.ledger.policy import Policy
 from ragaudit.ledger.promises import Promise
-from ragaudit.ledger.receipts import ReceiptFile, ServedRow
+from ragaudit.ledger.receipts import PublicReceipt, ReceiptFile, ServedRow
 from ragaudit.ledger.records import Opening, Record, TenantOpening
 from ragaudit.ledger.requests import Request
 
@@ -27,6 +27,7 @@ __all__ = [
     "GroupOperations",
     "StepResult",
     "WindowView",
+    "check_inclusion",
     "check_promise",
     "check_receipt_file",
 ]
@@ -123,6 +124,23 @@ def check_receipt_file(
     parsed = file if isinstance(file, ReceiptFile) else ReceiptFile.from_json(file)
     check = _Check(parsed, view, operations, anchor, promise, embed, account or AccountView(), now)
     return [check.run(number, name, step) for number, (name, step) in enumerate(_STEPS, 1)]
+
+
+def check_inclusion(public: PublicReceipt, view: WindowView) -> StepResult:
+    """Check step 2 alone: of a receipt that passed the others and has now been completed.
+
+    Raises:
+        ReceiptRejected: no proof, or one that is false.
+    """
+    number, name = 2, _STEPS[1][0]
+    keys = view.policy.keys
+    try:
+        public.verify_inclusion(keys.log, CosignerPolicy((keys.cosigner,), 1))
+    except RagauditError as error:
+        what = f"{error.where}: {error.what}" if error.where else error.what
+        where = f"step {number} ({name})"
+        raise ReceiptRejected(what, where=where, expected=error.expected) from error
+    return StepResult(number, name, "done")
 
 
 def check_promise(

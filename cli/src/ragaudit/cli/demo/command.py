@@ -1,5 +1,6 @@
 """`ragaudit demo`."""
 
+import importlib
 import json
 from dataclasses import asdict
 from pathlib import Path
@@ -73,7 +74,7 @@ def demo(
 def _catalogue() -> Any:
     """The cheating providers by name; UnsupportedError without the attacks member."""
     try:
-        from ragaudit.attacks.catalogue import catalogue  # noqa: PLC0415 - may be absent
+        catalogue = importlib.import_module("ragaudit.attacks.catalogue").catalogue
     except ModuleNotFoundError as error:
         raise UnsupportedError(
             "the cheating providers are not installed", expected="the member ragaudit-attacks"

@@ -25,9 +25,9 @@ class Operator:
         body = {"tenant": tenant, "name": name}
         return str(self._service.post("/v1/operator/accounts", body, repeatable=False)["key"])
 
-    def create_window(self, window: WindowPlan) -> dict[str, Any]:
+    def create_window(self, window: WindowPlan, pace: float) -> dict[str, Any]:
         """Return the status of the new window, its instants among it."""
-        body = {"window": window.name, "overrides": window.overrides}
+        body = {"window": window.name, "overrides": window.overrides(pace)}
         status = self._service.post("/v1/operator/windows", body, repeatable=False)
         return dict(status)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ragaudit.cli.demo.operator import Auditor, Operator
-from ragaudit.cli.demo.plan import TOP_K, Plan, make_plan, measure_pace
+from ragaudit.cli.demo.plan import TOP_K, Plan, make_plan
 from ragaudit.cli.demo.processes import ServiceFailed, ServiceProcess
 from ragaudit.cli.demo.services import prepare
 from ragaudit.cli.demo.traffic import Traffic
@@ -124,12 +124,11 @@ class Demo:
 
     def _run(self, stack: ExitStack, work: Path, report: Report) -> None:
         pool = stack.enter_context(ThreadPoolExecutor(4))
-        pace = measure_pace()
-        planning = pool.submit(self._plan, pace)
-        with self._busy("setting up a prover and a verifier"):
+        planning = pool.submit(self._plan)
+        with self._busy("setting up two services"):
             services = prepare(work)
             self._processes.append(services.start_verifier(stack))
-        with self._busy("reading Python's documentation, embedding it, choosing questions"):
+        with self._busy("reading and embedding documentation"):
             plan = planning.result()
         with self._busy(f"loading {sum(map(len, plan.corpus.values()))} passages"):
             services.ingest(plan.corpus)
@@ -164,10 +163,8 @@ class Demo:
             asked.set()  # whoever waits for it may end
         self._download(auditor, report)
 
-    def _plan(self, pace: float) -> Plan:
-        return make_plan(
-            registry.load(), sigma=self._options.sigma, seed=self._options.seed, pace=pace
-        )
+    def _plan(self) -> Plan:
+        return make_plan(registry.load(), sigma=self._options.sigma, seed=self._options.seed)
 
     def _drive(
         self, run: WindowRun, report: Report, asked: threading.Event, *, first: bool
@@ -231,5 +228,5 @@ class Demo:
 
 
 def _bars(console: Console) -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    columns = (TextColumn("{task.description:<44}"), BarColumn(14), MofNCompleteColumn())
     return Progress(*columns, TimeElapsedColumn(), console=console)

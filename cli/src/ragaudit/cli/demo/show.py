@@ -77,10 +77,7 @@ def show_verdict(console: Console, predicate: Mapping[str, Any]) -> None:
         checks.add_row(str(each["number"]), each["id"], shown, escape(each["reason"]))
     console.print(checks)
     if predicate["epsilon"]:
-        forms = Table("epsilon_audit", "value", title="epsilon", title_justify="left")
-        for name, value in _flat(predicate["epsilon"]):
-            forms.add_row(escape(name), escape(value))
-        console.print(forms)
+        console.print(_epsilon_table(predicate["epsilon"]))
     result = predicate["result"]
     lines = [f"[{_STYLES.get(result, 'bold')}]{result}[/]"]
     if predicate["worthless"]:
@@ -108,13 +105,41 @@ def show_utility(console: Console, rows: Iterable[UtilityRow], chosen: str, top_
     console.print(_PLAIN_WORDS)
 
 
-def _flat(value: Any, prefix: str = "") -> Iterable[tuple[str, str]]:
-    """Nested members as dotted names with their texts."""
-    if isinstance(value, Mapping):
-        for name, each in value.items():
-            yield from _flat(each, f"{prefix}.{name}" if prefix else str(name))
-    elif isinstance(value, list):
-        for number, each in enumerate(value):
-            yield from _flat(each, f"{prefix}[{number}]")
-    else:
-        yield prefix, "none" if value is None else str(value)
+def _epsilon_table(forms: Mapping[str, Any]) -> Table:
+    """epsilon_audit in all its forms, the headline first."""
+    table = Table(title="epsilon_audit", title_justify="left")
+    table.add_column("form")
+    table.add_column("epsilon", justify="right")
+    table.add_column("of what", overflow="fold")
+    terms = forms.get("parameters", {})
+    claimed = _member(forms, "per_account", "epsilon_acc")
+    notes = {
+        "headline": f"{terms.get('coalition')} accounts together: the claim of this audit",
+        "per_account": f"one account, at delta_acc; claimed: {claimed}",
+        "all_records": "all records of the busiest tenant: needs no bound on coalitions",
+    }
+    for name, form in forms.items():
+        if isinstance(form, Mapping) and "epsilon" in form:
+            note = notes.get(name) or str(form.get("label", ""))
+            queries = f"{form['queries']} queries; " if "queries" in form else ""
+            style = "bold" if name == "headline" else ""
+            words = escape(queries + note)
+            table.add_row(name.replace("_", " "), _text(form["epsilon"]), words, style=style)
+    closed = forms.get("closed_form", {})
+    note = closed.get("reason") or closed.get("label", "")
+    table.add_row("closed form", _text(closed.get("total")), escape(str(note)))
+    risk = forms.get("risk", {})
+    table.add_section()
+    advantage, auc = risk.get("membership_advantage"), risk.get("auc")
+    words = f"at most {_text(advantage)} (AUC {_text(auc)}), whoever attacks"
+    table.add_row("membership advantage", "", words)
+    return table
+
+
+def _member(forms: Mapping[str, Any], name: str, member: str) -> str:
+    form = forms.get(name)
+    return _text(form.get(member)) if isinstance(form, Mapping) else "none"
+
+
+def _text(value: object) -> str:
+    return "none" if value is None else str(value)

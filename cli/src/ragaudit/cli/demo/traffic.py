@@ -110,7 +110,7 @@ class Traffic:
             if disputed is not None and not outcome.disputed:
                 client.dispute(disputed)
                 outcome.disputed = True
-            if receipts:
+            if receipts and account.submits:
                 client.submit(receipts)
                 outcome.submitted += len(receipts)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ragaudit.cli.demo.operator import Auditor, Operator
-from ragaudit.cli.demo.plan import Plan, WindowPlan
+from ragaudit.cli.demo.plan import Plan, WindowPlan, measure_pace
 from ragaudit.cli.demo.processes import ServiceFailed
 from ragaudit.cli.demo.traffic import Traffic
 from rich.progress import Progress
@@ -41,15 +41,15 @@ class WindowRun:
             ServiceFailed: it is neither in time.
         """
         name = self.window.name
-        self._operator.create_window(self.window)
-        task = self._bars.add_task(f"{name}: committing to the indexes", total=100)
+        self._operator.create_window(self.window, measure_pace())
+        task = self._bars.add_task(f"{name}: committing to indexes", total=100)
         deadline = time.monotonic() + _COMMIT_SECONDS
         while True:
             status = self._operator.status(name)
             if status["state"] in (*_REGISTERING, "refused"):
                 break
             if busy := status["busy"]:
-                what = f"{name}: {busy['with']}, commitment and proof"
+                what = f"{name}: {busy['with']}"
                 self._bars.update(task, description=what, completed=busy["percent"])
             if time.monotonic() > deadline:
                 raise ServiceFailed(f"still {status['state']}", where=f"window {name}")
@@ -68,7 +68,7 @@ class WindowRun:
         task = self._bars.add_task(f"{name}: registering accounts", total=len(asking))
         self._traffic.register(name, lambda: self._bars.advance(task))
         self._await_start()
-        task = self._bars.add_task(f"{name}: questions asked, receipts checked", total=total)
+        task = self._bars.add_task(f"{name}: questions, receipts checked", total=total)
         self._traffic.ask(name, lambda: self._bars.advance(task))
 
     def await_verdict(self, check_alive: Callable[[], None]) -> dict[str, Any]:
@@ -116,10 +116,10 @@ class WindowRun:
         name, now = self.window.name, time.time()
         end, sampling = self.policy["end"], self.policy["activation_instants"][-1]
         if now < end:
-            return {"description": f"{name}: waiting for the end, {end - now:.0f} s"}
+            return {"description": f"{name}: until the end, {end - now:.0f} s"}
         if now < sampling:
             left = sampling - now
-            return {"description": f"{name}: closing, sampling instant in {left:.0f} s"}
+            return {"description": f"{name}: until the sampling instant, {left:.0f} s"}
         status = self._auditor.status(name)
         if status["state"] == "challenged":
             counts = status["counts"]
