@@ -5,7 +5,6 @@ use zeroize::Zeroize;
 
 /// The multilinear extension of a table of length 2^m that is `entries` at the start, `mask` at
 /// index 2^m - 1 and zero between. The zeros are not stored.
-#[derive(Clone)]
 pub struct MaskedTable {
     entries: Vec<Scalar>,
     mask: Scalar,

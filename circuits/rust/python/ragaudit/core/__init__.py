@@ -3,7 +3,7 @@
 The statements, messages and encodings are those of the specification of the two arguments; the
 sampler's are docs/spec/03-noise.md. Verification raises or returns None. Secrets never appear in
 a message. Every function releases the interpreter lock while it computes, uses all cores, and
-can be interrupted by Ctrl-C.
+can be interrupted by Ctrl-C. The worker threads do not survive os.fork: start processes by spawn.
 
 Errors:
     MalformedInput: the caller broke the contract (type, shape, range, encoding of its own data).

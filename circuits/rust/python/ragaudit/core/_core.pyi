@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
+__all__: list[str]
+
 SQUARED_NORM: Final[int]
 
 class CoreError(Exception): ...

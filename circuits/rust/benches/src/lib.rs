@@ -1,0 +1,1 @@
+//! See `benches/arguments.rs`; run with `cargo bench -p ragaudit-benches`.
