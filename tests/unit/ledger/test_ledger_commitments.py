@@ -88,6 +88,7 @@ def test_the_handed_over_index_round_trips():
             IndexCommitment.decode(wrong)
     for place, value in (
         (0, b"W"),
+        (1, b"Alpha"),
         (2, bytes(8)),
         (3, (12).to_bytes(8, "little")),
         (3, b""),

@@ -96,6 +96,21 @@ def test_malformed_proofs_are_refused(old, new):
         TlogProof.parse(DEMO["proof"].replace(old, new).encode())
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"c2sp.org/tlog-proof@v1\nindex 2",  # no checkpoint
+        b"c2sp.org/tlog-proof@v1\n\nnote",  # no index
+        b"c2sp.org/tlog-proof@v1\n2\n\nnote",
+        b"index 2\n\nnote",
+    ],
+)
+def test_proofs_with_a_part_missing_are_refused(data):
+    with pytest.raises(MalformedNote):
+        TlogProof.parse(data)
+
+
 def test_a_huge_proof_is_refused():
     with pytest.raises(MalformedNote, match="too long"):
         TlogProof.parse(DEMO["proof"].encode() + bytes(10**6))
