@@ -9,7 +9,7 @@ from ragaudit.client.registration import AccountState, parse_account
 from ragaudit.client.state import StateDirectory
 from ragaudit.client.transport import Service
 from ragaudit.client.window import Pins, Window, authenticate
-from ragaudit.ledger.chains import NonceChain
+from ragaudit.ledger.chains import NonceChain, activation_of
 
 if TYPE_CHECKING:
     from ragaudit.embedders.base import Embedder
@@ -161,8 +161,8 @@ class Session:
                 )
             time.sleep(POLL_SECONDS)
             account = self.account()
-        if not self.window.view.covered_sizes:
-            self._window = self._fetch_window()  # released since the first look
+        if activation_of(entry.index, self.window.view.covered_sizes) is None:
+            self._window = self._fetch_window()  # released since the first look, perhaps
         entry.check_activated(self.window)
         return account
 
