@@ -1,6 +1,7 @@
 """A prover and the real verifier in one process, on one clock that the tests set."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -203,17 +204,17 @@ def embedder() -> Embedder:
     return registry.load()
 
 
-@pytest.fixture
-def make_world(tmp_path: Path, embedder: Embedder) -> Iterator[Any]:
-    """A function that makes a world with other components."""
+@contextmanager
+def worlds(folder: Path, embedder: Embedder) -> Iterator[Any]:
+    """Yield a function that makes a world with other components, and stop it afterwards."""
     made: list[World] = []
     clock = Clock()
-    secrets = tmp_path / "verifier/secrets"
+    secrets = folder / "verifier/secrets"
     verifier_keys.create(secrets, "regulator.example/cosigner")
     verifier = create_verifier(
         VerifierSettings(
             name="regulator.example/cosigner",
-            data=tmp_path / "verifier/data",
+            data=folder / "verifier/data",
             secrets=secrets,
             tick_seconds=0.05,
         ),
@@ -224,30 +225,16 @@ def make_world(tmp_path: Path, embedder: Embedder) -> Iterator[Any]:
         def make(**components: Any) -> World:
             transport = AppTransport(client)
             paths = set_up(
-                tmp_path / "prover", provider="provider.example", verifier="http://verifier"
+                folder / "prover", provider="provider.example", verifier="http://verifier"
             )
             providers.add(verifier.state.service.database, "provider.example", paths.provider_key)
             settings = load_settings(paths.settings)
-            store = Store.open(settings.store.url)
-            for tenant in ("one", "two"):
-                StoredDocuments(store).add(tenant, documents(tenant))
-            accounts = Accounts(store)
-            keys = {
-                name: accounts.add(tenant, name)
-                for tenant, name in (("one", "ada"), ("one", "bob"), ("two", "cyd"))
-            }
-            store.close()
-            parts = Components(
-                **{
-                    "embedder": lambda _: embedder,
-                    "transport": transport,
-                    "clock": clock,
-                    **components,
-                }
-            )
+            keys = _fill(settings)
+            standard = {"embedder": lambda _: embedder, "transport": transport, "clock": clock}
+            parts = Components(**{**standard, **components})
             app = create_app(settings, components=parts)
             api = TestClient(app, raise_server_exceptions=False)
-            world = World(tmp_path, clock, transport, settings, parts, app.state.service, api, keys)
+            world = World(folder, clock, transport, settings, parts, app.state.service, api, keys)
             made.append(world)
             return world
 
@@ -256,7 +243,35 @@ def make_world(tmp_path: Path, embedder: Embedder) -> Iterator[Any]:
             world.service.stop()
 
 
+def _fill(settings: Settings) -> dict[str, str]:
+    """Two tenants with documents, three accounts; returns their API keys."""
+    store = Store.open(settings.store.url)
+    for tenant in ("one", "two"):
+        StoredDocuments(store).add(tenant, documents(tenant))
+    accounts = Accounts(store)
+    people = (("one", "ada"), ("one", "bob"), ("two", "cyd"))
+    keys = {name: accounts.add(tenant, name) for tenant, name in people}
+    store.close()
+    return keys
+
+
+@pytest.fixture
+def make_world(tmp_path: Path, embedder: Embedder) -> Iterator[Any]:
+    """A function that makes a world with other components."""
+    with worlds(tmp_path, embedder) as make:
+        yield make
+
+
 @pytest.fixture
 def world(make_world: Any) -> World:
     """A prover and a verifier that know each other; no window yet."""
     return make_world()
+
+
+@pytest.fixture(scope="module")
+def open_world(tmp_path_factory: pytest.TempPathFactory, embedder: Embedder) -> Iterator[World]:
+    """An open window that a module's tests share: they may only make requests that are refused."""
+    with worlds(tmp_path_factory.mktemp("open"), embedder) as make:
+        world = make()
+        world.open()
+        yield world

@@ -3,13 +3,10 @@
 import numpy as np
 import pytest
 from ragaudit import core
-from ragaudit.circuits.sketch import sketch
 from ragaudit.ledger.errors import StoreUnavailable
 from ragaudit.ledger.promises import Refusal
-from ragaudit.ledger.receipt_check import AccountView, WindowView, check_receipt_file
 from ragaudit.ledger.receipts import ReceiptFile
 from ragaudit.ledger.records import Record
-from ragaudit.ledger.requests import Answer, Request
 from ragaudit.prover.answering import Answering
 from ragaudit.prover.registrations import find
 from ragaudit.prover.states import State
@@ -110,8 +107,8 @@ def test_every_answer_has_its_own_noise(world) -> None:
         ([], "body"),
     ],
 )
-def test_bad_queries_cost_nothing(world, body, where: str) -> None:
-    world.open()
+def test_bad_queries_cost_nothing(open_world, body, where: str) -> None:
+    world = open_world
     size = log_size(world)
     answer = world.post("/v1/windows/w1/query", "ada", body)
     assert answer.status_code == 400, answer.text
@@ -131,8 +128,8 @@ def test_bad_queries_cost_nothing(world, body, where: str) -> None:
         (b'{"query": "bread", "top_k": NaN}', 400),
     ],
 )
-def test_bad_bytes(world, content: bytes, status: int) -> None:
-    world.open()
+def test_bad_bytes(open_world, content: bytes, status: int) -> None:
+    world = open_world
     headers = {**world.headers("ada"), "Content-Type": "application/json"}
     answer = world.api.post("/v1/windows/w1/query", content=content, headers=headers)
     assert answer.status_code == status, answer.text
@@ -204,8 +201,8 @@ def test_a_late_registration_waits_for_its_activation(world) -> None:
     assert record.activation == 2 and record.time >= 1000 * world.policy().activation_instants[1]
 
 
-def test_kinds_of_accounts_do_not_mix(world) -> None:
-    world.open()
+def test_kinds_of_accounts_do_not_mix(open_world) -> None:
+    world = open_world
     assert world.ask("bob").status_code == 409
     assert world.promise(0, account="ada").status_code == 409
     assert counter_of(world, "bob") == 0
@@ -242,8 +239,8 @@ def test_slots_run_out(world) -> None:
     assert answer.status_code == 409 and "slot" in answer.json()["detail"]
 
 
-def test_keys_and_windows_that_nobody_knows(world) -> None:
-    world.open()
+def test_keys_and_windows_that_nobody_knows(open_world) -> None:
+    world = open_world
     for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic x"}):
         answer = world.api.post(
             "/v1/windows/w1/query", json={"query": "x", "top_k": 1}, headers=headers
@@ -335,25 +332,3 @@ def test_unknown_failures_show_nothing(world, monkeypatch) -> None:
     answer = world.ask(query=secret)
     assert answer.status_code == 500
     assert secret not in answer.text and "ValueError" not in answer.text
-
-
-class Operations:
-    """The group operations of the receipt check, by the compiled core."""
-
-    def commit_row(self, row, blinding: bytes) -> bytes:
-        rows = np.array([row], dtype=np.int8)
-        return core.commit_rows(rows, np.frombuffer(blinding, dtype=np.uint8).reshape(1, 32))
-
-    def commit_selection(self, positions, blinding: bytes) -> bytes:
-        return core.commit_selection(positions, blinding)
-
-    def sketch(self, query, seed: bytes, bits: int) -> bytes:
-        return sketch(np.array(query, dtype=np.int16), seed, bits)
-
-
-def test_answers_are_what_the_library_types_say(world) -> None:
-    world.open()
-    value = world.ask().json()
-    assert Answer.from_json(value["answer"]).to_json() == value["answer"]
-    assert Request("bread", 2).encode()
-    assert AccountView and WindowView and check_receipt_file

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ragaudit.encoding.digests import SALT_BYTES
-from ragaudit.encoding.errors import RagauditError
+from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.encoding.tagged import enc
 from ragaudit.ledger.chains import verify_nonce
 from ragaudit.ledger.checkpoints import SignedCheckpoint
@@ -16,6 +16,7 @@ from ragaudit.ledger.records import Close, Record, entry_leaf_data
 from ragaudit.privacy import coalition
 from ragaudit.prover.answering import Answering
 from ragaudit.prover.entries import entries, insert_entry, record_of, records
+from ragaudit.prover.errors import Conflict
 from ragaudit.prover.live import LiveWindow
 from ragaudit.prover.openings import RecordOpenings
 from ragaudit.prover.registrations import find_pseudonym
@@ -59,15 +60,18 @@ class Closing:
 
     def log_claims(self, live: LiveWindow, claims: Sequence[Any]) -> None:
         """Log the promised records that were revealed to the verifier and never answered."""
-        parsed = []
+        kept = []
         for claim in claims:
             try:
-                parsed.append(self._read_claim(live, claim))
-            except RagauditError as error:
+                kept.append(self._read_claim(live, claim))
+            except (MalformedError, RejectedError) as error:
                 # Not ours to keep: the verifier checks claims before it hands them on.
                 _log.warning("window %s: a claim was dropped: %s", live.name, error)
-        for promise, nonce in sorted(parsed, key=lambda each: each[0].record.counter):
-            self._log_claim(live, promise, nonce)
+        for promise, nonce in sorted(kept, key=lambda each: each[0].record.counter):
+            try:
+                self._log_claim(live, promise, nonce)
+            except Conflict as error:
+                _log.error("window %s: a claim cannot be logged: %s", live.name, error)
 
     def coalition_claim(self, live: LiveWindow, logged: Sequence[coalition.Record]) -> int:
         """Return k-hat: the accounts in the largest cluster of alike queries."""
@@ -105,18 +109,21 @@ class Closing:
         if promise.origin != live.origin:
             raise ReceiptRejected("a promise of another window", where="claim")
         promise.verify(live.policy.keys.provider)
-        return promise, f.hex("nonce", NONCE_BYTES)
+        record, nonce = promise.record, f.hex("nonce", NONCE_BYTES)
+        with self._store.read() as connection:
+            registered = find_pseudonym(connection, live.name, record.pseudonym)
+        if registered is None or registered.anchor is None:
+            raise ReceiptRejected("a promise to nobody registered", where="claim")
+        verify_nonce(live.name, record.pseudonym, registered.anchor, record.counter, nonce)
+        return promise, nonce
 
     def _log_claim(self, live: LiveWindow, promise: Promise, nonce: bytes) -> None:
         record = promise.record
         with self._store.read() as connection:
             registered = find_pseudonym(connection, live.name, record.pseudonym)
-            known = registered is not None and record_of(
-                connection, live.name, registered.account, record.counter
-            )
-        if registered is None or registered.anchor is None or known:
-            return
-        verify_nonce(live.name, record.pseudonym, registered.anchor, record.counter, nonce)
+            assert registered is not None  # `_read_claim` found it
+            if record_of(connection, live.name, registered.account, record.counter) is not None:
+                return
         with live.account_lock(registered.account):
             self._answering.log(
                 live,

@@ -1,0 +1,454 @@
+"""A window's whole life against the real verifier: PASS, restarts, backups, bad challenges."""
+
+import json
+import shutil
+from dataclasses import replace
+from hashlib import sha256
+
+import pytest
+from ragaudit.encoding.canonical_json import dumps, loads
+from ragaudit.encoding.signing import PrivateKey, sign
+from ragaudit.encoding.text import b64_decode
+from ragaudit.ledger.cosignatures import CosignerPolicy, verify_cosigned
+from ragaudit.ledger.errors import ChainRejected
+from ragaudit.ledger.records import Close
+from ragaudit.prover.errors import (
+    ChallengeRejected,
+    Conflict,
+    MalformedDocument,
+    MalformedSettings,
+    VerifierMessageRejected,
+    VerifierUnreachable,
+)
+from ragaudit.prover.index_commitment import IndexBuilder
+from ragaudit.prover.policy_builder import PolicyBuilder, noise_of
+from ragaudit.prover.service import checked_keys
+from ragaudit.prover.settings import VerifierSettings, WindowSettings
+from ragaudit.prover.states import State
+from ragaudit.prover.verifier_messages import (
+    VerifierMalformed,
+    read_activation,
+    read_challenge,
+    read_countersignature,
+)
+
+
+def ask_something(world) -> None:
+    for _ in range(3):
+        assert world.ask("ada").status_code == 200
+    assert world.ask("cyd", query="tickets").status_code == 200
+    for counter in range(2):
+        assert world.promise(counter).status_code == 200
+        assert world.reveal(counter).status_code == 200
+
+
+def to_challenge(world) -> None:
+    world.clock.to(world.policy().end)
+    world.drive(State.CLOSED)
+    world.service.driver.step("w1")
+    world.clock.to(world.policy().sampling_instant)
+    world.drive(State.CHALLENGED)
+
+
+def to_verdict(world) -> dict:
+    """Run to the end and return the verdict's predicate."""
+    world.service.driver.step("w1")
+    world.clock.now += 10_000  # past the grid on which proofs are handed over
+    for _ in range(200):
+        if world.state() is State.ARCHIVED:
+            break
+        world.service.driver.step("w1")
+        world.verifier.get("/v1/windows/w1/progress")
+    envelope = json.loads(world.service.windows.get("w1").verdict)
+    return json.loads(b64_decode(envelope["payload"]))["predicate"]
+
+
+def test_a_whole_window_passes(world) -> None:
+    world.open()
+    ask_something(world)
+    assert world.service.windows.unfinished() == ["w1"]
+    to_challenge(world)
+    verdict = to_verdict(world)
+    assert verdict["result"] == "PASS", verdict["checks"]
+    assert world.state() is State.ARCHIVED and world.service.windows.unfinished() == []
+    assert verdict["counts"]["records"] == 6 and verdict["counts"]["records_anchored"] == 2
+    final = world.service.windows.get("w1").final_checkpoint
+    policy = world.policy()
+    verify_cosigned(final, policy.keys.log, CosignerPolicy((policy.keys.cosigner,), 1))
+
+
+def test_it_passes_with_a_restart_at_every_state(world) -> None:
+    world.create()
+    for state in (State.COMMITTED, State.COUNTERSIGNED):
+        world.drive(state)
+        world.restart()
+    for account, anchored in (("ada", False), ("bob", True), ("cyd", False)):
+        world.register(account, anchored=anchored)
+    world.restart()
+    world.service.driver.checkpoint("w1")
+    world.clock.to(world.policy().start)
+    for state in (State.ACTIVATED, State.OPEN):
+        world.drive(state)
+        world.restart()
+    ask_something(world)
+    world.restart()
+    assert world.ask().status_code == 200
+    world.clock.to(world.policy().end)
+    world.drive(State.CLOSED)
+    world.restart()
+    world.service.driver.step("w1")
+    world.restart()
+    world.clock.to(world.policy().sampling_instant)
+    world.drive(State.CHALLENGED)
+    world.restart()
+    verdict = to_verdict(world)
+    assert verdict["result"] == "PASS", verdict["checks"]
+
+
+def test_queries_go_on_while_the_verifier_is_away(world) -> None:
+    world.open()
+    world.transport.down = True
+    assert world.ask().status_code == 200
+    with pytest.raises(VerifierUnreachable):
+        world.service.driver.checkpoint("w1")
+    public = world.ask().json()["receipt"]["public"]
+    url = f"/v1/windows/w1/receipts/{public['index']}/proof"
+    assert world.api.get(url).status_code == 425
+    world.clock.to(world.policy().activation_instants[1])
+    with pytest.raises(VerifierUnreachable):
+        world.service.driver.step("w1")
+    world.transport.down = False
+    world.service.driver.checkpoint("w1")
+    world.service.driver.step("w1")
+    assert world.api.get(url).status_code == 200
+    assert len(world.service.windows.activations("w1")) == 2
+
+
+def test_creating_needs_the_verifier(world) -> None:
+    world.transport.down = True
+    body = {"window": "w1", "overrides": {}}
+    answer = world.api.post("/v1/operator/windows", json=body, headers=world.operator)
+    assert answer.status_code == 503
+    assert world.service.windows.all() == []
+
+
+def test_a_late_window_is_refused_with_a_signed_verdict(world) -> None:
+    world.create()
+    world.drive(State.COMMITTED)
+    world.clock.now += 61_000
+    world.drive(State.REFUSED)
+    envelope = json.loads(world.service.windows.get("w1").verdict)
+    predicate = json.loads(b64_decode(envelope["payload"]))["predicate"]
+    assert predicate["result"] == "REFUSED"
+    assert world.service.driver.step("w1") is False
+    with pytest.raises(Conflict):
+        world.create("w1")
+
+
+def test_the_next_window_names_the_last_ones_checkpoint(world) -> None:
+    world.open()
+    world.ask()
+    to_challenge(world)
+    to_verdict(world)
+    world.create("w2")
+    final = world.service.windows.get("w1").final_checkpoint
+    policy = loads(world.service.windows.get("w2").policy)
+    assert policy["previous_checkpoint"] == final.decode()
+
+
+def test_the_close_entry_claims_and_counts(world) -> None:
+    world.open()
+    for account in ("ada", "cyd"):
+        world.ask(account, query="the very same words")
+    to_challenge(world)
+    from ragaudit.prover.entries import entries
+
+    with world.service.store.read() as connection:
+        last = list(entries(connection, "w1"))[-1]
+    body = Close.decode(last.body)
+    assert (last.kind, body.records, body.coalition_claim) == ("close", 2, 2)
+
+
+class TestBackups:
+    """A database that was restored never answers again in that window."""
+
+    def database(self, world) -> list:
+        return sorted((world.folder / "prover").glob("prover.db*"))
+
+    def test_a_lost_record_is_noticed(self, world) -> None:
+        world.open()
+        world.ask()
+        world.service.stop()
+        saved = world.folder / "saved"
+        saved.mkdir()
+        for file in self.database(world):
+            shutil.copy(file, saved)
+        world.restart()
+        assert world.ask().status_code == 200
+        world.service.stop()
+        for file in self.database(world):
+            file.unlink()
+        for file in saved.iterdir():
+            shutil.copy(file, world.folder / "prover")
+        world.restart()
+        refused = world.ask()
+        assert refused.status_code == 503
+        assert refused.json()["refusal"]["reason"] == "unavailable"
+        ready = world.api.get("/readyz")
+        assert ready.status_code == 503 and "behind the fence" in ready.json()["detail"]
+        assert world.service.driver.step("w1") is False
+        world.restart()
+        assert world.ask().status_code == 503  # for good
+
+    def test_a_lost_promise_is_noticed(self, world) -> None:
+        from ragaudit.prover import tables
+        from sqlalchemy import delete
+
+        world.open()
+        world.promise(0)
+        with world.service.store.write() as connection:
+            connection.execute(delete(tables.promise))
+        world.restart()
+        assert world.promise(0).json()["refusal"]["reason"] == "unavailable"
+
+    def test_a_missing_fence_is_noticed(self, world) -> None:
+        world.open()
+        world.service.stop()
+        (world.folder / "prover/fences/w1.fence").unlink()
+        world.restart()
+        assert world.ask().json()["refusal"]["reason"] == "unavailable"
+
+    def test_a_cosigner_that_is_ahead_is_noticed(self, world) -> None:
+        from ragaudit.prover.checkpointer import Checkpointer
+        from ragaudit.prover.verifier_client import SizeConflict
+
+        class Ahead:
+            def add_checkpoint(self, _request):
+                return SizeConflict(999)
+
+        world.open()
+        world.ask()
+        world.service.driver._checkpointer = Checkpointer(Ahead())
+        world.service.driver.checkpoint("w1")
+        assert "larger tree" in world.service.windows.get("w1").unusable
+        assert world.ask().status_code == 503
+
+
+class TestVerifierMessages:
+    """Nothing that the verifier says is believed unsigned or out of place."""
+
+    def signer(self, world) -> PrivateKey:
+        seed = (world.folder / "verifier/secrets/statement.key").read_text().strip()
+        return PrivateKey.from_seed(bytes.fromhex(seed))
+
+    def challenge(self, world) -> dict:
+        return loads(world.service.windows.get("w1").challenge)
+
+    def resigned(self, world, value: dict) -> dict:
+        unsigned = {name: each for name, each in value.items() if name != "signature"}
+        digest = sha256(dumps(unsigned)).digest()
+        signature = sign(self.signer(world), "challenge", "w1", digest).hex()
+        return {**unsigned, "signature": signature}
+
+    def test_challenges(self, world) -> None:
+        world.open()
+        ask_something(world)
+        to_challenge(world)
+        live, good = world.service.lives.get("w1"), self.challenge(world)
+        worker = world.service.driver._challenges
+        challenge = read_challenge(good, live.policy, anchor=live.anchor)
+        assert worker.check(live, challenge)
+
+        def refused(expected: type[Exception], **changes: object) -> None:
+            with pytest.raises(expected):
+                worker.check(
+                    live,
+                    read_challenge(
+                        self.resigned(world, {**good, **changes}), live.policy, anchor=live.anchor
+                    ),
+                )
+
+        refused(ChallengeRejected, final_root="00" * 32)
+        refused(ChallengeRejected, final_size=good["final_size"] - 1)
+        refused(VerifierMessageRejected, preimage="00" * 32)
+        refused(VerifierMessageRejected, window="w2")
+        refused(VerifierMessageRejected, receipts_list={**good["receipts_list"], "count": 9})
+        refused(ChallengeRejected, strata=list(reversed(good["strata"])))
+        refused(ChallengeRejected, strata=good["strata"][:1])
+        tenant = {**good["strata"][0], "sample": good["strata"][0]["sample"][:-1]}
+        refused(ChallengeRejected, strata=[tenant, *good["strata"][1:]])
+        outside = {"id": "account:" + "ab" * 32, "population": [0], "sample": [0]}
+        refused(ChallengeRejected, strata=[*good["strata"], outside])
+        refused(ChallengeRejected, disputed=[5, 4])
+        refused(ChallengeRejected, disputed=[good["strata"][0]["sample"][0]])
+        refused(VerifierMalformed, surprise=1)
+        with pytest.raises(VerifierMessageRejected):
+            read_challenge(
+                {**good, "deadline": good["deadline"] + 1}, live.policy, anchor=live.anchor
+            )
+
+    def test_nothing_outside_the_sample_is_opened(self, world) -> None:
+        world.open(audit={"mode": "B", "beta": "0.5", "eta": "0.5", "minimum_per_tenant": 1})
+        ask_something(world)
+        to_challenge(world)
+        live = world.service.lives.get("w1")
+        opened = []
+        honest = live.seed.open
+        live.seed.open = lambda slot, counter: (
+            opened.append((slot, counter)) or honest(slot, counter)
+        )
+        verdict = to_verdict(world)
+        sampled = {each for s in self.challenge(world)["strata"] for each in s["sample"]}
+        assert verdict["result"] == "PASS" and len(opened) == len(sampled) < 6
+
+    def test_countersignatures(self, world) -> None:
+        world.open()
+        window, policy = world.service.windows.get("w1"), world.policy()
+        good = loads(window.countersignature)
+        opening = {"opening_salt": window.opening_salt, "opening_body": window.opening_body}
+        assert read_countersignature(good, policy, **opening)
+        for changed in (
+            {"time": good["time"] + 1},
+            {"activation_anchor": "00" * 32},
+            {"policy_digest": "00" * 32},
+            {"window": "w2"},
+        ):
+            with pytest.raises(VerifierMessageRejected):
+                read_countersignature({**good, **changed}, policy, **opening)
+        with pytest.raises(VerifierMessageRejected):
+            read_countersignature(
+                good, policy, opening_salt=bytes(32), opening_body=window.opening_body
+            )
+        with pytest.raises(VerifierMalformed):
+            read_countersignature({}, policy, **opening)
+
+    def test_activations(self, world) -> None:
+        world.open()
+        live = world.service.lives.get("w1")
+        good = loads(world.service.windows.activations("w1")[1])
+        assert read_activation(good, live.policy, anchor=live.anchor, number=1).covered_size == 4
+        with pytest.raises(VerifierMessageRejected):
+            read_activation(good, live.policy, anchor=live.anchor, number=2)
+        with pytest.raises(VerifierMessageRejected):
+            read_activation({**good, "covered_size": 9}, live.policy, anchor=live.anchor, number=1)
+        with pytest.raises((VerifierMessageRejected, ChainRejected)):
+            read_activation(good, live.policy, anchor=bytes(32), number=1)
+
+    def test_pinned_keys(self, world) -> None:
+        shown = world.service.verifier.keys()
+        assert checked_keys(shown, VerifierSettings()) is shown
+        good = VerifierSettings(cosigner_key=str(shown.cosigner))
+        assert checked_keys(shown, good) is shown
+        for pins in ({"signing_key": "00" * 32}, {"verdict_key": "00" * 32}):
+            with pytest.raises(VerifierMessageRejected):
+                checked_keys(shown, VerifierSettings(**pins))
+
+
+class TestPolicies:
+    """What the settings make of a policy."""
+
+    def test_sigma_and_epsilon_determine_each_other(self) -> None:
+        calibrated = WindowSettings(epsilon_acc="5", sigma=None)
+        sigma, epsilon, _ = noise_of(calibrated)
+        given = calibrated.model_copy(update={"sigma": sigma, "epsilon_acc": None})
+        assert epsilon == "5" and float(noise_of(given)[1]) <= 5
+
+    @pytest.mark.parametrize(
+        "settings",
+        [
+            WindowSettings(sigma=None, epsilon_acc=None),
+            WindowSettings(sigma="0.01", epsilon_acc=None),
+        ],
+    )
+    def test_noise_that_cannot_be(self, settings: WindowSettings) -> None:
+        with pytest.raises(MalformedSettings):
+            noise_of(settings)
+
+    @pytest.mark.parametrize(
+        "overrides",
+        [
+            {"coalition_max": 4, "sigma": "2", "delta_policy": "0.000000000001"},
+            {"estimator": {"sketch_bits": 65}},
+            {"experiment_seed": ""},
+            {"slots": 10**6, "queries_per_account": 10**6},
+            {"audit": {"mode": "B", "beta": "1"}},
+        ],
+    )
+    def test_overrides_that_make_no_policy(self, world, overrides: dict) -> None:
+        body = {"window": "w1", "overrides": overrides}
+        answer = world.api.post("/v1/operator/windows", json=body, headers=world.operator)
+        assert answer.status_code == 400, answer.text
+        assert world.service.windows.all() == []
+
+    def test_too_few_documents_for_k(self, world) -> None:
+        with pytest.raises(MalformedDocument, match="12 documents"):
+            world.create(top_k_max=12)
+
+    def test_seeded_windows_say_so(self, world) -> None:
+        world.create(experiment_seed="again")
+        world.drive(State.COUNTERSIGNED)
+        assert world.policy().experiment_seed == "again"
+        one, two = (world.service.lives.get("w1").indexes[each] for each in ("one", "two"))
+        assert one.salts != two.salts
+        world.service.windows.note("w1", unusable="over")
+
+    def test_a_dishonest_policy_is_refused(self, make_world) -> None:
+        class Loud(PolicyBuilder):
+            def document(self, **values):
+                return {**super().document(**values), "epsilon_acc": "0.0001"}
+
+        world = make_world(policy_builder=Loud)
+        world.create()
+        world.drive(State.REFUSED)
+
+
+class TestIndex:
+    """Building the index commitment."""
+
+    def builder(self, world, documents) -> IndexBuilder:
+        class Given:
+            def pages(self, _tenant, _rows):
+                yield documents
+
+        from ragaudit.prover.randomness import OsRandomness
+
+        return IndexBuilder(Given(), world.service.embedder, OsRandomness(), 100)
+
+    def build(self, world, documents):
+        return self.builder(world, documents).build(
+            policy_digest=bytes(32), window="w1", tenant="one"
+        )
+
+    def test_two_builds_hide_what_is_equal(self, world) -> None:
+        documents = world.service.backend.fetch("one", ["one-0", "one-1", "one-2"])
+        first, second = self.build(world, documents), self.build(world, documents)
+        assert first.rows.tobytes() == second.rows.tobytes()
+        for name in ("root", "commitments", "salts", "proof"):
+            assert getattr(first, name) != getattr(second, name)
+        assert "salts=" not in repr(first)
+
+    def test_bad_documents(self, world) -> None:
+        documents = world.service.backend.fetch("one", ["one-0", "one-1"])
+        with pytest.raises(MalformedDocument, match="1 documents"):
+            self.build(world, documents[:1])
+        with pytest.raises(MalformedDocument, match="duplicate"):
+            self.build(world, [*documents, documents[0]])
+
+    def test_an_interrupted_commitment_is_continued(self, make_world) -> None:
+        builds = []
+
+        class Interrupted(IndexBuilder):
+            def build(self, **values):
+                builds.append(values["tenant"])
+                if builds == ["one", "two"]:
+                    raise VerifierUnreachable("killed here")
+                return super().build(**values)
+
+        world = make_world(index_builder=Interrupted)
+        world.create()
+        with pytest.raises(VerifierUnreachable):
+            world.service.driver.step("w1")
+        assert world.state() is State.DRAFT
+        world.restart(replace(world.components, index_builder=Interrupted))
+        world.drive(State.COMMITTED)
+        assert builds == ["one", "two", "two"]

@@ -1,0 +1,205 @@
+"""Anchored accounts: promises, nonces, retries, claims; all ten checks of a receipt."""
+
+import numpy as np
+import pytest
+from ragaudit import core
+from ragaudit.circuits.sketch import sketch
+from ragaudit.embedders.quantised import embed_quantised
+from ragaudit.ledger.promises import Promise
+from ragaudit.ledger.receipt_check import AccountView, WindowView, check_receipt_file
+from ragaudit.ledger.records import Opening, Record
+from ragaudit.prover.states import State
+
+
+class Operations:
+    """The group operations of the receipt check, by the compiled core."""
+
+    def commit_row(self, row, blinding: bytes) -> bytes:
+        blindings = np.frombuffer(blinding, dtype=np.uint8).reshape(1, 32)
+        return core.commit_rows(np.array([row], dtype=np.int8), blindings)
+
+    def commit_selection(self, positions, blinding: bytes) -> bytes:
+        return core.commit_selection(positions, blinding)
+
+    def sketch(self, query, seed: bytes, bits: int) -> bytes:
+        return sketch(np.array(query, dtype=np.int16), seed, bits)
+
+
+def test_all_ten_checks_of_an_anchored_receipt(world, embedder) -> None:
+    world.open()
+    promised = world.promise(0, query="a broken product")
+    assert promised.status_code == 200, promised.text
+    promise = Promise.from_json(promised.json())
+    promise.verify(world.policy().keys.provider)
+    value = world.reveal(0).json()
+    world.service.driver.checkpoint("w1")
+    public = value["receipt"]["public"]
+    public["proof"] = world.api.get(f"/v1/windows/w1/receipts/{public['index']}/proof").text
+    window = world.api.get("/v1/windows/w1").json()
+    account = world.api.get("/v1/windows/w1/account", headers=world.headers("bob")).json()
+    request = {"counter": 0, "filter": "", "query": "a broken product", "top_k": 2}
+    steps = check_receipt_file(
+        {
+            "format": "ragaudit/v1/receipt/file",
+            "request": request,
+            "answer": value["answer"],
+            "public": public,
+            "private": value["receipt"]["private"],
+        },
+        WindowView(
+            world.policy(),
+            Opening.decode(bytes.fromhex(window["opening"]["body"])),
+            [each["covered_size"] for each in window["activations"]],
+        ),
+        Operations(),
+        anchor=world.chains["bob"].anchor,
+        promise=promise,
+        embed=lambda texts: embed_quantised(embedder, texts).tolist(),
+        account=AccountView(
+            tenant="one",
+            pseudonym=bytes.fromhex(account["pseudonym"]),
+            slot=account["slot"],
+            registration_index=account["registration"]["index"],
+            counter=0,
+        ),
+    )
+    assert [each.status for each in steps] == ["done"] * 10
+
+
+def test_retries_are_the_same_bit_for_bit(world) -> None:
+    world.open()
+    promised = world.promise(0).json()
+    assert world.promise(0).json() == promised
+    answered = world.reveal(0)
+    assert answered.status_code == 200
+    size = world.service.lives.get("w1").log.entries.head().size
+    assert world.reveal(0).json() == answered.json()
+    world.restart()
+    assert world.reveal(0).json() == answered.json()
+    assert world.service.lives.get("w1").log.entries.head().size == size
+
+
+def test_one_counter_is_never_promised_twice(world) -> None:
+    world.open()
+    promised = world.promise(0, query="bread").json()
+    other = world.promise(0, query="trains")
+    assert other.status_code == 409
+    assert other.json()["promise"] == promised
+    world.restart()
+    assert world.promise(0, query="trains").status_code == 409
+    assert world.promise(0, query="bread").json() == promised
+
+
+def test_counters_and_nonces_that_are_wrong(world) -> None:
+    world.open()
+    assert world.promise(1).status_code == 409
+    assert world.reveal(0).status_code == 409  # nothing promised
+    world.promise(0)
+    assert world.reveal(0, nonce=bytes(32)).status_code == 422
+    assert world.reveal(0, nonce=world.chains["bob"].nonce(1)).status_code == 422
+    assert world.reveal(0).status_code == 200
+    assert world.promise(0).status_code == 409
+    assert world.promise(1).status_code == 200
+
+
+def test_an_old_promise_is_not_answered(world) -> None:
+    world.open()
+    world.promise(0)
+    world.clock.now += 301_000
+    refused = world.reveal(0)
+    assert refused.status_code == 409 and "too old" in refused.json()["detail"]
+
+
+def test_records_carry_the_promised_time_and_the_nonce(world) -> None:
+    world.open()
+    promise = Promise.from_json(world.promise(0).json())
+    world.clock.now += 5_000
+    public = world.reveal(0).json()["receipt"]["public"]
+    record = Record.decode(bytes.fromhex(public["body"]))
+    promise.verify_kept(record)
+    assert record.nonce == world.chains["bob"].nonce(0)
+    assert public["issued"] > record.time
+
+
+def test_noise_depends_on_the_nonce(world) -> None:
+    world.open()
+    live = world.service.lives.get("w1")
+    record = Promise.from_json(world.promise(0).json()).record
+    draw = world.service.answering.draw_noise
+    index = live.indexes["one"]
+    assert not np.array_equal(
+        draw(live, index, record, bytes(32)), draw(live, index, record, b"\x01" * 32)
+    )
+
+
+def test_an_answered_promise_is_served_after_the_window(world) -> None:
+    world.open()
+    world.promise(0)
+    answered = world.reveal(0).json()
+    world.clock.to(world.policy().end)
+    assert world.reveal(0).json() == answered
+    assert world.promise(1).json()["refusal"]["reason"] == "closed"
+
+
+def close(world) -> list[Record]:
+    """Close the log and return its records."""
+    world.clock.to(world.policy().end)
+    world.drive(State.CLOSED)
+    world.service.driver.step("w1")
+    return [
+        Record.decode(bytes.fromhex(each["body"]))
+        for each in _entries(world)
+        if each["kind"] == "record"
+    ]
+
+
+def _entries(world) -> list[dict[str, str]]:
+    from ragaudit.prover.entries import entries
+
+    with world.service.store.read() as connection:
+        return [{"kind": each.kind, "body": each.body.hex()} for each in entries(connection, "w1")]
+
+
+def test_a_claimed_promise_is_logged_at_the_close(world) -> None:
+    world.open()
+    promise = Promise.from_json(world.promise(0).json())
+    world.service.driver.step("w1")  # hands the registrations over
+    claim = {"promise": promise.to_json(), "nonce": world.chains["bob"].nonce(0).hex()}
+    taken = world.verifier.post("/v1/windows/w1/claims", json=claim)
+    assert taken.status_code == 200, taken.text
+    (record,) = close(world)
+    promise.verify_kept(record)
+    assert record.nonce == world.chains["bob"].nonce(0)
+    assert [each["kind"] for each in _entries(world)][-1] == "close"
+
+
+def test_an_answered_claim_is_not_logged_again(world) -> None:
+    world.open()
+    promised = world.promise(0).json()
+    world.reveal(0)
+    world.service.driver.step("w1")
+    claim = {"promise": promised, "nonce": world.chains["bob"].nonce(0).hex()}
+    assert world.verifier.post("/v1/windows/w1/claims", json=claim).status_code == 200
+    assert len(close(world)) == 1
+
+
+@pytest.mark.parametrize("what", ["signature", "origin", "nonce", "format"])
+def test_claims_that_are_not_ours_are_dropped(world, what: str) -> None:
+    world.open()
+    promised = world.promise(0).json()
+    nonce = world.chains["bob"].nonce(0).hex()
+    if what == "signature":
+        promised["signature"] = "00" * 64
+    elif what == "origin":
+        promised["origin"] = "provider.example/ragaudit/other"
+    elif what == "nonce":
+        nonce = "00" * 32
+    else:
+        promised["format"] = "other"
+    world.clock.to(world.policy().end)
+    world.drive(State.CLOSED)
+    live = world.service.lives.get("w1")
+    before = live.log.entries.head()
+    closing = world.service.driver._closing
+    closing.log_claims(live, [{"promise": promised, "nonce": nonce}, 7])
+    assert live.log.entries.head() == before
