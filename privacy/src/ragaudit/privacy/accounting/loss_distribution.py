@@ -4,8 +4,6 @@ import math
 from decimal import Decimal
 from fractions import Fraction
 
-from dp_accounting import NeighboringRelation as LibraryRelation
-from dp_accounting.pld import privacy_loss_distribution
 from ragaudit.privacy.accounting.events import NoisyScores
 
 __all__ = ["LARGEST_MU", "epsilon"]
@@ -32,6 +30,11 @@ def epsilon(event: NoisyScores, target: Fraction) -> float | None:
     mu = float(event.mu_gaussian_limit())
     if not 0 < mu <= LARGEST_MU:
         return None
+    # Imported here: the library takes longer to load than everything else together, and only
+    # whoever states a verdict needs it.
+    from dp_accounting import NeighboringRelation as LibraryRelation  # noqa: PLC0415
+    from dp_accounting.pld import privacy_loss_distribution  # noqa: PLC0415
+
     distribution = privacy_loss_distribution.from_gaussian_mechanism(
         1 / mu,
         value_discretization_interval=mu / _POINTS_PER_MU,
