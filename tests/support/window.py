@@ -799,7 +799,7 @@ class Window:
     def sign_challenge(self, message: dict[str, Any]) -> dict[str, Any]:
         unsigned = {name: value for name, value in message.items() if name != "signature"}
         digest = hashlib.sha256(canonical_json.dumps(unsigned)).digest()
-        signature = sign(self.verifier_key, "challenge", self.window, digest)
+        signature = sign(self.verifier_key, "challenge", message["window"], digest)
         return {**unsigned, "signature": signature.hex()}
 
     # --- responses ---------------------------------------------------------------------------

@@ -137,11 +137,13 @@ class Bundle:
     Attributes:
         part: which items it holds.
         evidence: the items, read from the file when asked for; valid while it is open.
+        digests: hexadecimal SHA-256 of each of them.
         verdict: bytes of the DSSE envelope, not yet verified.
     """
 
     part: Part
     evidence: Evidence
+    digests: Mapping[str, str]
     verdict: bytes
 
 
@@ -176,7 +178,7 @@ def read_archive(file: IO[bytes]) -> Bundle:
             raise MalformedBundle("the file changed while it was read", where=name)
         return data
 
-    return Bundle(part, _evidence(items, read, part), _read(file, entries[VERDICT]))
+    return Bundle(part, _evidence(items, read, part), items, _read(file, entries[VERDICT]))
 
 
 def _walk(file: IO[bytes]) -> Iterator[tuple[_Entry, bytes]]:

@@ -148,18 +148,18 @@ class Context:
         raise Lacking(owner, f"{name} is missing")
 
     def json(self, name: str, owner: str) -> object:
-        """The value of a JSON item."""
+        """The value of a JSON item; that it is none is the owner's."""
         try:
             value: object = canonical_json.loads(self.item(name, owner))
         except MalformedError as error:
-            raise MalformedError(error.what, where=name, expected=error.expected) from error
+            raise Lacking(owner, f"{name}: {error}") from error
         return value
 
     def list(self, name: str, owner: str) -> list[object]:
-        """The elements of a JSON list."""
+        """The elements of a JSON list; that it is none is the owner's."""
         value = self.json(name, owner)
         if not isinstance(value, list):
-            raise MalformedError("not a list", where=name)
+            raise Lacking(owner, f"{name}: not a list")
         return value
 
     # --- 1: policy ------------------------------------------------------------------------

@@ -1,0 +1,245 @@
+"""A bundle gives its verdict again, and no other (docs/spec/10-verdict.md)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from procedure_cases import audit, use_cached_table
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.signing import PrivateKey
+from ragaudit.verifier import evidence as names
+from ragaudit.verifier import verdict as verdicts
+from ragaudit.verifier.bundle import Part, write_bundle
+from ragaudit.verifier.engines import engine
+from ragaudit.verifier.evidence import Evidence
+from ragaudit.verifier.procedure import Outcome, run_opening_checks
+from ragaudit.verifier.recheck import RecheckDiffers, recheck
+from ragaudit.verifier.verdict import MalformedVerdict, VerdictRejected
+from window import COUNTERSIGNED, Window
+
+use_cached_table()
+
+TIME = 1_900_000_500_000
+
+
+@lru_cache(maxsize=1)
+def played() -> tuple[Window, Evidence, Outcome]:
+    window = Window(mode="B")
+    items = window.items()
+    return window, Evidence.of(items), audit(items, window)
+
+
+def sampled() -> int:
+    """How many records were drawn: strata overlap, and the seed differs from run to run."""
+    return sum(name.startswith("confidential/responses/") for name in played()[1])
+
+
+def bundled(
+    tmp_path: Path, part: Part = "all", change: Callable[[dict[str, Any]], None] | None = None
+) -> Path:
+    """A bundle of the window, its verdict changed before it is signed."""
+    window, evidence, outcome = played()
+    predicate = json.loads(json.dumps(verdicts.predicate(outcome, time=TIME)))
+    if change is not None:
+        change(predicate)
+    statement = verdicts.statement(evidence.digests(), predicate)
+    path = tmp_path / f"{part}.zip"
+    signed = verdicts.sign_statement(statement, window.verdict_key)
+    write_bundle(path, evidence, signed, part=part)
+    return path
+
+
+@pytest.mark.parametrize("name", ["core", "reference"])
+@pytest.mark.parametrize("part", ["public", "all"])
+def test_the_verdict_is_reproduced(tmp_path: Path, part: Part, name: str) -> None:
+    window = played()[0]
+    done = recheck(
+        bundled(tmp_path, part),
+        engine=engine(name),
+        verdict_key=window.verdict_key.public,
+        pins=window.pins,
+        embedder=window.embedder,
+    )
+    assert done.differences == ()
+    done.raise_for_differences()
+    assert done.verdict.result == "PASS"
+    assert done.outcome.result == ("PASS" if part == "all" else None)
+    assert done.records == ((sampled(), sampled()) if part == "all" else None)
+    assert done.lines()[-1] == "the verdict stands"
+    assert ("confidential part" in " ".join(done.notes)) == (part == "public")
+
+
+def test_some_records_only(tmp_path: Path) -> None:
+    window = played()[0]
+    path = bundled(tmp_path)
+    done = recheck(
+        path, engine=engine("reference"), records=2, verdict_key=window.verdict_key.public
+    )
+    assert done.differences == ()
+    assert done.records == (2, sampled())
+    assert f"2 of {sampled()} sampled records" in " ".join(done.notes)
+    assert done.outcome.check("selection").reason.startswith("2 selection arguments")
+    none = recheck(path, engine=engine("core"), records=-1)
+    assert none.records == (0, sampled())
+    assert none.differences == ()
+
+
+def test_without_a_key_the_policy_is_believed_and_the_report_says_so(tmp_path: Path) -> None:
+    done = recheck(bundled(tmp_path, "public"), engine=engine("core"))
+    assert "taken from the policy" in done.notes[0]
+
+
+def test_without_the_embedder_the_texts_are_not_compared(tmp_path: Path) -> None:
+    done = recheck(bundled(tmp_path), engine=engine("core"))
+    assert done.differences == ()
+    assert any("the embedder is not at hand" in note for note in done.notes)
+
+
+def test_another_key(tmp_path: Path) -> None:
+    other = PrivateKey.from_seed(b"o" * 32).public
+    with pytest.raises(VerdictRejected):
+        recheck(bundled(tmp_path), engine=engine("core"), verdict_key=other)
+
+
+def check_named(predicate: dict[str, Any], check_id: str) -> dict[str, Any]:
+    return next(check for check in predicate["checks"] if check["id"] == check_id)
+
+
+def other_result(predicate: dict[str, Any]) -> None:
+    predicate["result"] = "FAIL"
+
+
+def other_status(predicate: dict[str, Any]) -> None:
+    check_named(predicate, "registrations")["status"] = "FAIL"
+
+
+def fewer_checks(predicate: dict[str, Any]) -> None:
+    predicate["checks"].pop(6)
+
+
+def other_epsilon(predicate: dict[str, Any]) -> None:
+    predicate["epsilon"]["headline"]["epsilon"] = "0.100000"
+
+
+def other_claim(predicate: dict[str, Any]) -> None:
+    predicate["coalition"]["max"] = 3
+
+
+def other_count(predicate: dict[str, Any]) -> None:
+    predicate["counts"]["accounts"] = 5
+
+
+def other_window(predicate: dict[str, Any]) -> None:
+    predicate["window"] = "w2"
+
+
+def worthless(predicate: dict[str, Any]) -> None:
+    predicate["worthless"] = True
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (other_status, "registrations: signed FAIL, recomputed PASS"),
+        (fewer_checks, "does not list the checks"),
+        (other_epsilon, "epsilon: headline"),
+        (other_claim, "coalition: max"),
+        (other_count, "counts: accounts"),
+        (other_window, "window: signed w2"),
+        (worthless, "worthless: signed True"),
+    ],
+)
+@pytest.mark.parametrize("part", ["public", "all"])
+def test_a_false_verdict_differs(
+    tmp_path: Path, part: Part, change: Callable[[dict[str, Any]], None], said: str
+) -> None:
+    done = recheck(bundled(tmp_path, part, change), engine=engine("core"))
+    assert any(said in each for each in done.differences), done.differences
+    assert done.lines()[-1] == "the verdict does not stand"
+    with pytest.raises(RecheckDiffers):
+        done.raise_for_differences()
+
+
+def test_a_false_result_differs(tmp_path: Path) -> None:
+    done = recheck(bundled(tmp_path, "all", other_result), engine=engine("core"))
+    assert done.differences == ("result: signed FAIL, recomputed PASS",)
+
+
+def other_sample(predicate: dict[str, Any]) -> None:
+    predicate["sampling"]["strata"][0]["sample"] = 5
+
+
+def other_selection(predicate: dict[str, Any]) -> None:
+    check_named(predicate, "selection")["status"] = "FAIL"
+
+
+@pytest.mark.parametrize("change", [other_sample, other_selection])
+def test_what_only_the_confidential_part_shows(
+    tmp_path: Path, change: Callable[[dict[str, Any]], None]
+) -> None:
+    assert recheck(bundled(tmp_path, "all", change), engine=engine("core")).differences
+    public = recheck(bundled(tmp_path, "public", change), engine=engine("core"))
+    assert public.differences == ()
+
+
+def test_other_items_than_the_verdict_was_signed_over(tmp_path: Path) -> None:
+    window, evidence, outcome = played()
+    signed = verdicts.sign_verdict(outcome, evidence.digests(), window.verdict_key, time=TIME)
+    items = dict(evidence)
+    items[names.CLOCK] = items[names.CLOCK].replace(b'"close"', b'"close"')
+    items[names.EMBEDDER] = items[names.EMBEDDER][:-1] + b"}"
+    del items[names.REFUSALS]
+    path = tmp_path / "b.zip"
+    write_bundle(path, Evidence.of(items), signed, part="all")
+    done = recheck(path, engine=engine("core"))
+    assert "public/refusals.json is not the item" in done.differences[0]
+
+
+@pytest.mark.parametrize("part", ["public", "all"])
+def test_a_refusal_is_reproduced(tmp_path: Path, part: Part) -> None:
+    window = Window(overrides={"epsilon_acc": "1"})
+    window.open()
+    evidence = Evidence.of(window.opening_items())
+    now = 1000 * COUNTERSIGNED
+    outcome = run_opening_checks(evidence, engine=engine("core"), now=now)
+    assert outcome.result == "REFUSED"
+    path = tmp_path / "b.zip"
+    signed = verdicts.sign_verdict(outcome, evidence.digests(), window.verdict_key, time=now)
+    write_bundle(path, evidence, signed, part=part)
+    done = recheck(path, engine=engine("reference"))
+    assert done.differences == ()
+    assert done.outcome.result == "REFUSED"
+
+
+def test_a_refusal_without_a_reason_differs(tmp_path: Path) -> None:
+    window = Window()
+    window.open()
+    evidence = Evidence.of(window.opening_items())
+    now = 1000 * COUNTERSIGNED
+    outcome = run_opening_checks(evidence, engine=engine("core"), now=now)
+    value = verdicts.predicate(outcome, time=now)
+    value["result"] = "REFUSED"
+    statement = verdicts.statement(evidence.digests(), value)
+    path = tmp_path / "b.zip"
+    signed = verdicts.sign_statement(statement, window.verdict_key)
+    write_bundle(path, evidence, signed, part="all")
+    done = recheck(path, engine=engine("core"))
+    assert done.differences == ("result: signed REFUSED, but nothing is to be refused",)
+
+
+def test_a_verdict_about_no_policy_needs_a_key_from_elsewhere(tmp_path: Path) -> None:
+    window = Window()
+    evidence = Evidence.of({names.POLICY: canonical_json.dumps({"window": "w1"})})
+    outcome = run_opening_checks(evidence, engine=engine("core"), now=1)
+    signed = verdicts.sign_verdict(outcome, evidence.digests(), window.verdict_key, time=1)
+    path = tmp_path / "b.zip"
+    write_bundle(path, evidence, signed, part="all")
+    with pytest.raises(MalformedVerdict, match="names no verdict key"):
+        recheck(path, engine=engine("core"))
+    key = window.verdict_key.public
+    assert recheck(path, engine=engine("core"), verdict_key=key).differences == ()
