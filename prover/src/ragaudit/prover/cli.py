@@ -5,6 +5,8 @@ the database cannot be reached.
 """
 
 import logging
+import signal
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -121,6 +123,8 @@ def serve(
 
     Example: RAGAUDIT_PROVER__SERVER__PORT=8081 ragaudit prover serve --settings prover/prover.yaml
     """
+    # uvicorn shuts down on SIGTERM, then raises it again: being told to stop is not a failure.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with failing(as_json=False):
         logging.basicConfig(level=log_level.upper(), format=LOG_FORMAT)
         logging.getLogger("httpx").setLevel(logging.WARNING)
