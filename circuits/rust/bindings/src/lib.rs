@@ -7,11 +7,13 @@ mod arguments;
 mod convert;
 mod errors;
 mod progress;
+mod selection;
 
 use pyo3::prelude::*;
 
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     errors::register(module)?;
-    arguments::register(module)
+    arguments::register(module)?;
+    selection::register(module)
 }

@@ -8,14 +8,14 @@ use zeroize::Zeroize;
 
 use super::proof::{Commitments, SelectionProof};
 use super::relation::{self, COLUMNS, Combination, RowWeights};
+use super::secrets::Secrets;
 use super::statement::{Case, Instance, Statement, Threshold};
 use super::sumcheck_polynomial::Polynomial;
 use super::witness::{self, Witness};
 use super::{all, protocol};
-use crate::commitments::{bit_sum, blinding};
-use crate::encoding::{ELEMENT_BYTES, Point};
-use crate::errors::{Error, Result, malformed};
-use crate::four_squares::COMPLETION;
+use crate::commitments::bit_sum;
+use crate::encoding::Point;
+use crate::errors::{Error, Result};
 use crate::generators::{self, List};
 use crate::multiscalar::secret_sum;
 use crate::opening;
@@ -23,78 +23,6 @@ use crate::progress::Progress;
 use crate::randomness::ProverRandomness;
 use crate::scalars::{SmallSum, from_integer, inner_product, limbs};
 use crate::sumcheck::{self, Mask};
-
-/// The secret input.
-pub struct Secrets<'a> {
-    rows: &'a [i8],
-    width: usize,
-    blindings: &'a [u8],
-    selected: Vec<u64>,
-    /// rho_sel.
-    pub selection_blinding: Scalar,
-}
-
-impl<'a> Secrets<'a> {
-    /// Completed rows of `width` = d + 4 entries, their blindings (32 bytes each), the selected
-    /// positions (distinct, in any order) and the blinding of B_sel.
-    pub fn new(
-        rows: &'a [i8],
-        width: usize,
-        blindings: &'a [u8],
-        selected: &[u64],
-        selection_blinding: Scalar,
-    ) -> Result<Self> {
-        let count = blindings.len() / ELEMENT_BYTES;
-        if rows.len() != count * width || blindings.len() != count * ELEMENT_BYTES {
-            return Err(malformed(format!(
-                "{} entries in rows of {width} with {} bytes of blindings",
-                rows.len(),
-                blindings.len()
-            )));
-        }
-        let mut selected = selected.to_vec();
-        selected.sort_unstable();
-        Ok(Secrets { rows, width, blindings, selected, selection_blinding })
-    }
-
-    /// The completed row at a position below N.
-    pub fn row(&self, position: u64) -> &[i8] {
-        &self.rows[position as usize * self.width..][..self.width]
-    }
-
-    /// The blinding of a row, encoded.
-    pub fn blinding_bytes(&self, position: u64) -> &[u8] {
-        &self.blindings[position as usize * ELEMENT_BYTES..][..ELEMENT_BYTES]
-    }
-
-    /// Whether a position is selected.
-    pub fn selects(&self, position: u64) -> bool {
-        self.selected.binary_search(&position).is_ok()
-    }
-
-    fn blinding(&self, position: u64) -> Result<Scalar> {
-        blinding(self.blinding_bytes(position), &format!("blinding {position}"))
-    }
-
-    fn fits(&self, statement: &Statement) -> Result<()> {
-        let count = (self.blindings.len() / ELEMENT_BYTES) as u64;
-        let width = statement.query.len() + COMPLETION;
-        if count != statement.rows || self.width != width {
-            return Err(malformed(format!(
-                "rows: {count} of {} entries, expected {} of {width}",
-                self.width, statement.rows
-            )));
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Secrets<'_> {
-    fn drop(&mut self) {
-        self.selected.zeroize();
-        self.selection_blinding.zeroize();
-    }
-}
 
 /// Proves that the selected set is the one of `instance`.
 ///

@@ -4,8 +4,8 @@ use rayon::prelude::*;
 use sha2::{Digest, Sha512};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-use super::prover::Secrets;
 use super::relation::{COLUMNS, DISTANCE_BITS};
+use super::secrets::Secrets;
 use super::statement::{Statement, Threshold};
 
 /// The columns over the rows of U, before masking.
