@@ -1,11 +1,14 @@
-"""``ragaudit verifier``: set the service up, run it, audit a window, re-check a bundle."""
+"""``ragaudit verifier``: set the service up, run it, audit a window, re-check a bundle.
+
+What a command alone needs is imported in it: the accounting libraries take seconds to load.
+"""
 
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 import yaml
@@ -15,15 +18,18 @@ from ragaudit.encoding.text import hex_decode
 from ragaudit.verifier import keys as key_files
 from ragaudit.verifier import settings as settings_files
 from ragaudit.verifier.service import providers
-from ragaudit.verifier.service.app import create_app, system_clock
-from ragaudit.verifier.service.database import Database
+from ragaudit.verifier.service.database import Database, system_clock
 from ragaudit.verifier.service.remote import NotDue, Remote
 from ragaudit.verifier.settings import EngineName, Settings
-from ragaudit.verifier.verdict import Verdict, verify_verdict
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
+
+if TYPE_CHECKING:
+    from ragaudit.verifier.engines import Engine
+    from ragaudit.verifier.recheck import Recheck
+    from ragaudit.verifier.verdict import Verdict
 
 ERROR = 2
 EXIT_CODES = {"PASS": 0, "FAIL": 1, "EXCEEDED": 3, "REFUSED": 4}
@@ -88,7 +94,8 @@ def serve(
     ] = None,
 ) -> None:
     """Run the service."""
-    import uvicorn  # noqa: PLC0415 - no other command needs it
+    import uvicorn  # noqa: PLC0415
+    from ragaudit.verifier.service.app import create_app  # noqa: PLC0415
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     with _reported():
@@ -126,6 +133,8 @@ def audit(
 
     Exit code: 0 PASS, 1 FAIL, 3 EXCEEDED, 4 REFUSED, 2 no verdict.
     """
+    from ragaudit.verifier.verdict import verify_verdict  # noqa: PLC0415
+
     with _reported():
         address, token = _service(settings, url, token_file)
         with Remote(address, token) as remote:
@@ -134,19 +143,52 @@ def audit(
             except NotDue:
                 if not wait:
                     raise
-            with Progress(console=Console(stderr=True), transient=True) as bar:
-                task = bar.add_task(window, total=None)
-                remote.wait(
-                    window,
-                    lambda step, done, total: bar.update(
-                        task, description=f"{window}: {step}", completed=done, total=total or None
-                    ),
-                )
+            with _progress(window) as show:
+                remote.wait(window, show)
             key = remote.verdict_key() if verdict_key is None else _public_key(verdict_key)
             verdict = verify_verdict(remote.verdict(window), key)
         _show(verdict, as_json=as_json)
         code = EXIT_CODES[verdict.result]
     raise typer.Exit(code)
+
+
+@app.command(epilog="Example: ragaudit verifier recheck window.zip --engine reference --records 3")
+def recheck(
+    bundle: Annotated[Path, typer.Argument(help="The evidence bundle.")],
+    engine: Annotated[str, typer.Option(help="core, reference or auto.")] = "auto",
+    records: Annotated[
+        int | None, typer.Option(min=0, help="Check the first so many sampled records only.")
+    ] = None,
+    verdict_key: VerdictKey = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run the procedure again over a bundle, offline, and compare with its verdict.
+
+    Exit code: 0 the verdict stands, 1 it does not, 2 not a bundle or not signed.
+    """
+    from ragaudit.verifier import recheck as rechecking  # noqa: PLC0415
+    from ragaudit.verifier.bundle import open_bundle  # noqa: PLC0415
+    from ragaudit.verifier.embedding import committed_embedder  # noqa: PLC0415
+
+    with _reported():
+        if not bundle.is_file():
+            raise MalformedError("no such file", where=str(bundle))
+        with open_bundle(bundle) as opened:
+            embedder = committed_embedder(opened.evidence) if opened.part == "all" else None
+        with _progress("re-check") as show:
+            found = rechecking.recheck(
+                bundle,
+                engine=_engine(_engine_name(engine)),
+                records=records,
+                verdict_key=None if verdict_key is None else _public_key(verdict_key),
+                embedder=embedder,
+                progress=show,
+            )
+        if as_json:
+            typer.echo(json.dumps(_recheck_document(found)))
+        else:
+            typer.echo("\n".join(found.lines()))
+    raise typer.Exit(1 if found.differences else 0)
 
 
 @provider.command("add", epilog="Example: ragaudit verifier provider add acme --key 3b6a…")
@@ -211,6 +253,42 @@ def _address(settings: Settings) -> str:
     return f"{scheme}://{settings.listen.host}:{settings.listen.port}"
 
 
+@contextmanager
+def _progress(label: str) -> Iterator[Callable[[str, int, int], None]]:
+    """A live line on standard error; the function shows step, done and total in it."""
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(label, total=None)
+
+        def show(step: str, done: int, total: int) -> None:
+            text = f"{label}: {step}"
+            bar.update(task, description=text, completed=done, total=total or None)
+
+        yield show
+
+
+def _engine(name: EngineName) -> "Engine":
+    from ragaudit.verifier import engines  # noqa: PLC0415
+
+    return engines.fastest_engine() if name == "auto" else engines.engine(name)
+
+
+def _recheck_document(found: "Recheck") -> dict[str, Any]:
+    return {
+        "window": found.verdict.predicate["window"],
+        "result": found.verdict.result,
+        "stands": not found.differences,
+        "part": found.part,
+        "engine": found.outcome.engine,
+        "records": found.records,
+        "checks": [
+            {"number": each.number, "id": each.id, "status": str(each.status)}
+            for each in found.outcome.checks
+        ],
+        "differences": list(found.differences),
+        "notes": list(found.notes),
+    }
+
+
 def _public_key(text: str) -> PublicKey:
     return PublicKey.from_raw(hex_decode(text, 32))
 
@@ -222,7 +300,7 @@ def _engine_name(name: str) -> EngineName:
     raise MalformedError(f"no engine {name!r}", where="--engine", expected="core, reference, auto")
 
 
-def _show(verdict: Verdict, *, as_json: bool) -> None:
+def _show(verdict: "Verdict", *, as_json: bool) -> None:
     predicate: dict[str, Any] = dict(verdict.predicate)
     if as_json:
         typer.echo(json.dumps(predicate))

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
@@ -11,15 +10,10 @@ from fastapi import FastAPI
 from ragaudit.verifier.service import problems, routes_audit, routes_log, routes_opening
 from ragaudit.verifier.service.auditor import Auditor
 from ragaudit.verifier.service.core import Service
-from ragaudit.verifier.service.database import Clock
+from ragaudit.verifier.service.database import Clock, system_clock
 from ragaudit.verifier.settings import Settings
 
 _log = logging.getLogger(__name__)
-
-
-def system_clock() -> int:
-    """Unix milliseconds of the machine's clock."""
-    return time.time_ns() // 1_000_000
 
 
 def create_app(

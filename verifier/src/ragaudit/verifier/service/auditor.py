@@ -1,25 +1,19 @@
 """The audit procedure as the service uses it: evidence in, signed verdict out."""
 
-import importlib
-import logging
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
-from ragaudit.encoding import canonical_json
-from ragaudit.encoding.errors import InternalError, RagauditError
+from ragaudit.encoding.errors import InternalError
+from ragaudit.verifier.embedding import committed_embedder
 from ragaudit.verifier.engines import Engine, engine, fastest_engine
-from ragaudit.verifier.evidence import EMBEDDER, Evidence
+from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.keys import VerifierKeys
-from ragaudit.verifier.procedure.context import CommittedEmbedder, Pins
+from ragaudit.verifier.procedure.context import Pins
 from ragaudit.verifier.procedure.outcome import REFUSED
 from ragaudit.verifier.procedure.run import run, run_opening_checks
 from ragaudit.verifier.report.render import render_html, render_text
 from ragaudit.verifier.settings import EngineName
 from ragaudit.verifier.verdict import Verdict, sign_verdict, verify_verdict
-
-_log = logging.getLogger(__name__)
 
 Progress = Callable[[str, int, int], None]
 """Step, done, total. Called from the audit's thread; what it raises stops the audit."""
@@ -98,34 +92,3 @@ class ProcedureAuditor:
 
     def _read(self, verdict: bytes) -> Verdict:
         return verify_verdict(verdict, self._key.public)
-
-
-class InstalledEmbedder:
-    """An installed embedder as the procedure uses it."""
-
-    def __init__(self, embedder: Any, embed_quantised: Callable[..., npt.NDArray[np.int8]]) -> None:
-        self._embedder = embedder
-        self._embed = embed_quantised
-        self._digest: bytes = embedder.manifest().digest()
-
-    @property
-    def digest(self) -> bytes:
-        """C_emb of the files that it runs."""
-        return self._digest
-
-    def embed(self, text: str) -> npt.NDArray[np.int8]:
-        """int8[d]."""
-        vector: npt.NDArray[np.int8] = self._embed(self._embedder, [text])[0]
-        return vector
-
-
-def committed_embedder(evidence: Evidence) -> CommittedEmbedder | None:
-    """The embedder that the evidence names, if it is installed here; check 18 compares C_emb."""
-    try:
-        manifest = canonical_json.loads(evidence[EMBEDDER])
-        registry = importlib.import_module("ragaudit.embedders.registry")
-        quantised = importlib.import_module("ragaudit.embedders.quantised")
-        return InstalledEmbedder(registry.load(manifest["name"]), quantised.embed_quantised)
-    except (ImportError, KeyError, TypeError, RagauditError) as error:
-        _log.warning("the committed embedder is not at hand: %s", error)
-        return None

@@ -6,6 +6,7 @@ check-and-persist steps are atomic among threads and processes.
 """
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -124,6 +125,11 @@ submissions = Table(
     Column("received", BigInteger, nullable=False),
     Column("document", LargeBinary, nullable=False),
 )
+
+
+def system_clock() -> int:
+    """Unix milliseconds of the machine's clock."""
+    return time.time_ns() // 1_000_000
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,159 @@
+"""SIGKILL of the verifier's process: what was answered is kept, what is kept is one history."""
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from ragaudit.encoding import canonical_json
+from ragaudit.ledger.checkpoints import Checkpoint, sign_checkpoint
+from ragaudit.ledger.cosigner_protocol import (
+    AddCheckpointRequest,
+    parse_conflict,
+    parse_cosignatures,
+)
+from ragaudit.ledger.notes import parse_note
+from ragaudit.ledger.tree import MemoryTree
+from ragaudit.verifier.service import cosigner, items
+from service_window import ServiceWindow
+from verifier_process import ProcessDesk, VerifierProcess
+
+pytestmark = pytest.mark.slow
+
+ROUNDS = 4
+
+
+@pytest.fixture
+def process(tmp_path: Path) -> Iterator[VerifierProcess]:
+    made = VerifierProcess(tmp_path)
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
+@pytest.fixture
+def desk(process: VerifierProcess) -> Iterator[ProcessDesk]:
+    made = ProcessDesk(process)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+class Pusher(threading.Thread):
+    """Grows the log one entry at a time and remembers every cosignature that it was given."""
+
+    def __init__(self, url: str, window: ServiceWindow, acknowledged: dict[int, bytes]) -> None:
+        super().__init__()
+        self.url, self.window, self.acknowledged = url, window, acknowledged
+        self.seen = threading.Event()
+        self.wrong: list[str] = []
+
+    def run(self) -> None:
+        tree = self.window.tree
+        old = max(self.acknowledged, default=0)
+        with httpx.Client(base_url=self.url, timeout=30) as client:
+            while True:
+                if tree.size <= old:
+                    tree.append(b"entry %d" % tree.size)
+                try:
+                    answer = client.post("/cosigner/add-checkpoint", content=self.request(old))
+                except httpx.HTTPError:
+                    return  # killed
+                if answer.status_code == 409:
+                    old = parse_conflict(answer.content)
+                elif answer.status_code == 200:
+                    self.acknowledged[tree.size] = answer.content
+                    old = tree.size
+                    self.seen.set()
+                else:
+                    self.wrong.append(answer.text)
+                    return
+
+    def request(self, old: int) -> bytes:
+        window = self.window
+        head = Checkpoint(window.origin, window.tree.head())
+        proof = window.tree.consistency_proof(old) if old else ()
+        return AddCheckpointRequest(
+            old, proof, sign_checkpoint(head, window.log_key).encode()
+        ).encode()
+
+
+def stored(desk: ProcessDesk) -> list[cosigner.StoredCheckpoint]:
+    with desk.service.database.read() as connection:
+        return cosigner.all_of(connection, "w1")
+
+
+def test_killed_while_cosigning(process, desk) -> None:
+    process.start()
+    window = ServiceWindow(desk)
+    window.open()
+    acknowledged: dict[int, bytes] = {}
+    for number in range(ROUNDS):
+        pusher = Pusher(process.url, window, acknowledged)
+        pusher.start()
+        assert pusher.seen.wait(60)
+        time.sleep(0.037 * (number + 1))
+        process.kill()
+        pusher.join()
+        assert pusher.wrong == []
+        process.start()
+        _check_store(desk, window, acknowledged)
+        _check_fork_refused(desk, window)
+
+
+def _check_store(desk, window, acknowledged) -> None:
+    """Every answer is kept bit for bit, and at most the unanswered one is there besides."""
+    known = {each.head.size: each for each in stored(desk)}
+    for size, answer in acknowledged.items():
+        note = parse_note(known[size].note)
+        assert note.signature_of(desk.keys.cosigner.verifier_key) in parse_cosignatures(answer)
+    for each in known.values():
+        assert each.head == window.tree.head(each.head.size)
+    times = [known[size].time for size in sorted(known)]
+    assert times == sorted(times)
+
+
+def _check_fork_refused(desk, window) -> None:
+    latest = stored(desk)[-1].head.size
+    fork = MemoryTree([b"fork %d" % index for index in range(latest)])
+    for old, size in ((0, latest), (latest, latest), (0, 1)):
+        head = Checkpoint(window.origin, fork.head(size))
+        request = AddCheckpointRequest(old, (), sign_checkpoint(head, window.log_key).encode())
+        assert desk.add_checkpoint(request.encode()).status_code in (400, 409, 422)
+    assert stored(desk)[-1].head == window.tree.head(latest)
+
+
+def test_killed_during_an_upload(process, desk) -> None:
+    process.start()
+    window = ServiceWindow(desk)
+    super(ServiceWindow, window).open()
+    embedder = canonical_json.loads(window.embedder.manifest)
+    document = {"policy": window.policy_json(), "embedder": embedder}
+    assert desk.send("POST", "/v1/windows", document).status_code == 201
+    target = "/v1/windows/w1/tenants/acme/versions/1"
+    content = window.indices["acme"].commitment.encode()
+    headers = {**desk.headers("PUT", target, content), "Content-Length": str(len(content))}
+
+    def half():
+        yield content[: len(content) // 2]
+        process.kill()
+        yield content[len(content) // 2 :]
+
+    with pytest.raises(httpx.HTTPError):
+        desk.client.request("PUT", target, content=half(), headers=headers)
+    process.start()
+    with desk.service.database.read() as connection:
+        assert items.find(connection, "w1", "public/index/acme/1.bin") is None
+    for tenant, index in window.indices.items():
+        path = f"/v1/windows/w1/tenants/{tenant}/versions/1"
+        assert desk.send("PUT", path, index.commitment.encode()).status_code == 204
+    target = "/v1/windows/w1/countersign"
+    first = desk.send("POST", target, window.opening_request())
+    assert first.status_code == 200
+    process.kill()
+    process.start()
+    assert desk.send("POST", target, window.opening_request()).content == first.content

@@ -1,0 +1,128 @@
+"""The verifier service as a process of its own, which a test may kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from base64 import b64encode
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import httpx
+from ragaudit.encoding.signing import sign
+from ragaudit.verifier import keys, settings
+from ragaudit.verifier.service.database import Database
+
+COMMAND = "from ragaudit.verifier.cli import app; app()"
+NAME = "regulator.example/cosigner"
+
+
+def now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class RealClock:
+    """The machine's clock, behind the interface of the tests' clock."""
+
+    @property
+    def now(self) -> int:
+        return now()
+
+    def at(self, seconds: int) -> None:
+        """Nothing to move."""
+
+
+class VerifierProcess:
+    """A service on a free port of the loopback; the folder survives its processes."""
+
+    def __init__(self, folder: Path, **listed: Any) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.path = folder / "verifier.yaml"
+        self.log = folder / "log.txt"
+        document = {
+            "name": NAME,
+            "data": "data",
+            "secrets": "secrets",
+            "listen": {"port": self.port},
+            **listed,
+        }
+        self.path.write_text(json.dumps(document))  # JSON is YAML
+        keys.create(folder / "secrets", NAME)
+        self.settings = settings.load(self.path)
+        self.keys = keys.load(self.settings.secrets, NAME)
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", COMMAND, "serve", "--settings", str(self.path)],
+                stdout=log,
+                stderr=log,
+            )
+        with httpx.Client(base_url=self.url) as client:
+            for _ in range(1200):
+                assert self.process.poll() is None, self.log.read_text()
+                try:
+                    if client.get("/readyz").status_code == 200:
+                        return
+                except httpx.HTTPError:
+                    time.sleep(0.1)
+        raise AssertionError("the service does not start: " + self.log.read_text())
+
+    def kill(self) -> None:
+        assert self.process is not None
+        os.kill(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait(60)
+
+
+class _Store:
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+
+class ProcessDesk:
+    """What `ServiceWindow` needs of a desk, with the service in another process."""
+
+    def __init__(self, process: VerifierProcess) -> None:
+        self.keys = process.keys
+        self.clock = RealClock()
+        self.client = httpx.Client(base_url=process.url, timeout=60)
+        process.settings.data.mkdir(parents=True, exist_ok=True)
+        self.service = _Store(Database(process.settings.database_url, now))
+        self.provider, self.provider_key = "", None
+
+    def close(self) -> None:
+        self.client.close()
+        self.service.database.close()
+
+    def headers(self, method: str, target: str, body: bytes) -> dict[str, str]:
+        time_ms = now()
+        digest = sha256(body).digest()
+        signature = sign(self.provider_key, "request", method, target, digest, time_ms)
+        return {
+            "Ragaudit-Provider": self.provider,
+            "Ragaudit-Time": str(time_ms),
+            "Ragaudit-Signature": b64encode(signature).decode(),
+        }
+
+    def send(self, method: str, target: str, body: bytes | dict[str, Any] = b"") -> httpx.Response:
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        headers = self.headers(method, target, data)
+        return self.client.request(method, target, content=data, headers=headers)
+
+    def add_checkpoint(self, body: bytes) -> httpx.Response:
+        return self.client.post("/cosigner/add-checkpoint", content=body)

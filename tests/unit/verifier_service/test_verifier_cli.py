@@ -1,0 +1,323 @@
+"""The commands: what they write, print and exit with."""
+
+import json
+import stat
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import uvicorn
+from procedure_cases import use_cached_table
+from ragaudit.encoding.signing import PrivateKey
+from ragaudit.verifier import keys, settings
+from ragaudit.verifier.bundle import write_bundle
+from ragaudit.verifier.cli import app
+from ragaudit.verifier.evidence import Evidence
+from ragaudit.verifier.procedure import CHECKS, CheckResult, Outcome, Status
+from ragaudit.verifier.verdict import sign_verdict
+from typer.testing import CliRunner
+from verifier_service_harness import NAME, SAMPLING, WINDOW, Desk, RecordingAuditor
+from window import Window
+
+runner = CliRunner()
+
+
+def run(*arguments: object, code: int = 0) -> str:
+    result = runner.invoke(app, [str(each) for each in arguments])
+    assert result.exit_code == code, (result.exit_code, result.output, result.exception)
+    return result.output
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    run("init", "--name", NAME, "--directory", tmp_path, "--port", 9000)
+    return tmp_path
+
+
+def test_init(folder) -> None:
+    loaded = settings.load(folder / "verifier.yaml")
+    assert (loaded.name, loaded.listen.port) == (NAME, 9000)
+    assert loaded.secrets == folder / "secrets"
+    assert loaded.database_url == f"sqlite:///{folder / 'data' / 'verifier.db'}"
+    files = sorted(path.name for path in loaded.secrets.iterdir())
+    assert files == [
+        "activation.key",
+        "auditor-token",
+        "auditor-token.sha256",
+        "cosigner.key",
+        "statement.key",
+        "verdict.key",
+    ]
+    for path in loaded.secrets.iterdir():
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    held = keys.load(loaded.secrets, NAME)
+    token = keys.read_token(loaded.secrets / keys.TOKEN)
+    assert keys.token_digest(token) == held.token_digest
+    assert len({held.cosigner.private.seed(), held.statement.seed(), held.verdict.seed()}) == 3
+
+
+def test_init_shows_public_keys_only(tmp_path) -> None:
+    output = run("init", "--name", NAME, "--directory", tmp_path)
+    held = keys.load(tmp_path / "secrets", NAME)
+    for public in held.public().values():
+        assert public in output
+    for path in (tmp_path / "secrets").iterdir():
+        assert path.read_text().strip() not in output
+
+
+def test_init_overwrites_nothing(folder) -> None:
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert "exist" in run("init", "--name", NAME, "--directory", folder, code=2)
+    (folder / "verifier.yaml").unlink()
+    assert "exist" in run("init", "--name", NAME, "--directory", folder, code=2)
+    for path, content in before.items():
+        if path.name != "verifier.yaml":
+            assert path.read_bytes() == content
+
+
+def test_init_needs_a_key_name(tmp_path) -> None:
+    run("init", "--name", "not a name", "--directory", tmp_path, code=2)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_providers(folder) -> None:
+    path = ("--settings", folder / "verifier.yaml")
+    key = PrivateKey.generate().public.raw.hex()
+    run("provider", "add", "acme", "--key", key, *path)
+    assert run("provider", "list", *path) == f"acme {key}\n"
+    listed = json.loads(run("provider", "list", "--json", *path))
+    assert [(each["name"], each["key"]) for each in listed] == [("acme", key)]
+    assert "another key" in run("provider", "add", "acme", "--key", "01" * 31 + "02", *path, code=2)
+    assert "hexadecimal" in run("provider", "add", "b", "--key", "zz", *path, code=2)
+    run("provider", "remove", "acme", *path)
+    assert run("provider", "list", *path) == ""
+    run("provider", "remove", "acme", *path, code=2)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "- a",
+        "name: x",
+        "name: x\ndata: d\nsecrets: s\nunknown: 1",
+        "name: x\ndata: d\nsecrets: s\nlisten: {port: 70000}",
+        "name: x\ndata: d\nsecrets: s\nengine: fast",
+        "name: [",
+        "1: 2",
+    ],
+)
+def test_settings_that_cannot_be_used(tmp_path, text) -> None:
+    path = tmp_path / "verifier.yaml"
+    path.write_text(text)
+    assert run("provider", "list", "--settings", path, code=2).startswith("error: ")
+
+
+def test_missing_settings(tmp_path) -> None:
+    run("provider", "list", "--settings", tmp_path / "none.yaml", code=2)
+    run("serve", "--settings", tmp_path / "none.yaml", code=2)
+    run("audit", "w", "--settings", tmp_path / "none.yaml", code=2)
+
+
+def test_the_environment_overrides_the_file(folder, monkeypatch) -> None:
+    monkeypatch.setenv("RAGAUDIT_VERIFIER__LISTEN__PORT", "9999")
+    monkeypatch.setenv("RAGAUDIT_VERIFIER__ENGINE", "reference")
+    loaded = settings.load(folder / "verifier.yaml")
+    assert (loaded.listen.port, loaded.listen.host, loaded.engine) == (
+        9999,
+        "127.0.0.1",
+        "reference",
+    )
+    monkeypatch.setenv("RAGAUDIT_VERIFIER__LISTEN__PORT", "none")
+    run("provider", "list", "--settings", folder / "verifier.yaml", code=2)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "mode"),
+    [
+        ("cosigner.key", None, 0),
+        ("cosigner.key", "00", 0o600),
+        ("verdict.key", "secret rubbish", 0o600),
+        ("statement.key", "ab" * 33, 0o600),
+        ("activation.key", "AB" * 32, 0o600),
+        ("auditor-token.sha256", "", 0o600),
+        ("cosigner.key", "ab" * 32, 0o644),
+        ("cosigner.key", "ab" * 32, 0o620),
+    ],
+)
+def test_secrets_that_cannot_be_used(folder, name, content, mode) -> None:
+    path = folder / "secrets" / name
+    path.unlink()
+    if content is not None:
+        path.write_text(content)
+        path.chmod(mode)
+    output = run("serve", "--settings", folder / "verifier.yaml", code=2)
+    assert output.startswith("error: ")
+    assert content is None or not content or content not in output
+
+
+def test_no_representation_shows_a_secret(folder) -> None:
+    held = keys.load(folder / "secrets", NAME)
+    shown = repr(held)
+    for path in (folder / "secrets").iterdir():
+        text = path.read_text().strip()
+        assert text not in shown
+        if path.name.endswith("key"):
+            assert repr(bytes.fromhex(text)) not in shown
+
+
+def test_serve_says_what_is_wrong(folder) -> None:
+    path = folder / "verifier.yaml"
+    assert "engine" in run("serve", "--settings", path, "--engine", "fast", code=2)
+    text = path.read_text().replace("port: 9000", "port: 9000\n  tls_key: key.pem")
+    path.write_text(text)
+    assert "TLS" in run("serve", "--settings", path, code=2)
+
+
+class SigningAuditor(RecordingAuditor):
+    """An auditor that signs a verdict of a given result."""
+
+    def __init__(self, decided: str) -> None:
+        super().__init__()
+        self.decided = decided
+        self.go = threading.Event()
+
+    def audit(self, evidence, now, progress):
+        progress("policy", 0, 2)
+        assert self.go.wait(30)
+        check = CheckResult(1, "policy", "Policy", Status.PASS, "as [it] should be")
+        outcome = Outcome(WINDOW, "acme", "core", self.decided, True, (check,))
+        return sign_verdict(outcome, evidence.digests(), self.key, time=now)
+
+    def result(self, verdict):
+        return self.decided
+
+
+@contextmanager
+def served(desk: Desk) -> Iterator[str]:
+    """The desk's application behind a real socket."""
+    config = uvicorn.Config(desk.client.app, port=0, log_level="error", lifespan="off")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        while not server.started:
+            threading.Event().wait(0.01)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("decided", "code"), [("PASS", 0), ("FAIL", 1), ("EXCEEDED", 3), ("REFUSED", 4)]
+)
+def test_audit(tmp_path, decided, code) -> None:
+    auditor = SigningAuditor(decided)
+    desk = Desk(tmp_path, auditor)
+    auditor.key = desk.keys.verdict
+    token = desk.settings.secrets / keys.TOKEN
+    with desk.running(), served(desk) as url:
+        desk.open_window()
+        there = ("--url", url, "--token-file", token)
+        assert "409" not in run("audit", WINDOW, *there, code=2)
+        desk.clock.at(SAMPLING)
+        desk.service.sampler.sign_list(WINDOW)
+        threading.Timer(0.3, auditor.go.set).start()
+        output = run("audit", WINDOW, *there, code=code)
+        assert f"result: {decided}" in output
+        assert "as [it] should be" in output
+        assert "WORTHLESS" in output
+        predicate = json.loads(run("audit", WINDOW, "--json", *there, code=code))
+        assert predicate["result"] == decided
+        right = desk.keys.verdict.public.raw.hex()
+        run("audit", WINDOW, "--verdict-key", right, *there, code=code)
+        wrong = desk.keys.statement.public.raw.hex()
+        assert "key" in run("audit", WINDOW, "--verdict-key", wrong, *there, code=2)
+        run("audit", "w9", *there, code=2)
+
+
+def test_audit_waits(tmp_path) -> None:
+    auditor = SigningAuditor("PASS")
+    auditor.go.set()
+    desk = Desk(tmp_path, auditor)
+    auditor.key = desk.keys.verdict
+    with desk.running(), served(desk) as url:
+        desk.open_window()
+
+        def pass_time() -> None:
+            desk.clock.at(SAMPLING)
+            desk.service.scheduler.tick()
+
+        threading.Timer(0.3, pass_time).start()
+        token = desk.settings.secrets / keys.TOKEN
+        output = run("audit", WINDOW, "--wait", "--url", url, "--token-file", token)
+        assert "PASS" in output
+
+
+def test_audit_without_a_service(folder) -> None:
+    path = folder / "verifier.yaml"
+    output = run("audit", "w1", "--settings", path, "--url", "http://127.0.0.1:1", code=2)
+    assert output.startswith("error: ")
+
+
+def test_audit_with_a_wrong_token(tmp_path) -> None:
+    desk = Desk(tmp_path, RecordingAuditor())
+    wrong = tmp_path / "token"
+    wrong.write_text("not the token")
+    wrong.chmod(0o600)
+    with desk.running(), served(desk) as url:
+        desk.open_window()
+        run("audit", WINDOW, "--url", url, "--token-file", wrong, code=2)
+        wrong.chmod(0o644)
+        assert "others" in run("audit", WINDOW, "--url", url, "--token-file", wrong, code=2)
+
+
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory) -> Path:
+    """Bundles of an honest window: all.zip, public.zip."""
+    use_cached_table()
+    from procedure_cases import audit
+
+    window = Window()
+    items = window.items()
+    outcome = audit(items, window, with_embedder=False)
+    evidence = Evidence.of(items)
+    signed = sign_verdict(outcome, evidence.digests(), window.verdict_key, time=1)
+    folder = tmp_path_factory.mktemp("bundles")
+    write_bundle(folder / "all.zip", evidence, signed, part="all")
+    write_bundle(folder / "public.zip", evidence, signed, part="public")
+    (folder / "key").write_text(window.verdict_key.public.raw.hex())
+    return folder
+
+
+def test_recheck(audited) -> None:
+    key = (audited / "key").read_text()
+    output = run("recheck", audited / "all.zip", "--verdict-key", key)
+    assert "the verdict stands" in output
+    found = json.loads(run("recheck", audited / "all.zip", "--records", 1, "--json"))
+    assert (found["stands"], found["part"], found["records"][0]) == (True, "all", 1)
+    assert len(found["checks"]) == len(CHECKS)
+    assert json.loads(run("recheck", audited / "public.zip", "--json"))["part"] == "public"
+
+
+def test_recheck_refuses(audited, tmp_path) -> None:
+    other = PrivateKey.generate().public.raw.hex()
+    run("recheck", audited / "all.zip", "--verdict-key", other, code=2)
+    run("recheck", audited / "none.zip", code=2)
+    run("recheck", audited / "all.zip", "--engine", "fast", code=2)
+    damaged = tmp_path / "damaged.zip"
+    data = bytearray((audited / "all.zip").read_bytes())
+    data[len(data) // 2] ^= 1
+    damaged.write_bytes(data)
+    run("recheck", damaged, code=2)
+
+
+def test_every_command_has_an_example() -> None:
+    for command in ("init", "serve", "audit", "recheck"):
+        assert "Example:" in run(command, "--help")
+    for command in ("add", "list", "remove"):
+        assert "Example:" in run("provider", command, "--help")
