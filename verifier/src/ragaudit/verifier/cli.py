@@ -5,6 +5,8 @@ What a command alone needs is imported in it: the accounting libraries take seco
 
 import json
 import logging
+import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -97,6 +99,8 @@ def serve(
     import uvicorn  # noqa: PLC0415
     from ragaudit.verifier.service.app import create_app  # noqa: PLC0415
 
+    # uvicorn shuts down on SIGTERM, then raises it again: being told to stop is not a failure.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     with _reported():
         loaded = settings_files.load(settings)
