@@ -1,0 +1,96 @@
+"""What an entry of the catalogue says."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal
+
+from ragaudit.attacks.constructed.window import Window
+from ragaudit.attacks.stage.play import Play
+from ragaudit.prover.service import Components
+
+Staging = Literal["service", "constructed"]
+
+FAMILIES: Final = (
+    "SEED", "REGISTRATION", "COUNTER", "NONCE", "SELECTION", "NOISE", "INDEX", "CONTAINMENT",
+    "EMBEDDING", "RECEIPT", "LOG", "POLICY", "SAMPLING", "PROOF", "COALITION",
+)  # fmt: skip
+
+BEFORE_THE_WINDOW: Final = frozenset({"policy", "accounting", "commitments", "index-proof"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cheat:
+    """One way to cheat, and what becomes of it.
+
+    Attributes:
+        name: kebab-case, unique.
+        checks: ids of the checks that fail, all of them, in their order (docs/spec/09-audit.md).
+        reason: a fragment of what one of them says.
+        complaint: a fragment of what an account's client library says; "" if it sees nothing.
+        refused: whether the verifier refuses the window before it begins.
+    """
+
+    name: str
+    family: str
+    description: str
+    checks: tuple[str, ...]
+    reason: str
+    complaint: str = ""
+    refused: bool = False
+
+    @property
+    def staging(self) -> Staging:
+        """How it is staged."""
+        raise NotImplementedError
+
+    @property
+    def result(self) -> str:
+        """What the verdict says."""
+        return "REFUSED" if self.refused else "FAIL"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServiceCheat(Cheat):
+    """A prover service with components of its own.
+
+    Attributes:
+        parts: the components that replace the honest ones, by their name in `Components`.
+        disputes: whether the audit finds it in disputes only, so that accounts must complain.
+        play: what accounts do; another one than `Play` if ordinary traffic shows nothing.
+    """
+
+    parts: Mapping[str, Any] = field(repr=False)
+    disputes: bool = False
+    play: type[Play] = Play
+
+    @property
+    def staging(self) -> Staging:
+        return "service"
+
+    def components(self, honest: Components) -> Components:
+        """``honest`` with this cheat's parts."""
+        return replace(honest, **self.parts)
+
+    @property
+    def from_the_start(self) -> bool:
+        """Whether the window differs from an honest one before its first query."""
+        return not set(self.parts) <= {"answering", "promises", "closing", "challenges"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConstructedCheat(Cheat):
+    """Evidence made without services, since none would get that far.
+
+    Attributes:
+        window: makes the cheating window.
+        why: what stops a service.
+        slow: whether it takes a pure Python proof of more than a few seconds.
+    """
+
+    window: Callable[[], Window] = field(repr=False)
+    why: str
+    slow: bool = False
+
+    @property
+    def staging(self) -> Staging:
+        return "constructed"

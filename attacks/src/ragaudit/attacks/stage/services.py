@@ -1,0 +1,280 @@
+"""The two services on the stage. Their background work is done when the play says so."""
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+from fastapi import FastAPI
+from ragaudit.attacks.stage.clock import Clock
+from ragaudit.attacks.stage.embedder import HashEmbedder, VerifierEmbedder
+from ragaudit.attacks.stage.transport import AppTransport, Loop
+from ragaudit.encoding.errors import InternalError, RagauditError
+from ragaudit.ledger.policy import Policy
+from ragaudit.prover.app import create_app as create_prover
+from ragaudit.prover.backends.base import Document
+from ragaudit.prover.backends.stored import StoredDocuments
+from ragaudit.prover.driver import Driver
+from ragaudit.prover.keys import load_key
+from ragaudit.prover.service import Components, Service
+from ragaudit.prover.set_up import SetUp, set_up
+from ragaudit.prover.settings import (
+    AuditSettings,
+    EstimatorSettings,
+    TimingSettings,
+    WindowSettings,
+    load_settings,
+)
+from ragaudit.prover.states import State
+from ragaudit.prover.store import Store
+from ragaudit.verifier import keys as verifier_keys
+from ragaudit.verifier.engines import fastest_engine
+from ragaudit.verifier.evidence import Evidence
+from ragaudit.verifier.procedure import (
+    CHECKS,
+    OPENING_CHECKS,
+    REFUSED,
+    Check,
+    Outcome,
+    Pins,
+    run,
+    run_opening_checks,
+)
+from ragaudit.verifier.report.render import render_html, render_text
+from ragaudit.verifier.service import providers
+from ragaudit.verifier.service.app import create_app as create_verifier
+from ragaudit.verifier.settings import Settings as VerifierSettings
+from ragaudit.verifier.verdict import sign_verdict, verify_verdict
+
+PROVIDER: Final = "provider.example"
+VERIFIER: Final = "regulator.example/cosigner"
+WINDOW: Final = "w1"
+TENANTS: Final = ("acme", "beta")
+ROWS: Final = 20
+
+_POLL_SECONDS = 0.002
+_MOST_STEPS = 100
+# The client library reads the machine's clock; the stage's is at most this far ahead.
+_SKEW_SECONDS = 3600
+
+SETTINGS: Final = WindowSettings(
+    opens_after_seconds=20,
+    length_seconds=60,
+    activation_every_seconds=30,
+    sampling_after_seconds=20,
+    epsilon_acc="20",
+    delta_acc="0.00001",
+    delta_policy="0.00001",
+    sigma="4",
+    relation="replace",
+    top_k_max=3,
+    queries_per_account=4,
+    slots=6,
+    coalition_max=2,
+    embedder_tolerance=4,
+    estimator=EstimatorSettings(theta="0.9", tau_seconds=10, sketch_bits=64),
+    audit=AuditSettings(mode="A", deadline_seconds=100),
+    merge_delay_seconds=_SKEW_SECONDS,
+    clock_skew_seconds=_SKEW_SECONDS,
+    promise_life_seconds=_SKEW_SECONDS,
+)
+"""A small window: every record is checked, and noise outweighs the scores."""
+
+
+class SteppedDriver(Driver):
+    """Moves windows when the play says so, and not when the service's own threads ask."""
+
+    def __init__(self, **parts: Any) -> None:
+        super().__init__(**parts)
+        self._stage = threading.get_ident()
+
+    def step(self, name: str) -> bool:
+        return threading.get_ident() == self._stage and super().step(name)
+
+    def checkpoint(self, name: str) -> None:
+        if threading.get_ident() == self._stage:
+            super().checkpoint(name)
+
+
+@dataclass
+class Prover:
+    """The prover's application with the components of one cheat."""
+
+    service: Service
+    app: FastAPI
+    transport: AppTransport
+    token: str = field(repr=False)
+
+    @classmethod
+    def open(
+        cls, made: SetUp, components: Components, loop: Loop, clock: Clock, verifier: AppTransport
+    ) -> "Prover":
+        """A service on the settings, keys and database that were made."""
+        settings = load_settings(made.settings).model_copy(
+            update={
+                "window": SETTINGS,
+                "timing": TimingSettings(
+                    checkpoint_seconds=0.05, driver_seconds=60, handover_grid_seconds=1
+                ),
+            }
+        )
+        staged = replace(
+            components,
+            driver=SteppedDriver,
+            embedder=lambda _name: HashEmbedder(),
+            transport=verifier,
+            clock=clock,
+        )
+        app = create_prover(settings, components=staged)
+        token = made.operator_token.read_text(encoding="utf-8").strip()
+        return cls(app.state.service, app, AppTransport(app, loop), token)
+
+    def operate(self, path: str, body: dict[str, Any]) -> Any:
+        """An operator's call."""
+        headers = {"Authorization": f"Bearer {self.token}"}
+        with httpx.Client(transport=self.transport, base_url="http://prover.test") as http:
+            answer = http.post(f"/v1/operator/{path}", json=body, headers=headers)
+        if answer.is_error:
+            raise InternalError(f"the operator was told: {answer.text[:300]}", where=path)
+        return answer.json()
+
+    @property
+    def state(self) -> State:
+        return self.service.windows.get(WINDOW).state
+
+    @property
+    def policy(self) -> Policy:
+        return Policy.parse(self.service.windows.get(WINDOW).policy)
+
+    def drive(self) -> list[str]:
+        """Take steps until nothing changes; what went wrong, if anything did."""
+        for _ in range(_MOST_STEPS):
+            try:
+                if not self.service.driver.step(WINDOW):
+                    return []
+            except RagauditError as error:
+                return [f"prover: {error}"]
+        raise InternalError("the prover's window never rests", where=str(self.state))
+
+    def checkpoint(self) -> None:
+        """Sign the log and have it cosigned."""
+        self.service.driver.checkpoint(WINDOW)
+
+    def close(self) -> None:
+        self.service.stop()
+
+
+def ingest(made: SetUp) -> None:
+    """Give every tenant its documents."""
+    store = Store.open(load_settings(made.settings).store.url)
+    for tenant in TENANTS:
+        documents = [Document(f"{tenant}-{i}", f"document {i} of {tenant}") for i in range(ROWS)]
+        StoredDocuments(store).add(tenant, documents)
+    store.close()
+
+
+class StageAuditor:
+    """The verifier's procedure, with a list of checks that the play chooses."""
+
+    def __init__(self, keys: verifier_keys.VerifierKeys, without: Sequence[str]) -> None:
+        self._key = keys.verdict
+        self._pins = Pins(
+            cosigner=keys.cosigner.verifier_key,
+            verifier=keys.statement.public,
+            verdict=keys.verdict.public,
+        )
+        self._without = without
+        self._embedder = VerifierEmbedder(HashEmbedder())
+        self._engine = fastest_engine()
+        self.evidence: Evidence | None = None
+        self.outcome: Outcome | None = None
+
+    def check_opening(self, evidence: Evidence, now: int) -> bytes | None:
+        outcome = run_opening_checks(
+            evidence, engine=self._engine, now=now, checks=self._left(OPENING_CHECKS),
+            pins=self._pins,
+        )  # fmt: skip
+        if outcome.result != REFUSED:
+            return None
+        self.outcome = outcome
+        return sign_verdict(outcome, evidence.digests(), self._key, time=now)
+
+    def audit(self, evidence: Evidence, now: int, progress: Any) -> bytes:
+        self.evidence = Evidence.of({name: evidence[name] for name in evidence})
+        self.outcome = self.judge(self._without)
+        return sign_verdict(self.outcome, evidence.digests(), self._key, time=now)
+
+    def judge(self, without: Sequence[str] = ()) -> Outcome:
+        """Run the procedure over the evidence, without some checks."""
+        if self.evidence is None:
+            raise InternalError("the window was never audited")
+        left = tuple(each for each in CHECKS if each.id not in without)
+        return run(
+            self.evidence, engine=self._engine, checks=left, pins=self._pins,
+            embedder=self._embedder,
+        )  # fmt: skip
+
+    def result(self, verdict: bytes) -> str:
+        return verify_verdict(verdict, self._key.public).result
+
+    def report_html(self, verdict: bytes) -> str:
+        return render_html(verify_verdict(verdict, self._key.public))
+
+    def report_text(self, verdict: bytes) -> str:
+        return render_text(verify_verdict(verdict, self._key.public))
+
+    def _left(self, checks: Sequence[Check]) -> tuple[Check, ...]:
+        return tuple(each for each in checks if each.id not in self._without)
+
+
+@dataclass
+class Verifier:
+    """The verifier's application; its scheduler runs when `tick` is called."""
+
+    app: FastAPI
+    service: Any
+    auditor: StageAuditor
+    transport: AppTransport
+    key: str
+
+    @classmethod
+    def open(
+        cls, folder: Path, loop: Loop, clock: Clock, made: SetUp, without: Sequence[str]
+    ) -> "Verifier":
+        """A verifier that has pinned the provider's key; a fresh one in a new folder."""
+        settings = VerifierSettings(name=VERIFIER, data=folder / "data", secrets=folder / "secrets")
+        fresh = not settings.secrets.exists()
+        make = verifier_keys.create if fresh else verifier_keys.load
+        keys = make(settings.secrets, VERIFIER)
+        auditor = StageAuditor(keys, without)
+        app = create_verifier(settings, clock=clock, auditor=auditor)
+        service = app.state.service
+        providers.add(service.database, PROVIDER, made.provider_key)
+        key = keys.statement.public.raw.hex()
+        return cls(app, service, auditor, AppTransport(app, loop), key)
+
+    def tick(self) -> None:
+        """Do what is due, and wait for an audit that began."""
+        self.service.scheduler.tick()
+        while self.service.runner.busy():
+            time.sleep(_POLL_SECONDS)
+
+    def close(self) -> None:
+        self.service.close()
+
+
+def prover_folder(folder: Path) -> SetUp:
+    """What `new_prover_folder` made."""
+    keys = folder / "keys"
+    provider, log = (load_key(keys / name).public for name in ("provider.key", "log.key"))
+    return SetUp(folder / "prover.yaml", keys / "operator.token", provider, log)
+
+
+def new_prover_folder(folder: Path) -> SetUp:
+    """Settings, keys and documents of the stage's provider."""
+    made = set_up(folder, provider=PROVIDER, verifier="http://verifier.test")
+    ingest(made)
+    return made
