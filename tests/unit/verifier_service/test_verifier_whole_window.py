@@ -11,7 +11,7 @@ from ragaudit.encoding import canonical_json
 from ragaudit.verifier import keys
 from ragaudit.verifier.bundle import read_archive
 from ragaudit.verifier.engines import engine
-from ragaudit.verifier.procedure import run
+from ragaudit.verifier.recheck import recheck
 from ragaudit.verifier.verdict import Verdict, verify_verdict
 from service_window import ServiceWindow
 from verifier_service_harness import Clock, Desk
@@ -47,7 +47,7 @@ def failed(verdict: Verdict) -> list[str]:
 
 
 @pytest.mark.parametrize("mode", ["A", "B"])
-def test_an_honest_window_passes(desk, mode) -> None:
+def test_an_honest_window_passes(desk, mode, tmp_path) -> None:
     window = ServiceWindow(desk, mode=mode)
     window.play()
     window.submit()
@@ -63,8 +63,11 @@ def test_an_honest_window_passes(desk, mode) -> None:
     )
     evidence = read_archive(io.BytesIO(whole.content)).evidence
     assert evidence.digests() == dict(verdict.subjects)
-    again = run(evidence, engine=engine("core"), pins=window.pins)
-    assert again.result == "PASS"
+    for content in (whole.content, desk.client.get(f"{base}/bundle").content):
+        path = tmp_path / "bundle.zip"
+        path.write_bytes(content)
+        again = recheck(path, engine=engine("core"), pins=window.pins)
+        again.raise_for_differences()
     assert sum(name.startswith("confidential/responses/") for name in evidence) == len(sampled)
     for name, phrase in (("report.html", "<html"), ("report.txt", "PASS")):
         assert phrase in desk.client.get(f"{base}/{name}").text
@@ -127,7 +130,7 @@ def test_an_unreadable_record_fails_with_its_reason(desk) -> None:
     assert "log" in failed(verdict)
 
 
-def test_a_cheating_index_is_refused(desk) -> None:
+def test_a_cheating_index_is_refused(desk, tmp_path) -> None:
     window = ServiceWindow(desk)
     window.prove_index = lambda *given: bytes(2912)  # type: ignore[method-assign]
     window.prepare()
@@ -140,6 +143,9 @@ def test_a_cheating_index_is_refused(desk) -> None:
     assert "public/countersignature.json" not in verdict.subjects
     assert desk.client.get(f"/v1/windows/{window.window}/verdict").content == envelope
     assert "REFUSED" in desk.client.get(f"/v1/windows/{window.window}/report.txt").text
+    path = tmp_path / "bundle.zip"
+    path.write_bytes(desk.client.get(f"/v1/windows/{window.window}/bundle").content)
+    recheck(path, engine=engine("core")).raise_for_differences()
 
 
 @pytest.mark.parametrize(
