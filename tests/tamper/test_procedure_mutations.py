@@ -196,3 +196,35 @@ def test_changed_values(case: tuple[str, bytes]) -> None:
 @given(changed_json())
 def test_changed_values_at_length(case: tuple[str, bytes]) -> None:
     _check_changed_bytes(case)
+
+
+@st.composite
+def submitted(draw: st.DrawFn) -> tuple[str, bytes]:
+    """What anyone may add to a list: a changed copy of what is there, or any JSON."""
+    name = draw(st.sampled_from([names.CLAIMS, names.REFUSALS, names.RECEIPTS]))
+    listed = canonical_json.loads(played()[1][name])
+    honest = draw(st.sampled_from(listed))
+    path = draw(st.sampled_from(places(honest)))
+    new = replaced(honest, path, draw(VALUES))
+    try:
+        return name, canonical_json.dumps([*listed, new] if new not in listed else listed)
+    except MalformedError:
+        return name, canonical_json.dumps(listed)
+
+
+def _check_submitted(case: tuple[str, bytes]) -> None:
+    outcome = judge(*case)
+    assert outcome.result == "PASS", outcome.failed
+
+
+@settings(max_examples=60, **SETTINGS)
+@given(submitted())
+def test_nobody_can_frame_the_provider_with_what_it_did_not_sign(case: tuple[str, bytes]) -> None:
+    _check_submitted(case)
+
+
+@pytest.mark.slow
+@settings(max_examples=2000, **SETTINGS)
+@given(submitted())
+def test_nobody_can_frame_the_provider_at_length(case: tuple[str, bytes]) -> None:
+    _check_submitted(case)

@@ -15,12 +15,11 @@ from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.chains import activation_randomness, verify_activation_preimage
 from ragaudit.ledger.checkpoints import parse_checkpoint
 from ragaudit.ledger.cosignatures import CosignedCheckpoint, CosignerPolicy, verify_cosigned
-from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.merkle_commitments import IndexCommitment
 from ragaudit.ledger.notes import VerifierKey
 from ragaudit.ledger.policy import Policy
 from ragaudit.ledger.receipts import PublicReceipt
-from ragaudit.ledger.records import Close, Opening, Registration
+from ragaudit.ledger.records import Close, Opening, Registration, TenantOpening
 from ragaudit.ledger.tree import MemoryTree
 from ragaudit.verifier import evidence as items
 from ragaudit.verifier.engines import Engine
@@ -175,6 +174,11 @@ class Context:
         return self.policy.digest
 
     @fact("policy")
+    def tenants(self) -> frozenset[str]:
+        """The policy's tenants."""
+        return frozenset(self.policy.tenants)
+
+    @fact("policy")
     def countersignature(self) -> Countersignature:
         """The verifier's countersignature, its signature checked."""
         found = Countersignature.parse(self.item(items.COUNTERSIGNATURE, "policy"))
@@ -207,17 +211,26 @@ class Context:
         return Opening.decode(self.opening_parts[1])
 
     @fact("commitments")
+    def opened(self) -> Mapping[str, TenantOpening]:
+        """What the opening says of each tenant."""
+        return {each.tenant: each for each in self.opening.tenants}
+
+    @fact("commitments")
     def embedder_digest(self) -> bytes:
-        """C_emb of the manifest at hand."""
+        """C_emb of the manifest at hand, which is for the policy's dimension."""
         manifest = self.item(items.EMBEDDER, "commitments")
         value = canonical_json.loads(manifest)
         if not isinstance(value, dict) or value.get("format") != "ragaudit/v1/embedder":
             raise MalformedError("not an embedder's manifest", where=items.EMBEDDER)
+        if value.get("dimension") != self.policy.dimension:
+            raise RejectedError(
+                "embedder of another dimension", expected=str(self.policy.dimension)
+            )
         return structure("embedder", manifest)
 
     def index(self, tenant: str) -> IndexCommitment:
         """The tenant's index commitment, as the opening names it; Lacking("commitments")."""
-        if tenant not in self.policy.tenants:
+        if tenant not in self.tenants:
             raise Lacking("registrations", f"tenant {tenant} is not in the policy")
         if tenant not in self._indices:
             try:
@@ -483,7 +496,7 @@ def _signed_receipts(listed: list[object], policy: Policy) -> Iterator[PublicRec
         try:
             receipt = PublicReceipt.from_json(value)
             receipt.verify_signature(policy.keys.provider)
-        except (MalformedError, ReceiptRejected):
+        except RagauditError:
             continue
         if receipt.origin == policy.origin:
             yield receipt

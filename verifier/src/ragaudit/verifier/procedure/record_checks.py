@@ -18,13 +18,17 @@ def check_schedule(context: Context, found: Findings) -> None:
     bounds = None
     with found.attempt():
         bounds = _TimeBounds(context)
-    for records in context.by_account.values():
+    for pseudonym, records in context.by_account.items():
+        activation = None
+        with found.attempt(f"account {pseudonym.hex()}"):
+            activation = _Activation(context, pseudonym)
         last = 0
         for each in records:
             with found.attempt(each.name):
                 _check_in_force(context, each)
-            with found.attempt(each.name):
-                _check_activation(context, each)
+            if activation is not None:
+                with found.attempt(each.name):
+                    activation.check(each)
             if bounds is not None:
                 with found.attempt(each.name):
                     bounds.check(each)
@@ -42,20 +46,27 @@ def _check_in_force(context: Context, each: LoggedRecord) -> None:
         raise RejectedError(f"time {record.time} outside the window")
 
 
-def _check_activation(context: Context, each: LoggedRecord) -> None:
-    registration = context.registration(each.record.pseudonym)
-    if registration.index > each.index:
-        raise RejectedError("before its account's registration")
-    sizes = context.covered_sizes
-    opened, registered = activation_of(0, sizes), activation_of(registration.index, sizes)
-    if opened is None or registered is None:
-        raise RejectedError("its account's registration was never activated")
-    due = max(opened, registered)
-    if each.record.activation != due:
-        raise RejectedError(f"activation {each.record.activation}", expected=str(due))
-    instant = context.policy.activation_instants[due - 1]
-    if each.record.time < 1000 * instant:
-        raise RejectedError(f"time {each.record.time}", expected=f"{1000 * instant} or later")
+class _Activation:
+    """Which activation an account's records must use, and from when on."""
+
+    def __init__(self, context: Context, pseudonym: bytes) -> None:
+        registration = context.registration(pseudonym)
+        sizes = context.covered_sizes
+        opened, registered = activation_of(0, sizes), activation_of(registration.index, sizes)
+        if opened is None or registered is None:
+            raise RejectedError("its registration was never activated")
+        self._registered = registration.index
+        self._due = max(opened, registered)
+        self._instant = 1000 * context.policy.activation_instants[self._due - 1]
+
+    def check(self, each: LoggedRecord) -> None:
+        """RejectedError unless the record uses this activation, and after its instant."""
+        if each.index < self._registered:
+            raise RejectedError("before its account's registration")
+        if each.record.activation != self._due:
+            raise RejectedError(f"activation {each.record.activation}", expected=str(self._due))
+        if each.record.time < self._instant:
+            raise RejectedError(f"time {each.record.time}", expected=f"{self._instant} or later")
 
 
 class _TimeBounds:
@@ -113,12 +124,11 @@ def check_containment(context: Context, found: Findings) -> None:
 
 def _rows(context: Context, tenant: str) -> int:
     """N of the tenant's index; that policy and opening have the tenant is others' to say."""
-    if tenant not in context.policy.tenants:
+    if tenant not in context.tenants:
         raise Lacking("registrations", f"tenant {tenant} is not in the policy")
-    for each in context.opening.tenants:
-        if each.tenant == tenant:
-            return each.rows
-    raise Lacking("commitments", f"the opening has no index of {tenant}")
+    if tenant not in context.opened:
+        raise Lacking("commitments", f"the opening has no index of {tenant}")
+    return context.opened[tenant].rows
 
 
 def check_nonces(context: Context, found: Findings) -> None:

@@ -1,6 +1,8 @@
 """Checks 16 to 19: the sample, and what the provider opened and proved of each sampled record."""
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Final
 
 import numpy as np
@@ -58,12 +60,14 @@ def _check_receipts_list(context: Context) -> None:
 def _check_activations(context: Context) -> None:
     """The chain is checked where the activations are read; here, what each one says."""
     sizes, policy = context.covered_sizes, context.policy
+    known = sorted(context.checkpoints, key=lambda each: each.time)
+    times = [each.time for each in known]
+    largest = [0, *accumulate((each.size for each in known), max)]
     for a, covered in enumerate(sizes, start=1):
         instant = policy.activation_instants[a - 1]
-        before = [each.size for each in context.checkpoints if each.time < instant]
-        if covered != max(before, default=0):
-            largest = max(before, default=0)
-            raise RejectedError(f"activation {a} covers {covered}", expected=str(largest))
+        expected = largest[bisect_left(times, instant)]  # cosigned strictly before
+        if covered != expected:
+            raise RejectedError(f"activation {a} covers {covered}", expected=str(expected))
         if context.activations[a].time < 1000 * instant:
             raise RejectedError(f"activation {a} was released before its instant")
 
@@ -253,6 +257,8 @@ def _check_embedded(context: Context, embedder: CommittedEmbedder, response: Res
     except UnicodeDecodeError as error:
         raise RejectedError("the text is not UTF-8") from error
     again = embedder.embed(text).astype(np.int64)
+    if again.shape != response.embedding.shape:
+        raise RejectedError(f"the embedder gives {again.size} numbers")
     distance = int(np.sum((again - response.embedding.astype(np.int64)) ** 2))
     if distance > context.policy.embedder_tolerance:
         raise RejectedError(
@@ -321,7 +327,7 @@ def _instance(context: Context, each: LoggedRecord, response: Response) -> Selec
             window=record.window,
             tenant=record.tenant,
             version=record.version,
-            index_root=index.root,
+            index_root=context.opened[tenant].index_root,
             seed_root=context.opening.seed_root,
             activation_randomness=randomness,
             body=each.body,

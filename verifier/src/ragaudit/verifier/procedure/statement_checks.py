@@ -21,7 +21,7 @@ from ragaudit.ledger.receipts import PublicReceipt, ReceiptFile
 from ragaudit.ledger.records import Record
 from ragaudit.verifier import evidence as items
 from ragaudit.verifier.procedure.context import Context
-from ragaudit.verifier.procedure.framework import Findings, Lacking
+from ragaudit.verifier.procedure.framework import Findings
 
 
 def check_promises(context: Context, found: Findings) -> None:
@@ -50,7 +50,7 @@ def _promises(claims: list[object], policy: Policy) -> Iterator[tuple[Promise, R
                     promise = Promise.from_json(document)
                     promise.verify(policy.keys.provider)
                     revealed = hex_decode(nonce, 32)
-                except (MalformedError, ReceiptRejected):
+                except RagauditError:
                     continue
                 if promise.origin == policy.origin:
                     yield promise, promise.record, revealed
@@ -122,7 +122,7 @@ def _refusals(listed: list[object], policy: Policy) -> Iterator[Refusal]:
         try:
             refusal = Refusal.from_json(value)
             refusal.verify_signature(policy.keys.provider)
-        except (MalformedError, ReceiptRejected):
+        except RagauditError:
             continue
         if refusal.origin == policy.origin:
             yield refusal
@@ -191,6 +191,4 @@ def disputed_indices(context: Context) -> tuple[int, ...]:
         match value:
             case {"public": {"index": int(index)}} if type(index) is int:
                 found.add(index)
-            case _:
-                raise Lacking("disputes", "a dispute is not a receipt file")
     return tuple(sorted(found))
