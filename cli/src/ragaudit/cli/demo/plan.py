@@ -106,7 +106,7 @@ class Plan:
         """About ``count`` of the questions per tenant."""
         sample: dict[str, list[str]] = {}
         for account in self.accounts:
-            mine = account.questions[MAIN_WINDOW][: -(-count // ACCOUNTS_PER_TENANT)]
+            mine = account.questions[self.windows[0].name][: -(-count // ACCOUNTS_PER_TENANT)]
             sample.setdefault(account.tenant, []).extend(mine)
         return sample
 

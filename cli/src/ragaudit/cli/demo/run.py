@@ -4,7 +4,7 @@ import shlex
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from typing import Any
 from ragaudit.cli.demo.operator import Auditor, Operator
 from ragaudit.cli.demo.plan import TOP_K, Plan, make_plan
 from ragaudit.cli.demo.processes import ServiceFailed, ServiceProcess
-from ragaudit.cli.demo.services import prepare
+from ragaudit.cli.demo.services import Services, prepare
 from ragaudit.cli.demo.traffic import Traffic
 from ragaudit.cli.demo.utility import SIGMAS, UtilityRow, utility_table
 from ragaudit.cli.demo.window_run import WindowRun
@@ -53,6 +53,9 @@ class Options:
     keep: Path | None = None
 
 
+Planner = Callable[[Options], Plan]
+
+
 @dataclass
 class Report:
     """What came of it.
@@ -61,6 +64,7 @@ class Report:
         evidence: folder with a sub-folder of files per window.
         verdicts: window -> predicate of its signed verdict.
         policies: window -> its policy.
+        windows: window -> what the provider shows of it.
         recheck: command lines that reproduce the verdicts offline.
         seconds: wall clock of the whole demonstration.
     """
@@ -68,6 +72,7 @@ class Report:
     evidence: Path
     verdicts: dict[str, dict[str, Any]] = field(default_factory=dict)
     policies: dict[str, dict[str, Any]] = field(default_factory=dict)
+    windows: dict[str, dict[str, Any]] = field(default_factory=dict)
     traffic: Traffic | None = None
     utility: list[UtilityRow] = field(default_factory=list)
     recheck: list[str] = field(default_factory=list)
@@ -77,8 +82,10 @@ class Report:
 class Demo:
     """One run. Every process it starts has ended when `run` returns or raises."""
 
-    def __init__(self, options: Options, console: Console) -> None:
+    def __init__(self, options: Options, console: Console, planner: Planner | None = None) -> None:
+        """``planner`` makes another plan than the demonstration's own."""
         self._options = options
+        self._planner = planner or _planned
         self._console = console
         self._processes: list[ServiceProcess] = []
         self._countersigned = threading.Event()
@@ -124,16 +131,7 @@ class Demo:
 
     def _run(self, stack: ExitStack, work: Path, report: Report) -> None:
         pool = stack.enter_context(ThreadPoolExecutor(4))
-        planning = pool.submit(self._plan)
-        with self._busy("setting up two services"):
-            services = prepare(work)
-            self._processes.append(services.start_verifier(stack))
-        with self._busy("reading and embedding documentation"):
-            plan = planning.result()
-        with self._busy(f"loading {sum(map(len, plan.corpus.values()))} passages"):
-            services.ingest(plan.corpus)
-        with self._busy("starting the prover"):
-            self._processes.append(services.start_prover(stack, self._options.cheat))
+        services, plan = self._set_up(stack, pool, work)
         operator = Operator(services.prover_url, services.operator_token)
         auditor = Auditor(services.verifier_url, services.auditor_token)
         stack.callback(operator.close)
@@ -163,8 +161,22 @@ class Demo:
             asked.set()  # whoever waits for it may end
         self._download(auditor, report)
 
-    def _plan(self) -> Plan:
-        return make_plan(registry.load(), sigma=self._options.sigma, seed=self._options.seed)
+    def _set_up(
+        self, stack: ExitStack, pool: ThreadPoolExecutor, work: Path
+    ) -> tuple[Services, Plan]:
+        """Start both services; the plan is made meanwhile."""
+        planning = pool.submit(self._planner, self._options)
+        with self._busy("setting up two services"):
+            services = prepare(work, pool)
+        with self._busy("reading and embedding documentation"):
+            plan = planning.result()
+        passages = sum(map(len, plan.corpus.values()))
+        with self._busy(f"starting services, loading {passages} passages"):
+            loading = pool.submit(services.ingest, plan.corpus)
+            self._processes.append(services.start_verifier(stack))
+            self._processes.append(services.start_prover(stack, self._options.cheat))
+            loading.result()
+        return services, plan
 
     def _drive(
         self, run: WindowRun, report: Report, asked: threading.Event, *, first: bool
@@ -183,6 +195,7 @@ class Demo:
                 run.answer_questions()
             report.verdicts[name] = run.await_verdict(self._check_alive)
             report.policies[name] = run.policy
+            report.windows[name] = run.shown()
         finally:
             if first:
                 self._countersigned.set()
@@ -212,8 +225,9 @@ class Demo:
             folder.mkdir(parents=True, exist_ok=True)
             for name, what in _FILES.items():
                 (folder / name).write_bytes(auditor.download(window, what))
+            key = str(auditor.keys()["verdict"])
             words = ["ragaudit", "verifier", "recheck", str(folder / "bundle.zip")]
-            report.recheck.append(shlex.join(words))
+            report.recheck.append(shlex.join([*words, "--verdict-key", key]))
 
     def _check_alive(self) -> None:
         for process in self._processes:
@@ -225,6 +239,10 @@ class Demo:
         task = self._bars.add_task(what, total=None)
         yield
         self._bars.update(task, total=1, completed=1)
+
+
+def _planned(options: Options) -> Plan:
+    return make_plan(registry.load(), sigma=options.sigma, seed=options.seed)
 
 
 def _bars(console: Console) -> Progress:

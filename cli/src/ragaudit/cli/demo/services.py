@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -95,11 +96,13 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "ragaudit.cli", *arguments]
 
 
-def prepare(work: Path) -> Services:
+def prepare(work: Path, pool: Executor) -> Services:
     """Run `ragaudit verifier init`, `prover init`, `verifier provider add` in ``work``."""
-    _run("verifier", "init", "--name", VERIFIER, "--directory", str(work / "verifier"))
+    directory = ("--directory", str(work / "verifier"))
+    verifier = pool.submit(_run, "verifier", "init", "--name", VERIFIER, *directory)
     folder = ("--folder", str(work / "prover"))
     made = json.loads(_run("prover", "init", "--provider", PROVIDER, *folder, "--json"))
+    verifier.result()
     settings = ("--settings", str(work / "verifier" / "verifier.yaml"))
     _run("verifier", "provider", "add", PROVIDER, "--key", made["provider_key"], *settings)
     return Services(

@@ -91,6 +91,10 @@ class WindowRun:
         self._bars.update(task, description=shown, total=1, completed=1)
         return verdict
 
+    def shown(self) -> dict[str, Any]:
+        """What the provider shows of the window now."""
+        return self._operator.window(self.window.name)
+
     def _await_start(self) -> None:
         """Return when the window is open; its start is an instant of the policy."""
         name, start = self.window.name, self.policy["start"]
