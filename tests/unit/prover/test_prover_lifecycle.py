@@ -14,6 +14,7 @@ from ragaudit.ledger.errors import ChainRejected
 from ragaudit.ledger.records import Close
 from ragaudit.prover.errors import (
     ChallengeRejected,
+    ClocksDiffer,
     Conflict,
     MalformedDocument,
     MalformedSettings,
@@ -22,7 +23,7 @@ from ragaudit.prover.errors import (
 )
 from ragaudit.prover.index_commitment import IndexBuilder
 from ragaudit.prover.policy_builder import PolicyBuilder, noise_of
-from ragaudit.prover.service import checked_keys
+from ragaudit.prover.service import check_clocks, checked_keys
 from ragaudit.prover.settings import VerifierSettings, WindowSettings
 from ragaudit.prover.states import State
 from ragaudit.prover.verifier_messages import (
@@ -130,6 +131,24 @@ def test_creating_needs_the_verifier(world) -> None:
     answer = world.api.post("/v1/operator/windows", json=body, headers=world.operator)
     assert answer.status_code == 503
     assert world.service.windows.all() == []
+
+
+def test_clocks_that_differ_are_refused(world) -> None:
+    check_clocks(5_000, 0, 5)
+    with pytest.raises(ClocksDiffer, match=r"-5\.1 s"):
+        check_clocks(0, 5_100, 5)
+
+
+def test_a_record_is_never_dated_after_the_end(world) -> None:
+    world.open()
+    honest = world.service.answering.embed
+
+    def slow(query: str):
+        world.clock.to(world.policy().end)
+        return honest(query)
+
+    world.service.answering.embed = slow
+    assert world.ask().json()["refusal"]["reason"] == "closed"
 
 
 def test_a_late_window_is_refused_with_a_signed_verdict(world) -> None:

@@ -87,7 +87,7 @@ class Answering:
     def admit(self, live: LiveWindow, account: Account, *, anchored: bool) -> Registered:
         """Return the registration of an account that may query now."""
         with self._store.read() as connection:
-            window = self._windows.get(live.name, connection)
+            window = self._windows.standing(connection, live.name)
             registered = find(connection, live.name, account.name)
         if registered is None:
             raise Conflict(
@@ -144,10 +144,18 @@ class Answering:
         request: Request,
         openings: Openings,
     ) -> Record:
-        """Return the record but for nonce and selection: what a promise says."""
+        """Return the record but for nonce and selection: what a promise says.
+
+        Raises:
+            QueryRefused: the window ended meanwhile.
+        """
         activation = self.activation(live, registered)
         assert activation is not None  # `admit` refused otherwise
         digests = QueryDigests.of(openings)
+        # The clock may have been set back; times of one account never go back.
+        time = max(self._clock(), registered.last_time)
+        if time >= 1000 * live.policy.end:
+            raise self._refuse(live, registered, CLOSED)
         return Record(
             policy_digest=live.policy_digest,
             window=live.name,
@@ -161,8 +169,7 @@ class Answering:
             slot=registered.slot,
             counter=registered.counter,
             activation=activation,
-            # The clock may have been set back; times of one account never go back.
-            time=max(self._clock(), registered.last_time),
+            time=time,
             nonce=None,
             query_digest=digests.query,
             embedding_digest=digests.embedding,
@@ -222,7 +229,9 @@ class Answering:
         issued = self._clock()
         with live.commit_lock:
             with self._store.write() as connection:
-                check_state(live.name, self._windows.get(live.name, connection).state, (state,))
+                check_state(
+                    live.name, self._windows.standing(connection, live.name).state, (state,)
+                )
                 current = find(connection, live.name, registered.account)
                 if current is None or current.counter != record.counter:
                     raise Conflict("the account's counter moved", where=live.name)

@@ -34,6 +34,9 @@ def create_app(settings: Settings, *, components: Components | None = None) -> F
         version="1",
         summary="Answers by noise-then-select, and can prove it.",
         lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        responses={"4XX": problems.DOCUMENTED, "5XX": problems.DOCUMENTED},
     )
     app.state.service = service
     app.add_middleware(BodyLimit, limit=settings.server.max_body_bytes)

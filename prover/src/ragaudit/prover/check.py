@@ -9,7 +9,7 @@ from ragaudit.prover.backends.stored import MIN_DOCUMENTS, StoredDocuments
 from ragaudit.prover.errors import MalformedDocument
 from ragaudit.prover.keys import load_key, read_secret_file
 from ragaudit.prover.policy_builder import noise_of
-from ragaudit.prover.service import checked_keys, system_clock
+from ragaudit.prover.service import check_clocks, checked_keys, system_clock
 from ragaudit.prover.settings import Settings
 from ragaudit.prover.store import Store
 from ragaudit.prover.verifier_client import VerifierClient
@@ -92,6 +92,7 @@ def _verifier(settings: Settings) -> None:
         clock=system_clock,
     )
     try:
-        checked_keys(client.keys(), settings.verifier)
+        keys = checked_keys(client.keys(), settings.verifier)
+        check_clocks(system_clock(), keys.time, settings.window.clock_skew_seconds)
     finally:
         client.close()

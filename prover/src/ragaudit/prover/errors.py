@@ -66,6 +66,10 @@ class NotReady(RefusedError):
     """Not yet: the same request may succeed later."""
 
 
+class ClocksDiffer(RefusedError):
+    """Our clock and the verifier's are further apart than the policy tolerates."""
+
+
 class IndexInUse(RefusedError):
     """The documents of a tenant cannot change while a window has committed to them."""
 

@@ -60,7 +60,9 @@ class Registrar:
                             "registered with another anchor", where=live.name, expected="the same"
                         )
                     return known, False
-                check_state(live.name, self._windows.get(live.name, connection).state, REGISTERS)
+                check_state(
+                    live.name, self._windows.standing(connection, live.name).state, REGISTERS
+                )
                 registered = self._insert(connection, live, account, anchor)
                 head = live.log.entries.head(connection)
             live.fence.advance(head)

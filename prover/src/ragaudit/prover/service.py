@@ -26,6 +26,7 @@ from ragaudit.prover.closing import Closing
 from ragaudit.prover.committing import Committer
 from ragaudit.prover.driver import Driver
 from ragaudit.prover.errors import (
+    ClocksDiffer,
     MalformedDocument,
     NotAuthenticated,
     VerifierMessageRejected,
@@ -215,10 +216,12 @@ class Service:
             MalformedDocument: a tenant has too few documents for K_max.
             Conflict: the window exists.
             VerifierUnreachable, VerifierMessageRejected: the verifier's keys are not to be had.
+            ClocksDiffer: records would not lie between the cosigned times around them.
         """
         chosen = window_settings(self.settings.window, overrides)
         tenants = self._tenants(chosen.top_k_max)
         keys = checked_keys(self.verifier.keys(), self.settings.verifier)
+        check_clocks(self.clock(), keys.time, chosen.clock_skew_seconds)
         policy = self.policy_builder.build(
             window=name,
             settings=chosen,
@@ -346,6 +349,16 @@ def checked_keys(keys: VerifierKeys, pinned: VerifierSettings) -> VerifierKeys:
                 "the verifier shows another key", where=f"verifier.{member}", expected=expected
             )
     return keys
+
+
+def check_clocks(ours: int, verifiers: int, skew: int) -> None:
+    """Return if two clocks, in milliseconds, differ by at most ``skew`` seconds."""
+    if abs(ours - verifiers) > 1000 * skew:
+        raise ClocksDiffer(
+            f"our clock is {(ours - verifiers) / 1000:+.1f} s from the verifier's",
+            where="clock",
+            expected=f"at most {skew} s",
+        )
 
 
 def _operator_digest(path: Path) -> bytes:

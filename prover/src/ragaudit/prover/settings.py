@@ -62,7 +62,7 @@ class KeySettings(_Section):
 class VerifierSettings(_Section):
     """The verifier service and the keys it must show; without pins the first answer is trusted."""
 
-    url: str = "http://127.0.0.1:8090"
+    url: str = "http://127.0.0.1:8742"
     cosigner_key: str | None = None
     signing_key: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
     verdict_key: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None

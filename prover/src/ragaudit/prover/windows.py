@@ -41,6 +41,15 @@ class Window:
 _COLUMNS = [tables.window.c[name] for name in Window.__dataclass_fields__]
 
 
+@dataclass(frozen=True)
+class Standing:
+    """What answering needs to know of a window's row."""
+
+    state: State
+    unusable: str | None
+    stopped: bool
+
+
 class Windows:
     """The register of windows."""
 
@@ -88,6 +97,14 @@ class Windows:
         if row is None:
             raise UnknownWindow("no such window", where=name[:64])
         return _window(row)
+
+    def standing(self, connection: Connection, name: str) -> Standing:
+        """Return the state of a window that exists, without its large columns."""
+        columns = tables.window.c
+        row = connection.execute(
+            select(columns.state, columns.unusable, columns.stopped).where(columns.name == name)
+        ).one()
+        return Standing(State(row.state), row.unusable, row.stopped)
 
     def all(self) -> list[Window]:
         """Return every window in order of creation."""

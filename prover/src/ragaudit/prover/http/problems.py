@@ -45,6 +45,27 @@ _STATUS: tuple[tuple[type[RagauditError], int], ...] = (
     (RejectedError, 422),
     (InternalError, 500),
 )
+DOCUMENTED: dict[str, Any] = {
+    "description": "a problem document (RFC 9457)",
+    "content": {
+        MEDIA_TYPE: {
+            "schema": {
+                "type": "object",
+                "required": ["type", "title", "status"],
+                "properties": {
+                    "type": {"type": "string"},
+                    "title": {"type": "string"},
+                    "status": {"type": "integer"},
+                    "detail": {"type": "string"},
+                    "where": {"type": "string"},
+                    "expected": {"type": "string"},
+                    "refusal": {"type": "object"},
+                    "promise": {"type": "object"},
+                },
+            }
+        }
+    },
+}
 _REFUSAL_STATUS = {"budget": 429, "closed": 409, "unavailable": 503}
 
 

@@ -1,0 +1,218 @@
+"""The commands, the operator's API, and the background threads."""
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+from ragaudit.encoding.errors import InternalError
+from ragaudit.ledger.errors import StoreUnavailable
+from ragaudit.prover import service as service_module
+from ragaudit.prover.cli import app
+from ragaudit.prover.console import exit_code
+from ragaudit.prover.errors import (
+    Conflict,
+    MalformedRequest,
+    NotAuthenticated,
+    VerifierUnreachable,
+)
+from ragaudit.prover.http.problems import status_of
+from ragaudit.prover.operator_commands import read_overrides
+from ragaudit.prover.states import State
+from typer.testing import CliRunner
+
+runner = CliRunner()
+
+
+def run(*arguments: str | Path, code: int = 0):
+    result = runner.invoke(app, [str(each) for each in arguments])
+    assert result.exit_code == code, result.output + str(result.exception)
+    return result
+
+
+def run_json(*arguments: str | Path, code: int = 0):
+    return json.loads(run(*arguments, "--json", code=code).stdout)
+
+
+@pytest.fixture
+def prover(tmp_path: Path) -> Path:
+    """The settings of a fresh prover."""
+    folder = tmp_path / "prover"
+    made = run_json("init", "--provider", "example.org", "--folder", folder)
+    assert len(made["provider_key"]) == 64
+    return folder / "prover.yaml"
+
+
+def corpus(folder: Path, count: int = 8) -> Path:
+    path = folder / "faq.jsonl"
+    rows = [{"id": f"q{n}", "text": f"answer number {n}"} for n in range(count)]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    return path
+
+
+def test_init_makes_private_files_and_replaces_nothing(prover: Path) -> None:
+    for file in (prover.parent / "keys").iterdir():
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    again = run_json("init", "--provider", "example.org", "--folder", prover.parent, code=2)
+    assert again["problem"] == "malformed-settings"
+    bad = run_json("init", "--provider", "Not A Name", "--folder", prover.parent / "x", code=2)
+    assert "provider" in bad["detail"]
+
+
+def test_secrets_are_not_printed(prover: Path) -> None:
+    secrets = [file.read_text().strip() for file in (prover.parent / "keys").iterdir()]
+    output = run("check", "--settings", prover, code=1).output
+    assert not any(secret in output for secret in secrets)
+
+
+def test_ingest_and_accounts(prover: Path, tmp_path: Path) -> None:
+    faq = corpus(tmp_path)
+    assert run_json("ingest", "shop", faq, "--settings", prover)["documents"] == 8
+    assert run_json("ingest", "shop", faq, "--settings", prover, code=2)["problem"] == (
+        "malformed-document"
+    )
+    replaced = run_json("ingest", "shop", faq, "--settings", prover, "--replace")
+    assert replaced == {"tenant": "shop", "added": 8, "documents": 8}
+    added = run_json("account", "add", "shop", "ada", "--settings", prover)
+    rotated = run_json("account", "rotate-key", "ada", "--settings", prover)
+    assert added["key"] != rotated["key"]
+    assert run_json("account", "list", "--settings", prover) == [{"tenant": "shop", "name": "ada"}]
+    assert "ada" in run("account", "list", "--settings", prover).stdout
+    run_json("account", "add", "none", "bob", "--settings", prover, code=1)
+    run_json("account", "add", "shop", "ada", "--settings", prover, code=1)
+    run_json("account", "rotate-key", "eve", "--settings", prover, code=1)
+
+
+def test_check_names_what_is_wrong(prover: Path, tmp_path: Path) -> None:
+    found = run_json("check", "--settings", prover, code=1)
+    assert found["keys"] == found["store"] == found["embedder"] == found["noise"] == "good"
+    assert "no tenant" in found["documents"]
+    run("ingest", "shop", corpus(tmp_path, 3), "--settings", prover)
+    found = run_json("check", "--settings", prover, code=1)
+    assert "3 documents" in found["documents"] and "reached" in found["verifier"]
+    (prover.parent / "keys/log.key").chmod(0o644)
+    assert "others may read" in run_json("check", "--settings", prover, code=1)["keys"]
+
+
+def test_commands_without_a_service(prover: Path) -> None:
+    for arguments in (("start", "w1"), ("close", "w1"), ("status", "w1")):
+        failed = run_json("window", *arguments, "--settings", prover, code=3)
+        assert failed["problem"] == "service-unreachable"
+    (prover.parent / "prover.db").unlink()
+    run_json("account", "list", "--settings", prover, code=3)
+    run("account", "list", "--settings", prover.parent / "none.yaml", code=2)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("account",),
+        ("window",),
+        *((name, "--help") for name in ("init", "ingest", "check", "serve")),
+        *(("account", name, "--help") for name in ("add", "rotate-key", "list")),
+        *(("window", name, "--help") for name in ("start", "close", "status")),
+    ],
+)
+def test_help_has_an_example(arguments: tuple[str, ...]) -> None:
+    assert "Example: " in runner.invoke(app, list(arguments)).output
+
+
+def test_overrides() -> None:
+    found = read_overrides(["sigma=2", "audit.mode=A", "audit.beta=0.1", "epsilon_acc=null"])
+    assert found == {"sigma": 2, "audit": {"mode": "A", "beta": "0.1"}, "epsilon_acc": None}
+    with pytest.raises(MalformedRequest):
+        read_overrides(["sigma"])
+
+
+def test_exit_codes() -> None:
+    assert exit_code(MalformedRequest("x")) == 2
+    assert exit_code(Conflict("x")) == 1
+    assert exit_code(StoreUnavailable("x")) == exit_code(VerifierUnreachable("x")) == 3
+
+
+def test_statuses() -> None:
+    assert status_of(MalformedRequest("x")) == 400
+    assert status_of(NotAuthenticated("x")) == 401
+    assert status_of(InternalError("x")) == 500
+
+
+def test_the_operators_api(open_world) -> None:
+    world = open_world
+    api, operator = world.api, world.operator
+    made = {"tenant": "two", "name": "eve"}
+    key = api.post("/v1/operator/accounts", json=made, headers=operator).json()["key"]
+    assert world.service.accounts.authenticate(key).name == "eve"
+    fresh = api.post("/v1/operator/accounts/eve/key", headers=operator).json()["key"]
+    assert world.service.accounts.authenticate(fresh).name == "eve"
+    assert {"tenant": "two", "name": "eve"} in api.get(
+        "/v1/operator/accounts", headers=operator
+    ).json()
+    status = api.get("/v1/operator/windows/w1", headers=operator).json()
+    assert (status["state"], status["accounts"], status["busy"]) == ("open", 3, None)
+    again = {"window": "w1", "overrides": {}}
+    assert api.post("/v1/operator/windows", json=again, headers=operator).status_code == 409
+    unknown = {"window": "w2", "overrides": {"surprise": 1}}
+    refused = api.post("/v1/operator/windows", json=unknown, headers=operator)
+    assert refused.status_code == 400 and "surprise" in refused.json()["where"]
+    for headers in ({}, {"Authorization": "Bearer x"}, world.headers("ada")):
+        assert api.get("/v1/operator/accounts", headers=headers).status_code == 401
+
+
+def test_what_everybody_sees(open_world) -> None:
+    world = open_world
+    assert world.api.get("/healthz").json() == {"status": "alive"}
+    assert world.api.get("/readyz").json() == {"status": "ready"}
+    (shown,) = world.api.get("/v1/windows").json()
+    assert shown == world.api.get("/v1/windows/w1").json()
+    assert set(shown) == {
+        "window",
+        "state",
+        "policy",
+        "policy_digest",
+        "countersignature",
+        "opening",
+        "embedder",
+        "activations",
+    }
+    secrets = world.service.windows.get("w1")
+    text = json.dumps(shown)
+    assert secrets.noise_seed.hex() not in text and secrets.pseudonym_key.hex() not in text
+    checkpoint = world.api.get("/v1/windows/w1/log/checkpoint")
+    assert checkpoint.text.startswith("provider.example/ragaudit/w1\n4\n")
+    assert len(world.api.get("/v1/windows/w1/log/tile/0/000.p/4").content) == 4 * 32
+
+
+def test_threads_open_a_window_by_themselves(world) -> None:
+    world.service.start()
+    body = {"window": "w1", "overrides": {"sigma": "40", "epsilon_acc": None, "slots": 4}}
+    made = world.api.post("/v1/operator/windows", json=body, headers=world.operator)
+    assert made.status_code == 201, made.text
+    wait(lambda: world.state() is State.COUNTERSIGNED)
+    world.register("ada")
+    wait(lambda: world.service.lives.get("w1").log.checkpoints.covering(1) is not None)
+    world.clock.to(world.policy().start)
+    wait(lambda: world.state() is State.OPEN)
+    public = world.ask().json()["receipt"]["public"]
+    wait(
+        lambda: world.api.get(f"/v1/windows/w1/receipts/{public['index']}/proof").status_code == 200
+    )
+
+
+def test_failed_steps_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    told = service_module._tell("w1", VerifierUnreachable("away"), "")
+    assert service_module._tell("w1", VerifierUnreachable("away"), told) == told
+    service_module._tell("w1", ValueError("a secret"), told)
+    assert [each.message for each in caplog.records] == [
+        "window w1: away",
+        "window w1: ValueError",
+    ]
+
+
+def wait(condition) -> None:
+    import time
+
+    until = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.02)
