@@ -4,17 +4,18 @@
 set -eu
 service=$1
 out=$2
+members="encoding circuits circuits/rust ledger privacy embedders $service cli"
 case $service in
-    prover) members="encoding circuits circuits/rust ledger privacy embedders prover cli"; extras="" ;;
-    verifier) members="encoding circuits circuits/rust ledger privacy embedders verifier cli"; extras="--extra fast --extra embedder" ;;
+    prover) extras="" ;;
+    verifier) extras="--extra fast --extra embedder" ;;
     *) echo "unknown service '$service': expected prover or verifier" >&2; exit 2 ;;
 esac
+export UV_PYTHON_DOWNLOADS=never
 mkdir -p "$out"
 # shellcheck disable=SC2086  # the extras are separate words on purpose
 uv export --quiet --locked --no-dev --no-emit-workspace --no-header --no-annotate \
-    --package "ragaudit-$service" $extras --output-file "$out/requirements.txt"
-uv export --quiet --locked --no-dev --no-emit-workspace --no-header --no-annotate \
-    --package ragaudit-cli --output-file "$out/requirements-cli.txt"
+    --package "ragaudit-$service" --package ragaudit-cli $extras --output-file "$out/requirements.txt"
 for member in $members; do
-    uv build --quiet --wheel --out-dir "$out" "$member"
+    uv build --quiet --wheel --build-constraints deployment/build-requirements.txt --require-hashes \
+        --out-dir "$out" "$member"
 done

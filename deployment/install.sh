@@ -4,7 +4,8 @@
 set -eu
 python=$1
 wheels=$2
-"$python" -m pip install --quiet --no-cache-dir --require-hashes --only-binary :all: \
-    -r "$wheels/requirements.txt" -r "$wheels/requirements-cli.txt"
-"$python" -m pip install --quiet --no-cache-dir --no-deps --no-index "$wheels"/ragaudit_*.whl
-"$python" -m pip check
+"$python" -m pip install --quiet --no-cache-dir --disable-pip-version-check \
+    --require-hashes --only-binary :all: -r "$wheels/requirements.txt"
+"$python" -m pip install --quiet --no-cache-dir --disable-pip-version-check \
+    --no-deps --no-index "$wheels"/ragaudit_*.whl
+"$python" -m pip check --disable-pip-version-check
