@@ -113,10 +113,12 @@ def _show(report: dict[str, Any], measurements: list[Measurement], as_json: bool
     )
     for heading in ("what", "median", "lowest", "highest", "runs", "ratio", "bytes"):
         table.add_column(heading, justify="left" if heading == "what" else "right")
+    baselines = {each.baseline for each in measurements}
     for each in measurements:
+        compared = "baseline" if each.name in baselines else ""
         table.add_row(
             each.name, _seconds(each.median), _seconds(each.lowest), _seconds(each.highest),
-            str(each.runs), "baseline" if each.ratio is None else f"{each.ratio:,.2f}",
+            str(each.runs), compared if each.ratio is None else f"{each.ratio:,.2f}",
             "" if each.size_bytes is None else f"{each.size_bytes:,}",
         )  # fmt: skip
     console = Console()

@@ -3,10 +3,10 @@
 import resource
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Measurement", "measure", "peak_memory_mib"]
+__all__ = ["Measurement", "measure", "peak_memory_mib", "summarise"]
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,12 @@ def measure(name: str, action: Callable[[], object], runs: int) -> Measurement:
         start = time.perf_counter()
         action()
         seconds.append(time.perf_counter() - start)
+    return summarise(name, seconds)
+
+
+def summarise(name: str, seconds: Sequence[float]) -> Measurement:
+    """The measurement of runs that were timed elsewhere; at least one."""
+    runs = len(seconds)
     return Measurement(name, statistics.median(seconds), min(seconds), max(seconds), runs)
 
 

@@ -78,9 +78,17 @@ def reference(work: Workload, runs: int) -> list[Measurement]:
     return [compiled, slow.beside(compiled, len(each.proof))]
 
 
+def answer(work: Workload, runs: int) -> list[Measurement]:
+    """Answering over HTTP; the services and the text are its own."""
+    from ragaudit.cli.bench import answering  # noqa: PLC0415 - imports the demonstration
+
+    return answering.answer(work.sizes, runs)
+
+
 SCENARIOS: Mapping[str, Scenario] = {
     "index": index,
     "prove": prove,
     "verify": verify,
     "reference": reference,
+    "answer": answer,
 }

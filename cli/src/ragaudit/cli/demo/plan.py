@@ -23,7 +23,7 @@ MAIN_WINDOW, SMALL_WINDOW = "demo-b", "demo-a"
 QUERIES_PER_ACCOUNT = 40
 COALITION_MAX = 2
 SLOTS = 16
-EPSILON_ACC, DELTA = "10", "0.000001"
+EPSILON_ACC, DELTA_ACC, DELTA_POLICY = "10", "0.000001", "0.00001"
 RELATION = "null-replace"
 ACCOUNTS_PER_TENANT = 4
 PAIR_TENANT = "language"  # its last two accounts ask the same questions
@@ -100,7 +100,7 @@ class Plan:
     def sigma(self) -> str:
         """The noise parameter: the one chosen, or the least that gives epsilon_acc."""
         chosen = self.windows[0].terms["sigma"]
-        return str(chosen or calibrate(EPSILON_ACC, DELTA, QUERIES_PER_ACCOUNT, RELATION, 1))
+        return str(chosen or calibrate(EPSILON_ACC, DELTA_ACC, QUERIES_PER_ACCOUNT, RELATION, 1))
 
     def sample_questions(self, count: int) -> dict[str, list[str]]:
         """About ``count`` of the questions per tenant."""
@@ -131,7 +131,7 @@ def make_plan(embedder: Embedder, *, sigma: str | None, seed: str | None) -> Pla
         for tenant, passages in corpus.items()
     }
     accounts = _accounts(corpus, embedder)
-    claim = Claim(RELATION, QUERIES_PER_ACCOUNT, COALITION_MAX, DELTA, DELTA)
+    claim = Claim(RELATION, QUERIES_PER_ACCOUNT, COALITION_MAX, DELTA_ACC, DELTA_POLICY)
     windows = _windows(sigma, seed)
     return Plan(corpus, indexes, accounts, windows, claim, embedder)
 
@@ -153,8 +153,8 @@ def _windows(sigma: str | None, seed: str | None) -> list[WindowPlan]:
     terms = {
         "epsilon_acc": EPSILON_ACC if sigma is None else None,
         "sigma": sigma,
-        "delta_acc": DELTA,
-        "delta_policy": DELTA,
+        "delta_acc": DELTA_ACC,
+        "delta_policy": DELTA_POLICY,
         "relation": RELATION,
         "top_k_max": TOP_K,
         "queries_per_account": QUERIES_PER_ACCOUNT,

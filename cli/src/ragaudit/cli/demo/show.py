@@ -113,12 +113,13 @@ def _epsilon_table(forms: Mapping[str, Any]) -> Table:
     table.add_column("of what", overflow="fold")
     terms = forms.get("parameters", {})
     claimed = _member(forms, "per_account", "epsilon_acc")
-    notes = {
+    notes = {  # these first
         "headline": f"{terms.get('coalition')} accounts together: the claim of this audit",
         "per_account": f"one account, at delta_acc; claimed: {claimed}",
         "all_records": "all records of the busiest tenant: needs no bound on coalitions",
     }
-    for name, form in forms.items():
+    for name in [*notes, *(each for each in forms if each not in notes)]:
+        form = forms.get(name)
         if isinstance(form, Mapping) and "epsilon" in form:
             note = notes.get(name) or str(form.get("label", ""))
             queries = f"{form['queries']} queries; " if "queries" in form else ""
