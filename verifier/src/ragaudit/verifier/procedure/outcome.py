@@ -50,19 +50,20 @@ class Outcome:
         return tuple(each.id for each in self.checks if each.status is Status.FAIL)
 
 
-def conclude(results: Sequence[CheckResult], ids: Collection[str]) -> str:
-    """PASS, FAIL or EXCEEDED from the results of the checks ``ids``.
+def conclude(results: Sequence[CheckResult], removed: Collection[str]) -> str:
+    """PASS, FAIL or EXCEEDED from results.
 
-    A check that could not run keeps PASS only if what it lacked is owned by checks that are
-    not in the list; if an owner is there it has failed anyway, and if it has not, nothing is
-    established.
+    Args:
+        removed: ids of the checks that were taken off the list. A check that could not run keeps
+            PASS only if all that it lacked is owned by these. Where an owner is on the list it
+            has failed anyway; and if it has not, nothing is established.
     """
     statuses = {each.status for each in results}
-    blocked = any(each.status is Status.NOT_RUN and _blocks(each, ids) for each in results)
+    blocked = any(each.status is Status.NOT_RUN and not _excused(each, removed) for each in results)
     if Status.FAIL in statuses or blocked:
         return FAIL
     return EXCEEDED if Status.EXCEEDED in statuses else PASS
 
 
-def _blocks(result: CheckResult, ids: Collection[str]) -> bool:
-    return not result.needs or any(owner in ids for owner in result.needs)
+def _excused(result: CheckResult, removed: Collection[str]) -> bool:
+    return bool(result.needs) and all(owner in removed for owner in result.needs)

@@ -67,7 +67,8 @@ def run(
     )
     results = _apply(context, checks)
     whole = part == "all" and only is None
-    result = conclude(results, [each.id for each in checks]) if whole else None
+    removed = {each.id for each in CHECKS} - {each.id for each in checks}
+    result = conclude(results, removed) if whole else None
     return _outcome(context, results, result)
 
 

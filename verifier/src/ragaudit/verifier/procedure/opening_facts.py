@@ -1,0 +1,148 @@
+"""What was fixed before the window: policy, opening, index commitments."""
+
+from collections.abc import Mapping
+
+from ragaudit.circuits.statements import index_context
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.digests import structure
+from ragaudit.encoding.errors import MalformedError, RagauditError, RejectedError
+from ragaudit.encoding.text import hex_decode
+from ragaudit.ledger.cosignatures import CosignerPolicy
+from ragaudit.ledger.merkle_commitments import IndexCommitment
+from ragaudit.ledger.policy import Policy
+from ragaudit.ledger.records import Opening, TenantOpening
+from ragaudit.verifier import evidence as items
+from ragaudit.verifier.procedure.facts import fact
+from ragaudit.verifier.procedure.framework import Lacking
+from ragaudit.verifier.procedure.inputs import Inputs
+from ragaudit.verifier.procedure.messages import Countersignature, opening_digest
+
+
+class OpeningFacts(Inputs):
+    """Facts that checks 1, 3 and 4 own."""
+
+    # --- 1: policy ------------------------------------------------------------------------
+
+    @fact("policy")
+    def policy(self) -> Policy:
+        """The parsed policy."""
+        return Policy.parse(self.item(items.POLICY, "policy"))
+
+    @fact("policy")
+    def policy_digest(self) -> bytes:
+        """C_policy."""
+        return self.policy.digest
+
+    @fact("policy")
+    def tenants(self) -> frozenset[str]:
+        """The policy's tenants."""
+        return frozenset(self.policy.tenants)
+
+    @fact("policy")
+    def countersignature(self) -> Countersignature:
+        """The verifier's countersignature, its signature checked."""
+        found = Countersignature.parse(self.item(items.COUNTERSIGNATURE, "policy"))
+        found.verify(self.policy.keys.verifier)
+        return found
+
+    @property
+    def cosigners(self) -> CosignerPolicy:
+        """The one cosigner of the policy."""
+        return CosignerPolicy((self.policy.keys.cosigner,), 1)
+
+    # --- 3, 4: commitments and index arguments ----------------------------------------------
+
+    @fact("commitments")
+    def opening_parts(self) -> tuple[bytes, bytes]:
+        """(salt, body) of the opening as it was countersigned."""
+        match self.json(items.OPENING, "commitments"):
+            case {"salt": str(salt), "body": str(body), **more} if not more:
+                return hex_decode(salt, 32), hex_decode(body)
+        raise MalformedError("not an opening", where=items.OPENING, expected="salt and body")
+
+    @fact("commitments")
+    def opening_digest(self) -> bytes:
+        """What a countersignature of this opening names."""
+        return opening_digest(*self.opening_parts)
+
+    @fact("commitments")
+    def opening(self) -> Opening:
+        """The opening entry's body."""
+        return Opening.decode(self.opening_parts[1])
+
+    @fact("commitments")
+    def opened(self) -> Mapping[str, TenantOpening]:
+        """What the opening says of each tenant."""
+        return {each.tenant: each for each in self.opening.tenants}
+
+    @fact("commitments")
+    def embedder_digest(self) -> bytes:
+        """C_emb of the manifest at hand, which is for the policy's dimension."""
+        manifest = self.item(items.EMBEDDER, "commitments")
+        value = canonical_json.loads(manifest)
+        if not isinstance(value, dict) or value.get("format") != "ragaudit/v1/embedder":
+            raise MalformedError("not an embedder's manifest", where=items.EMBEDDER)
+        if value.get("dimension") != self.policy.dimension:
+            raise RejectedError(
+                "embedder of another dimension", expected=str(self.policy.dimension)
+            )
+        return structure("embedder", manifest)
+
+    def index(self, tenant: str) -> IndexCommitment:
+        """The tenant's index commitment, as the opening names it; Lacking("commitments")."""
+        if tenant not in self.tenants:
+            raise Lacking("registrations", f"tenant {tenant} is not in the policy")
+        if tenant not in self._indices:
+            try:
+                self._indices[tenant] = self._read_index(tenant)
+            except Lacking as lacking:
+                self._indices[tenant] = lacking
+            except RagauditError as error:
+                self._indices[tenant] = Lacking("commitments", f"index of {tenant}: {error}")
+        found = self._indices[tenant]
+        if isinstance(found, Lacking):
+            raise Lacking(found.owner, found.reason)
+        return found
+
+    def _read_index(self, tenant: str) -> IndexCommitment:
+        data = self.item(items.index_name(tenant), "commitments")
+        found, named = IndexCommitment.decode(data), self.opening.tenant(tenant)
+        policy = self.policy
+        place = (found.window, found.tenant, found.version, found.dimension)
+        if place != (policy.window, tenant, 1, policy.dimension):
+            raise RejectedError(
+                f"of {place}", expected=f"{(policy.window, tenant, 1, policy.dimension)}"
+            )
+        if found.rows != named.rows:
+            raise RejectedError(f"{found.rows} rows uploaded, {named.rows} in the opening")
+        if found.root != named.index_root:
+            raise RejectedError("root is not the opening's", expected=named.index_root.hex())
+        if found.proof_digest != named.proof_digest:
+            raise RejectedError("proof is not the opening's", expected=named.proof_digest.hex())
+        return found
+
+    def accepted_index(self, tenant: str) -> IndexCommitment:
+        """The tenant's index, its argument verified; Lacking("index-proof") where it is not."""
+        index = self.index(tenant)
+        if tenant not in self._accepted:
+            self._accepted[tenant] = self._judge_index(index)
+        lacking = self._accepted[tenant]
+        if lacking is not None:
+            raise Lacking(lacking.owner, lacking.reason)
+        return index
+
+    def _judge_index(self, index: IndexCommitment) -> Lacking | None:
+        context = index_context(
+            policy_digest=self.policy_digest,
+            window=index.window,
+            tenant=index.tenant,
+            version=index.version,
+            index_root=index.root,
+        )
+        try:
+            self.engine.verify_index(
+                context, index.rows, index.dimension, index.commitments, index.proof
+            )
+        except RejectedError as error:
+            return Lacking("index-proof", f"index of {index.tenant}: {error.what}")
+        return None
