@@ -56,6 +56,7 @@ class Settings(BaseSettings):
         data: folder of the database and of temporary files.
         secrets: folder of the key files.
         database: SQLAlchemy URL; SQLite in ``data`` when absent.
+        fence: file that tells a restored database; in ``data`` when absent.
         engine: who checks the arguments: the compiled core, the reference, or the core if present.
         tick_seconds: how often the service looks for work that an instant has made due.
     """
@@ -68,6 +69,7 @@ class Settings(BaseSettings):
     data: Path
     secrets: Path
     database: str | None = None
+    fence: Path | None = None
     engine: EngineName = "auto"
     listen: Listen = Listen()
     limits: Limits = Limits()
@@ -88,6 +90,10 @@ class Settings(BaseSettings):
     def database_url(self) -> str:
         return self.database or f"sqlite:///{self.data / 'verifier.db'}"
 
+    @property
+    def fence_path(self) -> Path:
+        return self.fence or self.data / "verifier.fence"
+
 
 def load(path: Path) -> Settings:
     """The settings of a YAML file and the environment; relative folders are the file's.
@@ -106,9 +112,9 @@ def load(path: Path) -> Settings:
     except (ValidationError, TypeError) as error:
         raise MalformedError(_first_fault(error), where=str(path)) from error
     base = path.resolve().parent
-    return settings.model_copy(
-        update={"data": base / settings.data, "secrets": base / settings.secrets}
-    )
+    folders = {"data": base / settings.data, "secrets": base / settings.secrets}
+    fence = None if settings.fence is None else base / settings.fence
+    return settings.model_copy(update={**folders, "fence": fence})
 
 
 def _first_fault(error: Exception) -> str:

@@ -8,6 +8,7 @@ from ragaudit.verifier.service.audit_runner import AuditRunner
 from ragaudit.verifier.service.auditor import Auditor, ProcedureAuditor
 from ragaudit.verifier.service.challenge import Sampler
 from ragaudit.verifier.service.database import Clock, Database
+from ragaudit.verifier.service.fence import Fence
 from ragaudit.verifier.service.handover import Handover
 from ragaudit.verifier.service.intake import Intake
 from ragaudit.verifier.service.registration import Registrar
@@ -37,12 +38,13 @@ class Service:
         Raises:
             MalformedError, RefusedError: `keys.load`.
             InternalError: the database is of another version.
+            RestoredBackup: the database is behind its fence.
             UnsupportedError: the chosen engine is not installed.
         """
         keys = key_files.load(settings.secrets, settings.name)
         auditor = auditor or ProcedureAuditor(keys, settings.engine)
         settings.data.mkdir(parents=True, exist_ok=True)
-        database = Database(settings.database_url, clock)
+        database = Database(settings.database_url, clock, Fence(settings.fence_path))
         sampler = Sampler(database, keys)
         runner = AuditRunner(database, keys, auditor, sampler)
         return cls(

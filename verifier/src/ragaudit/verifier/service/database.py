@@ -12,7 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ragaudit.encoding.errors import InternalError
+from ragaudit.ledger.errors import RestoredBackup
 from ragaudit.verifier.service.errors import ClockError
+from ragaudit.verifier.service.fence import Fence
 from sqlalchemy import (
     BigInteger,
     Column,
@@ -44,6 +46,7 @@ clock_table = Table(
     Column("id", Integer, primary_key=True, autoincrement=False),
     Column("schema", Integer, nullable=False),
     Column("latest", BigInteger, nullable=False),
+    Column("fenced", Integer, nullable=False),  # 1 once a fence has guarded the database
 )
 providers = Table(
     "provider",
@@ -146,17 +149,24 @@ class Database:
     Args:
         url: SQLAlchemy URL.
         clock: the verifier's clock.
+        fence: of the service; commands that attest nothing do without.
 
     Raises:
         InternalError: the database was made by another version of the service.
+        RestoredBackup: it is behind the fence.
     """
 
-    def __init__(self, url: str, clock: Clock) -> None:
+    def __init__(self, url: str, clock: Clock, fence: Fence | None = None) -> None:
         self._clock = clock
+        self._fence = fence
         self._engine = _engine(url)
         self._writer = self._engine.execution_options(**{_BEGIN: "BEGIN IMMEDIATE"})
         self._lock = threading.Lock()  # spares the threads of one process the wait for SQLite's
-        self._prepare()
+        try:
+            self._prepare()
+        except BaseException:
+            self.close()
+            raise
 
     def now(self) -> int:
         """The clock, unguarded: for refusals and displays, never for what is attested."""
@@ -174,32 +184,53 @@ class Database:
 
         Raises:
             ClockError: the clock is behind the time of an earlier transaction.
+            OSError: the fence could not be written; what was committed must not be answered for.
         """
-        with self._lock, self._writer.begin() as connection:
-            query = select(clock_table.c.latest).where(clock_table.c.id == 1).with_for_update()
-            latest = connection.execute(query).scalar_one()
-            now = self._clock()  # read under the lock: times order as transactions do
-            if now < latest:
-                raise ClockError("the clock went back", expected="a time already attested")
-            connection.execute(update(clock_table).values(latest=now))
-            yield Transaction(connection, now)
+        with self._lock:  # held until the fence is written: times reach it in order
+            with self._writer.begin() as connection:
+                transaction = Transaction(connection, self._advance(connection))
+                yield transaction
+            if self._fence is not None:
+                self._fence.advance(transaction.now)
+
+    def _advance(self, connection: Connection) -> int:
+        """Take the lock row and move the latest time on to now."""
+        query = select(clock_table.c.latest).where(clock_table.c.id == 1).with_for_update()
+        latest = connection.execute(query).scalar_one()
+        now = self._clock()  # read under the lock: times order as transactions do
+        if now < latest:
+            raise ClockError("the clock went back", expected="a time already attested")
+        connection.execute(update(clock_table).values(latest=now))
+        return now
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections and release the fence."""
         self._engine.dispose()
+        if self._fence is not None:
+            self._fence.close()
 
     def _prepare(self) -> None:
         with self._lock, self._writer.begin() as connection:
             metadata.create_all(connection)
-            stored = connection.execute(select(clock_table.c.schema)).scalar_one_or_none()
+            stored = connection.execute(select(clock_table)).one_or_none()
             if stored is None:
-                connection.execute(
-                    insert(clock_table).values(id=1, schema=SCHEMA_VERSION, latest=0)
-                )
-            elif stored != SCHEMA_VERSION:
+                row = {"id": 1, "schema": SCHEMA_VERSION, "latest": 0, "fenced": 0}
+                connection.execute(insert(clock_table).values(row))
+            elif stored.schema != SCHEMA_VERSION:
                 raise InternalError(
-                    f"database of schema {stored}", expected=f"schema {SCHEMA_VERSION}"
+                    f"database of schema {stored.schema}", expected=f"schema {SCHEMA_VERSION}"
                 )
+            if self._fence is not None:
+                latest, fenced = (stored.latest, stored.fenced) if stored else (0, 0)
+                _check_fence(self._fence, latest, fenced=bool(fenced))
+                connection.execute(update(clock_table).values(fenced=1))
+
+
+def _check_fence(fence: Fence, latest: int, *, fenced: bool) -> None:
+    if latest < fence.latest:
+        raise RestoredBackup("the database is behind the fence", expected="the database as it was")
+    if fenced and not fence.existed:
+        raise RestoredBackup("the fence is missing", expected="the file beside which it ran")
 
 
 def _engine(url: str) -> Engine:

@@ -1,0 +1,73 @@
+"""The fence: the latest attested time, durable outside the database.
+
+A database restored from a backup has forgotten cosignatures and releases, and would attest a
+second history. So before an answer leaves, its transaction's time is written here and synchronised;
+at the start the database must not be behind. Keep the file out of every backup.
+
+Two records of 24 bytes, written in turn: time (8, little endian), SHA-256 of it, cut to 16. One
+that a crash cut short was never answered for; the other one holds.
+"""
+
+import fcntl
+import hashlib
+import os
+from pathlib import Path
+
+from ragaudit.encoding.errors import InternalError, RefusedError
+
+RECORD_BYTES = 24
+_TIME_BYTES = 8
+
+
+class Fence:
+    """The fence of one database; one process at a time. Calls of `advance` come in order."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the file, or make it.
+
+        Raises:
+            RefusedError: another process holds it.
+        """
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.existed = path.exists()
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._file)
+            raise RefusedError("another process serves this database", where=str(path)) from None
+        times = [_parse(os.pread(self._file, RECORD_BYTES, at)) for at in (0, RECORD_BYTES)]
+        self.latest = max(times)
+        self._next = times.index(min(times))
+        self._broken = False
+
+    def advance(self, time: int) -> None:
+        """Make it durable that ``time`` (Unix milliseconds) was attested.
+
+        Raises:
+            OSError: it could not be made durable; every later call fails, too.
+        """
+        if self._broken:
+            raise InternalError("an earlier write failed: start again", where="fence")
+        self._broken = True  # until the write is known to be on the disk
+        written = os.pwrite(self._file, _record(time), self._next * RECORD_BYTES)
+        if written != RECORD_BYTES:
+            raise OSError(f"fence: only {written} bytes were written")
+        os.fsync(self._file)
+        self._broken = False
+        self.latest, self._next = time, 1 - self._next
+
+    def close(self) -> None:
+        """Release the file."""
+        os.close(self._file)
+
+
+def _record(time: int) -> bytes:
+    data = time.to_bytes(_TIME_BYTES, "little")
+    return data + hashlib.sha256(data).digest()[: RECORD_BYTES - _TIME_BYTES]
+
+
+def _parse(data: bytes) -> int:
+    """The time of a record; 0 for one that is absent or was cut short."""
+    time = int.from_bytes(data[:_TIME_BYTES], "little")
+    return time if data == _record(time) else 0
