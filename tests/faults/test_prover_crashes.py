@@ -159,7 +159,7 @@ class Setting:
             "epsilon_acc": None,
             "queries_per_account": 100,
             "slots": 4,
-            "coalition_max": 2,
+            "coalition_max": 4,  # all ask alike here
             "audit": {"mode": "A", "deadline_seconds": 300},
         }
         body = {"window": "w1", "overrides": {**standard, **overrides}}

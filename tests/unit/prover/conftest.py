@@ -1,16 +1,20 @@
 """A prover and the real verifier in one process, on one clock that the tests set."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
+import numpy.typing as npt
 import pytest
 from fastapi.testclient import TestClient
 from ragaudit.embedders import registry
 from ragaudit.embedders.base import Embedder
+from ragaudit.embedders.manifest import EmbedderManifest
 from ragaudit.ledger.chains import NonceChain
 from ragaudit.prover.accounts import Account, Accounts
 from ragaudit.prover.app import create_app
@@ -55,6 +59,24 @@ WINDOW = {
     "promise_life_seconds": 300,
     "audit": {"mode": "A", "deadline_seconds": 600},
 }
+
+
+class TinyEmbedder:
+    """Hashed words in 16 dimensions: proofs about it are quick. The verifier does not know it."""
+
+    name = "tiny"
+    dimension = 16
+
+    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        rows = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        for row, text in zip(rows, texts, strict=True):
+            for word in text.split():
+                digest = sha256(word.encode()).digest()
+                row[digest[0] % self.dimension] += 1 if digest[1] & 1 else -2
+        return rows
+
+    def manifest(self) -> EmbedderManifest:
+        return EmbedderManifest("tiny", self.dimension, "{text}", {}, {"code": "00" * 32})
 
 
 @dataclass
@@ -201,11 +223,12 @@ class World:
 
 @pytest.fixture(scope="session")
 def embedder() -> Embedder:
+    """The real one."""
     return registry.load()
 
 
 @contextmanager
-def worlds(folder: Path, embedder: Embedder) -> Iterator[Any]:
+def worlds(folder: Path) -> Iterator[Any]:
     """Yield a function that makes a world with other components, and stop it afterwards."""
     made: list[World] = []
     clock = Clock()
@@ -230,7 +253,11 @@ def worlds(folder: Path, embedder: Embedder) -> Iterator[Any]:
             providers.add(verifier.state.service.database, "provider.example", paths.provider_key)
             settings = load_settings(paths.settings)
             keys = _fill(settings)
-            standard = {"embedder": lambda _: embedder, "transport": transport, "clock": clock}
+            standard = {
+                "embedder": lambda _: TinyEmbedder(),
+                "transport": transport,
+                "clock": clock,
+            }
             parts = Components(**{**standard, **components})
             app = create_app(settings, components=parts)
             api = TestClient(app, raise_server_exceptions=False)
@@ -256,9 +283,9 @@ def _fill(settings: Settings) -> dict[str, str]:
 
 
 @pytest.fixture
-def make_world(tmp_path: Path, embedder: Embedder) -> Iterator[Any]:
+def make_world(tmp_path: Path) -> Iterator[Any]:
     """A function that makes a world with other components."""
-    with worlds(tmp_path, embedder) as make:
+    with worlds(tmp_path) as make:
         yield make
 
 
@@ -269,9 +296,9 @@ def world(make_world: Any) -> World:
 
 
 @pytest.fixture(scope="module")
-def open_world(tmp_path_factory: pytest.TempPathFactory, embedder: Embedder) -> Iterator[World]:
+def open_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """An open window that a module's tests share: they may only make requests that are refused."""
-    with worlds(tmp_path_factory.mktemp("open"), embedder) as make:
+    with worlds(tmp_path_factory.mktemp("open")) as make:
         world = make()
         world.open()
         yield world

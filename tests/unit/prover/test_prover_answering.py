@@ -304,7 +304,7 @@ def test_documents_that_changed_are_not_served(world, monkeypatch) -> None:
 class Blind(Answering):
     """An embedder that fails."""
 
-    vector = np.zeros(256, dtype=np.float32)
+    vector = np.zeros(16, dtype=np.float32)
 
     def embed(self, query: str):
         return self.vector
@@ -313,7 +313,7 @@ class Blind(Answering):
 @pytest.mark.parametrize("value", [0.0, np.nan, np.inf])
 def test_embeddings_that_are_none(make_world, value: float) -> None:
     class Broken(Blind):
-        vector = np.full(256, value, dtype=np.float32)
+        vector = np.full(16, value, dtype=np.float32)
 
     world = make_world(answering=Broken)
     world.open()

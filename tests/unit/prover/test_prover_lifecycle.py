@@ -64,7 +64,8 @@ def to_verdict(world) -> dict:
     return json.loads(b64_decode(envelope["payload"]))["predicate"]
 
 
-def test_a_whole_window_passes(world) -> None:
+def test_a_whole_window_passes(make_world, embedder) -> None:
+    world = make_world(embedder=lambda _: embedder)
     world.open()
     ask_something(world)
     assert world.service.windows.unfinished() == ["w1"]

@@ -25,7 +25,8 @@ class Operations:
         return sketch(np.array(query, dtype=np.int16), seed, bits)
 
 
-def test_all_ten_checks_of_an_anchored_receipt(world, embedder) -> None:
+def test_all_ten_checks_of_an_anchored_receipt(make_world, embedder) -> None:
+    world = make_world(embedder=lambda _: embedder)
     world.open()
     promised = world.promise(0, query="a broken product")
     assert promised.status_code == 200, promised.text
