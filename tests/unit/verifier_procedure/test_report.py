@@ -113,6 +113,7 @@ def test_both_reports_say_everything(result: str) -> None:
         assert "0.000000953674" in report
         assert "2023-11-14 22:13:20 UTC" in report
         assert "not a guarantee" in report
+        assert "100 candidates" in report
         assert "abababab" in report
         assert "WORTHLESS" not in report
 
@@ -122,6 +123,19 @@ def test_a_seeded_window_is_called_worthless_on_top() -> None:
     for report in (Page(render_html(verdict)).text, render_text(verdict)):
         assert "WORTHLESS" in report
         assert report.index("WORTHLESS") < report.index("registrations")
+
+
+def test_what_is_not_established_stands_beside_the_result() -> None:
+    checks = tuple(
+        replace(each, status=Status.NOT_ESTABLISHED, reason="no texts")
+        if each.id == "embedding"
+        else each
+        for each in outcome().checks
+    )
+    verdict = signed(outcome(checks=checks))
+    for report in (Page(render_html(verdict)).text, render_text(verdict)):
+        assert "This result does not speak of the following: no texts." in report
+    assert "does not speak" not in render_text(signed(outcome()))
 
 
 def test_the_page_is_self_contained_and_accessible() -> None:

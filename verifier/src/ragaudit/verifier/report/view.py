@@ -43,6 +43,7 @@ class Report:
     result: str
     tone: str
     meaning: str
+    caveats: tuple[str, ...]
     worthless: str
     time: str
     engine: str
@@ -69,6 +70,11 @@ def report_of(verdict: Verdict) -> Report:
         result=verdict.result,
         tone=wording.TONES.get(verdict.result, "neutral"),
         meaning=wording.MEANINGS[verdict.result],
+        caveats=tuple(
+            f"{wording.NOT_ESTABLISHED} {each['reason']}."
+            for each in predicate["checks"]
+            if each["status"] == "NOT ESTABLISHED"
+        ),
         worthless=wording.WORTHLESS if predicate["worthless"] else "",
         time=_time(predicate["time"]),
         engine=str(predicate["engine"]),
@@ -111,8 +117,18 @@ def _rows(value: Mapping[str, Any], level: int = 0) -> Iterator[Row]:
         if isinstance(item, Mapping) and level < _MAX_DEPTH:
             yield Row(label, "", note, level)
             yield from _rows(item, level + 1)
+        elif key in wording.CASES and isinstance(item, Sequence):
+            yield Row(label, "", note, level)
+            yield from _cases(item, wording.CASES[key], level + 1)
         else:
             yield Row(label, _text(item), note, level)
+
+
+def _cases(items: Sequence[Any], named_by: str, level: int) -> Iterator[Row]:
+    """One row for each object of a list, named by one of its members."""
+    for item in items:
+        others = {name: each for name, each in item.items() if name != named_by}
+        yield Row(f"{_text(item.get(named_by))} {named_by}", _text(others), "", level)
 
 
 def _text(value: object) -> str:

@@ -37,6 +37,8 @@ MEANINGS: Final = {
     ),
 }
 
+NOT_ESTABLISHED: Final = "This result does not speak of the following:"
+
 WORTHLESS: Final = (
     "WORTHLESS: the provider's randomness in this window was derived from a published seed, for an "
     "experiment. Anyone can predict the noise. This verdict proves nothing about privacy."
@@ -64,6 +66,9 @@ PLAIN_ACCOUNTS: Final = (
 
 ELSEWHERE: Final = frozenset({"assumptions", "not_covered", "finite"})
 """Members of the epsilon table that the report shows in other places."""
+
+CASES: Final = {"uniform_priors": "candidates"}
+"""Lists of objects, and the member that names each."""
 
 # Member of epsilon, coalition or counts -> label, explanation; in the order of the report.
 LABELS: Final[dict[str, tuple[str, str]]] = {
