@@ -411,7 +411,7 @@ def test_a_false_answer_is_refused_and_kept(opened: Open, provider: Any, lie: An
     with pytest.raises(AnswerRejected) as caught:
         client.search("what is it?")
     assert caught.value.evidence is not None
-    assert caught.value.evidence.exists()
+    assert json.loads(caught.value.evidence.read_bytes()) == caught.value.received
     provider.interfere = lambda _call, reply: reply
     assert client.resume() is not None  # the promise stands: the right answer is still due
 

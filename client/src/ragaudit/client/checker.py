@@ -93,9 +93,15 @@ class Checker:
             path = self._session.state.keep_rejected(number, data)
         if isinstance(error, RagauditError):
             return AnswerRejected(
-                error.what, where=error.where, expected=error.expected, evidence=path
+                error.what,
+                where=error.where,
+                expected=error.expected,
+                evidence=path,
+                received=evidence,
             )
-        return AnswerRejected("the reply lacks members", where="answer", evidence=path)
+        return AnswerRejected(
+            "the reply lacks members", where="answer", evidence=path, received=evidence
+        )
 
     def _embed(self) -> Embed | None:
         if (embedder := self._session.embedder) is None:

@@ -60,13 +60,21 @@ class AnswerRejected(RejectedError):
 
     Attributes:
         evidence: file with the receipt or promise, as received, if one was written.
+        received: the JSON value itself; a whole receipt file can be disputed.
     """
 
     def __init__(
-        self, what: str, *, where: str = "", expected: str = "", evidence: Path | None = None
+        self,
+        what: str,
+        *,
+        where: str = "",
+        expected: str = "",
+        evidence: Path | None = None,
+        received: Any = None,
     ) -> None:
         super().__init__(what, where=where, expected=expected)
         self.evidence = evidence
+        self.received = received
 
 
 class ServiceUnreachable(InternalError):

@@ -1,13 +1,11 @@
 """`ragaudit demo`."""
 
-import importlib
 import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from ragaudit.encoding.errors import RagauditError, UnsupportedError
 
 if TYPE_CHECKING:
     from ragaudit.cli.demo.run import Report
@@ -26,8 +24,8 @@ _EXAMPLES = """Examples:
 
   ragaudit demo --cheat list
 
-Exit status: 0 the verdicts are as expected (PASS; with --cheat, not PASS), 4 they are not, 1 the
-demonstration could not be run to its end, 130 interrupted."""
+Exit status: 0 the verdicts are as expected (PASS; with --cheat, FAIL or REFUSED by the checks that
+catch it), 4 they are not, 1 the demonstration could not be run to its end, 130 interrupted."""
 
 
 @app.command(epilog=_EXAMPLES)
@@ -56,7 +54,7 @@ def demo(
         _list_cheats(as_json)
         return
     if cheat is not None:
-        _check_cheat(cheat)
+        _stage_here(cheat, as_json)
     from ragaudit.cli.demo.run import Demo, Options  # noqa: PLC0415 - imports every member
     from rich.console import Console  # noqa: PLC0415
 
@@ -66,37 +64,57 @@ def demo(
         typer.echo(json.dumps(_json(report)))
     else:
         _show(Console(), report, cheat)
-    results = [each["result"] for each in report.verdicts.values()]
-    expected = all(each == "PASS" for each in results) == (cheat is None)
-    raise typer.Exit(0 if expected else EXIT_NOT_AS_EXPECTED)
-
-
-def _catalogue() -> Any:
-    """The cheating providers by name; UnsupportedError without the attacks member."""
-    try:
-        catalogue = importlib.import_module("ragaudit.attacks.catalogue").catalogue
-    except ModuleNotFoundError as error:
-        raise UnsupportedError(
-            "the cheating providers are not installed", expected="the member ragaudit-attacks"
-        ) from error
-    return catalogue() if callable(catalogue) else catalogue
+    raise typer.Exit(0 if _as_expected(report, cheat) else EXIT_NOT_AS_EXPECTED)
 
 
 def _list_cheats(as_json: bool) -> None:
-    cheats = {name: each.description for name, each in sorted(_catalogue().items())}
+    from ragaudit.cli.demo.cheats import cheats  # noqa: PLC0415 - imports every member
+
+    found = cheats()
     if as_json:
-        typer.echo(json.dumps(cheats))
+        typer.echo(json.dumps({each.name: each.description for each in found}))
         return
-    width = max(map(len, cheats), default=0)
-    for name, description in cheats.items():
-        typer.echo(f"{name:<{width}}  {description}")
+    width = max(len(each.name) for each in found)
+    for each in found:
+        typer.echo(f"{each.family:<12} {each.name:<{width}}  {each.description}")
 
 
-def _check_cheat(name: str) -> None:
-    if name not in _catalogue():
-        raise RagauditError(
-            f"no cheating provider {name!r}", where="--cheat", expected="see --cheat list"
-        )
+def _stage_here(name: str, as_json: bool) -> None:
+    """Show a cheat that no running service can stage, and exit; return if one can."""
+    from ragaudit.cli.demo.cheats import find  # noqa: PLC0415 - imports every member
+
+    cheat = find(name)
+    if cheat.components is not None:
+        return
+    outcome = cheat.stage()
+    checks = [
+        {"number": each.number, "id": each.id, "status": str(each.status), "reason": each.reason}
+        for each in outcome.checks
+    ]
+    shown = {"window": name, "result": outcome.result, "checks": checks, "epsilon": {}}
+    shown["worthless"] = False
+    if as_json:
+        typer.echo(json.dumps(shown))
+    else:
+        from ragaudit.cli.demo.show import show_verdict  # noqa: PLC0415
+        from rich.console import Console  # noqa: PLC0415
+
+        console = Console()
+        console.print(f"{name}: {cheat.description}; staged in this process on a small window")
+        show_verdict(console, shown)
+    raise typer.Exit(0 if outcome.result == cheat.result else EXIT_NOT_AS_EXPECTED)
+
+
+def _as_expected(report: "Report", name: str | None) -> bool:
+    """PASS everywhere; or, for a cheat, its result with exactly its checks in the main window."""
+    main, *_ = report.verdicts.values()
+    if name is None:
+        return all(each["result"] == "PASS" for each in report.verdicts.values())
+    from ragaudit.cli.demo.cheats import find  # noqa: PLC0415
+
+    cheat = find(name)
+    failed = [each["id"] for each in main["checks"] if each["status"] == "FAIL"]
+    return main["result"] == cheat.result and set(failed) == set(cheat.checks)
 
 
 def _show(console: Any, report: "Report", cheat: str | None) -> None:
@@ -115,7 +133,11 @@ def _show(console: Any, report: "Report", cheat: str | None) -> None:
     for line in report.recheck:
         console.print(f"  {line}", soft_wrap=True, highlight=False)
     if cheat is not None:
-        console.print(f"the provider cheated: {_catalogue()[cheat].description}")
+        from ragaudit.cli.demo.cheats import find  # noqa: PLC0415
+
+        known = find(cheat)
+        expected = ", ".join(known.checks)
+        console.print(f"the provider cheated: {known.description}; caught by: {expected}")
     console.print(f"{report.seconds:.0f} s")
 
 

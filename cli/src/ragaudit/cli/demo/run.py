@@ -193,7 +193,8 @@ class Demo:
                 self._countersigned.wait()
                 run.create()
                 run.answer_questions()
-            report.verdicts[name] = run.await_verdict(self._check_alive)
+            verdict = run.await_verdict(self._check_alive)
+            report.verdicts[name] = verdict
             report.policies[name] = run.policy
             report.windows[name] = run.shown()
         finally:

@@ -7,7 +7,9 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from ragaudit.encoding.errors import RefusedError
 
 __all__ = ["Complaint", "Traffic"]
 
+_RECEIPT_FILE = "ragaudit/v1/receipt/file"
 _WORKERS = 4
 _CRASH_AFTER = 3
 _CRASH_SECONDS = 60
@@ -98,21 +101,28 @@ class Traffic:
     ) -> None:  # fmt: skip
         receipts: list[Receipt] = []
         with self._client(account, window) as client:
-            self._attempt(account, window, lambda: self._resume(client, outcome, receipts))
+            attempt = partial(self._attempt, account, window, client)
+            attempt(partial(self._resume, client, outcome, receipts))
             for question in questions:
-                self._attempt(account, window, lambda q=question: self._search(  # type: ignore[misc]
-                    client, q, outcome, receipts))  # fmt: skip
+                attempt(partial(self._search, client, question, outcome, receipts))
                 progress()
             for receipt in receipts:
-                self._attempt(account, window, receipt.complete)
+                attempt(receipt.complete)
                 outcome.checks.update((each.name, each.status) for each in receipt.checks)
-            disputed = receipts[-1] if account.disputes and receipts else None
-            if disputed is not None and not outcome.disputed:
-                client.dispute(disputed)
-                outcome.disputed = True
-            if receipts and account.submits:
-                client.submit(receipts)
-                outcome.submitted += len(receipts)
+            if account.disputes and receipts and not outcome.disputed:
+                attempt(partial(self._dispute, client, receipts[-1], outcome))
+            if account.submits and receipts:
+                attempt(partial(self._submit, client, receipts, outcome))
+
+    @staticmethod
+    def _dispute(client: Client, receipt: Receipt, outcome: Outcome) -> None:
+        client.dispute(receipt)
+        outcome.disputed = True
+
+    @staticmethod
+    def _submit(client: Client, receipts: list[Receipt], outcome: Outcome) -> None:
+        client.submit(receipts)
+        outcome.submitted += len(receipts)
 
     @staticmethod
     def _search(client: Client, question: str, outcome: Outcome, receipts: list[Receipt]) -> None:
@@ -127,13 +137,19 @@ class Traffic:
             outcome.answered += 1
             outcome.resumed = True
 
-    def _attempt(self, account: AccountPlan, window: str, action: Callable[[], object]) -> None:
-        """Run an action; what the client complains about is noted, and shown in the end."""
+    def _attempt(
+        self, account: AccountPlan, window: str, client: Client, action: Callable[[], object]
+    ) -> None:
+        """Run an action; what the client complains about is noted, and disputed if it can be."""
         try:
             action()
         except (AnswerRejected, PromiseUnanswered, RefusedError) as error:
             with self._lock:
                 self.complaints.append(Complaint(account.name, window, str(error)))
+            received = error.received if isinstance(error, AnswerRejected) else None
+            if isinstance(received, dict) and received.get("format") == _RECEIPT_FILE:
+                with suppress(RefusedError):  # a false signature cannot be disputed
+                    client.dispute(received)
 
     def _crash(self, account: AccountPlan, window: str, question: str) -> None:
         """Let a client of its own process store a promise and die before revealing the nonce."""

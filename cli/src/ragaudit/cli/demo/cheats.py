@@ -1,0 +1,70 @@
+"""The cheating providers of the attacks member, as far as the demonstration uses them."""
+
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ragaudit.encoding.errors import UnsupportedError
+
+__all__ = ["Cheat", "cheats", "find"]
+
+
+@dataclass(frozen=True)
+class Cheat:
+    """One cheat.
+
+    Attributes:
+        checks: ids of the checks that catch it.
+        result: FAIL, or REFUSED before the window.
+        components: makes the prover's cheating parts; None if no running service can stage it
+            with ordinary accounts, so that it is staged in this process instead.
+    """
+
+    name: str
+    family: str
+    description: str
+    checks: Sequence[str]
+    result: str
+    components: Callable[[Any], Any] | None
+
+    def stage(self) -> Any:
+        """Stage it in this process on a small window; the outcome of the procedure."""
+        return importlib.import_module("ragaudit.attacks.running").run(self.name)
+
+
+def cheats() -> list[Cheat]:
+    """Return all cheats, in the order of their families.
+
+    Raises:
+        UnsupportedError: the attacks member is not installed.
+    """
+    try:
+        catalogue = importlib.import_module("ragaudit.attacks.catalogue").CATALOGUE
+        ordinary = importlib.import_module("ragaudit.attacks.stage.play").Play
+    except ModuleNotFoundError as error:
+        raise UnsupportedError(
+            "the cheating providers are not installed", expected="the member ragaudit-attacks"
+        ) from error
+    return [
+        Cheat(
+            each.name,
+            each.family,
+            each.description,
+            each.checks,
+            each.result,
+            # Some need accounts that misbehave with the provider, or evidence made by hand.
+            each.components if getattr(each, "play", None) is ordinary else None,
+        )
+        for each in catalogue
+    ]
+
+
+def find(name: str) -> Cheat:
+    """Return the cheat of this name; UnsupportedError if there is none."""
+    for each in cheats():
+        if each.name == name:
+            return each
+    raise UnsupportedError(
+        f"no cheating provider {name!r}", where="--cheat", expected="see --cheat list"
+    )
