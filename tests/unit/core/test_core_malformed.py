@@ -70,6 +70,8 @@ def test_verify_selection(change: dict[str, Any], match: str, record: Any, proof
         ({"noise": np.zeros(8, dtype=np.int64)}, "noise: 8 values, expected 7"),
         ({"query": np.full(5, 60, dtype=np.int16)}, "query: squared norm 18000 above 16129"),
         ({"query": np.full(5, -(2**15), dtype=np.int16)}, "query: squared norm"),
+        ({"query": np.zeros(0, dtype=np.int16)}, "query: expected a dimension 1 <= d"),
+        ({"query": np.zeros(2**16, dtype=np.int16)}, "query: expected a dimension 1 <= d"),
         ({"allowed": [1, 1, 2]}, "allowed: a position occurs twice"),
         ({"allowed": [1, 7, 2]}, "allowed: position not below N = 7"),
         ({"commitments": bytes(32 * 7 - 1)}, "commitments: 223 bytes"),
@@ -131,7 +133,16 @@ def test_index_arguments(index: Any, index_proof: bytes, context: bytes) -> None
         core.verify_index(bytes(33), 7, 5, commitments, index_proof)
     with malformed("dimension: -5"):
         core.verify_index(context, 7, -5, commitments, index_proof)
-    for count, dimension in [(0, 5), (6, 5), (8, 5), (2**32, 5), (7, 2**16), (7, 4), (7, 6)]:
+    for count, dimension in [
+        (0, 5),
+        (6, 5),
+        (8, 5),
+        (2**32, 5),
+        (7, 0),
+        (7, 2**16),
+        (7, 4),
+        (7, 6),
+    ]:
         with pytest.raises(core.ProofRejected):
             core.verify_index(context, count, dimension, commitments, index_proof)
     with pytest.raises(core.ProofRejected, match="C_6: not a canonical"):

@@ -231,6 +231,7 @@ fn statements_out_of_range_are_rejected() {
     rejected(Instance { rows: 0, ..instance.clone() });
     rejected(Instance { rows: 4, ..instance.clone() });
     rejected(Instance { noise: &[0, 1], ..instance.clone() });
+    rejected(Instance { query: &[], ..instance.clone() });
     rejected(Instance { query: &[127, 1], ..instance.clone() });
     rejected(Instance { query: &[i16::MIN, i16::MIN], ..instance.clone() });
     rejected(Instance { squared_norm: 0, ..instance.clone() });

@@ -3,7 +3,25 @@
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
-__all__: list[str]
+__all__ = [
+    "SQUARED_NORM",
+    "Cancelled",
+    "CoreError",
+    "MalformedInput",
+    "ProofRejected",
+    "commit_rows",
+    "commit_selection",
+    "complete_rows",
+    "generator",
+    "prove_index",
+    "prove_selection",
+    "random_scalars",
+    "sample_noise",
+    "transcript_trace",
+    "verify_index",
+    "verify_selection",
+    "verify_selections",
+]
 
 SQUARED_NORM: Final[int]
 
