@@ -57,11 +57,13 @@ class ServiceCheat(Cheat):
         parts: the components that replace the honest ones, by their name in `Components`.
         disputes: whether the audit finds it in disputes only, so that accounts must complain.
         play: what accounts do; another one than `Play` if ordinary traffic shows nothing.
+        guard: what else stops the window, whatever the checks; "" if nothing does.
     """
 
     parts: Mapping[str, Any] = field(repr=False)
     disputes: bool = False
     play: type[Play] = Play
+    guard: str = ""
 
     @property
     def staging(self) -> Staging:

@@ -2,16 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from fractions import Fraction
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 from ragaudit import core
 from ragaudit.attacks.cheat import ServiceCheat
-from ragaudit.circuits.noise import NoiseParameters, table
 from ragaudit.circuits.selection import select
-from ragaudit.encoding.decimals import ceil_decimal
 from ragaudit.encoding.digests import salted, structure
 from ragaudit.ledger.openings import Openings
 from ragaudit.ledger.records import Record
@@ -20,7 +17,7 @@ from ragaudit.prover.accounts import Account
 from ragaudit.prover.answering import Answering, Embedding, Scores
 from ragaudit.prover.index_commitment import CommittedIndex
 from ragaudit.prover.live import LiveWindow
-from ragaudit.prover.receipts import SelectedRow
+from ragaudit.prover.receipts import LoggedRecord, SelectedRow
 from ragaudit.prover.registrations import Registered
 
 B_SQUARED = 127**2
@@ -47,12 +44,7 @@ class HalfTheSigma(Answering):
     def draw_noise(
         self, live: LiveWindow, index: CommittedIndex, record: Record, nonce: bytes | None
     ) -> Scores:
-        half = ceil_decimal(Fraction(live.policy.sigma) / 2, 6)
-        wide, live.noise_table = live.noise_table, table(NoiseParameters.for_sigma(half))
-        try:
-            return super().draw_noise(live, index, record, nonce)
-        finally:
-            live.noise_table = wide
+        return super().draw_noise(live, index, record, nonce) // 2
 
 
 class OtherSampler(Answering):
@@ -129,9 +121,6 @@ class StaleIndex(Answering):
     def scores(self, index: CommittedIndex, embedding: Embedding) -> Scores:
         return np.roll(super().scores(index, embedding), 1)
 
-    def select(self, exact: Scores, noise: Scores, top_k: int) -> tuple[int, ...]:
-        return super().select(exact, noise, top_k)
-
 
 class OtherDigest(Answering):
     """The record's digest is of another vector than the one that is opened."""
@@ -186,11 +175,22 @@ class _AnyOrder(Answer):
 class OrdersByScore(Answering):
     """Answers best first: the order tells what the noise hid."""
 
+    def respond(
+        self,
+        live: LiveWindow,
+        registered: Registered,
+        logged: LoggedRecord,
+        rows: Sequence[SelectedRow],
+    ) -> dict[str, Any]:
+        embedding = np.array(logged.openings.openings.embedding, dtype=np.int16)
+        exact = self.scores(live.indexes[registered.tenant], embedding)
+        best_first = sorted(rows, key=lambda row: -int(exact[row.position]))
+        return super().respond(live, registered, logged, best_first)
+
     def answer_documents(self, rows: Sequence[SelectedRow]) -> Answer:
-        best_first = [
-            Document(row.position, row.document.id, row.document.content) for row in rows
-        ]
-        return _AnyOrder(tuple(reversed(best_first)))
+        return _AnyOrder(
+            tuple(Document(row.position, row.document.id, row.document.content) for row in rows)
+        )
 
 
 CHEATS: Final = (
@@ -235,7 +235,7 @@ CHEATS: Final = (
         name="k-not-the-requests", family="SELECTION",
         description="Answers with another K than the account asked for.",
         parts={"answering": OtherK}, disputes=True,
-        checks=("disputes",), reason="step 3 \\(body\\)", complaint="top_k",
+        checks=("disputes",), reason="step 3 (body)", complaint="top_k",
     ),
     ServiceCheat(
         name="filter-not-the-requests", family="SELECTION",
@@ -292,13 +292,13 @@ CHEATS: Final = (
         name="answer-differs-from-the-selection", family="RECEIPT",
         description="Leaves a selected document out of the answer.",
         parts={"answering": WithholdsADocument}, disputes=True,
-        checks=("disputes",), reason="step 7 \\(rows\\)", complaint="step 7 (rows)",
+        checks=("disputes",), reason="step 7 (rows)", complaint="step 7 (rows)",
     ),
     ServiceCheat(
         name="content-not-of-its-row", family="RECEIPT",
         description="Serves content that the row's digest is not of.",
         parts={"answering": RewritesContent}, disputes=True,
-        checks=("disputes",), reason="step 8 \\(commitments\\)", complaint="step 8 (commitments)",
+        checks=("disputes",), reason="step 8 (commitments)", complaint="step 8 (commitments)",
     ),
     ServiceCheat(
         name="rows-ordered-by-score", family="RECEIPT",
@@ -310,6 +310,6 @@ CHEATS: Final = (
         name="filter-that-was-not-asked-for", family="RECEIPT",
         description="Commits to a filter in the account's name; the account disputes.",
         parts={"answering": HidesAFilter}, disputes=True,
-        checks=("disputes",), reason="step 5 \\(openings\\)", complaint="step 5 (openings)",
+        checks=("disputes",), reason="step 5 (openings)", complaint="step 5 (openings)",
     ),
 )  # fmt: skip

@@ -6,7 +6,6 @@ from typing import Any, Final
 
 import numpy as np
 from ragaudit.attacks.cheat import ServiceCheat
-from ragaudit.attacks.stage.services import ROWS
 from ragaudit.encoding.digests import structure
 from ragaudit.ledger.merkle_commitments import (
     KeyOpening,
@@ -16,13 +15,17 @@ from ragaudit.ledger.merkle_commitments import (
     slot_key,
 )
 from ragaudit.ledger.policy import Policy
-from ragaudit.ledger.records import Opening
+from ragaudit.ledger.records import MAX_TOP_K, Opening
 from ragaudit.ledger.tree import MemoryTree
+from ragaudit.privacy.accounting import calibrate
 from ragaudit.prover.committing import Committer
 from ragaudit.prover.index_commitment import CommittedIndex, IndexBuilder, Rows, Scalars
 from ragaudit.prover.policy_builder import PolicyBuilder
 from ragaudit.prover.seed_commitment import EPOCH, SeedTree
 from ragaudit.prover.windows import Window
+
+# Beyond about 54 the sampler's own distance, times e^epsilon, exceeds any usual delta.
+LARGEST_EPSILON: Final = "50"
 
 
 class EqualKeys(SeedTree):
@@ -84,43 +87,45 @@ class ForeignRow(IndexBuilder):
 class AltersPolicy(PolicyBuilder):
     """A policy document with other members."""
 
-    def changes(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        """The members that differ."""
+    def changes(self, document: Mapping[str, Any], now: int) -> dict[str, Any]:
+        """The members that differ; ``now`` in seconds."""
         raise NotImplementedError
 
-    def document(self, **arguments: Any) -> dict[str, Any]:
-        document = super().document(**arguments)
-        return {**document, **self.changes(document)}
+    def document(self, *, now: int, **arguments: Any) -> dict[str, Any]:
+        document = super().document(now=now, **arguments)
+        return {**document, **self.changes(document, now // 1000)}
 
 
 class LatePolicy(AltersPolicy):
-    """The window begins before the policy can be countersigned."""
+    """The window has begun before the policy can be countersigned."""
 
-    def changes(self, document: Mapping[str, Any]) -> dict[str, Any]:
+    def changes(self, document: Mapping[str, Any], now: int) -> dict[str, Any]:
         _, *later = document["activation_instants"]
-        start = document["start"] - 30
-        return {"start": start, "activation_instants": [start, *later]}
+        return {"start": now - 5, "activation_instants": [now - 5, *later]}
 
 
 class KMaxIsN(AltersPolicy):
     """K_max is no longer below N: an answer may be the whole index."""
 
-    def changes(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        return {"top_k_max": ROWS}
+    def changes(self, document: Mapping[str, Any], now: int) -> dict[str, Any]:
+        return {"top_k_max": MAX_TOP_K}
 
 
 class BoastsEpsilon(AltersPolicy):
     """The advertised epsilon is smaller than what sigma gives."""
 
-    def changes(self, document: Mapping[str, Any]) -> dict[str, Any]:
+    def changes(self, document: Mapping[str, Any], now: int) -> dict[str, Any]:
         return {"epsilon_acc": "1"}
 
 
 class NoFiniteEpsilon(AltersPolicy):
-    """Noise for one account; a coalition's epsilon has no finite bound."""
+    """Noise that barely suffices for one account; a coalition's epsilon has no finite bound."""
 
-    def changes(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        return {"sigma": "0.667", "epsilon_acc": "60"}
+    def changes(self, document: Mapping[str, Any], now: int) -> dict[str, Any]:
+        event = [document[name] for name in ("queries_per_account", "relation")]
+        group = document["rows_per_document"]
+        sigma = calibrate(LARGEST_EPSILON, document["delta_acc"], *event, group)
+        return {"sigma": sigma, "epsilon_acc": LARGEST_EPSILON}
 
 
 class AltersPolicyAfterwards(Committer):
@@ -135,8 +140,6 @@ class AltersPolicyAfterwards(Committer):
     ) -> Opening:
         honest = super().opening(policy, window, indexes, seed_root)
         return replace(honest, policy_digest=structure("altered", honest.policy_digest))
-
-
 
 
 CHEATS: Final = (
@@ -175,6 +178,7 @@ CHEATS: Final = (
         description="Has the policy countersigned after the window began.",
         parts={"policy_builder": LatePolicy}, refused=True,
         checks=("policy",), reason="too late",
+        guard="the verifier's clock alone keeps it from countersigning a window that has begun",
     ),
     ServiceCheat(
         name="opening-of-an-altered-policy", family="POLICY",
@@ -186,7 +190,7 @@ CHEATS: Final = (
         name="k-max-not-below-n", family="POLICY",
         description="Allows answers as large as the index.",
         parts={"policy_builder": KMaxIsN}, refused=True,
-        checks=("policy",), reason="top_k_max is 20",
+        checks=("policy",), reason="top_k_max is 1000",
     ),
     ServiceCheat(
         name="sigma-too-small-for-the-claim", family="POLICY",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+import httpx
 from ragaudit.attacks.stage.clock import Clock
 from ragaudit.attacks.stage.embedder import HashEmbedder
 from ragaudit.attacks.stage.services import (
@@ -22,7 +23,7 @@ from ragaudit.client import Client, Receipt
 from ragaudit.encoding.errors import InternalError, RagauditError
 from ragaudit.prover.service import Components
 from ragaudit.prover.states import State
-from ragaudit.verifier.procedure import Outcome
+from ragaudit.verifier.procedure import REFUSED, Outcome
 
 ACCOUNTS: Final = (
     ("alice", "acme", True),
@@ -93,7 +94,9 @@ class Played:
     auditor: StageAuditor = field(repr=False)
 
     def without(self, checks: Sequence[str]) -> Outcome:
-        """The procedure again over the same evidence, some checks left out of its list."""
+        """The procedure, or the checks before the window, again without some of them."""
+        if self.outcome.result == REFUSED:
+            return self.auditor.judge_opening(checks)
         return self.auditor.judge(checks)
 
 
@@ -266,6 +269,12 @@ class Play:
     def ask(self, name: str, text: str, top_k: int) -> None:
         """An account asks a question."""
         self.accounts[name].ask(text, top_k)
+
+    def http(self, service: str, account: str | None = None) -> httpx.Client:
+        """A bare client of "prover" or "verifier", for what no library does; close it."""
+        transport = {"prover": self.prover.transport, "verifier": self.verifier.transport}[service]
+        headers = {} if account is None else {"Authorization": f"Bearer {self.keys[account]}"}
+        return httpx.Client(transport=transport, base_url=f"http://{service}.test", headers=headers)
 
     def _register(self, name: str) -> None:
         account = self.accounts[name]

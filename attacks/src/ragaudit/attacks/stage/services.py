@@ -37,7 +37,6 @@ from ragaudit.verifier.procedure import (
     CHECKS,
     OPENING_CHECKS,
     REFUSED,
-    Check,
     Outcome,
     Pins,
     run,
@@ -190,13 +189,12 @@ class StageAuditor:
         self._embedder = VerifierEmbedder(HashEmbedder())
         self._engine = fastest_engine()
         self.evidence: Evidence | None = None
+        self.opening: tuple[Evidence, int] | None = None
         self.outcome: Outcome | None = None
 
     def check_opening(self, evidence: Evidence, now: int) -> bytes | None:
-        outcome = run_opening_checks(
-            evidence, engine=self._engine, now=now, checks=self._left(OPENING_CHECKS),
-            pins=self._pins,
-        )  # fmt: skip
+        self.opening = Evidence.of({name: evidence[name] for name in evidence}), now
+        outcome = self.judge_opening(self._without)
         if outcome.result != REFUSED:
             return None
         self.outcome = outcome
@@ -206,6 +204,16 @@ class StageAuditor:
         self.evidence = Evidence.of({name: evidence[name] for name in evidence})
         self.outcome = self.judge(self._without)
         return sign_verdict(self.outcome, evidence.digests(), self._key, time=now)
+
+    def judge_opening(self, without: Sequence[str] = ()) -> Outcome:
+        """Run the checks before the window over its opening, without some of them."""
+        if self.opening is None:
+            raise InternalError("the window was never handed in")
+        evidence, now = self.opening
+        left = tuple(each for each in OPENING_CHECKS if each.id not in without)
+        return run_opening_checks(
+            evidence, engine=self._engine, now=now, checks=left, pins=self._pins
+        )
 
     def judge(self, without: Sequence[str] = ()) -> Outcome:
         """Run the procedure over the evidence, without some checks."""
@@ -225,9 +233,6 @@ class StageAuditor:
 
     def report_text(self, verdict: bytes) -> str:
         return render_text(verify_verdict(verdict, self._key.public))
-
-    def _left(self, checks: Sequence[Check]) -> tuple[Check, ...]:
-        return tuple(each for each in checks if each.id not in self._without)
 
 
 @dataclass

@@ -1,0 +1,32 @@
+"""Every way to cheat that is known here."""
+
+from typing import Final
+
+from ragaudit.attacks.cheat import FAMILIES, Cheat
+from ragaudit.attacks.constructed import log as constructed_log
+from ragaudit.attacks.constructed import proofs
+from ragaudit.attacks.service import answers, audit, log, opening, promises
+from ragaudit.encoding.errors import UnsupportedError
+
+CATALOGUE: Final[tuple[Cheat, ...]] = tuple(
+    sorted(
+        (
+            *opening.CHEATS, *log.CHEATS, *promises.CHEATS, *answers.CHEATS, *audit.CHEATS,
+            *constructed_log.CHEATS, *proofs.CHEATS,
+        ),
+        key=lambda each: FAMILIES.index(each.family),
+    )
+)  # fmt: skip
+"""In the order of the families."""
+
+
+def find(name: str) -> Cheat:
+    """The cheat called ``name``.
+
+    Raises:
+        UnsupportedError: there is none.
+    """
+    for each in CATALOGUE:
+        if each.name == name:
+            return each
+    raise UnsupportedError(f"no cheat {name!r}", expected="a name of `ragaudit attack list`")

@@ -1,0 +1,94 @@
+"""``ragaudit attack``: the catalogue of cheats, each staged in this process."""
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from ragaudit.attacks.catalogue import CATALOGUE, find
+from ragaudit.attacks.cheat import Cheat, ConstructedCheat
+from ragaudit.attacks.running import Staged, stage
+from ragaudit.attacks.serve import show_list
+from ragaudit.encoding.errors import RagauditError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Cheating providers: what each does, and how the audit finds it.",
+)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+NOT_CAUGHT, BAD_ARGUMENTS = 1, 2
+
+
+@app.command("list", epilog="Example: ragaudit attack list --json")
+def list_cheats(as_json: AsJson = False) -> None:
+    """List every cheat with its family, its staging and the checks that catch it."""
+    if as_json:
+        typer.echo(json.dumps([_described(each) for each in CATALOGUE]))
+    else:
+        show_list()
+
+
+@app.command(epilog="Example: ragaudit attack run half-the-sigma")
+def run(
+    name: Annotated[str, typer.Argument(help="A name of the list.")], as_json: AsJson = False
+) -> None:
+    """Stage a cheat on a small window in this process and show what the verifier concludes.
+
+    Exit status: 0 it was caught by exactly the checks that the list names, 1 it was not.
+    """
+    try:
+        with tempfile.TemporaryDirectory(prefix="ragaudit-attack-") as folder:
+            staged = stage(find(name), Path(folder))
+    except RagauditError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(BAD_ARGUMENTS) from None
+    typer.echo(json.dumps(_concluded(staged)) if as_json else _shown(staged))
+    if not staged.caught:
+        raise typer.Exit(NOT_CAUGHT)
+
+
+def _described(cheat: Cheat) -> dict[str, Any]:
+    return {
+        "name": cheat.name,
+        "family": cheat.family,
+        "description": cheat.description,
+        "staging": cheat.staging,
+        "why_constructed": cheat.why if isinstance(cheat, ConstructedCheat) else None,
+        "result": cheat.result,
+        "checks": list(cheat.checks),
+        "reason": cheat.reason,
+        "complaint": cheat.complaint or None,
+    }
+
+
+def _concluded(staged: Staged) -> dict[str, Any]:
+    checks = [
+        {
+            "number": each.number,
+            "id": each.id,
+            "status": str(each.status),
+            "reason": each.reason,
+            "evidence": list(each.evidence),
+        }
+        for each in staged.outcome.checks
+    ]
+    return {
+        "cheat": _described(staged.cheat),
+        "result": staged.outcome.result,
+        "caught": staged.caught,
+        "checks": checks,
+        "complaints": list(staged.complaints),
+    }
+
+
+def _shown(staged: Staged) -> str:
+    cheat, outcome = staged.cheat, staged.outcome
+    lines = [f"{cheat.name} ({cheat.family}): {cheat.description}", ""]
+    for each in outcome.checks:
+        lines.append(f"{each.number:>3} {each.id:<14} {each.status:<15} {each.reason}")
+    lines += [f"    an account's library: {each}" for each in staged.complaints]
+    return "\n".join([*lines, "", f"{outcome.result}"])

@@ -1,0 +1,136 @@
+"""What both provers do: send, run a masked sumcheck's mask, open (spec 4.4, 4.5)."""
+
+from __future__ import annotations
+
+import importlib
+import secrets
+from dataclasses import dataclass
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+
+def modules(package: ModuleType) -> SimpleNamespace:
+    """The modules of the reference package, or of a mutated copy of it."""
+    names = ("field", "ristretto", "generators", "transcript", "selection")
+    return SimpleNamespace(
+        **{name: importlib.import_module(f"{package.__name__}.{name}") for name in names}
+    )
+
+
+def weighted_sum(tools: SimpleNamespace, terms: list[tuple[int, Any]]) -> Any:
+    order = tools.field.ORDER
+    return tools.ristretto.multiscalar((scalar % order, point) for scalar, point in terms)
+
+
+def _times(tools: SimpleNamespace, scalar: int, point: Any) -> Any:
+    result = tools.ristretto.IDENTITY
+    if point == result:  # padding
+        return point
+    for bit in f"{scalar:b}":
+        result = tools.ristretto.add(result, result)
+        if bit == "1":
+            result = tools.ristretto.add(result, point)
+    return result
+
+
+@dataclass
+class Mask:
+    """g(v) = a_0 + sum a_(k,e) v_k^e, summed over the cube while variables get bound."""
+
+    coefficients: list[int]
+    degrees: list[int]
+    order: int
+
+    def __post_init__(self) -> None:
+        rest = iter(self.coefficients[1:])
+        self.own = [[next(rest) for _ in range(degree)] for degree in self.degrees]
+        self.bound = self.coefficients[0]
+
+    def total(self) -> int:
+        n = len(self.degrees)
+        return (1 << n) * self.coefficients[0] + (1 << n - 1) * sum(self.coefficients[1:])
+
+    def at(self, k: int, X: int) -> int:
+        """Sum over the variables after k, variable k at X, the earlier ones bound."""
+        left = len(self.degrees) - k - 1
+        value = self.bound + sum(c * X**e for e, c in enumerate(self.own[k], start=1))
+        later = sum(c for own in self.own[k + 1 :] for c in own)
+        return int((1 << left) * value + ((1 << left - 1) * later if left else 0))
+
+    def bind(self, k: int, r_k: int) -> None:
+        self.bound += sum(c * r_k**e for e, c in enumerate(self.own[k], start=1))
+        self.bound %= self.order
+
+
+class Moves:
+    """A prover that talks to its own transcript."""
+
+    def __init__(self, tools: SimpleNamespace, transcript: Any) -> None:
+        self.tools, self.transcript = tools, transcript
+        self.order: int = tools.field.ORDER
+        self.proof = b""
+
+    def random(self) -> int:
+        return secrets.randbelow(self.order)
+
+    def send(self, tag: str | None, data: bytes) -> None:
+        if tag is not None:
+            self.transcript.absorb(tag, data)
+        self.proof += data
+
+    def send_point(self, tag: str, terms: list[tuple[int, Any]]) -> None:
+        self.send(tag, self.tools.ristretto.encode(weighted_sum(self.tools, terms)))
+
+    def send_scalar(self, tag: str | None, value: int) -> None:
+        self.send(tag, self.tools.field.le(value % self.order, 32))
+
+    def send_round(self, values: list[int]) -> int:
+        """Send the polynomial with these values at 0, 1, ..; returns the challenge."""
+        coefficients = self._interpolate(values)
+        for j, coefficient in enumerate(coefficients):
+            if j != 1:
+                self.send_scalar("round", coefficient)
+        return int(self.transcript.scalar("point"))
+
+    def _interpolate(self, values: list[int]) -> list[int]:
+        """Coefficients of the polynomial with these values at 0, 1, 2 and perhaps 3."""
+        y0, y1, y2, *rest = values
+        sixth = pow(6, -1, self.order)
+        c3 = (rest[0] - 3 * y2 + 3 * y1 - y0) * sixth if rest else 0
+        c2 = (y2 - 2 * y1 + y0) * 3 * sixth - 3 * c3
+        return [v % self.order for v in (y0, y1 - y0 - c2 - c3, c2, c3)][: len(values)]
+
+    def fold(self, table: list[int], X: int) -> list[int]:
+        middle = len(table) // 2
+        pairs = zip(table[:middle], table[middle:], strict=True)
+        return [(low + X * (high - low)) % self.order for low, high in pairs]
+
+    def open(self, g: list[Any], L: list[int], a: list[int], rho: int, x: int) -> None:
+        tools, order = self.tools, self.order
+        Q, H = tools.generators.generator("Q"), tools.generators.generator("H")
+        size = 1 << max(1, tools.field.variables_for(len(g)))
+        missing = size - len(g)
+        g = [*g, *[tools.ristretto.IDENTITY] * missing]
+        L, a = [*L, *[0] * missing], [*a, *[0] * missing]
+        dot = tools.field.dot
+        while size > 1:
+            size //= 2
+            lam, mu = self.random(), self.random()
+            for part, bases, form, blind in (
+                (a[:size], g[size:], L[size:], lam),
+                (a[size:], g[:size], L[:size], mu),
+            ):
+                terms = [*zip(part, bases, strict=True), (x * dot(part, form), Q), (blind, H)]
+                self.send_point("L" if blind is lam else "R", terms)
+            c = self.transcript.scalar("fold")
+            inverse = tools.field.inverse(c)
+            halves = range(size)
+            a = [(a[i] + inverse * a[size + i]) % order for i in halves]
+            L = [(L[i] + c * L[size + i]) % order for i in halves]
+            g = [tools.ristretto.add(g[i], _times(tools, c, g[size + i])) for i in halves]
+            rho = (rho + c * lam + inverse * mu) % order
+        s, t = self.random(), self.random()
+        self.send_point("T", [(s, g[0]), (s * L[0] * x, Q), (t, H)])
+        c = self.transcript.scalar("last")
+        self.send_scalar(None, s + c * a[0])
+        self.send_scalar(None, t + c * rho)

@@ -1,0 +1,71 @@
+"""A cheating prover service over HTTP.
+
+    python -m ragaudit.attacks.serve NAME --config prover.yaml
+    python -m ragaudit.attacks.serve list
+
+The service is `ragaudit prover serve` with one cheat's components; everything else is honest.
+"""
+
+import logging
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import uvicorn
+from ragaudit.attacks.catalogue import CATALOGUE, find
+from ragaudit.attacks.cheat import ServiceCheat
+from ragaudit.encoding.errors import RagauditError, UnsupportedError
+from ragaudit.prover.app import create_app
+from ragaudit.prover.service import Components
+from ragaudit.prover.settings import load_settings
+
+__all__ = ["main", "service_cheat", "show_list"]
+
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+def service_cheat(name: str) -> ServiceCheat:
+    """The cheat called ``name``.
+
+    Raises:
+        UnsupportedError: there is none, or no service can stage it.
+    """
+    found = find(name)
+    if not isinstance(found, ServiceCheat):
+        raise UnsupportedError(
+            "no service stages this cheat", where=name, expected=f"ragaudit attack run {name}"
+        )
+    return found
+
+
+def show_list() -> None:
+    """Print every cheat with its family, its staging and the checks that catch it."""
+    width = max(len(each.name) for each in CATALOGUE)
+    for each in CATALOGUE:
+        caught = f"{each.result} by {', '.join(each.checks)}"
+        typer.echo(f"{each.family:<12} {each.name:<{width}} {each.staging:<13} {caught}")
+
+
+def main(
+    name: Annotated[str, typer.Argument(help="A cheat's name, or 'list'.")],
+    config: Annotated[Path, typer.Option(help="The prover's settings file.")] = Path("prover.yaml"),
+) -> None:
+    """Serve with the components of a cheat until told to stop."""
+    if name == "list":
+        show_list()
+        return
+    try:
+        cheat = service_cheat(name)
+        settings = load_settings(config)
+        app = create_app(settings, components=cheat.components(Components()))
+    except RagauditError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(2) from None
+    logging.basicConfig(level="INFO", format=LOG_FORMAT)
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    server = settings.server
+    uvicorn.run(app, host=server.host, port=server.port, log_config=None, access_log=False)
+
+
+if __name__ == "__main__":
+    typer.run(main)
