@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from ragaudit.encoding.errors import InternalError
 from ragaudit.ledger.errors import StoreUnavailable
-from ragaudit.prover import service as service_module
+from ragaudit.prover.background import tell
 from ragaudit.prover.cli import app
 from ragaudit.prover.console import exit_code
 from ragaudit.prover.errors import (
@@ -200,9 +200,9 @@ def test_threads_open_a_window_by_themselves(world) -> None:
 
 
 def test_failed_steps_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
-    told = service_module._tell("w1", VerifierUnreachable("away"), "")
-    assert service_module._tell("w1", VerifierUnreachable("away"), told) == told
-    service_module._tell("w1", ValueError("a secret"), told)
+    told = tell("w1", VerifierUnreachable("away"), "")
+    assert tell("w1", VerifierUnreachable("away"), told) == told
+    tell("w1", ValueError("a secret"), told)
     assert [each.message for each in caplog.records] == [
         "window w1: away",
         "window w1: ValueError",

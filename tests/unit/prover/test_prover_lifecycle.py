@@ -23,7 +23,6 @@ from ragaudit.prover.errors import (
 )
 from ragaudit.prover.index_commitment import IndexBuilder
 from ragaudit.prover.policy_builder import PolicyBuilder, noise_of
-from ragaudit.prover.service import check_clocks, checked_keys
 from ragaudit.prover.settings import VerifierSettings, WindowSettings
 from ragaudit.prover.states import State
 from ragaudit.prover.verifier_messages import (
@@ -32,6 +31,7 @@ from ragaudit.prover.verifier_messages import (
     read_challenge,
     read_countersignature,
 )
+from ragaudit.prover.verifier_trust import check_clocks, checked_keys
 
 
 def ask_something(world) -> None:

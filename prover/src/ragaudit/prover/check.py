@@ -9,10 +9,11 @@ from ragaudit.prover.backends.stored import MIN_DOCUMENTS, StoredDocuments
 from ragaudit.prover.errors import MalformedDocument
 from ragaudit.prover.keys import load_key, read_secret_file
 from ragaudit.prover.policy_builder import noise_of
-from ragaudit.prover.service import check_clocks, checked_keys, system_clock
+from ragaudit.prover.service import system_clock
 from ragaudit.prover.settings import Settings
 from ragaudit.prover.store import Store
 from ragaudit.prover.verifier_client import VerifierClient
+from ragaudit.prover.verifier_trust import check_clocks, checked_keys
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-import uvicorn
 from ragaudit.encoding.text import hex_encode
 from ragaudit.prover import operator_commands
-from ragaudit.prover.app import create_app
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.check import run_checks
 from ragaudit.prover.console import (
@@ -128,6 +126,9 @@ def serve(
     with failing(as_json=False):
         logging.basicConfig(level=log_level.upper(), format=LOG_FORMAT)
         logging.getLogger("httpx").setLevel(logging.WARNING)
+        import uvicorn  # noqa: PLC0415 - only this command needs a server
+        from ragaudit.prover.app import create_app  # noqa: PLC0415
+
         loaded = load_settings(settings)
         server = uvicorn.Server(
             uvicorn.Config(

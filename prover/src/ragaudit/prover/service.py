@@ -1,8 +1,6 @@
 """The prover as one object: everything wired together, its background threads, its operations."""
 
 import hmac
-import logging
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,24 +10,22 @@ from typing import Any
 import httpx
 from ragaudit.embedders import registry
 from ragaudit.embedders.base import Embedder
-from ragaudit.encoding.errors import RagauditError
-from ragaudit.encoding.text import hex_decode, hex_encode
+from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.identifiers import pseudonym
 from ragaudit.ledger.policy import Policy
 from ragaudit.prover.accounts import Account, Accounts
 from ragaudit.prover.answering import Answering
 from ragaudit.prover.backends.base import Backend
 from ragaudit.prover.backends.stored import StoredDocuments
+from ragaudit.prover.background import Background
 from ragaudit.prover.challenges import ChallengeWorker
 from ragaudit.prover.checkpointer import Checkpointer
 from ragaudit.prover.closing import Closing
 from ragaudit.prover.committing import Committer
 from ragaudit.prover.driver import Driver
 from ragaudit.prover.errors import (
-    ClocksDiffer,
     MalformedDocument,
     NotAuthenticated,
-    VerifierMessageRejected,
     WindowUnusable,
     WrongState,
 )
@@ -43,16 +39,14 @@ from ragaudit.prover.randomness import randomness_for
 from ragaudit.prover.refusals import CLOSED, Refusals
 from ragaudit.prover.registrations import Registrar
 from ragaudit.prover.seed_commitment import SeedTree
-from ragaudit.prover.settings import Settings, VerifierSettings, window_settings
+from ragaudit.prover.settings import Settings, window_settings
 from ragaudit.prover.states import FINAL, State
 from ragaudit.prover.store import Store
-from ragaudit.prover.verifier_client import VerifierClient, VerifierKeys
+from ragaudit.prover.verifier_client import VerifierClient
+from ragaudit.prover.verifier_trust import check_clocks, checked_keys
 from ragaudit.prover.windows import Window, Windows
 
-_log = logging.getLogger(__name__)
-
 SECRET_BYTES = 32
-RETRY_SECONDS = 2.0
 
 
 def system_clock() -> int:
@@ -161,9 +155,9 @@ class Service:
             clock=self.clock,
             handover_grid_seconds=settings.timing.handover_grid_seconds,
         )
-        self._stopping = threading.Event()
-        self._threads: list[threading.Thread] = []
-        self._started = False
+        self._background = Background(
+            windows=self.windows, lives=self.lives, driver=self.driver, timing=settings.timing
+        )
 
     def start(self) -> None:
         """Load the countersigned windows and begin to drive every unfinished one.
@@ -174,15 +168,11 @@ class Service:
         for window in self.windows.all():
             if window.countersignature is not None and window.state not in FINAL:
                 self.lives.get(window.name)
-        self._started = True
-        for name in self.windows.unfinished():
-            self._drive(name)
+        self._background.start()
 
     def stop(self) -> None:
         """Stop the background threads, wait for them, and let go of files and connections."""
-        self._stopping.set()
-        for thread in self._threads:
-            thread.join()
+        self._background.stop()
         self.lives.close()
         self.verifier.close()
         self.store.close()
@@ -239,7 +229,7 @@ class Service:
             noise_seed=randomness.draw(SECRET_BYTES, "noise seed", name),
             pseudonym_key=randomness.draw(SECRET_BYTES, "pseudonym key", name),
         )
-        self._drive(name)
+        self._background.drive(name)
         return window
 
     def stop_window(self, name: str) -> Window:
@@ -288,87 +278,6 @@ class Service:
         finals = [each.final_checkpoint for each in self.windows.all() if each.final_checkpoint]
         return finals[-1].decode("utf-8") if finals else None
 
-    def _drive(self, name: str) -> None:
-        if not self._started:
-            return
-        for work in (self._run, self._run_checkpoints):
-            thread = threading.Thread(target=work, args=(name,), name=f"{work.__name__} {name}")
-            thread.start()
-            self._threads.append(thread)
-
-    def _run(self, name: str) -> None:
-        """Drive a window until it is finished."""
-        pause, told = self.settings.timing.driver_seconds, ""
-        while not self._stopping.is_set():
-            try:
-                if self.driver.step(name):
-                    continue
-                window = self.windows.get(name)
-                if window.state in FINAL or window.unusable is not None:
-                    return
-                wait, told = pause, ""
-            except Exception as error:
-                told = _tell(name, error, told)
-                wait = max(pause, RETRY_SECONDS)
-            self._stopping.wait(wait)
-
-    def _run_checkpoints(self, name: str) -> None:
-        """Keep the log of a window signed and cosigned while it is served."""
-        told = ""
-        while not self._stopping.is_set():
-            wait: Callable[[float], bool] = self._stopping.wait
-            try:
-                window = self.windows.get(name)
-                if window.state in FINAL or window.unusable is not None or window.handed_over:
-                    return
-                if window.countersignature is not None:
-                    live = self.lives.get(name)
-                    wait = live.grown.wait
-                    live.grown.clear()
-                    self.driver.checkpoint(name)
-                told = ""
-            except Exception as error:
-                told = _tell(name, error, told)
-                wait = self._stopping.wait
-            wait(self.settings.timing.checkpoint_seconds)
-
-
-def checked_keys(keys: VerifierKeys, pinned: VerifierSettings) -> VerifierKeys:
-    """Return the verifier's keys if they are the pinned ones.
-
-    Raises:
-        VerifierMessageRejected: another key than the settings name.
-    """
-    for member, shown, expected in (
-        ("cosigner_key", str(keys.cosigner), pinned.cosigner_key),
-        ("signing_key", hex_encode(keys.signing.raw), pinned.signing_key),
-        ("verdict_key", hex_encode(keys.verdict.raw), pinned.verdict_key),
-    ):
-        if expected is not None and shown != expected:
-            raise VerifierMessageRejected(
-                "the verifier shows another key", where=f"verifier.{member}", expected=expected
-            )
-    return keys
-
-
-def check_clocks(ours: int, verifiers: int, skew: int) -> None:
-    """Return if two clocks, in milliseconds, differ by at most ``skew`` seconds."""
-    if abs(ours - verifiers) > 1000 * skew:
-        raise ClocksDiffer(
-            f"our clock is {(ours - verifiers) / 1000:+.1f} s from the verifier's",
-            where="clock",
-            expected=f"at most {skew} s",
-        )
-
 
 def _operator_digest(path: Path) -> bytes:
     return hex_decode(read_secret_file(path), SECRET_BYTES)
-
-
-def _tell(name: str, error: Exception, told: str) -> str:
-    """Log a failed step once, not every time it is repeated."""
-    known = isinstance(error, RagauditError)
-    text = str(error) if known else type(error).__name__
-    if text != told:
-        _log.log(logging.WARNING if known else logging.ERROR, "window %s: %s", name, text)
-    return text
