@@ -1,5 +1,7 @@
 """Answering: receipts that check, refusals, bad requests; against the real verifier."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from ragaudit import core
@@ -10,6 +12,7 @@ from ragaudit.ledger.records import Record
 from ragaudit.prover.answering import Answering
 from ragaudit.prover.registrations import find
 from ragaudit.prover.states import State
+from ragaudit.prover.verifier_client import SizeConflict
 
 
 def counter_of(world, account: str) -> int:
@@ -332,3 +335,39 @@ def test_unknown_failures_show_nothing(world, monkeypatch) -> None:
     answer = world.ask(query=secret)
     assert answer.status_code == 500
     assert secret not in answer.text and "ValueError" not in answer.text
+
+
+def test_queries_of_one_account_at_the_same_time(world) -> None:
+    world.open()
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: world.ask(), range(8)))
+    assert sorted(each.status_code for each in answers) == [200] * 6 + [429] * 2
+    bodies = [
+        bytes.fromhex(each.json()["receipt"]["public"]["body"])
+        for each in answers
+        if each.status_code == 200
+    ]
+    assert sorted(Record.decode(body).counter for body in bodies) == list(range(6))
+    times = [Record.decode(body) for body in bodies]
+    assert [each.counter for each in sorted(times, key=lambda each: each.time)] == list(range(6))
+
+
+def test_the_cosigner_may_remember_less_than_we_think(world) -> None:
+    world.open()
+    world.ask()
+    live = world.service.lives.get("w1")
+    honest, sizes = world.service.verifier.add_checkpoint, []
+
+    def forgetful(request):
+        sizes.append(request.old_size)
+        return SizeConflict(4) if len(sizes) == 1 else honest(request)
+
+    world.service.verifier.add_checkpoint = forgetful
+    world.service.driver.checkpoint("w1")
+    assert sizes == [4, 4] and live.log.checkpoints.covering(4) is not None
+
+
+def test_the_api_describes_itself(open_world) -> None:
+    described = open_world.api.get("/openapi.json").json()
+    assert described["paths"]["/v1/windows/{window}/query"]["post"]["operationId"] == "query"
+    assert "4XX" in described["paths"]["/v1/windows/{window}/query"]["post"]["responses"]
