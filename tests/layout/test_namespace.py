@@ -21,7 +21,9 @@ def test_no_member_claims_the_namespace() -> None:
 def test_every_member_is_typed_and_has_one_package() -> None:
     for member in _members():
         source = member / ("python" if member.name == "rust" else "src") / "ragaudit"
-        packages = [path for path in source.iterdir() if path.is_dir() and path.name != "__pycache__"]
+        packages = [
+            path for path in source.iterdir() if path.is_dir() and path.name != "__pycache__"
+        ]
         assert len(packages) == 1, packages
         assert (packages[0] / "py.typed").exists(), packages
 
@@ -29,7 +31,13 @@ def test_every_member_is_typed_and_has_one_package() -> None:
 def test_the_verifier_depends_on_neither_prover_nor_toolchain() -> None:
     project = tomllib.loads((ROOT / "verifier" / "pyproject.toml").read_text())["project"]
     names = {entry.split("[")[0].split(">")[0].split("=")[0] for entry in project["dependencies"]}
-    assert not names & {"ragaudit-prover", "ragaudit-core", "ragaudit-client", "ragaudit-attacks", "maturin"}
+    assert not names & {
+        "ragaudit-prover",
+        "ragaudit-core",
+        "ragaudit-client",
+        "ragaudit-attacks",
+        "maturin",
+    }
 
 
 def test_dependencies_are_pinned_to_ranges() -> None:
