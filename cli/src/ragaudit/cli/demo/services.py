@@ -71,14 +71,7 @@ class Services:
         settings = str(self.prover_settings)
         arguments = command("prover", "serve", "--settings", settings)
         if cheat is not None:
-            arguments = [
-                sys.executable,
-                "-m",
-                "ragaudit.attacks.serve",
-                cheat,
-                "--config",
-                settings,
-            ]
+            arguments = [sys.executable, "-m", "ragaudit.cli.demo.cheating_prover", cheat, settings]
         process = _start(
             stack, "prover", arguments, self.work,
             lambda port: {

@@ -1,0 +1,215 @@
+"""The catalogue is complete, its words are right, and its commands run it."""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib.metadata import entry_points
+
+import pytest
+from procedure_cases import use_cached_table
+from ragaudit.attacks import CATALOGUE, Cheat, ConstructedCheat, ServiceCheat, find, run
+from ragaudit.attacks.cheat import BEFORE_THE_WINDOW, FAMILIES
+from ragaudit.attacks.cli import app
+from ragaudit.attacks.serve import main, service_cheat
+from ragaudit.encoding.errors import UnsupportedError
+from ragaudit.prover.service import Components
+from ragaudit.verifier.procedure import CHECKS
+from typer import Typer
+from typer.testing import CliRunner
+
+BEHAVIOURS = {
+    "SEED": {
+        "equal keys for all slots": "equal-keys-for-all-slots",
+        "opened key not in C_seed": "key-not-in-c-seed",
+    },
+    "REGISTRATION": {
+        "two pseudonyms on one slot": "two-accounts-on-one-slot",
+        "one account in two tenants": "one-account-in-two-tenants",
+        "activation older than the registration": "activation-older-than-the-registration",
+        "activation older than version or epoch": "activation-older-than-the-opening",
+        "unscheduled epoch": "unscheduled-epoch",
+        "unscheduled index version": "unscheduled-index-version",
+    },
+    "COUNTER": {
+        "gap": "counter-gap",
+        "repeat": "counter-repeat",
+        "over r": "over-the-budget",
+    },
+    "NONCE": {
+        "not in the client's chain": "nonce-not-in-the-chain",
+        "a promise not kept": "promise-not-kept",
+        "two promises for one nonce": "two-promises-for-one-nonce",
+        "counters reused after a restore": "counters-reused-after-a-restore",
+    },
+    "SELECTION": {
+        "select then noise": "select-then-noise",
+        "noise only on the winners": "noise-only-on-the-winners",
+        "half the sigma": "half-the-sigma",
+        "one selected row swapped": "one-row-swapped",
+        "a row-dependent threshold": "row-dependent-threshold",
+        "a tie kept": "tie-kept",
+        "a tie broken by the score": "tie-broken-by-the-score",
+        "K+1 rows": "one-row-too-many",
+        "ties dropped without a tie": "ties-dropped-without-a-tie",
+        "K not the request's": "k-not-the-requests",
+        "filter not the request's": "filter-not-the-requests",
+    },
+    "NOISE": {"another sampler": "another-sampler"},
+    "INDEX": {
+        "row of norm 128": "row-of-norm-128",
+        "entry that wraps the field": "entry-that-wraps-the-field",
+        "squares that do not complete the row": "squares-do-not-complete",
+        "a row outside the committed ones": "row-outside-the-committed-ones",
+        "a commitment to another row": "commitment-to-another-row",
+    },
+    "CONTAINMENT": {
+        "another tenant's index": "another-tenants-index",
+        "another tenant's index in the proof": "proof-over-another-tenants-index",
+        "a stale index version": "stale-index-version",
+    },
+    "EMBEDDING": {
+        "not the digest's": "embedding-not-the-digests",
+        "norm over B": "embedding-of-norm-over-b",
+        "off the opened text": "embedding-off-the-text",
+        "sketch not of e": "sketch-not-of-the-embedding",
+    },
+    "RECEIPT": {
+        "answer differs from the committed selection": "answer-differs-from-the-selection",
+        "content not of its row": "content-not-of-its-row",
+        "rows ordered by score": "rows-ordered-by-score",
+        "filter committed that was not asked for": "filter-that-was-not-asked-for",
+    },
+    "LOG": {
+        "leaf dropped after its receipt": "leaf-dropped-after-its-receipt",
+        "rewritten": "leaf-rewritten-after-its-receipt",
+        "rewritten after the cosignature": "leaf-rewritten-after-the-cosignature",
+        "two checkpoints of one size": "two-checkpoints-of-one-size",
+    },
+    "POLICY": {
+        "late": "late-policy",
+        "countersigned late": "countersigned-late",
+        "altered": "policy-altered-after-the-countersignature",
+        "altered in the opening": "opening-of-an-altered-policy",
+        "K_max >= N": "k-max-not-below-n",
+        "sigma too small for the claim": "sigma-too-small-for-the-claim",
+        "no finite epsilon": "no-finite-epsilon",
+    },
+    "SAMPLING": {
+        "no answer": "no-answer",
+        "late answer": "late-answer",
+        "root cosigned after the sampling instant": "root-cosigned-after-the-sampling-instant",
+        "nonce not the committed one": "sampling-nonce-not-the-committed-one",
+    },
+    "PROOF": {
+        "replayed for another record": "proof-replayed",
+        "one flipped bit": "proof-with-a-flipped-bit",
+        "non-canonical point": "non-canonical-point",
+        "non-canonical scalar": "non-canonical-scalar",
+        "another transcript context": "another-transcript-context",
+    },
+    "COALITION": {"k-hat below the recomputed cluster": "coalition-understated"},
+}
+
+runner = CliRunner()
+
+
+def test_every_behaviour_has_its_entry_and_every_entry_its_behaviour() -> None:
+    assert tuple(BEHAVIOURS) == FAMILIES
+    listed = {(family, name) for family, names in BEHAVIOURS.items() for name in names.values()}
+    assert listed == {(each.family, each.name) for each in CATALOGUE}
+    assert len({each.name for each in CATALOGUE}) == len(CATALOGUE)
+
+
+@pytest.mark.parametrize("cheat", CATALOGUE, ids=lambda cheat: cheat.name)
+def test_an_entry_says_what_there_is_to_say(cheat: Cheat) -> None:
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", cheat.name)
+    assert cheat.description.endswith(".")
+    assert cheat.reason
+    order = [check.id for check in CHECKS]
+    assert list(cheat.checks) == sorted(cheat.checks, key=order.index)
+    assert cheat.checks
+    if cheat.refused:
+        assert set(cheat.checks) <= BEFORE_THE_WINDOW
+    if isinstance(cheat, ServiceCheat):
+        assert cheat.staging == "service"
+        honest = Components()
+        changed = cheat.components(honest)
+        for name, part in cheat.parts.items():
+            assert getattr(changed, name) is part
+            assert issubclass(part, getattr(honest, name))
+    else:
+        assert isinstance(cheat, ConstructedCheat)
+        assert cheat.staging == "constructed"
+        assert cheat.why
+
+
+def test_a_service_cheat_overrides_little() -> None:
+    """One component each, but for a broken promise: it takes two to forget one."""
+    several = [c.name for c in CATALOGUE if isinstance(c, ServiceCheat) and len(c.parts) != 1]
+    assert several == ["promise-not-kept"]
+
+
+def test_every_check_but_two_catches_a_cheat_of_the_catalogue() -> None:
+    """Refusals and epsilon have no cheat in the list; the procedure's own tests have."""
+    caught = {name for each in CATALOGUE for name in each.checks}
+    assert {check.id for check in CHECKS} - caught == {"log", "refusals", "epsilon"}
+
+
+def test_unknown_names_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="no cheat 'x'"):
+        find("x")
+    with pytest.raises(UnsupportedError, match="no service stages this cheat"):
+        service_cheat("counter-repeat")
+    assert service_cheat("half-the-sigma").family == "SELECTION"
+
+
+def test_run_stages_a_cheat_of_either_kind() -> None:
+    use_cached_table()
+    assert run("counter-repeat").failed == ("counters",)
+    assert run("sigma-too-small-for-the-claim").result == "REFUSED"
+
+
+def test_the_command_lists() -> None:
+    plain = runner.invoke(app, ["list"])
+    assert plain.exit_code == 0
+    lines = plain.stdout.splitlines()
+    assert len(lines) == len(CATALOGUE)
+    assert lines[0].split() == [
+        "SEED", "equal-keys-for-all-slots", "service", "FAIL", "by", "seed",
+    ]  # fmt: skip
+    listed = json.loads(runner.invoke(app, ["list", "--json"]).stdout)
+    assert [each["name"] for each in listed] == [each.name for each in CATALOGUE]
+    assert {each["staging"] for each in listed} == {"service", "constructed"}
+
+
+def test_the_command_runs() -> None:
+    use_cached_table()
+    done = runner.invoke(app, ["run", "tie-kept"])
+    assert done.exit_code == 0
+    assert done.stdout.rstrip().endswith("FAIL")
+    value = json.loads(runner.invoke(app, ["run", "counter-repeat", "--json"]).stdout)
+    assert value["result"] == "FAIL"
+    assert value["caught"] is True
+    assert [c["id"] for c in value["checks"] if c["status"] == "FAIL"] == ["counters"]
+    unknown = runner.invoke(app, ["run", "x"])
+    assert unknown.exit_code == 2
+    assert "no cheat 'x'" in unknown.stderr
+
+
+def test_the_cheating_service_lists_and_refuses() -> None:
+    serve = Typer()
+    serve.command()(main)
+    assert "half-the-sigma" in runner.invoke(serve, ["list"]).stdout
+    for name in ("counter-repeat", "x"):
+        refused = runner.invoke(serve, [name])
+        assert refused.exit_code == 2
+        assert refused.stderr.startswith("error: no ")
+    missing = runner.invoke(serve, ["half-the-sigma", "--config", "/nonexistent/prover.yaml"])
+    assert missing.exit_code == 2
+    assert "cannot read" in missing.stderr
+
+
+def test_the_command_group_is_an_entry_point() -> None:
+    found = {each.name: each.value for each in entry_points(group="ragaudit.commands")}
+    assert found["attack"] == "ragaudit.attacks.cli:app"
