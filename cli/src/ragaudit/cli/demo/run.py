@@ -147,6 +147,7 @@ class Demo:
             keys=keys,
             work=work,
         )
+        stack.callback(traffic.stop)
         asked = threading.Event()
         runs: list[Future[None]] = []
         for number, window in enumerate(plan.windows):

@@ -61,8 +61,13 @@ class Traffic:
         self._keys = keys
         self._work = work
         self._lock = threading.Lock()
+        self._stopping = threading.Event()
         self.outcomes: dict[tuple[str, str], Outcome] = {}
         self.complaints: list[Complaint] = []
+
+    def stop(self) -> None:
+        """Ask nothing any more."""
+        self._stopping.set()
 
     def anchored(self, account: str) -> bool:
         """Whether the account asks through a nonce chain."""
@@ -104,6 +109,8 @@ class Traffic:
             attempt = partial(self._attempt, account, window, client)
             attempt(partial(self._resume, client, outcome, receipts))
             for question in questions:
+                if self._stopping.is_set():
+                    return
                 attempt(partial(self._search, client, question, outcome, receipts))
                 progress()
             for receipt in receipts:
