@@ -12,8 +12,9 @@ case $service in
 esac
 export UV_PYTHON_DOWNLOADS=never
 mkdir -p "$out"
+# Frozen: whether the lock is up to date is for the tests to say; here it is what is installed.
 # shellcheck disable=SC2086  # the extras are separate words on purpose
-uv export --quiet --locked --no-dev --no-emit-workspace --no-header --no-annotate \
+uv export --quiet --frozen --no-dev --no-emit-workspace --no-header --no-annotate \
     --package "ragaudit-$service" --package ragaudit-cli $extras --output-file "$out/requirements.txt"
 for member in $members; do
     uv build --quiet --wheel --build-constraints deployment/build-requirements.txt --require-hashes \
