@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from ragaudit.privacy.accounting import epsilon_report
-from ragaudit.verifier.engines import Engine, engine
+from ragaudit.verifier.engines import ArgumentRejected, CoreEngine, Engine, engine
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import CHECKS, Outcome, Pins, Status, privacy_checks, run
 from window import Window
@@ -32,6 +32,28 @@ def cached_epsilon_report(**arguments: Any) -> dict[str, object]:
 def use_cached_table() -> None:
     """The table is a pure function of its arguments and takes most of a small run's time."""
     privacy_checks.epsilon_report = cached_epsilon_report  # type: ignore[assignment]
+
+
+class RememberingEngine(CoreEngine):
+    """The compiled engine, which judges an index argument that it has seen only once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._judged: dict[tuple[object, ...], ArgumentRejected | None] = {}
+
+    def verify_index(
+        self, context: bytes, rows: int, dimension: int, commitments: bytes, proof: bytes
+    ) -> None:
+        case = (context, rows, dimension, commitments, proof)
+        if case not in self._judged:
+            try:
+                super().verify_index(*case)
+                self._judged[case] = None
+            except ArgumentRejected as error:
+                self._judged[case] = error
+        known = self._judged[case]
+        if known is not None:
+            raise known
 
 
 def audit(

@@ -59,6 +59,7 @@ def ms(seconds: int) -> int:
         # carol was activated at t_1; noise of another activation would be a second draw.
         (altering("carol", 1, activation=2), "activation 2 .expected 1"),
         (altering("dora", 0, activation=1), "activation 1 .expected 2"),
+        (altering("dora", 0, activation=3), "activation 3 .expected 2"),
         (altering(time=ms(-1)), "outside the window"),
         (altering(time=1000 * END), "outside the window"),
         # Two checkpoints bracket each record: at 20 s without it, at 42 s with it.

@@ -128,6 +128,15 @@ def test_activations(cheat: type[Window], reason: str) -> None:
     assert_caught(window.items(), window, "sampling", reason)
 
 
+@pytest.mark.parametrize("kept", [0, 1])
+def test_activations_that_were_never_released(kept: int) -> None:
+    window = Window()
+    items = window.items()
+    released = canonical_json.loads(items[names.ACTIVATIONS])
+    items[names.ACTIVATIONS] = canonical_json.dumps(released[:kept])
+    assert_caught(items, window, "sampling", "not released")
+
+
 def rechallenged(played: Window, items: dict[str, bytes], /, **changes: Any) -> dict[str, bytes]:
     value = canonical_json.loads(items[names.CHALLENGE])
     signed = played.sign_challenge({**value, **changes})

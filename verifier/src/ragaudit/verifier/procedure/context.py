@@ -95,9 +95,15 @@ class Context(LogFacts):
         return tuple(found[a].covered_size for a in range(1, self.policy.activations))
 
     def randomness(self, a: int) -> bytes:
-        """rnd_a of a record's activation; that a record names a released one is `schedule`'s."""
+        """rnd_a of a record's activation.
+
+        That a record names an activation that there is, is `schedule`'s; that it was released,
+        `sampling`'s.
+        """
+        if a >= self.policy.activations:
+            raise Lacking("schedule", f"there is no activation {a}")
         if a not in self.activations:
-            raise Lacking("schedule", f"no activation {a} was released")
+            raise Lacking("sampling", f"activation {a} was not released")
         return activation_randomness(self.policy.window, a, self.activations[a].preimage, BEACON)
 
     @fact("receipts")
