@@ -4,7 +4,6 @@ The commands are read from the Dockerfiles; only the image's paths are replaced 
 test. The build runs on what .dockerignore lets in, the installation without any program on PATH.
 """
 
-import os
 import shutil
 import signal
 import socket
@@ -20,7 +19,14 @@ from pathlib import Path
 
 import httpx
 import pytest
-from image_files import ROOT, Context, Dockerfile, read_dockerfile
+from image_files import (
+    ROOT,
+    Context,
+    Dockerfile,
+    build_environment,
+    network_environment,
+    read_dockerfile,
+)
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
@@ -68,15 +74,7 @@ def _build(dockerfile: Dockerfile, folder: Path) -> Path:
     source = folder / "src"
     Context(ROOT / ".dockerignore").copy(ROOT, source)
     replaced = {"/opt/build": folder / "build", "/wheels": folder / "wheels"}
-    path = [str(folder / "build" / "bin"), str(Path(cargo).parent), "/usr/bin", "/bin"]
-    # Crates that the repository's own build compiled already are not compiled again.
-    environment = _network() | {
-        "PATH": os.pathsep.join(path),
-        "CARGO_TARGET_DIR": str(ROOT / "circuits" / "rust" / "target"),
-    }
-    for name in ("HOME", "CARGO_HOME", "RUSTUP_HOME", "UV_CACHE_DIR"):
-        if name in os.environ:
-            environment[name] = os.environ[name]
+    environment = build_environment(folder / "build" / "bin", Path(cargo).parent)
     for command in dockerfile.stage("wheels").commands:
         _run(_here(command, replaced), environment, source)
     return folder / "wheels"
@@ -91,7 +89,7 @@ def _install(dockerfile: Dockerfile, folder: Path, wheels: Path) -> None:
     }
     empty = folder / "empty"
     empty.mkdir()
-    environment = _network() | {"PATH": str(empty), "HOME": str(folder)}
+    environment = network_environment() | {"PATH": str(empty), "HOME": str(folder)}
     for command in dockerfile.last.commands:
         if command[0] not in {"groupadd", "useradd", "install"}:
             _run(_here(command, replaced), environment, folder)
@@ -108,25 +106,6 @@ def _here(command: Sequence[str], replaced: Mapping[str, Path]) -> list[str]:
 
     words = [replace(word) for word in command]
     return [sys.executable if words[0] == "python" else words[0], *words[1:]]
-
-
-def _network() -> dict[str, str]:
-    """What this machine needs to reach the package index."""
-    prefixes = (
-        "PIP_",
-        "UV_INDEX",
-        "UV_DEFAULT_INDEX",
-        "SSL_",
-        "REQUESTS_",
-        "CARGO_HTTP",
-        "CARGO_NET",
-    )
-    names = {"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"}
-    return {
-        name: value
-        for name, value in os.environ.items()
-        if name.startswith(prefixes) or name.upper() in names
-    }
 
 
 def _run(command: Sequence[str], environment: Mapping[str, str], folder: Path) -> str:

@@ -1,6 +1,7 @@
 """Reading a Dockerfile and a .dockerignore as the builder does, as far as ours go."""
 
 import json
+import os
 import re
 import shlex
 import shutil
@@ -147,3 +148,36 @@ def _expression(pattern: str) -> re.Pattern[str]:
     pieces = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
     words = re.split(r"(\*\*/|\*\*|\*|\?)", pattern)
     return re.compile("".join(pieces.get(word, re.escape(word)) for word in words))
+
+
+def network_environment() -> dict[str, str]:
+    """What this machine needs to reach the package index."""
+    prefixes = (
+        "PIP_",
+        "UV_INDEX",
+        "UV_DEFAULT_INDEX",
+        "SSL_",
+        "REQUESTS_",
+        "CARGO_HTTP",
+        "CARGO_NET",
+    )
+    names = {"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"}
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith(prefixes) or name.upper() in names
+    }
+
+
+def build_environment(*folders: Path | str) -> dict[str, str]:
+    """What building needs beside the network: the toolchain's places, and ``folders`` on PATH.
+
+    The target folder is the repository's: crates that are compiled already are taken from it.
+    """
+    kept = ("HOME", "CARGO_HOME", "RUSTUP_HOME", "UV_CACHE_DIR")
+    return {
+        **network_environment(),
+        **{name: os.environ[name] for name in kept if name in os.environ},
+        "PATH": os.pathsep.join([*map(str, folders), "/usr/bin", "/bin"]),
+        "CARGO_TARGET_DIR": str(ROOT / "circuits" / "rust" / "target"),
+    }
