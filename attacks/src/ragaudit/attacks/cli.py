@@ -88,7 +88,8 @@ def _concluded(staged: Staged) -> dict[str, Any]:
 def _shown(staged: Staged) -> str:
     cheat, outcome = staged.cheat, staged.outcome
     lines = [f"{cheat.name} ({cheat.family}): {cheat.description}", ""]
-    for each in outcome.checks:
-        lines.append(f"{each.number:>3} {each.id:<14} {each.status:<15} {each.reason}")
+    lines += [
+        f"{each.number:>3} {each.id:<14} {each.status:<15} {each.reason}" for each in outcome.checks
+    ]
     lines += [f"    an account's library: {each}" for each in staged.complaints]
     return "\n".join([*lines, "", f"{outcome.result}"])

@@ -14,13 +14,16 @@ from ragaudit.ledger.openings import Openings
 from ragaudit.ledger.records import Record
 from ragaudit.ledger.requests import Answer, Document, Request
 from ragaudit.prover.accounts import Account
-from ragaudit.prover.answering import Answering, Embedding, Scores
+from ragaudit.prover.answering import Answering
 from ragaudit.prover.index_commitment import CommittedIndex
 from ragaudit.prover.live import LiveWindow
 from ragaudit.prover.receipts import LoggedRecord, SelectedRow
 from ragaudit.prover.registrations import Registered
 
 B_SQUARED = 127**2
+
+Embedding = npt.NDArray[np.int16]
+Scores = npt.NDArray[np.int64]
 
 
 class SelectsThenAddsNoise(Answering):

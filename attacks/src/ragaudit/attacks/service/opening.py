@@ -122,9 +122,13 @@ class NoFiniteEpsilon(AltersPolicy):
     """Noise that barely suffices for one account; a coalition's epsilon has no finite bound."""
 
     def changes(self, document: Mapping[str, Any], now: int) -> dict[str, Any]:
-        event = [document[name] for name in ("queries_per_account", "relation")]
-        group = document["rows_per_document"]
-        sigma = calibrate(LARGEST_EPSILON, document["delta_acc"], *event, group)
+        sigma = calibrate(
+            epsilon_value=LARGEST_EPSILON,
+            target=document["delta_acc"],
+            queries=document["queries_per_account"],
+            relation=document["relation"],
+            group_size=document["rows_per_document"],
+        )
         return {"sigma": sigma, "epsilon_acc": LARGEST_EPSILON}
 
 

@@ -1,0 +1,54 @@
+"""Judging a cheat of the catalogue: caught by the named checks, and passing without them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ragaudit.attacks import Cheat, ServiceCheat, Staged, stage
+from ragaudit.attacks.stage.play import Prepared
+from ragaudit.verifier.procedure import Outcome, Status
+
+
+def shown(outcome: Outcome) -> list[tuple[str, str, str]]:
+    """What is not a PASS."""
+    return [(c.id, str(c.status), c.reason) for c in outcome.checks if c.status != Status.PASS]
+
+
+def assert_caught(cheat: Cheat, staged: Staged) -> None:
+    """Exactly the named checks fail, one of them for the named reason; the others pass or wait."""
+    outcome = staged.outcome
+    assert outcome.result == cheat.result, (shown(outcome), staged.complaints)
+    assert outcome.failed == cheat.checks, shown(outcome)
+    failed = [outcome.check(name) for name in cheat.checks]
+    said = [text for check in failed for text in (check.reason, *check.evidence)]
+    assert any(cheat.reason in text for text in said), said
+    assert staged.caught
+    for check in outcome.checks:
+        assert check.status in (Status.PASS, Status.FAIL, Status.NOT_RUN), shown(outcome)
+        if check.status is Status.NOT_RUN:
+            assert set(check.needs) <= set(cheat.checks), shown(outcome)
+
+
+def assert_complaints(cheat: Cheat, staged: Staged) -> None:
+    """Accounts complain exactly if the catalogue says so."""
+    if cheat.complaint:
+        assert any(cheat.complaint in each for each in staged.complaints), staged.complaints
+    else:
+        assert staged.complaints == ()
+
+
+def assert_passes_without(
+    cheat: Cheat, staged: Staged, folder: Path, prepared: Prepared | None = None
+) -> None:
+    """With the checks that catch it taken off the list, the cheat passes."""
+    left = staged.without(cheat.checks)
+    if not cheat.refused:
+        assert left.result == "PASS", shown(left)
+        return
+    # Nothing is left to refuse; and the window that then takes place passes.
+    assert left.result is None, shown(left)
+    assert isinstance(cheat, ServiceCheat)
+    if not cheat.guard:
+        later = stage(cheat, folder, prepared=prepared, without=cheat.checks)
+        assert later.outcome.result == "PASS", (shown(later.outcome), later.complaints)
+        assert later.outcome.counts["records"] is not None

@@ -1,0 +1,78 @@
+"""Every cheat that no service gets to stage: constructed logs, policies and proofs."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+import ragaudit.verifier.reference as reference
+from cheating import assert_caught, assert_passes_without
+from procedure_cases import use_cached_table
+from ragaudit.attacks import CATALOGUE, ConstructedCheat, stage
+from ragaudit.attacks.constructed.proofs import KeepsTies, OwnThresholds, Tied, wrapping_pair
+from ragaudit.circuits.selection import scores, select
+from ragaudit.verifier.engines import engine
+from ragaudit.verifier.evidence import Evidence
+from ragaudit.verifier.procedure import run
+
+use_cached_table()
+
+CASES = [
+    pytest.param(each, id=each.name, marks=[pytest.mark.slow] if each.slow else [])
+    for each in CATALOGUE
+    if isinstance(each, ConstructedCheat)
+]
+
+
+@pytest.mark.parametrize("cheat", CASES)
+def test_a_constructed_cheat(cheat: ConstructedCheat, tmp_path: Path) -> None:
+    staged = stage(cheat, tmp_path)
+    assert_caught(cheat, staged)
+    assert_passes_without(cheat, staged, tmp_path)
+
+
+@pytest.mark.parametrize("cheat", [each for each in CASES if "slow" not in str(each.marks)])
+def test_windows_are_small(cheat: ConstructedCheat) -> None:
+    window = cheat.window()
+    assert window.rows <= 64
+    assert sum(event[0] == "query" for event in window.script()) <= 12
+
+
+def test_the_tie_is_at_the_boundary_and_is_the_only_lie() -> None:
+    window = KeepsTies()
+    window.play()
+    lies = []
+    for asked in window.asked:
+        noised = scores(window.indices[asked.served_tenant].vectors, asked.embedding) + asked.noise
+        honest = select(noised, asked.record.top_k)
+        if asked.selected != honest:
+            lies.append(asked)
+            ranked = np.sort(noised)[::-1]
+            assert ranked[asked.record.top_k - 1] == ranked[asked.record.top_k]
+            assert set(honest) < set(asked.selected)
+            assert len(asked.selected) == asked.record.top_k == Tied.top_k
+    assert len(lies) == 1
+
+
+def test_the_row_dependent_threshold_trades_two_rows_of_one_record() -> None:
+    window = OwnThresholds()
+    items = window.items()
+    lies = []
+    for asked in window.asked:
+        noised = scores(window.indices[asked.served_tenant].vectors, asked.embedding) + asked.noise
+        honest = select(noised, asked.record.top_k)
+        if asked.selected != honest:
+            lies.append(asked.index)
+            assert len(set(honest) ^ set(asked.selected)) == 2
+    assert len(lies) == 1
+    outcome = run(Evidence.of(items), engine=engine("reference"), pins=window.pins)
+    assert outcome.failed == ("selection",)
+    assert f"record {lies[0]}" in outcome.check("selection").reason
+
+
+def test_a_wrapping_pair_has_the_right_norm_modulo_the_order() -> None:
+    x, y = wrapping_pair(random.Random(1).getrandbits)
+    assert (x * x + y * y) % reference.field.ORDER == 127**2
+    assert min(x, y) > 2**43
