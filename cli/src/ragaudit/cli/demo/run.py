@@ -108,9 +108,9 @@ class Demo:
             except RagauditError as error:
                 for process in self._processes:
                     process.check_alive()  # a service that ended explains more
-                if isinstance(error, ServiceFailed):
-                    raise
-                tails = "\n".join(f"{p.name}:\n{p.tail(8)}" for p in self._processes)
+                if isinstance(error, ServiceFailed) and "\n" in error.what:
+                    raise  # it shows a log already
+                tails = "\n".join(f"{p.name}:\n{p.tail(12)}" for p in self._processes)
                 raise ServiceFailed(f"{error}\n{tails}", where="demo") from error
         report.seconds = time.monotonic() - begun
         return report
