@@ -318,6 +318,34 @@ class PromisesTwice(Window):
         super().close()
 
 
+class KeepsAPromiseLate(Window):
+    """The nonce was handed to the verifier, and the record is logged when the window ends."""
+
+    claims_it = True
+
+    def close(self) -> None:
+        asked = self.query("alice", "answered by nobody at the time", 3, 45)
+        if self.claims_it:
+            assert asked.account.chain is not None
+            self.claim(self.promise_of(asked), asked.account.chain.nonce(3))
+        super().close()
+
+
+class LogsLateUnasked(KeepsAPromiseLate):
+    claims_it = False
+
+
+def test_a_claimed_promise_may_be_kept_late() -> None:
+    window = KeepsAPromiseLate()
+    outcome = audit(window.items(), window)
+    assert outcome.result == "PASS", [each for each in outcome.checks if each.status != "PASS"]
+
+
+def test_only_a_claim_excuses_a_late_record() -> None:
+    window = LogsLateUnasked()
+    assert_caught(window.items(), window, "schedule", "was not in the log then")
+
+
 def test_promises_that_are_kept() -> None:
     window = KeepsPromises()
     outcome = audit(window.items(), window)

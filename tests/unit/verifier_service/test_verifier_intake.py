@@ -31,6 +31,7 @@ from verifier_service_harness import (
 )
 
 BASE = f"/v1/windows/{WINDOW}"
+EXPIRED_AFTER_SECONDS = 300 + 5  # promise life and clock skew of the harness's policy
 
 
 @pytest.fixture
@@ -262,6 +263,13 @@ def test_claims(story) -> None:
     story.desk.clock.at(END)
     assert story.send("GET", "claims").json() == {"claims": [expected]}
     problem_of(claim(story, counter=2), 409, "too-late")
+
+
+def test_a_claim_on_an_expired_promise(story) -> None:
+    given = promise(story)
+    made = given.record.time // 1000
+    story.desk.clock.at(made + EXPIRED_AFTER_SECONDS + 1)
+    problem_of(claim(story, given=given), 422, "rejected")
 
 
 def test_claims_are_the_providers_to_read(story) -> None:

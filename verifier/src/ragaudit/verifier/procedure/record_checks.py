@@ -8,6 +8,7 @@ from ragaudit.ledger.records import Epoch, Version
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.framework import Findings, Lacking
 from ragaudit.verifier.procedure.log_view import LoggedRecord
+from ragaudit.verifier.procedure.statement_checks import claimed_records
 
 
 def check_schedule(context: Context, found: Findings) -> None:
@@ -81,6 +82,7 @@ class _TimeBounds:
         self._times.append(1000 * context.final_time)
         self._skew = 1000 * context.policy.clock_skew_seconds
         self._life = 1000 * context.policy.promise_life_seconds
+        self._claimed = claimed_records(context)
 
     def check(self, each: LoggedRecord) -> None:
         """RejectedError unless the record's time fits the checkpoints around it."""
@@ -91,7 +93,7 @@ class _TimeBounds:
             raise RejectedError(
                 f"time {time}, but it was in the log before", expected=f"at most {latest}"
             )
-        if following == 0:
+        if following == 0 or (each.record.pseudonym, each.record.counter) in self._claimed:
             return
         life = self._life if each.record.nonce is not None else 0
         earliest = self._times[following - 1] - self._skew - life

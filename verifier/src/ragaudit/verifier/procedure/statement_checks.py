@@ -56,6 +56,19 @@ def _promises(claims: list[object], policy: Policy) -> Iterator[tuple[Promise, R
                     yield promise, promise.record, revealed
 
 
+def claimed_records(context: Context) -> set[tuple[bytes, int]]:
+    """(pseudonym, counter) of every revealed promise that was handed to the verifier.
+
+    The records that keep them are logged when the window ends, at the times of their promises.
+    """
+    claims = context.list(items.CLAIMS, "promises")
+    return {
+        (record.pseudonym, record.counter)
+        for _, record, nonce in _promises(claims, context.policy)
+        if _revealed(context, record, nonce)
+    }
+
+
 def _revealed(context: Context, record: Record, nonce: bytes) -> bool:
     """Whether the claim shows the nonce of the account's chain; one of a plain account cannot."""
     limit = context.policy.queries_per_account

@@ -12,7 +12,6 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import InternalError
 from ragaudit.ledger.checkpoints import parse_checkpoint
 from ragaudit.ledger.policy import Policy
-from ragaudit.ledger.records import Record
 from ragaudit.privacy.sample import (
     DrawnStratum,
     LoggedRecord,
@@ -29,6 +28,7 @@ from ragaudit.verifier.evidence import (
     response_name,
 )
 from ragaudit.verifier.keys import VerifierKeys
+from ragaudit.verifier.procedure import log_view
 from ragaudit.verifier.procedure.messages import receipts_digest
 from ragaudit.verifier.service import activation, handover, items, statements, submissions, windows
 from ragaudit.verifier.service.authentication import Provider
@@ -177,7 +177,9 @@ def _records(connection: Connection, name: str) -> Iterator[LoggedRecord]:
             file.write(data)
         for frame in handover.frames(cast(BinaryIO, file)):
             if frame.kind == handover.RECORD:
-                record = Record.decode(frame.body)
+                # Read as the procedure reads it, so that both draw from the same records.
+                entry = log_view.Entry(frame.index, frame.kind, frame.salt, frame.body)
+                record = log_view.read_record(entry).record
                 yield LoggedRecord(frame.index, record.tenant, record.pseudonym)
 
 

@@ -83,11 +83,17 @@ class Intake:
         return self._store(name, REFUSAL, checked, policy.sampling_instant)
 
     def claim(self, name: str, document: Claim) -> Counts:
-        """Take a promise with its revealed nonce before the window's end. Raises as `receipts`."""
+        """Take a promise with its revealed nonce, while it lives and before the window's end.
+
+        Raises as `receipts`; RejectedError for a promise that has expired.
+        """
         policy = self._policy(name)
         promise, submission = _claim(document, policy)
         self._check_nonce(name, promise.record, document.nonce)
-        return self._store(name, CLAIM, [submission], policy.end)
+        with self._database.write() as transaction:
+            _check_time(transaction, name, policy.end)
+            _check_life(promise.record.time, policy, self._database.now())
+            return self._put(transaction, name, CLAIM, [submission])
 
     def dispute(self, name: str, document: dict[str, Any]) -> Counts:
         """Take a receipt file before the sampling instant. Raises as `receipts`."""
@@ -215,6 +221,16 @@ def _claim(document: Claim, policy: Policy) -> tuple[Promise, Submission]:
     identity = structure("claim", promise.signature, document.nonce)
     encoded = canonical_json.dumps(claim)
     return promise, Submission(CLAIM, promise.record.counter, identity, encoded)
+
+
+def _check_life(made: int, policy: Policy, now: int) -> None:
+    """RejectedError for a promise made longer ago than promises live, or in the future."""
+    skew = 1000 * policy.clock_skew_seconds
+    oldest = now - 1000 * policy.promise_life_seconds - skew
+    if not oldest <= made <= now + skew:
+        raise RejectedError(
+            f"made at {made}, and it is {now}", where="promise", expected=f"{oldest} or later"
+        )
 
 
 def _dispute(document: dict[str, Any], policy: Policy) -> Submission:
