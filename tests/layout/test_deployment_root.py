@@ -4,7 +4,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ COMMAND_SECONDS = 3000.0
 
 
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A bare environment into which the root was installed from a copy of the tracked files."""
     folder = tmp_path_factory.mktemp("root")
     clone = folder / "clone"
@@ -29,7 +29,8 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", str(clone)]
     _run(folder, str(folder / "venv/bin/python"), *install, environment=variables)
     shutil.rmtree(clone)  # what was installed needs no sources
-    return folder
+    yield folder
+    shutil.rmtree(folder)  # hundreds of megabytes
 
 
 def _copy_tracked_files(clone: Path) -> None:

@@ -57,13 +57,16 @@ class Image:
 
 
 @pytest.fixture(scope="module", params=SERVICES)
-def image(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Image:
+def image(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Image]:
     service = str(request.param)
     folder = tmp_path_factory.mktemp(service)
     dockerfile = read_dockerfile(ROOT / service / "Dockerfile")
     wheels = _build(dockerfile, folder)
     _install(dockerfile, folder, wheels)
-    return Image(service, dockerfile, wheels, folder)
+    yield Image(service, dockerfile, wheels, folder)
+    shutil.rmtree(folder)  # hundreds of megabytes
 
 
 def _build(dockerfile: Dockerfile, folder: Path) -> Path:
