@@ -176,7 +176,7 @@ class Desk:
             },
             "merge_delay_seconds": 10,
             "clock_skew_seconds": 5,
-            "promise_life_seconds": 300,
+            "promise_life_seconds": 30,
             "keys": {
                 "log": str(self.log.key.verifier_key),
                 "provider": self.provider_key.public.raw.hex(),

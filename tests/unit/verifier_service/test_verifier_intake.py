@@ -31,7 +31,7 @@ from verifier_service_harness import (
 )
 
 BASE = f"/v1/windows/{WINDOW}"
-EXPIRED_AFTER_SECONDS = 300 + 5  # promise life and clock skew of the harness's policy
+EXPIRED_AFTER_SECONDS = 30 + 5  # promise life and clock skew of the harness's policy
 
 
 @pytest.fixture
