@@ -30,7 +30,7 @@ CASES = [
 def test_a_constructed_cheat(cheat: ConstructedCheat, tmp_path: Path) -> None:
     staged = stage(cheat, tmp_path)
     assert_caught(cheat, staged)
-    assert_passes_without(cheat, staged, tmp_path)
+    assert_passes_without(cheat, staged)
 
 
 @pytest.mark.parametrize("cheat", [each for each in CASES if "slow" not in str(each.marks)])
