@@ -17,7 +17,7 @@ demo: setup
 	$(RUN)/ragaudit demo
 
 test: setup rust-test
-	$(RUN)/pytest
+	$(RUN)/pytest -n 2
 
 test-slow: setup
 	$(RUN)/pytest -m slow

@@ -77,7 +77,7 @@ def set_up(folder: Path, *, provider: str, verifier: str) -> SetUp:
             "settings exist already", where=str(path), expected="another folder"
         )
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         provider_key = create_key(folder / "keys" / "provider.key").public
         log_key = create_key(folder / "keys" / "log.key").public
         token_file = folder / "keys" / "operator.token"

@@ -235,7 +235,7 @@ def provider_remove(
 @contextmanager
 def _database(path: Path) -> Iterator[Database]:
     settings = settings_files.load(path)
-    settings.data.mkdir(parents=True, exist_ok=True)
+    settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
     database = Database(settings.database_url, system_clock)
     try:
         yield database

@@ -17,6 +17,8 @@ class Cheat:
     Attributes:
         checks: ids of the checks that catch it.
         result: FAIL, or REFUSED before the window.
+        disputes: whether the accounts dispute what they reject; then no check sees those records
+            in the sample.
         components: makes the prover's cheating parts; None if no running service can stage it
             with ordinary accounts, so that it is staged in this process instead.
     """
@@ -26,6 +28,7 @@ class Cheat:
     description: str
     checks: Sequence[str]
     result: str
+    disputes: bool
     components: Callable[[Any], Any] | None
 
     def stage(self) -> Any:
@@ -53,6 +56,7 @@ def cheats() -> list[Cheat]:
             each.description,
             each.checks,
             each.result,
+            getattr(each, "disputes", False),
             # Some need accounts that misbehave with the provider, or evidence made by hand.
             each.components if getattr(each, "play", None) is ordinary else None,
         )

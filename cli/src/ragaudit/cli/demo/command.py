@@ -1,6 +1,7 @@
 """`ragaudit demo`."""
 
 import json
+import signal
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,7 +21,7 @@ _EXAMPLES = """Examples:
 
   ragaudit demo
 
-  ragaudit demo --sigma 1
+  ragaudit demo --sigma 10
 
   ragaudit demo --cheat list
 
@@ -55,6 +56,8 @@ def demo(
         return
     if cheat is not None:
         _stage_here(cheat, as_json)
+    # Being told to stop is being interrupted: the services are stopped too.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     from ragaudit.cli.demo.run import Demo, Options  # noqa: PLC0415 - imports every member
     from rich.console import Console  # noqa: PLC0415
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ragaudit.cli.demo.cheats import find
 from ragaudit.cli.demo.operator import Auditor, Operator
 from ragaudit.cli.demo.plan import TOP_K, Plan, make_plan
 from ragaudit.cli.demo.processes import ServiceFailed, ServiceProcess
@@ -122,7 +123,7 @@ class Demo:
             work.mkdir(parents=True, exist_ok=True)
             if any(work.iterdir()):
                 raise ServiceFailed(
-                    "the folder is not empty", where=str(work), expected="--keep DIR"
+                    "the folder is not empty", where=str(work), expected="an empty or new folder"
                 )
             return work, work / "evidence"
         temporary = tempfile.TemporaryDirectory(prefix="ragaudit-demo-", ignore_cleanup_errors=True)
@@ -146,6 +147,7 @@ class Demo:
             verifier_key=auditor.keys()["verifier"],
             keys=keys,
             work=work,
+            disputing=self._options.cheat is None or find(self._options.cheat).disputes,
         )
         stack.callback(traffic.stop)
         asked = threading.Event()

@@ -52,14 +52,15 @@ class Traffic:
 
     def __init__(
         self, plan: Plan, *, prover: str, verifier: str, verifier_key: str, keys: Mapping[str, str],
-        work: Path,
+        work: Path, disputing: bool = True,
     ) -> None:  # fmt: skip
-        """``keys`` are the accounts' API keys by name."""
+        """``keys`` are the accounts' API keys by name; ``disputing``: they dispute rejections."""
         self._plan = plan
         self._addresses = {"base_url": prover, "verifier_url": verifier}
         self._verifier_key = verifier_key
         self._keys = keys
         self._work = work
+        self._disputing = disputing
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self.outcomes: dict[tuple[str, str], Outcome] = {}
@@ -154,6 +155,8 @@ class Traffic:
             with self._lock:
                 self.complaints.append(Complaint(account.name, window, str(error)))
             received = error.received if isinstance(error, AnswerRejected) else None
+            if not self._disputing:
+                return
             if isinstance(received, dict) and received.get("format") == _RECEIPT_FILE:
                 with suppress(RefusedError):  # a false signature cannot be disputed
                     client.dispute(received)

@@ -43,7 +43,7 @@ class Service:
         """
         keys = key_files.load(settings.secrets, settings.name)
         auditor = auditor or ProcedureAuditor(keys, settings.engine)
-        settings.data.mkdir(parents=True, exist_ok=True)
+        settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
         database = Database(settings.database_url, clock, Fence(settings.fence_path))
         sampler = Sampler(database, keys)
         runner = AuditRunner(database, keys, auditor, sampler)
