@@ -1,4 +1,4 @@
-//! Commitments to rows and to selections (arguments.md §0, Rows).
+//! Commitments to rows and to selections (spec 4.1.5).
 
 use curve25519_dalek::ristretto::RistrettoPoint;
 use curve25519_dalek::scalar::Scalar;

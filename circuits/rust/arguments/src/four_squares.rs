@@ -1,4 +1,4 @@
-//! Completing a row to squared norm exactly B² (arguments.md §0, Rows).
+//! Completing a row to squared norm exactly B² (spec 4.1.5).
 
 use std::sync::LazyLock;
 

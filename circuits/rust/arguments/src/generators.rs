@@ -1,4 +1,4 @@
-//! Generators by hash-to-group (arguments.md §0; RFC 9380 with the map of RFC 9496), cached.
+//! Generators by hash-to-group (spec 4.2; RFC 9380 with the map of RFC 9496), cached.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, RwLock};

@@ -1,7 +1,7 @@
 //! The index argument and the selection argument of ragaudit, over ristretto255.
 //!
 //! One construction for both: a sumcheck whose messages are masked, then one opening over all
-//! commitments. Letters are those of the specification (`arguments.md`).
+//! commitments. Letters are those of the specification (docs/spec/04-arguments.md).
 
 pub mod commitments;
 pub mod encoding;

@@ -1,4 +1,4 @@
-//! OPEN: knowledge of (a, rho) with P = sum a_i (g_i + L_i x Q) + rho H (arguments.md §1).
+//! OPEN: knowledge of (a, rho) with P = sum a_i (g_i + L_i x Q) + rho H (spec 4.4).
 
 use curve25519_dalek::ristretto::RistrettoPoint;
 use curve25519_dalek::scalar::Scalar;

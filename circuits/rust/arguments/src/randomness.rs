@@ -10,7 +10,7 @@ use crate::transcript::Transcript;
 /// Deterministic generator SHA-512(key || counter), keyed afresh for every proof.
 ///
 /// The key hashes 64 bytes of operating-system entropy, the statement and the witness
-/// (arguments.md §0): a broken entropy source alone never repeats a mask under another statement,
+/// (spec 4.1.6): a broken entropy source alone never repeats a mask under another statement,
 /// and nothing is ever reused in two proofs.
 #[derive(Zeroize, ZeroizeOnDrop)]
 pub struct ProverRandomness {

@@ -1,4 +1,4 @@
-//! The masked sumcheck (arguments.md §2).
+//! The masked sumcheck (spec 4.5).
 
 use curve25519_dalek::scalar::Scalar;
 use zeroize::Zeroize;

@@ -1,4 +1,4 @@
-//! Tables over {0,1}^m with a mask row, bound one variable at a time (arguments.md §0, §2).
+//! Tables over {0,1}^m with a mask row, bound one variable at a time (spec 4.1.3, 4.5).
 
 use curve25519_dalek::scalar::Scalar;
 use zeroize::Zeroize;

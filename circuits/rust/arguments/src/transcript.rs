@@ -1,4 +1,4 @@
-//! The Fiat-Shamir transcript (arguments.md §0).
+//! The Fiat-Shamir transcript (spec 4.3).
 
 use curve25519_dalek::scalar::Scalar;
 use sha2::{Digest, Sha512};

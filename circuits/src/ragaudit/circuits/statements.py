@@ -1,4 +1,4 @@
-"""Contexts that bind a proof to its window, tenant and record (protocol.md §13)."""
+"""Contexts that bind a proof to its window, tenant and record (spec 5.4, 5.7)."""
 
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.tagged import read_digest

@@ -16,7 +16,7 @@ class EmbedderUnavailable(InternalError):
 
 
 class Embedder(Protocol):
-    """A fixed map from texts to vectors: no function of the index (protocol.md §2)."""
+    """A fixed map from texts to vectors: no function of the index (docs/spec/README.md)."""
 
     @property
     def name(self) -> str:

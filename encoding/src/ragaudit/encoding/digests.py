@@ -28,7 +28,7 @@ def structure(kind: str, *fields: Field) -> bytes:
 
 
 def leaf_data(salt: bytes, kind: str, body: bytes) -> bytes:
-    """Return the 32 bytes that stand in the log for an entry (protocol.md §13)."""
+    """Return the 32 bytes that stand in the log for an entry (spec 1.2)."""
     return sha256(enc(PREFIX + "leaf", _checked(salt), kind, body)).digest()
 
 

@@ -1,4 +1,4 @@
-"""The fence: how far the log had come, durable outside the database (protocol.md §5).
+"""The fence: how far the log had come, durable outside the database (spec 8.7).
 
 A database restored from a backup has lost its last rows, and would give their indices, counters
 and noise a second time. So before an answer leaves, the tree head and the account's counter are

@@ -163,7 +163,7 @@ def noise_key(of_slot: bytes, counter: int) -> bytes:
 
 
 def key_leaf(epoch: int, slot: int, counter: int, key: bytes) -> bytes:
-    """Leaf data that commits to one noise key (protocol.md §13)."""
+    """Leaf data that commits to one noise key (spec 5.5)."""
     return structure("key", epoch, slot, counter, key)
 
 
@@ -224,7 +224,7 @@ class SeedCommitment:
         return cls(secret, window, epoch, b"".join(roots), queries)
 
     def open(self, slot: int, counter: int) -> KeyOpening:
-        """The key of (slot, counter) with its paths, for the verifier only (protocol.md §10).
+        """The key of (slot, counter) with its paths, for the verifier only (spec 8.3).
 
         Raises:
             MalformedProof: no such slot or counter.

@@ -1,4 +1,4 @@
-"""Answering a query: noise first, then selection, then the log, then the answer (protocol.md §5).
+"""Answering a query: noise first, then selection, then the log, then the answer (spec 8.7).
 
 The order of work is fixed: authenticate and admit; embed, quantise, sketch; draw noise for all N
 rows; select; commit to the selection; append the record, its openings and the account's counter

@@ -1,4 +1,4 @@
-"""Answering the verifier's challenge: protocol.md §10, docs/spec/09-audit.md §9.1.
+"""Answering the verifier's challenge: docs/spec/09-audit.md §9.1.
 
 A noise key is opened for nothing but a record of the recomputed sample: the challenge is checked
 against the log, the chain and the policy before anything is opened.

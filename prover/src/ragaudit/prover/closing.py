@@ -1,4 +1,4 @@
-"""Closing a window: claims, close entry, final checkpoint, handover (protocol.md §10)."""
+"""Closing a window: claims, close entry, final checkpoint, handover (spec 8.3)."""
 
 import logging
 from collections.abc import Callable, Sequence

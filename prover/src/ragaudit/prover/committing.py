@@ -1,4 +1,4 @@
-"""From a draft to a countersigned window: protocol.md §4."""
+"""From a draft to a countersigned window: spec 8.2."""
 
 import logging
 from collections.abc import Callable, Mapping

@@ -53,7 +53,7 @@ class Mechanism:
     def draw_noise(
         self, live: LiveWindow, index: CommittedIndex, record: Record, nonce: bytes | None
     ) -> Scores:
-        """Return z: one value for every row, whatever is asked (protocol.md §5 step 3)."""
+        """Return z: one value for every row, whatever is asked (spec 8.7)."""
         key = noise_key(
             live.seed.key(record.slot, record.counter),
             window=record.window,

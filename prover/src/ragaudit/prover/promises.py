@@ -1,4 +1,4 @@
-"""Anchored accounts: a promise first, then the nonce, then the answer (protocol.md §5).
+"""Anchored accounts: a promise first, then the nonce, then the answer (spec 8.7).
 
 A promise is durable before it is sent, and the fence knows of it, so that no restart and no
 restored backup makes the prover promise two different things for one counter.

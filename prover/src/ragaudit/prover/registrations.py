@@ -1,4 +1,4 @@
-"""Registering accounts in a window's log before their first query: protocol.md §4."""
+"""Registering accounts in a window's log before their first query: spec 8.2."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -3,7 +3,7 @@
 //! The round polynomials of the row part are quadratic in the rows, so the first rounds need
 //! only the products of rows that the rounds combine: X_a · X_b and, for the projections,
 //! sum_q lambda^q u_q(a) (X_b · v_q). Both are integer products of the committed rows. The table
-//! of 2^(m + md) field elements never exists (arguments.md §4, "Prover memory").
+//! of 2^(m + md) field elements never exists (spec 4.7.4).
 
 use curve25519_dalek::scalar::Scalar;
 

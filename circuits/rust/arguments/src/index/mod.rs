@@ -1,5 +1,5 @@
 //! The index argument, "index/v1": every committed row is an integer vector of squared norm B²
-//! (arguments.md §4).
+//! (spec 4.7).
 
 mod blocks;
 pub mod projections;

@@ -1,4 +1,4 @@
-//! The messages of the index argument and their encoding (arguments.md §4, §7).
+//! The messages of the index argument and their encoding (spec 4.7).
 
 use curve25519_dalek::scalar::Scalar;
 

@@ -1,4 +1,4 @@
-//! The selection argument, "selection/v1" and "selection-all/v1" (arguments.md §3).
+//! The selection argument, "selection/v1" and "selection-all/v1" (spec 4.6).
 
 pub mod all;
 pub mod proof;

@@ -1,4 +1,4 @@
-//! The messages of the selection argument and their encoding (arguments.md §3, §7).
+//! The messages of the selection argument and their encoding (spec 4.6).
 
 use curve25519_dalek::scalar::Scalar;
 

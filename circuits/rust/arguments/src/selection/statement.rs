@@ -84,7 +84,7 @@ pub struct Statement {
 }
 
 impl Statement {
-    /// Checks the public conditions of arguments.md §3 and derives zeta, F and U.
+    /// Checks the public conditions of spec 4.6 and derives zeta, F and U.
     pub fn new(instance: &Instance) -> Result<Self> {
         check_ranges(instance)?;
         check_query(instance)?;

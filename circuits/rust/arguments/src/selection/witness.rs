@@ -1,4 +1,4 @@
-//! The honest prover's secret values (arguments.md §3, "Honest values").
+//! The honest prover's secret values (spec 4.6.2).
 
 use rayon::prelude::*;
 use sha2::{Digest, Sha512};

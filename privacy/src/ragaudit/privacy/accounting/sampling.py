@@ -1,4 +1,4 @@
-"""How many records to check, and what an undetected share means (protocol.md §10, §13)."""
+"""How many records to check, and what an undetected share means (spec 7.3, 9.1)."""
 
 from fractions import Fraction
 

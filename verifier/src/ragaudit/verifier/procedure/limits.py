@@ -1,4 +1,4 @@
-"""What every verdict says about its own reach, in plain words (protocol.md §11, §12)."""
+"""What every verdict says about its own reach, in plain words (docs/threat-model.md)."""
 
 from typing import Final
 
