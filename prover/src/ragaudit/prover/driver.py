@@ -170,7 +170,7 @@ class Driver:
     def _prepare(self, live: LiveWindow, challenge: Challenge) -> None:
         """Prove what is sampled; the proofs wait for the next time of a fixed grid.
 
-        So the moment of the handover does not tell how long they took (docs/notes/zero-knowledge.md).
+        So the moment of the handover does not tell how long they took.
         """
         positions = self._challenges.check(live, challenge)
 
