@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
@@ -72,6 +73,19 @@ def test_the_verdict_is_reproduced(tmp_path: Path, part: Part, name: str) -> Non
     assert done.records == ((sampled(), sampled()) if part == "all" else None)
     assert done.lines()[-1] == "the verdict stands"
     assert ("confidential part" in " ".join(done.notes)) == (part == "public")
+
+
+def test_the_example_of_the_auditors_chapter(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chapter = Path(__file__).parents[3] / "docs" / "regulator.md"
+    (example,) = re.findall(r"```python\n(.*?)```", chapter.read_text(encoding="utf-8"), re.DOTALL)
+    bundled(tmp_path)
+    key = played()[0].verdict_key.public.raw.hex()
+    exec(compile(example, str(chapter), "exec"), {"folder": tmp_path, "verdict_key": key})
+    output = capsys.readouterr().out
+    assert "19 selection PASS" in output
+    assert re.search(r"PASS epsilon [0-9.]+$", output.strip())
 
 
 def test_some_records_only(tmp_path: Path) -> None:
