@@ -70,9 +70,9 @@ class CommittedIndex:
         return int(self.rows.shape[1]) - SQUARES
 
     @cached_property
-    def vectors(self) -> Rows:
-        """The embeddings, int8[N, d], contiguous."""
-        return np.ascontiguousarray(self.rows[:, : self.dimension])
+    def vectors(self) -> core.IndexVectors:
+        """The embeddings, for the scores of all rows."""
+        return core.IndexVectors(np.ascontiguousarray(self.rows[:, : self.dimension]))
 
     @cached_property
     def row_digests(self) -> bytes:
