@@ -26,6 +26,9 @@ pub const MAX_THRESHOLDS: usize = 1 << 20;
 /// Positions sampled by one task: the key stream of a few levels then stays in the nearest cache.
 const CHUNK: usize = 1 << 9;
 
+/// So few are drawn sooner than another thread wakes up.
+const ALONE: usize = 1 << 12;
+
 /// An input that breaks the contract of [`Sampler`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Malformed(pub String);
@@ -79,15 +82,19 @@ impl Sampler {
             return Err(Malformed(format!("count: {count} samples need more than 2^38 bytes")));
         }
         let mut samples = vec![0; count];
-        samples.par_chunks_mut(CHUNK).enumerate().try_for_each_init(
-            || vec![0; CHUNK * stride],
-            |stream, (chunk, samples)| {
-                let stream = &mut stream[..samples.len() * stride];
-                key_stream(key, (chunk * CHUNK * stride) as u64, stream)?;
-                look_up(&self.table, &self.scales, stream.as_chunks().0, samples);
-                Ok(())
-            },
-        )?;
+        let stream = || vec![0; stride * CHUNK.min(count)];
+        let draw = |stream: &mut Vec<u8>, (chunk, samples): (usize, &mut [i64])| {
+            let stream = &mut stream[..samples.len() * stride];
+            key_stream(key, (chunk * CHUNK * stride) as u64, stream)?;
+            look_up(&self.table, &self.scales, stream.as_chunks().0, samples);
+            Ok(())
+        };
+        if count <= ALONE {
+            let mut stream = stream();
+            samples.chunks_mut(CHUNK).enumerate().try_for_each(|chunk| draw(&mut stream, chunk))?;
+        } else {
+            samples.par_chunks_mut(CHUNK).enumerate().try_for_each_init(stream, draw)?;
+        }
         Ok(samples)
     }
 }
@@ -134,7 +141,7 @@ mod tests {
     fn samples_are_table_lookups_of_the_key_stream() {
         let thresholds = [1 << 20, 1 << 126, 1 << 127, u128::MAX];
         let sampler = Sampler::new(&table(&thresholds), 1, 0).unwrap();
-        let count = 3 * CHUNK + 7;
+        let count = ALONE + 3 * CHUNK + 7;
         let mut stream = vec![0; 16 * count];
         ChaCha20::new(&[5; 32].into(), &[0; 12].into()).apply_keystream(&mut stream);
         let expected: Vec<i64> = stream
@@ -169,8 +176,10 @@ mod tests {
     #[test]
     fn a_prefix_does_not_depend_on_the_count() {
         let sampler = Sampler::new(&table(&[1 << 126, 1 << 127]), 3, 1).unwrap();
-        let long = sampler.sample(&[1; 32], CHUNK + 1).unwrap();
-        assert_eq!(sampler.sample(&[1; 32], 5).unwrap(), long[..5]);
+        let long = sampler.sample(&[1; 32], ALONE + 1).unwrap();
+        for count in [0, 1, 5, CHUNK, CHUNK + 1, ALONE] {
+            assert_eq!(sampler.sample(&[1; 32], count).unwrap(), long[..count]);
+        }
     }
 
     #[test]

@@ -9,6 +9,9 @@ use rayon::prelude::*;
 /// Rows scored by one task: 200 kB at d = 384.
 const BLOCK: usize = 1 << 9;
 
+/// So few entries are scored sooner than another thread wakes up.
+const ALONE: usize = 1 << 20;
+
 /// An input that breaks the contract of [`scores`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Malformed(pub String);
@@ -36,10 +39,14 @@ pub fn scores(rows: &[u8], query: &[i16]) -> Result<Vec<i64>, Malformed> {
         return Err(Malformed("query: too large for exact scores".into()));
     }
     let mut scores = vec![0; rows.len() / width];
-    scores
-        .par_chunks_mut(BLOCK)
-        .zip(rows.par_chunks(BLOCK * width))
-        .for_each(|(scores, rows)| inner_products(rows, query, scores));
+    if rows.len() <= ALONE {
+        inner_products(rows, query, &mut scores);
+    } else {
+        scores
+            .par_chunks_mut(BLOCK)
+            .zip(rows.par_chunks(BLOCK * width))
+            .for_each(|(scores, rows)| inner_products(rows, query, scores));
+    }
     Ok(scores)
 }
 
@@ -69,7 +76,7 @@ mod tests {
 
     #[test]
     fn scores_are_inner_products() {
-        for (count, width) in [(0, 3), (1, 1), (7, 5), (BLOCK, 17), (3 * BLOCK + 5, 64)] {
+        for (count, width) in [(0, 3), (1, 1), (7, 5), (BLOCK, 17), (40 * BLOCK + 5, 64)] {
             let rows: Vec<u8> = (0..count * width).map(|i| (i * i % 251) as u8).collect();
             let query: Vec<i16> = (0..width).map(|j| (j as i16 - 3) * 11).collect();
             let expected: Vec<i64> = rows.chunks(width).map(|row| score(row, &query)).collect();

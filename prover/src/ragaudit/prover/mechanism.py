@@ -74,7 +74,7 @@ class Mechanism:
 
     def scores(self, index: CommittedIndex, embedding: Embedding) -> Scores:
         """Return s: the exact score of every row."""
-        return index.vectors.scores(embedding)
+        return index.scorer.scores(embedding)
 
     def select(self, exact: Scores, noise: Scores, top_k: int) -> tuple[int, ...]:
         """Return T: the positions above the (K+1)-th largest noised score."""

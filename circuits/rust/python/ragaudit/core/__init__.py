@@ -39,10 +39,10 @@ __all__ = [
     "SQUARED_NORM",
     "Cancelled",
     "CoreError",
-    "IndexVectors",
     "MalformedInput",
     "Progress",
     "ProofRejected",
+    "Scorer",
     "SelectionInstance",
     "commit_rows",
     "commit_selection",
@@ -302,14 +302,14 @@ def sample_noise(
     return np.frombuffer(data, dtype="<i8").astype(np.int64, copy=False)
 
 
-class IndexVectors:
-    """The vectors of an index, int8[N, d], kept for the exact scores of all rows.
+class Scorer:
+    """Exact scores of all rows of an index, whose vectors it keeps.
 
     The same as ragaudit.circuits.selection.scores, several times as fast.
     """
 
     def __init__(self, vectors: Int8Rows) -> None:
-        """Copy the vectors; N and d at least 1."""
+        """Copy the vectors, int8[N, d]."""
         self._rows = array_bytes(vectors, "vectors", [np.int8], 2)
         self._dimension = vectors.shape[1]
 
