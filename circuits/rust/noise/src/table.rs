@@ -2,7 +2,7 @@
 
 use multiversion::multiversion;
 
-/// Buckets per power of two: 2^7. Every specified table then needs two halvings in a bucket.
+/// Buckets per power of two: 2^7. The specified tables then need at most three halvings.
 const BITS: u32 = 7;
 
 /// Buckets of the words below 2^127; as many again for the others.
