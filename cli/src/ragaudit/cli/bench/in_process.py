@@ -3,11 +3,11 @@
 All that a service does for a query is done: admission, embedding (here a hash: a real embedder
 is measured apart), noise, selection, commitment, the log's entry, both halves of the receipt and
 the reply's JSON. Left out is what makes the entry durable: the database does not synchronize and
-there is no fence. The index's vectors are real; its commitments are random bytes, because nothing
-in a reply depends on what they commit to.
+there is no fence. Vectors are random and commitments are random bytes: no time depends on them.
 """
 
 import json
+import math
 import secrets
 import time
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from ragaudit import core
-from ragaudit.circuits.quantise import quantise_rows
+from ragaudit.circuits.parameters import SQUARED_NORM
 from ragaudit.cli.bench.workload import Sizes
 from ragaudit.embedders.manifest import EmbedderManifest
 from ragaudit.encoding.signing import PrivateKey
@@ -54,8 +54,6 @@ __all__ = ["InProcess"]
 WINDOW, TENANT = "bench", "bench"
 # As many as a finite epsilon at the default sigma allows, with room.
 _PER_ACCOUNT = 40
-# Rows made at a time: 100 MB of binary64 at d = 384.
-_BLOCK = 1 << 15
 
 
 class InProcess:
@@ -179,19 +177,13 @@ def _policy(sizes: Sizes, slots: int, provider: PrivateKey, log_key: PrivateKey)
 
 def _index(sizes: Sizes, documents: Sequence[Document]) -> CommittedIndex:
     random = np.random.default_rng(1)
-    blocks = [
-        core.complete_rows(
-            quantise_rows(
-                random.standard_normal((min(_BLOCK, sizes.rows - start), sizes.dimension))
-            )
-        )
-        for start in range(0, sizes.rows, _BLOCK)
-    ]
+    most = math.isqrt(SQUARED_NORM // sizes.dimension)
+    vectors = random.integers(-most, most, (sizes.rows, sizes.dimension), np.int8, endpoint=True)
     return CommittedIndex(
         tenant=TENANT,
         ids=tuple(each.id for each in documents),
         content_digests=b"".join(content_digest(each.content) for each in documents),
-        rows=np.concatenate(blocks),
+        rows=core.complete_rows(vectors),
         blindings=core.random_scalars(sizes.rows),
         salts=random.bytes(BYTES * sizes.rows),
         commitments=random.bytes(BYTES * sizes.rows),
