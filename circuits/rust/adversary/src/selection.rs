@@ -97,7 +97,8 @@ pub fn prove(
     let nonces = [randomness.scalar(), randomness.scalar()];
     let [threshold_blinding, mask_blinding] = [randomness.scalar(), randomness.scalar()];
     let mask = Mask::random(&threshold.degrees(), &mut randomness);
-    let shifts: Vec<Scalar> = strategy.shifts.iter().map(|shift| from_integer(i128::from(*shift))).collect();
+    let shifts: Vec<Scalar> =
+        strategy.shifts.iter().map(|shift| from_integer(i128::from(*shift))).collect();
 
     let h = |scalar: &Scalar| scalar * &*generators::H;
     let masked =

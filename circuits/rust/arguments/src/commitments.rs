@@ -175,7 +175,8 @@ pub fn commit_rows(
         progress.report((step * STEP) as f64 / count as f64)?;
         let first = step * STEP;
         let part = &rows[first * width..][..blindings.len() / ELEMENT_BYTES * width];
-        let sums = part.par_chunks(ROWS_PER_TABLE * width).flat_map_iter(|rows| generators.sums(rows));
+        let sums =
+            part.par_chunks(ROWS_PER_TABLE * width).flat_map_iter(|rows| generators.sums(rows));
         let halves = blindings
             .par_chunks(ELEMENT_BYTES)
             .zip(sums.collect::<Vec<_>>())
@@ -207,7 +208,7 @@ pub fn reblind_rows(
     new: &[u8],
     progress: &dyn Progress,
 ) -> Result<Vec<u8>> {
-    if commitments.len() % ELEMENT_BYTES != 0
+    if !commitments.len().is_multiple_of(ELEMENT_BYTES)
         || old.len() != commitments.len()
         || new.len() != commitments.len()
     {

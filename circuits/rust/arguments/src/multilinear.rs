@@ -143,10 +143,7 @@ mod tests {
                 assert_eq!(folding_table(&scale, &r, count), folded);
                 assert_eq!(scale * eq_sum(&r, count), table.iter().sum());
                 let other = eq_table(&Element::ONE, &t, count);
-                assert_eq!(
-                    scale * eq_product_sum(&t, &r, count),
-                    inner_product(&table, &other)
-                );
+                assert_eq!(scale * eq_product_sum(&t, &r, count), inner_product(&table, &other));
             }
             assert_eq!(eq_mask_row(&r), eq(&r, (1 << variables) - 1));
         }

@@ -163,8 +163,8 @@ impl<'a> Equation<'a> {
 
     /// Rejects unless the combination is the identity and every C_i used is canonical.
     pub fn check(self, progress: &dyn Progress) -> Result<()> {
-        let rows: Vec<(&[u8], Vec<(usize, Element)>)> =
-            self.rows.into_iter().map(|(bytes, rows)| (bytes, rows.terms())).collect();
+        let terms = |(bytes, rows): (&'a [u8], Coefficients)| (bytes, rows.terms());
+        let rows: Vec<_> = self.rows.into_iter().map(terms).collect();
         let positions = self.positions.terms();
         let count = positions.len() + rows.iter().map(|(_, terms)| terms.len()).sum::<usize>();
         let mut done = 0;
@@ -217,9 +217,7 @@ mod tests {
     use crate::progress::Silent;
 
     fn encoded(count: u64) -> Vec<u8> {
-        (0..count)
-            .flat_map(|i| generators::point(List::A, i).compress().to_bytes())
-            .collect()
+        (0..count).flat_map(|i| generators::point(List::A, i).compress().to_bytes()).collect()
     }
 
     #[test]

@@ -108,8 +108,8 @@ mod tests {
                     (0..variables).map(|k| Element::from_integer(-(11 << 40) - k as i64)).collect();
                 let mut table = MaskedTable::new(entries.clone(), mask, variables);
                 r.iter().for_each(|r_k| table.bind(r_k));
-                let expected =
-                    inner_product(&entries, &eq_table(&Element::ONE, &r, stored)) + mask * eq_mask_row(&r);
+                let expected = inner_product(&entries, &eq_table(&Element::ONE, &r, stored))
+                    + mask * eq_mask_row(&r);
                 assert_eq!(table.mask(), expected);
             }
         }

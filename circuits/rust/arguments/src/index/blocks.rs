@@ -142,8 +142,7 @@ impl Source<'_> {
                 let product = self.sigma * members.rows[i].element(0);
                 gram[a * BLOCK_ROWS + last] = product;
                 gram[last * BLOCK_ROWS + a] = product;
-                cross[a * BLOCK_ROWS + last] =
-                    self.sigma * sum_of(&members.kept[i], &first_column);
+                cross[a * BLOCK_ROWS + last] = self.sigma * sum_of(&members.kept[i], &first_column);
             }
             gram[BLOCK_ROWS * BLOCK_ROWS - 1] = self.sigma.square();
         }

@@ -138,7 +138,8 @@ mod tests {
             .map(|i| (i * i / 7 + i) as u8)
             .collect();
         let projections = Projections::new(bits, rows, width);
-        let weights: Vec<Element> = (0..rows as i64).map(|i| Element::from_integer(i * i)).collect();
+        let weights: Vec<Element> =
+            (0..rows as i64).map(|i| Element::from_integer(i * i)).collect();
         let at_rows = projections.row_evaluations(&weights);
         let at_columns = projections.column_evaluations(&weights[..width]);
         let kept = projections.kept(&(0..rows).collect::<Vec<_>>());

@@ -176,7 +176,8 @@ fn digit_columns(
     let indices: Vec<usize> = (0..statement.rows).collect();
     for step in indices.chunks(STEP) {
         progress.report(step[0] as f64 / statement.rows as f64)?;
-        let partial = step.par_chunks(TASK).map(|part| projected_sums(rows, projections, vectors, part));
+        let partial =
+            step.par_chunks(TASK).map(|part| projected_sums(rows, projections, vectors, part));
         for sums in partial.collect::<Vec<_>>() {
             totals.iter_mut().zip(sums).for_each(|(total, sum)| *total += sum);
         }

@@ -59,7 +59,12 @@ impl Weights {
     }
 
     /// The bracket of F at a point where M_R has the value `weight` and omega `digit_weight`.
-    pub fn range_part(&self, digits: &[Element], weight: &Element, digit_weight: &Element) -> Element {
+    pub fn range_part(
+        &self,
+        digits: &[Element],
+        weight: &Element,
+        digit_weight: &Element,
+    ) -> Element {
         let mut constraints = ProductSum::default();
         for (value, alpha) in digits.iter().zip(&self.alphas) {
             constraints.add_product(alpha, &(value.square() - *value));

@@ -23,7 +23,8 @@ pub fn verify(statement: &Statement, proof: &[u8], progress: &dyn Progress) -> R
     let drawn =
         protocol::column_challenges(&mut transcript, &proof.commitments, statement.row_variables());
     let weights = Weights::new(&drawn);
-    let claim = Scalar::from(weights.claimed_sum(statement)) + drawn.rho * proof.commitments.mask_sum;
+    let claim =
+        Scalar::from(weights.claimed_sum(statement)) + drawn.rho * proof.commitments.mask_sum;
     let (claim, r) =
         sumcheck::verify(&mut transcript, &statement.degrees(), &proof.sumcheck, claim);
     let point = Point::new(statement, &r);

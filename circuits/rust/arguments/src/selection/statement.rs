@@ -91,10 +91,9 @@ impl<'a> Statement<'a> {
                 allowed.iter().map(|position| (*position, instance.noise[*position as usize])),
             )),
             None if instance.rows <= instance.top_k => Case::All((0..instance.rows).collect()),
-            None => Case::Threshold(Threshold::new(
-                instance,
-                (0..).zip(instance.noise.iter().copied()),
-            )),
+            None => {
+                Case::Threshold(Threshold::new(instance, (0..).zip(instance.noise.iter().copied())))
+            }
         };
         Ok(Statement {
             context: instance.context,

@@ -157,8 +157,7 @@ fn add_threshold_equation<'a>(
     let factor = *weight * folding.factor();
     let x = Element::from(challenges.x);
     folding.add_messages(weight, equation);
-    let form =
-        relation::form_after_rows(statement, threshold, &weights, &r, &challenges.theta);
+    let form = relation::form_after_rows(statement, threshold, &weights, &r, &challenges.theta);
     let products = folding.products(weight, threshold.opened(dimension));
     let (at_rows, after_rows) = products.split_at(threshold.uncertain.len());
     let formed = inner_product(at_rows, &weights.rows) + inner_product(after_rows, &form);
@@ -216,8 +215,6 @@ fn add_mask_equation(
     equation.add_generator(List::SelectionMask, 0, *weight * z_a);
     equation.add_generator(List::H, 0, *weight * z_h);
     equation.add_point(proof.commitments.selection_mask_nonce.element, -*weight);
-    equation.add_point(
-        proof.commitments.selection_mask.element,
-        -(*weight * Element::from(schnorr)),
-    );
+    equation
+        .add_point(proof.commitments.selection_mask.element, -(*weight * Element::from(schnorr)));
 }
