@@ -56,8 +56,8 @@ struct Coefficients {
 impl Coefficients {
     /// Adds to the coefficients at some of `length` positions.
     fn add(&mut self, length: usize, terms: impl ExactSizeIterator<Item = (usize, Element)>) {
-        if self.dense.is_empty() && terms.len() >= length / DENSE_SHARE {
-            self.dense = vec![Element::ZERO; length];
+        if !self.dense.is_empty() || terms.len() >= length / DENSE_SHARE {
+            self.grow(length);
         }
         if self.dense.is_empty() {
             for (position, coefficient) in terms {
@@ -70,12 +70,16 @@ impl Coefficients {
         }
     }
 
-    fn merge(&mut self, other: Coefficients) {
-        if self.dense.is_empty() {
-            self.dense = other.dense;
-        } else {
-            self.dense.par_iter_mut().zip(other.dense).for_each(|(sum, more)| *sum += more);
+    /// Keeps the coefficients of the first `length` positions whole, if not more already.
+    fn grow(&mut self, length: usize) {
+        self.dense.resize(self.dense.len().max(length), Element::ZERO);
+    }
+
+    fn merge(&mut self, mut other: Coefficients) {
+        if self.dense.len() < other.dense.len() {
+            std::mem::swap(&mut self.dense, &mut other.dense);
         }
+        self.dense.par_iter_mut().zip(other.dense).for_each(|(sum, more)| *sum += more);
         for (position, coefficient) in other.sparse {
             *self.sparse.entry(position).or_default() += coefficient;
         }
@@ -84,6 +88,8 @@ impl Coefficients {
     /// (position, coefficient), every position once, those with coefficient 0 left out.
     fn terms(mut self) -> Vec<(usize, Element)> {
         if !self.dense.is_empty() {
+            let positions = self.sparse.keys().max().map_or(0, |most| most + 1);
+            self.grow(positions);
             for (position, coefficient) in self.sparse.drain() {
                 self.dense[position] += coefficient;
             }
@@ -235,6 +241,25 @@ mod tests {
             }
             equation.merge(other);
             assert_eq!(equation.rows.len(), 1);
+            equation.check(&Silent).unwrap();
+        }
+    }
+
+    #[test]
+    fn lists_of_different_lengths_are_added() {
+        for (first, second) in [(3, 64), (64, 3)] {
+            let all = |count: usize, value| {
+                (0..count).map(move |i| (i, Element::from_integer(value)))
+            };
+            let mut equation = Equation::default();
+            equation.add_positions(first, all(first, 1));
+            equation.add_positions(second, all(second, 1));
+            let mut other = Equation::default();
+            other.add_positions(second, all(second, -1));
+            other.add_positions(200, [(199, Element::ONE)].into_iter());
+            equation.merge(other);
+            equation.add_positions(first, all(first, -1));
+            equation.add_generator(List::A, 199, -Element::ONE);
             equation.check(&Silent).unwrap();
         }
     }

@@ -1,12 +1,11 @@
 //! What answering does for all rows: noise and exact scores.
 
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyByteArray;
 use ragaudit_noise::Sampler;
 use ragaudit_scoring::scores as exact_scores;
 
-use crate::convert::{array, shorts};
+use crate::convert::{ArrayBytes, array, bytes, shorts};
 use crate::errors::{malformed, noise_to_python};
 
 /// The sampler of one table.
@@ -37,12 +36,12 @@ impl NoiseSampler {
 #[pyfunction]
 fn scores<'py>(
     py: Python<'py>,
-    rows: PyBackedBytes,
-    query: &[u8],
+    rows: ArrayBytes<'py>,
+    query: ArrayBytes<'py>,
 ) -> PyResult<Bound<'py, PyByteArray>> {
-    let query = shorts(query);
+    let (rows, query) = (bytes(&rows)?, shorts(bytes(&query)?));
     let scores =
-        py.detach(|| exact_scores(&rows, &query)).map_err(|error| malformed(error.to_string()))?;
+        py.detach(|| exact_scores(rows, &query)).map_err(|error| malformed(error.to_string()))?;
     long_bytes(py, &scores)
 }
 

@@ -7,7 +7,7 @@ use ragaudit_arguments::index::{self, Rows, Statement};
 use ragaudit_arguments::transcript::Transcript;
 use ragaudit_arguments::{Error, SQUARED_NORM, commitments, four_squares, scalars};
 
-use crate::convert::{array, longs, signed_bytes};
+use crate::convert::{ArrayBytes, array, bytes, longs, signed_bytes};
 use crate::errors::{malformed, to_python};
 use crate::progress::Callback;
 
@@ -47,14 +47,15 @@ fn transcript_trace<'py>(
 }
 
 #[pyfunction]
-fn complete_rows<'py>(py: Python<'py>, vectors: &[u8], dimension: usize) -> PyResult<Bytes<'py>> {
-    let rows = py
-        .detach(|| {
-            let rows = four_squares::complete_rows(&signed_bytes(vectors), dimension)?;
-            Ok(rows.iter().map(|entry| entry.cast_unsigned()).collect::<Vec<u8>>())
-        })
-        .map_err(to_python)?;
-    Ok(PyBytes::new(py, &rows))
+fn complete_rows<'py>(
+    py: Python<'py>,
+    vectors: ArrayBytes<'py>,
+    dimension: usize,
+) -> PyResult<Bytes<'py>> {
+    let vectors = signed_bytes(bytes(&vectors)?);
+    let rows =
+        py.detach(|| four_squares::complete_rows(vectors, dimension)).map_err(to_python)?;
+    Ok(PyBytes::new(py, bytemuck::cast_slice(&rows)))
 }
 
 #[pyfunction]
@@ -66,14 +67,28 @@ fn random_scalars(py: Python<'_>, count: usize) -> PyResult<Bytes<'_>> {
 #[pyfunction]
 fn commit_rows<'py>(
     py: Python<'py>,
-    rows: &[u8],
+    rows: ArrayBytes<'py>,
     width: usize,
-    blindings: &[u8],
+    blindings: ArrayBytes<'py>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bytes<'py>> {
+    let (rows, blindings) = (signed_bytes(bytes(&rows)?), bytes(&blindings)?);
     let callback = Callback::new(progress);
-    let result =
-        py.detach(|| commitments::commit_rows(&signed_bytes(rows), width, blindings, &callback));
+    let result = py.detach(|| commitments::commit_rows(rows, width, blindings, &callback));
+    Ok(PyBytes::new(py, &callback.finish(result)?))
+}
+
+#[pyfunction]
+fn reblind_rows<'py>(
+    py: Python<'py>,
+    row_commitments: &[u8],
+    old: ArrayBytes<'py>,
+    new: ArrayBytes<'py>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Bytes<'py>> {
+    let (old, new) = (bytes(&old)?, bytes(&new)?);
+    let callback = Callback::new(progress);
+    let result = py.detach(|| commitments::reblind_rows(row_commitments, old, new, &callback));
     Ok(PyBytes::new(py, &callback.finish(result)?))
 }
 
@@ -81,14 +96,15 @@ fn commit_rows<'py>(
 fn prove_index<'py>(
     py: Python<'py>,
     context: &[u8],
-    rows: &[u8],
+    rows: ArrayBytes<'py>,
     entry_bytes: usize,
     dimension: u64,
-    blindings: &[u8],
+    blindings: ArrayBytes<'py>,
     row_commitments: &[u8],
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bytes<'py>> {
     let context = array(context, "context")?;
+    let (rows, blindings) = (bytes(&rows)?, bytes(&blindings)?);
     let callback = Callback::new(progress);
     let result = py.detach(|| {
         let count = blindings.len() as u64 / 32;
@@ -96,7 +112,7 @@ fn prove_index<'py>(
             .map_err(|error| Error::Malformed(error.to_string()))?;
         let prove = |rows: Rows| index::prove(&statement, rows, blindings, &callback);
         if entry_bytes == 1 {
-            return prove(Rows::Small(&signed_bytes(rows)));
+            return prove(Rows::Small(signed_bytes(rows)));
         }
         let field: Vec<_> =
             longs(rows).iter().map(|entry| scalars::from_integer(i128::from(*entry))).collect();
@@ -131,6 +147,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(complete_rows, module)?)?;
     module.add_function(wrap_pyfunction!(random_scalars, module)?)?;
     module.add_function(wrap_pyfunction!(commit_rows, module)?)?;
+    module.add_function(wrap_pyfunction!(reblind_rows, module)?)?;
     module.add_function(wrap_pyfunction!(prove_index, module)?)?;
     module.add_function(wrap_pyfunction!(verify_index, module)?)
 }

@@ -1,9 +1,12 @@
 //! Little-endian bytes to integers and back.
 
+use std::borrow::Cow;
+
+use bytemuck::AnyBitPattern;
+use curve25519_dalek::scalar::Scalar;
+use numpy::PyReadonlyArray1;
 use pyo3::PyResult;
 use ragaudit_arguments::encoding::decode_scalar;
-
-use curve25519_dalek::scalar::Scalar;
 
 use crate::errors::malformed;
 
@@ -17,17 +20,38 @@ pub fn scalar(bytes: &[u8], what: &str) -> PyResult<Scalar> {
     decode_scalar(bytes, what).map_err(|error| malformed(error.to_string()))
 }
 
+/// The memory of a NumPy array, as bytes and without copying; the caller does not write to it
+/// while the call lasts.
+pub type ArrayBytes<'py> = PyReadonlyArray1<'py, u8>;
+
+/// The bytes of an array.
+pub fn bytes<'a>(array: &'a ArrayBytes<'_>) -> PyResult<&'a [u8]> {
+    array.as_slice().map_err(|error| malformed(error.to_string()))
+}
+
 /// The bytes as signed 8-bit integers.
-pub fn signed_bytes(bytes: &[u8]) -> Vec<i8> {
-    bytes.iter().map(|byte| byte.cast_signed()).collect()
+pub fn signed_bytes(bytes: &[u8]) -> &[i8] {
+    bytemuck::cast_slice(bytes)
 }
 
 /// Little-endian signed 16-bit integers; a last odd byte is not an integer.
-pub fn shorts(bytes: &[u8]) -> Vec<i16> {
-    bytes.as_chunks().0.iter().map(|chunk| i16::from_le_bytes(*chunk)).collect()
+pub fn shorts(bytes: &[u8]) -> Cow<'_, [i16]> {
+    integers(bytes, |bytes| {
+        bytes.as_chunks().0.iter().map(|chunk| i16::from_le_bytes(*chunk)).collect()
+    })
 }
 
 /// Little-endian signed 64-bit integers; a last incomplete chunk is not an integer.
-pub fn longs(bytes: &[u8]) -> Vec<i64> {
-    bytes.as_chunks().0.iter().map(|chunk| i64::from_le_bytes(*chunk)).collect()
+pub fn longs(bytes: &[u8]) -> Cow<'_, [i64]> {
+    integers(bytes, |bytes| {
+        bytes.as_chunks().0.iter().map(|chunk| i64::from_le_bytes(*chunk)).collect()
+    })
+}
+
+/// The memory itself where it can be read as integers, otherwise what `decode` makes of it.
+fn integers<T: AnyBitPattern>(bytes: &[u8], decode: impl Fn(&[u8]) -> Vec<T>) -> Cow<'_, [T]> {
+    match bytemuck::try_cast_slice(bytes) {
+        Ok(integers) if cfg!(target_endian = "little") => Cow::Borrowed(integers),
+        _ => Cow::Owned(decode(bytes)),
+    }
 }

@@ -1,5 +1,7 @@
 //! The selection argument.
 
+use std::borrow::Cow;
+
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
@@ -8,7 +10,7 @@ use ragaudit_arguments::selection::verifier::BatchError;
 use ragaudit_arguments::selection::{self, Instance, Secrets};
 use ragaudit_arguments::{SQUARED_NORM, commitments, four_squares};
 
-use crate::convert::{array, longs, scalar, shorts, signed_bytes};
+use crate::convert::{ArrayBytes, array, bytes, longs, scalar, shorts, signed_bytes};
 use crate::errors::{batch_rejected, to_python};
 use crate::progress::Callback;
 
@@ -30,11 +32,11 @@ fn commit_selection<'py>(
 fn prove_selection<'py>(
     py: Python<'py>,
     context: &[u8],
-    rows: &[u8],
-    blindings: &[u8],
+    rows: ArrayBytes<'py>,
+    blindings: ArrayBytes<'py>,
     row_commitments: &[u8],
-    query: &[u8],
-    noise: &[u8],
+    query: ArrayBytes<'py>,
+    noise: ArrayBytes<'py>,
     top_k: u64,
     selected: Vec<u64>,
     selection_blinding: &[u8],
@@ -43,9 +45,10 @@ fn prove_selection<'py>(
 ) -> PyResult<Bytes<'py>> {
     let context = array(context, "context")?;
     let blinding = scalar(selection_blinding, "selection_blinding")?;
+    let (rows, blindings) = (signed_bytes(bytes(&rows)?), bytes(&blindings)?);
+    let (query, noise) = (shorts(bytes(&query)?), longs(bytes(&noise)?));
     let callback = Callback::new(progress);
     let result = py.detach(|| {
-        let (query, noise) = (shorts(query), longs(noise));
         let instance = Instance {
             context,
             rows: blindings.len() as u64 / 32,
@@ -58,8 +61,7 @@ fn prove_selection<'py>(
             selection: commitments::commit_selection(&selected, &blinding)?,
         };
         let width = query.len() + four_squares::COMPLETION;
-        let rows = signed_bytes(rows);
-        let secrets = Secrets::new(&rows, width, blindings, &selected, blinding)?;
+        let secrets = Secrets::new(rows, width, blindings, &selected, blinding)?;
         selection::prove(&instance, &secrets, &callback)
     });
     Ok(PyBytes::new(py, &callback.finish(result)?))
@@ -67,12 +69,12 @@ fn prove_selection<'py>(
 
 /// One selection argument as Python has it: context, N, commitments, query, noise, K, B_sel,
 /// proof, allowed, B².
-type SelectionArguments = (
+type SelectionArguments<'py> = (
     PyBackedBytes,
     u64,
     PyBackedBytes,
-    PyBackedBytes,
-    PyBackedBytes,
+    ArrayBytes<'py>,
+    ArrayBytes<'py>,
     u64,
     PyBackedBytes,
     PyBackedBytes,
@@ -80,59 +82,59 @@ type SelectionArguments = (
     u32,
 );
 
-/// A selection argument with its integers decoded.
-struct Decoded {
+/// The statement and its proof, where Python holds them.
+fn instance<'a>(given: &'a SelectionArguments) -> PyResult<Record<'a>> {
+    let (context, rows, commitments, query, noise, top_k, selection, proof, allowed, norm) = given;
+    Ok(Record {
+        context: array(context, "context")?,
+        rows: *rows,
+        commitments,
+        query: shorts(bytes(query)?),
+        noise: longs(bytes(noise)?),
+        top_k: *top_k,
+        selection: array(selection, "selection_commitment")?,
+        proof,
+        allowed: allowed.as_deref(),
+        squared_norm: *norm,
+    })
+}
+
+/// A selection argument; its integers are decoded only where memory cannot be read as such.
+struct Record<'a> {
     context: [u8; 32],
     rows: u64,
-    commitments: PyBackedBytes,
-    query: Vec<i16>,
-    noise: Vec<i64>,
+    commitments: &'a [u8],
+    query: Cow<'a, [i16]>,
+    noise: Cow<'a, [i64]>,
     top_k: u64,
     selection: [u8; 32],
-    proof: PyBackedBytes,
-    allowed: Option<Vec<u64>>,
+    proof: &'a [u8],
+    allowed: Option<&'a [u64]>,
     squared_norm: u32,
 }
 
-impl Decoded {
-    fn new(given: SelectionArguments) -> PyResult<Self> {
-        let (context, rows, commitments, query, noise, top_k, selection, proof, allowed, norm) =
-            given;
-        Ok(Decoded {
-            context: array(&context, "context")?,
-            rows,
-            commitments,
-            query: shorts(&query),
-            noise: longs(&noise),
-            top_k,
-            selection: array(&selection, "selection_commitment")?,
-            proof,
-            allowed,
-            squared_norm: norm,
-        })
-    }
-
+impl Record<'_> {
     fn instance(&self) -> (Instance<'_>, &[u8]) {
         let instance = Instance {
             context: self.context,
             rows: self.rows,
-            commitments: &self.commitments,
+            commitments: self.commitments,
             query: &self.query,
             noise: &self.noise,
             top_k: self.top_k,
-            allowed: self.allowed.as_deref(),
+            allowed: self.allowed,
             squared_norm: self.squared_norm,
             selection: self.selection,
         };
-        (instance, &self.proof)
+        (instance, self.proof)
     }
 }
 
 #[pyfunction]
 fn verify_selection(py: Python<'_>, given: SelectionArguments) -> PyResult<()> {
-    let decoded = Decoded::new(given)?;
+    let record = instance(&given)?;
     py.detach(|| {
-        let (instance, proof) = decoded.instance();
+        let (instance, proof) = record.instance();
         selection::verify(&instance, proof)
     })
     .map_err(to_python)
@@ -144,10 +146,10 @@ fn verify_selections(
     batch: Vec<SelectionArguments>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<()> {
-    let decoded = batch.into_iter().map(Decoded::new).collect::<PyResult<Vec<_>>>()?;
+    let records = batch.iter().map(instance).collect::<PyResult<Vec<_>>>()?;
     let callback = Callback::new(progress);
     let result = py.detach(|| {
-        let batch: Vec<(Instance, &[u8])> = decoded.iter().map(Decoded::instance).collect();
+        let batch: Vec<(Instance, &[u8])> = records.iter().map(Record::instance).collect();
         selection::verify_batch(&batch, &callback as &dyn Progress)
     });
     match result {

@@ -113,7 +113,10 @@ class CoreEngine(_Sketching):
         arguments = [_arguments(each) for each in instances]
         try:
             self._core.verify_selections(arguments)
+        except self._core.ProofRejected as error:
+            raise SelectionsRejected(error.failed) from None
         except self._core.CoreError:
+            # Not a rejection of proofs but of the call: one malformed input stops the batch.
             failed = [i for i, each in enumerate(instances) if not self._accepts(each)]
             if not failed:
                 raise

@@ -21,6 +21,7 @@ from ragaudit.core import _core
 from ragaudit.core._arrays import (
     CONTEXT_BYTES,
     SCALAR_BYTES,
+    Memory,
     array_bytes,
     exact_bytes,
     integer,
@@ -51,6 +52,7 @@ __all__ = [
     "prove_index",
     "prove_selection",
     "random_scalars",
+    "reblind_rows",
     "sample_noise",
     "transcript_trace",
     "verify_index",
@@ -128,6 +130,20 @@ def commit_rows(rows: Int8Rows, blindings: Scalars, *, progress: Progress | None
     data = array_bytes(rows, "rows", [np.int8], 2)
     secret = scalars_bytes(blindings, "blindings", rows.shape[0])
     return _core.commit_rows(data, rows.shape[1], secret, progress)
+
+
+def reblind_rows(
+    commitments: bytes, old: Scalars, new: Scalars, *, progress: Progress | None = None
+) -> bytes:
+    """C_i + (new_i - old_i) H: the same rows under new blindings, without committing anew.
+
+    Args:
+        commitments: 32 N bytes.
+        old, new: uint8[N, 32], canonical scalars: the blindings so far, and those to be.
+    """
+    count = len(exact_bytes(commitments, "commitments")) // SCALAR_BYTES
+    before, after = scalars_bytes(old, "old", count), scalars_bytes(new, "new", count)
+    return _core.reblind_rows(commitments, before, after, progress)
 
 
 def prove_index(
@@ -309,7 +325,7 @@ class Scorer:
     """
 
     def __init__(self, vectors: Int8Rows) -> None:
-        """Copy the vectors, int8[N, d]."""
+        """Keep the vectors, int8[N, d]; they are not copied and must not be changed."""
         self._rows = array_bytes(vectors, "vectors", [np.int8], 2)
         self._dimension = vectors.shape[1]
 
@@ -335,7 +351,7 @@ def _sampler(thresholds: bytes, factor: int, levels: int) -> _core.NoiseSampler:
 
 def _checked(
     instance: SelectionInstance,
-) -> tuple[bytes, int, bytes, bytes, bytes, int, bytes, bytes, list[int] | None, int]:
+) -> tuple[bytes, int, bytes, Memory, Memory, int, bytes, bytes, list[int] | None, int]:
     """The instance as the compiled module takes it."""
     allowed = instance.allowed
     return (

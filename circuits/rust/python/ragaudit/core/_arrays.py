@@ -11,10 +11,17 @@ CONTEXT_BYTES = 32
 SCALAR_BYTES = 32
 
 
+Memory = npt.NDArray[np.uint8]
+"""uint8[n]: the memory of an array, which is not copied."""
+
+
 def array_bytes(
     value: npt.NDArray[Any], what: str, dtypes: Sequence[type[np.integer[Any]]], dimensions: int
-) -> bytes:
-    """The little-endian bytes of a C-contiguous array of one of the dtypes."""
+) -> Memory:
+    """The memory of a C-contiguous array of one of the dtypes, little endian.
+
+    It is read while the call lasts and must not be written to meanwhile.
+    """
     if not isinstance(value, np.ndarray):
         raise MalformedInput(f"{what}: {type(value).__name__}, expected a NumPy array")
     if value.dtype not in [np.dtype(dtype) for dtype in dtypes]:
@@ -24,11 +31,11 @@ def array_bytes(
         raise MalformedInput(f"{what}: {value.ndim} dimensions, expected {dimensions}")
     if not value.flags.c_contiguous:
         raise MalformedInput(f"{what}: not C-contiguous")
-    return value.astype(value.dtype.newbyteorder("<"), copy=False).tobytes()
+    return value.astype(value.dtype.newbyteorder("<"), copy=False).reshape(-1).view(np.uint8)
 
 
-def scalars_bytes(value: npt.NDArray[np.uint8], what: str, count: int) -> bytes:
-    """The bytes of uint8[count, 32]."""
+def scalars_bytes(value: npt.NDArray[np.uint8], what: str, count: int) -> Memory:
+    """The memory of uint8[count, 32]."""
     data = array_bytes(value, what, [np.uint8], 2)
     if value.shape != (count, SCALAR_BYTES):
         raise MalformedInput(f"{what}: shape {value.shape}, expected ({count}, {SCALAR_BYTES})")

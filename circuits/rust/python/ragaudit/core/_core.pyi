@@ -1,7 +1,10 @@
-"""The compiled module: bytes in, bytes out. Only ragaudit.core calls it."""
+"""The compiled module: memory in, bytes out. Only ragaudit.core calls it."""
 
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 __all__ = [
     "SQUARED_NORM",
@@ -17,6 +20,7 @@ __all__ = [
     "prove_index",
     "prove_selection",
     "random_scalars",
+    "reblind_rows",
     "scores",
     "transcript_trace",
     "verify_index",
@@ -34,24 +38,28 @@ class ProofRejected(CoreError):
 
 class Cancelled(CoreError): ...
 
+_Memory: TypeAlias = npt.NDArray[np.uint8]
 _Progress: TypeAlias = Callable[[float], bool | None] | None
 _Selection: TypeAlias = tuple[
-    bytes, int, bytes, bytes, bytes, int, bytes, bytes, Sequence[int] | None, int
+    bytes, int, bytes, _Memory, _Memory, int, bytes, bytes, Sequence[int] | None, int
 ]
 
 def generator(name: str, index: int) -> bytes: ...
 def transcript_trace(
     argument: str, operations: Sequence[tuple[str, str, bytes, int]]
 ) -> list[tuple[bytes, bytes]]: ...
-def complete_rows(vectors: bytes, dimension: int) -> bytes: ...
+def complete_rows(vectors: _Memory, dimension: int) -> bytes: ...
 def random_scalars(count: int) -> bytes: ...
-def commit_rows(rows: bytes, width: int, blindings: bytes, progress: _Progress) -> bytes: ...
+def commit_rows(rows: _Memory, width: int, blindings: _Memory, progress: _Progress) -> bytes: ...
+def reblind_rows(
+    row_commitments: bytes, old: _Memory, new: _Memory, progress: _Progress
+) -> bytes: ...
 def prove_index(
     context: bytes,
-    rows: bytes,
+    rows: _Memory,
     entry_bytes: int,
     dimension: int,
-    blindings: bytes,
+    blindings: _Memory,
     row_commitments: bytes,
     progress: _Progress,
 ) -> bytes: ...
@@ -66,11 +74,11 @@ def verify_index(
 def commit_selection(positions: Sequence[int], blinding: bytes) -> bytes: ...
 def prove_selection(
     context: bytes,
-    rows: bytes,
-    blindings: bytes,
+    rows: _Memory,
+    blindings: _Memory,
     row_commitments: bytes,
-    query: bytes,
-    noise: bytes,
+    query: _Memory,
+    noise: _Memory,
     top_k: int,
     selected: Sequence[int],
     selection_blinding: bytes,
@@ -79,7 +87,7 @@ def prove_selection(
 ) -> bytes: ...
 def verify_selection(given: _Selection) -> None: ...
 def verify_selections(batch: Sequence[_Selection], progress: _Progress) -> None: ...
-def scores(rows: bytes, query: bytes) -> bytearray: ...
+def scores(rows: _Memory, query: _Memory) -> bytearray: ...
 
 class NoiseSampler:
     def __new__(cls, thresholds: bytes, factor: int, levels: int) -> NoiseSampler: ...
