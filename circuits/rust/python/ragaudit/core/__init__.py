@@ -325,8 +325,8 @@ class Scorer:
     """
 
     def __init__(self, vectors: Int8Rows) -> None:
-        """Keep the vectors, int8[N, d]; they are not copied and must not be changed."""
-        self._rows = array_bytes(vectors, "vectors", [np.int8], 2)
+        """Copy the vectors, int8[N, d]."""
+        self._rows = array_bytes(vectors, "vectors", [np.int8], 2).copy()
         self._dimension = vectors.shape[1]
 
     def scores(self, query: npt.NDArray[np.int16]) -> npt.NDArray[np.int64]:
