@@ -23,15 +23,15 @@ test-slow: setup
 	$(RUN)/pytest -m slow
 
 rust-test:
-	cargo test --locked --release --manifest-path circuits/rust/Cargo.toml --workspace
+	cd circuits/rust && cargo test --locked --release --workspace
 
 lint: setup
 	$(RUN)/ruff format --check .
 	$(RUN)/ruff check .
 	$(RUN)/mypy
 	$(RUN)/lint-imports
-	cargo fmt --manifest-path circuits/rust/Cargo.toml --all --check
-	cargo clippy --locked --release --manifest-path circuits/rust/Cargo.toml --workspace --all-targets -- -D warnings
+	cd circuits/rust && cargo fmt --all --check
+	cd circuits/rust && cargo clippy --locked --release --workspace --all-targets -- -D warnings
 
 clean:
 	rm -rf .venv .bootstrap circuits/rust/target

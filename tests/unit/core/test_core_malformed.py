@@ -183,3 +183,20 @@ def test_errors_have_one_root() -> None:
     for error in (core.MalformedInput, core.ProofRejected, core.Cancelled):
         assert issubclass(error, core.CoreError)
         assert error.__module__ == "ragaudit.core"
+
+
+def test_blinding_anew() -> None:
+    rows = np.array([[1, 2, 3, 4, 5, 6]] * 3, dtype=np.int8)
+    old, new = core.random_scalars(3), core.random_scalars(3)
+    commitments = core.commit_rows(rows, old)
+    assert core.reblind_rows(commitments, old, new) == core.commit_rows(rows, new)
+    with malformed(r"old: shape \(2, 32\), expected \(3, 32\)"):
+        core.reblind_rows(commitments, old[:2], new)
+    with malformed("new: dtype int8, expected uint8"):
+        core.reblind_rows(commitments, old, new.view(np.int8))
+    with malformed("new blinding 1: scalar not below the group order"):
+        core.reblind_rows(commitments, old, np.where([[0], [1], [0]], np.uint8(255), new))
+    with malformed("C_2: not a canonical ristretto255 encoding"):
+        core.reblind_rows(commitments[:64] + b"\xff" * 32, old, new)
+    with malformed("commitments: list, expected bytes"):
+        core.reblind_rows([], old, new)  # type: ignore[arg-type]

@@ -6,6 +6,8 @@ from dataclasses import replace
 from hashlib import sha256
 
 import pytest
+from ragaudit import core
+from ragaudit.circuits.statements import index_context
 from ragaudit.encoding.canonical_json import dumps, loads
 from ragaudit.encoding.signing import PrivateKey, sign
 from ragaudit.encoding.text import b64_decode
@@ -21,7 +23,7 @@ from ragaudit.prover.errors import (
     VerifierMessageRejected,
     VerifierUnreachable,
 )
-from ragaudit.prover.index_commitment import IndexBuilder
+from ragaudit.prover.index_commitment import IndexBuilder, last_index
 from ragaudit.prover.policy_builder import PolicyBuilder, noise_of
 from ragaudit.prover.settings import VerifierSettings, WindowSettings
 from ragaudit.prover.states import State
@@ -425,14 +427,14 @@ class TestPolicies:
 class TestIndex:
     """Building the index commitment."""
 
-    def builder(self, world, documents) -> IndexBuilder:
+    def builder(self, world, documents, kind=IndexBuilder) -> IndexBuilder:
         class Given:
             def pages(self, _tenant, _rows):
                 yield documents
 
         from ragaudit.prover.randomness import OsRandomness
 
-        return IndexBuilder(Given(), world.service.embedder, OsRandomness(), 100)
+        return kind(Given(), world.service.embedder, OsRandomness(), 100)
 
     def build(self, world, documents):
         return self.builder(world, documents).build(
@@ -446,6 +448,53 @@ class TestIndex:
         for name in ("root", "commitments", "salts", "proof"):
             assert getattr(first, name) != getattr(second, name)
         assert "salts=" not in repr(first)
+
+    def test_a_new_version_commits_to_changed_rows_only(self, world, monkeypatch) -> None:
+        ids = [f"one-{n}" for n in range(6)]
+        documents = world.service.backend.fetch("one", ids)
+        before = self.build(world, documents)
+        # One document replaced, one left out, one new, and another order.
+        replaced = replace(documents[1], content=documents[5].content)
+        after = [documents[4], replaced, documents[0], documents[2], documents[3]]
+        committed: list[int] = []
+
+        class Counting(IndexBuilder):
+            def commit_rows(self, rows, blindings):
+                committed.append(len(rows))
+                return super().commit_rows(rows, blindings)
+
+        again = self.builder(world, after, Counting).build(
+            policy_digest=bytes(32), window="w1", tenant="one", previous=before
+        )
+        assert committed == [1]
+        assert again.commitments == core.commit_rows(again.rows, again.blindings)
+        old = {before.commitments[at : at + 32] for at in range(0, len(before.commitments), 32)}
+        assert not old & {again.commitments[at : at + 32] for at in range(0, 160, 32)}
+        assert not set(map(bytes, before.blindings)) & set(map(bytes, again.blindings))
+        core.verify_index(
+            index_context(
+                policy_digest=bytes(32), window="w1", tenant="one", version=1,
+                index_root=again.root,
+            ),
+            5, again.dimension, again.commitments, again.proof,
+        )  # fmt: skip
+
+    def test_a_second_window_builds_on_the_first(self, make_world) -> None:
+        seen = []
+
+        class Watching(IndexBuilder):
+            def build(self, **values):
+                seen.append(None if values["previous"] is None else values["previous"].tenant)
+                return super().build(**values)
+
+        world = make_world(index_builder=Watching)
+        world.create()
+        world.drive(State.COMMITTED)
+        assert seen == [None, None]
+        with world.service.store.read() as connection:
+            found = last_index(connection, "two")
+            assert last_index(connection, "unknown") is None
+        assert found is not None and found.tenant == "two"
 
     def test_bad_documents(self, world) -> None:
         documents = world.service.backend.fetch("one", ["one-0", "one-1"])

@@ -21,6 +21,7 @@ from ragaudit.prover.errors import VerifierRefused
 from ragaudit.prover.index_commitment import (
     CommittedIndex,
     IndexBuilder,
+    last_index,
     load_indexes,
     save_index,
 )
@@ -155,10 +156,13 @@ class Committer:
         for tenant in policy.tenants:
             if tenant in indexes:
                 continue
+            with self._store.read() as connection:
+                previous = last_index(connection, tenant)
             indexes[tenant] = builder.build(
                 policy_digest=policy.digest,
                 window=policy.window,
                 tenant=tenant,
+                previous=previous,
                 progress=None if notify is None else _bound(notify, tenant),
             )
             with self._store.write() as connection:

@@ -8,6 +8,7 @@ the openings that the protocol names.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +28,7 @@ from ragaudit.prover import tables
 from ragaudit.prover.backends.base import Backend, Document
 from ragaudit.prover.errors import MalformedDocument
 from ragaudit.prover.randomness import Randomness
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, Row, insert, select
 
 VERSION = 1
 MIN_ROWS = 2
@@ -37,6 +38,9 @@ SQUARES = 4
 Progress = Callable[[float], bool | None]
 Rows = npt.NDArray[np.int8]
 Scalars = npt.NDArray[np.uint8]
+Places = npt.NDArray[np.int64]
+
+_COMPARED_AT_ONCE = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -118,12 +122,19 @@ class IndexBuilder:
         self._page_rows = page_rows
 
     def build(
-        self, *, policy_digest: bytes, window: str, tenant: str, progress: Progress | None = None
+        self,
+        *,
+        policy_digest: bytes,
+        window: str,
+        tenant: str,
+        previous: CommittedIndex | None = None,
+        progress: Progress | None = None,
     ) -> CommittedIndex:
         """Commit to a tenant's documents and prove the commitment.
 
         Args:
-            progress: called with the done share of the proof; False cancels.
+            previous: the tenant's last committed index; rows that it has are not committed anew.
+            progress: called with the done share of commitment and proof; False cancels.
 
         Raises:
             MalformedDocument: fewer than two documents, duplicate ids.
@@ -136,7 +147,11 @@ class IndexBuilder:
         salts = self._randomness.draw(BYTES * count, "row salts", window, tenant, VERSION)
         ids = tuple(each.id for each in documents)
         contents = b"".join(content_digest(each.content) for each in documents)
-        commitments = self.commit_rows(rows, blindings)
+        place = _places(ids, rows, previous)
+        if previous is None or not (place >= 0).any():
+            commitments = self.commit_rows(rows, blindings)
+        else:
+            commitments = self.commit_changed(rows, blindings, previous, place)
         root = index_root(commitments, row_digests(ids, salts, contents))
         context = index_context(
             policy_digest=policy_digest,
@@ -177,6 +192,27 @@ class IndexBuilder:
         """Return C_0 || .. || C_(N-1)."""
         return core.commit_rows(rows, blindings)
 
+    def commit_changed(
+        self, rows: Rows, blindings: Scalars, previous: CommittedIndex, place: Places
+    ) -> bytes:
+        """Return C_0 || .. || C_(N-1): unchanged rows blinded anew, the others committed to.
+
+        Every row gets a fresh blinding, so nobody else can tell which rows changed.
+
+        Args:
+            place: int64[N], where ``previous`` has the row, or -1.
+        """
+        kept = place >= 0
+        before = place[kept]
+        commitments = np.empty((len(rows), BYTES), dtype=np.uint8)
+        old = np.frombuffer(previous.commitments, dtype=np.uint8).reshape(-1, BYTES)[before]
+        renewed = core.reblind_rows(old.tobytes(), previous.blindings[before], blindings[kept])
+        commitments[kept] = np.frombuffer(renewed, dtype=np.uint8).reshape(-1, BYTES)
+        if not kept.all():
+            fresh = self.commit_rows(rows[~kept], blindings[~kept])
+            commitments[~kept] = np.frombuffer(fresh, dtype=np.uint8).reshape(-1, BYTES)
+        return commitments.tobytes()
+
     def prove(
         self,
         context: bytes,
@@ -187,6 +223,19 @@ class IndexBuilder:
     ) -> bytes:
         """Return pi_idx."""
         return core.prove_index(context, rows, blindings, commitments, progress=progress)
+
+
+def _places(ids: Sequence[str], rows: Rows, previous: CommittedIndex | None) -> Places:
+    """int64[N]: where the previous index has the same document with the same row, or -1."""
+    if previous is None or previous.rows.shape[1] != rows.shape[1]:
+        return np.full(len(rows), -1, dtype=np.int64)
+    where = {name: position for position, name in enumerate(previous.ids)}
+    place = np.array([where.get(name, -1) for name in ids], dtype=np.int64)
+    for start in range(0, len(rows), _COMPARED_AT_ONCE):
+        part = place[start : start + _COMPARED_AT_ONCE]
+        same = (previous.rows[part] == rows[start : start + len(part)]).all(axis=1)
+        part[~same] = -1
+    return place
 
 
 def row_digests(ids: Sequence[str], salts: bytes, content_digests: bytes) -> bytes:
@@ -228,18 +277,32 @@ def load_indexes(connection: Connection, window: str) -> dict[str, CommittedInde
     rows = connection.execute(
         select(table).where(table.c.window == window).order_by(table.c.tenant)
     )
-    found = {}
-    for row in rows:
-        width = row.dimension + SQUARES
-        found[row.tenant] = CommittedIndex(
-            tenant=row.tenant,
-            ids=tuple(loads(row.ids)),
-            content_digests=row.content_digests,
-            rows=np.frombuffer(row.rows, dtype=np.int8).reshape(-1, width),
-            blindings=np.frombuffer(row.blindings, dtype=np.uint8).reshape(-1, BYTES),
-            salts=row.salts,
-            commitments=row.commitments,
-            root=row.root,
-            proof=row.proof,
-        )
-    return found
+    return {row.tenant: _stored(row) for row in rows}
+
+
+def last_index(connection: Connection, tenant: str) -> CommittedIndex | None:
+    """Return the index of a tenant that was committed to last, if there is one."""
+    table, windows = tables.index_version, tables.window
+    rows = connection.execute(
+        select(table)
+        .join(windows, windows.c.name == table.c.window)
+        .where(table.c.tenant == tenant)
+        .order_by(windows.c.number.desc())
+        .limit(1)
+    )
+    found = rows.one_or_none()
+    return None if found is None else _stored(found)
+
+
+def _stored(row: Row[Any]) -> CommittedIndex:
+    return CommittedIndex(
+        tenant=row.tenant,
+        ids=tuple(loads(row.ids)),
+        content_digests=row.content_digests,
+        rows=np.frombuffer(row.rows, dtype=np.int8).reshape(-1, row.dimension + SQUARES),
+        blindings=np.frombuffer(row.blindings, dtype=np.uint8).reshape(-1, BYTES),
+        salts=row.salts,
+        commitments=row.commitments,
+        root=row.root,
+        proof=row.proof,
+    )

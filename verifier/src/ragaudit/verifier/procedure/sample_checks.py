@@ -23,9 +23,10 @@ from ragaudit.verifier.procedure.messages import ChallengedStratum, receipts_dig
 from ragaudit.verifier.procedure.responses import Response
 from ragaudit.verifier.procedure.statement_checks import disputed_indices
 
-# Noise of a whole batch is in memory: about 2^22 values of eight bytes, at least one record.
-_BATCH_VALUES: Final = 2**22
-_BATCH_RECORDS: Final = 64
+# Records of one index share most of a batch's work, but the noise of all of them is in memory:
+# at most about 2^26 values of eight bytes, at least one record.
+_BATCH_VALUES: Final = 2**26
+_BATCH_RECORDS: Final = 128
 
 
 def check_sampling(context: Context, found: Findings) -> None:
