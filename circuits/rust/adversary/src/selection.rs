@@ -7,6 +7,7 @@ use ragaudit_arguments::errors::{Result, malformed};
 use ragaudit_arguments::field::Element;
 use ragaudit_arguments::generators::{self, List};
 use ragaudit_arguments::multiscalar::secret_sum;
+use ragaudit_arguments::progress::Silent;
 use ragaudit_arguments::randomness::ProverRandomness;
 use ragaudit_arguments::scalars::{from_integer, inner_product};
 use ragaudit_arguments::selection::proof::{Commitments, SelectionProof};
@@ -125,7 +126,8 @@ pub fn prove(
     let drawn = protocol::column_challenges(&mut transcript, &commitments, threshold.variables());
     let values = differences.iter().map(|value| Element::from_integer(*value)).collect();
     let mut polynomial = Polynomial::new(&columns, values, &masks, &drawn);
-    let (messages, r) = sumcheck::prove(&mut transcript, &mut polynomial, &mask, &drawn.rho)?;
+    let (messages, r) =
+        sumcheck::prove(&mut transcript, &mut polynomial, &mask, &drawn.rho, &Silent)?;
     let evaluations = polynomial.evaluations();
     let challenges = protocol::opening_challenges(&mut transcript, &evaluations);
     let responses =
@@ -166,9 +168,9 @@ pub fn prove(
         points,
         &form,
         &challenges.x,
-        vector,
-        blinding,
+        opening::Secret { vector, blinding },
         &mut randomness,
+        &Silent,
     )?;
     let proof = SelectionProof { commitments, sumcheck: messages, evaluations, responses, opening };
     Ok(proof.encode())

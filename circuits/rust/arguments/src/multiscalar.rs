@@ -248,9 +248,8 @@ mod tests {
     #[test]
     fn lists_of_different_lengths_are_added() {
         for (first, second) in [(3, 64), (64, 3)] {
-            let all = |count: usize, value| {
-                (0..count).map(move |i| (i, Element::from_integer(value)))
-            };
+            let all =
+                |count: usize, value| (0..count).map(move |i| (i, Element::from_integer(value)));
             let mut equation = Equation::default();
             equation.add_positions(first, all(first, 1));
             equation.add_positions(second, all(second, 1));

@@ -2,8 +2,9 @@
 
 use curve25519_dalek::ristretto::RistrettoPoint;
 use curve25519_dalek::scalar::Scalar;
+use curve25519_dalek::traits::Identity;
 use rayon::prelude::*;
-use zeroize::Zeroize;
+use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use crate::encoding::{Point, Reader, Writer};
 use crate::errors::{Result, rejected};
@@ -11,6 +12,7 @@ use crate::field::Element;
 use crate::generators::{self, List};
 use crate::multilinear::folding_table;
 use crate::multiscalar::{Equation, public_sum, secret_sum};
+use crate::progress::{Progress, Stage};
 use crate::randomness::ProverRandomness;
 use crate::scalars::{inner_product, log2_ceil};
 use crate::transcript::Transcript;
@@ -18,6 +20,9 @@ use crate::transcript::Transcript;
 /// Rounds whose challenges are carried in the exponents before the generators are folded: one
 /// eight-term sum per new generator is cheaper than three foldings.
 const ROUNDS_PER_FOLDING: usize = 3;
+
+/// Terms of a sum, or generators folded, between two reports of progress.
+const STEP: usize = 1 << 13;
 
 /// The message of the prover.
 pub struct OpeningProof {
@@ -90,99 +95,135 @@ impl FoldedGenerators {
         })
     }
 
-    /// <vector, generators start .. start + |vector|> as scalars and points for one sum.
-    fn terms(&self, vector: &[Scalar], start: usize) -> (Vec<Scalar>, Vec<RistrettoPoint>) {
-        let mut scalars = Vec::new();
-        let mut points = Vec::new();
-        for (block, factor) in self.factors().iter().enumerate() {
+    /// <vector, generators start .. start + |vector|>, in time that depends on sizes only.
+    fn secret_sum(
+        &self,
+        vector: &[Scalar],
+        start: usize,
+        progress: &dyn Progress,
+    ) -> Result<RistrettoPoint> {
+        let factors = self.factors();
+        let mut sum = RistrettoPoint::identity();
+        let (mut scalars, mut points) = (Vec::new(), Vec::new());
+        for (block, factor) in factors.iter().enumerate() {
             let offset = block * self.length + start;
             let base = self.base.get(offset..).unwrap_or_default();
-            for (entry, point) in vector.iter().zip(base) {
-                scalars.push(entry * factor);
-                points.push(*point);
+            for (step, entries) in vector[..vector.len().min(base.len())].chunks(STEP).enumerate() {
+                scalars.extend(entries.iter().map(|entry| entry * factor));
+                points.extend_from_slice(&base[step * STEP..][..entries.len()]);
+                if scalars.len() >= STEP {
+                    progress.report(share(
+                        block * vector.len() + step * STEP,
+                        factors.len() * vector.len(),
+                    ))?;
+                    sum += secret_sum(&scalars, &points);
+                    scalars.zeroize();
+                    points.clear();
+                }
             }
         }
-        (scalars, points)
+        sum += secret_sum(&scalars, &points);
+        scalars.zeroize();
+        Ok(sum)
     }
 
-    fn fold(&mut self, c: Scalar) {
+    fn fold(&mut self, c: Scalar, progress: &dyn Progress) -> Result<()> {
         self.pending.push(c);
         self.length /= 2;
         if self.pending.len() == ROUNDS_PER_FOLDING || self.length == 1 {
-            self.settle();
+            self.settle(progress)?;
         }
+        Ok(())
     }
 
     /// Carries out the pending foldings; the challenges are public.
-    fn settle(&mut self) {
+    fn settle(&mut self, progress: &dyn Progress) -> Result<()> {
         let factors = self.factors();
         let kept = self.length.min(self.base.len());
-        self.base = (0..kept)
-            .into_par_iter()
-            .map(|i| {
+        let mut folded = Vec::with_capacity(kept);
+        while folded.len() < kept {
+            progress.report(share(folded.len(), kept))?;
+            let step = folded.len()..kept.min(folded.len() + STEP);
+            folded.par_extend(step.into_par_iter().map(|i| {
                 let column: Vec<RistrettoPoint> =
                     self.base[i..].iter().step_by(self.length).copied().collect();
                 public_sum(&factors[..column.len()], &column)
-            })
-            .collect();
+            }));
+        }
+        self.base = folded;
         self.pending.clear();
+        Ok(())
     }
 }
 
-/// Proves the opening of `vector` under `blinding`, for the form `form` and Q' = x Q.
+/// done / all, for a report of progress.
+fn share(done: usize, all: usize) -> f64 {
+    done as f64 / all as f64
+}
+
+/// What is opened: the vector a and the blinding rho.
+#[derive(Zeroize, ZeroizeOnDrop)]
+pub struct Secret {
+    /// a.
+    pub vector: Vec<Scalar>,
+    /// rho.
+    pub blinding: Scalar,
+}
+
+/// Proves the opening of `secret`, for the form `form` and Q' = x Q.
 ///
-/// `generators`, `form` and `vector` have one length; `vector` and `blinding` are consumed.
+/// `generators`, `form` and the vector have one length.
 pub fn prove(
     transcript: &mut Transcript,
     generators: Vec<RistrettoPoint>,
     form: &[Scalar],
     x: &Scalar,
-    mut vector: Vec<Scalar>,
-    mut blinding: Scalar,
+    mut secret: Secret,
     randomness: &mut ProverRandomness,
+    progress: &dyn Progress,
 ) -> Result<OpeningProof> {
-    let length = 1 << rounds(vector.len());
+    let length = 1 << rounds(secret.vector.len());
     let h = generators::point(List::H, 0);
     let q = generators::point(List::Q, 0);
     let mut generators = FoldedGenerators { base: generators, length, pending: Vec::new() };
     let mut form = form.to_vec();
     form.resize(length, Scalar::ZERO);
-    vector.resize(length, Scalar::ZERO);
+    secret.vector.resize(length, Scalar::ZERO);
     let mut rounds = Vec::new();
-    while vector.len() > 1 {
-        let half = vector.len() / 2;
-        let (low, high) = vector.split_at(half);
+    while secret.vector.len() > 1 {
+        let half = secret.vector.len() / 2;
+        let (low, high) = secret.vector.split_at(half);
         let (form_low, form_high) = form.split_at(half);
         let masks = [randomness.scalar(), randomness.scalar()];
-        let message = |entries: &[Scalar], start: usize, form: &[Scalar], mask: Scalar| {
-            let (mut scalars, mut points) = generators.terms(entries, start);
-            scalars.extend([x * inner_product(entries, form), mask]);
-            points.extend([q, h]);
-            let point = Point::from(secret_sum(&scalars, &points));
-            scalars.zeroize();
-            point
-        };
-        let (left, right) = rayon::join(
-            || message(low, half, form_high, masks[0]),
-            || message(high, 0, form_low, masks[1]),
-        );
+        // Work is about proportional to the length: half of what is left is done in this round.
+        let stage = Stage::new(progress, 1.0 - share(2 * half, length), 1.0 - share(half, length));
+        let message =
+            |entries: &[Scalar], start, form: &[Scalar], mask, progress: &dyn Progress| {
+                let mut scalars = [x * inner_product(entries, form), mask];
+                let sum = generators.secret_sum(entries, start, progress)?;
+                let point = Point::from(sum + secret_sum(&scalars, &[q, h]));
+                scalars.zeroize();
+                Ok(point)
+            };
+        let [first, second] = [Stage::new(&stage, 0.0, 0.4), Stage::new(&stage, 0.4, 0.8)];
+        let left = message(low, half, form_high, masks[0], &first)?;
+        let right = message(high, 0, form_low, masks[1], &second)?;
         let round = [left, right];
         let c = fold_challenge(transcript, &round)?;
         let inverse = c.invert();
         let folded: Vec<Scalar> = low.iter().zip(high).map(|(a, b)| a + inverse * b).collect();
         form = form_low.iter().zip(form_high).map(|(a, b)| a + c * b).collect();
-        vector.zeroize();
-        vector = folded;
-        blinding += c * masks[0] + inverse * masks[1];
-        generators.fold(c);
+        secret.vector.zeroize();
+        secret.vector = folded;
+        secret.blinding += c * masks[0] + inverse * masks[1];
+        generators.fold(c, &Stage::new(&stage, 0.8, 1.0))?;
         rounds.push(round);
     }
     let (s, t) = (randomness.scalar(), randomness.scalar());
     let last = Point::from(secret_sum(&[s, s * x * form[0], t], &[generators.base[0], q, h]));
     let c = last_challenge(transcript, &last);
-    let proof = OpeningProof { rounds, last, z1: s + c * vector[0], z2: t + c * blinding };
-    vector.zeroize();
-    blinding.zeroize();
+    let proof =
+        OpeningProof { rounds, last, z1: s + c * secret.vector[0], z2: t + c * secret.blinding };
     Ok(proof)
 }
 
@@ -259,9 +300,9 @@ mod tests {
             generators.clone(),
             &form,
             &x,
-            vector.clone(),
-            blinding,
+            Secret { vector: vector.clone(), blinding },
             &mut randomness,
+            &Silent,
         )?;
         let mut equation = Equation::default();
         let folding = follow(&mut transcript, &proof)?;

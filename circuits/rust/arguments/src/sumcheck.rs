@@ -5,6 +5,7 @@ use zeroize::Zeroize;
 
 use crate::errors::{Result, rejected};
 use crate::field::Element;
+use crate::progress::Progress;
 use crate::randomness::ProverRandomness;
 use crate::scalars::{evaluate, interpolate};
 use crate::transcript::Transcript;
@@ -101,10 +102,13 @@ pub fn prove(
     polynomial: &mut dyn RoundPolynomial,
     mask: &Mask,
     rho: &Scalar,
+    progress: &dyn Progress,
 ) -> Result<(Vec<Scalar>, Vec<Scalar>)> {
     let mut messages = Vec::new();
     let mut point = Vec::new();
-    for _ in &mask.degrees {
+    for round in 0..mask.degrees.len() {
+        // Every round halves the tables.
+        progress.report(1.0 - 0.5f64.powi(round as i32))?;
         let values: Vec<Scalar> = polynomial.values().iter().map(Scalar::from).collect();
         let masked: Vec<Scalar> = interpolate(&values)
             .iter()

@@ -53,8 +53,7 @@ fn complete_rows<'py>(
     dimension: usize,
 ) -> PyResult<Bytes<'py>> {
     let vectors = signed_bytes(bytes(&vectors)?);
-    let rows =
-        py.detach(|| four_squares::complete_rows(vectors, dimension)).map_err(to_python)?;
+    let rows = py.detach(|| four_squares::complete_rows(vectors, dimension)).map_err(to_python)?;
     Ok(PyBytes::new(py, bytemuck::cast_slice(&rows)))
 }
 

@@ -23,7 +23,7 @@ use crate::generators::{self, List};
 use crate::multilinear::eq_table;
 use crate::multiscalar::secret_sum;
 use crate::opening;
-use crate::progress::{Progress, Stage};
+use crate::progress::{Progress, Silent, Stage};
 use crate::randomness::ProverRandomness;
 use crate::sumcheck::{self, Mask};
 use crate::tables::MaskedTable;
@@ -120,7 +120,14 @@ pub fn prove(
     let stage = Stage::new(progress, 0.2, 0.9);
     let row_phase = row_phase(statement, &weights, source, &digits, &random, &stage)?;
     let mut polynomial = Polynomial::new(&weights, &projections, row_phase);
-    let (messages, r) = sumcheck::prove(&mut transcript, &mut polynomial, &mask, &drawn.rho)?;
+    let (messages, r) = sumcheck::prove(
+        &mut transcript,
+        &mut polynomial,
+        &mask,
+        &drawn.rho,
+        // The row part reports its own progress.
+        &Silent,
+    )?;
     let point = Point::new(statement, &r);
     let digit_values = polynomial.digit_values();
     let row_value = inner_product(polynomial.bound_row(), &point.columns);
@@ -145,9 +152,9 @@ pub fn prove(
         points,
         &form,
         &challenges.x,
-        vector,
-        blinding.into(),
+        opening::Secret { vector, blinding: blinding.into() },
         &mut randomness,
+        &Stage::new(progress, 0.9, 1.0),
     )?;
     progress.report(1.0)?;
     Ok(IndexProof { commitments, sumcheck: messages, evaluations, opening }.encode())

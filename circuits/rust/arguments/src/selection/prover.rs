@@ -19,7 +19,7 @@ use crate::field::{Element, SmallSum, inner_product};
 use crate::generators::{self, List};
 use crate::multiscalar::secret_sum;
 use crate::opening;
-use crate::progress::Progress;
+use crate::progress::{Progress, Stage};
 use crate::randomness::ProverRandomness;
 use crate::scalars::from_integer;
 use crate::sumcheck::{self, Mask};
@@ -105,18 +105,24 @@ fn prove_threshold(
 
     let blindings = Blindings::random(&mut randomness);
     let mask = Mask::random(&threshold.degrees(), &mut randomness);
-    progress.report(0.1)?;
+    progress.report(0.02)?;
     let commitments = commit(threshold, witness, &blindings, &mask, &points);
     let drawn = protocol::column_challenges(&mut transcript, &commitments, threshold.variables());
-    progress.report(0.3)?;
+    progress.report(0.1)?;
 
     let differences = witness.differences.iter().map(|y| Element::from_integer(*y)).collect();
     let masks = [&blindings.masks[..], &[blindings.sigma]].concat();
     let mut polynomial = Polynomial::new(&witness.columns, differences, &masks, &drawn);
-    let (messages, r) = sumcheck::prove(&mut transcript, &mut polynomial, &mask, &drawn.rho)?;
+    let (messages, r) = sumcheck::prove(
+        &mut transcript,
+        &mut polynomial,
+        &mask,
+        &drawn.rho,
+        &Stage::new(progress, 0.1, 0.2),
+    )?;
     let evaluations = polynomial.evaluations();
     let challenges = protocol::opening_challenges(&mut transcript, &evaluations);
-    progress.report(0.5)?;
+    progress.report(0.2)?;
 
     let responses = [
         blindings.nonces[0] + challenges.schnorr * blindings.masks[0],
@@ -134,9 +140,9 @@ fn prove_threshold(
         points,
         &form,
         &challenges.x,
-        vector,
-        blinding,
+        opening::Secret { vector, blinding },
         &mut randomness,
+        &Stage::new(progress, 0.2, 1.0),
     )?;
     Ok(SelectionProof { commitments, sumcheck: messages, evaluations, responses, opening })
 }
