@@ -277,8 +277,8 @@ def test_claim_5_large_mu_needs_orders_near_one(mu: int) -> None:
 def test_orders_down_to_one_are_finite_and_one_is_refused(conversion: Any) -> None:
     event = scores(gamma=Fraction(0))
     price = RenyiAccountant((LEAST_ORDER,), conversion).price(event, DELTA)
-    assert price.epsilon > 10**30
-    for order in (Fraction(1), LEAST_ORDER - Fraction(1, 10**31), Fraction(1, 2), 1.5, True):
+    assert price.epsilon > 10**20
+    for order in (Fraction(1), LEAST_ORDER - Fraction(1, 10**21), Fraction(1, 2), 1.5, True):
         with pytest.raises(MalformedError) as caught:
             RenyiAccountant((order,), conversion)  # type: ignore[arg-type]
         assert caught.value.where == "orders"

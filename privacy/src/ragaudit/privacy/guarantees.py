@@ -37,6 +37,13 @@ _UP = Decimal("1." + 59 * "0" + "1")
 _LEAST_RESULT = Decimal("1e-1000")
 _LARGEST_EXPONENT = 10_000
 
+# At larger mu, 80 digits do not carry epsilon/mu - mu/2; the other two follow from it.
+_LARGEST_MU = 10**15
+_LARGEST_RHO = 10**30
+_LARGEST_EPSILON = 10**31
+# e^epsilon beyond this is no different: total variation is 1 to 80 digits, as is any delta.
+_LARGEST_POWER = Fraction(10**15)
+
 
 class Adjacency(StrEnum):
     """Which two data sets are neighbours.
@@ -75,14 +82,13 @@ def exact(value: Number, where: str) -> Fraction:
         raise MalformedError(f"not finite: {value}", where=where, expected="a number") from None
 
 
-def _check(value: Fraction, where: str, most: int | None = None) -> None:
-    expected = "at least 0" if most is None else f"0 to {most}"
+def _check(value: Fraction, where: str, most: int) -> None:
     if not isinstance(value, Fraction):
         raise MalformedError(
             f"not exact: {type(value).__name__}", where=where, expected="a Fraction (see `of`)"
         )
-    if value < 0 or (most is not None and value > most):
-        raise MalformedError("value out of range", where=where, expected=expected)
+    if not 0 <= value <= most:
+        raise MalformedError("value out of range", where=where, expected=f"0 to {most:g}")
 
 
 class _Guarantee:
@@ -135,7 +141,7 @@ class ApproximateDp(_Guarantee):
     """(epsilon, delta)-DP: ``P[E] <= e^epsilon P'[E] + delta`` for neighbours and every event.
 
     Attributes:
-        epsilon: natural logarithm, >= 0.
+        epsilon: natural logarithm, 0 to 10^31.
         delta: 0 to 1.
 
     Raises:
@@ -147,7 +153,7 @@ class ApproximateDp(_Guarantee):
     adjacency: Adjacency
 
     def __post_init__(self) -> None:
-        _check(self.epsilon, "epsilon")
+        _check(self.epsilon, "epsilon", _LARGEST_EPSILON)
         _check(self.delta, "delta", 1)
         self._check_adjacency()
 
@@ -164,7 +170,7 @@ class ApproximateDp(_Guarantee):
         """
         if self._steps_to(adjacency) == 1:
             return self
-        factor = 1 + decimal_of(self.epsilon).exp()
+        factor = 1 + decimal_of(min(self.epsilon, _LARGEST_POWER)).exp()
         delta = _up(decimal_of(self.delta) * factor, most=1)
         return ApproximateDp(2 * self.epsilon, delta, adjacency)
 
@@ -173,7 +179,7 @@ class ApproximateDp(_Guarantee):
         """Return ``(e^epsilon - 1 + 2 delta)/(e^epsilon + 1)``, the largest that is possible."""
         if self.epsilon == 0:
             return TotalVariation(self.delta, self.adjacency)
-        odds = decimal_of(max(self.epsilon, _LEAST_ARGUMENT)).exp()
+        odds = decimal_of(min(max(self.epsilon, _LEAST_ARGUMENT), _LARGEST_POWER)).exp()
         value = (odds - 1 + 2 * decimal_of(self.delta)) / (odds + 1)
         return TotalVariation(_up(value, most=1), self.adjacency)
 
@@ -191,7 +197,7 @@ class GaussianDp(_Guarantee):
     """mu-GDP: no easier to tell apart than N(0, 1) and N(mu, 1) (Dong, Roth, Su 2022).
 
     Attributes:
-        mu: >= 0.
+        mu: 0 to 10^15.
 
     Raises:
         MalformedError: a value out of its range, or not an exact number.
@@ -201,7 +207,7 @@ class GaussianDp(_Guarantee):
     adjacency: Adjacency
 
     def __post_init__(self) -> None:
-        _check(self.mu, "mu")
+        _check(self.mu, "mu", _LARGEST_MU)
         self._check_adjacency()
 
     @classmethod
@@ -215,7 +221,7 @@ class GaussianDp(_Guarantee):
 
     def at_epsilon(self, epsilon: Fraction) -> ApproximateDp:
         """Return (epsilon, delta)-DP with the least delta: the exact curve, delta rounded up."""
-        _check(epsilon, "epsilon")
+        _check(epsilon, "epsilon", _LARGEST_EPSILON)
         delta = gaussian.delta(self._argument(), decimal_of(epsilon))
         return ApproximateDp(epsilon, _up(delta, most=1), self.adjacency)
 
@@ -255,7 +261,7 @@ class ZeroConcentratedDp(_Guarantee):
     Bun and Steinke 2016, Definition 1.1.
 
     Attributes:
-        rho: >= 0.
+        rho: 0 to 10^30.
 
     Raises:
         MalformedError: a value out of its range, or not an exact number.
@@ -265,7 +271,7 @@ class ZeroConcentratedDp(_Guarantee):
     adjacency: Adjacency
 
     def __post_init__(self) -> None:
-        _check(self.rho, "rho")
+        _check(self.rho, "rho", _LARGEST_RHO)
         self._check_adjacency()
 
     @classmethod

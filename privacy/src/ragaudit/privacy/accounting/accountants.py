@@ -33,7 +33,7 @@ __all__ = [
     "ZeroConcentratedAccountant",
 ]
 
-LEAST_ORDER = 1 + Fraction(1, 10**30)
+LEAST_ORDER = 1 + Fraction(1, 10**20)
 """Orders nearer to 1 would lose more digits than the arithmetic can spare."""
 
 _MAX_SAMPLES = 10**16
@@ -152,7 +152,7 @@ class RenyiAccountant:
                 raise MalformedError(f"not exact: {order!r}", where="orders", expected="Fractions")
             if order < LEAST_ORDER:
                 raise MalformedError(
-                    "order out of range", where="orders", expected="at least 1 + 1e-30"
+                    "order out of range", where="orders", expected="at least 1 + 1e-20"
                 )
         if self.conversion not in ("canonne", "mironov"):
             raise MalformedError(f"unknown conversion {self.conversion!r}", where="conversion")
