@@ -30,7 +30,10 @@ ERROR = (
     "sqrt(0.25/T) is that of a proportion. With no signal the Mann-Whitney AUC of two samples of "
     "size T has variance (2T + 1)/(12 T²)."
 )
-SMALLEST = "0.026 is the paper's measured value at eps_acc = 2; at eps_acc = 1 half of it is right."
+SMALLEST = (
+    "0.026 is what the paper measures at eps_acc = 2, k = 1; here half of that cell's 0.0315 is to "
+    "be expected."
+)
 SATURATION = (
     "At sqrt(k) eps_acc = 1 the AUC is hardly above chance; it depends on "
     "sqrt(k) eps_acc/(2 sqrt(ln(1/delta_acc) ln(1.25/delta_q)))."

@@ -35,11 +35,21 @@ def _epsilon() -> dict[str, bytes]:
         "epsilon (natural log units)",
     ) as (figure, place):
         curves = (
-            ("(5.2) with its residual", [cell.total() for cell in cells], "-", 4.5),
-            ("(5.2), leading term: the lookup", [cell.leading() for cell in cells], "--", 1.6),
-            ("exact, noise that just meets the promise", exact, "-", 1.6),
-            ("(3.6), noise of (3.4)", [cell.renyi() for cell in cells], "-.", 1.6),
-            ("exact, noise of (3.4)", [cell.exact() for cell in cells], "-", 1.6),
+            (
+                "(5.2) with its residual, joint delta (k + 1) 1e-6",
+                [cell.total() for cell in cells],
+                "-",
+                4.5,
+            ),
+            (
+                "(5.2), leading term alone: the lookup",
+                [cell.leading() for cell in cells],
+                "--",
+                1.6,
+            ),
+            ("exact at 1e-6, noise that just meets the promise", exact, "-", 1.6),
+            ("(3.6) at 1e-6, noise of (3.4)", [cell.renyi() for cell in cells], "-.", 1.6),
+            ("exact at 1e-6, noise of (3.4)", [cell.exact() for cell in cells], "-", 1.6),
         )
         colors = (COLORS[4], COLORS[1], COLORS[2], COLORS[3], COLORS[0])
         for (label, values, style, width), color in zip(curves, colors, strict=True):

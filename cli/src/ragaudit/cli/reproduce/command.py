@@ -1,5 +1,6 @@
 """`ragaudit reproduce`: one command per paper, each in a module of its own."""
 
+import ragaudit.privacy  # noqa: F401 - every command needs it; said at once if it is missing
 import typer
 from ragaudit.cli.reproduce import accounting
 
