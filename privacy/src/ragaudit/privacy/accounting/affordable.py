@@ -1,0 +1,178 @@
+"""What a noise parameter affords: queries, accounts, windows; and the noise for them.
+
+Whole numbers, rounded down: one more would break the guarantee (docs/notes/accounting.md §7).
+"""
+
+from dataclasses import replace
+from fractions import Fraction
+
+from ragaudit.encoding.decimals import parse_decimal
+from ragaudit.encoding.errors import MalformedError
+from ragaudit.privacy.accounting.accountants import GaussianAccountant
+from ragaudit.privacy.accounting.calibration import calibrate
+from ragaudit.privacy.accounting.checks import check_count, check_inside, check_positive
+from ragaudit.privacy.accounting.composition import Composition, Event
+from ragaudit.privacy.accounting.events import GAMMA, MAX_QUERIES, NoisyScores
+from ragaudit.privacy.accounting.gaussian import gives
+from ragaudit.privacy.guarantees import ApproximateDp
+
+__all__ = [
+    "calibrate_coalition",
+    "largest_coalition",
+    "largest_queries",
+    "largest_rate",
+    "remaining_queries",
+]
+
+
+def largest_queries(mechanism: NoisyScores, epsilon: Fraction, delta: Fraction) -> int:
+    """Return the largest m for which m queries together are (epsilon, delta)-DP.
+
+    Args:
+        mechanism: the noise and the relation; its own ``queries`` is not used.
+        epsilon: > 0, exact.
+        delta: between 0 and 1, exact.
+
+    Returns:
+        0 if not even one query is; at most 10^13, the largest number that an event may have.
+
+    Raises:
+        MalformedError: epsilon or delta out of range.
+    """
+    check_positive(epsilon, "epsilon")
+    check_inside(delta, "delta")
+    # Invariant of both searches: `low` queries have the guarantee, `high` do not (claim 19).
+    high = 1 + _most(replace(mechanism, gamma=Fraction(0)), epsilon, delta, 0, MAX_QUERIES + 1)
+    # The sampler's error only takes away, mostly nothing: step down from the ideal sampler's.
+    step, low = 1, high - 1
+    while low and not gives(mechanism.with_queries(low), epsilon, delta):
+        high, low, step = low, max(0, low - step), 2 * step
+    return _most(mechanism, epsilon, delta, low, high)
+
+
+def _most(mechanism: NoisyScores, epsilon: Fraction, delta: Fraction, low: int, high: int) -> int:
+    while high - low > 1:
+        middle = (low + high) // 2
+        if gives(mechanism.with_queries(middle), epsilon, delta):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def remaining_queries(spent: Event, mechanism: NoisyScores, budget: ApproximateDp) -> int:
+    """Return how many queries of a mechanism a budget still allows after what was released.
+
+    Args:
+        spent: all earlier releases about the same records.
+        mechanism: the next ones; its own ``queries`` is not used.
+        budget: for all of them together, under their adjacency.
+
+    Returns:
+        0 if the budget is spent or overspent; at most 10^13.
+
+    Raises:
+        MalformedError: different relations, or a budget for another adjacency.
+        UnsupportedError: an unknown event.
+    """
+    accountant = GaussianAccountant()
+
+    def allowed(queries: int) -> bool:
+        together = Composition((spent, mechanism.with_queries(queries)))
+        return accountant.within(together, budget)
+
+    low, high = 0, 1
+    if not allowed(low):
+        return low
+    while high <= MAX_QUERIES and allowed(high):
+        low, high = high, 2 * high
+    high = min(high, MAX_QUERIES + 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if allowed(middle):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def largest_rate(
+    mechanism: NoisyScores, epsilon: Fraction, delta: Fraction, *, accounts: int, windows: int = 1
+) -> int:
+    """Return the largest r: each of ``accounts`` colluders asks r queries in each window.
+
+    Raises:
+        MalformedError: a value out of range.
+    """
+    return largest_queries(mechanism, epsilon, delta) // _product(
+        accounts=accounts, windows=windows
+    )
+
+
+def largest_coalition(
+    mechanism: NoisyScores, epsilon: Fraction, delta: Fraction, *, rate: int, windows: int = 1
+) -> int:
+    """Return the largest k: so many accounts may collude at ``rate`` queries per window each.
+
+    Raises:
+        MalformedError: a value out of range.
+    """
+    return largest_queries(mechanism, epsilon, delta) // _product(rate=rate, windows=windows)
+
+
+def calibrate_coalition(
+    epsilon: str,
+    delta: str,
+    *,
+    accounts: int,
+    rate: int,
+    relation: str,
+    group_size: int,
+    windows: int = 1,
+    gamma: Fraction = GAMMA,
+    places: int = 6,
+) -> str:
+    """Return the least sigma for which the coalition's answers are (epsilon, delta)-DP.
+
+    Args:
+        epsilon, delta: decimals, both above 0, delta below 1.
+        accounts: k, at least 1.
+        rate: r, queries per account and window, at least 1.
+        relation: "replace" or "null-replace".
+        group_size: g, rows that one privacy unit may own.
+        windows: w, at least 1.
+        gamma: total-variation distance of one noise sample.
+        places: of the result, 1 to 12.
+
+    Returns:
+        A decimal in cosine units, rounded up.
+
+    Raises:
+        MalformedError: a value out of range.
+        RefusedError: no sigma in the sampler's range gives it.
+    """
+    if _decimal(epsilon, "epsilon") <= 0:
+        raise MalformedError("value out of range", where="epsilon", expected="above 0")
+    if not 0 < _decimal(delta, "delta") < 1:
+        raise MalformedError("value out of range", where="delta", expected="between 0 and 1")
+    queries = _product(accounts=accounts, rate=rate, windows=windows)
+    return calibrate(epsilon, delta, queries, relation, group_size, gamma=gamma, places=places)
+
+
+def _decimal(text: str, where: str) -> Fraction:
+    try:
+        return parse_decimal(text)
+    except MalformedError as error:
+        raise MalformedError(error.what, where=where, expected=error.expected) from None
+
+
+def _product(**counts: int) -> int:
+    product = 1
+    for where, count in counts.items():
+        check_count(count, where)
+        product *= count
+    if product > MAX_QUERIES:
+        raise MalformedError(
+            "too many queries", where=" x ".join(counts), expected=f"at most {MAX_QUERIES}"
+        )
+    return product
