@@ -1,0 +1,4 @@
+"""Disclosure risk: reconstruction advantage (RAD), its bounds and their inversion.
+
+Specification and derivations: docs/notes/disclosure-risk.md.
+"""
