@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ragaudit.privacy.accounting.events import NoisyScores
 from ragaudit.privacy.accounting.normal import decimal_of, precise
 
-__all__ = ["RenyiBound", "bound", "canonne_epsilon", "mironov_epsilon"]
+__all__ = ["RenyiBound", "bound", "canonne_epsilon", "mironov_epsilon", "optimal"]
 
 # The share of delta set aside for the sampler's distance.
 _SET_ASIDE = Fraction(1, 10**6)
@@ -45,28 +45,40 @@ def bound(event: NoisyScores, target: Fraction) -> RenyiBound | None:
     """Return the best such epsilon of an event, or None if the sampler's share is not covered.
 
     A millionth of delta pays for the sampler: valid if ``(1 + e^eps)·m·g·gamma`` stays below
-    it. The order is found by ternary search; any order gives a valid bound.
+    it.
     """
-    rho = decimal_of(event.rho())
-    goal = decimal_of(target * (1 - _SET_ASIDE))
-    if rho == 0:
+    found = optimal(event.rho(), target * (1 - _SET_ASIDE))
+    if event.slack and (
+        found.epsilon > _HOPELESS
+        or (1 + found.epsilon.exp()) * decimal_of(event.slack) > decimal_of(target * _SET_ASIDE)
+    ):
+        return None
+    return found
+
+
+@precise
+def optimal(rho: Fraction, target: Fraction) -> RenyiBound:
+    """Return the best such epsilon of a rho-zCDP release, with its real order.
+
+    The order is found by ternary search; any order gives a valid bound.
+
+    Args:
+        rho: >= 0.
+        target: delta, in (0, 1).
+    """
+    level, goal = decimal_of(rho), decimal_of(target)
+    if level == 0:
         return RenyiBound(Decimal(0), Decimal(2))
-    start = (-goal.ln() / rho).sqrt()
+    start = (-goal.ln() / level).sqrt()
     low, high = Decimal(-6), Decimal(6)
     for _ in range(_STEPS):
         left, right = low + (high - low) / 3, high - (high - low) / 3
-        if _at(rho, goal, start, left) <= _at(rho, goal, start, right):
+        if _at(level, goal, start, left) <= _at(level, goal, start, right):
             high = right
         else:
             low = left
     order = 1 + start * (low * _LN2).exp()
-    found = canonne_epsilon(rho, goal, order) * (1 + Decimal("1e-60"))
-    if event.slack and (
-        found > _HOPELESS
-        or (1 + found.exp()) * decimal_of(event.slack) > decimal_of(target * _SET_ASIDE)
-    ):
-        return None
-    return RenyiBound(found, order)
+    return RenyiBound(canonne_epsilon(level, goal, order) * (1 + Decimal("1e-60")), order)
 
 
 def _at(rho: Decimal, goal: Decimal, start: Decimal, shift: Decimal) -> Decimal:

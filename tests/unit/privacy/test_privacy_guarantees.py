@@ -1,0 +1,304 @@
+"""Guarantees: adjacency is explicit, conversions are sound, bad input names its field."""
+
+import json
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dp_accounting import NeighboringRelation as LibraryRelation
+from dp_accounting.pld import privacy_loss_distribution
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ragaudit.encoding.errors import MalformedError, RefusedError
+from ragaudit.privacy.accounting import NeighboringRelation
+from ragaudit.privacy.guarantees import (
+    Adjacency,
+    ApproximateDp,
+    GaussianDp,
+    TotalVariation,
+    ZeroConcentratedDp,
+    exact,
+)
+from scipy import stats
+
+ORACLE = json.loads((Path(__file__).parents[2] / "vectors" / "dp_oracle.json").read_bytes())
+ENTRIES: dict[str, dict[str, Any]] = {entry["id"]: entry for entry in ORACLE["entries"]}
+REPLACE, ADD_REMOVE, NULL = (
+    Adjacency.REPLACE_ONE, Adjacency.ADD_REMOVE, Adjacency.NULL_REPLACE,
+)  # fmt: skip
+DELTA = Fraction(1, 10**6)
+
+fractions = st.fractions(min_value=0, max_value=30, max_denominator=10**6)
+probabilities = st.fractions(min_value=0, max_value=1, max_denominator=10**9)
+adjacencies = st.sampled_from(Adjacency)
+
+
+# --- the oracle ---
+
+COMPUTED: dict[str, Callable[[dict[str, Any]], Fraction]] = {
+    "gdp.compose": lambda i: (
+        GaussianDp.compose([GaussianDp.of(mu, ADD_REMOVE) for mu in i["mus"]]).mu
+    ),
+    "gdp.delta": lambda i: (
+        GaussianDp.of(i["mu"], ADD_REMOVE).at_epsilon(exact(i["eps"], "eps")).delta
+    ),
+    "tv.compose": lambda i: (
+        TotalVariation.compose([TotalVariation.of(i["tv"], REPLACE)] * i["T"]).value
+    ),
+    "tv.ed": lambda i: ApproximateDp.of(i["eps"], i["delta"], REPLACE).total_variation().value,
+    "tv.gdp": lambda i: GaussianDp.of(i["mu"], REPLACE).total_variation().value,
+    # Two records: randomised response attains the largest total variation of (epsilon, 0)-DP.
+    "tv.grr.2": lambda i: ApproximateDp.of(i["eps"], 0, REPLACE).total_variation().value,
+}
+OF_MECHANISMS = {"tv.laplace.1": "privacy.risk", "tv.ss": "privacy.risk"}
+
+
+def in_scope() -> list[tuple[str, str]]:
+    return [
+        (name, key)
+        for name in ENTRIES
+        for key in COMPUTED
+        if name == key or name.startswith(f"{key}.")
+    ]
+
+
+@pytest.mark.parametrize(("name", "key"), in_scope())
+def test_oracle(name: str, key: str) -> None:
+    entry = ENTRIES[name]
+    found = float(COMPUTED[key](entry["inputs"]))
+    assert found == pytest.approx(entry["expected"], abs=entry["atol"], rel=0)
+
+
+def test_every_entry_about_guarantees_is_planned() -> None:
+    about = {name for name in ENTRIES if name.split(".")[0] in ("adj", "gdp", "tv")}
+    assert about == {name for name, _ in in_scope()} | set(OF_MECHANISMS)
+    assert {key for _, key in in_scope()} == set(COMPUTED)
+
+
+@pytest.mark.parametrize("name", ["bad.delta_above_1", "bad.eps_nan", "bad.eps_negative"])
+def test_oracle_refusals(name: str) -> None:
+    i = ENTRIES[name]["inputs"]
+    with pytest.raises(MalformedError) as caught:
+        ApproximateDp.of(float(i["eps"]), i["delta"], REPLACE)
+    assert caught.value.where == ("delta" if "delta" in name else "epsilon")
+
+
+# --- input ---
+
+BAD: list[tuple[Any, str]] = [
+    (math.nan, "not finite"),
+    (math.inf, "not finite"),
+    (Decimal("NaN"), "not finite"),
+    (Decimal("-Infinity"), "not finite"),
+    (True, "not a number: bool"),
+    ("1", "not a number: str"),
+    (None, "not a number: NoneType"),
+    (-1, "value out of range"),
+    (Decimal("1e-20000"), "decimal out of range"),
+]
+
+
+@pytest.mark.parametrize(("value", "what"), BAD)
+@pytest.mark.parametrize(
+    ("build", "field"),
+    [
+        (lambda value: ApproximateDp.of(value, 0, REPLACE), "epsilon"),
+        (lambda value: ApproximateDp.of(0, value, REPLACE), "delta"),
+        (lambda value: GaussianDp.of(value, REPLACE), "mu"),
+        (lambda value: ZeroConcentratedDp.of(value, REPLACE), "rho"),
+        (lambda value: TotalVariation.of(value, REPLACE), "value"),
+    ],
+)
+def test_bad_numbers_are_refused_by_name(
+    build: Callable[[Any], object], field: str, value: Any, what: str
+) -> None:
+    with pytest.raises(MalformedError, match=what) as caught:
+        build(value)
+    assert caught.value.where == field
+
+
+def test_parameters_must_be_exact() -> None:
+    for build, field in (
+        (lambda: ApproximateDp(0.1, Fraction(0), REPLACE), "epsilon"),  # type: ignore[arg-type]
+        (lambda: GaussianDp(True, REPLACE), "mu"),  # type: ignore[arg-type]
+        (lambda: GaussianDp(Fraction(1), REPLACE).at_epsilon(0.5), "epsilon"),  # type: ignore[arg-type]
+        (lambda: GaussianDp(Fraction(1), REPLACE).at_delta(1e-6), "delta"),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(MalformedError, match="not exact") as caught:
+            build()
+        assert caught.value.where == field
+
+
+@pytest.mark.parametrize("delta", [0, 1])
+def test_delta_must_be_inside(delta: int) -> None:
+    for guarantee in (GaussianDp.of(1, REPLACE), ZeroConcentratedDp.of(1, REPLACE)):
+        with pytest.raises(MalformedError) as caught:
+            guarantee.at_delta(Fraction(delta))
+        assert caught.value.where == "delta"
+
+
+@pytest.mark.parametrize("adjacency", ["replace", NeighboringRelation.REPLACE, None])
+def test_adjacency_is_typed(adjacency: Any) -> None:
+    with pytest.raises(MalformedError) as caught:
+        GaussianDp(Fraction(1), adjacency)
+    assert caught.value.where == "adjacency"
+
+
+def test_words_are_those_of_the_policy() -> None:
+    assert {Adjacency(relation.value) for relation in NeighboringRelation} == {REPLACE, NULL}
+
+
+# --- conversions of adjacency ---
+
+
+def test_claim_14_two_steps_of_each_kind() -> None:
+    approximate = ApproximateDp.of(Fraction(3, 10), DELTA, ADD_REMOVE).under(REPLACE)
+    assert approximate.epsilon == Fraction(6, 10)
+    assert float(approximate.delta) == pytest.approx(1e-6 * (1 + math.exp(0.3)), rel=1e-14)
+    assert GaussianDp.of(Fraction(1, 3), NULL).under(REPLACE) == GaussianDp.of(
+        Fraction(2, 3), REPLACE
+    )
+    assert ZeroConcentratedDp.of(1, NULL).under(REPLACE) == ZeroConcentratedDp.of(4, REPLACE)
+    assert TotalVariation.of(Fraction(3, 10), NULL).under(REPLACE).value == Fraction(3, 5)
+    assert TotalVariation.of(Fraction(7, 10), ADD_REMOVE).under(REPLACE).value == 1
+
+
+@pytest.mark.parametrize("source", Adjacency)
+@pytest.mark.parametrize("target", Adjacency)
+def test_claim_14_what_does_not_follow_is_refused(source: Adjacency, target: Adjacency) -> None:
+    for guarantee in (
+        ApproximateDp.of(1, DELTA, source),
+        GaussianDp.of(1, source),
+        ZeroConcentratedDp.of(1, source),
+        TotalVariation.of(Fraction(1, 3), source),
+    ):
+        if source == target:
+            assert guarantee.under(target) == guarantee
+        elif target == REPLACE:
+            assert guarantee.under(target).adjacency == target
+        else:
+            with pytest.raises(RefusedError, match="does not follow"):
+                guarantee.under(target)
+
+
+@pytest.mark.parametrize("mu", [0.05, 0.3, 1.0, 2.5])
+@pytest.mark.parametrize("eps", [0.1, 1.0, 4.0])
+def test_claim_14_agrees_with_privacy_loss_distributions(mu: float, eps: float) -> None:
+    """Two steps of shift mu are one of shift 2 mu: dp-accounting's replace-one distribution."""
+    library = privacy_loss_distribution.from_gaussian_mechanism(
+        1 / mu,
+        value_discretization_interval=mu / 2000,
+        neighboring_relation=LibraryRelation.REPLACE_ONE,
+    )
+    exactly = float(library.get_delta_for_epsilon(eps))
+    one = GaussianDp.of(mu, ADD_REMOVE)
+    by_gaussian = one.under(REPLACE).at_epsilon(exact(eps, "eps"))
+    assert float(by_gaussian.delta) == pytest.approx(exactly, rel=5e-3, abs=1e-12)
+    by_approximate = one.at_epsilon(exact(eps / 2, "eps")).under(REPLACE)
+    assert by_approximate.epsilon == by_gaussian.epsilon
+    assert by_approximate.delta >= by_gaussian.delta
+    by_variation = one.total_variation().under(REPLACE).value
+    assert by_variation >= one.under(REPLACE).total_variation().value
+    assert float(one.under(REPLACE).total_variation().value) == pytest.approx(
+        2 * stats.norm.cdf(mu) - 1, rel=1e-12
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(epsilon=fractions, delta=probabilities)
+def test_claim_14_conversion_is_never_smaller(epsilon: Fraction, delta: Fraction) -> None:
+    before = ApproximateDp(epsilon, delta, ADD_REMOVE)
+    after = before.under(REPLACE)
+    assert after.epsilon == 2 * epsilon
+    assert delta <= after.delta <= 1
+
+
+# --- conversions of kind ---
+
+
+@settings(max_examples=40, deadline=None)
+@given(epsilon=fractions, delta=probabilities)
+def test_claim_15_total_variation_of_approximate_dp(epsilon: Fraction, delta: Fraction) -> None:
+    found = float(ApproximateDp(epsilon, delta, REPLACE).total_variation().value)
+    at = float(epsilon)
+    expected = math.tanh(at / 2) + 2 * float(delta) / (1 + math.exp(at))
+    assert found == pytest.approx(expected, rel=1e-12, abs=1e-19)
+
+
+@settings(max_examples=25, deadline=None)
+@given(mu=fractions, epsilon=fractions)
+def test_claim_15_gaussian_curve_is_consistent(mu: Fraction, epsilon: Fraction) -> None:
+    """Delta at epsilon, then epsilon at that delta, returns to where it began."""
+    guarantee = GaussianDp(mu, REPLACE)
+    at = guarantee.at_epsilon(epsilon)
+    assert at.delta <= guarantee.total_variation().value or epsilon == 0
+    if Fraction(1, 10**300) < at.delta < 1:
+        assert guarantee.at_delta(at.delta).epsilon <= epsilon + Fraction(1, 10**15)
+
+
+@pytest.mark.parametrize("mu", ["1e-6", "0.01", "1", "20", "500"])
+def test_claim_15_zero_concentrated_is_above_the_exact_curve(mu: str) -> None:
+    guarantee = GaussianDp.of(Decimal(mu), REPLACE)
+    by_rho = guarantee.zero_concentrated().at_delta(DELTA)
+    exactly = guarantee.at_delta(DELTA)
+    assert exactly.epsilon <= by_rho.epsilon
+    assert by_rho.epsilon <= 2 * exactly.epsilon + Fraction(1, 1000)
+
+
+def test_claim_15_delta_at_zero_is_total_variation() -> None:
+    for mu in ("1e-12", "0.3", "7"):
+        guarantee = GaussianDp.of(Decimal(mu), REPLACE)
+        at = guarantee.at_epsilon(Fraction(0))
+        assert float(at.delta) == pytest.approx(float(guarantee.total_variation().value), rel=1e-9)
+        assert at.total_variation().value == at.delta
+        assert TotalVariation(at.delta, REPLACE).approximate() == at
+
+
+@pytest.mark.parametrize("value", ["0", "1e-9999", "1e-30", "1e-6", "1e4", "1e9"])
+def test_extreme_parameters_stay_finite(value: str) -> None:
+    number = Decimal(value)
+    loss = ApproximateDp.of(number, DELTA, ADD_REMOVE)
+    assert 0 <= loss.total_variation().value <= 1
+    assert loss.under(REPLACE).delta <= 1
+    gauss = GaussianDp.of(number, ADD_REMOVE)
+    assert 0 <= gauss.total_variation().value <= 1
+    assert 0 <= gauss.at_epsilon(Fraction(1, 3)).delta <= 1
+    assert ZeroConcentratedDp.of(number, REPLACE).at_delta(DELTA).epsilon >= 0
+    if number <= 10**4:
+        assert gauss.at_delta(DELTA).epsilon >= 0
+
+
+# --- composition ---
+
+
+@settings(max_examples=30, deadline=None)
+@given(parts=st.lists(probabilities, min_size=3, max_size=3), adjacency=adjacencies)
+def test_claim_16_composition_is_associative(parts: list[Fraction], adjacency: Adjacency) -> None:
+    for build in (
+        lambda value: ApproximateDp(value, value / 10, adjacency),
+        lambda value: GaussianDp(value, adjacency),
+        lambda value: ZeroConcentratedDp(value, adjacency),
+        lambda value: TotalVariation(value, adjacency),
+    ):
+        a, b, c = (build(part) for part in parts)
+        kind: Any = type(a)
+        left = kind.compose([kind.compose([a, b]), c])
+        right = kind.compose([a, kind.compose([b, c])])
+        together = kind.compose([a, b, c])
+        assert left.adjacency == adjacency
+        if isinstance(a, GaussianDp):
+            for one in (left, right):
+                assert float(one.mu) == pytest.approx(float(together.mu), rel=1e-14)
+        else:
+            assert left == right == together
+
+
+def test_guarantees_of_different_adjacency_do_not_compose() -> None:
+    with pytest.raises(MalformedError, match="different adjacency"):
+        GaussianDp.compose([GaussianDp.of(1, REPLACE), GaussianDp.of(1, ADD_REMOVE)])
+    with pytest.raises(MalformedError, match="nothing to compose"):
+        TotalVariation.compose([])
