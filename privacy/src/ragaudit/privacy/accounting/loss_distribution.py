@@ -1,12 +1,15 @@
 """Privacy loss distribution: a second accountant, by another library and another method."""
 
 import math
+from collections import Counter
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 
+from ragaudit.encoding.errors import InternalError
 from ragaudit.privacy.accounting.events import NoisyScores
 
-__all__ = ["LARGEST_MU", "epsilon"]
+__all__ = ["LARGEST_MU", "agrees", "composed_epsilon", "epsilon"]
 
 LARGEST_MU = 20.0
 """Beyond it the discretised distribution gets large and the comparison is left out."""
@@ -43,6 +46,32 @@ def epsilon(event: NoisyScores, target: Fraction) -> float | None:
     )
     found = float(distribution.get_epsilon_for_delta(float(target)))
     return found if math.isfinite(found) else None
+
+
+def composed_epsilon(shifts: Sequence[float], total: float, target: float) -> float:
+    """Return dp-accounting's pessimistic epsilon of releases with these shifts, composed by it.
+
+    Args:
+        shifts: of each release in units of its noise, > 0; at least one.
+        total: the root of the sum of their squares, at most LARGEST_MU; sets the resolution.
+        target: delta, between 0 and 1.
+    """
+    from dp_accounting import NeighboringRelation as LibraryRelation  # noqa: PLC0415
+    from dp_accounting.pld import privacy_loss_distribution  # noqa: PLC0415
+
+    composed = None
+    for shift, times in sorted(Counter(shifts).items()):
+        part = privacy_loss_distribution.from_gaussian_mechanism(
+            1 / shift,
+            value_discretization_interval=total / _POINTS_PER_MU,
+            log_mass_truncation_bound=_LOG_TRUNCATED_MASS,
+            neighboring_relation=LibraryRelation.ADD_OR_REMOVE_ONE,
+        )
+        part = part.self_compose(times) if times > 1 else part
+        composed = part if composed is None else composed.compose(part)
+    if composed is None:
+        raise InternalError("nothing to compose", where="shifts")
+    return float(composed.get_epsilon_for_delta(target))
 
 
 def agrees(found: float, reference: Decimal) -> bool:

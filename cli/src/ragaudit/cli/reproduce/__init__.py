@@ -1,0 +1,1 @@
+"""`ragaudit reproduce`: the papers' numbers beside ours, with the reason where they differ."""

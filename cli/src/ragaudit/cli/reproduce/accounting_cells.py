@@ -1,0 +1,81 @@
+"""One cell (epsilon_acc, k) of the collusion paper, priced by our code.
+
+n = 10 000 queries per account, delta_acc = 1e-6, sensitivity 1. The relation does not matter to
+these numbers; the paper states its sensitivity for a replaced document.
+"""
+
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+
+from ragaudit.encoding.errors import InternalError
+from ragaudit.privacy.accounting import calibration, collusion, gaussian, renyi, risk
+from ragaudit.privacy.accounting.normal import decimal_of
+from ragaudit.privacy.guarantees import Adjacency, GaussianDp
+
+__all__ = ["DELTA", "GRID", "QUERIES", "PaperCell", "delta_at", "exactly_calibrated"]
+
+QUERIES = 10_000
+DELTA = Fraction(1, 10**6)
+GRID = range(2, 65)
+"""Orders of section 3.7."""
+
+_ADJACENCY = Adjacency.REPLACE_ONE
+
+
+class PaperCell:
+    """k accounts with the noise of (3.4) for (epsilon_acc, 1e-6); epsilons as floats."""
+
+    def __init__(self, epsilon_acc: str, accounts: int) -> None:
+        self.accounts = accounts
+        self.release = collusion.ScoreReleaseClass(
+            Fraction(epsilon_acc), DELTA, QUERIES, _ADJACENCY
+        )
+        self.bound = self.release.coalition(accounts, DELTA)
+        self.gaussian = self.release.gaussian(accounts)
+
+    def leading(self) -> float:
+        """The leading term of (5.2) at delta_comp = delta_acc."""
+        return float(self.bound.leading)
+
+    def total(self) -> float:
+        """The bound that Theorem 3.4 proves, at joint delta (k + 1) 1e-6."""
+        return float(self.bound.guarantee().epsilon)
+
+    def exact(self, delta: Fraction = DELTA) -> float:
+        """The least epsilon of k n releases."""
+        return float(self.gaussian.at_delta(delta).epsilon)
+
+    def renyi(self) -> float:
+        """Equation (3.6) at 1e-6."""
+        sigma = self.release.sigma(Fraction(1))
+        queries = self.accounts * QUERIES
+        return float(collusion.renyi_closed_form(sigma, Decimal(1), queries, DELTA).epsilon())
+
+    def grid(self, conversion: str) -> float:
+        """The best of the orders 2 to 64, by (R3) or by Canonne, Kamath and Steinke."""
+        convert = renyi.mironov_epsilon if conversion == "R3" else renyi.canonne_epsilon
+        rho = decimal_of(self.gaussian.zero_concentrated().rho)
+        return float(min(convert(rho, decimal_of(DELTA), Decimal(order)) for order in GRID))
+
+    def auc(self) -> float:
+        """The AUC of the best attack, the test by the pooled mean: Phi(mu/sqrt 2)."""
+        return float(risk.auc(decimal_of(self.gaussian.mu)))
+
+    def advantage(self) -> float:
+        """Its advantage, ``2 Phi(mu/2) - 1``."""
+        return float(self.gaussian.total_variation().value)
+
+
+@lru_cache
+def exactly_calibrated(epsilon_acc: str, accounts: int = 1) -> GaussianDp:
+    """Return mu-GDP of k accounts under the least noise that gives one (epsilon_acc, 1e-6)."""
+    mu = calibration.largest_mu(Fraction(epsilon_acc), DELTA)
+    if mu is None:
+        raise InternalError("no mu without a sampler's share", where=f"epsilon {epsilon_acc}")
+    return GaussianDp.compose([GaussianDp(Fraction(mu), _ADJACENCY)] * accounts)
+
+
+def delta_at(guarantee: GaussianDp, epsilon: str) -> float:
+    """Return the least delta at an epsilon given in digits."""
+    return float(gaussian.delta(decimal_of(guarantee.mu), Decimal(epsilon)))

@@ -1,0 +1,130 @@
+"""What a noise parameter affords: queries, accounts, windows; and the noise for them.
+
+Whole numbers, rounded down: one more would break the guarantee (docs/notes/accounting.md §7).
+"""
+
+from fractions import Fraction
+
+from ragaudit.encoding.decimals import parse_decimal
+from ragaudit.encoding.errors import MalformedError
+from ragaudit.privacy.accounting.calibration import calibrate
+from ragaudit.privacy.accounting.events import GAMMA, MAX_QUERIES, NoisyScores
+from ragaudit.privacy.accounting.gaussian import gives
+
+__all__ = ["calibrate_coalition", "largest_coalition", "largest_queries", "largest_rate"]
+
+
+def largest_queries(mechanism: NoisyScores, epsilon: Fraction, delta: Fraction) -> int:
+    """Return the largest m for which m queries together are (epsilon, delta)-DP.
+
+    Args:
+        mechanism: the noise and the relation; its own ``queries`` is not used.
+        epsilon: > 0, exact.
+        delta: between 0 and 1, exact.
+
+    Returns:
+        0 if not even one query is; at most 10^13, the largest number that an event may have.
+
+    Raises:
+        MalformedError: epsilon or delta out of range.
+    """
+    if not isinstance(epsilon, Fraction) or epsilon <= 0:
+        raise MalformedError("value out of range", where="epsilon", expected="a Fraction above 0")
+    if not isinstance(delta, Fraction) or not 0 < delta < 1:
+        raise MalformedError(
+            "value out of range", where="delta", expected="a Fraction between 0 and 1"
+        )
+    low, high = 0, MAX_QUERIES
+    if gives(mechanism.with_queries(high), epsilon, delta):
+        return high
+    # Invariant: low queries have the guarantee, high do not (claim 19: it is monotone).
+    while high - low > 1:
+        middle = (low + high) // 2
+        if gives(mechanism.with_queries(middle), epsilon, delta):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def largest_rate(
+    mechanism: NoisyScores, epsilon: Fraction, delta: Fraction, *, accounts: int, windows: int = 1
+) -> int:
+    """Return the largest r: each of ``accounts`` colluders asks r queries in each window.
+
+    Raises:
+        MalformedError: a value out of range.
+    """
+    return largest_queries(mechanism, epsilon, delta) // _product(
+        accounts=accounts, windows=windows
+    )
+
+
+def largest_coalition(
+    mechanism: NoisyScores, epsilon: Fraction, delta: Fraction, *, rate: int, windows: int = 1
+) -> int:
+    """Return the largest k: so many accounts may collude at ``rate`` queries per window each.
+
+    Raises:
+        MalformedError: a value out of range.
+    """
+    return largest_queries(mechanism, epsilon, delta) // _product(rate=rate, windows=windows)
+
+
+def calibrate_coalition(
+    epsilon: str,
+    delta: str,
+    *,
+    accounts: int,
+    rate: int,
+    relation: str,
+    group_size: int,
+    windows: int = 1,
+    gamma: Fraction = GAMMA,
+    places: int = 6,
+) -> str:
+    """Return the least sigma for which the coalition's answers are (epsilon, delta)-DP.
+
+    Args:
+        epsilon, delta: decimals, both above 0, delta below 1.
+        accounts: k, at least 1.
+        rate: r, queries per account and window, at least 1.
+        relation: "replace" or "null-replace".
+        group_size: g, rows that one privacy unit may own.
+        windows: w, at least 1.
+        gamma: total-variation distance of one noise sample.
+        places: of the result, 1 to 12.
+
+    Returns:
+        A decimal in cosine units, rounded up.
+
+    Raises:
+        MalformedError: a value out of range.
+        RefusedError: no sigma in the sampler's range gives it.
+    """
+    if _decimal(epsilon, "epsilon") <= 0:
+        raise MalformedError("value out of range", where="epsilon", expected="above 0")
+    if not 0 < _decimal(delta, "delta") < 1:
+        raise MalformedError("value out of range", where="delta", expected="between 0 and 1")
+    queries = _product(accounts=accounts, rate=rate, windows=windows)
+    return calibrate(epsilon, delta, queries, relation, group_size, gamma=gamma, places=places)
+
+
+def _decimal(text: str, where: str) -> Fraction:
+    try:
+        return parse_decimal(text)
+    except MalformedError as error:
+        raise MalformedError(error.what, where=where, expected=error.expected) from None
+
+
+def _product(**counts: int) -> int:
+    product = 1
+    for where, count in counts.items():
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise MalformedError(f"not a count: {count!r}", where=where, expected="at least 1")
+        product *= count
+    if product > MAX_QUERIES:
+        raise MalformedError(
+            "too many queries", where=" x ".join(counts), expected=f"at most {MAX_QUERIES}"
+        )
+    return product

@@ -1,0 +1,284 @@
+"""The collusion paper's equations, each with its residual written out and its range checked.
+
+    ScoreReleaseClass(...)            Definition A.1 with (3.1)
+        .sigma(...)                   (3.4)
+        .coalition(k, delta_comp)     (3.2), Theorem 3.4
+        .audit(k_max, delta_policy)   (5.2)
+        .gaussian(k)                  what its noise really gives, exactly
+    advanced_composition(...)         Lemma 3.2
+    renyi_closed_form(...)            (3.6), Theorem 3.9
+    membership_lower_bound(...)       (3.10)
+
+A call outside an equation's range raises; nothing is extrapolated. Nothing here decides a verdict:
+these are bounds for noise of the paper's class alone, and loose (docs/notes/accounting.md §13).
+"""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+from ragaudit.encoding.errors import MalformedError, RefusedError
+from ragaudit.privacy.accounting import closed_form
+from ragaudit.privacy.accounting.normal import PI, decimal_of, precise
+from ragaudit.privacy.guarantees import Adjacency, ApproximateDp, GaussianDp
+
+__all__ = [
+    "CollusionBound",
+    "RenyiClosedForm",
+    "ScoreReleaseClass",
+    "advanced_composition",
+    "membership_lower_bound",
+    "renyi_closed_form",
+    "renyi_sigma",
+]
+
+_UP = Decimal("1." + 59 * "0" + "1")
+
+# 2 Phi(z) - 1 >= z / sqrt(2 pi) holds up to here (claim 23).
+_LARGEST_HALF_SHIFT = Decimal("2.47304")
+
+
+@dataclass(frozen=True, slots=True)
+class CollusionBound:
+    """A composition bound in its parts.
+
+    Attributes:
+        leading: ``sqrt(2 m ln(1/delta')) eps_q``, the term that the paper prints.
+        residual: ``m eps_q (e^eps_q - 1)``, the rest of Lemma 3.2, exactly.
+        residual_bound: ``2 m eps_q²``, the paper's bound of it.
+        delta: ``m delta_q + delta'``, the joint delta at which their sum holds.
+        adjacency: of the composed releases.
+    """
+
+    leading: Decimal
+    residual: Decimal
+    residual_bound: Decimal
+    delta: Fraction
+    adjacency: Adjacency
+
+    @precise
+    def guarantee(self) -> ApproximateDp:
+        """Return (leading + residual, delta)-DP, rounded up: what the theorem proves."""
+        epsilon = (self.leading + self.residual) * _UP
+        return ApproximateDp(Fraction(epsilon), self.delta, self.adjacency)
+
+
+@dataclass(frozen=True, slots=True)
+class RenyiClosedForm:
+    """Equation (3.6) in its parts: ``mu sqrt(2 ln(1/delta)) + mu²/2`` for mu-GDP noise.
+
+    Attributes:
+        leading: ``sensitivity sqrt(2 m ln(1/delta))/sigma``.
+        residual: ``m sensitivity²/(2 sigma²)``.
+        order: the order alpha* at which it is attained.
+    """
+
+    leading: Decimal
+    residual: Decimal
+    order: Decimal
+
+    @precise
+    def epsilon(self) -> Decimal:
+        """Return the sum, rounded up."""
+        return (self.leading + self.residual) * _UP
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreReleaseClass:
+    """Definition A.1: n Gaussian mechanisms per account, each calibrated by (3.1).
+
+    Attributes:
+        epsilon_acc: advertised per account, > 0.
+        delta_acc: advertised per account, between 0 and 1.
+        queries: n per account, large enough that ``eps_q < 1``: the Gaussian mechanism's
+            classical bound and Lemma 3.2 end there; that is ``n > eps_acc²/(2 ln(1/delta_acc))``.
+        adjacency: under which the noise's sensitivity is stated.
+
+    Raises:
+        MalformedError: a value out of its range.
+    """
+
+    epsilon_acc: Fraction
+    delta_acc: Fraction
+    queries: int
+    adjacency: Adjacency
+
+    def __post_init__(self) -> None:
+        ApproximateDp(self.epsilon_acc, self.delta_acc, self.adjacency)
+        _check_inside(self.delta_acc, "delta_acc")
+        _check_count(self.queries, "queries")
+        if self.epsilon_acc == 0:
+            raise MalformedError("value out of range", where="epsilon_acc", expected="above 0")
+        if self.epsilon_q() >= 1:
+            raise MalformedError(
+                "eps_q of (3.1) is not below 1",
+                where="queries",
+                expected="more than epsilon_acc²/(2 ln(1/delta_acc))",
+            )
+
+    def epsilon_q(self) -> Decimal:
+        """Return eps_q of (3.1): ``eps_acc / sqrt(2 n ln(1/delta_acc))``."""
+        return closed_form.per_query(self.epsilon_acc, self.delta_acc, self.queries)[0]
+
+    def delta_q(self) -> Fraction:
+        """Return delta_q of (3.1): ``delta_acc / n``."""
+        return self.delta_acc / self.queries
+
+    @precise
+    def sigma(self, sensitivity: Fraction) -> Decimal:
+        """Return the noise of (3.4), in the units of ``sensitivity`` (> 0), rounded up."""
+        if not isinstance(sensitivity, Fraction) or sensitivity <= 0:
+            raise MalformedError(
+                "value out of range", where="sensitivity", expected="a Fraction above 0"
+            )
+        found = closed_form.class_sigma(
+            self.epsilon_acc, self.delta_acc, self.queries, decimal_of(sensitivity)
+        )
+        return found * _UP
+
+    def coalition(self, accounts: int, delta_comp: Fraction) -> CollusionBound:
+        """Return (3.2) for k accounts of n queries at joint delta ``delta_comp + k delta_acc``.
+
+        The leading term is ``sqrt(k) eps_acc sqrt(ln(1/delta_comp)/ln(1/delta_acc))``, the
+        residual is between ``k eps_acc²/(2 ln(1/delta_acc))`` and twice that (claim 21).
+
+        Args:
+            accounts: k, at least 1.
+            delta_comp: the composition's share, between 0 and 1.
+
+        Raises:
+            MalformedError: a value out of range, or a joint delta of 1 or more.
+        """
+        _check_count(accounts, "accounts")
+        return advanced_composition(
+            self.epsilon_q(), self.delta_q(), accounts * self.queries, delta_comp, self.adjacency
+        )
+
+    def audit(self, accounts: int, delta_policy: Fraction) -> CollusionBound:
+        """Return (5.2): the bound at joint delta ``delta_policy`` exactly.
+
+        Raises:
+            MalformedError: a value out of range.
+            RefusedError: ``delta_policy <= k delta_acc``; nothing is left for the composition.
+        """
+        _check_count(accounts, "accounts")
+        _check_inside(delta_policy, "delta_policy")
+        if not closed_form.well_formed(delta_policy, accounts, self.delta_acc):
+            raise RefusedError(
+                "no share of delta is left",
+                where="delta_policy",
+                expected=f"above {accounts} times delta_acc",
+            )
+        return self.coalition(accounts, delta_policy - accounts * self.delta_acc)
+
+    @precise
+    def gaussian(self, accounts: int) -> GaussianDp:
+        """Return the exact guarantee of k·n releases under the noise of (3.4), mu rounded up."""
+        _check_count(accounts, "accounts")
+        mu = decimal_of(Fraction(accounts * self.queries)).sqrt() / self.sigma(Fraction(1))
+        return GaussianDp(Fraction(mu * _UP * _UP), self.adjacency)
+
+
+@precise
+def advanced_composition(
+    epsilon_q: Decimal, delta_q: Fraction, times: int, delta_comp: Fraction, adjacency: Adjacency
+) -> CollusionBound:
+    """Return Lemma 3.2: ``times``-fold adaptive composition of (epsilon_q, delta_q)-DP.
+
+    Args:
+        epsilon_q: above 0, at most 1.
+        delta_q: 0 to 1.
+        times: at least 1.
+        delta_comp: delta', between 0 and 1.
+        adjacency: of the releases.
+
+    Raises:
+        MalformedError: a value out of range, or ``times delta_q + delta' >= 1``.
+    """
+    if isinstance(epsilon_q, bool) or not isinstance(epsilon_q, Decimal) or not 0 < epsilon_q <= 1:
+        raise MalformedError(
+            "value out of range", where="epsilon_q", expected="a Decimal above 0, at most 1"
+        )
+    _check_count(times, "times")
+    _check_inside(delta_comp, "delta_comp")
+    # Reads delta_q and the adjacency as every guarantee does.
+    ApproximateDp.of(epsilon_q, delta_q, adjacency)
+    delta = times * delta_q + delta_comp
+    if delta >= 1:
+        raise MalformedError("the joint delta is not below 1", where="delta_comp")
+    leading = (-2 * times * decimal_of(delta_comp).ln()).sqrt() * epsilon_q
+    residual = times * epsilon_q * (epsilon_q.exp() - 1)
+    return CollusionBound(leading, residual, 2 * times * epsilon_q**2, delta, adjacency)
+
+
+@precise
+def renyi_closed_form(
+    sigma: Decimal, sensitivity: Decimal, queries: int, delta: Fraction
+) -> RenyiClosedForm:
+    """Return (3.6): the best order of (R3) for ``queries`` Gaussian releases.
+
+    Args:
+        sigma: standard deviation of the noise, > 0.
+        sensitivity: of one release, in the same units, > 0.
+        queries: m = k·n, at least 1.
+        delta: between 0 and 1.
+
+    Raises:
+        MalformedError: a value out of range.
+    """
+    for value, where in ((sigma, "sigma"), (sensitivity, "sensitivity")):
+        if not isinstance(value, Decimal) or not value.is_finite() or value <= 0:
+            raise MalformedError("value out of range", where=where, expected="a Decimal above 0")
+    _check_count(queries, "queries")
+    _check_inside(delta, "delta")
+    mu = sensitivity * Decimal(queries).sqrt() / sigma
+    spread = (-2 * decimal_of(delta).ln()).sqrt()
+    return RenyiClosedForm(mu * spread, mu * mu / 2, 1 + spread / mu)
+
+
+@precise
+def renyi_sigma(epsilon_acc: Fraction, delta_acc: Fraction, queries: int) -> Decimal:
+    """Return Theorem 3.9's noise, ``sqrt(2 n ln(1/delta_acc))/eps_acc``, per unit sensitivity.
+
+    It is not that of (3.4): it is smaller by ``sqrt(2 ln(1.25/delta_q))``; and at it (3.6)
+    gives an account ``eps_acc + eps_acc²/(4 ln(1/delta_acc))``, not eps_acc (claim 22).
+
+    Raises:
+        MalformedError: a value out of range.
+    """
+    ApproximateDp(epsilon_acc, delta_acc, Adjacency.REPLACE_ONE)
+    _check_inside(delta_acc, "delta_acc")
+    _check_count(queries, "queries")
+    if epsilon_acc == 0:
+        raise MalformedError("value out of range", where="epsilon_acc", expected="above 0")
+    return (-2 * queries * decimal_of(delta_acc).ln()).sqrt() / decimal_of(epsilon_acc)
+
+
+@precise
+def membership_lower_bound(guarantee: GaussianDp) -> Decimal:
+    """Return (3.10), ``z/sqrt(2 pi)`` with ``z = mu/2``, rounded down.
+
+    The mean test's advantage is ``2 Phi(z) - 1``, and the tangent's half stays below it only up
+    to z = 2.47304; beyond, the call is refused.
+
+    Raises:
+        RefusedError: mu above 4.94608.
+    """
+    half = decimal_of(guarantee.mu) / 2
+    if half > _LARGEST_HALF_SHIFT:
+        raise RefusedError(
+            f"mu/2 is {half:.4f}", where="mu", expected=f"at most {2 * _LARGEST_HALF_SHIFT}"
+        )
+    return half / (2 * PI).sqrt() / _UP
+
+
+def _check_inside(value: Fraction, where: str) -> None:
+    if not isinstance(value, Fraction) or not 0 < value < 1:
+        raise MalformedError(
+            "value out of range", where=where, expected="a Fraction between 0 and 1"
+        )
+
+
+def _check_count(value: int, where: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise MalformedError(f"not a count: {value!r}", where=where, expected="at least 1")
