@@ -13,7 +13,7 @@ from ragaudit.privacy.risk.mechanisms import LARGEST_CHANNEL
 from ragaudit.privacy.risk.threat import ThreatModel
 from ragaudit.privacy.risk.validation import FloatArray, row_stochastic
 
-__all__ = ["LARGEST_WORK", "best_gains", "finite_advantage"]
+__all__ = ["LARGEST_WORK", "best_gains", "channel_total_variation", "finite_advantage"]
 
 LARGEST_WORK = 2**33
 """Most products records x records x outputs of one evaluation with eta."""
@@ -55,6 +55,31 @@ def finite_advantage(
             expected="a smaller channel, or the mechanism's closed form",
         )
     return math.fsum(best_gains(matrix, threat, allow_abstain=allow_abstain))
+
+
+def channel_total_variation(
+    channel: Sequence[Sequence[float]] | npt.NDArray[np.generic],
+) -> float:
+    """Return the largest total variation between two rows of a channel, in [0, 1].
+
+    Raises:
+        InvalidArgumentError: a bad channel, or more than ``LARGEST_WORK`` differences.
+    """
+    matrix = row_stochastic(channel, "channel")
+    if matrix.size * len(matrix) > LARGEST_WORK:
+        raise InvalidArgumentError(
+            f"{len(matrix)} records with {matrix.shape[1]} outputs are too many to compare",
+            where="channel",
+            expected="a smaller channel, or the mechanism's closed form",
+        )
+    return min(
+        1.0,
+        max(
+            float(np.abs(matrix[row:] - matrix[row]).sum(axis=1).max())
+            for row in range(len(matrix))
+        )
+        / 2,
+    )
 
 
 def best_gains(
