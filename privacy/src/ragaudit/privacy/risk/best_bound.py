@@ -136,6 +136,6 @@ def channel_bounds(
         mechanism=f"known: {name}",
     )
     return (
-        Bound(optimum, "Theorem 4.3", exact),
+        Bound(optimum, "Theorem 4.3", exact, composes=False),
         Bound(variation, "Theorem 4.2", exact._replace(auxiliary="any", eta="any")),
     )

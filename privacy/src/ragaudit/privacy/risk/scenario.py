@@ -158,11 +158,14 @@ class Bound:
         value: >= 0; a bound above 1 - kappa says nothing.
         theorem: where it is proved.
         assumptions: under which.
+        composes: whether the bound of several releases follows from a composed guarantee. Not
+            so for the exact optimum: it needs the joint law of all outputs.
     """
 
     value: float
     theorem: str
     assumptions: Assumptions
+    composes: bool = True
 
     def to_json(self) -> dict[str, Any]:
         """The bound as JSON values."""
@@ -170,6 +173,7 @@ class Bound:
             "value": self.value,
             "theorem": self.theorem,
             "assumptions": self.assumptions._asdict(),
+            "composes": self.composes,
         }
 
 
