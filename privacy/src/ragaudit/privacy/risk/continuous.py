@@ -24,7 +24,7 @@ _GUESSES = 1000
 _GUESSES_PER_SCALE = 160
 _PANELS = 24
 _PANELS_PER_SCALE = 0.5
-_LEVELS = 2
+_LEVELS = 1
 _TOLERANCE = 1e-7
 _CELLS = 2**20
 """Most densities held at a time."""

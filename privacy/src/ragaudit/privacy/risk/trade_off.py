@@ -202,7 +202,7 @@ class PrivacyProfile:
             return _height(rising, low)
         if falling[1] >= 0:
             return _height(falling, high)
-        for _ in range(100):
+        for _ in range(60):
             middle = (low + high) / 2
             line = _active(lines, middle)
             if line[1] > 0:
