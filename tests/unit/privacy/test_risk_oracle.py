@@ -335,7 +335,7 @@ def refused(i: Inputs) -> Any:
             "prior",
             "records",
             "subset",
-            "standard deviation",
+            "scale",
         }  # the field's name comes first
         return "ValueError"
 

@@ -221,7 +221,7 @@ class GaussianNoise:
     scale: float
 
     def __post_init__(self) -> None:
-        check_positive(self.scale, "standard deviation")
+        check_positive(self.scale, "scale")
 
     @property
     def reach(self) -> float:
