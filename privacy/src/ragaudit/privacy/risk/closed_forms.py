@@ -96,7 +96,7 @@ def oue_advantage(threat: ThreatModel, epsilon: float) -> float:
     before = np.cumsum(ascending) - ascending
     q = odds / (1 + odds)
     terms = powers * ascending * (1 - ascending - q * before)
-    return max(0.0, -math.expm1(-epsilon) / 2 * math.fsum(terms))
+    return max(0.0, -math.expm1(-epsilon) / 2 * float(terms.sum()))
 
 
 def oue_advantage_uniform(records: int, epsilon: float) -> float:
@@ -133,7 +133,7 @@ def ss_advantage(threat: ThreatModel, epsilon: float, subset: int) -> float:
     terms = leads * descending * (1 - descending - others * after)
     odds = math.exp(-check_epsilon(epsilon))
     contrast = -math.expm1(-epsilon) * omega / (omega + (m - omega) * odds)
-    return max(0.0, contrast * math.fsum(terms))
+    return max(0.0, contrast * float(terms.sum()))
 
 
 def ss_advantage_uniform(records: int, epsilon: float, subset: int) -> float:
@@ -161,7 +161,7 @@ def noise_advantage_uniform(positions: Sequence[float] | FloatArray, noise: Addi
         raise AssumptionError(
             "two records at the same place", where="positions", expected="distinct positions"
         )
-    return math.fsum(_variations(noise, gaps)) / len(x)
+    return float(_variations(noise, gaps).sum()) / len(x)
 
 
 def noise_bound_uniform(records: int, span: float, noise: AdditiveNoise) -> float:

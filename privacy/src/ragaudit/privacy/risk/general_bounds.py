@@ -41,6 +41,10 @@ __all__ = [
     "uniform_exact_guess_value",
 ]
 
+# Added to every bound, relative and absolute: more than binary arithmetic loses (note, §11).
+_RELATIVE = 1e-12
+_ABSOLUTE = 2.0**-52
+
 
 def total_variation_bound(scenario: Scenario, guarantee: Guarantee) -> Bound:
     """Return ``TV (1 - kappa)``: any prior, knowledge and eta (Theorem 4.2)."""
@@ -214,4 +218,5 @@ def _bound(
         adjacency=scenario.adjacency,
         mechanism=curve.description,
     )
-    return Bound(value, theorem, assumptions)
+    raised = value + (_RELATIVE * value + _ABSOLUTE) if value > 0 else 0.0
+    return Bound(raised, theorem, assumptions)
