@@ -179,6 +179,19 @@ def test_claim_6_3_the_peak_survives_underflow() -> None:
         assert GaussianTradeOff(mu).largest_gap(0.0, 0.1) == pytest.approx(1, abs=1e-12)
 
 
+@pytest.mark.parametrize("alpha", [5e-324, 1e-300, 1e-16, 0.5, 1 - 1e-16, 1.0])
+def test_gaps_are_finite_at_the_extremes(alpha: float) -> None:
+    for curve in (
+        GaussianTradeOff(500.0),
+        GaussianTradeOff(1e-6),
+        ApproximateTradeOff(1e4, 0.0),
+        ApproximateTradeOff(1e-6, 1e-12),
+        PrivacyProfile([(1e4, 0.0), (1.0, 0.5)], REPLACE),
+    ):
+        assert 0 <= curve.gap(alpha) <= 1 - alpha + 1e-15
+        assert 0 <= curve.largest_gap(0.0, alpha) <= 1
+
+
 def test_claim_6_4_profiles_approach_the_exact_curve_from_above() -> None:
     """mu-GDP through its own profile, and through dp-accounting's loss distribution."""
     gdp, exact = GaussianDp.of(1.0, REPLACE), GaussianTradeOff(1.0)
@@ -417,6 +430,11 @@ def test_best_bound_names_winner_and_what_is_missing() -> None:
     value = both.to_json()
     assert value["winner"]["assumptions"]["mechanism"] == both.winner.assumptions.mechanism
     assert {row["theorem"] for row in value["applicable"]} >= {"Theorem 4.2", "Corollary 5.6"}
+    profile = PrivacyProfile([(1.0, 1e-5), (0.5, 1e-3)], REPLACE)
+    by_profile = best_bound(Scenario.uniform(10), [profile])
+    assert by_profile.value == min(
+        best_bound(Scenario.uniform(10), [part]).value for part in profile.guarantees()
+    )
     sure = best_bound(
         Scenario.of_threat(ThreatModel.reconstruction(FinitePrior([1.0, 0.0]))), [guarantee]
     )

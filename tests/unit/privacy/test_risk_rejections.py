@@ -126,6 +126,10 @@ BAD: list[tuple[str, Callable[[], Any]]] = [
     ("prior", lambda: general_bounds.exact_guess_knapsack(np.array([0.5, 0.4]), 1, 0)),
     ("records", lambda: general_bounds.uniform_exact_guess_value(1, 1, 0)),
     ("guarantees", lambda: best_bound(Scenario.uniform(3), [])),
+    (
+        "epsilon",
+        lambda: best_bound(Scenario.uniform(3), [ApproximateDp.of(10**400, 0, REPLACE)]),
+    ),
     ("presence", lambda: Scenario.absence(1.5)),
     ("adjacency", lambda: Scenario.absence(0.5, REPLACE)),
     ("advantage", lambda: calibration.grr_epsilon(math.nan, 3, 0.1)),

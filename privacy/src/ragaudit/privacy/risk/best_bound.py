@@ -27,7 +27,7 @@ from ragaudit.privacy.risk.scenario import (
     normalized,
 )
 from ragaudit.privacy.risk.threat import ThreatModel
-from ragaudit.privacy.risk.trade_off import Guarantee
+from ragaudit.privacy.risk.trade_off import Guarantee, PrivacyProfile
 from ragaudit.privacy.risk.validation import AssumptionError, FloatArray
 
 __all__ = ["BestBound", "best_bound", "channel_bounds"]
@@ -79,7 +79,7 @@ def best_bound(
     Args:
         scenario: attacker and records.
         guarantees: of one mechanism, all under the scenario's adjacency. Several may be known
-            at once; each gives its bounds.
+            at once; each gives its bounds, a privacy profile the least over its points.
         evaluated: bounds already computed for the known mechanism (:func:`channel_bounds`).
 
     Raises:
@@ -93,11 +93,10 @@ def best_bound(
     for guarantee in guarantees:
         scenario.require(guarantee)
         for theorem, bound, approximate in _ROWS:
-            if approximate and not isinstance(guarantee, ApproximateDp | TotalVariation):
-                refused[theorem] = f"{type(guarantee).__name__} is not (epsilon, delta)-DP"
-                continue
             try:
-                applicable.append(bound(scenario, guarantee))
+                parts = _approximations(guarantee) if approximate else [guarantee]
+                candidates = [bound(scenario, part) for part in parts]
+                applicable.append(min(candidates, key=lambda candidate: candidate.value))
             except AssumptionError as error:
                 refused[theorem] = str(error)
     applicable.sort(key=lambda bound: bound.value)
@@ -138,4 +137,21 @@ def channel_bounds(
     return (
         Bound(optimum, "Theorem 4.3", exact, composes=False),
         Bound(variation, "Theorem 4.2", exact._replace(auxiliary="any", eta="any")),
+    )
+
+
+def _approximations(guarantee: Guarantee) -> Sequence[ApproximateDp | TotalVariation]:
+    """The (epsilon, delta) guarantees that this one is or consists of.
+
+    Raises:
+        AssumptionError: none.
+    """
+    if isinstance(guarantee, PrivacyProfile):
+        return guarantee.guarantees()
+    if isinstance(guarantee, ApproximateDp | TotalVariation):
+        return [guarantee]
+    raise AssumptionError(
+        f"{type(guarantee).__name__} is not (epsilon, delta)-DP",
+        where="guarantee",
+        expected="approximate DP, total variation or a privacy profile",
     )

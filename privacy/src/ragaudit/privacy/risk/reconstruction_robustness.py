@@ -76,8 +76,9 @@ def pure_dp_success_bound(scenario: Scenario, guarantee: ApproximateDp) -> Succe
         raise AssumptionError(
             f"delta is {float(guarantee.delta):g}", where="delta", expected="0, or Eq. (3)"
         )
-    value = pure_dp_success(scenario.summary.largest_ball, float(guarantee.epsilon))
-    return SuccessBound(value, "Eq. (1)", _assumptions(scenario, trade_off(guarantee)))
+    curve = trade_off(guarantee)
+    value = pure_dp_success(scenario.summary.largest_ball, check_epsilon(guarantee.epsilon))
+    return SuccessBound(value, "Eq. (1)", _assumptions(scenario, curve))
 
 
 def trade_off_success_bound(scenario: Scenario, guarantee: Guarantee) -> SuccessBound:

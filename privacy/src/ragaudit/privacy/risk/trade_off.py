@@ -190,6 +190,10 @@ class PrivacyProfile:
         """Return the least gap of the pairs."""
         return min(ApproximateTradeOff(*pair).gap(alpha) for pair in self.pairs)
 
+    def guarantees(self) -> list[ApproximateDp]:
+        """Return the pairs as guarantees of their own."""
+        return [ApproximateDp.of(eps, delta, self.adjacency) for eps, delta in self.pairs]
+
     def largest_gap(self, low: float, high: float) -> float:
         """Return the maximum over [low, high], never below the true one.
 
@@ -237,11 +241,11 @@ def trade_off(guarantee: Guarantee) -> TradeOff:
     if isinstance(guarantee, PrivacyProfile):
         return guarantee
     if isinstance(guarantee, GaussianDp):
-        return GaussianTradeOff(float(guarantee.mu))
+        return GaussianTradeOff(check_non_negative(guarantee.mu, "mu"))
     if isinstance(guarantee, ApproximateDp):
-        return ApproximateTradeOff(float(guarantee.epsilon), float(guarantee.delta))
+        return ApproximateTradeOff(check_epsilon(guarantee.epsilon), check_delta(guarantee.delta))
     if isinstance(guarantee, TotalVariation):
-        return ApproximateTradeOff(0.0, float(guarantee.value))
+        return ApproximateTradeOff(0.0, check_probability(guarantee.value, "value"))
     raise AssumptionError(
         f"no trade-off function for {type(guarantee).__name__}",
         where="guarantee",
