@@ -39,7 +39,7 @@ from ragaudit.privacy.risk.trade_off import (
     approximate_total_variation,
     composed_total_variation,
 )
-from scipy import optimize
+from scipy import integrate, optimize, stats
 
 REPLACE = Adjacency.REPLACE_ONE
 ROUNDING = 1e-12
@@ -152,6 +152,38 @@ def test_claim_7_4_uniform_prior_is_the_knapsack_and_tight_for_grr(
         if delta == 0:
             threat = ThreatModel.reconstruction(FinitePrior.uniform(records))
             assert closed == pytest.approx(closed_forms.grr_advantage(threat, epsilon), abs=1e-12)
+
+
+@pytest.mark.parametrize("records", [2, 3, 10, 100])
+@pytest.mark.parametrize("mu", [0.1, 1.0, 2.0, 4.0, 9.0])
+def test_claim_7_5_gaussian_guarantees_through_their_epsilons(records: int, mu: float) -> None:
+    """Between the exact optimum of the regular simplex and Theorem 5.1.
+
+    m Gaussians of unit variance at pairwise distance mu are mu-GDP; the best guess is the
+    nearest: success probability ``integral of phi(x - mu/sqrt 2) Phi(x)^(m-1)``.
+    """
+    x = np.linspace(-12, 12 + mu, 20_001)
+    heights = stats.norm.pdf(x - mu / math.sqrt(2)) * stats.norm.cdf(x) ** (records - 1)
+    optimum = float(integrate.simpson(heights, x=x)) - 1 / records
+    guarantee = GaussianDp.of(mu, REPLACE)
+    bound = uniform_exact_guess_bound(Scenario.uniform(records), guarantee)
+    assert bound.value >= optimum - ROUNDING
+    given = Scenario.of_threat(ThreatModel.reconstruction(FinitePrior.uniform(records)))
+    assert exact_guess_bound(given, guarantee).value <= bound.value * (1 + 1e-6)
+    if records == 10 and mu in (1.0, 2.0):
+        by_curve = trade_off_bound(given, guarantee).value
+        assert (bound.value, by_curve) == pytest.approx(
+            {1.0: (0.2290, 0.2714), 2.0: (0.5119, 0.6039)}[mu], abs=5e-5
+        )
+
+
+def test_gaussian_delta_is_the_accountants() -> None:
+    for mu in (0.01, 1.0, 6.0):
+        for epsilon in (0.0, 0.3, 2.0, 20.0):
+            exact = GaussianDp.of(mu, REPLACE).at_epsilon(Fraction(epsilon)).delta
+            assert GaussianTradeOff(mu).delta(epsilon) == pytest.approx(float(exact), abs=2e-16)
+    assert GaussianTradeOff(500.0).delta(1e4) == pytest.approx(1.0)
+    assert GaussianTradeOff(0.0).delta(1.0) == 0
 
 
 def test_claim_6_3_gaps_are_concave_with_the_stated_peak() -> None:
@@ -424,16 +456,18 @@ def test_best_bound_names_winner_and_what_is_missing() -> None:
         "Corollary 5.6",
     }
     gaussian = best_bound(Scenario.uniform(10), [GaussianDp.of(0.5, REPLACE)])
-    assert gaussian.winner.theorem == "Theorem 5.1"
+    assert gaussian.winner.theorem == "Corollary 5.6"
+    near = Scenario(PriorSummary(0.1, 0.2, 0.3), Knowledge.NONE, exact_guesses=False)
+    assert best_bound(near, [GaussianDp.of(0.5, REPLACE)]).winner.theorem == "Theorem 5.1"
     both = best_bound(Scenario.uniform(10), [GaussianDp.of(0.5, REPLACE), guarantee])
     assert both.value == min(uniform.value, gaussian.value)
     value = both.to_json()
     assert value["winner"]["assumptions"]["mechanism"] == both.winner.assumptions.mechanism
     assert {row["theorem"] for row in value["applicable"]} >= {"Theorem 4.2", "Corollary 5.6"}
-    profile = PrivacyProfile([(1.0, 1e-5), (0.5, 1e-3)], REPLACE)
-    by_profile = best_bound(Scenario.uniform(10), [profile])
+    pairs = [(1.0, 1e-5), (0.5, 1e-3)]
+    by_profile = best_bound(Scenario.uniform(10), [PrivacyProfile(pairs, REPLACE)])
     assert by_profile.value == min(
-        best_bound(Scenario.uniform(10), [part]).value for part in profile.guarantees()
+        best_bound(Scenario.uniform(10), [ApproximateDp.of(*pair, REPLACE)]).value for pair in pairs
     )
     sure = best_bound(
         Scenario.of_threat(ThreatModel.reconstruction(FinitePrior([1.0, 0.0]))), [guarantee]

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from ragaudit.encoding.errors import InvalidArgumentError
-from ragaudit.privacy.guarantees import ApproximateDp, TotalVariation
 from ragaudit.privacy.risk.finite import channel_total_variation, finite_advantage
 from ragaudit.privacy.risk.general_bounds import (
     approximate_dp_bound,
@@ -27,18 +26,17 @@ from ragaudit.privacy.risk.scenario import (
     normalized,
 )
 from ragaudit.privacy.risk.threat import ThreatModel
-from ragaudit.privacy.risk.trade_off import Guarantee, PrivacyProfile
+from ragaudit.privacy.risk.trade_off import Guarantee
 from ragaudit.privacy.risk.validation import AssumptionError, FloatArray
 
 __all__ = ["BestBound", "best_bound", "channel_bounds"]
 
-# Theorem, its function, and whether it needs (epsilon, delta).
-_ROWS: tuple[tuple[str, Callable[[Scenario, Any], Bound], bool], ...] = (
-    ("Theorem 4.2", total_variation_bound, False),
-    ("Theorem 5.1", trade_off_bound, False),
-    ("Proposition 5.3", approximate_dp_bound, True),
-    ("Theorem 5.5", exact_guess_bound, True),
-    ("Corollary 5.6", uniform_exact_guess_bound, True),
+_ROWS: tuple[tuple[str, Callable[[Scenario, Guarantee], Bound]], ...] = (
+    ("Theorem 4.2", total_variation_bound),
+    ("Theorem 5.1", trade_off_bound),
+    ("Proposition 5.3", approximate_dp_bound),
+    ("Theorem 5.5", exact_guess_bound),
+    ("Corollary 5.6", uniform_exact_guess_bound),
 )
 
 
@@ -79,7 +77,7 @@ def best_bound(
     Args:
         scenario: attacker and records.
         guarantees: of one mechanism, all under the scenario's adjacency. Several may be known
-            at once; each gives its bounds, a privacy profile the least over its points.
+            at once; each gives its bounds.
         evaluated: bounds already computed for the known mechanism (:func:`channel_bounds`).
 
     Raises:
@@ -92,11 +90,9 @@ def best_bound(
     refused: dict[str, str] = {}
     for guarantee in guarantees:
         scenario.require(guarantee)
-        for theorem, bound, approximate in _ROWS:
+        for theorem, bound in _ROWS:
             try:
-                parts = _approximations(guarantee) if approximate else [guarantee]
-                candidates = [bound(scenario, part) for part in parts]
-                applicable.append(min(candidates, key=lambda candidate: candidate.value))
+                applicable.append(bound(scenario, guarantee))
             except AssumptionError as error:
                 refused[theorem] = str(error)
     applicable.sort(key=lambda bound: bound.value)
@@ -137,21 +133,4 @@ def channel_bounds(
     return (
         Bound(optimum, "Theorem 4.3", exact, composes=False),
         Bound(variation, "Theorem 4.2", exact._replace(auxiliary="any", eta="any")),
-    )
-
-
-def _approximations(guarantee: Guarantee) -> Sequence[ApproximateDp | TotalVariation]:
-    """The (epsilon, delta) guarantees that this one is or consists of.
-
-    Raises:
-        AssumptionError: none.
-    """
-    if isinstance(guarantee, PrivacyProfile):
-        return guarantee.guarantees()
-    if isinstance(guarantee, ApproximateDp | TotalVariation):
-        return [guarantee]
-    raise AssumptionError(
-        f"{type(guarantee).__name__} is not (epsilon, delta)-DP",
-        where="guarantee",
-        expected="approximate DP, total variation or a privacy profile",
     )

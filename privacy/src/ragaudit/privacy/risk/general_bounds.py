@@ -5,14 +5,14 @@ Balboa et al., Theorems 4.2, 5.1, 5.5, Proposition 5.3 and Corollary 5.6, correc
 """
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from ragaudit.privacy.guarantees import ApproximateDp, TotalVariation
 from ragaudit.privacy.risk.priors import PriorSummary
 from ragaudit.privacy.risk.scenario import Assumptions, Bound, Scenario
 from ragaudit.privacy.risk.trade_off import (
-    ApproximateTradeOff,
+    GaussianTradeOff,
     Guarantee,
     TradeOff,
     approximate_total_variation,
@@ -97,12 +97,14 @@ def approximate_dp_terms(
     return first, second, approximate_total_variation(eps, d) * rest
 
 
-def approximate_dp_bound(scenario: Scenario, guarantee: ApproximateDp | TotalVariation) -> Bound:
+def approximate_dp_bound(scenario: Scenario, guarantee: Guarantee) -> Bound:
     """Return the least term of Proposition 5.3: no auxiliary knowledge, any eta."""
     scenario.require(guarantee)
     scenario.require_no_knowledge()
-    curve = _approximate(guarantee)
-    value = min(approximate_dp_terms(scenario.summary, curve.epsilon, curve.delta))
+    curve = trade_off(guarantee)
+    value = _least_over_pairs(
+        curve, lambda eps, delta: min(approximate_dp_terms(scenario.summary, eps, delta))
+    )
     return _bound(value, "Proposition 5.3", scenario, curve, auxiliary="none", eta="any")
 
 
@@ -131,22 +133,14 @@ def exact_guess_knapsack(probabilities: FloatArray, epsilon: float, delta: float
         probabilities: shape (m,), any order. Records of probability 0 count in m; without
             them the bound is smaller and still holds.
     """
-    prior = probability_vector(probabilities, "prior")
-    eps, d = check_epsilon(epsilon), check_delta(delta)
-    descending = np.sort(prior)[::-1]
-    share = approximate_total_variation(eps, d)
-    budget = _guess_budget(len(prior), eps, d)
-    used = share * np.cumsum(1 - descending)
-    full = int(np.searchsorted(used, budget, side="right"))
-    remainder = budget - (float(used[full - 1]) if full else 0.0)
-    value = share * float(descending[:full] @ (1 - descending[:full]))
-    if full < len(prior):
-        value += remainder * float(descending[full])
-    return Knapsack(value, full, remainder)
+    items = _sorted_items(probability_vector(probabilities, "prior"))
+    return _knapsack(items, check_epsilon(epsilon), check_delta(delta))
 
 
-def exact_guess_bound(scenario: Scenario, guarantee: ApproximateDp | TotalVariation) -> Bound:
+def exact_guess_bound(scenario: Scenario, guarantee: Guarantee) -> Bound:
     """Return Theorem 5.5 over the prior's support: no auxiliary knowledge, exact guesses.
+
+    Of a guarantee with many (epsilon, delta), such as mu-GDP, the least over them (claim 7.5).
 
     Raises:
         AssumptionError: another scenario, or a prior that is not given.
@@ -157,9 +151,9 @@ def exact_guess_bound(scenario: Scenario, guarantee: ApproximateDp | TotalVariat
         raise AssumptionError(
             "the prior is not given", where="prior", expected="a FinitePrior, or Corollary 5.6"
         )
-    curve = _approximate(guarantee)
-    support = scenario.prior.probabilities[scenario.prior.probabilities > 0]
-    value = exact_guess_knapsack(support, curve.epsilon, curve.delta).value
+    curve = trade_off(guarantee)
+    items = _sorted_items(scenario.prior.probabilities[scenario.prior.probabilities > 0])
+    value = _least_over_pairs(curve, lambda eps, delta: _knapsack(items, eps, delta).value)
     return _bound(value, "Theorem 5.5", scenario, curve, auxiliary="none", eta="exact guesses")
 
 
@@ -169,17 +163,47 @@ def uniform_exact_guess_value(records: int, epsilon: float, delta: float) -> flo
     return _guess_budget(m, check_epsilon(epsilon), check_delta(delta)) / m
 
 
-def uniform_exact_guess_bound(
-    scenario: Scenario, guarantee: ApproximateDp | TotalVariation
-) -> Bound:
-    """Return Corollary 5.6: uniform prior, no auxiliary knowledge, exact guesses."""
+def uniform_exact_guess_bound(scenario: Scenario, guarantee: Guarantee) -> Bound:
+    """Return Corollary 5.6: uniform prior, no auxiliary knowledge, exact guesses.
+
+    Of a guarantee with many (epsilon, delta), such as mu-GDP, the least over them (claim 7.5).
+    """
     scenario.require(guarantee)
     _require_exact(scenario)
-    if not scenario.is_uniform or scenario.records is None:
+    m = scenario.records
+    if not scenario.is_uniform or m is None:
         raise AssumptionError("the prior is not uniform", where="prior", expected="uniform")
-    curve = _approximate(guarantee)
-    value = uniform_exact_guess_value(scenario.records, curve.epsilon, curve.delta)
+    curve = trade_off(guarantee)
+    value = _least_over_pairs(curve, lambda eps, delta: _guess_budget(m, eps, delta) / m)
     return _bound(value, "Corollary 5.6", scenario, curve, auxiliary="none", eta="exact guesses")
+
+
+class _Items(NamedTuple):
+    """Probabilities, descending, with running sums of ``1 - pi`` and ``pi (1 - pi)``."""
+
+    probabilities: FloatArray
+    room: FloatArray
+    worth: FloatArray
+
+
+def _sorted_items(probabilities: FloatArray) -> _Items:
+    descending = np.sort(probabilities)[::-1]
+    return _Items(descending, np.cumsum(1 - descending), np.cumsum(descending * (1 - descending)))
+
+
+def _knapsack(items: _Items, epsilon: float, delta: float) -> Knapsack:
+    share = approximate_total_variation(epsilon, delta)
+    budget = _guess_budget(len(items.room), epsilon, delta)
+    if share * items.room[-1] <= budget:
+        return Knapsack(
+            share * float(items.worth[-1]), len(items.room), budget - share * float(items.room[-1])
+        )
+    found = int(np.searchsorted(items.room, budget / share, side="right"))
+    full = min(found, len(items.room) - 1)  # the quotient may round up to all the room
+    room, worth = (items.room[full - 1], items.worth[full - 1]) if full else (0.0, 0.0)
+    remainder = max(0.0, budget - share * float(room))
+    value = share * float(worth) + remainder * float(items.probabilities[full])
+    return Knapsack(value, full, remainder)
 
 
 def _guess_budget(records: int, epsilon: float, delta: float) -> float:
@@ -189,15 +213,23 @@ def _guess_budget(records: int, epsilon: float, delta: float) -> float:
     return (records - 1) * above / (1 + (records - 1) * odds)
 
 
-def _approximate(guarantee: ApproximateDp | TotalVariation) -> ApproximateTradeOff:
-    curve = trade_off(guarantee)
-    if not isinstance(curve, ApproximateTradeOff):
-        raise AssumptionError(
-            f"{curve.description} is no (epsilon, delta) guarantee",
-            where="guarantee",
-            expected="approximate DP; convert by name",
-        )
-    return curve
+def _least_over_pairs(curve: TradeOff, value: Callable[[float, float], float]) -> float:
+    """The least value over the (epsilon, delta) of a guarantee; each alone is sound.
+
+    A Gaussian guarantee has one for every epsilon: the least is searched for on ever finer
+    grids, and whatever is found holds.
+    """
+    if not isinstance(curve, GaussianTradeOff):
+        return min(value(eps, delta) for eps, delta in curve.pairs)
+    low, high = 0.0, min(40.0, curve.mu**2 / 2 + 8 * curve.mu)
+    best = math.inf
+    for points in (33, 9, 9, 9):
+        grid = np.linspace(low, high, points)
+        values = [value(float(eps), curve.delta(float(eps))) for eps in grid]
+        least = int(np.argmin(values))
+        best = min(best, values[least])
+        low, high = float(grid[max(0, least - 1)]), float(grid[min(points - 1, least + 1)])
+    return best
 
 
 def _require_exact(scenario: Scenario) -> None:

@@ -70,6 +70,10 @@ class TradeOff(Protocol):
     def total_variation(self) -> float:
         """The largest gap over [0, 1]."""
 
+    @property
+    def pairs(self) -> Sequence[tuple[float, float]]:
+        """Some (epsilon, delta) under which the guarantee is differentially private."""
+
     def gap(self, alpha: float) -> float:
         """Return ``1 - f(alpha) - alpha`` in [0, 1], alpha in [0, 1]."""
 
@@ -99,6 +103,20 @@ class GaussianTradeOff:
     def total_variation(self) -> float:
         """``2 Phi(mu/2) - 1``."""
         return gaussian_total_variation(self.mu)
+
+    @property
+    def pairs(self) -> Sequence[tuple[float, float]]:
+        """The one at epsilon 0; there is one for every epsilon (:meth:`delta`)."""
+        return ((0.0, self.delta(0.0)),)
+
+    def delta(self, epsilon: float) -> float:
+        """Return the least delta: ``Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu)``."""
+        eps = check_epsilon(epsilon)
+        if self.mu == 0:
+            return 0.0
+        shift = eps / self.mu
+        tail = math.exp(eps + float(special.log_ndtr(-self.mu / 2 - shift)))
+        return min(1.0, max(0.0, float(special.ndtr(self.mu / 2 - shift)) - tail))
 
     def gap(self, alpha: float) -> float:
         """Return ``Phi(Phi^-1(alpha) + mu) - alpha``."""
@@ -138,6 +156,11 @@ class ApproximateTradeOff:
     def total_variation(self) -> float:
         """As :func:`approximate_total_variation`."""
         return approximate_total_variation(self.epsilon, self.delta)
+
+    @property
+    def pairs(self) -> Sequence[tuple[float, float]]:
+        """The one."""
+        return ((self.epsilon, self.delta),)
 
     def gap(self, alpha: float) -> float:
         """Return ``1 - f(alpha) - alpha``."""
@@ -189,10 +212,6 @@ class PrivacyProfile:
     def gap(self, alpha: float) -> float:
         """Return the least gap of the pairs."""
         return min(ApproximateTradeOff(*pair).gap(alpha) for pair in self.pairs)
-
-    def guarantees(self) -> list[ApproximateDp]:
-        """Return the pairs as guarantees of their own."""
-        return [ApproximateDp.of(eps, delta, self.adjacency) for eps, delta in self.pairs]
 
     def largest_gap(self, low: float, high: float) -> float:
         """Return the maximum over [low, high], never below the true one.
