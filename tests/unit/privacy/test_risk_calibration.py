@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from ragaudit.privacy.guarantees import Adjacency, ApproximateDp
+from ragaudit.privacy.guarantees import Adjacency, ApproximateDp, GaussianDp
 from ragaudit.privacy.risk import calibration, closed_forms, mechanisms
 from ragaudit.privacy.risk.best_bound import best_bound
 from ragaudit.privacy.risk.general_bounds import trade_off_forms, uniform_exact_guess_value
@@ -116,6 +116,19 @@ def test_any_bound_can_be_inverted() -> None:
     observed = calibration.least_parameter(bound, 0.2, limit=50)
     assert observed.parameter == pytest.approx(found.parameter, abs=1e-9)
     assert calibration.least_parameter(bound, 0.99, limit=50).parameter == math.inf
+
+
+def test_claim_7_5_less_noise_for_full_batch_dp_sgd() -> None:
+    """m = 10, T = 100, target .1, mu = 2 sqrt(T)/sigma."""
+
+    def bound(mu: float) -> float:
+        guarantee = GaussianDp.of(mu, Adjacency.REPLACE_ONE)
+        return best_bound(Scenario.uniform(10), [guarantee]).value
+
+    by_curve = calibration.largest_mu(0.1, PriorSummary.uniform(10)).parameter
+    best = calibration.largest_parameter(bound, 0.1, limit=100).parameter
+    assert 20 / by_curve == pytest.approx(43.866, abs=5e-4)
+    assert 20 / best == pytest.approx(39.525, abs=5e-4)
 
 
 def test_example_4_4_of_the_paper() -> None:

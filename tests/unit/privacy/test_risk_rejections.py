@@ -19,6 +19,7 @@ from ragaudit.privacy.risk.best_bound import best_bound
 from ragaudit.privacy.risk.continuous import continuous_advantage
 from ragaudit.privacy.risk.finite import channel_total_variation, finite_advantage
 from ragaudit.privacy.risk.mechanisms import ExponentialMechanism, GaussianNoise, LaplaceNoise
+from ragaudit.privacy.risk.monte_carlo import monte_carlo_advantage, outer_deviation
 from ragaudit.privacy.risk.one_dimensional import line_advantage
 from ragaudit.privacy.risk.priors import ContinuousPrior, FinitePrior, PriorSummary
 from ragaudit.privacy.risk.reconstruction_robustness import (
@@ -117,6 +118,19 @@ BAD: list[tuple[str, Callable[[], Any]]] = [
     ("eta", lambda: continuous_advantage(INTERVAL, LaplaceNoise(1), -0.1)),
     ("mechanism", lambda: continuous_advantage(INTERVAL, LaplaceNoise(1e-4), 0.1)),
     ("mechanism", lambda: continuous_advantage(INTERVAL, ExponentialMechanism(1, 0, 2), 0.1)),
+    (
+        "draw",
+        lambda: monte_carlo_advantage(
+            lambda n: np.full(n, 2.0),
+            ExponentialMechanism(1),
+            0.1,
+            outer=2,
+            inner=2,
+            guesses=2,
+            generator=np.random.default_rng(0),
+        ),
+    ),
+    ("samples", lambda: outer_deviation(0.1, samples=0, largest_density=1)),
     ("mu", lambda: GaussianTradeOff(-1)),
     ("delta", lambda: ApproximateTradeOff(1, 1.5)),
     ("alpha", lambda: GaussianTradeOff(1).gap(1.1)),
