@@ -3,6 +3,7 @@
 Whole numbers, rounded down: one more would break the guarantee (docs/notes/accounting.md §7).
 """
 
+from dataclasses import replace
 from fractions import Fraction
 
 from ragaudit.encoding.decimals import parse_decimal
@@ -34,10 +35,16 @@ def largest_queries(mechanism: NoisyScores, epsilon: Fraction, delta: Fraction) 
         raise MalformedError(
             "value out of range", where="delta", expected="a Fraction between 0 and 1"
         )
-    low, high = 0, MAX_QUERIES
-    if gives(mechanism.with_queries(high), epsilon, delta):
-        return high
-    # Invariant: low queries have the guarantee, high do not (claim 19: it is monotone).
+    # Invariant of both searches: `low` queries have the guarantee, `high` do not (claim 19).
+    high = 1 + _most(replace(mechanism, gamma=Fraction(0)), epsilon, delta, 0, MAX_QUERIES + 1)
+    # The sampler's error only takes away, mostly nothing: step down from the ideal sampler's.
+    step, low = 1, high - 1
+    while low and not gives(mechanism.with_queries(low), epsilon, delta):
+        high, low, step = low, max(0, low - step), 2 * step
+    return _most(mechanism, epsilon, delta, low, high)
+
+
+def _most(mechanism: NoisyScores, epsilon: Fraction, delta: Fraction, low: int, high: int) -> int:
     while high - low > 1:
         middle = (low + high) // 2
         if gives(mechanism.with_queries(middle), epsilon, delta):

@@ -8,6 +8,7 @@
     advanced_composition(...)         Lemma 3.2
     renyi_closed_form(...)            (3.6), Theorem 3.9
     membership_lower_bound(...)       (3.10)
+    exposure(...)                     why add-remove has no guarantee here
 
 A call outside an equation's range raises; nothing is extrapolated. Nothing here decides a verdict:
 these are bounds for noise of the paper's class alone, and loose (docs/notes/accounting.md §13).
@@ -27,6 +28,7 @@ __all__ = [
     "RenyiClosedForm",
     "ScoreReleaseClass",
     "advanced_composition",
+    "exposure",
     "membership_lower_bound",
     "renyi_closed_form",
     "renyi_sigma",
@@ -195,7 +197,8 @@ def advanced_composition(
     Raises:
         MalformedError: a value out of range, or ``times delta_q + delta' >= 1``.
     """
-    if isinstance(epsilon_q, bool) or not isinstance(epsilon_q, Decimal) or not 0 < epsilon_q <= 1:
+    valid = isinstance(epsilon_q, Decimal) and epsilon_q.is_finite() and 0 < epsilon_q <= 1
+    if not valid:
         raise MalformedError(
             "value out of range", where="epsilon_q", expected="a Decimal above 0, at most 1"
         )
@@ -270,6 +273,30 @@ def membership_lower_bound(guarantee: GaussianDp) -> Decimal:
             f"mu/2 is {half:.4f}", where="mu", expected=f"at most {2 * _LARGEST_HALF_SHIFT}"
         )
     return half / (2 * PI).sqrt() / _UP
+
+
+def exposure(rows: int, selected: int, queries: int) -> Fraction:
+    """Return ``1 - (1 - K/N)^m``: how likely one row is ever returned, all rows alike.
+
+    Under add-remove the row's position exists in one world only, so no mechanism that returns
+    positions has a smaller delta, at any epsilon (claim 24). It is also the chance of a provider
+    who may try m times to get a row into the answer.
+
+    Args:
+        rows: N, at least 1.
+        selected: K, 1 to N.
+        queries: m, 1 to 10^6 (the result is exact, and as long as m).
+
+    Raises:
+        MalformedError: a value out of range.
+    """
+    for value, where, most in (
+        (rows, "rows", None), (selected, "selected", rows), (queries, "queries", 10**6),
+    ):  # fmt: skip
+        _check_count(value, where)
+        if most is not None and value > most:
+            raise MalformedError("value out of range", where=where, expected=f"at most {most}")
+    return 1 - (1 - Fraction(selected, rows)) ** queries
 
 
 def _check_inside(value: Fraction, where: str) -> None:
