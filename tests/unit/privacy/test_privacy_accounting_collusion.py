@@ -1,4 +1,4 @@
-"""Equations of the collusion paper, inside and outside their ranges: docs/notes/accounting.md §13."""
+"""Equations of the collusion paper, inside and outside their ranges (accounting notes, §13)."""
 
 import math
 from decimal import Decimal

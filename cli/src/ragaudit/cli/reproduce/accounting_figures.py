@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ["figures"]
 
-ACCOUNTS = tuple(sorted({round(10 ** (i / 8)) for i in range(17)}))
-"""1 to 100, evenly on a logarithmic scale."""
+ACCOUNTS = (1, 2, 5, 10, 20, 50, 100)
+"""The paper's coalitions."""
 
 
 def figures() -> dict[str, bytes]:

@@ -3,6 +3,7 @@
 import math
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 from ragaudit.cli.reproduce.accounting_auc import auc_table, reported_table
 from ragaudit.cli.reproduce.accounting_cells import (
@@ -56,6 +57,7 @@ GRID_FLOOR = (
 )
 
 
+@lru_cache
 def tables() -> tuple[Table, ...]:
     """Return every table of the command, in the paper's order."""
     return (
