@@ -22,6 +22,7 @@ from ragaudit.privacy.accounting.composition import (
     Coalition,
     Composition,
     RealisedCoalition,
+    WholeTenant,
     releases,
 )
 from ragaudit.privacy.guarantees import Adjacency
@@ -46,6 +47,7 @@ def test_claim_17_coalitions_are_queries_of_one_mechanism() -> None:
     assert releases(RealisedCoalition(account, (5, 0, 90, 30), 2)) == (account.with_queries(120),)
     assert releases(RealisedCoalition(account, (5,), 7)) == (account.with_queries(5),)
     assert releases(RealisedCoalition(account, (), 7)) == (account.with_queries(0),)
+    assert releases(WholeTenant(account, 31_000)) == (account.with_queries(31_000),)
 
 
 def test_claim_17_a_composition_is_flat() -> None:
@@ -65,6 +67,8 @@ def test_claim_17_a_composition_is_flat() -> None:
         (lambda: Coalition(scores(queries=10**7), 10**7), "queries"),
         (lambda: RealisedCoalition(scores(), (1, -1), 1), "counts"),
         (lambda: RealisedCoalition(scores(), (10**13, 1), 2), "queries"),
+        (lambda: WholeTenant(scores(), -1), "records"),
+        (lambda: WholeTenant(None, 1), "mechanism"),  # type: ignore[arg-type]
         (lambda: Composition(()), "parts"),
         (lambda: Composition((scores(), scores(relation="null-replace"))), "relation"),
     ],

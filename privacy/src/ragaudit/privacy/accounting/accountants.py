@@ -16,6 +16,7 @@ from typing import Literal, Protocol
 
 from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.privacy.accounting import gaussian, loss_distribution, renyi
+from ragaudit.privacy.accounting.checks import check_inside
 from ragaudit.privacy.accounting.composition import Event, relation_of, releases
 from ragaudit.privacy.accounting.events import KERNEL_VARIANCE, NoisyScores
 from ragaudit.privacy.accounting.gaussian import NoFiniteBound
@@ -81,7 +82,7 @@ class GaussianAccountant:
 
     def price(self, event: Event, delta: Fraction) -> ApproximateDp:
         """See :class:`Accountant`; the least epsilon, rounded up."""
-        _check_delta(delta)
+        check_inside(delta, "delta")
         ideal = self.gaussian(event)
         found = gaussian.least_epsilon(decimal_of(ideal.mu), delta, _slack(event))
         if found is None:
@@ -107,7 +108,7 @@ class ZeroConcentratedAccountant:
     @precise
     def price(self, event: Event, delta: Fraction) -> ApproximateDp:
         """See :class:`Accountant`."""
-        _check_delta(delta)
+        check_inside(delta, "delta")
         ideal = self.zero_concentrated(event)
         rho, goal = decimal_of(ideal.rho), decimal_of(delta * (1 - _SET_ASIDE))
         found = (rho + 2 * (-rho * goal.ln()).sqrt()) * _UP
@@ -150,7 +151,7 @@ class RenyiAccountant:
     @precise
     def price(self, event: Event, delta: Fraction) -> ApproximateDp:
         """See :class:`Accountant`."""
-        _check_delta(delta)
+        check_inside(delta, "delta")
         ideal = ZeroConcentratedAccountant().zero_concentrated(event)
         return _with_sampler(event, self._converted(ideal.rho, delta), delta, ideal.adjacency)
 
@@ -181,7 +182,7 @@ class LossDistributionAccountant:
         Raises:
             RefusedError: mu above 20, where the discretised distribution gets large.
         """
-        _check_delta(delta)
+        check_inside(delta, "delta")
         ideal = GaussianAccountant()
         total = float(ideal.gaussian(event).mu)
         adjacency = _adjacency(event)
@@ -220,15 +221,6 @@ def _slack(event: Event) -> Fraction:
 
 def _adjacency(event: Event) -> Adjacency:
     return Adjacency(relation_of(event).value)
-
-
-def _check_delta(delta: Fraction) -> None:
-    if not isinstance(delta, Fraction):
-        raise MalformedError(
-            f"not exact: {type(delta).__name__}", where="delta", expected="a Fraction"
-        )
-    if not 0 < delta < 1:
-        raise MalformedError("value out of range", where="delta", expected="between 0 and 1")
 
 
 def _no_bound(event: Event, delta: Fraction) -> NoFiniteBound:

@@ -9,6 +9,7 @@ from fractions import Fraction
 from ragaudit.encoding.decimals import parse_decimal
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.privacy.accounting.calibration import calibrate
+from ragaudit.privacy.accounting.checks import check_count, check_inside, check_positive
 from ragaudit.privacy.accounting.events import GAMMA, MAX_QUERIES, NoisyScores
 from ragaudit.privacy.accounting.gaussian import gives
 
@@ -29,12 +30,8 @@ def largest_queries(mechanism: NoisyScores, epsilon: Fraction, delta: Fraction) 
     Raises:
         MalformedError: epsilon or delta out of range.
     """
-    if not isinstance(epsilon, Fraction) or epsilon <= 0:
-        raise MalformedError("value out of range", where="epsilon", expected="a Fraction above 0")
-    if not isinstance(delta, Fraction) or not 0 < delta < 1:
-        raise MalformedError(
-            "value out of range", where="delta", expected="a Fraction between 0 and 1"
-        )
+    check_positive(epsilon, "epsilon")
+    check_inside(delta, "delta")
     # Invariant of both searches: `low` queries have the guarantee, `high` do not (claim 19).
     high = 1 + _most(replace(mechanism, gamma=Fraction(0)), epsilon, delta, 0, MAX_QUERIES + 1)
     # The sampler's error only takes away, mostly nothing: step down from the ideal sampler's.
@@ -127,8 +124,7 @@ def _decimal(text: str, where: str) -> Fraction:
 def _product(**counts: int) -> int:
     product = 1
     for where, count in counts.items():
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise MalformedError(f"not a count: {count!r}", where=where, expected="at least 1")
+        check_count(count, where)
         product *= count
     if product > MAX_QUERIES:
         raise MalformedError(
