@@ -7,14 +7,18 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ragaudit.encoding.errors import MalformedError, RefusedError
+from ragaudit.encoding.errors import MalformedError, RefusedError, UnsupportedError
 from ragaudit.privacy.accounting import GAMMA, NoisyScores, calibrate, gives
+from ragaudit.privacy.accounting.accountants import GaussianAccountant
 from ragaudit.privacy.accounting.affordable import (
     calibrate_coalition,
     largest_coalition,
     largest_queries,
     largest_rate,
+    remaining_queries,
 )
+from ragaudit.privacy.accounting.composition import Coalition, Composition
+from ragaudit.privacy.guarantees import Adjacency, ApproximateDp
 
 ONE, DELTA = Fraction(1), Fraction(1, 10**6)
 
@@ -59,6 +63,36 @@ def test_claim_19_whole_numbers_are_rounded_down() -> None:
     assert largest_coalition(mechanism, ONE, DELTA, rate=50) == 2
     assert largest_coalition(mechanism, ONE, DELTA, rate=50, windows=2) == 1
     assert largest_coalition(mechanism, ONE, DELTA, rate=141) == 0
+
+
+def test_claim_19_what_remains_of_a_budget() -> None:
+    mechanism, budget = noise("100"), ApproximateDp(ONE, DELTA, Adjacency.REPLACE_ONE)
+    accountant = GaussianAccountant()
+    for asked in (0, 37, 140):
+        spent = mechanism.with_queries(asked)
+        left = remaining_queries(spent, mechanism, budget)
+        assert left == 140 - asked
+        assert accountant.within(Composition((spent, mechanism.with_queries(left))), budget)
+    assert remaining_queries(mechanism.with_queries(141), mechanism, budget) == 0
+    quieter = remaining_queries(Coalition(noise("200"), 60), mechanism, budget)
+    assert quieter == 140 - 60 // 4
+    huge = noise("60000000", gamma=Fraction(0))
+    whole = ApproximateDp(Fraction(10**4), Fraction(1, 2), Adjacency.REPLACE_ONE)
+    assert remaining_queries(huge, huge, whole) == 10**13
+
+
+def test_a_budget_names_the_adjacency_of_what_it_pays_for() -> None:
+    mechanism = noise("100")
+    for adjacency in (Adjacency.NULL_REPLACE, Adjacency.ADD_REMOVE):
+        with pytest.raises(MalformedError) as caught:
+            remaining_queries(mechanism, mechanism, ApproximateDp(ONE, DELTA, adjacency))
+        assert caught.value.where == "adjacency"
+    budget = ApproximateDp(ONE, DELTA, Adjacency.REPLACE_ONE)
+    with pytest.raises(UnsupportedError):
+        remaining_queries("nothing", mechanism, budget)  # type: ignore[arg-type]
+    with pytest.raises(MalformedError) as caught:
+        GaussianAccountant().within(mechanism, ApproximateDp(ONE, DELTA * 0, budget.adjacency))
+    assert caught.value.where == "delta"
 
 
 def test_allowance_is_monotone() -> None:

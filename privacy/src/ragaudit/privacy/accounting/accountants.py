@@ -89,6 +89,20 @@ class GaussianAccountant:
             raise _no_bound(event, delta)
         return ApproximateDp(Fraction(found), delta, ideal.adjacency)
 
+    def within(self, event: Event, budget: ApproximateDp) -> bool:
+        """Whether an event stays within a budget, which has to name the event's adjacency.
+
+        Raises:
+            MalformedError: another adjacency, or the budget's delta is not between 0 and 1.
+        """
+        check_inside(budget.delta, "delta")
+        ideal = self.gaussian(event)
+        if budget.adjacency != ideal.adjacency:
+            raise MalformedError(
+                f"the budget is for {budget.adjacency}", where="adjacency", expected=ideal.adjacency
+            )
+        return gaussian.meets(decimal_of(ideal.mu), budget.epsilon, budget.delta, _slack(event))
+
 
 @dataclass(frozen=True, slots=True)
 class ZeroConcentratedAccountant:

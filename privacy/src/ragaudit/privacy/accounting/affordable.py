@@ -8,12 +8,21 @@ from fractions import Fraction
 
 from ragaudit.encoding.decimals import parse_decimal
 from ragaudit.encoding.errors import MalformedError
+from ragaudit.privacy.accounting.accountants import GaussianAccountant
 from ragaudit.privacy.accounting.calibration import calibrate
 from ragaudit.privacy.accounting.checks import check_count, check_inside, check_positive
+from ragaudit.privacy.accounting.composition import Composition, Event
 from ragaudit.privacy.accounting.events import GAMMA, MAX_QUERIES, NoisyScores
 from ragaudit.privacy.accounting.gaussian import gives
+from ragaudit.privacy.guarantees import ApproximateDp
 
-__all__ = ["calibrate_coalition", "largest_coalition", "largest_queries", "largest_rate"]
+__all__ = [
+    "calibrate_coalition",
+    "largest_coalition",
+    "largest_queries",
+    "largest_rate",
+    "remaining_queries",
+]
 
 
 def largest_queries(mechanism: NoisyScores, epsilon: Fraction, delta: Fraction) -> int:
@@ -45,6 +54,42 @@ def _most(mechanism: NoisyScores, epsilon: Fraction, delta: Fraction, low: int, 
     while high - low > 1:
         middle = (low + high) // 2
         if gives(mechanism.with_queries(middle), epsilon, delta):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def remaining_queries(spent: Event, mechanism: NoisyScores, budget: ApproximateDp) -> int:
+    """Return how many queries of a mechanism a budget still allows after what was released.
+
+    Args:
+        spent: all earlier releases about the same records.
+        mechanism: the next ones; its own ``queries`` is not used.
+        budget: for all of them together, under their adjacency.
+
+    Returns:
+        0 if the budget is spent or overspent; at most 10^13.
+
+    Raises:
+        MalformedError: different relations, or a budget for another adjacency.
+        UnsupportedError: an unknown event.
+    """
+    accountant = GaussianAccountant()
+
+    def allowed(queries: int) -> bool:
+        together = Composition((spent, mechanism.with_queries(queries)))
+        return accountant.within(together, budget)
+
+    low, high = 0, 1
+    if not allowed(low):
+        return low
+    while high <= MAX_QUERIES and allowed(high):
+        low, high = high, 2 * high
+    high = min(high, MAX_QUERIES + 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if allowed(middle):
             low = middle
         else:
             high = middle
