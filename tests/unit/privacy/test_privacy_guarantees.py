@@ -14,7 +14,7 @@ from dp_accounting.pld import privacy_loss_distribution
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.encoding.errors import MalformedError, RefusedError
-from ragaudit.privacy.accounting import NeighboringRelation
+from ragaudit.privacy.accounting import NeighboringRelation, risk
 from ragaudit.privacy.guarantees import (
     Adjacency,
     ApproximateDp,
@@ -40,6 +40,7 @@ adjacencies = st.sampled_from(Adjacency)
 # --- the oracle ---
 
 COMPUTED: dict[str, Callable[[dict[str, Any]], Fraction]] = {
+    "auc.gdp": lambda i: Fraction(risk.auc(Decimal(repr(i["mu"])))),
     "gdp.compose": lambda i: (
         GaussianDp.compose([GaussianDp.of(mu, ADD_REMOVE) for mu in i["mus"]]).mu
     ),
@@ -75,6 +76,7 @@ def test_oracle(name: str, key: str) -> None:
 
 def test_every_entry_about_guarantees_is_planned() -> None:
     about = {name for name in ENTRIES if name.split(".")[0] in ("adj", "gdp", "tv")}
+    about |= {name for name in ENTRIES if name.startswith("auc.gdp.")}
     assert about == {name for name, _ in in_scope()} | set(OF_MECHANISMS)
     assert {key for _, key in in_scope()} == set(COMPUTED)
 

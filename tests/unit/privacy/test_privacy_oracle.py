@@ -16,7 +16,15 @@ from typing import Any
 import numpy as np
 import pytest
 from ragaudit.encoding.errors import MalformedError
-from ragaudit.privacy.accounting import calibration, closed_form, gaussian, renyi, risk, sampling
+from ragaudit.privacy.accounting import (
+    calibration,
+    closed_form,
+    collusion,
+    gaussian,
+    renyi,
+    risk,
+    sampling,
+)
 from ragaudit.privacy.accounting.events import NoisyScores
 from scipy import stats
 
@@ -25,14 +33,11 @@ ENTRIES: list[dict[str, Any]] = ORACLE["values"]
 Entry = dict[str, Any]
 
 OUT_OF_SCOPE = {
-    "addremove": "attack on the add/remove relation, which policies cannot name",
     "coal/mean_khat": "simulation: tests/statistical/test_coalition_patterns.py",
     "coal/tpr": "simulation: tests/statistical/test_coalition_patterns.py",
     "cost": "sizes of the paper's circuits, which are not used here",
-    "grind": "attack on timestamps, which are not an input of the noise here",
     "seed": "attack by opening the window's seed, which is never opened here",
     "topk": "the paper's top-K experiment; utility, not a guarantee",
-    "mia/split": "two readings of the paper's split adversary",
 }
 
 
@@ -133,8 +138,14 @@ def correlated_multiplier(rho: float) -> float:
     return float(np.sqrt(shift @ np.linalg.solve(covariance, shift) / 2))
 
 
+def split_auc(i: Entry, kept: Decimal) -> Decimal:
+    """A split coalition, of whose signal the share ``kept`` is left."""
+    return risk.auc(kept * class_mu(i, k=i["k"]))
+
+
 DELTA = Fraction(1, 10**6)
 COMPUTED: dict[str, Callable[[Entry], object]] = {
+    "addremove/delta_lower": lambda i: collusion.exposure(i["N"], i["K"], i["m"]),
     "calib/delta_q": lambda i: closed_form.per_query(
         exact(i["eps_acc"]), exact(i["delta_acc"]), i["n"]
     )[1],
@@ -200,10 +211,13 @@ COMPUTED: dict[str, Callable[[Entry], object]] = {
     "dgauss/renyi": lambda i: discrete_renyi(i["sigma"], i["Delta"], i["alpha"]),
     "dgauss/tv_vs_rounded": lambda i: rounded_distance(i["sigma_lattice"]),
     "gdp_delta": lambda i: gaussian.delta(number(i["mu"]), number(i["eps"])),
+    "grind/hit": lambda i: collusion.exposure(i["N"], i["K"], i["G"]),
     "lookup/paper": lambda i: form(i).leading,
     "mia/2AUC-1": lambda i: 2 * risk.auc(comp(i)) - 1,
     "mia/adv_TV": lambda i: risk.membership_advantage(comp(i)),
     "mia/n200": lambda i: risk.auc(class_mu(i, k=i["k"], sensitivity=i["Delta"])),
+    "mia/split_rho0.25_pooled_all": lambda i: split_auc(i, number(i["rho"])),
+    "mia/split_rho0.5_sqrt": lambda i: split_auc(i, number(i["rho"]).sqrt()),
     "noise_corr/mu_multiplier": lambda i: correlated_multiplier(0.9),
     "policy/eps_exact_dp2e-5_k10": lambda i: eps_of(
         class_mu(i, k=i["k_max"]), exact(i["delta_policy"])

@@ -233,7 +233,7 @@ class GaussianDp(_Guarantee):
         return TotalVariation(_up(value, most=1), self.adjacency)
 
     def zero_concentrated(self) -> "ZeroConcentratedDp":
-        """Return ``mu²/2``-zCDP (Dong, Roth, Su 2022, Corollary B.6)."""
+        """Return ``mu²/2``-zCDP: the divergences of N(0, 1) and N(mu, 1), which nothing exceeds."""
         return ZeroConcentratedDp(self.mu**2 / 2, self.adjacency)
 
     @classmethod

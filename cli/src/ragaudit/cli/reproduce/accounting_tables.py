@@ -3,6 +3,7 @@
 import math
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 from ragaudit.cli.reproduce.accounting_auc import auc_table, reported_table
 from ragaudit.cli.reproduce.accounting_cells import (
@@ -18,6 +19,7 @@ from ragaudit.cli.reproduce.accounting_published import (
     EXACTLY_CALIBRATED,
     LOOKUP,
 )  # fmt: skip
+from ragaudit.cli.reproduce.accounting_scope import lower_bound_table, scope_table
 from ragaudit.cli.reproduce.comparison import Comparison, Table
 from ragaudit.privacy.accounting import collusion
 from ragaudit.privacy.guarantees import Adjacency, GaussianDp
@@ -56,10 +58,12 @@ GRID_FLOOR = (
 )
 
 
+@lru_cache
 def tables() -> tuple[Table, ...]:
     """Return every table of the command, in the paper's order."""
     return (
-        _reading(), _lookup(), _exact(), _renyi(), _calibration(), auc_table(), reported_table(),
+        scope_table(), _reading(), _lookup(), lower_bound_table(), _exact(), _renyi(),
+        _calibration(), auc_table(), reported_table(),
     )  # fmt: skip
 
 

@@ -68,7 +68,10 @@ class Comparison:
         places = max(0, 1 - _exponent(Decimal(self.reference)))
         scientific = 0 < abs(self.ours) < 1e-3
         shown = f"{self.ours:.3e}" if scientific else f"{self.ours:.{places}f}"
-        difference = "" if self.difference is None else f"{self.difference:+.3g}"
+        apart = self.difference
+        difference = (
+            "" if apart is None else f"{apart:+.0f}" if abs(apart) >= 100 else f"{apart:+.3g}"
+        )
         return (
             self.quantity, self.paper or "", self.corrected or "", shown, difference, self.reason,
         )  # fmt: skip

@@ -16,6 +16,7 @@ from typing import Literal, Protocol
 
 from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.privacy.accounting import gaussian, loss_distribution, renyi
+from ragaudit.privacy.accounting.checks import check_inside
 from ragaudit.privacy.accounting.composition import Event, relation_of, releases
 from ragaudit.privacy.accounting.events import KERNEL_VARIANCE, NoisyScores
 from ragaudit.privacy.accounting.gaussian import NoFiniteBound
@@ -81,12 +82,26 @@ class GaussianAccountant:
 
     def price(self, event: Event, delta: Fraction) -> ApproximateDp:
         """See :class:`Accountant`; the least epsilon, rounded up."""
-        _check_delta(delta)
+        check_inside(delta, "delta")
         ideal = self.gaussian(event)
         found = gaussian.least_epsilon(decimal_of(ideal.mu), delta, _slack(event))
         if found is None:
             raise _no_bound(event, delta)
         return ApproximateDp(Fraction(found), delta, ideal.adjacency)
+
+    def within(self, event: Event, budget: ApproximateDp) -> bool:
+        """Whether an event stays within a budget, which has to name the event's adjacency.
+
+        Raises:
+            MalformedError: another adjacency, or the budget's delta is not between 0 and 1.
+        """
+        check_inside(budget.delta, "delta")
+        ideal = self.gaussian(event)
+        if budget.adjacency != ideal.adjacency:
+            raise MalformedError(
+                f"the budget is for {budget.adjacency}", where="adjacency", expected=ideal.adjacency
+            )
+        return gaussian.meets(decimal_of(ideal.mu), budget.epsilon, budget.delta, _slack(event))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +122,7 @@ class ZeroConcentratedAccountant:
     @precise
     def price(self, event: Event, delta: Fraction) -> ApproximateDp:
         """See :class:`Accountant`."""
-        _check_delta(delta)
+        check_inside(delta, "delta")
         ideal = self.zero_concentrated(event)
         rho, goal = decimal_of(ideal.rho), decimal_of(delta * (1 - _SET_ASIDE))
         found = (rho + 2 * (-rho * goal.ln()).sqrt()) * _UP
@@ -150,7 +165,7 @@ class RenyiAccountant:
     @precise
     def price(self, event: Event, delta: Fraction) -> ApproximateDp:
         """See :class:`Accountant`."""
-        _check_delta(delta)
+        check_inside(delta, "delta")
         ideal = ZeroConcentratedAccountant().zero_concentrated(event)
         return _with_sampler(event, self._converted(ideal.rho, delta), delta, ideal.adjacency)
 
@@ -181,7 +196,7 @@ class LossDistributionAccountant:
         Raises:
             RefusedError: mu above 20, where the discretised distribution gets large.
         """
-        _check_delta(delta)
+        check_inside(delta, "delta")
         ideal = GaussianAccountant()
         total = float(ideal.gaussian(event).mu)
         adjacency = _adjacency(event)
@@ -220,15 +235,6 @@ def _slack(event: Event) -> Fraction:
 
 def _adjacency(event: Event) -> Adjacency:
     return Adjacency(relation_of(event).value)
-
-
-def _check_delta(delta: Fraction) -> None:
-    if not isinstance(delta, Fraction):
-        raise MalformedError(
-            f"not exact: {type(delta).__name__}", where="delta", expected="a Fraction"
-        )
-    if not 0 < delta < 1:
-        raise MalformedError("value out of range", where="delta", expected="between 0 and 1")
 
 
 def _no_bound(event: Event, delta: Fraction) -> NoFiniteBound:

@@ -3,15 +3,26 @@
 Whole numbers, rounded down: one more would break the guarantee (docs/notes/accounting.md §7).
 """
 
+from dataclasses import replace
 from fractions import Fraction
 
 from ragaudit.encoding.decimals import parse_decimal
 from ragaudit.encoding.errors import MalformedError
+from ragaudit.privacy.accounting.accountants import GaussianAccountant
 from ragaudit.privacy.accounting.calibration import calibrate
+from ragaudit.privacy.accounting.checks import check_count, check_inside, check_positive
+from ragaudit.privacy.accounting.composition import Composition, Event
 from ragaudit.privacy.accounting.events import GAMMA, MAX_QUERIES, NoisyScores
 from ragaudit.privacy.accounting.gaussian import gives
+from ragaudit.privacy.guarantees import ApproximateDp
 
-__all__ = ["calibrate_coalition", "largest_coalition", "largest_queries", "largest_rate"]
+__all__ = [
+    "calibrate_coalition",
+    "largest_coalition",
+    "largest_queries",
+    "largest_rate",
+    "remaining_queries",
+]
 
 
 def largest_queries(mechanism: NoisyScores, epsilon: Fraction, delta: Fraction) -> int:
@@ -28,19 +39,57 @@ def largest_queries(mechanism: NoisyScores, epsilon: Fraction, delta: Fraction) 
     Raises:
         MalformedError: epsilon or delta out of range.
     """
-    if not isinstance(epsilon, Fraction) or epsilon <= 0:
-        raise MalformedError("value out of range", where="epsilon", expected="a Fraction above 0")
-    if not isinstance(delta, Fraction) or not 0 < delta < 1:
-        raise MalformedError(
-            "value out of range", where="delta", expected="a Fraction between 0 and 1"
-        )
-    low, high = 0, MAX_QUERIES
-    if gives(mechanism.with_queries(high), epsilon, delta):
-        return high
-    # Invariant: low queries have the guarantee, high do not (claim 19: it is monotone).
+    check_positive(epsilon, "epsilon")
+    check_inside(delta, "delta")
+    # Invariant of both searches: `low` queries have the guarantee, `high` do not (claim 19).
+    high = 1 + _most(replace(mechanism, gamma=Fraction(0)), epsilon, delta, 0, MAX_QUERIES + 1)
+    # The sampler's error only takes away, mostly nothing: step down from the ideal sampler's.
+    step, low = 1, high - 1
+    while low and not gives(mechanism.with_queries(low), epsilon, delta):
+        high, low, step = low, max(0, low - step), 2 * step
+    return _most(mechanism, epsilon, delta, low, high)
+
+
+def _most(mechanism: NoisyScores, epsilon: Fraction, delta: Fraction, low: int, high: int) -> int:
     while high - low > 1:
         middle = (low + high) // 2
         if gives(mechanism.with_queries(middle), epsilon, delta):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def remaining_queries(spent: Event, mechanism: NoisyScores, budget: ApproximateDp) -> int:
+    """Return how many queries of a mechanism a budget still allows after what was released.
+
+    Args:
+        spent: all earlier releases about the same records.
+        mechanism: the next ones; its own ``queries`` is not used.
+        budget: for all of them together, under their adjacency.
+
+    Returns:
+        0 if the budget is spent or overspent; at most 10^13.
+
+    Raises:
+        MalformedError: different relations, or a budget for another adjacency.
+        UnsupportedError: an unknown event.
+    """
+    accountant = GaussianAccountant()
+
+    def allowed(queries: int) -> bool:
+        together = Composition((spent, mechanism.with_queries(queries)))
+        return accountant.within(together, budget)
+
+    low, high = 0, 1
+    if not allowed(low):
+        return low
+    while high <= MAX_QUERIES and allowed(high):
+        low, high = high, 2 * high
+    high = min(high, MAX_QUERIES + 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if allowed(middle):
             low = middle
         else:
             high = middle
@@ -120,8 +169,7 @@ def _decimal(text: str, where: str) -> Fraction:
 def _product(**counts: int) -> int:
     product = 1
     for where, count in counts.items():
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise MalformedError(f"not a count: {count!r}", where=where, expected="at least 1")
+        check_count(count, where)
         product *= count
     if product > MAX_QUERIES:
         raise MalformedError(

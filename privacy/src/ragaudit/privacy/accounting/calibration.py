@@ -4,7 +4,8 @@ from decimal import Decimal
 from fractions import Fraction
 
 from ragaudit.encoding.decimals import floor_decimal, parse_decimal
-from ragaudit.encoding.errors import MalformedError, RefusedError
+from ragaudit.encoding.errors import RefusedError
+from ragaudit.privacy.accounting.checks import check_count, check_inside, check_positive
 from ragaudit.privacy.accounting.events import (
     GAMMA,
     KERNEL_VARIANCE,
@@ -29,6 +30,9 @@ def largest_mu(
 
     Returns:
         None if the slack alone exceeds the target.
+
+    Raises:
+        MalformedError: epsilon_value < 0, or a value out of its range.
     """
     low, high = Decimal(0), Decimal(1)
     if not meets(low, epsilon_value, target, slack):
@@ -69,10 +73,10 @@ def calibrate(
         RefusedError: no sigma in the sampler's range gives it.
     """
     goal, loss = parse_decimal(target), parse_decimal(epsilon_value)
-    if not 0 < goal < 1 or loss <= 0 or queries < 1 or not 1 <= places <= 12:
-        raise MalformedError(
-            "cannot calibrate", expected="epsilon > 0, 0 < delta < 1, queries >= 1, places 1 to 12"
-        )
+    check_positive(loss, "epsilon")
+    check_inside(goal, "delta")
+    check_count(queries, "queries")
+    check_count(places, "places", most=12)
     least_units = Fraction(SIGMA_UNITS_MIN)
     probe = NoisyScores.of_policy("1", relation, group_size, queries, gamma)
     mu = largest_mu(loss, goal, probe.slack)

@@ -8,6 +8,7 @@
     advanced_composition(...)         Lemma 3.2
     renyi_closed_form(...)            (3.6), Theorem 3.9
     membership_lower_bound(...)       (3.10)
+    exposure(...)                     why add-remove has no guarantee here
 
 A call outside an equation's range raises; nothing is extrapolated. Nothing here decides a verdict:
 these are bounds for noise of the paper's class alone, and loose (docs/notes/accounting.md §13).
@@ -19,6 +20,12 @@ from fractions import Fraction
 
 from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.privacy.accounting import closed_form
+from ragaudit.privacy.accounting.checks import (
+    check_count,
+    check_decimal,
+    check_inside,
+    check_positive,
+)
 from ragaudit.privacy.accounting.normal import PI, decimal_of, precise
 from ragaudit.privacy.guarantees import Adjacency, ApproximateDp, GaussianDp
 
@@ -27,6 +34,7 @@ __all__ = [
     "RenyiClosedForm",
     "ScoreReleaseClass",
     "advanced_composition",
+    "exposure",
     "membership_lower_bound",
     "renyi_closed_form",
     "renyi_sigma",
@@ -104,11 +112,10 @@ class ScoreReleaseClass:
     adjacency: Adjacency
 
     def __post_init__(self) -> None:
+        check_positive(self.epsilon_acc, "epsilon_acc")
+        check_inside(self.delta_acc, "delta_acc")
+        check_count(self.queries, "queries")
         ApproximateDp(self.epsilon_acc, self.delta_acc, self.adjacency)
-        _check_inside(self.delta_acc, "delta_acc")
-        _check_count(self.queries, "queries")
-        if self.epsilon_acc == 0:
-            raise MalformedError("value out of range", where="epsilon_acc", expected="above 0")
         if self.epsilon_q() >= 1:
             raise MalformedError(
                 "eps_q of (3.1) is not below 1",
@@ -127,10 +134,7 @@ class ScoreReleaseClass:
     @precise
     def sigma(self, sensitivity: Fraction) -> Decimal:
         """Return the noise of (3.4), in the units of ``sensitivity`` (> 0), rounded up."""
-        if not isinstance(sensitivity, Fraction) or sensitivity <= 0:
-            raise MalformedError(
-                "value out of range", where="sensitivity", expected="a Fraction above 0"
-            )
+        check_positive(sensitivity, "sensitivity")
         found = closed_form.class_sigma(
             self.epsilon_acc, self.delta_acc, self.queries, decimal_of(sensitivity)
         )
@@ -149,7 +153,7 @@ class ScoreReleaseClass:
         Raises:
             MalformedError: a value out of range, or a joint delta of 1 or more.
         """
-        _check_count(accounts, "accounts")
+        check_count(accounts, "accounts")
         return advanced_composition(
             self.epsilon_q(), self.delta_q(), accounts * self.queries, delta_comp, self.adjacency
         )
@@ -161,8 +165,8 @@ class ScoreReleaseClass:
             MalformedError: a value out of range.
             RefusedError: ``delta_policy <= k delta_acc``; nothing is left for the composition.
         """
-        _check_count(accounts, "accounts")
-        _check_inside(delta_policy, "delta_policy")
+        check_count(accounts, "accounts")
+        check_inside(delta_policy, "delta_policy")
         if not closed_form.well_formed(delta_policy, accounts, self.delta_acc):
             raise RefusedError(
                 "no share of delta is left",
@@ -174,7 +178,7 @@ class ScoreReleaseClass:
     @precise
     def gaussian(self, accounts: int) -> GaussianDp:
         """Return the exact guarantee of k·n releases under the noise of (3.4), mu rounded up."""
-        _check_count(accounts, "accounts")
+        check_count(accounts, "accounts")
         mu = decimal_of(Fraction(accounts * self.queries)).sqrt() / self.sigma(Fraction(1))
         return GaussianDp(Fraction(mu * _UP * _UP), self.adjacency)
 
@@ -195,12 +199,9 @@ def advanced_composition(
     Raises:
         MalformedError: a value out of range, or ``times delta_q + delta' >= 1``.
     """
-    if isinstance(epsilon_q, bool) or not isinstance(epsilon_q, Decimal) or not 0 < epsilon_q <= 1:
-        raise MalformedError(
-            "value out of range", where="epsilon_q", expected="a Decimal above 0, at most 1"
-        )
-    _check_count(times, "times")
-    _check_inside(delta_comp, "delta_comp")
+    check_decimal(epsilon_q, "epsilon_q", above=Decimal(0), most=Decimal(1))
+    check_count(times, "times")
+    check_inside(delta_comp, "delta_comp")
     # Reads delta_q and the adjacency as every guarantee does.
     ApproximateDp.of(epsilon_q, delta_q, adjacency)
     delta = times * delta_q + delta_comp
@@ -226,11 +227,10 @@ def renyi_closed_form(
     Raises:
         MalformedError: a value out of range.
     """
-    for value, where in ((sigma, "sigma"), (sensitivity, "sensitivity")):
-        if not isinstance(value, Decimal) or not value.is_finite() or value <= 0:
-            raise MalformedError("value out of range", where=where, expected="a Decimal above 0")
-    _check_count(queries, "queries")
-    _check_inside(delta, "delta")
+    check_decimal(sigma, "sigma", above=Decimal(0))
+    check_decimal(sensitivity, "sensitivity", above=Decimal(0))
+    check_count(queries, "queries")
+    check_inside(delta, "delta")
     mu = sensitivity * Decimal(queries).sqrt() / sigma
     spread = (-2 * decimal_of(delta).ln()).sqrt()
     return RenyiClosedForm(mu * spread, mu * mu / 2, 1 + spread / mu)
@@ -246,11 +246,9 @@ def renyi_sigma(epsilon_acc: Fraction, delta_acc: Fraction, queries: int) -> Dec
     Raises:
         MalformedError: a value out of range.
     """
-    ApproximateDp(epsilon_acc, delta_acc, Adjacency.REPLACE_ONE)
-    _check_inside(delta_acc, "delta_acc")
-    _check_count(queries, "queries")
-    if epsilon_acc == 0:
-        raise MalformedError("value out of range", where="epsilon_acc", expected="above 0")
+    check_positive(epsilon_acc, "epsilon_acc")
+    check_inside(delta_acc, "delta_acc")
+    check_count(queries, "queries")
     return (-2 * queries * decimal_of(delta_acc).ln()).sqrt() / decimal_of(epsilon_acc)
 
 
@@ -272,13 +270,22 @@ def membership_lower_bound(guarantee: GaussianDp) -> Decimal:
     return half / (2 * PI).sqrt() / _UP
 
 
-def _check_inside(value: Fraction, where: str) -> None:
-    if not isinstance(value, Fraction) or not 0 < value < 1:
-        raise MalformedError(
-            "value out of range", where=where, expected="a Fraction between 0 and 1"
-        )
+def exposure(rows: int, selected: int, queries: int) -> Fraction:
+    """Return ``1 - (1 - K/N)^m``: how likely one row is ever returned, all rows alike.
 
+    Under add-remove the row's position exists in one world only, so no mechanism that returns
+    positions has a smaller delta, at any epsilon (claim 24). It is also the chance of a provider
+    who may try m times to get a row into the answer.
 
-def _check_count(value: int, where: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise MalformedError(f"not a count: {value!r}", where=where, expected="at least 1")
+    Args:
+        rows: N, at least 1.
+        selected: K, 1 to N.
+        queries: m, 1 to 10^6 (the result is exact, and as long as m).
+
+    Raises:
+        MalformedError: a value out of range.
+    """
+    check_count(rows, "rows")
+    check_count(selected, "selected", most=rows)
+    check_count(queries, "queries", most=10**6)
+    return 1 - (1 - Fraction(selected, rows)) ** queries

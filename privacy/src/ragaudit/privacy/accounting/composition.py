@@ -8,9 +8,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ragaudit.encoding.errors import MalformedError, UnsupportedError
+from ragaudit.privacy.accounting.checks import check_count
 from ragaudit.privacy.accounting.events import NeighboringRelation, NoisyScores
 
-__all__ = ["Coalition", "Composition", "Event", "RealisedCoalition", "relation_of", "releases"]
+__all__ = [
+    "Coalition",
+    "Composition",
+    "Event",
+    "RealisedCoalition",
+    "WholeTenant",
+    "relation_of",
+    "releases",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +41,8 @@ class Coalition:
 
     def __post_init__(self) -> None:
         _check_mechanism(self.account, "account")
-        _check_count(self.accounts, "accounts", 1)
-        _check_count(self.windows, "windows", 1)
+        check_count(self.accounts, "accounts")
+        check_count(self.windows, "windows")
         self.release()
 
     def release(self) -> NoisyScores:
@@ -62,15 +71,40 @@ class RealisedCoalition:
 
     def __post_init__(self) -> None:
         _check_mechanism(self.mechanism, "mechanism")
-        _check_count(self.accounts, "accounts", 1)
+        check_count(self.accounts, "accounts")
         for count in self.counts:
-            _check_count(count, "counts", 0)
+            check_count(count, "counts", least=0)
         self.release()
 
     def release(self) -> NoisyScores:
         """Return the mechanism queried as often as the ``accounts`` largest counts together."""
         largest = sorted(self.counts, reverse=True)[: self.accounts]
         return self.mechanism.with_queries(sum(largest))
+
+
+@dataclass(frozen=True, slots=True)
+class WholeTenant:
+    """Everything that a tenant's index was asked, by whomever: needs no assumption about k.
+
+    Attributes:
+        mechanism: the noise; its own ``queries`` is not used.
+        records: logged records of the tenant, at least 0.
+
+    Raises:
+        MalformedError: a value out of its range.
+    """
+
+    mechanism: NoisyScores
+    records: int
+
+    def __post_init__(self) -> None:
+        _check_mechanism(self.mechanism, "mechanism")
+        check_count(self.records, "records", least=0)
+        self.release()
+
+    def release(self) -> NoisyScores:
+        """Return the mechanism queried ``records`` times."""
+        return self.mechanism.with_queries(self.records)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +132,7 @@ class Composition:
             )
 
 
-Event = NoisyScores | Coalition | RealisedCoalition | Composition
+Event = NoisyScores | Coalition | RealisedCoalition | WholeTenant | Composition
 
 
 def releases(event: Event) -> tuple[NoisyScores, ...]:
@@ -110,7 +144,7 @@ def releases(event: Event) -> tuple[NoisyScores, ...]:
     match event:
         case NoisyScores():
             return (event,)
-        case Coalition() | RealisedCoalition():
+        case Coalition() | RealisedCoalition() | WholeTenant():
             return (event.release(),)
         case Composition():
             return tuple(_flat(event.parts))
@@ -118,7 +152,7 @@ def releases(event: Event) -> tuple[NoisyScores, ...]:
             raise UnsupportedError(
                 f"unknown event {type(event).__name__}",
                 where="event",
-                expected="NoisyScores, Coalition, RealisedCoalition or Composition",
+                expected="NoisyScores, Coalition, RealisedCoalition, WholeTenant or Composition",
             )
 
 
@@ -135,8 +169,3 @@ def _flat(parts: Iterable[Event]) -> Iterable[NoisyScores]:
 def _check_mechanism(value: object, where: str) -> None:
     if not isinstance(value, NoisyScores):
         raise MalformedError(f"not noisy scores: {type(value).__name__}", where=where)
-
-
-def _check_count(value: int, where: str, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise MalformedError(f"not a count: {value!r}", where=where, expected=f"at least {least}")

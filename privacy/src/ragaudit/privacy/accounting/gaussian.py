@@ -4,6 +4,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from ragaudit.encoding.errors import RejectedError
+from ragaudit.privacy.accounting.checks import check_decimal, check_inside, check_slack
 from ragaudit.privacy.accounting.events import NoisyScores
 from ragaudit.privacy.accounting.normal import decimal_of, density, mills, precise, quantile, tail
 
@@ -13,6 +14,7 @@ __all__ = ["NoFiniteBound", "delta", "epsilon", "gives", "least_epsilon", "meets
 _UP = Decimal("1." + 49 * "0" + "1")
 _WIDTH = Decimal("1e-18")
 # Beyond these arguments the closed values are replaced by plain upper bounds.
+_ZERO = Decimal(0)
 _CERTAIN = Decimal(-60)
 _REMOTE = Decimal(10_000)
 _REMOTE_DELTA = Decimal("1e-20000000")
@@ -33,9 +35,14 @@ def delta(mu: Decimal, epsilon_value: Decimal) -> Decimal:
     Args:
         mu: >= 0.
         epsilon_value: >= 0.
+
+    Raises:
+        MalformedError: a value out of its range.
     """
+    check_decimal(mu, "mu", least=_ZERO)
+    check_decimal(epsilon_value, "epsilon", least=_ZERO)
     if mu == 0:
-        return Decimal(0)
+        return _ZERO
     a = epsilon_value / mu - mu / 2
     if a < _CERTAIN:
         return Decimal(1)
@@ -60,7 +67,13 @@ def least_epsilon(mu: Decimal, target: Fraction, slack: Fraction = Fraction(0)) 
 
     Returns:
         The upper end of an interval of relative width at most 1e-18 around it, or None.
+
+    Raises:
+        MalformedError: a value out of its range.
     """
+    check_decimal(mu, "mu", least=_ZERO)
+    check_inside(target, "delta")
+    check_slack(slack)
     goal = decimal_of(target)
     share = decimal_of(slack) * _UP
     low = Decimal(0)
@@ -108,7 +121,13 @@ def meets(
 
     Beyond the turning point the left side rises again, but what holds at a smaller epsilon
     holds at a larger one.
+
+    Raises:
+        MalformedError: a value out of its range.
     """
+    check_decimal(mu, "mu", least=_ZERO)
+    check_inside(target, "delta")
+    check_slack(slack)
     share = decimal_of(slack) * _UP
     at = decimal_of(epsilon_value)
     if share:

@@ -4,6 +4,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
+from ragaudit.encoding.errors import MalformedError
+from ragaudit.privacy.accounting.checks import check_decimal, check_inside
 from ragaudit.privacy.accounting.events import NoisyScores
 from ragaudit.privacy.accounting.normal import decimal_of, precise
 
@@ -26,7 +28,12 @@ class RenyiBound(NamedTuple):
 
 @precise
 def mironov_epsilon(rho: Decimal, target: Decimal, order: Decimal) -> Decimal:
-    """Return ``rho·α + ln(1/δ)/(α - 1)`` (Mironov 2017, Proposition 3; the paper's R3)."""
+    """Return ``rho·α + ln(1/δ)/(α - 1)`` (Mironov 2017, Proposition 3; the paper's R3).
+
+    Raises:
+        MalformedError: rho < 0, target not between 0 and 1, or order <= 1.
+    """
+    _check(rho, target, order)
     return rho * order - target.ln() / (order - 1)
 
 
@@ -35,7 +42,11 @@ def canonne_epsilon(rho: Decimal, target: Decimal, order: Decimal) -> Decimal:
     """Return the conversion of Canonne, Kamath and Steinke (2020, Proposition 12), >= 0.
 
     ``rho·α + (ln(1/δ) + (α - 1) ln(1 - 1/α) - ln α)/(α - 1)``, valid at every order α > 1.
+
+    Raises:
+        MalformedError: rho < 0, target not between 0 and 1, or order <= 1.
     """
+    _check(rho, target, order)
     inner = -target.ln() + (order - 1) * (1 - 1 / order).ln() - order.ln()
     return max(Decimal(0), rho * order + inner / (order - 1))
 
@@ -65,7 +76,11 @@ def optimal(rho: Fraction, target: Fraction) -> RenyiBound:
     Args:
         rho: >= 0.
         target: delta, in (0, 1).
+
+    Raises:
+        MalformedError: a value out of its range.
     """
+    check_inside(target, "delta")
     level, goal = decimal_of(rho), decimal_of(target)
     if level == 0:
         return RenyiBound(Decimal(0), Decimal(2))
@@ -79,6 +94,14 @@ def optimal(rho: Fraction, target: Fraction) -> RenyiBound:
             low = left
     order = 1 + start * (low * _LN2).exp()
     return RenyiBound(canonne_epsilon(level, goal, order) * (1 + Decimal("1e-60")), order)
+
+
+def _check(rho: Decimal, target: Decimal, order: Decimal) -> None:
+    check_decimal(rho, "rho", least=Decimal(0))
+    check_decimal(target, "delta", above=Decimal(0))
+    check_decimal(order, "order", above=Decimal(1))
+    if target >= 1:
+        raise MalformedError("value out of range", where="delta", expected="below 1")
 
 
 def _at(rho: Decimal, goal: Decimal, start: Decimal, shift: Decimal) -> Decimal:

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from ragaudit.encoding.errors import MalformedError
+from ragaudit.privacy.accounting.checks import check_decimal
 from ragaudit.privacy.accounting.events import NeighboringRelation, NoisyScores
 from ragaudit.privacy.accounting.normal import cdf, decimal_of, precise, quantile, tail
 
@@ -48,19 +49,23 @@ class Prior(NamedTuple):
 @precise
 def membership_advantage(mu: Decimal) -> Decimal:
     """Return ``2 Phi(mu/2) - 1``: true minus false positive rate, at best; total variation."""
+    check_decimal(mu, "mu", least=Decimal(0))
     return 1 - 2 * tail(mu / 2)
 
 
 @precise
 def auc(mu: Decimal) -> Decimal:
     """Return ``Phi(mu/sqrt 2)``: the largest area under a ROC curve."""
+    check_decimal(mu, "mu", least=Decimal(0))
     return cdf(mu / Decimal(2).sqrt())
 
 
 @precise
 def trade_off_gap(mu: Decimal, alpha: Decimal) -> Decimal:
     """Return ``1 - f(alpha) - alpha``, f the trade-off function of mu-GDP, alpha in [0, 1]."""
-    if alpha <= 0 or alpha >= 1:
+    check_decimal(mu, "mu", least=Decimal(0))
+    check_decimal(alpha, "alpha", least=Decimal(0), most=Decimal(1))
+    if alpha in (0, 1):
         return Decimal(0)
     return tail(quantile(alpha) - mu) - alpha
 

@@ -1,0 +1,220 @@
+"""`ragaudit reproduce accounting`: each row meets its reference and explains its difference."""
+
+import csv
+import io
+import json
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ragaudit.cli import main
+from ragaudit.cli.reproduce import accounting, accounting_auc, accounting_tables
+from ragaudit.cli.reproduce.accounting_cells import PaperCell
+from ragaudit.cli.reproduce.accounting_figures import figures
+from ragaudit.cli.reproduce.accounting_published import CELLS, LOOKUP, PREDICTED
+from ragaudit.cli.reproduce.command import app
+from ragaudit.cli.reproduce.comparison import (
+    COLUMNS,
+    Comparison,
+    Table,
+    as_csv,
+    as_text,
+    write_files,
+)
+from ragaudit.encoding.errors import MalformedError, RagauditError, RefusedError
+from typer.testing import CliRunner
+
+RUNNER = CliRunner()
+FIGURES = {"auc-by-coalition", "epsilon-by-coalition"}
+ORACLE = json.loads((Path(__file__).parents[2] / "vectors" / "oracle.json").read_bytes())
+
+
+@pytest.fixture(scope="module")
+def tables() -> tuple[Table, ...]:
+    return accounting_tables.tables()
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("reproduce") / "results"
+    result = RUNNER.invoke(app, ["accounting", "--output", str(folder)])
+    assert result.exit_code == 0, result.output
+    assert "epsilon_audit of the lookup (section 3.8)" in result.stdout
+    return folder
+
+
+def test_the_group_is_registered() -> None:
+    helped = RUNNER.invoke(main.app, ["reproduce", "accounting", "--help"])
+    assert helped.exit_code == 0
+    assert "Example" in helped.stdout
+
+
+def test_every_row_meets_its_reference(tables: tuple[Table, ...]) -> None:
+    missed = [row.quantity for table in tables for row in table.disagreements]
+    assert missed == []
+    assert [table.name for table in tables] == [
+        "scope", "reading", "lookup", "lower-bound", "exact-against-closed-form", "renyi",
+        "calibration", "auc", "auc-reported",
+    ]  # fmt: skip
+
+
+def test_every_difference_has_its_reason(tables: tuple[Table, ...]) -> None:
+    for table in tables:
+        for row in table.rows:
+            if row.paper is not None and row.difference is not None:
+                digits = Decimal(row.paper).as_tuple().exponent
+                assert isinstance(digits, int)
+                if abs(Decimal(row.difference)) > Decimal(1).scaleb(digits):
+                    assert row.reason, row.quantity
+
+
+def test_the_lookup_has_every_printed_value(tables: tuple[Table, ...]) -> None:
+    rows = {row.quantity: row for row in tables[2].rows}
+    for (epsilon_acc, accounts), printed in LOOKUP.items():
+        row = rows[f"k = {accounts}, eps_acc = {epsilon_acc}: leading term"]
+        assert row.paper == printed
+        assert row.ours == pytest.approx(float(printed), abs=0.005)
+
+
+def test_references_are_those_of_the_oracle() -> None:
+    """The digits of the recomputation are the oracle's, wherever that has the cell."""
+    values = {entry["name"]: entry for entry in ORACLE["values"]}
+    fields = {
+        "comp/closed_leading": "leading",
+        "comp/gdp_exact_eps_d1e-6": "exact",
+        "comp/gdp_exact_eps_djoint": "exact_joint",
+        "comp/rdp_opt_3.6": "renyi",
+        "comp/rdp_grid_2_64_R3": "grid",
+        "comp/rdp_grid_2_64_CKS": "canonne",
+    }
+    by_cell = {(float(cell.epsilon_acc), cell.accounts): cell for cell in CELLS}
+    compared = 0
+    for name, entry in values.items():
+        prefix = next((key for key in fields if name.startswith(f"{key}/")), None)
+        if prefix is not None:
+            cell = by_cell[float(entry["inputs"]["eps_acc"]), entry["inputs"]["k"]]
+            assert float(getattr(cell, fields[prefix])) == pytest.approx(entry["value"], abs=6e-5)
+            compared += 1
+    assert compared > 50
+
+
+def test_the_best_order_of_the_grid_is_the_recomputed_one() -> None:
+    from ragaudit.privacy.accounting import renyi
+    from ragaudit.privacy.accounting.normal import decimal_of
+
+    for cell in CELLS:
+        rho = decimal_of(
+            PaperCell(cell.epsilon_acc, cell.accounts).gaussian.zero_concentrated().rho
+        )
+        best = min(
+            range(2, 65),
+            key=lambda a: renyi.mironov_epsilon(rho, Decimal("1e-6"), Decimal(a)),
+        )
+        assert best == cell.grid_order
+
+
+def test_the_simulation_is_of_the_right_attack() -> None:
+    """A mistaken factor of sqrt 2 in the prediction would be 7 standard errors away."""
+    cell = PaperCell("4", 20)
+    run = accounting_auc.simulate(cell, 1)
+    assert run.error == pytest.approx(0.00408, abs=5e-6)
+    assert abs(run.auc - cell.auc()) < 5 * run.error
+    assert abs(run.auc - (1 + cell.advantage()) / 2) > 5 * run.error
+    assert accounting_auc.simulate(cell, 1) == run
+    assert len(PREDICTED) == 15
+
+
+def test_files_hold_the_same_tables(written: Path, tables: tuple[Table, ...]) -> None:
+    names = {f"{table.name}.{kind}" for table in tables for kind in ("txt", "csv")}
+    names |= {f"{name}.{kind}" for name in FIGURES for kind in ("png", "svg")}
+    assert {path.name for path in written.iterdir()} == names | {"accounting.json"}
+    document = json.loads((written / "accounting.json").read_bytes())
+    for table in tables:
+        rows = list(csv.reader(io.StringIO((written / f"{table.name}.csv").read_text())))
+        assert tuple(rows[0]) == COLUMNS
+        assert len(rows) - 1 == len(table.rows) == len(document[table.name]["rows"])
+        for cells, row, member in zip(
+            rows[1:], table.rows, document[table.name]["rows"], strict=True
+        ):
+            assert float(cells[3]) == row.ours == member["ours"]
+            assert cells[5] == row.reason == member["reason"]
+            assert member["agrees"] is True
+        assert table.title in (written / f"{table.name}.txt").read_text()
+
+
+def test_figures_are_the_same_every_time(written: Path) -> None:
+    for name, content in figures().items():
+        assert (written / name).read_bytes() == content
+        if name.endswith(".svg"):
+            assert b"<dc:date>" not in content
+            assert b"coalition" in content
+        else:
+            assert content.startswith(b"\x89PNG")
+            assert b"matplotlib" not in content.lower()
+
+
+def _wrong() -> tuple[Table, ...]:
+    return (Table("t", "T", "s", (Comparison("q", "1", "2.00", 2.02),)),)
+
+
+def test_a_missed_reference_has_its_exit_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accounting_tables, "tables", _wrong)
+    result = RUNNER.invoke(app, ["accounting", "--json"])
+    assert result.exit_code == accounting.EXIT_DISAGREES
+    assert json.loads(result.stdout)["t"]["rows"][0]["agrees"] is False
+
+
+def test_without_matplotlib_nothing_is_written(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(accounting_tables, "tables", _wrong)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    folder = tmp_path / "results"
+    result = RUNNER.invoke(app, ["accounting", "--output", str(folder)])
+    assert isinstance(result.exception, RagauditError)
+    assert "plots" in str(result.exception)
+    assert not folder.exists()
+
+
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RefusedError, match="cannot write"):
+        write_files(tmp_path / "file" / "results", {"a": b""})
+
+
+# --- comparisons ---
+
+
+@pytest.mark.parametrize(
+    ("corrected", "ours", "agrees"),
+    [("0.35", 0.3599, True), ("0.35", 0.361, False), ("12", 12.9, True), ("1e-6", 3e-6, False)],
+)
+def test_agreement_is_one_unit_of_the_last_digit(corrected: str, ours: float, agrees: bool) -> None:
+    assert Comparison("q", None, corrected, ours).agrees is agrees
+    assert Comparison("q", corrected, None, ours).agrees is agrees
+
+
+def test_a_tolerance_replaces_the_digits() -> None:
+    assert Comparison("q", None, "0.5000", 0.51, tolerance=0.02).agrees
+    assert not Comparison("q", None, "0.5000", 0.53, tolerance=0.02).agrees
+
+
+@pytest.mark.parametrize(("paper", "corrected"), [(None, None), ("NaN", None), (None, "Infinity")])
+def test_comparisons_need_a_number(paper: str | None, corrected: str | None) -> None:
+    with pytest.raises(MalformedError) as caught:
+        Comparison("q", paper, corrected, 1.0)
+    assert caught.value.where == "q"
+
+
+def test_text_numbers_reasons_once_and_csv_quotes() -> None:
+    rows = tuple(Comparison(f"q{i}", "1.0", "2.0", 2.0, 'because, "so"') for i in range(2))
+    table = Table("t", "Title", "section 1", (*rows, Comparison("r", "2.0", None, 2.04)))
+    lines = as_text(table).splitlines()
+    assert lines[0] == "Title (section 1)"
+    assert [line.endswith("[1]") for line in lines if line.startswith("q")] == [False, True, True]
+    assert lines[-1] == '[1] because, "so"'
+    parsed: list[Any] = list(csv.reader(io.StringIO(as_csv(table))))
+    assert parsed[1][5] == 'because, "so"'
+    assert parsed[3] == ["r", "2.0", "", "2.04", "0.040000000000000036", ""]
