@@ -91,6 +91,9 @@ def test_every_bound_is_above_the_optimum_of_1000_random_mechanisms(block: int) 
         for threat in (none, ThreatModel(prior, sets, labels), ThreatModel.membership(prior)):
             optimum = finite_advantage(channel, threat)
             best = best_bound(Scenario.of_threat(threat), guarantees)
+            values = {bound.theorem: bound.value for bound in best.applicable[::-1]}
+            if "Theorem 5.1" in values:
+                assert values["Theorem 5.1"] <= values["Proposition 5.3"] * (1 + 1e-9)
             for bound in best.applicable:
                 assert bound.value >= optimum - ROUNDING, (bound, channel, prior)
             assert best.value >= optimum - ROUNDING

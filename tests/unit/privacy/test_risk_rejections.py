@@ -192,6 +192,12 @@ WRONG_ASSUMPTIONS: list[tuple[str, Callable[[], Any]]] = [
         "prior",
         lambda: general_bounds.uniform_exact_guess_bound(Scenario.of_threat(SKEWED), PURE),
     ),
+    (
+        "guarantee",
+        lambda: general_bounds.approximate_dp_bound(
+            Scenario.of_threat(SKEWED), GaussianDp.of(1, REPLACE)
+        ),
+    ),
     ("guarantee", lambda: trade_off(ZeroConcentratedDp.of(1, REPLACE))),
     (
         "delta",

@@ -98,10 +98,19 @@ def approximate_dp_terms(
 
 
 def approximate_dp_bound(scenario: Scenario, guarantee: Guarantee) -> Bound:
-    """Return the least term of Proposition 5.3: no auxiliary knowledge, any eta."""
+    """Return the least term of Proposition 5.3: no auxiliary knowledge, any eta.
+
+    Never below Theorem 5.1 for the same guarantee (claim 6.7); Gaussian DP is refused.
+    """
     scenario.require(guarantee)
     scenario.require_no_knowledge()
     curve = trade_off(guarantee)
+    if isinstance(curve, GaussianTradeOff):
+        raise AssumptionError(
+            f"{curve.description} is no (epsilon, delta) guarantee",
+            where="guarantee",
+            expected="approximate DP; Theorem 5.1 is at least as good",
+        )
     value = _least_over_pairs(
         curve, lambda eps, delta: min(approximate_dp_terms(scenario.summary, eps, delta))
     )
