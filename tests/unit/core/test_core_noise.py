@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit import core
-from ragaudit.circuits.noise import NoiseParameters, table
+from ragaudit.circuits.noise import NoiseParameters, sample_noise, table
 
 VECTORS = json.loads(
     (Path(__file__).parents[2] / "vectors" / "noise.json").read_text(encoding="utf-8")
@@ -67,11 +67,59 @@ def test_known_answers(case: dict[str, Any]) -> None:
     assert digest == case["samples_1000_sha256"]
 
 
-def test_chunks_of_the_key_stream_join() -> None:
-    """Positions are computed in parallel pieces; the pieces must meet."""
+@pytest.mark.parametrize("count", [511, 512, 513, 4096, 4097, 9000])
+def test_chunks_of_the_key_stream_join(count: int) -> None:
+    """Positions are computed in pieces of 512, in parallel beyond 4096; the pieces must meet."""
     thresholds = [2**126, 2**127]
-    samples = core.sample_noise(table_bytes(thresholds), 3, 1, bytes(32), 9000)
-    assert samples.tolist() == definition(thresholds, 3, 1, bytes(32), 9000)
+    samples = core.sample_noise(table_bytes(thresholds), 3, 1, bytes(32), count)
+    assert samples.tolist() == definition(thresholds, 3, 1, bytes(32), count)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    key=st.binary(min_size=32, max_size=32),
+    offsets=st.lists(st.tuples(st.integers(0, 39), st.integers(-2, 2)), min_size=1, max_size=60),
+    spread=st.integers(0, 127),
+)
+def test_thresholds_at_and_beside_the_words(
+    key: bytes, offsets: list[tuple[int, int]], spread: int
+) -> None:
+    """Words hit thresholds, which crowd in one bucket or lie in many."""
+    cipher = Cipher(algorithms.ChaCha20(key, bytes(16)), mode=None).encryptor()
+    stream = cipher.update(bytes(16 * 40))
+    words = [int.from_bytes(stream[i : i + 16], "little") for i in range(0, len(stream), 16)]
+    chosen = [words[at] + offset * 2**spread for at, offset in offsets]
+    clipped = [min(max(each, 0), 2**128 - 1) for each in chosen]
+    thresholds = sorted(clipped + [0] * (len(clipped) % 2))
+    samples = core.sample_noise(table_bytes(thresholds), 1, 0, key, 40)
+    assert samples.tolist() == definition(thresholds, 1, 0, key, 40)
+
+
+@pytest.mark.parametrize("sigma", ["0.001", "0.0317", "0.0318", "2", "50", "30000", "68000000"])
+def test_specified_tables_beside_the_slow_sampler(sigma: str) -> None:
+    """From a table of few values to the widest ones, and every number of levels."""
+    noise_table = table(NoiseParameters.for_sigma(sigma))
+    parameters = noise_table.parameters
+    key = hashlib.sha256(sigma.encode()).digest()
+    samples = core.sample_noise(
+        noise_table.thresholds, parameters.factor, parameters.levels, key, 5000
+    )
+    assert np.array_equal(samples, sample_noise(noise_table, key, 5000))
+
+
+def test_samples_may_be_changed() -> None:
+    samples = core.sample_noise(table_bytes([2**126, 2**127]), 1, 0, bytes(32), 5)
+    expected = samples + 1
+    samples += 1
+    assert np.array_equal(samples, expected)
+
+
+def test_many_tables_in_turn() -> None:
+    """More than are kept."""
+    for width in [*range(1, 20), *range(1, 20)]:
+        thresholds = sorted([2**127 - v for v in range(width)] + [2**127 + v for v in range(width)])
+        samples = core.sample_noise(table_bytes(thresholds), 2, 1, bytes(32), 10)
+        assert samples.tolist() == definition(thresholds, 2, 1, bytes(32), 10)
 
 
 @pytest.mark.parametrize(
@@ -79,6 +127,7 @@ def test_chunks_of_the_key_stream_join() -> None:
     [
         ((b"", 1, 0, bytes(32), 1), "thresholds: 0 bytes"),
         ((bytes(48), 1, 0, bytes(32), 1), "thresholds: 48 bytes"),
+        ((bytes(16 * (2**20 + 2)), 1, 0, bytes(32), 1), "thresholds: 1048578, expected at most"),
         ((table_bytes([2, 1]), 1, 0, bytes(32), 1), "not in rising order"),
         ((table_bytes([1, 2]), 0, 1, bytes(32), 1), "factor"),
         ((table_bytes([1, 2]), 2**40, 2, bytes(32), 1), "factor: a sample would not fit"),

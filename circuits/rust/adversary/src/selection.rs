@@ -4,6 +4,7 @@ use curve25519_dalek::scalar::Scalar;
 use ragaudit_arguments::commitments::bit_sum;
 use ragaudit_arguments::encoding::{Point, decode_scalar};
 use ragaudit_arguments::errors::{Result, malformed};
+use ragaudit_arguments::field::Element;
 use ragaudit_arguments::generators::{self, List};
 use ragaudit_arguments::multiscalar::secret_sum;
 use ragaudit_arguments::randomness::ProverRandomness;
@@ -43,9 +44,9 @@ pub struct Strategy {
     /// b, b3, b4.
     pub bits: [Vec<bool>; 3],
     /// The threshold in C_t.
-    pub tau: i128,
+    pub tau: i64,
     /// Y - (y - tau) for every row: a threshold of its own, hidden in C_t along A_U.
-    pub shifts: Vec<i128>,
+    pub shifts: Vec<i64>,
     /// Coefficients along A_U hidden in D_m: what b has and B_sel lacks.
     pub selection_difference: Vec<Scalar>,
     /// Masks of the boolean columns; random where there is none.
@@ -54,7 +55,7 @@ pub struct Strategy {
 
 impl Strategy {
     /// These bits and this threshold, no other deviation.
-    pub fn new(bits: [Vec<bool>; 3], tau: i128) -> Self {
+    pub fn new(bits: [Vec<bool>; 3], tau: i64) -> Self {
         let rows = bits[0].len();
         Strategy {
             bits,
@@ -81,11 +82,11 @@ pub fn prove(
     let mut randomness = ProverRandomness::new(&transcript, &[0; 64])?;
     let points = generators::points(&threshold.generators(statement.query.len()));
     let positions = &points[..threshold.uncertain.len()];
-    let differences: Vec<i128> = threshold
+    let differences: Vec<i64> = threshold
         .uncertain
         .iter()
         .zip(&strategy.shifts)
-        .map(|(row, shift)| i128::from(noised[row.position as usize]) - strategy.tau + shift)
+        .map(|(row, shift)| noised[row.position as usize] - strategy.tau + shift)
         .collect();
     let columns = columns(strategy, &differences);
 
@@ -96,12 +97,13 @@ pub fn prove(
     let nonces = [randomness.scalar(), randomness.scalar()];
     let [threshold_blinding, mask_blinding] = [randomness.scalar(), randomness.scalar()];
     let mask = Mask::random(&threshold.degrees(), &mut randomness);
-    let shifts: Vec<Scalar> = strategy.shifts.iter().map(|shift| from_integer(*shift)).collect();
+    let shifts: Vec<Scalar> =
+        strategy.shifts.iter().map(|shift| from_integer(i128::from(*shift))).collect();
 
     let h = |scalar: &Scalar| scalar * &*generators::H;
     let masked =
         |mask: &Scalar, blinding: &Scalar| mask * &*generators::SELECTION_MASK + h(blinding);
-    let tau = from_integer(strategy.tau);
+    let tau = from_integer(i128::from(strategy.tau));
     let thresholds = generators::first(List::SelectionM, 2);
     let mask_points = &points[points.len() - mask.coefficients().len()..];
     let commitments = Commitments {
@@ -121,40 +123,44 @@ pub fn prove(
         mask_sum: mask.sum(),
     };
     let drawn = protocol::column_challenges(&mut transcript, &commitments, threshold.variables());
-    let values = differences.iter().map(|value| from_integer(*value)).collect();
+    let values = differences.iter().map(|value| Element::from_integer(*value)).collect();
     let mut polynomial = Polynomial::new(&columns, values, &masks, &drawn);
     let (messages, r) = sumcheck::prove(&mut transcript, &mut polynomial, &mask, &drawn.rho)?;
-    let evaluations = polynomial.values();
+    let evaluations = polynomial.evaluations();
     let challenges = protocol::opening_challenges(&mut transcript, &evaluations);
     let responses =
         [nonces[0] + challenges.schnorr * masks[0], nonces[1] + challenges.schnorr * hidden[0]];
     protocol::absorb_responses(&mut transcript, &responses);
 
     let weights = RowWeights::new(&drawn.t, &r, threshold.uncertain.len());
+    let row_weights: Vec<Scalar> = weights.rows.iter().map(Scalar::from).collect();
     let combination = Combination::new(&challenges.gamma);
+    let columns_factors: Vec<Scalar> = combination.columns.iter().map(Scalar::from).collect();
+    let rows_factor = Scalar::from(combination.rows);
+    let mask_factor = Scalar::from(combination.mask);
     let form = relation::form(statement, threshold, &weights, &r, &challenges.theta);
     let mut vector: Vec<Scalar> = (0..positions.len())
         .map(|q| {
             let bits: Scalar = columns
                 .iter()
-                .zip(&combination.columns)
+                .zip(&columns_factors)
                 .map(|(bits, power)| power * Scalar::from(u8::from(bits[q])))
                 .sum();
-            bits + combination.rows * shifts[q]
+            bits + rows_factor * shifts[q]
         })
         .collect();
-    vector.push(inner_product(&masks[..COLUMNS], &combination.columns));
-    vector.extend(row_combination(threshold, rows, &weights, &combination));
-    vector.extend([tau, masks[COLUMNS]].map(|value| combination.rows * value));
-    vector.extend(mask.coefficients().iter().map(|coefficient| combination.mask * coefficient));
+    vector.push(inner_product(&masks[..COLUMNS], &columns_factors));
+    vector.extend(row_combination(threshold, rows, &row_weights, &rows_factor));
+    vector.extend([tau, masks[COLUMNS]].map(|value| rows_factor * value));
+    vector.extend(mask.coefficients().iter().map(|coefficient| mask_factor * coefficient));
     let mut row_blinding = threshold_blinding;
-    for (row, weight) in threshold.uncertain.iter().zip(&weights.rows) {
+    for (row, weight) in threshold.uncertain.iter().zip(&row_weights) {
         row_blinding += weight * rows.blinding(row.position)?;
     }
     let blinding = selection_blinding
-        + inner_product(&hidden, &combination.columns)
-        + combination.rows * row_blinding
-        + combination.mask * mask_blinding;
+        + inner_product(&hidden, &columns_factors)
+        + rows_factor * row_blinding
+        + mask_factor * mask_blinding;
     let opening = opening::prove(
         &mut transcript,
         points,
@@ -169,8 +175,8 @@ pub fn prove(
 }
 
 /// b, b3, b4 and the bits of the distances that b implies.
-fn columns(strategy: &Strategy, differences: &[i128]) -> Vec<Vec<bool>> {
-    let distances: Vec<i128> = differences
+fn columns(strategy: &Strategy, differences: &[i64]) -> Vec<Vec<bool>> {
+    let distances: Vec<i64> = differences
         .iter()
         .zip(&strategy.bits[0])
         .map(|(difference, selected)| if *selected { *difference } else { -1 - difference })
@@ -183,14 +189,14 @@ fn columns(strategy: &Strategy, differences: &[i128]) -> Vec<Vec<bool>> {
 fn row_combination(
     threshold: &Threshold,
     rows: &Rows,
-    weights: &RowWeights,
-    combination: &Combination,
+    weights: &[Scalar],
+    rows_factor: &Scalar,
 ) -> Vec<Scalar> {
     let mut sums = vec![Scalar::ZERO; rows.width];
-    for (row, weight) in threshold.uncertain.iter().zip(&weights.rows) {
+    for (row, weight) in threshold.uncertain.iter().zip(weights) {
         for (sum, entry) in sums.iter_mut().zip(rows.row(row.position)) {
             *sum += weight * scalars::from_integer(i128::from(*entry));
         }
     }
-    sums.iter().map(|sum| combination.rows * sum).collect()
+    sums.iter().map(|sum| rows_factor * sum).collect()
 }

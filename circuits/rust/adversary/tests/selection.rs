@@ -43,8 +43,8 @@ impl Scene {
         Record::selecting(&self.index, query, noise, TOP_K, None, selected.to_vec())
     }
 
-    fn value(&self, rank: usize) -> i128 {
-        i128::from(self.values[self.order[rank] as usize])
+    fn value(&self, rank: usize) -> i64 {
+        self.values[self.order[rank] as usize]
     }
 }
 
@@ -107,7 +107,7 @@ fn a_threshold_per_row_is_rejected() {
     strategy.shifts = (0..COUNT)
         .map(|q| {
             let wanted = if strategy.bits[0][q] { 0 } else { -1 };
-            wanted - (i128::from(scene.values[q]) - strategy.tau)
+            wanted - (scene.values[q] - strategy.tau)
         })
         .collect();
     assert_rejected(attack(&scene, &scene.record(selected), &strategy));

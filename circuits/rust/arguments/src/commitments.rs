@@ -1,19 +1,24 @@
 //! Commitments to rows and to selections (spec 4.1.5).
 
-use curve25519_dalek::ristretto::RistrettoPoint;
+use curve25519_dalek::ristretto::{RistrettoBasepointTable, RistrettoPoint};
 use curve25519_dalek::scalar::Scalar;
 use curve25519_dalek::traits::Identity;
 use rayon::prelude::*;
-use subtle::{Choice, ConditionallyNegatable, ConditionallySelectable, ConstantTimeEq};
 
-use crate::encoding::{ELEMENT_BYTES, decode_scalar};
+use crate::encoding::{ELEMENT_BYTES, decode_point, decode_scalar};
 use crate::errors::{Error, Result, malformed};
 use crate::generators::{self, Generator, List};
 use crate::progress::Progress;
 use crate::randomness::ProverRandomness;
 
 /// Rows committed between two reports of progress.
-const STEP: usize = 1024;
+const STEP: usize = 4096;
+/// Points that one table of subset sums covers in [`bit_sums`]: for 18 columns the fewest additions.
+const BIT_SPAN: usize = 4;
+/// Points that one task of [`bit_sums`] covers.
+const BITS_PER_TASK: usize = 128;
+/// Points whose encodings share one inversion.
+const ENCODED_AT_ONCE: usize = 128;
 
 /// `count` uniform canonical scalars from operating-system entropy, 32 bytes each.
 pub fn random_scalars(count: usize) -> Result<Vec<u8>> {
@@ -26,10 +31,119 @@ pub fn blinding(bytes: &[u8], what: &str) -> Result<Scalar> {
     decode_scalar(bytes, what).map_err(|error| Error::Malformed(error.to_string()))
 }
 
-/// Multiples 1..8 of one generator, for signed digits of base 16.
-type Multiples = [RistrettoPoint; 8];
+/// Digits of an entry: low in [-16, 15], high in [-4, 4], entry = 32 high + low.
+const LOW_BITS: usize = 5;
+/// Most columns that one table of subset sums covers: 160 kB stay in a cache.
+const MOST_SPAN: usize = 10;
+/// Rows that meet a table while it is in the cache.
+const ROWS_PER_TABLE: usize = 512;
 
-fn multiples(generator: RistrettoPoint) -> Multiples {
+/// The generators of rows, prepared for many sums with small coefficients.
+///
+/// Half of each generator stands for it: [`RistrettoPoint::double_and_compress_batch`] encodes the
+/// double of a point without the square root that encoding the point itself takes.
+struct RowGenerators {
+    /// Columns that one table of subset sums covers.
+    span: usize,
+    /// For each span of columns, the sum of every subset of its generators.
+    subsets: Vec<RistrettoPoint>,
+    /// 1, 2, 3, 4 times each generator.
+    multiples: Vec<[RistrettoPoint; 4]>,
+    /// -16 times the sum of all generators.
+    offset: RistrettoPoint,
+    /// Multiples of H.
+    blinding: RistrettoBasepointTable,
+}
+
+impl RowGenerators {
+    fn new(width: usize, rows: usize) -> Self {
+        let half = Scalar::from(2u8).invert();
+        let generators: Vec<RistrettoPoint> =
+            generators::first(List::G, width).into_par_iter().map(|point| half * point).collect();
+        let span = span(width, rows);
+        let subsets = generators.par_chunks(span).flat_map_iter(|part| subset_sums(part, span));
+        let sum: RistrettoPoint = generators.iter().sum();
+        RowGenerators {
+            span,
+            subsets: subsets.collect(),
+            offset: -(Scalar::from(1u8 << (LOW_BITS - 1)) * sum),
+            multiples: generators.iter().map(multiples).collect(),
+            blinding: RistrettoBasepointTable::create(&(half * generators::point(List::H, 0))),
+        }
+    }
+
+    /// Half of sum_j row_j G_j for every row.
+    ///
+    /// All rows meet one table after the other, so that a table stays in the processor's cache.
+    fn sums(&self, rows: &[i8]) -> Vec<RistrettoPoint> {
+        let width = self.multiples.len();
+        let count = rows.len() / width;
+        let mut planes = vec![[RistrettoPoint::identity(); LOW_BITS]; count];
+        for (part, subsets) in self.subsets.chunks(1 << self.span).enumerate() {
+            let start = part * self.span;
+            let end = width.min(start + self.span);
+            for (row, planes) in rows.chunks(width).zip(&mut planes) {
+                for (plane, subset) in planes.iter_mut().zip(chosen(&row[start..end])) {
+                    *plane += subsets[subset];
+                }
+            }
+        }
+        let sum = |(row, planes): (&[i8], &[RistrettoPoint; LOW_BITS])| {
+            let high = self.high_sum(row);
+            self.offset + planes.iter().rev().fold(high, |sum, plane| sum + sum + plane)
+        };
+        rows.chunks(width).zip(&planes).map(sum).collect()
+    }
+
+    /// The sum of the generators times the high digits; most of these are zero, since the squares
+    /// of a row's entries add up to B².
+    fn high_sum(&self, row: &[i8]) -> RistrettoPoint {
+        let mut sum = RistrettoPoint::identity();
+        for (entry, multiples) in row.iter().zip(&self.multiples) {
+            let high = shifted(*entry) >> LOW_BITS;
+            if high != 0 {
+                let multiple = multiples[usize::from(high.unsigned_abs()) - 1];
+                sum += if high < 0 { -multiple } else { multiple };
+            }
+        }
+        sum
+    }
+}
+
+/// entry + 16 = 32 high + (low + 16).
+fn shifted(entry: i8) -> i16 {
+    i16::from(entry) + (1 << (LOW_BITS - 1))
+}
+
+/// For each bit of low + 16 the subset of the columns in which it is set.
+fn chosen(entries: &[i8]) -> [usize; LOW_BITS] {
+    let mut chosen = [0; LOW_BITS];
+    for (column, entry) in entries.iter().enumerate() {
+        for (bit, chosen) in chosen.iter_mut().enumerate() {
+            *chosen |= usize::from(shifted(*entry) >> bit & 1 == 1) << column;
+        }
+    }
+    chosen
+}
+
+/// The span for which tables and rows together take the fewest additions.
+fn span(width: usize, rows: usize) -> usize {
+    let additions = |span: &usize| width.div_ceil(*span) * ((1 << span) + LOW_BITS * rows);
+    (1..=MOST_SPAN).min_by_key(additions).unwrap_or(1)
+}
+
+/// The sums of all subsets of at most `span` points, 2^span of them; bit j stands for point j.
+fn subset_sums(points: &[RistrettoPoint], span: usize) -> Vec<RistrettoPoint> {
+    let mut sums = vec![RistrettoPoint::identity()];
+    for point in points {
+        let with: Vec<RistrettoPoint> = sums.iter().map(|sum| sum + point).collect();
+        sums.extend(with);
+    }
+    sums.resize(1 << span, RistrettoPoint::identity());
+    sums
+}
+
+fn multiples(generator: &RistrettoPoint) -> [RistrettoPoint; 4] {
     let mut current = RistrettoPoint::identity();
     std::array::from_fn(|_| {
         current += generator;
@@ -37,36 +151,10 @@ fn multiples(generator: RistrettoPoint) -> Multiples {
     })
 }
 
-/// digit times the generator for -8 <= digit <= 8, in constant time.
-fn select(multiples: &Multiples, digit: i8) -> RistrettoPoint {
-    let magnitude = digit.unsigned_abs();
-    let mut point = RistrettoPoint::identity();
-    for (multiple, value) in multiples.iter().zip(1u8..) {
-        point.conditional_assign(multiple, magnitude.ct_eq(&value));
-    }
-    point.conditional_negate(Choice::from((digit as u8) >> 7));
-    point
-}
-
-/// sum_j row_j G_j: entries in two signed digits 16 high + low, low in [-8, 7].
-fn row_sum(row: &[i8], generators: &[Multiples]) -> RistrettoPoint {
-    let mut high_sum = RistrettoPoint::identity();
-    let mut low_sum = RistrettoPoint::identity();
-    for (entry, multiples) in row.iter().zip(generators) {
-        let high = ((i16::from(*entry) + 8) >> 4) as i8;
-        let low = (i16::from(*entry) - 16 * i16::from(high)) as i8;
-        high_sum += select(multiples, high);
-        low_sum += select(multiples, low);
-    }
-    for _ in 0..4 {
-        high_sum += high_sum;
-    }
-    high_sum + low_sum
-}
-
 /// C_i = sum_j rows_ij G_j + rho_i H for every row of `width` entries, 32 bytes each.
 ///
-/// Any entries are committed to, whatever their norm. Constant time in entries and blindings.
+/// Any entries are committed to, whatever their norm. Constant time in the blindings. Which table
+/// entries are read, and how many, depends on the rows (docs/threat-model.md).
 pub fn commit_rows(
     rows: &[i8],
     width: usize,
@@ -81,26 +169,81 @@ pub fn commit_rows(
             blindings.len()
         )));
     }
-    let generators: Vec<Multiples> =
-        generators::first(List::G, width).into_par_iter().map(multiples).collect();
+    let generators = RowGenerators::new(width, count);
     let mut commitments = Vec::with_capacity(blindings.len());
-    let steps = rows.chunks(STEP * width).zip(blindings.chunks(STEP * ELEMENT_BYTES));
-    for (step, (rows, blindings)) in steps.enumerate() {
+    for (step, blindings) in blindings.chunks(STEP * ELEMENT_BYTES).enumerate() {
         progress.report((step * STEP) as f64 / count as f64)?;
-        let points = rows
-            .par_chunks(width)
-            .zip(blindings.par_chunks(ELEMENT_BYTES))
+        let first = step * STEP;
+        let part = &rows[first * width..][..blindings.len() / ELEMENT_BYTES * width];
+        let sums =
+            part.par_chunks(ROWS_PER_TABLE * width).flat_map_iter(|rows| generators.sums(rows));
+        let halves = blindings
+            .par_chunks(ELEMENT_BYTES)
+            .zip(sums.collect::<Vec<_>>())
             .enumerate()
-            .map(|(row, (entries, bytes))| {
-                let rho = blinding(bytes, &format!("blinding {}", step * STEP + row))?;
-                let point = row_sum(entries, &generators) + &rho * &*generators::H;
-                Ok(point.compress().to_bytes())
+            .map(|(row, (bytes, sum))| {
+                let rho = blinding(bytes, &format!("blinding {}", first + row))?;
+                Ok(sum + &rho * &generators.blinding)
             })
-            .collect::<Result<Vec<[u8; 32]>>>()?;
-        commitments.extend(points.concat());
+            .collect::<Result<Vec<RistrettoPoint>>>()?;
+        commitments.extend(encode_doubles(&halves));
     }
     progress.report(1.0)?;
     Ok(commitments)
+}
+
+/// The encodings of 2 P for these P.
+fn encode_doubles(halves: &[RistrettoPoint]) -> Vec<u8> {
+    let encode = |part: &[RistrettoPoint]| RistrettoPoint::double_and_compress_batch(part);
+    let encoded = halves.par_chunks(ENCODED_AT_ONCE).flat_map_iter(encode);
+    encoded.flat_map_iter(|point| point.to_bytes()).collect()
+}
+
+/// C_i + (new_i - old_i) H for every commitment: the same rows under new blindings.
+///
+/// A third of the work of committing anew. Constant time in the blindings.
+pub fn reblind_rows(
+    commitments: &[u8],
+    old: &[u8],
+    new: &[u8],
+    progress: &dyn Progress,
+) -> Result<Vec<u8>> {
+    if !commitments.len().is_multiple_of(ELEMENT_BYTES)
+        || old.len() != commitments.len()
+        || new.len() != commitments.len()
+    {
+        return Err(malformed(format!(
+            "{} bytes of commitments with {} and {} bytes of blindings, expected the same lengths",
+            commitments.len(),
+            old.len(),
+            new.len()
+        )));
+    }
+    let count = commitments.len() / ELEMENT_BYTES;
+    let mut renewed = Vec::with_capacity(commitments.len());
+    let step = STEP * ELEMENT_BYTES;
+    let parts = commitments.chunks(step).zip(old.chunks(step)).zip(new.chunks(step));
+    for (part, ((commitments, old), new)) in parts.enumerate() {
+        progress.report((part * STEP) as f64 / count as f64)?;
+        let encoded = commitments
+            .par_chunks(ELEMENT_BYTES)
+            .zip(old.par_chunks(ELEMENT_BYTES))
+            .zip(new.par_chunks(ELEMENT_BYTES))
+            .enumerate()
+            .map(|(row, ((commitment, old), new))| {
+                let row = part * STEP + row;
+                let commitment = decode_point(commitment, &format!("C_{row}"))
+                    .map_err(|error| Error::Malformed(error.to_string()))?;
+                let old = blinding(old, &format!("old blinding {row}"))?;
+                let new = blinding(new, &format!("new blinding {row}"))?;
+                let point = commitment.element + &(new - old) * &*generators::H;
+                Ok(point.compress().to_bytes())
+            })
+            .collect::<Result<Vec<[u8; 32]>>>()?;
+        renewed.extend(encoded.concat());
+    }
+    progress.report(1.0)?;
+    Ok(renewed)
 }
 
 /// sum of A_i over distinct positions.
@@ -122,15 +265,33 @@ pub fn commit_selection(positions: &[u64], blinding: &Scalar) -> Result<[u8; 32]
     Ok((position_sum(&sorted) + blinding * &*generators::H).compress().to_bytes())
 }
 
-/// sum of the points whose bit is set, in time that depends on their number only.
+/// For every column of bits the sum of the points whose bit is set.
+///
+/// Time depends on the sizes only; which entries of small tables are read depends on the bits.
+pub fn bit_sums(columns: &[Vec<bool>], points: &[RistrettoPoint]) -> Vec<RistrettoPoint> {
+    let starts: Vec<usize> = (0..points.len()).step_by(BITS_PER_TASK).collect();
+    let partial = starts.into_par_iter().map(|start| {
+        let mut sums = vec![RistrettoPoint::identity(); columns.len()];
+        let end = points.len().min(start + BITS_PER_TASK);
+        for (offset, points) in points[start..end].chunks(BIT_SPAN).enumerate() {
+            let subsets = subset_sums(points, BIT_SPAN);
+            let first = start + offset * BIT_SPAN;
+            for (sum, bits) in sums.iter_mut().zip(columns) {
+                let bits = bits[first..first + points.len()].iter().enumerate();
+                *sum += subsets[bits.fold(0, |index, (j, bit)| index | usize::from(*bit) << j)];
+            }
+        }
+        sums
+    });
+    partial.reduce(
+        || vec![RistrettoPoint::identity(); columns.len()],
+        |left, right| left.iter().zip(right).map(|(a, b)| a + b).collect(),
+    )
+}
+
+/// The sum of the points whose bit is set.
 pub fn bit_sum(bits: &[bool], points: &[RistrettoPoint]) -> RistrettoPoint {
-    let identity = RistrettoPoint::identity();
-    bits.iter()
-        .zip(points)
-        .map(|(bit, point)| {
-            RistrettoPoint::conditional_select(&identity, point, Choice::from(u8::from(*bit)))
-        })
-        .sum()
+    bit_sums(&[bits.to_vec()], points).into_iter().sum()
 }
 
 #[cfg(test)]
@@ -152,6 +313,51 @@ mod tests {
             let expected = secret_sum(&scalars, &generators) + rho * generators::point(List::H, 0);
             assert_eq!(commitments[32 * i..32 * i + 32], expected.compress().to_bytes());
         }
+    }
+
+    #[test]
+    fn bit_sums_are_sums_of_the_points_marked() {
+        for count in [0, 1, 3, 4, 5, 128, 131, 300] {
+            let points = generators::first(List::A, count);
+            let columns: Vec<Vec<bool>> =
+                (2..5).map(|k| (0..count).map(|i| i * i % k == 0).collect()).collect();
+            let expected: Vec<RistrettoPoint> = columns
+                .iter()
+                .map(|bits| points.iter().zip(bits).filter(|(_, bit)| **bit).map(|(p, _)| p).sum())
+                .collect();
+            assert_eq!(bit_sums(&columns, &points), expected);
+            assert_eq!(bit_sum(&columns[0], &points), expected[0]);
+        }
+    }
+
+    #[test]
+    fn a_null_row_without_blinding_is_the_identity() {
+        let commitments = commit_rows(&[0; 6], 3, &[0; 64], &Silent).unwrap();
+        assert_eq!(commitments, [0; 64]);
+    }
+
+    #[test]
+    fn every_span_gives_the_same_sums() {
+        let generators = generators::first(List::G, 7);
+        let sums = subset_sums(&generators[..3], 4);
+        assert_eq!(sums.len(), 16);
+        assert_eq!(sums[0b101], generators[0] + generators[2]);
+        assert_eq!(sums[0b1000], RistrettoPoint::identity());
+        // Small and large indexes use tables of different spans.
+        assert!(span(388, 10) < span(388, 1_000_000));
+        assert!(span(388, 1_000_000) <= MOST_SPAN);
+    }
+
+    #[test]
+    fn reblinded_rows_are_the_rows_under_their_new_blindings() {
+        let rows: Vec<i8> = (0..60).map(|i| (i * 37 % 251 - 125) as i8).collect();
+        let [old, new] = [random_scalars(10).unwrap(), random_scalars(10).unwrap()];
+        let commitments = commit_rows(&rows, 6, &old, &Silent).unwrap();
+        let renewed = reblind_rows(&commitments, &old, &new, &Silent).unwrap();
+        assert_eq!(renewed, commit_rows(&rows, 6, &new, &Silent).unwrap());
+        assert!(reblind_rows(&commitments, &old, &new[32..], &Silent).is_err());
+        assert!(reblind_rows(&commitments[1..], &old[1..], &new[1..], &Silent).is_err());
+        assert!(reblind_rows(&[0xff; 32], &old[..32], &new[..32], &Silent).is_err());
     }
 
     #[test]

@@ -6,9 +6,11 @@
 pub mod commitments;
 pub mod encoding;
 pub mod errors;
+pub mod field;
 pub mod four_squares;
 pub mod generators;
 pub mod index;
+pub mod multilinear;
 pub mod multiscalar;
 pub mod opening;
 pub mod progress;

@@ -7,17 +7,20 @@ use curve25519_dalek::scalar::Scalar;
 use curve25519_dalek::traits::{Identity, MultiscalarMul, VartimeMultiscalarMul};
 use rayon::prelude::*;
 
+use crate::encoding::{ELEMENT_BYTES, decode_point};
 use crate::errors::{Result, rejected};
+use crate::field::Element;
 use crate::generators::{self, Generator, List};
 use crate::progress::Progress;
-use crate::randomness;
 
 /// Fewer terms than this per task cost more in repeated doublings than parallelism gains.
 const LEAST_CHUNK: usize = 32;
 /// More terms than this per task leave the processor's cache (constant-time tables).
 const SECRET_CHUNK: usize = 256;
 /// Terms of a public sum between two reports of progress.
-const PUBLIC_STEP: usize = 1 << 15;
+const PUBLIC_STEP: usize = 1 << 16;
+/// A list of coefficients is kept whole once one record fills this share of it.
+const DENSE_SHARE: usize = 8;
 
 fn chunk(terms: usize, most: usize) -> usize {
     terms.div_ceil(rayon::current_num_threads()).clamp(LEAST_CHUNK, most)
@@ -43,60 +46,149 @@ pub fn public_sum(scalars: &[Scalar], points: &[RistrettoPoint]) -> RistrettoPoi
         .reduce(RistrettoPoint::identity, |left, right| left + right)
 }
 
+/// Coefficients of a long list of points, most of which may be zero.
+#[derive(Default)]
+struct Coefficients {
+    dense: Vec<Element>,
+    sparse: HashMap<usize, Element>,
+}
+
+impl Coefficients {
+    /// Adds to the coefficients at some of `length` positions.
+    fn add(&mut self, length: usize, terms: impl ExactSizeIterator<Item = (usize, Element)>) {
+        if self.dense.is_empty() && terms.len() >= length / DENSE_SHARE {
+            self.dense = vec![Element::ZERO; length];
+        }
+        if self.dense.is_empty() {
+            for (position, coefficient) in terms {
+                *self.sparse.entry(position).or_default() += coefficient;
+            }
+        } else {
+            for (position, coefficient) in terms {
+                self.dense[position] += coefficient;
+            }
+        }
+    }
+
+    fn merge(&mut self, other: Coefficients) {
+        if self.dense.is_empty() {
+            self.dense = other.dense;
+        } else {
+            self.dense.par_iter_mut().zip(other.dense).for_each(|(sum, more)| *sum += more);
+        }
+        for (position, coefficient) in other.sparse {
+            *self.sparse.entry(position).or_default() += coefficient;
+        }
+    }
+
+    /// (position, coefficient), every position once, those with coefficient 0 left out.
+    fn terms(mut self) -> Vec<(usize, Element)> {
+        if !self.dense.is_empty() {
+            for (position, coefficient) in self.sparse.drain() {
+                self.dense[position] += coefficient;
+            }
+        }
+        let dense = self.dense.into_iter().enumerate();
+        dense.chain(self.sparse).filter(|(_, coefficient)| *coefficient != Element::ZERO).collect()
+    }
+}
+
 /// A linear combination of generators and other points that must be the identity.
 ///
-/// Several equations are added with weights that the prover cannot foresee; the coefficients of
-/// the same generator are merged.
+/// Equations of any number of proofs are added up with weights that the provers cannot foresee,
+/// coefficients of the same point merged: A_i of all records, C_i of all records of one index.
 #[derive(Default)]
-pub struct Equation {
-    fixed: HashMap<Generator, Scalar>,
+pub struct Equation<'a> {
+    generators: HashMap<Generator, Element>,
+    positions: Coefficients,
+    rows: Vec<(&'a [u8], Coefficients)>,
     scalars: Vec<Scalar>,
     points: Vec<RistrettoPoint>,
 }
 
-impl Equation {
+impl<'a> Equation<'a> {
     /// Adds `scalar` times generator `index` of `list`.
-    pub fn add_generator(&mut self, list: List, index: u64, scalar: Scalar) {
-        *self.fixed.entry(Generator::new(list, index)).or_insert(Scalar::ZERO) += scalar;
+    pub fn add_generator(&mut self, list: List, index: u64, scalar: Element) {
+        *self.generators.entry(Generator::new(list, index)).or_default() += scalar;
     }
 
     /// Adds `scalar` times `point`.
-    pub fn add_point(&mut self, point: RistrettoPoint, scalar: Scalar) {
-        self.scalars.push(scalar);
+    pub fn add_point(&mut self, point: RistrettoPoint, scalar: Element) {
+        self.scalars.push(scalar.into());
         self.points.push(point);
     }
 
-    /// Adds `weight` times another equation.
-    pub fn add_equation(&mut self, other: Equation, weight: &Scalar) {
-        for (generator, scalar) in other.fixed {
-            self.add_generator(generator.list, generator.index, scalar * weight);
+    /// Adds coefficients of A_i for positions i below `length`.
+    pub fn add_positions(
+        &mut self,
+        length: usize,
+        terms: impl ExactSizeIterator<Item = (usize, Element)>,
+    ) {
+        self.positions.add(length, terms);
+    }
+
+    /// Adds coefficients of C_i, the i-th of these encoded points.
+    ///
+    /// Points are decoded when the equation is checked: those of one index once, however many
+    /// records refer to it.
+    pub fn add_rows(
+        &mut self,
+        commitments: &'a [u8],
+        terms: impl ExactSizeIterator<Item = (usize, Element)>,
+    ) {
+        self.coefficients(commitments).add(commitments.len() / ELEMENT_BYTES, terms);
+    }
+
+    fn coefficients(&mut self, commitments: &'a [u8]) -> &mut Coefficients {
+        let known = self.rows.iter().position(|(bytes, _)| std::ptr::eq(*bytes, commitments));
+        let index = known.unwrap_or_else(|| {
+            self.rows.push((commitments, Coefficients::default()));
+            self.rows.len() - 1
+        });
+        &mut self.rows[index].1
+    }
+
+    /// Adds another combination of equations.
+    pub fn merge(&mut self, other: Equation<'a>) {
+        for (generator, scalar) in other.generators {
+            self.add_generator(generator.list, generator.index, scalar);
         }
-        self.scalars.extend(other.scalars.iter().map(|scalar| scalar * weight));
+        self.positions.merge(other.positions);
+        for (commitments, coefficients) in other.rows {
+            self.coefficients(commitments).merge(coefficients);
+        }
+        self.scalars.extend(other.scalars);
         self.points.extend(other.points);
     }
 
-    /// The sum of the equations with random 128-bit weights: if it holds, all of them hold,
-    /// except with probability 2^-128.
-    pub fn combine(equations: impl IntoIterator<Item = Equation>) -> Result<Equation> {
-        let mut total = Equation::default();
-        for equation in equations {
-            total.add_equation(equation, &randomness::weight()?);
-        }
-        Ok(total)
-    }
-
-    /// Rejects unless the combination is the identity.
+    /// Rejects unless the combination is the identity and every C_i used is canonical.
     pub fn check(self, progress: &dyn Progress) -> Result<()> {
-        let (names, mut scalars): (Vec<Generator>, Vec<Scalar>) = self.fixed.into_iter().unzip();
-        let mut points = generators::points(&names);
-        scalars.extend(self.scalars);
-        points.extend(self.points);
-        let mut sum = RistrettoPoint::identity();
-        let steps = scalars.chunks(PUBLIC_STEP).zip(points.chunks(PUBLIC_STEP));
-        let count = steps.len();
-        for (done, (scalars, points)) in steps.enumerate() {
-            progress.report(done as f64 / count as f64)?;
-            sum += public_sum(scalars, points);
+        let terms = |(bytes, rows): (&'a [u8], Coefficients)| (bytes, rows.terms());
+        let rows: Vec<_> = self.rows.into_iter().map(terms).collect();
+        let positions = self.positions.terms();
+        let count = positions.len() + rows.iter().map(|(_, terms)| terms.len()).sum::<usize>();
+        let mut done = 0;
+        let mut report = |more: usize| {
+            done += more;
+            progress.report(done as f64 / count.max(1) as f64)
+        };
+        let (names, scalars): (Vec<Generator>, Vec<Element>) = self.generators.into_iter().unzip();
+        let scalars: Vec<Scalar> = scalars.iter().map(Scalar::from).collect();
+        let mut sum = public_sum(&scalars, &generators::points(&names));
+        sum += public_sum(&self.scalars, &self.points);
+        for terms in positions.chunks(PUBLIC_STEP) {
+            report(0)?;
+            let name = |(index, _): &(usize, Element)| Generator::new(List::A, *index as u64);
+            let names: Vec<Generator> = terms.iter().map(name).collect();
+            sum += public_sum(&scalars_of(terms), &generators::points(&names));
+            report(terms.len())?;
+        }
+        for (commitments, terms) in &rows {
+            for terms in terms.chunks(PUBLIC_STEP) {
+                let points = decoded(commitments, terms)?;
+                sum += public_sum(&scalars_of(terms), &points);
+                report(terms.len())?;
+            }
         }
         progress.report(1.0)?;
         if sum == RistrettoPoint::identity() {
@@ -104,5 +196,65 @@ impl Equation {
         } else {
             Err(rejected("proof: the verification equation does not hold"))
         }
+    }
+}
+
+fn scalars_of(terms: &[(usize, Element)]) -> Vec<Scalar> {
+    terms.par_iter().map(|(_, coefficient)| Scalar::from(coefficient)).collect()
+}
+
+fn decoded(commitments: &[u8], terms: &[(usize, Element)]) -> Result<Vec<RistrettoPoint>> {
+    let decode = |(row, _): &(usize, Element)| {
+        let bytes = &commitments[row * ELEMENT_BYTES..][..ELEMENT_BYTES];
+        Ok(decode_point(bytes, &format!("C_{row}"))?.element)
+    };
+    terms.par_iter().map(decode).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::progress::Silent;
+
+    fn encoded(count: u64) -> Vec<u8> {
+        (0..count).flat_map(|i| generators::point(List::A, i).compress().to_bytes()).collect()
+    }
+
+    #[test]
+    fn coefficients_of_one_point_are_merged_however_they_come() {
+        let commitments = encoded(64);
+        let term = |position, value| (position, Element::from_integer(value));
+        for positions in [vec![5usize], (0..64).collect()] {
+            let mut equation = Equation::default();
+            equation.add_positions(64, positions.iter().map(|i| term(*i, -3)));
+            equation.add_rows(&commitments, positions.iter().map(|i| term(*i, 1)));
+            let mut other = Equation::default();
+            other.add_rows(&commitments, [term(5, 2)].into_iter());
+            for i in positions.iter().filter(|i| **i != 5) {
+                other.add_point(generators::point(List::A, *i as u64), Element::from_integer(2));
+            }
+            equation.merge(other);
+            assert_eq!(equation.rows.len(), 1);
+            equation.check(&Silent).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_combination_that_is_not_the_identity_is_rejected() {
+        let commitments = encoded(3);
+        let mut equation = Equation::default();
+        equation.add_rows(&commitments, [(2, Element::ONE)].into_iter());
+        equation.add_generator(List::A, 1, -Element::ONE);
+        assert!(equation.check(&Silent).is_err());
+    }
+
+    #[test]
+    fn a_commitment_that_is_not_canonical_is_named() {
+        let mut commitments = encoded(3);
+        commitments[32..64].fill(0xff);
+        let mut equation = Equation::default();
+        equation.add_rows(&commitments, [(1, Element::ONE)].into_iter());
+        let error = equation.check(&Silent).unwrap_err();
+        assert!(error.to_string().contains("C_1"), "{error}");
     }
 }

@@ -7,7 +7,9 @@ use zeroize::Zeroize;
 
 use crate::encoding::{Point, Reader, Writer};
 use crate::errors::{Result, rejected};
-use crate::generators::{self, Generator, List};
+use crate::field::Element;
+use crate::generators::{self, List};
+use crate::multilinear::folding_table;
 use crate::multiscalar::{Equation, public_sum, secret_sum};
 use crate::randomness::ProverRandomness;
 use crate::scalars::{inner_product, log2_ceil};
@@ -184,54 +186,58 @@ pub fn prove(
     Ok(proof)
 }
 
-/// Adds (E1) except for the multiples of P, and returns the factor -c of P.
-///
-/// `vector_generators` and `form` describe the statement; V unrolls all foldings.
-pub fn verify(
-    transcript: &mut Transcript,
-    proof: &OpeningProof,
-    vector_generators: &[Generator],
-    form: &[Scalar],
-    x: &Scalar,
-    equation: &mut Equation,
-) -> Result<Scalar> {
-    let folds = proof
+/// What V draws from the messages of an opening, and what (E1) needs of them.
+pub struct Folding<'a> {
+    proof: &'a OpeningProof,
+    /// c_1 .. c_k.
+    challenges: Vec<Element>,
+    inverses: Vec<Scalar>,
+    last: Element,
+}
+
+/// Follows the messages; nothing is checked but that no challenge is zero.
+pub fn follow<'a>(transcript: &mut Transcript, proof: &'a OpeningProof) -> Result<Folding<'a>> {
+    let challenges = proof
         .rounds
         .iter()
         .map(|round| fold_challenge(transcript, round))
         .collect::<Result<Vec<Scalar>>>()?;
-    let c = last_challenge(transcript, &proof.last);
-    let mut inverses = folds.clone();
+    let last = last_challenge(transcript, &proof.last);
+    let mut inverses = challenges.clone();
     Scalar::invert_batch_alloc(&mut inverses);
-
-    let products = unrolled(&folds, vector_generators.len());
-    for (generator, product) in vector_generators.iter().zip(&products) {
-        equation.add_generator(generator.list, generator.index, proof.z1 * product);
-    }
-    equation.add_generator(List::Q, 0, proof.z1 * x * inner_product(&products, form));
-    equation.add_generator(List::H, 0, proof.z2);
-    equation.add_point(proof.last.element, -Scalar::ONE);
-    for ((round, fold), inverse) in proof.rounds.iter().zip(&folds).zip(&inverses) {
-        equation.add_point(round[0].element, -c * fold);
-        equation.add_point(round[1].element, -c * inverse);
-    }
-    Ok(-c)
+    let challenges = challenges.iter().map(Element::from).collect();
+    Ok(Folding { proof, challenges, inverses, last: last.into() })
 }
 
-/// s_i for i < length: the product of the challenges of the rounds in which i lies in the upper
-/// half; round 1 is the top bit.
-fn unrolled(folds: &[Scalar], length: usize) -> Vec<Scalar> {
-    let mut products = vec![Scalar::ONE];
-    for fold in folds {
-        products = products.iter().flat_map(|product| [*product, product * fold]).collect();
+impl Folding<'_> {
+    /// weight · z1 s_i for i < length: (E1)'s coefficients of the generators, all foldings unrolled.
+    pub fn products(&self, weight: &Element, length: usize) -> Vec<Element> {
+        folding_table(&(*weight * Element::from(self.proof.z1)), &self.challenges, length)
     }
-    products.truncate(length);
-    products
+
+    /// The factor of P in (E1): -c.
+    pub fn factor(&self) -> Element {
+        -self.last
+    }
+
+    /// Adds `weight` times the terms of (E1) in H, T, L_k and R_k.
+    pub fn add_messages(&self, weight: &Element, equation: &mut Equation) {
+        let factor = *weight * self.factor();
+        equation.add_generator(List::H, 0, *weight * Element::from(self.proof.z2));
+        equation.add_point(self.proof.last.element, -*weight);
+        let challenges = self.challenges.iter().zip(&self.inverses);
+        for (round, (challenge, inverse)) in self.proof.rounds.iter().zip(challenges) {
+            equation.add_point(round[0].element, factor * *challenge);
+            equation.add_point(round[1].element, factor * Element::from(inverse));
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::field;
+    use crate::generators::Generator;
     use crate::progress::Silent;
 
     fn names(length: usize) -> Vec<Generator> {
@@ -258,12 +264,22 @@ mod tests {
             &mut randomness,
         )?;
         let mut equation = Equation::default();
-        let factor = verify(&mut transcript, &proof, &names, &form, &x, &mut equation)?;
-        for (point, scalar) in generators.iter().zip(&vector) {
-            equation.add_point(*point, factor * scalar);
+        let folding = follow(&mut transcript, &proof)?;
+        let weight = Element::from(randomness.scalar());
+        folding.add_messages(&weight, &mut equation);
+        let products = folding.products(&weight, length);
+        for (name, product) in names.iter().zip(&products) {
+            equation.add_generator(name.list, name.index, *product);
         }
-        equation.add_generator(List::H, 0, factor * blinding);
-        equation.add_generator(List::Q, 0, factor * x * value);
+        let form: Vec<Element> = form.iter().map(Element::from).collect();
+        let x = Element::from(x);
+        equation.add_generator(List::Q, 0, x * field::inner_product(&products, &form));
+        let factor = weight * folding.factor();
+        for (point, scalar) in generators.iter().zip(&vector) {
+            equation.add_point(*point, factor * Element::from(scalar));
+        }
+        equation.add_generator(List::H, 0, factor * Element::from(blinding));
+        equation.add_generator(List::Q, 0, factor * x * Element::from(value));
         equation.check(&Silent)
     }
 

@@ -5,6 +5,7 @@ use sha2::{Digest, Sha512};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use crate::errors::{Error, Result};
+use crate::field::Element;
 use crate::transcript::Transcript;
 
 /// Deterministic generator SHA-512(key || counter), keyed afresh for every proof.
@@ -58,9 +59,9 @@ fn system_entropy() -> Result<[u8; 64]> {
 }
 
 /// A random 128-bit weight of the verifier, unpredictable to the prover.
-pub fn weight() -> Result<Scalar> {
+pub fn weight() -> Result<Element> {
     let entropy = system_entropy()?;
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&entropy[..16]);
-    Ok(Scalar::from(u128::from_le_bytes(bytes)))
+    Ok(Scalar::from(u128::from_le_bytes(bytes)).into())
 }

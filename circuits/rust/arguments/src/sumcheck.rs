@@ -4,17 +4,18 @@ use curve25519_dalek::scalar::Scalar;
 use zeroize::Zeroize;
 
 use crate::errors::{Result, rejected};
+use crate::field::Element;
 use crate::randomness::ProverRandomness;
-use crate::scalars::evaluate;
+use crate::scalars::{evaluate, interpolate};
 use crate::transcript::Transcript;
 
 /// A polynomial whose hypercube sum is claimed, seen one variable at a time.
 pub trait RoundPolynomial {
-    /// Coefficients, lowest first, of the sum over all later variables as a polynomial of the
-    /// next one; as many as its degree plus one.
-    fn coefficients(&self) -> Vec<Scalar>;
+    /// Values at 0, 1, 2, .. of the sum over all later variables as a polynomial of the next one;
+    /// as many as its degree plus one.
+    fn values(&self) -> Vec<Element>;
     /// Binds the next variable.
-    fn bind(&mut self, r: &Scalar) -> Result<()>;
+    fn bind(&mut self, r: &Element) -> Result<()>;
 }
 
 /// The mask g(x) = a_0 + sum_k sum_e a_(k,e) x_k^e.
@@ -104,8 +105,8 @@ pub fn prove(
     let mut messages = Vec::new();
     let mut point = Vec::new();
     for _ in &mask.degrees {
-        let masked: Vec<Scalar> = polynomial
-            .coefficients()
+        let values: Vec<Scalar> = polynomial.values().iter().map(Scalar::from).collect();
+        let masked: Vec<Scalar> = interpolate(&values)
             .iter()
             .zip(mask.round(&point))
             .map(|(own, mask)| own + rho * mask)
@@ -113,7 +114,7 @@ pub fn prove(
         let sent: Vec<Scalar> =
             std::iter::once(masked[0]).chain(masked[2..].iter().copied()).collect();
         let r = round_challenge(transcript, &sent);
-        polynomial.bind(&r)?;
+        polynomial.bind(&Element::from(r))?;
         messages.extend(sent);
         point.push(r);
     }

@@ -1,57 +1,68 @@
 //! Tables over {0,1}^m with a mask row, bound one variable at a time (spec 4.1.3, 4.5).
 
-use curve25519_dalek::scalar::Scalar;
+use rayon::prelude::*;
 use zeroize::Zeroize;
+
+use crate::field::Element;
+
+/// Entries that one task binds at least.
+const TASK: usize = 1 << 10;
 
 /// The multilinear extension of a table of length 2^m that is `entries` at the start, `mask` at
 /// index 2^m - 1 and zero between. The zeros are not stored.
 pub struct MaskedTable {
-    entries: Vec<Scalar>,
-    mask: Scalar,
+    entries: Vec<Element>,
+    mask: Element,
     variables: usize,
 }
 
 impl MaskedTable {
     /// A table of 2^variables entries; `entries` must not reach the mask row.
-    pub fn new(entries: Vec<Scalar>, mask: Scalar, variables: usize) -> Self {
+    pub fn new(entries: Vec<Element>, mask: Element, variables: usize) -> Self {
         debug_assert!(entries.len() < 1 << variables);
         MaskedTable { entries, mask, variables }
     }
 
     /// The stored entries: the table without mask row and pads.
-    pub fn entries(&self) -> &[Scalar] {
+    pub fn entries(&self) -> &[Element] {
         &self.entries
     }
 
     /// The mask row while variables remain; the value of the extension at the bound point after.
-    pub fn mask(&self) -> Scalar {
+    pub fn mask(&self) -> Element {
         self.mask
     }
 
     /// Values at 0 and 1 of the line through index `i` along the next variable.
-    pub fn pair(&self, i: usize) -> (Scalar, Scalar) {
+    pub fn pair(&self, i: usize) -> (Element, Element) {
         let half = 1 << (self.variables - 1);
         let high = if i == half - 1 { self.mask } else { self.entry(half + i) };
         (self.entry(i), high)
     }
 
     /// Binds the next variable (the most significant bit) to `r`.
-    pub fn bind(&mut self, r: &Scalar) {
+    pub fn bind(&mut self, r: &Element) {
         let half = 1 << (self.variables - 1);
-        let line = |(low, high): (Scalar, Scalar)| low + r * (high - low);
+        let line = |(low, high): (Element, Element)| low + *r * (high - low);
         let mask = line(self.pair(half - 1));
         let kept = self.entries.len().min(half - 1);
-        for i in 0..kept {
-            self.entries[i] = line(self.pair(i));
-        }
+        let stored = self.entries.len();
+        let (low, high) = self.entries.split_at_mut(half.min(stored));
+        let paired = high.len().min(kept);
+        low[..paired]
+            .par_iter_mut()
+            .with_min_len(TASK)
+            .zip(&*high)
+            .for_each(|(low, high)| *low = line((*low, *high)));
+        low[paired..kept].iter_mut().for_each(|low| *low = line((*low, Element::ZERO)));
         self.entries[kept..].iter_mut().zeroize();
         self.entries.truncate(kept);
         self.mask = mask;
         self.variables -= 1;
     }
 
-    fn entry(&self, i: usize) -> Scalar {
-        self.entries.get(i).copied().unwrap_or(Scalar::ZERO)
+    fn entry(&self, i: usize) -> Element {
+        self.entries.get(i).copied().unwrap_or(Element::ZERO)
     }
 }
 
@@ -70,7 +81,7 @@ pub fn lines(stored: usize, variables: usize) -> Vec<usize> {
 }
 
 /// The values at 0, 1, .., count - 1 of the line with these values at 0 and 1.
-pub fn extend<const COUNT: usize>((low, high): (Scalar, Scalar)) -> [Scalar; COUNT] {
+pub fn extend<const COUNT: usize>((low, high): (Element, Element)) -> [Element; COUNT] {
     let slope = high - low;
     let mut value = low;
     std::array::from_fn(|_| {
@@ -83,21 +94,22 @@ pub fn extend<const COUNT: usize>((low, high): (Scalar, Scalar)) -> [Scalar; COU
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scalars::{eq_mask_row, eq_table, inner_product};
+    use crate::field::inner_product;
+    use crate::multilinear::{eq_mask_row, eq_table};
 
     #[test]
     fn binding_all_variables_evaluates_the_extension() {
         for variables in 1..6usize {
             for stored in 0..(1 << variables) {
-                let entries: Vec<Scalar> =
-                    (0..stored).map(|i| Scalar::from(3 + 7 * i as u64)).collect();
-                let mask = Scalar::from(1_000_003u64);
-                let r: Vec<Scalar> =
-                    (0..variables).map(|k| Scalar::from(11 + k as u64).invert()).collect();
+                let entries: Vec<Element> =
+                    (0..stored).map(|i| Element::from_integer(3 + 7 * i as i64)).collect();
+                let mask = Element::from_integer(1_000_003);
+                let r: Vec<Element> =
+                    (0..variables).map(|k| Element::from_integer(-(11 << 40) - k as i64)).collect();
                 let mut table = MaskedTable::new(entries.clone(), mask, variables);
                 r.iter().for_each(|r_k| table.bind(r_k));
-                let expected =
-                    inner_product(&entries, &eq_table(&r, stored)) + mask * eq_mask_row(&r);
+                let expected = inner_product(&entries, &eq_table(&Element::ONE, &r, stored))
+                    + mask * eq_mask_row(&r);
                 assert_eq!(table.mask(), expected);
             }
         }
@@ -107,14 +119,14 @@ mod tests {
     fn lines_cover_every_stored_value_once() {
         for variables in 1..6usize {
             for stored in 0..(1usize << variables) {
-                let entries = vec![Scalar::ONE; stored];
-                let table = MaskedTable::new(entries, Scalar::from(100u8), variables);
-                let total: Scalar = lines(stored, variables)
+                let entries = vec![Element::ONE; stored];
+                let table = MaskedTable::new(entries, Element::from_integer(100), variables);
+                let total: Element = lines(stored, variables)
                     .into_iter()
                     .map(|i| table.pair(i))
                     .map(|(low, high)| low + high)
                     .sum();
-                assert_eq!(total, Scalar::from(100 + stored as u64));
+                assert_eq!(total, Element::from_integer(100 + stored as i64));
             }
         }
     }

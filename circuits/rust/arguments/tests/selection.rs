@@ -17,14 +17,14 @@ fn noise(count: usize, spread: i64, random: &mut Random) -> Vec<i64> {
 
 fn uncertain(record: &Record) -> usize {
     match Statement::new(&record.instance()).unwrap().case {
-        Case::All => 0,
+        Case::All(_) => 0,
         Case::Threshold(threshold) => threshold.uncertain.len(),
     }
 }
 
 fn certain(record: &Record) -> usize {
     match Statement::new(&record.instance()).unwrap().case {
-        Case::All => 0,
+        Case::All(_) => 0,
         Case::Threshold(threshold) => threshold.certain.len(),
     }
 }

@@ -1,4 +1,4 @@
-//! Generators, transcript, row commitments, the index argument, noise.
+//! Generators, transcript, row commitments, the index argument.
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -6,10 +6,9 @@ use ragaudit_arguments::generators::{self, Generator, LISTS};
 use ragaudit_arguments::index::{self, Rows, Statement};
 use ragaudit_arguments::transcript::Transcript;
 use ragaudit_arguments::{Error, SQUARED_NORM, commitments, four_squares, scalars};
-use ragaudit_noise::Sampler;
 
-use crate::convert::{array, long_bytes, longs, signed_bytes};
-use crate::errors::{malformed, noise_to_python, to_python};
+use crate::convert::{array, longs, signed_bytes};
+use crate::errors::{malformed, to_python};
 use crate::progress::Callback;
 
 type Bytes<'py> = Bound<'py, PyBytes>;
@@ -125,22 +124,6 @@ fn verify_index(
     callback.finish(result)
 }
 
-#[pyfunction]
-fn sample_noise<'py>(
-    py: Python<'py>,
-    thresholds: &[u8],
-    factor: u64,
-    levels: u32,
-    key: &[u8],
-    count: usize,
-) -> PyResult<Bytes<'py>> {
-    let key = array(key, "key")?;
-    let samples = py
-        .detach(|| Sampler::new(thresholds, factor, levels)?.sample(&key, count))
-        .map_err(noise_to_python)?;
-    Ok(PyBytes::new(py, &long_bytes(&samples)))
-}
-
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("SQUARED_NORM", SQUARED_NORM)?;
     module.add_function(wrap_pyfunction!(generator, module)?)?;
@@ -149,6 +132,5 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(random_scalars, module)?)?;
     module.add_function(wrap_pyfunction!(commit_rows, module)?)?;
     module.add_function(wrap_pyfunction!(prove_index, module)?)?;
-    module.add_function(wrap_pyfunction!(verify_index, module)?)?;
-    module.add_function(wrap_pyfunction!(sample_noise, module)?)
+    module.add_function(wrap_pyfunction!(verify_index, module)?)
 }

@@ -31,8 +31,3 @@ pub fn shorts(bytes: &[u8]) -> Vec<i16> {
 pub fn longs(bytes: &[u8]) -> Vec<i64> {
     bytes.as_chunks().0.iter().map(|chunk| i64::from_le_bytes(*chunk)).collect()
 }
-
-/// Little-endian bytes of signed 64-bit integers.
-pub fn long_bytes(values: &[i64]) -> Vec<u8> {
-    values.iter().flat_map(|value| value.to_le_bytes()).collect()
-}

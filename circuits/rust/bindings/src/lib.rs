@@ -3,6 +3,7 @@
 //! Shapes and types are checked by `ragaudit.core`, which is the only caller.
 #![allow(missing_docs, clippy::too_many_arguments)]
 
+mod answering;
 mod arguments;
 mod convert;
 mod errors;
@@ -14,6 +15,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     errors::register(module)?;
+    answering::register(module)?;
     arguments::register(module)?;
     selection::register(module)
 }

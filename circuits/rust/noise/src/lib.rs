@@ -1,11 +1,15 @@
 //! The discrete Gaussian sampler "ragaudit/v1/dgs" (docs/spec/03-noise.md): integers only, the
 //! same output on every machine, a fixed number of key-stream bytes per sample, no rejection.
 
+mod table;
+
 use std::fmt;
 
 use chacha20::ChaCha20;
 use chacha20::cipher::{KeyIvInit, StreamCipher, StreamCipherSeek};
 use rayon::prelude::*;
+
+use crate::table::{Table, look_up};
 
 /// Bytes of key stream per table look-up, and bytes of one threshold.
 pub const WORD_BYTES: usize = 16;
@@ -16,8 +20,14 @@ pub const MAX_STREAM_BYTES: u64 = 1 << 38;
 /// L is at most 4 for every accepted sigma; more is a mistake of the caller.
 pub const MAX_LEVELS: u32 = 8;
 
-/// Positions sampled by one task.
-const CHUNK: usize = 1 << 12;
+/// Most thresholds of a table; the specified ones have fewer than 2^14.
+pub const MAX_THRESHOLDS: usize = 1 << 20;
+
+/// Positions sampled by one task: the key stream of a few levels then stays in the nearest cache.
+const CHUNK: usize = 1 << 9;
+
+/// So few are drawn sooner than another thread wakes up.
+const ALONE: usize = 1 << 12;
 
 /// An input that breaks the contract of [`Sampler`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,8 +42,10 @@ impl fmt::Display for Malformed {
 impl std::error::Error for Malformed {}
 
 /// The sampler of one table: `x = #{ v : T_v <= u } - w`, `z = sum_j x_j K^j` (§3.2, §3.4).
+///
+/// Making it takes a millisecond or two: keep it for all keys of a table.
 pub struct Sampler {
-    thresholds: Vec<u128>,
+    table: Table,
     /// K^0 .. K^L.
     scales: Vec<i64>,
 }
@@ -46,7 +58,12 @@ impl Sampler {
                 format!("thresholds: {} bytes, expected 16 for each of 2w", thresholds.len());
             return Err(Malformed(message));
         }
-        let thresholds: Vec<u128> = thresholds.chunks_exact(WORD_BYTES).map(word).collect();
+        let thresholds: Vec<u128> =
+            thresholds.as_chunks().0.iter().map(|bytes| u128::from_le_bytes(*bytes)).collect();
+        if thresholds.len() > MAX_THRESHOLDS {
+            let message = format!("thresholds: {}, expected at most 2^20", thresholds.len());
+            return Err(Malformed(message));
+        }
         if !thresholds.is_sorted() {
             return Err(Malformed("thresholds: not in rising order".into()));
         }
@@ -55,7 +72,7 @@ impl Sampler {
         }
         let scales = scales(factor, levels, thresholds.len() as i64 / 2)
             .ok_or_else(|| Malformed("factor: a sample would not fit 64 bits".into()))?;
-        Ok(Sampler { thresholds, scales })
+        Ok(Sampler { table: Table::new(thresholds), scales })
     }
 
     /// z_0 .. z_(count - 1) under `key`.
@@ -65,30 +82,20 @@ impl Sampler {
             return Err(Malformed(format!("count: {count} samples need more than 2^38 bytes")));
         }
         let mut samples = vec![0; count];
-        samples.par_chunks_mut(CHUNK).enumerate().try_for_each(|(chunk, samples)| {
-            let mut stream = vec![0; samples.len() * stride];
-            key_stream(key, (chunk * CHUNK * stride) as u64, &mut stream)?;
-            for (sample, bytes) in samples.iter_mut().zip(stream.chunks_exact(stride)) {
-                *sample = self.value(bytes);
-            }
+        let stream = || vec![0; stride * CHUNK.min(count)];
+        let draw = |stream: &mut Vec<u8>, (chunk, samples): (usize, &mut [i64])| {
+            let stream = &mut stream[..samples.len() * stride];
+            key_stream(key, (chunk * CHUNK * stride) as u64, stream)?;
+            look_up(&self.table, &self.scales, stream.as_chunks().0, samples);
             Ok(())
-        })?;
+        };
+        if count <= ALONE {
+            let mut stream = stream();
+            samples.chunks_mut(CHUNK).enumerate().try_for_each(|chunk| draw(&mut stream, chunk))?;
+        } else {
+            samples.par_chunks_mut(CHUNK).enumerate().try_for_each_init(stream, draw)?;
+        }
         Ok(samples)
-    }
-
-    /// One sample from its key-stream bytes.
-    fn value(&self, bytes: &[u8]) -> i64 {
-        let half_width = (self.thresholds.len() / 2) as i64;
-        bytes
-            .chunks_exact(WORD_BYTES)
-            .zip(&self.scales)
-            .map(|(bytes, scale)| {
-                let u = word(bytes);
-                // Binary search: as many steps for every u.
-                let reached = self.thresholds.partition_point(|threshold| *threshold <= u);
-                (reached as i64 - half_width) * scale
-            })
-            .sum()
     }
 }
 
@@ -97,11 +104,7 @@ fn key_stream(key: &[u8; 32], start: u64, stream: &mut [u8]) -> Result<(), Malfo
     let exhausted = || Malformed("the key stream is exhausted".into());
     let mut cipher = ChaCha20::new(key.into(), &[0; 12].into());
     cipher.try_seek(start).map_err(|_| exhausted())?;
-    cipher.try_apply_keystream(stream).map_err(|_| exhausted())
-}
-
-fn word(bytes: &[u8]) -> u128 {
-    bytes.iter().rev().fold(0, |value, byte| (value << 8) | u128::from(*byte))
+    cipher.try_write_keystream(stream).map_err(|_| exhausted())
 }
 
 /// K^0 .. K^L, if w (K^0 + .. + K^L) fits 63 bits.
@@ -138,12 +141,12 @@ mod tests {
     fn samples_are_table_lookups_of_the_key_stream() {
         let thresholds = [1 << 20, 1 << 126, 1 << 127, u128::MAX];
         let sampler = Sampler::new(&table(&thresholds), 1, 0).unwrap();
-        let count = 3 * CHUNK + 7;
+        let count = ALONE + 3 * CHUNK + 7;
         let mut stream = vec![0; 16 * count];
         ChaCha20::new(&[5; 32].into(), &[0; 12].into()).apply_keystream(&mut stream);
         let expected: Vec<i64> = stream
             .chunks(16)
-            .map(word)
+            .map(|bytes| u128::from_le_bytes(bytes.try_into().unwrap()))
             .map(|u| thresholds.iter().filter(|threshold| **threshold <= u).count() as i64 - 2)
             .collect();
         assert_eq!(sampler.sample(&[5; 32], count).unwrap(), expected);
@@ -152,7 +155,12 @@ mod tests {
     #[test]
     fn a_threshold_is_reached_from_its_own_value_on() {
         let sampler = Sampler::new(&table(&[10, 20]), 7, 1).unwrap();
-        let value = |u: u128, v: u128| sampler.value(&[u.to_le_bytes(), v.to_le_bytes()].concat());
+        let value = |u: u128, v: u128| {
+            let mut sample = [0];
+            let words = [u.to_le_bytes(), v.to_le_bytes()];
+            look_up(&sampler.table, &sampler.scales, &words, &mut sample);
+            sample[0]
+        };
         assert_eq!([value(9, 10), value(10, 10), value(19, 20), value(20, 9)], [-1, 0, 7, 1 - 7]);
     }
 
@@ -168,8 +176,10 @@ mod tests {
     #[test]
     fn a_prefix_does_not_depend_on_the_count() {
         let sampler = Sampler::new(&table(&[1 << 126, 1 << 127]), 3, 1).unwrap();
-        let long = sampler.sample(&[1; 32], CHUNK + 1).unwrap();
-        assert_eq!(sampler.sample(&[1; 32], 5).unwrap(), long[..5]);
+        let long = sampler.sample(&[1; 32], ALONE + 1).unwrap();
+        for count in [0, 1, 5, CHUNK, CHUNK + 1, ALONE] {
+            assert_eq!(sampler.sample(&[1; 32], count).unwrap(), long[..count]);
+        }
     }
 
     #[test]
@@ -177,6 +187,7 @@ mod tests {
         assert!(Sampler::new(&[], 1, 0).is_err());
         assert!(Sampler::new(&[0; 16], 1, 0).is_err());
         assert!(Sampler::new(&[0; 33], 1, 0).is_err());
+        assert!(Sampler::new(&[0; 16 * (MAX_THRESHOLDS + 2)], 1, 0).is_err());
         assert!(Sampler::new(&table(&[2, 1]), 1, 0).is_err());
         assert!(Sampler::new(&table(&[1, 2]), 0, 1).is_err());
         assert!(Sampler::new(&table(&[1, 2]), 1 << 32, 2).is_err());

@@ -63,12 +63,14 @@ def select(
         raise MalformedError("noised scores have a wrong type or shape", expected="int64[N]")
     if top_k < 1:
         raise MalformedError(f"top_k is {top_k}", expected="at least 1")
-    positions = np.arange(len(noised)) if allowed is None else _positions(allowed, len(noised))
-    if len(positions) <= top_k:
-        return tuple(positions.tolist())
-    values = noised[positions]
-    boundary = np.partition(values, len(values) - 1 - top_k)[len(values) - 1 - top_k]
-    return tuple(positions[values > boundary].tolist())
+    positions = None if allowed is None else _positions(allowed, len(noised))
+    values = noised if positions is None else noised[positions]
+    if len(values) <= top_k:
+        chosen = np.arange(len(values))
+    else:
+        at = len(values) - 1 - top_k
+        chosen = np.flatnonzero(values > np.partition(values, at)[at])
+    return tuple((chosen if positions is None else positions[chosen]).tolist())
 
 
 def _positions(allowed: Sequence[int], count: int) -> npt.NDArray[np.int64]:

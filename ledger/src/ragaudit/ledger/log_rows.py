@@ -2,13 +2,34 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ragaudit.ledger import schema
 from ragaudit.ledger.errors import CorruptLog, UnknownResource
 from ragaudit.ledger.tiles import Tile, TileHashSource, tile_path
 from ragaudit.ledger.tree import HASH_BYTES, TreeHead
-from sqlalchemy import ColumnElement, Connection, func, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, select, update
+
+# Built once: they run in every append, and building them takes longer than running them.
+_HEAD = select(schema.log_head).where(schema.log_head.c.log_id == bindparam("log"))
+_LOCKED_HEAD = _HEAD.with_for_update()
+_WRITE_HEAD = (
+    update(schema.log_head)
+    .where(schema.log_head.c.log_id == bindparam("log"), schema.log_head.c.size == bindparam("old"))
+    .values(size=bindparam("new_size"), root_hash=bindparam("new_root"))
+)
+_IS_TILE = (
+    (schema.tile.c.log_id == bindparam("log"))
+    & (schema.tile.c.level == bindparam("of_level"))
+    & (schema.tile.c.number == bindparam("of_number"))
+)
+_TILE = select(schema.tile.c.hashes).where(_IS_TILE)
+_UPDATE_TILE = (
+    update(schema.tile)
+    .where(_IS_TILE)
+    .values(width=bindparam("new_width"), hashes=bindparam("new_hashes"))
+)
+_INSERT_TILE = insert(schema.tile)
+_INSERT_ENTRY = insert(schema.entry)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +49,7 @@ class LogRows:
 
     def head(self, connection: Connection, *, lock: bool = False) -> HeadRow:
         """The head row; with ``lock`` no other transaction writes until this one ends."""
-        query = select(schema.log_head).where(schema.log_head.c.log_id == self.log_id)
-        row = connection.execute(query.with_for_update() if lock else query).one()
+        row = connection.execute(_LOCKED_HEAD if lock else _HEAD, {"log": self.log_id}).one()
         return HeadRow(TreeHead(row.size, bytes(row.root_hash)), bool(row.frozen))
 
     def last_position(self, connection: Connection) -> int:
@@ -58,8 +78,7 @@ class LogRows:
 
     def tile(self, connection: Connection, tile: Tile) -> bytes:
         """A tile, cut to its width; UnknownResource if it does not exist or not this wide."""
-        query = select(schema.tile.c.hashes).where(self._is(tile))
-        hashes = connection.execute(query).scalar_one_or_none()
+        hashes = connection.execute(_TILE, self._place(tile)).scalar_one_or_none()
         if hashes is None or len(hashes) < tile.width * HASH_BYTES:
             raise UnknownResource("no such tile", where=tile_path(tile))
         return bytes(hashes[: tile.width * HASH_BYTES])
@@ -83,23 +102,23 @@ class LogRows:
             for position, leaf in enumerate(leaves, start=first)
         ]
         if rows:
-            connection.execute(insert(schema.entry), rows)
+            connection.execute(_INSERT_ENTRY, rows)
 
     def write_tile(self, connection: Connection, tile: Tile, hashes: bytes) -> None:
         """Store the widest version of a tile."""
-        values: dict[str, Any] = {"width": tile.width, "hashes": hashes}
-        known = connection.execute(update(schema.tile).where(self._is(tile)).values(values))
-        if not known.rowcount:
+        new = {"new_width": tile.width, "new_hashes": hashes}
+        if not connection.execute(_UPDATE_TILE, self._place(tile) | new).rowcount:
             place = {"log_id": self.log_id, "level": tile.level, "number": tile.index}
-            connection.execute(insert(schema.tile).values(**place, **values))
+            connection.execute(_INSERT_TILE, {**place, "width": tile.width, "hashes": hashes})
 
     def write_head(self, connection: Connection, old: TreeHead, new: TreeHead) -> None:
-        table = schema.log_head
-        changed = connection.execute(
-            update(table)
-            .where(table.c.log_id == self.log_id, table.c.size == old.size)
-            .values(size=new.size, root_hash=new.root_hash)
-        )
+        values = {
+            "log": self.log_id,
+            "old": old.size,
+            "new_size": new.size,
+            "new_root": new.root_hash,
+        }
+        changed = connection.execute(_WRITE_HEAD, values)
         if changed.rowcount != 1:
             raise CorruptLog("the head moved under its lock", where=self._origin)
 
@@ -107,10 +126,5 @@ class LogRows:
         table = schema.log_head
         connection.execute(update(table).where(table.c.log_id == self.log_id).values(frozen=True))
 
-    def _is(self, tile: Tile) -> ColumnElement[bool]:
-        table = schema.tile
-        return (
-            (table.c.log_id == self.log_id)
-            & (table.c.level == tile.level)
-            & (table.c.number == tile.index)
-        )
+    def _place(self, tile: Tile) -> dict[str, int | bytes]:
+        return {"log": self.log_id, "of_level": tile.level, "of_number": tile.index}

@@ -9,6 +9,10 @@ from ragaudit.prover.openings import RecordOpenings
 from ragaudit.prover.receipts import LoggedRecord
 from sqlalchemy import Connection, Row, insert, select
 
+# Built once: they run in every answer.
+_INSERT_ENTRY = insert(tables.entry)
+_INSERT_RECORD = insert(tables.record)
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -25,9 +29,8 @@ def insert_entry(
 ) -> None:
     """Store what the leaf at ``position`` was made of."""
     connection.execute(
-        insert(tables.entry).values(
-            window=window, position=position, kind=kind, salt=salt, body=body
-        )
+        _INSERT_ENTRY,
+        {"window": window, "position": position, "kind": kind, "salt": salt, "body": body},
     )
 
 
@@ -43,14 +46,15 @@ def insert_record(
 ) -> None:
     """Store what opens the record at ``position``."""
     connection.execute(
-        insert(tables.record).values(
-            window=window,
-            position=position,
-            account=account,
-            counter=counter,
-            openings=openings.encode(),
-            issued=issued,
-        )
+        _INSERT_RECORD,
+        {
+            "window": window,
+            "position": position,
+            "account": account,
+            "counter": counter,
+            "openings": openings.encode(),
+            "issued": issued,
+        },
     )
 
 

@@ -86,6 +86,8 @@ class LiveWindows:
                 read_activation(loads(message), policy, anchor=live.anchor, number=number)
             )
         if window.state in _APPENDS and window.unusable is None:
+            for index in indexes.values():
+                index.prepare()
             self._open_fence(window, live)
         return live
 

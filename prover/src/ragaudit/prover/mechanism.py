@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ragaudit import core
 from ragaudit.circuits.noise import noise_key
 from ragaudit.circuits.quantise import quantise
-from ragaudit.circuits.selection import scores, select
+from ragaudit.circuits.selection import select
 from ragaudit.circuits.sketch import sketch
 from ragaudit.embedders.base import Embedder, checked_embeddings, checked_texts
 from ragaudit.encoding.digests import leaf_data
@@ -74,7 +74,7 @@ class Mechanism:
 
     def scores(self, index: CommittedIndex, embedding: Embedding) -> Scores:
         """Return s: the exact score of every row."""
-        return scores(index.vectors, embedding)
+        return index.scorer.scores(embedding)
 
     def select(self, exact: Scores, noise: Scores, top_k: int) -> tuple[int, ...]:
         """Return T: the positions above the (K+1)-th largest noised score."""

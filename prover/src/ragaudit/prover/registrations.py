@@ -14,7 +14,7 @@ from ragaudit.prover.live import LiveWindow
 from ragaudit.prover.states import REGISTERS, check_state
 from ragaudit.prover.store import Store
 from ragaudit.prover.windows import Windows
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,19 @@ class Registered:
 
 
 _COLUMNS = [tables.registration.c[name] for name in Registered.__dataclass_fields__]
+# Built once: they run in every answer.
+_FIND = select(*_COLUMNS).where(
+    tables.registration.c.window == bindparam("window"),
+    tables.registration.c.account == bindparam("account"),
+)
+_COUNT = (
+    update(tables.registration)
+    .where(
+        tables.registration.c.window == bindparam("of_window"),
+        tables.registration.c.account == bindparam("of_account"),
+    )
+    .values(counter=tables.registration.c.counter + 1, last_time=bindparam("time"))
+)
 
 
 class Registrar:
@@ -118,10 +131,7 @@ class Registrar:
 
 def find(connection: Connection, window: str, account: str) -> Registered | None:
     """Return an account's registration in a window, if there is one."""
-    table = tables.registration
-    row = connection.execute(
-        select(*_COLUMNS).where(table.c.window == window, table.c.account == account)
-    ).one_or_none()
+    row = connection.execute(_FIND, {"window": window, "account": account}).one_or_none()
     return None if row is None else Registered(**row._mapping)
 
 
@@ -136,12 +146,7 @@ def find_pseudonym(connection: Connection, window: str, pseudonym: bytes) -> Reg
 
 def count_record(connection: Connection, window: str, account: str, time: int) -> None:
     """Consume one unit of the account's budget, in the transaction that logs the record."""
-    table = tables.registration
-    connection.execute(
-        update(table)
-        .where(table.c.window == window, table.c.account == account)
-        .values(counter=table.c.counter + 1, last_time=time)
-    )
+    connection.execute(_COUNT, {"of_window": window, "of_account": account, "time": time})
 
 
 def _values(row: Registered) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from ragaudit.prover import tables
 from ragaudit.prover.errors import Conflict, UnknownWindow
 from ragaudit.prover.states import FINAL, State, check_transition
 from ragaudit.prover.store import Store
-from sqlalchemy import Connection, Row, func, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, func, insert, select, update
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,12 @@ class Window:
 
 
 _COLUMNS = [tables.window.c[name] for name in Window.__dataclass_fields__]
+
+
+# Built once: it runs twice in every answer.
+_STANDING = select(tables.window.c.state, tables.window.c.unusable, tables.window.c.stopped).where(
+    tables.window.c.name == bindparam("name")
+)
 
 
 @dataclass(frozen=True)
@@ -100,10 +106,7 @@ class Windows:
 
     def standing(self, connection: Connection, name: str) -> Standing:
         """Return the state of a window that exists, without its large columns."""
-        columns = tables.window.c
-        row = connection.execute(
-            select(columns.state, columns.unusable, columns.stopped).where(columns.name == name)
-        ).one()
+        row = connection.execute(_STANDING, {"name": name}).one()
         return Standing(State(row.state), row.unusable, row.stopped)
 
     def all(self) -> list[Window]:

@@ -5,10 +5,9 @@
 //! sum_q lambda^q u_q(a) (X_b · v_q). Both are integer products of the committed rows. The table
 //! of 2^(m + md) field elements never exists (spec 4.7.4).
 
-use curve25519_dalek::scalar::Scalar;
-
-use super::projections::{PROJECTIONS, Projections};
-use super::rows::{Rows, Values, Weights, fold};
+use super::projections::{Kept, PROJECTIONS, Projections};
+use super::rows::{ColumnVectors, Rows, Values, fold};
+use crate::field::{Element, SmallSum};
 
 /// Rounds that blocks cover.
 pub const BLOCK_ROUNDS: usize = 4;
@@ -25,14 +24,24 @@ pub struct Source<'a> {
     pub width: usize,
     /// u_q and v_q.
     pub projections: &'a Projections,
-    /// v_q as integers.
-    pub vectors: Vec<Vec<i16>>,
+    /// v_q as one matrix.
+    pub vectors: &'a ColumnVectors,
     /// lambda^q.
-    pub lambdas: Weights,
+    pub lambdas: &'a [Element],
     /// sigma, the entry of the mask row in column 0.
-    pub sigma: Scalar,
-    /// Rows of neighbours in a block are this far apart: 2^(m-4).
+    pub sigma: Element,
+    /// Rows of neighbors in a block are this far apart: 2^(m-4).
     pub stride: usize,
+}
+
+/// The committed rows of one block.
+struct Members {
+    index: usize,
+    /// Place in the block, row, its projections and the projections that keep it.
+    places: Vec<usize>,
+    rows: Vec<Values>,
+    projected: Vec<Values>,
+    kept: Vec<Kept>,
 }
 
 /// The products of the rows of one block.
@@ -41,31 +50,32 @@ pub struct Block {
     pub index: usize,
     size: usize,
     /// X_a · X_b at a · size + b.
-    gram: Vec<Scalar>,
+    gram: Vec<Element>,
     /// sum_q lambda^q u_q(a) (X_b · v_q) at a · size + b.
-    cross: Vec<Scalar>,
+    cross: Vec<Element>,
 }
 
 /// A quadratic polynomial along a line, by its values at 0 and 1 and its mixed term.
 pub struct Quadratic {
     /// Value at 0.
-    pub low: Scalar,
+    pub low: Element,
     /// Coefficient of X(1 - X).
-    pub mixed: Scalar,
+    pub mixed: Element,
     /// Value at 1.
-    pub high: Scalar,
+    pub high: Element,
 }
 
 impl Quadratic {
     /// (1-X)² low + X(1-X) mixed + X² high at X = 0, 1, 2, 3.
-    pub fn values(&self) -> [Scalar; 4] {
-        let double = self.mixed + self.mixed;
-        let four = Scalar::from(4u8);
+    pub fn values(&self) -> [Element; 4] {
+        let Quadratic { low, mixed, high } = self;
+        let double = mixed.double();
+        let (four_low, four_high) = (low.double().double(), high.double().double());
         [
-            self.low,
-            self.high,
-            self.low - double + four * self.high,
-            four * self.low - double - double - double + Scalar::from(9u8) * self.high,
+            *low,
+            *high,
+            *low - double + four_high,
+            four_low - double.double() - double + four_high.double() + *high,
         ]
     }
 }
@@ -77,89 +87,103 @@ impl Source<'_> {
         (0..self.count.min(last)).chain([last]).collect()
     }
 
-    /// (place in the block, row) of the block's committed rows.
-    fn members(&self, index: usize) -> Vec<(usize, usize)> {
-        let places = (0..BLOCK_ROWS).map(|c| (c, index + c * self.stride));
-        places.filter(|(_, row)| *row < self.count).collect()
+    /// The committed rows of these blocks; all are projected by one product of matrices.
+    fn members(&self, indices: &[usize]) -> Vec<Members> {
+        let places = |index: usize| {
+            let places = (0..BLOCK_ROWS).map(move |c| (c, index + c * self.stride));
+            places.filter(|(_, row)| *row < self.count)
+        };
+        let rows: Vec<usize> =
+            indices.iter().flat_map(|index| places(*index).map(|(_, row)| row)).collect();
+        let mut projected = self.vectors.project(&self.rows, &rows).into_iter();
+        let mut kept = self.projections.kept(&rows).into_iter();
+        let members = |index: &usize| {
+            let (places, rows): (Vec<usize>, Vec<usize>) = places(*index).unzip();
+            Members {
+                index: *index,
+                projected: projected.by_ref().take(rows.len()).collect(),
+                kept: kept.by_ref().take(rows.len()).collect(),
+                rows: rows.iter().map(|row| self.rows.row(*row, self.width)).collect(),
+                places,
+            }
+        };
+        indices.iter().map(members).collect()
     }
 
     fn has_mask(&self, index: usize) -> bool {
         index == self.stride - 1
     }
 
-    /// The projections q with u_q(row) = 1.
-    fn kept(&self, row: usize) -> Vec<usize> {
-        (0..PROJECTIONS).filter(|q| self.projections.u(*q, row)).collect()
+    /// The products of the rows of these blocks.
+    pub fn blocks(&self, indices: &[usize]) -> Vec<Block> {
+        self.members(indices).iter().map(|members| self.block(members)).collect()
     }
 
-    /// The products of the rows of block `index`.
-    pub fn block(&self, index: usize) -> Block {
-        let members = self.members(index);
-        let rows: Vec<Values> =
-            members.iter().map(|(_, row)| self.rows.row(*row, self.width)).collect();
-        let projected: Vec<Values> = members
-            .iter()
-            .map(|(_, row)| self.rows.project(*row, self.width, &self.vectors))
-            .collect();
-        let mut gram = vec![Scalar::ZERO; BLOCK_ROWS * BLOCK_ROWS];
-        let mut cross = vec![Scalar::ZERO; BLOCK_ROWS * BLOCK_ROWS];
-        for (i, (a, row)) in members.iter().enumerate() {
-            let kept = self.kept(*row);
-            for (j, (b, _)) in members.iter().enumerate() {
-                if j <= i {
-                    let product = rows[i].product(&rows[j]);
-                    gram[a * BLOCK_ROWS + b] = product;
-                    gram[b * BLOCK_ROWS + a] = product;
-                }
-                cross[a * BLOCK_ROWS + b] = projected[j].weighted_sum(&self.lambdas, &kept);
+    fn block(&self, members: &Members) -> Block {
+        let mut gram = vec![Element::ZERO; BLOCK_ROWS * BLOCK_ROWS];
+        let mut cross = vec![Element::ZERO; BLOCK_ROWS * BLOCK_ROWS];
+        for (j, b) in members.places.iter().enumerate() {
+            for (i, a) in members.places[..=j].iter().enumerate() {
+                let product = members.rows[i].product(&members.rows[j]);
+                gram[a * BLOCK_ROWS + b] = product;
+                gram[b * BLOCK_ROWS + a] = product;
             }
-            if self.has_mask(index) {
-                let last = BLOCK_ROWS - 1;
-                let product = self.sigma * rows[i].scalar(0);
+            let weighted = members.projected[j].weighted(self.lambdas);
+            for (kept, a) in members.kept.iter().zip(&members.places) {
+                cross[a * BLOCK_ROWS + b] = sum_of(kept, &weighted);
+            }
+        }
+        if self.has_mask(members.index) {
+            let last = BLOCK_ROWS - 1;
+            let bits = self.vectors.at_column(0).zip(self.lambdas);
+            let first_column: Vec<Element> =
+                bits.map(|(bit, lambda)| lambda.keep_if(u64::from(bit))).collect();
+            for (i, a) in members.places.iter().enumerate() {
+                let product = self.sigma * members.rows[i].element(0);
                 gram[a * BLOCK_ROWS + last] = product;
                 gram[last * BLOCK_ROWS + a] = product;
-                cross[a * BLOCK_ROWS + last] = self.sigma * self.mask_projection(&kept);
+                cross[a * BLOCK_ROWS + last] = self.sigma * sum_of(&members.kept[i], &first_column);
             }
+            gram[BLOCK_ROWS * BLOCK_ROWS - 1] = self.sigma.square();
         }
-        if self.has_mask(index) {
-            gram[BLOCK_ROWS * BLOCK_ROWS - 1] = self.sigma * self.sigma;
-        }
-        Block { index, size: BLOCK_ROWS, gram, cross }
+        Block { index: members.index, size: BLOCK_ROWS, gram, cross }
     }
 
-    /// sum of lambda^q v_q(0) over the kept q: column 0 is where the mask row is not zero.
-    fn mask_projection(&self, kept: &[usize]) -> Scalar {
-        let lambdas = self.lambdas.scalars();
-        kept.iter().filter(|q| self.vectors[**q][0] == 1).map(|q| lambdas[*q]).sum()
-    }
-
-    /// The one row that is left of block `index` after four rounds with eq weights `eq`:
+    /// The one row that is left of each of these blocks after four rounds with eq weights `eq`:
     /// X (d + 4 entries), X · v_q and lambda^q u_q (309 each).
-    pub fn folded_row(&self, index: usize, eq: &Weights) -> Vec<Scalar> {
-        let members = self.members(index);
-        let values = |of: &dyn Fn(usize) -> Values| -> Vec<(usize, Values)> {
-            members.iter().map(|(c, row)| (*c, of(*row))).collect()
+    pub fn folded_rows(&self, indices: &[usize], eq: &[Element]) -> Vec<Vec<Element>> {
+        self.members(indices).into_iter().map(|members| self.folded_row(members, eq)).collect()
+    }
+
+    fn folded_row(&self, members: Members, eq: &[Element]) -> Vec<Element> {
+        let Members { index, places, rows, projected, kept } = members;
+        let placed = |values: Vec<Values>| -> Vec<(usize, Values)> {
+            places.iter().copied().zip(values).collect()
         };
-        let rows = values(&|row| self.rows.row(row, self.width));
-        let projected = values(&|row| self.rows.project(row, self.width, &self.vectors));
-        let bits = values(&|row| {
-            let bit = |q| i32::from(self.projections.u(q, row));
-            Values::Small((0..PROJECTIONS).map(bit).collect())
-        });
-        let mut folded = fold(&rows, eq, self.width);
-        let mut products = fold(&projected, eq, PROJECTIONS);
+        let mut folded = fold(&placed(rows), eq, self.width);
+        let mut products = fold(&placed(projected), eq, PROJECTIONS);
         if self.has_mask(index) {
-            let mask = eq.scalars()[BLOCK_ROWS - 1] * self.sigma;
+            let mask = eq[BLOCK_ROWS - 1] * self.sigma;
             folded[0] += mask;
-            for (product, vector) in products.iter_mut().zip(&self.vectors) {
-                *product += mask * Scalar::from(vector[0] as u16);
+            for (product, bit) in products.iter_mut().zip(self.vectors.at_column(0)) {
+                *product += mask.keep_if(u64::from(bit));
             }
         }
         folded.extend(products);
-        let bits = fold(&bits, eq, PROJECTIONS);
-        folded.extend(bits.iter().zip(self.lambdas.scalars()).map(|(bit, lambda)| bit * lambda));
+        let mut bits = vec![SmallSum::default(); PROJECTIONS];
+        for (place, kept) in places.iter().zip(&kept) {
+            kept.iter().for_each(|q| bits[q].add(&eq[*place]));
+        }
+        folded.extend(bits.iter().zip(self.lambdas).map(|(bit, lambda)| bit.reduce() * *lambda));
         folded
     }
+}
+
+/// The sum of the values that are kept.
+fn sum_of(kept: &Kept, values: &[Element]) -> Element {
+    let mut sum = SmallSum::default();
+    kept.iter().for_each(|q| sum.add(&values[q]));
+    sum.reduce()
 }
 
 impl Block {
@@ -178,17 +202,17 @@ impl Block {
         self.quadratic(&self.cross, a)
     }
 
-    fn quadratic(&self, products: &[Scalar], a: usize) -> Quadratic {
+    fn quadratic(&self, products: &[Element], a: usize) -> Quadratic {
         let b = a + self.pairs();
         let at = |i: usize, j: usize| products[i * self.size + j];
         Quadratic { low: at(a, a), mixed: at(a, b) + at(b, a), high: at(b, b) }
     }
 
     /// Replaces every pair of rows by its point at `r`.
-    pub fn bind(&mut self, r: &Scalar) {
+    pub fn bind(&mut self, r: &Element) {
         let half = self.pairs();
-        let s = Scalar::ONE - r;
-        let (ss, rs, rr) = (s * s, r * s, r * r);
+        let s = Element::ONE - *r;
+        let (ss, rs, rr) = (s.square(), *r * s, r.square());
         for products in [&mut self.gram, &mut self.cross] {
             let at = |i: usize, j: usize| products[i * 2 * half + j];
             let bound = (0..half * half).map(|entry| {

@@ -1,9 +1,8 @@
 //! The random binary projections u^T X v that show that nothing wraps around.
 
-use curve25519_dalek::scalar::Scalar;
 use rayon::prelude::*;
 
-use crate::scalars::{SmallSum, limbs};
+use crate::field::{Element, SmallSum};
 
 /// Pairs (u, v): an entry of absolute value >= 2^43 escapes each with probability <= 3/4.
 pub const PROJECTIONS: usize = 309;
@@ -14,7 +13,27 @@ pub const DIGIT_BITS: usize = 14;
 /// R: rows of the range columns.
 pub const RANGE_ROWS: usize = PROJECTIONS * DIGITS;
 /// p + 2^41 is what the digits hold.
-pub const OFFSET: i128 = 1 << 41;
+pub const OFFSET: i64 = 1 << 41;
+
+/// Weights whose subset sums are looked up together.
+const SPAN: usize = 8;
+/// Weights that one task sums up.
+const TASK: usize = 1 << 12;
+
+/// The u_q of one row: bit q says whether projection q keeps the row.
+#[derive(Clone, Copy, Default)]
+pub struct Kept([u64; PROJECTIONS.div_ceil(64)]);
+
+impl Kept {
+    /// The projections that keep the row, rising.
+    pub fn iter(&self) -> impl Iterator<Item = usize> {
+        self.0.into_iter().enumerate().flat_map(|(word, bits)| {
+            let rest = std::iter::successors(Some(bits), |bits| Some(bits & bits.wrapping_sub(1)));
+            rest.take_while(|bits| *bits != 0)
+                .map(move |bits| 64 * word + bits.trailing_zeros() as usize)
+        })
+    }
+}
 
 /// The vectors u_q of N bits and v_q of d + 4 bits.
 pub struct Projections {
@@ -46,44 +65,92 @@ impl Projections {
         self.bit(q * (self.rows + self.width) + self.rows + column)
     }
 
-    /// v_q as integers, one vector per projection.
-    pub fn column_vectors(&self) -> Vec<Vec<i16>> {
-        let vector = |q| (0..self.width).map(|column| i16::from(self.v(q, column))).collect();
-        (0..PROJECTIONS).map(vector).collect()
+    /// The projections that keep each of these rows.
+    pub fn kept(&self, rows: &[usize]) -> Vec<Kept> {
+        let mut kept = vec![Kept::default(); rows.len()];
+        for q in 0..PROJECTIONS {
+            for (kept, row) in kept.iter_mut().zip(rows) {
+                kept.0[q / 64] |= u64::from(self.u(q, *row)) << (q % 64);
+            }
+        }
+        kept
     }
 
     /// u~_q at r for every q, from eq(r, i) of all rows.
-    pub fn row_evaluations(&self, weights: &[Scalar]) -> Vec<Scalar> {
-        self.evaluations(weights, |q, row| self.u(q, row))
+    pub fn row_evaluations(&self, weights: &[Element]) -> Vec<Element> {
+        self.evaluations(weights, 0)
     }
 
     /// v~_q at r for every q, from eq(r, j) of all columns.
-    pub fn column_evaluations(&self, weights: &[Scalar]) -> Vec<Scalar> {
-        self.evaluations(weights, |q, column| self.v(q, column))
+    pub fn column_evaluations(&self, weights: &[Element]) -> Vec<Element> {
+        self.evaluations(weights, self.rows)
     }
 
-    fn evaluations(
-        &self,
-        weights: &[Scalar],
-        bit: impl Fn(usize, usize) -> bool + Sync,
-    ) -> Vec<Scalar> {
-        let weights: Vec<[u64; 4]> = weights.par_iter().map(limbs).collect();
-        (0..PROJECTIONS)
-            .into_par_iter()
-            .map(|q| {
-                let mut sum = SmallSum::default();
-                for (index, weight) in weights.iter().enumerate() {
-                    if bit(q, index) {
-                        sum.add_product(weight, 1);
+    /// For every q the sum of the weights whose bit, from bit `start` of its vectors on, is set.
+    ///
+    /// Eight weights at a time: their 256 subset sums serve all projections.
+    fn evaluations(&self, weights: &[Element], start: usize) -> Vec<Element> {
+        let partial = weights.par_chunks(TASK).enumerate().map(|(task, weights)| {
+            let mut sums = vec![SmallSum::default(); PROJECTIONS];
+            let mut subsets = [Element::ZERO; 1 << SPAN];
+            for (group, weights) in weights.chunks(SPAN).enumerate() {
+                for (j, weight) in weights.iter().enumerate() {
+                    for subset in 0..1 << j {
+                        subsets[1 << j | subset] = subsets[subset] + *weight;
                     }
                 }
-                sum.reduce()
-            })
-            .collect()
+                let first = start + task * TASK + group * SPAN;
+                let used = (1 << weights.len()) - 1;
+                for (q, sum) in sums.iter_mut().enumerate() {
+                    sum.add(&subsets[self.eight_bits(q, first) & used]);
+                }
+            }
+            sums.iter().map(SmallSum::reduce).collect()
+        });
+        partial.reduce(
+            || vec![Element::ZERO; PROJECTIONS],
+            |left: Vec<Element>, right| left.iter().zip(right).map(|(a, b)| *a + b).collect(),
+        )
+    }
+
+    /// Eight bits of u_q || v_q from bit `first` on; bits after the last projection are zero.
+    #[inline]
+    fn eight_bits(&self, q: usize, first: usize) -> usize {
+        let index = q * (self.rows + self.width) + first;
+        let byte = |offset| usize::from(*self.bits.get((index >> 3) + offset).unwrap_or(&0));
+        ((byte(0) | byte(1) << 8) >> (index & 7)) & 0xff
     }
 
     #[inline]
     fn bit(&self, index: usize) -> bool {
         (self.bits[index >> 3] >> (index & 7)) & 1 == 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn evaluations_are_the_sums_of_the_kept_weights() {
+        let (rows, width) = (TASK + 13, 5);
+        let bits = (0..Projections::bit_count(rows, width).div_ceil(8))
+            .map(|i| (i * i / 7 + i) as u8)
+            .collect();
+        let projections = Projections::new(bits, rows, width);
+        let weights: Vec<Element> =
+            (0..rows as i64).map(|i| Element::from_integer(i * i)).collect();
+        let at_rows = projections.row_evaluations(&weights);
+        let at_columns = projections.column_evaluations(&weights[..width]);
+        let kept = projections.kept(&(0..rows).collect::<Vec<_>>());
+        for q in [0, 1, 150, PROJECTIONS - 1] {
+            let row_sum = (0..rows).filter(|row| projections.u(q, *row)).map(|row| weights[row]);
+            assert_eq!(at_rows[q], row_sum.sum());
+            let column_sum = (0..width).filter(|j| projections.v(q, *j)).map(|j| weights[j]);
+            assert_eq!(at_columns[q], column_sum.sum());
+            for (row, kept) in kept.iter().enumerate() {
+                assert_eq!(kept.iter().any(|kept| kept == q), projections.u(q, row));
+            }
+        }
     }
 }

@@ -12,23 +12,26 @@ use super::proof::{Commitments, IndexProof};
 use super::protocol;
 use super::relation::{self, Combination, Point, Weights};
 use super::row_sumcheck::RowPart;
-use super::rows::{self, Rows, Values};
+use super::rows::{ColumnVectors, Rows, Values};
 use super::statement::Statement;
 use super::sumcheck_polynomial::{Polynomial, RowPhase};
-use crate::commitments::{bit_sum, blinding};
+use crate::commitments::{bit_sums, blinding};
 use crate::encoding::{self, ELEMENT_BYTES};
 use crate::errors::{Result, malformed};
+use crate::field::{Element, inner_product};
 use crate::generators::{self, List};
+use crate::multilinear::eq_table;
 use crate::multiscalar::secret_sum;
 use crate::opening;
 use crate::progress::{Progress, Stage};
 use crate::randomness::ProverRandomness;
-use crate::scalars::{from_integer, inner_product};
 use crate::sumcheck::{self, Mask};
 use crate::tables::MaskedTable;
 
 /// Rows projected between two reports of progress.
-const STEP: usize = 1 << 12;
+const STEP: usize = 1 << 13;
+/// Rows projected by one product of matrices.
+const TASK: usize = 1 << 8;
 
 /// Random parts of the first message.
 struct Blindings {
@@ -85,14 +88,14 @@ pub fn prove(
     let row_blindings = blindings
         .par_chunks(ELEMENT_BYTES)
         .enumerate()
-        .map(|(row, bytes)| blinding(bytes, &format!("blinding {row}")))
-        .collect::<Result<Vec<Scalar>>>()?;
+        .map(|(row, bytes)| Ok(blinding(bytes, &format!("blinding {row}"))?.into()))
+        .collect::<Result<Vec<Element>>>()?;
     let row_blindings = zeroize::Zeroizing::new(row_blindings);
 
     let mut transcript = protocol::begin(statement);
     let mut randomness = ProverRandomness::new(&transcript, &digest(&rows, blindings))?;
     let projections = protocol::projections(&mut transcript, statement);
-    let vectors = projections.column_vectors();
+    let vectors = ColumnVectors::new(&projections, width);
     let digits =
         digit_columns(statement, &rows, &projections, &vectors, &Stage::new(progress, 0.0, 0.2))?;
 
@@ -103,15 +106,15 @@ pub fn prove(
     let drawn =
         protocol::column_challenges(&mut transcript, &commitments, statement.row_variables());
 
-    let weights = Weights::new(statement, &drawn);
+    let weights = Weights::new(&drawn);
     let source = Source {
         rows,
         count: statement.rows,
         width,
         projections: &projections,
-        vectors,
-        lambdas: rows::Weights::new(&weights.lambdas),
-        sigma: random.sigma,
+        vectors: &vectors,
+        lambdas: &weights.lambdas,
+        sigma: random.sigma.into(),
         stride: 1 << (statement.row_variables() - BLOCK_ROUNDS),
     };
     let stage = Stage::new(progress, 0.2, 0.9);
@@ -121,27 +124,29 @@ pub fn prove(
     let point = Point::new(statement, &r);
     let digit_values = polynomial.digit_values();
     let row_value = inner_product(polynomial.bound_row(), &point.columns);
-    let evaluations = std::array::from_fn(|k| digit_values.get(k).copied().unwrap_or(row_value));
+    let evaluations = std::array::from_fn(|k| digit_values.get(k).unwrap_or(&row_value).into());
     let challenges = protocol::opening_challenges(&mut transcript, &evaluations);
     progress.report(0.9)?;
 
     let combination = Combination::new(&challenges.gamma);
     let form = relation::form(statement, &point, &challenges.theta);
+    let form: Vec<Scalar> = form.iter().map(Scalar::from).collect();
     let mut bound_row = polynomial.bound_row().to_vec();
-    bound_row[0] -= point.mask_row * random.sigma;
+    bound_row[0] -= point.mask_row * Element::from(random.sigma);
     let vector = opened_vector(&digits, &bound_row, &random, &mask, &combination);
     bound_row.zeroize();
-    let blinding = combination.rows
-        * (inner_product(&row_blindings, &point.rows) + random.rows_mask)
-        + inner_product(&random.columns, &combination.digits)
-        + combination.mask * random.mask;
+    let columns: Vec<Element> = random.columns.iter().map(Element::from).collect();
+    let row_blinding = inner_product(&row_blindings, &point.rows);
+    let blinding = combination.rows * (row_blinding + Element::from(random.rows_mask))
+        + inner_product(&columns, &combination.digits)
+        + combination.mask * Element::from(random.mask);
     let opening = opening::prove(
         &mut transcript,
         points,
         &form,
         &challenges.x,
         vector,
-        blinding,
+        blinding.into(),
         &mut randomness,
     )?;
     progress.report(1.0)?;
@@ -152,11 +157,7 @@ pub fn prove(
 fn digest(rows: &Rows, blindings: &[u8]) -> [u8; 64] {
     let mut hash = Sha512::new();
     match rows {
-        Rows::Small(entries) => {
-            for part in entries.chunks(STEP) {
-                hash.update(part.iter().map(|entry| *entry as u8).collect::<Vec<u8>>());
-            }
-        }
+        Rows::Small(entries) => hash.update(bytemuck::cast_slice::<i8, u8>(entries)),
         Rows::Field(entries) => entries.iter().for_each(|entry| hash.update(entry.as_bytes())),
     }
     hash.update(blindings);
@@ -168,36 +169,23 @@ fn digit_columns(
     statement: &Statement,
     rows: &Rows,
     projections: &Projections,
-    vectors: &[Vec<i16>],
+    vectors: &ColumnVectors,
     progress: &dyn Progress,
 ) -> Result<Vec<Vec<bool>>> {
-    let mut totals = vec![Scalar::ZERO; PROJECTIONS];
+    let mut totals = vec![Element::ZERO; PROJECTIONS];
     let indices: Vec<usize> = (0..statement.rows).collect();
     for step in indices.chunks(STEP) {
         progress.report(step[0] as f64 / statement.rows as f64)?;
-        let projected: Vec<Values> =
-            step.par_iter().map(|row| rows.project(*row, statement.width(), vectors)).collect();
-        totals.par_iter_mut().enumerate().for_each(|(q, total)| {
-            let kept = step.iter().zip(&projected).filter(|(row, _)| projections.u(q, **row));
-            match rows {
-                Rows::Small(_) => {
-                    let small = kept.map(|(_, values)| match values {
-                        Values::Small(values) => i128::from(values[q]),
-                        Values::Field(_) => 0,
-                    });
-                    *total += from_integer(small.sum());
-                }
-                Rows::Field(_) => {
-                    *total += kept.map(|(_, values)| values.scalar(q)).sum::<Scalar>()
-                }
-            }
-        });
+        let partial =
+            step.par_chunks(TASK).map(|part| projected_sums(rows, projections, vectors, part));
+        for sums in partial.collect::<Vec<_>>() {
+            totals.iter_mut().zip(sums).for_each(|(total, sum)| *total += sum);
+        }
     }
     // Only rows that cannot be proven leave [-2^41, 2^41); their upper bits are dropped.
-    let shifted: Vec<u64> = totals
-        .iter()
-        .map(|total| crate::scalars::limbs(&(total + from_integer(OFFSET)))[0])
-        .collect();
+    let offset = Element::from_integer(OFFSET);
+    let shifted: Vec<u64> =
+        totals.iter().map(|total| crate::scalars::limbs(&(*total + offset).into())[0]).collect();
     let bit = |row: usize, k: usize| {
         (shifted[row / DIGITS] >> (DIGIT_BITS * (row % DIGITS) + k)) & 1 == 1
     };
@@ -205,6 +193,24 @@ fn digit_columns(
         (0..DIGIT_BITS).map(|k| (0..RANGE_ROWS).map(|row| bit(row, k)).collect()).collect();
     totals.zeroize();
     Ok(columns)
+}
+
+/// The parts of p_q = sum_i u_q(i) <X_i, v_q> that come from these rows.
+fn projected_sums(
+    rows: &Rows,
+    projections: &Projections,
+    vectors: &ColumnVectors,
+    indices: &[usize],
+) -> Vec<Element> {
+    let mut small = vec![0i64; PROJECTIONS];
+    let mut field = vec![Element::ZERO; PROJECTIONS];
+    for (values, kept) in vectors.project(rows, indices).iter().zip(projections.kept(indices)) {
+        match values {
+            Values::Small(values) => kept.iter().for_each(|q| small[q] += i64::from(values[q])),
+            Values::Field(values) => kept.iter().for_each(|q| field[q] += values[q]),
+        }
+    }
+    small.iter().zip(field).map(|(small, field)| Element::from_integer(*small) + field).collect()
 }
 
 /// P1. `points` are the opening's generators: idx/P, idx/P*, G, idx/M, idx/R.
@@ -216,13 +222,13 @@ fn commit(
 ) -> Commitments {
     let range_points = &points[..RANGE_ROWS];
     let mask_points = &points[points.len() - mask.coefficients().len()..];
-    let columns = digits
-        .par_iter()
+    let columns = bit_sums(digits, range_points)
+        .into_par_iter()
         .zip(&random.masks)
         .zip(&random.columns)
         .map(|((bits, mask), blinding)| {
             let masked = mask * &*generators::INDEX_MASK + blinding * &*generators::H;
-            encoding::Point::from(bit_sum(bits, range_points) + masked)
+            encoding::Point::from(bits + masked)
         })
         .collect();
     let blinded = |point: RistrettoPoint, blinding: &Scalar| {
@@ -246,16 +252,17 @@ fn row_phase<'a>(
     progress: &'a dyn Progress,
 ) -> Result<RowPhase<'a>> {
     let variables = statement.row_variables();
-    let table = |entries: Vec<Scalar>, mask| MaskedTable::new(entries, mask, variables);
+    let table = |entries: Vec<Element>, mask| MaskedTable::new(entries, mask, variables);
     let digits = digits.iter().zip(&random.masks).map(|(bits, mask)| {
-        table(bits.iter().map(|bit| Scalar::from(u8::from(*bit))).collect(), *mask)
+        table(bits.iter().map(|bit| Element::from_bit(*bit)).collect(), Element::from(mask))
     });
     // M_R, omega and M_N are zero on the mask row.
-    let norm_weight = table(weights.t[..statement.rows].to_vec(), Scalar::ZERO);
+    let eq_t = |count| table(eq_table(&Element::ONE, &weights.t, count), Element::ZERO);
+    let norm_weight = eq_t(statement.rows);
     Ok(RowPhase {
         digits: digits.collect(),
-        range_weight: table(weights.t[..RANGE_ROWS].to_vec(), Scalar::ZERO),
-        digit_weight: table(weights.digit_weights(), Scalar::ZERO),
+        range_weight: eq_t(RANGE_ROWS),
+        digit_weight: table(weights.digit_weights(), Element::ZERO),
         row_part: RowPart::new(source, norm_weight, progress)?,
         variables,
     })
@@ -265,20 +272,23 @@ fn row_phase<'a>(
 /// sum_i eq(r_x, i) X_i.
 fn opened_vector(
     digits: &[Vec<bool>],
-    bound_row: &[Scalar],
+    bound_row: &[Element],
     random: &Blindings,
     mask: &Mask,
     combination: &Combination,
 ) -> Vec<Scalar> {
-    let mut vector: Vec<Scalar> = (0..RANGE_ROWS)
-        .map(|row| {
-            let terms = digits.iter().zip(&combination.digits);
-            terms.map(|(bits, power)| power * Scalar::from(u8::from(bits[row]))).sum()
-        })
-        .collect();
-    vector.push(inner_product(&random.masks, &combination.digits));
-    vector.extend(bound_row.iter().map(|entry| combination.rows * entry));
-    vector.push(combination.rows * random.sigma);
-    vector.extend(mask.coefficients().iter().map(|coefficient| combination.mask * coefficient));
-    vector
+    let digit = |row: usize| -> Element {
+        let terms = digits.iter().zip(&combination.digits);
+        terms.map(|(bits, power)| power.keep_if(u64::from(bits[row]))).sum()
+    };
+    let mut vector: Vec<Element> = (0..RANGE_ROWS).map(digit).collect();
+    let masks: Vec<Element> = random.masks.iter().map(Element::from).collect();
+    vector.push(inner_product(&masks, &combination.digits));
+    vector.extend(bound_row.iter().map(|entry| combination.rows * *entry));
+    vector.push(combination.rows * Element::from(random.sigma));
+    let mask = mask.coefficients().iter();
+    vector.extend(mask.map(|coefficient| combination.mask * Element::from(coefficient)));
+    let scalars = vector.iter().map(Scalar::from).collect();
+    vector.zeroize();
+    scalars
 }

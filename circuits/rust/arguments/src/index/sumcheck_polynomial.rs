@@ -1,6 +1,5 @@
 //! F over x, then y, one variable bound after the other.
 
-use curve25519_dalek::scalar::Scalar;
 use rayon::prelude::*;
 use zeroize::Zeroize;
 
@@ -8,7 +7,7 @@ use super::projections::{DIGIT_BITS, Projections};
 use super::relation::Weights;
 use super::row_sumcheck::RowPart;
 use crate::errors::Result;
-use crate::scalars::interpolate;
+use crate::field::Element;
 use crate::sumcheck::RoundPolynomial;
 use crate::tables::{MaskedTable, extend, lines};
 
@@ -29,15 +28,15 @@ pub struct RowPhase<'a> {
 /// The tables over y, at r_x.
 struct ColumnPhase {
     /// X(r_x, ·).
-    row: Vec<Scalar>,
+    row: Vec<Element>,
     /// W(r_x, ·).
-    projected: Vec<Scalar>,
+    projected: Vec<Element>,
     /// eq(·, 0).
-    first: Vec<Scalar>,
+    first: Vec<Element>,
     /// The bracket of F at r_x.
-    range_part: Scalar,
+    range_part: Element,
     /// M_N(r_x).
-    norm_weight: Scalar,
+    norm_weight: Element,
 }
 
 /// F with some variables bound.
@@ -47,7 +46,7 @@ pub struct Polynomial<'a> {
     row_phase: RowPhase<'a>,
     column_phase: Option<ColumnPhase>,
     /// X(r_x, ·) without pads, once x is bound.
-    bound_row: Vec<Scalar>,
+    bound_row: Vec<Element>,
 }
 
 impl<'a> Polynomial<'a> {
@@ -61,26 +60,26 @@ impl<'a> Polynomial<'a> {
     }
 
     /// After all rounds: v_kap0 .. v_kap13.
-    pub fn digit_values(&self) -> Vec<Scalar> {
+    pub fn digit_values(&self) -> Vec<Element> {
         self.row_phase.digits.iter().map(MaskedTable::mask).collect()
     }
 
     /// After all rounds: X(r_x, j) for j < d + 4.
-    pub fn bound_row(&self) -> &[Scalar] {
+    pub fn bound_row(&self) -> &[Element] {
         &self.bound_row
     }
 
-    fn row_values(&self) -> Vec<Scalar> {
+    fn row_values(&self) -> Vec<Element> {
         let phase = &self.row_phase;
         let stored = phase.range_weight.entries().len();
         let mut values = phase.row_part.values(self.weights);
         for i in lines(stored, phase.variables) {
-            let digits: Vec<[Scalar; 4]> =
-                phase.digits.iter().map(|table| extend(table.pair(i))).collect();
-            let weight: [Scalar; 4] = extend(phase.range_weight.pair(i));
-            let digit_weight: [Scalar; 4] = extend(phase.digit_weight.pair(i));
+            let digits: [[Element; 4]; DIGIT_BITS] =
+                std::array::from_fn(|k| extend(phase.digits[k].pair(i)));
+            let weight: [Element; 4] = extend(phase.range_weight.pair(i));
+            let digit_weight: [Element; 4] = extend(phase.digit_weight.pair(i));
             for (x, value) in values.iter_mut().enumerate() {
-                let at_x: [Scalar; DIGIT_BITS] = std::array::from_fn(|k| digits[k][x]);
+                let at_x: [Element; DIGIT_BITS] = std::array::from_fn(|k| digits[k][x]);
                 *value += self.weights.range_part(&at_x, &weight[x], &digit_weight[x]);
             }
         }
@@ -90,7 +89,7 @@ impl<'a> Polynomial<'a> {
     /// W(r_x, y) = sum_q lambda^q u~_q(r_x) v_q(y), and the other tables over y.
     fn start_columns(&mut self) {
         let (row, bits, norm_weight) = self.row_phase.row_part.finish();
-        let projected: Vec<Scalar> = (0..row.len())
+        let projected: Vec<Element> = (0..row.len())
             .into_par_iter()
             .map(|column| {
                 let kept = bits.iter().enumerate().filter(|(q, _)| self.projections.v(*q, column));
@@ -98,8 +97,8 @@ impl<'a> Polynomial<'a> {
             })
             .collect();
         let length = row.len().next_power_of_two();
-        let padded = |mut table: Vec<Scalar>| {
-            table.resize(length, Scalar::ZERO);
+        let padded = |mut table: Vec<Element>| {
+            table.resize(length, Element::ZERO);
             table
         };
         let range_part = self.weights.range_part(
@@ -111,7 +110,7 @@ impl<'a> Polynomial<'a> {
         self.column_phase = Some(ColumnPhase {
             row: padded(row),
             projected: padded(projected),
-            first: padded(vec![Scalar::ONE]),
+            first: padded(vec![Element::ONE]),
             range_part,
             norm_weight,
         });
@@ -119,15 +118,15 @@ impl<'a> Polynomial<'a> {
 }
 
 impl ColumnPhase {
-    fn values(&self, weights: &Weights) -> Vec<Scalar> {
+    fn values(&self, weights: &Weights) -> Vec<Element> {
         let half = self.row.len() / 2;
-        let mut values = [Scalar::ZERO; 3];
+        let mut values = [Element::ZERO; 3];
         for i in 0..half {
-            let line = |table: &[Scalar]| extend::<3>((table[i], table[half + i]));
+            let line = |table: &[Element]| extend::<3>((table[i], table[half + i]));
             let (row, projected, first) =
                 (line(&self.row), line(&self.projected), line(&self.first));
             for (x, value) in values.iter_mut().enumerate() {
-                let square = row[x] * row[x];
+                let square = row[x].square();
                 *value += first[x] * self.range_part
                     + weights.row_part(&self.norm_weight, &square, &(projected[x] * row[x]));
             }
@@ -135,10 +134,10 @@ impl ColumnPhase {
         values.to_vec()
     }
 
-    fn bind(&mut self, r: &Scalar) {
+    fn bind(&mut self, r: &Element) {
         for table in [&mut self.row, &mut self.projected, &mut self.first] {
             let half = table.len() / 2;
-            let bound = (0..half).map(|i| table[i] + r * (table[half + i] - table[i])).collect();
+            let bound = (0..half).map(|i| table[i] + *r * (table[half + i] - table[i])).collect();
             table.zeroize();
             *table = bound;
         }
@@ -146,14 +145,14 @@ impl ColumnPhase {
 }
 
 impl RoundPolynomial for Polynomial<'_> {
-    fn coefficients(&self) -> Vec<Scalar> {
-        interpolate(&match &self.column_phase {
+    fn values(&self) -> Vec<Element> {
+        match &self.column_phase {
             Some(phase) => phase.values(self.weights),
             None => self.row_values(),
-        })
+        }
     }
 
-    fn bind(&mut self, r: &Scalar) -> Result<()> {
+    fn bind(&mut self, r: &Element) -> Result<()> {
         if let Some(phase) = &mut self.column_phase {
             phase.bind(r);
             return Ok(());

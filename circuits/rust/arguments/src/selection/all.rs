@@ -6,6 +6,7 @@ use super::protocol;
 use super::statement::Statement;
 use crate::encoding::{Point, Reader, Writer};
 use crate::errors::Result;
+use crate::field::Element;
 use crate::generators::{self, List};
 use crate::multiscalar::Equation;
 use crate::opening::last_challenge;
@@ -14,10 +15,11 @@ use crate::randomness::ProverRandomness;
 /// Proves knowledge of rho_sel with B_sel = sum_allowed A_i + rho_sel H: T || z.
 pub fn prove(
     statement: &Statement,
+    allowed: &[u64],
     blinding: &Scalar,
     witness_digest: &[u8; 64],
 ) -> Result<Vec<u8>> {
-    let mut transcript = protocol::begin_all(statement);
+    let mut transcript = protocol::begin_all(statement, allowed);
     let mut randomness = ProverRandomness::new(&transcript, witness_digest)?;
     let nonce = randomness.scalar();
     let first = Point::from(&nonce * &*generators::H);
@@ -28,19 +30,24 @@ pub fn prove(
     Ok(writer.finish())
 }
 
-/// z H - T - c (B_sel - sum_allowed A_i) = 0.
-pub fn equation(statement: &Statement, proof: &[u8]) -> Result<Equation> {
+/// Adds `weight` times z H - T - c (B_sel - sum_allowed A_i).
+pub fn add_equation(
+    statement: &Statement,
+    allowed: &[u64],
+    proof: &[u8],
+    weight: &Element,
+    equation: &mut Equation,
+) -> Result<()> {
     let mut reader = Reader::new(proof, 2)?;
     let (first, z) = (reader.point()?, reader.scalar()?);
     reader.finish()?;
-    let mut transcript = protocol::begin_all(statement);
-    let c = last_challenge(&mut transcript, &first);
-    let mut equation = Equation::default();
-    equation.add_generator(List::H, 0, z);
-    equation.add_point(first.element, -Scalar::ONE);
-    equation.add_point(statement.selection.element, -c);
-    for position in &statement.allowed {
-        equation.add_generator(List::A, *position, c);
+    let mut transcript = protocol::begin_all(statement, allowed);
+    let factor = *weight * Element::from(last_challenge(&mut transcript, &first));
+    equation.add_generator(List::H, 0, *weight * Element::from(z));
+    equation.add_point(first.element, -*weight);
+    equation.add_point(statement.selection.element, -factor);
+    for position in allowed {
+        equation.add_generator(List::A, *position, factor);
     }
-    Ok(equation)
+    Ok(())
 }

@@ -53,7 +53,7 @@ pub struct SelectionProof {
 impl SelectionProof {
     /// Decodes a proof for a statement of this shape; any other length is rejected.
     pub fn decode(bytes: &[u8], threshold: &Threshold, dimension: usize) -> Result<Self> {
-        let opened = threshold.generators(dimension).len();
+        let opened = threshold.opened(dimension);
         let messages = sumcheck::message_length(&threshold.degrees());
         let elements =
             (COLUMNS - 1) + 5 + messages + (COLUMNS + 1) + 2 + opening::message_length(opened);

@@ -32,28 +32,26 @@ pub struct OpeningChallenges {
 pub fn begin(statement: &Statement, threshold: &Threshold) -> Transcript {
     let mut transcript = Transcript::new("selection/v1");
     absorb_common(&mut transcript, statement, |transcript| {
-        transcript.absorb("e", &query_bytes(&statement.query));
+        transcript.absorb("e", &query_bytes(statement.query));
     });
     transcript.absorb("zeta", &threshold.zeta.to_le_bytes());
     transcript.absorb("F", &position_bytes(&threshold.certain));
-    let uncertain: Vec<u8> = threshold
-        .uncertain
-        .iter()
-        .flat_map(|row| {
-            let position = (row.position as u32).to_le_bytes();
-            position.into_iter().chain(row.noise.to_le_bytes()).chain(row.commitment.bytes)
-        })
-        .collect();
+    let mut uncertain = Vec::with_capacity(44 * threshold.uncertain.len());
+    for row in &threshold.uncertain {
+        uncertain.extend_from_slice(&(row.position as u32).to_le_bytes());
+        uncertain.extend_from_slice(&row.noise.to_le_bytes());
+        uncertain.extend_from_slice(statement.commitment(row.position));
+    }
     transcript.absorb("U", &uncertain);
     transcript.absorb("B", &statement.selection.bytes);
     transcript
 }
 
 /// The transcript of selection-all with the statement absorbed.
-pub fn begin_all(statement: &Statement) -> Transcript {
+pub fn begin_all(statement: &Statement, allowed: &[u64]) -> Transcript {
     let mut transcript = Transcript::new("selection-all/v1");
     absorb_common(&mut transcript, statement, |_| ());
-    transcript.absorb("allowed", &position_bytes(&statement.allowed));
+    transcript.absorb("allowed", &position_bytes(allowed));
     transcript.absorb("B", &statement.selection.bytes);
     transcript
 }

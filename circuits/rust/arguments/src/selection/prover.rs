@@ -3,7 +3,6 @@
 use curve25519_dalek::ristretto::RistrettoPoint;
 use curve25519_dalek::scalar::Scalar;
 use rayon::prelude::*;
-use subtle::{Choice, ConditionallySelectable};
 use zeroize::Zeroize;
 
 use super::proof::{Commitments, SelectionProof};
@@ -13,16 +12,20 @@ use super::statement::{Case, Instance, Statement, Threshold};
 use super::sumcheck_polynomial::Polynomial;
 use super::witness::{self, Witness};
 use super::{all, protocol};
-use crate::commitments::bit_sum;
+use crate::commitments::bit_sums;
 use crate::encoding::Point;
 use crate::errors::{Error, Result};
+use crate::field::{Element, SmallSum, inner_product};
 use crate::generators::{self, List};
 use crate::multiscalar::secret_sum;
 use crate::opening;
 use crate::progress::Progress;
 use crate::randomness::ProverRandomness;
-use crate::scalars::{SmallSum, from_integer, inner_product, limbs};
+use crate::scalars::from_integer;
 use crate::sumcheck::{self, Mask};
+
+/// Rows of U that one task sums up.
+const ROWS_PER_TASK: usize = 256;
 
 /// Proves that the selected set is the one of `instance`.
 ///
@@ -35,12 +38,12 @@ pub fn prove(instance: &Instance, secrets: &Secrets, progress: &dyn Progress) ->
     })?;
     secrets.fits(&statement)?;
     let proof = match &statement.case {
-        Case::All => {
+        Case::All(allowed) => {
             let digest = witness::digest(std::iter::empty(), secrets);
-            all::prove(&statement, &secrets.selection_blinding, &digest)?
+            all::prove(&statement, allowed, &secrets.selection_blinding, &digest)?
         }
         Case::Threshold(threshold) => {
-            let witness = Witness::new(&statement, threshold, instance.noise, secrets);
+            let witness = Witness::new(&statement, threshold, secrets);
             prove_threshold(&statement, threshold, &witness, secrets, progress)?.encode()
         }
     };
@@ -107,11 +110,11 @@ fn prove_threshold(
     let drawn = protocol::column_challenges(&mut transcript, &commitments, threshold.variables());
     progress.report(0.3)?;
 
-    let differences = witness.differences.iter().map(|value| from_integer(*value)).collect();
+    let differences = witness.differences.iter().map(|y| Element::from_integer(*y)).collect();
     let masks = [&blindings.masks[..], &[blindings.sigma]].concat();
     let mut polynomial = Polynomial::new(&witness.columns, differences, &masks, &drawn);
     let (messages, r) = sumcheck::prove(&mut transcript, &mut polynomial, &mask, &drawn.rho)?;
-    let evaluations = polynomial.values();
+    let evaluations = polynomial.evaluations();
     let challenges = protocol::opening_challenges(&mut transcript, &evaluations);
     progress.report(0.5)?;
 
@@ -151,12 +154,11 @@ fn commit(
     let masked = |mask: &Scalar, blinding: &Scalar| {
         mask * &*generators::SELECTION_MASK + blinding * &*generators::H
     };
-    let columns = (1..COLUMNS)
+    let columns = bit_sums(&witness.columns[1..], positions)
         .into_par_iter()
-        .map(|column| {
-            let bits = bit_sum(&witness.columns[column], positions);
-            Point::from(bits + masked(&blindings.masks[column], &blindings.columns[column]))
-        })
+        .zip(&blindings.masks[1..])
+        .zip(&blindings.columns[1..])
+        .map(|((bits, mask), blinding)| Point::from(bits + masked(mask, blinding)))
         .collect();
     let tau = from_integer(witness.tau);
     let thresholds = generators::first(List::SelectionM, 2);
@@ -184,36 +186,48 @@ fn opened_vector(
     weights: &RowWeights,
     combination: &Combination,
 ) -> Vec<Scalar> {
-    let mut vector: Vec<Scalar> = (0..threshold.uncertain.len())
+    let mut vector: Vec<Element> = (0..threshold.uncertain.len())
         .into_par_iter()
         .map(|q| {
-            let terms = witness.columns.iter().zip(&combination.columns);
-            terms
-                .map(|(bits, power)| {
-                    let bit = Choice::from(u8::from(bits[q]));
-                    Scalar::conditional_select(&Scalar::ZERO, power, bit)
-                })
-                .sum()
-        })
-        .collect();
-    vector.push(inner_product(&blindings.masks, &combination.columns));
-    let row_weights: Vec<[u64; 4]> = weights.rows.iter().map(limbs).collect();
-    let width = secrets.width;
-    let columns: Vec<Scalar> = (0..width)
-        .into_par_iter()
-        .map(|coordinate| {
             let mut sum = SmallSum::default();
-            for (row, weight) in threshold.uncertain.iter().zip(&row_weights) {
-                sum.add_product(weight, i64::from(secrets.row(row.position)[coordinate]));
+            for (bits, power) in witness.columns.iter().zip(&combination.columns) {
+                sum.add(&power.keep_if(u64::from(bits[q])));
             }
-            combination.rows * sum.reduce()
+            sum.reduce()
         })
         .collect();
-    vector.extend(columns);
-    vector
-        .extend([from_integer(witness.tau), blindings.sigma].map(|value| combination.rows * value));
-    vector.extend(mask.coefficients().iter().map(|coefficient| combination.mask * coefficient));
-    vector
+    let masks: Vec<Element> = blindings.masks.iter().map(Element::from).collect();
+    vector.push(inner_product(&masks, &combination.columns));
+    let rows = weighted_rows(threshold, secrets, &weights.rows);
+    vector.extend(rows.iter().map(|entry| combination.rows * *entry));
+    let [tau, sigma] = [Element::from(from_integer(witness.tau)), Element::from(blindings.sigma)];
+    vector.extend([tau, sigma].map(|value| combination.rows * value));
+    let mask = mask.coefficients().iter();
+    vector.extend(mask.map(|coefficient| combination.mask * Element::from(coefficient)));
+    let scalars = vector.par_iter().map(Scalar::from).collect();
+    vector.zeroize();
+    scalars
+}
+
+/// sum over U of weight times row, entry by entry.
+fn weighted_rows(threshold: &Threshold, secrets: &Secrets, weights: &[Element]) -> Vec<Element> {
+    threshold
+        .uncertain
+        .par_chunks(ROWS_PER_TASK)
+        .zip(weights.par_chunks(ROWS_PER_TASK))
+        .map(|(rows, weights)| {
+            let mut sums = vec![SmallSum::default(); secrets.width];
+            for (row, weight) in rows.iter().zip(weights) {
+                for (sum, entry) in sums.iter_mut().zip(secrets.row(row.position)) {
+                    sum.add_product(weight, i64::from(*entry));
+                }
+            }
+            sums.iter().map(SmallSum::reduce).collect()
+        })
+        .reduce(
+            || vec![Element::ZERO; secrets.width],
+            |left: Vec<Element>, right| left.iter().zip(right).map(|(a, b)| *a + b).collect(),
+        )
 }
 
 /// The multiple of H in P.
@@ -224,13 +238,17 @@ fn opened_blinding(
     weights: &RowWeights,
     combination: &Combination,
 ) -> Result<Scalar> {
-    let mut rows = blindings.threshold;
-    for (row, weight) in threshold.uncertain.iter().zip(&weights.rows) {
-        rows += weight * secrets.blinding(row.position)?;
-    }
+    let rows = threshold
+        .uncertain
+        .par_iter()
+        .zip(&weights.rows)
+        .map(|(row, weight)| Ok(*weight * Element::from(secrets.blinding(row.position)?)))
+        .try_reduce(|| Element::ZERO, |left, right| Ok(left + right))?;
     // Col_0 carries rho_sel and r_0.
-    Ok(combination.columns[0] * secrets.selection_blinding
-        + inner_product(&blindings.columns, &combination.columns)
-        + combination.rows * rows
-        + combination.mask * blindings.mask)
+    let columns: Vec<Element> = blindings.columns.iter().map(Element::from).collect();
+    let blinding = combination.columns[0] * Element::from(secrets.selection_blinding)
+        + inner_product(&columns, &combination.columns)
+        + combination.rows * (rows + Element::from(blindings.threshold))
+        + combination.mask * Element::from(blindings.mask);
+    Ok(blinding.into())
 }

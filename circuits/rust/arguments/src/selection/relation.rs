@@ -1,11 +1,12 @@
 //! The relation: constraints, claimed sum, linear form and value of the opening.
 
 use curve25519_dalek::scalar::Scalar;
+use rayon::prelude::*;
 
-use super::proof::Evaluations;
 use super::protocol::OpeningChallenges;
 use super::statement::{Statement, Threshold};
-use crate::scalars::{eq_mask_row, eq_table, from_integer, inner_product, powers};
+use crate::field::{Element, ProductSum, SmallSum, inner_product, powers};
+use crate::multilinear::{eq_mask_row, eq_product_sum, eq_sum, eq_table};
 use crate::sumcheck::mask_form;
 
 /// Bits of |y - tau| or |tau - 1 - y|: both are at most 4B² < 2^16.
@@ -21,57 +22,63 @@ const DISTANCE: usize = COLUMNS + 2;
 const ONE_TIE: usize = COLUMNS + 3;
 const COUNT: usize = COLUMNS + 4;
 
+/// The columns and Y at one point: b, b3, b4, u_0 .. u_15, Y.
+pub type Values = [Element; COLUMNS + 1];
+
 /// The powers of alpha that [`evaluate`] and [`claimed_sum`] use.
-pub fn alpha_powers(alpha: &Scalar) -> Vec<Scalar> {
-    powers(alpha, COUNT + 1)
+pub fn alpha_powers(alpha: &Scalar) -> Vec<Element> {
+    powers(&Element::from(alpha), COUNT + 1)
 }
 
 /// F at a point where the columns have these values, M the value `weight` and chi `indicator`.
 pub fn evaluate(
-    alphas: &[Scalar],
-    values: &Evaluations,
-    weight: &Scalar,
-    indicator: &Scalar,
-) -> Scalar {
+    alphas: &[Element],
+    values: &Values,
+    weight: &Element,
+    indicator: &Element,
+) -> Element {
     let (columns, y) = (&values[..COLUMNS], values[COLUMNS]);
     let (b, b3, b4, bits) = (columns[0], columns[1], columns[2], &columns[3..]);
-    let boolean: Scalar =
-        columns.iter().zip(alphas).map(|(value, alpha)| alpha * (value * value - value)).sum();
-    let distance = bits.iter().rev().fold(Scalar::ZERO, |sum, bit| sum + sum + bit);
-    let constraints = boolean
-        + alphas[DISJOINT] * b3 * b4
-        + alphas[TIED] * (b3 + b4) * (y + Scalar::ONE)
-        + alphas[DISTANCE] * ((b + b - Scalar::ONE) * y - (Scalar::ONE - b) - distance);
+    let mut constraints = ProductSum::default();
+    for (value, alpha) in columns.iter().zip(alphas) {
+        constraints.add_product(alpha, &(value.square() - *value));
+    }
+    let distance = bits.iter().rev().fold(Element::ZERO, |sum, bit| sum.double() + *bit);
+    let tied = (b3 + b4) * (y + Element::ONE);
+    let distant = (b.double() - Element::ONE) * y - (Element::ONE - b) - distance;
+    constraints.add_product(&alphas[DISJOINT], &(b3 * b4));
+    constraints.add_product(&alphas[TIED], &tied);
+    constraints.add_product(&alphas[DISTANCE], &distant);
     let sums = alphas[ONE_TIE] * b3 + alphas[COUNT] * (b + b4);
-    weight * constraints + indicator * sums
+    *weight * constraints.reduce() + *indicator * sums
 }
 
 /// S_0: what F sums to over the hypercube. `remaining` is K - f.
-pub fn claimed_sum(alphas: &[Scalar], remaining: u64) -> Scalar {
-    alphas[ONE_TIE] + alphas[COUNT] * Scalar::from(remaining)
+pub fn claimed_sum(alphas: &[Element], remaining: u64) -> Scalar {
+    Scalar::from(alphas[ONE_TIE]) + Scalar::from(alphas[COUNT]) * Scalar::from(remaining)
 }
 
 /// M and chi at r: the sums of eq(t, q) eq(r, q) and of eq(r, q) over the rows q of U.
 pub struct RowWeights {
     /// eq(r, q) for q < u.
-    pub rows: Vec<Scalar>,
+    pub rows: Vec<Element>,
     /// eq(r, 2^m - 1).
-    pub mask_row: Scalar,
+    pub mask_row: Element,
     /// M(r).
-    pub weight: Scalar,
+    pub weight: Element,
     /// chi(r).
-    pub indicator: Scalar,
+    pub indicator: Element,
 }
 
 impl RowWeights {
     /// The weights at `r` for the challenges `t`.
     pub fn new(t: &[Scalar], r: &[Scalar], count: usize) -> Self {
-        let rows = eq_table(r, count);
+        let [t, r] = [t, r].map(|point| point.iter().map(Element::from).collect::<Vec<_>>());
         RowWeights {
-            mask_row: eq_mask_row(r),
-            weight: inner_product(&eq_table(t, count), &rows),
-            indicator: rows.iter().sum(),
-            rows,
+            rows: eq_table(&Element::ONE, &r, count),
+            mask_row: eq_mask_row(&r),
+            weight: eq_product_sum(&t, &r, count),
+            indicator: eq_sum(&r, count),
         }
     }
 }
@@ -80,17 +87,17 @@ impl RowWeights {
 /// rows and the threshold, gamma^20 for the sumcheck's mask.
 pub struct Combination {
     /// One factor per boolean column.
-    pub columns: Vec<Scalar>,
+    pub columns: Vec<Element>,
     /// Factor of sum_q eq(r, q) C_U[q] + C_t.
-    pub rows: Scalar,
+    pub rows: Element,
     /// Factor of C_g.
-    pub mask: Scalar,
+    pub mask: Element,
 }
 
 impl Combination {
     /// The factors for this gamma.
     pub fn new(gamma: &Scalar) -> Self {
-        let mut columns = powers(gamma, COLUMNS + 2);
+        let mut columns = powers(&Element::from(gamma), COLUMNS + 2);
         let (rows, mask) = (columns[COLUMNS], columns[COLUMNS + 1]);
         columns.truncate(COLUMNS);
         Combination { columns, rows, mask }
@@ -105,14 +112,27 @@ pub fn form(
     r: &[Scalar],
     theta: &Scalar,
 ) -> Vec<Scalar> {
-    let mut form = weights.rows.clone();
-    form.push(weights.mask_row);
-    form.extend(statement.query.iter().map(|e| theta * from_integer(i128::from(*e))));
-    form.extend([Scalar::ZERO; crate::four_squares::COMPLETION]);
+    let rest = form_after_rows(statement, threshold, weights, r, theta);
+    weights.rows.par_iter().chain(&rest).map(Scalar::from).collect()
+}
+
+/// L but for its part over A_U, which is eq(r, q) for q < u.
+pub fn form_after_rows(
+    statement: &Statement,
+    threshold: &Threshold,
+    weights: &RowWeights,
+    r: &[Scalar],
+    theta: &Scalar,
+) -> Vec<Element> {
+    let theta = Element::from(theta);
+    let mut form = vec![weights.mask_row];
+    form.extend(statement.query.iter().map(|e| theta * Element::from_integer(i64::from(*e))));
+    form.extend([Element::ZERO; crate::four_squares::COMPLETION]);
     form.push(-(theta * weights.indicator));
     form.push(theta * weights.mask_row);
-    let square = theta * theta;
-    form.extend(mask_form(&threshold.degrees(), r).iter().map(|power| square * power));
+    let square = theta.square();
+    let mask = mask_form(&threshold.degrees(), r);
+    form.extend(mask.iter().map(|power| square * Element::from(power)));
     form
 }
 
@@ -122,17 +142,17 @@ pub fn value(
     weights: &RowWeights,
     combination: &Combination,
     challenges: &OpeningChallenges,
-    evaluations: &Evaluations,
+    evaluations: &Values,
     mask_value: &Scalar,
-) -> Scalar {
-    let noise: Scalar = threshold
-        .uncertain
-        .iter()
-        .zip(&weights.rows)
-        .map(|(row, weight)| weight * from_integer(i128::from(row.noise)))
-        .sum();
-    let theta = challenges.theta;
+) -> Element {
+    // Around zeta, where the noise of U is small: sum eq z = zeta chi + sum eq (z - zeta).
+    let mut around_zeta = SmallSum::default();
+    for (row, weight) in threshold.uncertain.iter().zip(&weights.rows) {
+        around_zeta.add_product(weight, row.noise - threshold.zeta);
+    }
+    let noise = Element::from_integer(threshold.zeta) * weights.indicator + around_zeta.reduce();
+    let theta = Element::from(challenges.theta);
     inner_product(&combination.columns, &evaluations[..COLUMNS])
         + theta * combination.rows * (evaluations[COLUMNS] - noise)
-        + theta * theta * combination.mask * mask_value
+        + theta.square() * combination.mask * Element::from(mask_value)
 }

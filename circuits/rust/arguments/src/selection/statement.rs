@@ -1,7 +1,5 @@
 //! The public statement: what the verifier computes from the instance alone.
 
-use rayon::prelude::*;
-
 use crate::encoding::{ELEMENT_BYTES, Point, decode_point};
 use crate::errors::{Result, rejected};
 use crate::generators::{Generator, List};
@@ -32,21 +30,19 @@ pub struct Instance<'a> {
 }
 
 /// A row whose membership the noise alone does not decide.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct UncertainRow {
     /// Its position in the index.
     pub position: u64,
     /// z at that position.
     pub noise: i64,
-    /// C at that position.
-    pub commitment: Point,
 }
 
 /// What there is to prove.
 #[derive(Clone, Debug)]
 pub enum Case {
-    /// |allowed| <= K: the selection is all allowed rows.
-    All,
+    /// |allowed| <= K: the selection is all allowed rows, at these positions, rising.
+    All(Vec<u64>),
     /// K < |allowed|.
     Threshold(Threshold),
 }
@@ -64,17 +60,17 @@ pub struct Threshold {
 
 /// A statement whose public conditions hold.
 #[derive(Clone, Debug)]
-pub struct Statement {
+pub struct Statement<'a> {
     /// See [`Instance::context`].
     pub context: [u8; 32],
     /// N.
     pub rows: u64,
+    /// C_0 || .. || C_(N-1), not decoded: whoever verifies has accepted their index argument.
+    pub commitments: &'a [u8],
     /// e.
-    pub query: Vec<i16>,
+    pub query: &'a [i16],
     /// K.
     pub top_k: u64,
-    /// Allowed positions, rising.
-    pub allowed: Vec<u64>,
     /// B².
     pub squared_norm: u32,
     /// B_sel.
@@ -83,27 +79,37 @@ pub struct Statement {
     pub case: Case,
 }
 
-impl Statement {
+impl<'a> Statement<'a> {
     /// Checks the public conditions of spec 4.6 and derives zeta, F and U.
-    pub fn new(instance: &Instance) -> Result<Self> {
+    pub fn new(instance: &Instance<'a>) -> Result<Self> {
         check_ranges(instance)?;
         check_query(instance)?;
-        let allowed = sorted_positions(instance)?;
-        let case = if allowed.len() as u64 <= instance.top_k {
-            Case::All
-        } else {
-            Case::Threshold(Threshold::new(instance, &allowed)?)
+        let case = match sorted_positions(instance)? {
+            Some(allowed) if allowed.len() as u64 <= instance.top_k => Case::All(allowed),
+            Some(allowed) => Case::Threshold(Threshold::new(
+                instance,
+                allowed.iter().map(|position| (*position, instance.noise[*position as usize])),
+            )),
+            None if instance.rows <= instance.top_k => Case::All((0..instance.rows).collect()),
+            None => {
+                Case::Threshold(Threshold::new(instance, (0..).zip(instance.noise.iter().copied())))
+            }
         };
         Ok(Statement {
             context: instance.context,
             rows: instance.rows,
-            query: instance.query.to_vec(),
+            commitments: instance.commitments,
+            query: instance.query,
             top_k: instance.top_k,
-            allowed,
             squared_norm: instance.squared_norm,
             selection: decode_point(&instance.selection, "B_sel")?,
             case,
         })
+    }
+
+    /// The encoding of C at a position below N.
+    pub fn commitment(&self, position: u64) -> &'a [u8] {
+        &self.commitments[position as usize * ELEMENT_BYTES..][..ELEMENT_BYTES]
     }
 }
 
@@ -145,9 +151,10 @@ fn check_query(instance: &Instance) -> Result<()> {
     Ok(())
 }
 
-fn sorted_positions(instance: &Instance) -> Result<Vec<u64>> {
+/// The positions that pass the filter, rising; `None` for all.
+fn sorted_positions(instance: &Instance) -> Result<Option<Vec<u64>>> {
     let Some(allowed) = instance.allowed else {
-        return Ok((0..instance.rows).collect());
+        return Ok(None);
     };
     let mut sorted = allowed.to_vec();
     sorted.sort_unstable();
@@ -157,37 +164,27 @@ fn sorted_positions(instance: &Instance) -> Result<Vec<u64>> {
     if sorted.last().is_some_and(|last| *last >= instance.rows) {
         return Err(rejected(format!("allowed: position not below N = {}", instance.rows)));
     }
-    Ok(sorted)
+    Ok(Some(sorted))
 }
 
 impl Threshold {
-    /// `allowed` has more than K positions.
-    fn new(instance: &Instance, allowed: &[u64]) -> Result<Self> {
-        let noise = |position: u64| instance.noise[position as usize];
-        let mut values: Vec<i64> = allowed.iter().map(|position| noise(*position)).collect();
+    /// `allowed` are more than K pairs of a position and its noise, positions rising.
+    fn new(instance: &Instance, allowed: impl Iterator<Item = (u64, i64)> + Clone) -> Self {
+        let mut values: Vec<i64> = allowed.clone().map(|(_, noise)| noise).collect();
         let rank = instance.top_k as usize;
         let zeta = *values.select_nth_unstable_by(rank, |a, b| b.cmp(a)).1;
         let margin = 2 * i128::from(instance.squared_norm);
         let mut certain = Vec::new();
         let mut uncertain = Vec::new();
-        for position in allowed.iter().copied() {
-            let distance = i128::from(noise(position)) - i128::from(zeta);
+        for (position, noise) in allowed {
+            let distance = i128::from(noise) - i128::from(zeta);
             if distance > margin {
                 certain.push(position);
             } else if distance >= -margin {
-                uncertain.push(position);
+                uncertain.push(UncertainRow { position, noise });
             }
         }
-        let uncertain = uncertain
-            .into_par_iter()
-            .map(|position| {
-                let start = position as usize * ELEMENT_BYTES;
-                let bytes = &instance.commitments[start..start + ELEMENT_BYTES];
-                let commitment = decode_point(bytes, &format!("C_{position}"))?;
-                Ok(UncertainRow { position, noise: noise(position), commitment })
-            })
-            .collect::<Result<_>>()?;
-        Ok(Threshold { zeta, certain, uncertain })
+        Threshold { zeta, certain, uncertain }
     }
 
     /// m: the columns' tables have 2^m entries, room for U and the mask row.
@@ -205,15 +202,24 @@ impl Threshold {
         top_k - self.certain.len() as u64
     }
 
+    /// Entries of the opened vector.
+    pub fn opened(&self, dimension: usize) -> usize {
+        let width = dimension + crate::four_squares::COMPLETION;
+        self.uncertain.len() + 1 + width + 2 + 1 + 3 * self.variables()
+    }
+
     /// The generators of the opening, in order: A_U, A*, G, M, R.
     pub fn generators(&self, dimension: usize) -> Vec<Generator> {
+        let rows = self.uncertain.iter().map(|row| Generator::new(List::A, row.position));
+        rows.chain(self.generators_after_rows(dimension)).collect()
+    }
+
+    /// The generators of the opening after A_U: A*, G, M, R.
+    pub fn generators_after_rows(&self, dimension: usize) -> Vec<Generator> {
         let width = (dimension + crate::four_squares::COMPLETION) as u64;
         let mask_terms = 1 + 3 * self.variables() as u64;
         let list = |list, count| (0..count).map(move |index| Generator::new(list, index));
-        self.uncertain
-            .iter()
-            .map(|row| Generator::new(List::A, row.position))
-            .chain(list(List::SelectionMask, 1))
+        list(List::SelectionMask, 1)
             .chain(list(List::G, width))
             .chain(list(List::SelectionM, 2))
             .chain(list(List::SelectionR, mask_terms))

@@ -14,7 +14,7 @@ pub struct Witness {
     /// tau = y_(K+1) + 1.
     pub tau: i128,
     /// y - tau for every row of U.
-    pub differences: Vec<i128>,
+    pub differences: Vec<i64>,
     /// b, b3, b4, u_0 .. u_15.
     pub columns: Vec<Vec<bool>>,
 }
@@ -22,26 +22,24 @@ pub struct Witness {
 impl Witness {
     /// The values for the given selection. When it is not the statement's, the proof made from
     /// them is rejected.
-    pub fn new(
-        statement: &Statement,
-        threshold: &Threshold,
-        noise: &[i64],
-        secrets: &Secrets,
-    ) -> Self {
-        let noised = |position: u64| {
-            i128::from(score(secrets.row(position), &statement.query))
-                + i128::from(noise[position as usize])
-        };
-        let mut values: Vec<i128> = statement.allowed.par_iter().map(|i| noised(*i)).collect();
-        let boundary = *values.select_nth_unstable_by(statement.top_k as usize, |a, b| b.cmp(a)).1;
-        values.zeroize();
-        let tau = boundary + 1;
-        let differences: Vec<i128> =
-            threshold.uncertain.iter().map(|row| noised(row.position) - tau).collect();
+    pub fn new(statement: &Statement, threshold: &Threshold, secrets: &Secrets) -> Self {
+        // y - zeta, which is small where y itself may leave 64 bits.
+        let zeta = threshold.zeta;
+        let noised: Vec<i64> = threshold
+            .uncertain
+            .par_iter()
+            .map(|row| score(secrets.row(row.position), statement.query) + (row.noise - zeta))
+            .collect();
+        let remaining = threshold.remaining(statement.top_k);
+        // y_(K+1) lies in U: the rows of F are above it, those left out below (spec 4.6.1).
+        let mut sorted = noised.clone();
+        let boundary = *sorted.select_nth_unstable_by(remaining as usize, |a, b| b.cmp(a)).1;
+        sorted.zeroize();
+        let differences: Vec<i64> = noised.iter().map(|y| y - (boundary + 1)).collect();
         let selected: Vec<bool> =
             threshold.uncertain.iter().map(|row| secrets.selects(row.position)).collect();
-        let remaining = threshold.remaining(statement.top_k);
         let columns = columns(&differences, selected, remaining);
+        let tau = i128::from(zeta) + i128::from(boundary) + 1;
         Witness { tau, differences, columns }
     }
 }
@@ -52,7 +50,7 @@ fn score(row: &[i8], query: &[i16]) -> i64 {
 }
 
 /// b, b3, b4 and the bits of the distances, without branches on them.
-fn columns(differences: &[i128], selected: Vec<bool>, remaining: u64) -> Vec<Vec<bool>> {
+fn columns(differences: &[i64], selected: Vec<bool>, remaining: u64) -> Vec<Vec<bool>> {
     let chosen: u64 = selected.iter().map(|bit| u64::from(*bit)).sum();
     let wanted_ties = remaining.saturating_sub(chosen);
     let mut ties_seen = 0u64;
@@ -65,7 +63,7 @@ fn columns(differences: &[i128], selected: Vec<bool>, remaining: u64) -> Vec<Vec
         further_ties.push(tied & (ties_seen > 0) & (ties_seen <= wanted_ties));
         ties_seen += u64::from(tied);
         // y - tau if selected, tau - 1 - y = !(y - tau) otherwise.
-        let flip = i128::from(*bit) - 1;
+        let flip = i64::from(*bit) - 1;
         distances.push((difference ^ flip) as u16);
     }
     let mut columns = Vec::with_capacity(COLUMNS);
@@ -81,16 +79,12 @@ fn columns(differences: &[i128], selected: Vec<bool>, remaining: u64) -> Vec<Vec
 pub fn digest(positions: impl Iterator<Item = u64>, secrets: &Secrets) -> [u8; 64] {
     let mut hash = Sha512::new();
     for position in positions {
-        hash.update(bytes_of(secrets.row(position)));
+        hash.update(bytemuck::cast_slice::<i8, u8>(secrets.row(position)));
         hash.update(secrets.blinding_bytes(position));
         hash.update([u8::from(secrets.selects(position))]);
     }
     hash.update(secrets.selection_blinding.as_bytes());
     hash.finalize().into()
-}
-
-fn bytes_of(row: &[i8]) -> Vec<u8> {
-    row.iter().map(|entry| *entry as u8).collect()
 }
 
 #[cfg(test)]

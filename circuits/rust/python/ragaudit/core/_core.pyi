@@ -8,6 +8,7 @@ __all__ = [
     "Cancelled",
     "CoreError",
     "MalformedInput",
+    "NoiseSampler",
     "ProofRejected",
     "commit_rows",
     "commit_selection",
@@ -16,7 +17,7 @@ __all__ = [
     "prove_index",
     "prove_selection",
     "random_scalars",
-    "sample_noise",
+    "scores",
     "transcript_trace",
     "verify_index",
     "verify_selection",
@@ -78,4 +79,8 @@ def prove_selection(
 ) -> bytes: ...
 def verify_selection(given: _Selection) -> None: ...
 def verify_selections(batch: Sequence[_Selection], progress: _Progress) -> None: ...
-def sample_noise(thresholds: bytes, factor: int, levels: int, key: bytes, count: int) -> bytes: ...
+def scores(rows: bytes, query: bytes) -> bytearray: ...
+
+class NoiseSampler:
+    def __new__(cls, thresholds: bytes, factor: int, levels: int) -> NoiseSampler: ...
+    def sample(self, key: bytes, count: int) -> bytearray: ...

@@ -8,12 +8,17 @@ from ragaudit.prover.backends.base import Document
 from ragaudit.prover.errors import BackendUnavailable, IndexInUse, MalformedDocument
 from ragaudit.prover.states import HOLDS_DOCUMENTS
 from ragaudit.prover.store import Store
-from sqlalchemy import ColumnElement, Connection, delete, func, insert, select
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, insert, select
 
 MIN_DOCUMENTS = 2
 # SQLite binds at most 32,766 parameters in a statement.
 _INSERT_ROWS = 5000
 _FETCH_ROWS = 1000
+# Built once: it runs in every answer.
+_FETCH = select(tables.document.c.id, tables.document.c.content).where(
+    tables.document.c.tenant == bindparam("tenant"),
+    tables.document.c.id.in_(bindparam("ids", expanding=True)),
+)
 
 
 class StoredDocuments:
@@ -49,15 +54,11 @@ class StoredDocuments:
             start += len(page)
 
     def fetch(self, tenant: str, ids: Sequence[str]) -> list[Document]:
-        columns = tables.document.c
         found: dict[str, str] = {}
         with self._store.read() as connection:
             for at in range(0, len(ids), _FETCH_ROWS):
-                part = ids[at : at + _FETCH_ROWS]
-                query = select(columns.id, columns.content).where(
-                    columns.tenant == tenant, columns.id.in_(part)
-                )
-                found |= {row.id: row.content for row in connection.execute(query)}
+                part = {"tenant": tenant, "ids": ids[at : at + _FETCH_ROWS]}
+                found |= {row.id: row.content for row in connection.execute(_FETCH, part)}
         if missing := set(ids) - set(found):
             raise BackendUnavailable(f"{len(missing)} committed documents are gone", where=tenant)
         return [Document(each, found[each]) for each in ids]

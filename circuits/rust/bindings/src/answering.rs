@@ -1,0 +1,62 @@
+//! What answering does for all rows: noise and exact scores.
+
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyByteArray;
+use ragaudit_noise::Sampler;
+use ragaudit_scoring::scores as exact_scores;
+
+use crate::convert::{array, shorts};
+use crate::errors::{malformed, noise_to_python};
+
+/// The sampler of one table.
+#[pyclass(frozen, module = "ragaudit.core._core")]
+struct NoiseSampler(Sampler);
+
+#[pymethods]
+impl NoiseSampler {
+    #[new]
+    fn new(py: Python<'_>, thresholds: &[u8], factor: u64, levels: u32) -> PyResult<Self> {
+        py.detach(|| Sampler::new(thresholds, factor, levels))
+            .map(NoiseSampler)
+            .map_err(noise_to_python)
+    }
+
+    fn sample<'py>(
+        &self,
+        py: Python<'py>,
+        key: &[u8],
+        count: usize,
+    ) -> PyResult<Bound<'py, PyByteArray>> {
+        let key = array(key, "key")?;
+        let samples = py.detach(|| self.0.sample(&key, count)).map_err(noise_to_python)?;
+        long_bytes(py, &samples)
+    }
+}
+
+#[pyfunction]
+fn scores<'py>(
+    py: Python<'py>,
+    rows: PyBackedBytes,
+    query: &[u8],
+) -> PyResult<Bound<'py, PyByteArray>> {
+    let query = shorts(query);
+    let scores =
+        py.detach(|| exact_scores(&rows, &query)).map_err(|error| malformed(error.to_string()))?;
+    long_bytes(py, &scores)
+}
+
+/// Little-endian bytes of signed 64-bit integers, for an array that Python may write to.
+fn long_bytes<'py>(py: Python<'py>, values: &[i64]) -> PyResult<Bound<'py, PyByteArray>> {
+    PyByteArray::new_with(py, size_of_val(values), |bytes| {
+        for (bytes, value) in bytes.as_chunks_mut().0.iter_mut().zip(values) {
+            *bytes = value.to_le_bytes();
+        }
+        Ok(())
+    })
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<NoiseSampler>()?;
+    module.add_function(wrap_pyfunction!(scores, module)?)
+}

@@ -1,0 +1,200 @@
+"""Answering in this process: one open window of one tenant, synthetic rows; nothing is durable.
+
+All that a service does for a query is done: admission, embedding (here a hash: a real embedder
+is measured apart), noise, selection, commitment, the log's entry, both halves of the receipt and
+the reply's JSON. Left out is what makes the entry durable: the database does not synchronize and
+there is no fence. Vectors are random and commitments are random bytes: no time depends on them.
+"""
+
+import json
+import math
+import secrets
+import time
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from ragaudit import core
+from ragaudit.circuits.parameters import SQUARED_NORM
+from ragaudit.cli.bench.workload import Sizes
+from ragaudit.embedders.manifest import EmbedderManifest
+from ragaudit.encoding.signing import PrivateKey
+from ragaudit.ledger.checkpoint_store import CheckpointStore
+from ragaudit.ledger.cosignatures import CosignerPolicy
+from ragaudit.ledger.merkle_commitments import content_digest
+from ragaudit.ledger.notes import COSIGNATURE_V1, ED25519, SigningKey
+from ragaudit.ledger.policy import Policy
+from ragaudit.ledger.requests import Request
+from ragaudit.ledger.store import LogStore
+from ragaudit.ledger.tree import TreeHead
+from ragaudit.prover.accounts import Account, Accounts
+from ragaudit.prover.answering import Answering
+from ragaudit.prover.backends.base import Document
+from ragaudit.prover.backends.stored import StoredDocuments
+from ragaudit.prover.checkpointer import WindowLog
+from ragaudit.prover.index_commitment import BYTES, CommittedIndex
+from ragaudit.prover.live import Activation, LiveWindow, WindowFence
+from ragaudit.prover.policy_builder import PolicyBuilder
+from ragaudit.prover.randomness import OsRandomness
+from ragaudit.prover.refusals import Refusals
+from ragaudit.prover.registrations import Registrar
+from ragaudit.prover.seed_commitment import SeedTree
+from ragaudit.prover.settings import WindowSettings
+from ragaudit.prover.states import State
+from ragaudit.prover.store import Store
+from ragaudit.prover.verifier_client import VerifierKeys
+from ragaudit.prover.windows import Windows
+from sqlalchemy import event
+
+__all__ = ["InProcess"]
+
+WINDOW, TENANT = "bench", "bench"
+# As many as a finite epsilon at the default sigma allows, with room.
+_PER_ACCOUNT = 40
+
+
+class InProcess:
+    """Answers up to ``queries`` queries to an index of ``sizes.rows`` rows with short documents."""
+
+    def __init__(self, sizes: Sizes, folder: Path, queries: int) -> None:
+        """Make database, documents, index and window in ``folder``, which is empty."""
+        self._sizes = sizes
+        self._asked = 0
+        self._store = Store.create(f"sqlite:///{folder / 'prover.sqlite'}")
+        event.listen(self._store.engine, "connect", _forget_durability)
+        self._store.engine.dispose()  # connections opened before the listener
+        documents = [Document(f"{n}", f"Document number {n}.") for n in range(sizes.rows)]
+        backend = StoredDocuments(self._store)
+        backend.add(TENANT, documents)
+        self._accounts = [Account(f"bench-{n}", TENANT) for n in range(-(-queries // _PER_ACCOUNT))]
+        windows = Windows(self._store)
+        provider, log_key = PrivateKey.generate(), PrivateKey.generate()
+        policy = _policy(sizes, len(self._accounts), provider, log_key)
+        embedder = HashEmbedder(sizes.dimension)
+        self._live = self._open(windows, policy, log_key, embedder, _index(sizes, documents))
+        self._live.indexes[TENANT].prepare()
+        registrar, accounts = Registrar(self._store, windows, _clock), Accounts(self._store)
+        for each in self._accounts:
+            accounts.add(each.tenant, each.name)
+            registrar.register(self._live, each, None)
+        self._live.activate(Activation(1, bytes(BYTES), len(self._accounts)))
+        self._answering = Answering(
+            store=self._store, windows=windows, backend=backend, embedder=embedder,
+            refusals=Refusals(provider), key=provider, clock=_clock,
+        )  # fmt: skip
+
+    def answer(self) -> bytes:
+        """Answer the next query; returns the reply's JSON."""
+        request = Request(f"Question number {self._asked}?", self._sizes.top_k, filter="")
+        account = self._accounts[self._asked // _PER_ACCOUNT]
+        self._asked += 1
+        reply = self._answering.answer(self._live, account, request)
+        return json.dumps(reply, separators=(",", ":")).encode()
+
+    def close(self) -> None:
+        self._store.close()
+
+    def _open(
+        self,
+        windows: Windows,
+        policy: Policy,
+        log_key: PrivateKey,
+        embedder: "HashEmbedder",
+        index: CommittedIndex,
+    ) -> LiveWindow:
+        """The window, open, with an empty log."""
+        secret, pseudonym_key = secrets.token_bytes(32), secrets.token_bytes(32)
+        windows.create(
+            WINDOW,
+            policy=policy.canonical,
+            embedder=embedder.manifest().to_bytes(),
+            noise_seed=secret,
+            pseudonym_key=pseudonym_key,
+        )
+        windows.note(WINDOW, state=State.OPEN)
+        key = SigningKey(policy.origin, ED25519, log_key)
+        entries = LogStore.create(self._store.engine, key.verifier_key)
+        cosigners = CosignerPolicy((policy.keys.cosigner,), 1)
+        log = WindowLog(entries, CheckpointStore(entries, cosigners), key)
+        return LiveWindow(
+            policy=policy,
+            pseudonym_key=pseudonym_key,
+            indexes={TENANT: index},
+            seed=SeedTree(WINDOW, secret, policy.slots, policy.queries_per_account),
+            log=log,
+            fence=NoFence(Path("none"), log, lambda _: 0),
+            randomness=OsRandomness(),
+            anchor=bytes(BYTES),
+        )
+
+
+class HashEmbedder:
+    """A normal vector drawn from the text's digest."""
+
+    name = "bench"
+
+    def __init__(self, dimension: int) -> None:
+        self.dimension = dimension
+
+    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Return float32[n, d]."""
+        seeds = [int.from_bytes(sha256(each.encode()).digest()) for each in texts]
+        rows = [np.random.default_rng(seed).standard_normal(self.dimension) for seed in seeds]
+        return np.asarray(rows, dtype=np.float32)
+
+    def manifest(self) -> EmbedderManifest:
+        return EmbedderManifest(self.name, self.dimension, "{text}", {}, {})
+
+
+class NoFence(WindowFence):
+    """Nothing outside the database."""
+
+    def advance(self, head: TreeHead, pseudonym: bytes | None = None, records: int = 0) -> None:
+        pass
+
+
+def _policy(sizes: Sizes, slots: int, provider: PrivateKey, log_key: PrivateKey) -> Policy:
+    cosigner = SigningKey("verifier.example", COSIGNATURE_V1, PrivateKey.generate())
+    signing, verdict = PrivateKey.generate().public, PrivateKey.generate().public
+    settings = WindowSettings(
+        opens_after_seconds=1, length_seconds=10**6, activation_every_seconds=10**6,
+        sigma=sizes.sigma, epsilon_acc=None, top_k_max=sizes.top_k,
+        queries_per_account=_PER_ACCOUNT, slots=slots, coalition_max=1,
+    )  # fmt: skip
+    return PolicyBuilder("bench.example", provider.public, log_key.public).build(
+        window=WINDOW,
+        settings=settings,
+        tenants=[TENANT],
+        dimension=sizes.dimension,
+        verifier=VerifierKeys("bench", cosigner.verifier_key, signing, verdict, _clock()),
+        previous_checkpoint=None,
+        now=_clock() - 10_000,
+    )
+
+
+def _index(sizes: Sizes, documents: Sequence[Document]) -> CommittedIndex:
+    random = np.random.default_rng(1)
+    most = math.isqrt(SQUARED_NORM // sizes.dimension)
+    vectors = random.integers(-most, most, (sizes.rows, sizes.dimension), np.int8, endpoint=True)
+    return CommittedIndex(
+        tenant=TENANT,
+        ids=tuple(each.id for each in documents),
+        content_digests=b"".join(content_digest(each.content) for each in documents),
+        rows=core.complete_rows(vectors),
+        blindings=core.random_scalars(sizes.rows),
+        salts=random.bytes(BYTES * sizes.rows),
+        commitments=random.bytes(BYTES * sizes.rows),
+        root=bytes(BYTES),
+        proof=b"",
+    )
+
+
+def _clock() -> int:
+    return time.time_ns() // 10**6
+
+
+def _forget_durability(connection: Any, _: object) -> None:
+    connection.execute("PRAGMA synchronous=OFF")
