@@ -198,6 +198,10 @@ WRONG_ASSUMPTIONS: list[tuple[str, Callable[[], Any]]] = [
             Scenario.of_threat(SKEWED), GaussianDp.of(1, REPLACE)
         ),
     ),
+    (
+        "guarantee",
+        lambda: best_bound(Scenario.uniform(3), [ZeroConcentratedDp.of(1, REPLACE)]),
+    ),
     ("guarantee", lambda: trade_off(ZeroConcentratedDp.of(1, REPLACE))),
     (
         "delta",

@@ -26,7 +26,7 @@ from ragaudit.privacy.risk.scenario import (
     normalized,
 )
 from ragaudit.privacy.risk.threat import ThreatModel
-from ragaudit.privacy.risk.trade_off import Guarantee
+from ragaudit.privacy.risk.trade_off import Guarantee, trade_off
 from ragaudit.privacy.risk.validation import AssumptionError, FloatArray
 
 __all__ = ["BestBound", "best_bound", "channel_bounds"]
@@ -82,13 +82,15 @@ def best_bound(
 
     Raises:
         InvalidArgumentError: neither a guarantee nor an evaluated bound.
-        AssumptionError: a guarantee under another adjacency than the scenario's.
+        AssumptionError: a guarantee of another kind (``trade_off``), or under another adjacency
+            than the scenario's.
     """
     if not guarantees and not evaluated:
         raise InvalidArgumentError("nothing known", where="guarantees", expected="at least one")
     applicable = list(evaluated)
     refused: dict[str, str] = {}
     for guarantee in guarantees:
+        trade_off(guarantee)
         scenario.require(guarantee)
         for theorem, bound in _ROWS:
             try:

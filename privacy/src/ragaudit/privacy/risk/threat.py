@@ -129,7 +129,10 @@ class SuccessSets:
 
     @classmethod
     def on_line(cls, positions: Sequence[float] | FloatArray, eta: float) -> Self:
-        """Success sets of records on a line with loss ``|x - x'|``; eta >= 0 in their unit."""
+        """Success sets of records on a line with loss ``|x - x'|``; eta >= 0 in their unit.
+
+        Distances are compared as binary floats: at equality choose eta a little larger.
+        """
         x = check_vector(positions, "positions", least=2)
         threshold = check_non_negative(eta, "eta")
         distinct = np.unique(x)
@@ -176,10 +179,15 @@ class SuccessSets:
         """
         rows = np.arange(self.records) if records is None else records
         if self.table is not None:
-            return np.asarray(self.table[:, rows].astype(np.float64) @ gains)
+            return np.asarray(self._weights[:, rows] @ gains)
         total = np.zeros((self.records, gains.shape[1]))
         total[rows] = gains
         return total
+
+    @cached_property
+    def _weights(self) -> FloatArray:
+        """The table as 0 and 1, for products with gains."""
+        return np.asarray(self.table, dtype=np.float64)
 
     @cached_property
     def can_be_missed(self) -> BoolArray:
