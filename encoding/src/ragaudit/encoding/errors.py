@@ -2,6 +2,7 @@
 
     RagauditError            anything raised on purpose by this project
     ├── MalformedError       bytes, text or a value that is not in the one accepted form
+    │   └── InvalidArgumentError   a Python argument out of its range; also a ValueError
     ├── RejectedError        well-formed, but false: a check failed
     ├── UnsupportedError     an unknown version, kind or feature; never guessed at
     ├── RefusedError         understood, and declined by a rule or a budget
@@ -38,6 +39,14 @@ def _rebuild(kind: type[RagauditError], what: str, where: str, expected: str) ->
 
 class MalformedError(RagauditError):
     """The input is not in the one accepted form."""
+
+
+class InvalidArgumentError(MalformedError, ValueError):
+    """An argument of a Python function is out of its range; ``where`` is the argument's name.
+
+    Raised by numerical code, whose callers expect a ValueError. MalformedError itself is none:
+    ``except ValueError`` around a parser must not swallow it.
+    """
 
 
 class RejectedError(RagauditError):

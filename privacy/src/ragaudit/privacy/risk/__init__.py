@@ -1,0 +1,45 @@
+"""Disclosure risk: reconstruction advantage (RAD), its bounds and their inversion.
+
+    threat = ThreatModel.reconstruction(FinitePrior.uniform(10))
+    finite_advantage(grr_channel(10, 1.0), threat)      the optimum of a known mechanism
+    best_bound(Scenario.of_threat(threat), [guarantee])  the best bound for an unknown one
+    largest_mu(0.1, threat.summary)                      calibration
+
+An advantage is P[success | the target is in] - P[success | another draw in its place]: what taking
+part adds to what an attacker could guess anyway. Derivations, and what is corrected in the paper:
+docs/notes/disclosure-risk.md.
+"""
+
+from ragaudit.privacy.risk.best_bound import BestBound, best_bound, channel_bounds
+from ragaudit.privacy.risk.calibration import largest_mu, largest_parameter, least_parameter
+from ragaudit.privacy.risk.continuous import continuous_advantage
+from ragaudit.privacy.risk.finite import finite_advantage
+from ragaudit.privacy.risk.one_dimensional import line_advantage
+from ragaudit.privacy.risk.priors import ContinuousPrior, FinitePrior, PriorSummary
+from ragaudit.privacy.risk.scenario import Bound, Knowledge, Scenario
+from ragaudit.privacy.risk.threat import AuxiliaryKnowledge, SuccessSets, ThreatModel
+from ragaudit.privacy.risk.trade_off import PrivacyProfile
+from ragaudit.privacy.risk.validation import AssumptionError
+
+__all__ = [
+    "AssumptionError",
+    "AuxiliaryKnowledge",
+    "BestBound",
+    "Bound",
+    "ContinuousPrior",
+    "FinitePrior",
+    "Knowledge",
+    "PriorSummary",
+    "PrivacyProfile",
+    "Scenario",
+    "SuccessSets",
+    "ThreatModel",
+    "best_bound",
+    "channel_bounds",
+    "continuous_advantage",
+    "finite_advantage",
+    "largest_mu",
+    "largest_parameter",
+    "least_parameter",
+    "line_advantage",
+]

@@ -1,0 +1,138 @@
+"""The smallest bound that applies, which one it is, and why others do not.
+
+Table 1 of Balboa et al., corrected (docs/notes/disclosure-risk.md §8).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from ragaudit.encoding.errors import InvalidArgumentError
+from ragaudit.privacy.risk.finite import channel_total_variation, finite_advantage
+from ragaudit.privacy.risk.general_bounds import (
+    approximate_dp_bound,
+    exact_guess_bound,
+    total_variation_bound,
+    trade_off_bound,
+    uniform_exact_guess_bound,
+)
+from ragaudit.privacy.risk.scenario import (
+    Assumptions,
+    Bound,
+    NormalizedAdvantage,
+    Scenario,
+    normalized,
+)
+from ragaudit.privacy.risk.threat import ThreatModel
+from ragaudit.privacy.risk.trade_off import Guarantee, trade_off
+from ragaudit.privacy.risk.validation import AssumptionError, FloatArray
+
+__all__ = ["BestBound", "best_bound", "channel_bounds"]
+
+_ROWS: tuple[tuple[str, Callable[[Scenario, Guarantee], Bound]], ...] = (
+    ("Theorem 4.2", total_variation_bound),
+    ("Theorem 5.1", trade_off_bound),
+    ("Proposition 5.3", approximate_dp_bound),
+    ("Theorem 5.5", exact_guess_bound),
+    ("Corollary 5.6", uniform_exact_guess_bound),
+)
+
+
+@dataclass(frozen=True)
+class BestBound:
+    """The smallest applicable bound.
+
+    Attributes:
+        value: in [0, 1 - kappa]; 1 - kappa itself promises nothing.
+        winner: the bound that gave it.
+        applicable: all that apply, smallest first; of equal ones, the first to be considered.
+        refused: theorems that do not apply, with the assumption that is missing.
+        normalized: the value divided by 1 - kappa.
+    """
+
+    value: float
+    winner: Bound
+    applicable: tuple[Bound, ...]
+    refused: tuple[tuple[str, str], ...]
+    normalized: NormalizedAdvantage
+
+    def to_json(self) -> dict[str, Any]:
+        """The result as JSON values."""
+        return {
+            "value": self.value,
+            "winner": self.winner.to_json(),
+            "applicable": [bound.to_json() for bound in self.applicable],
+            "refused": [{"theorem": name, "missing": why} for name, why in self.refused],
+            "normalized": self.normalized._asdict(),
+        }
+
+
+def best_bound(
+    scenario: Scenario, guarantees: Sequence[Guarantee], evaluated: Sequence[Bound] = ()
+) -> BestBound:
+    """Return the minimum of all bounds that hold in the scenario.
+
+    Args:
+        scenario: attacker and records.
+        guarantees: of one mechanism, all under the scenario's adjacency. Several may be known
+            at once; each gives its bounds.
+        evaluated: bounds already computed for the known mechanism (:func:`channel_bounds`).
+
+    Raises:
+        InvalidArgumentError: neither a guarantee nor an evaluated bound.
+        AssumptionError: a guarantee of another kind (``trade_off``), or under another adjacency
+            than the scenario's.
+    """
+    if not guarantees and not evaluated:
+        raise InvalidArgumentError("nothing known", where="guarantees", expected="at least one")
+    applicable = list(evaluated)
+    refused: dict[str, str] = {}
+    for guarantee in guarantees:
+        trade_off(guarantee)
+        scenario.require(guarantee)
+        for theorem, bound in _ROWS:
+            try:
+                applicable.append(bound(scenario, guarantee))
+            except AssumptionError as error:
+                refused[theorem] = str(error)
+    applicable.sort(key=lambda bound: bound.value)
+    winner = applicable[0]
+    applied = {bound.theorem for bound in applicable}
+    value = min(max(0.0, winner.value), 1 - scenario.summary.collision_probability)
+    return BestBound(
+        value,
+        winner,
+        tuple(applicable),
+        tuple((name, why) for name, why in refused.items() if name not in applied),
+        normalized(value, scenario.summary),
+    )
+
+
+def channel_bounds(
+    channel: FloatArray | npt.NDArray[np.generic], threat: ThreatModel, name: str
+) -> tuple[Bound, Bound]:
+    """Return Theorem 4.3 for a known channel, and Theorem 4.2 with its exact total variation.
+
+    The first is the optimum itself. For several releases of the same record the channel must
+    be that of all outputs jointly: the values of single releases do not compose.
+
+    Args:
+        channel: shape (records, outputs).
+        name: of the mechanism, for reports.
+    """
+    scenario = Scenario.of_threat(threat)
+    optimum = max(0.0, finite_advantage(channel, threat))
+    variation = channel_total_variation(channel) * (1 - threat.prior.collision_probability)
+    exact = Assumptions(
+        prior=scenario.prior_name,
+        auxiliary="none" if threat.auxiliary.is_none else "as given",
+        eta="exact guesses" if threat.success.is_exact else "as given",
+        adjacency=scenario.adjacency,
+        mechanism=f"known: {name}",
+    )
+    return (
+        Bound(optimum, "Theorem 4.3", exact, composes=False),
+        Bound(variation, "Theorem 4.2", exact._replace(auxiliary="any", eta="any")),
+    )

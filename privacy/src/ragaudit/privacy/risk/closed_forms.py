@@ -1,0 +1,203 @@
+"""Exact optimal advantages in closed form, for known mechanisms.
+
+Epsilon in natural-logarithm units, values in [0, 1-kappa]. A call outside of what the form
+covers raises AssumptionError; then enumerate or integrate (``finite``, ``one_dimensional``).
+Derivations and corrections: docs/notes/disclosure-risk.md §3.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from ragaudit.privacy.risk.mechanisms import (
+    AdditiveNoise,
+    GaussianNoise,
+    LaplaceNoise,
+    grr_probabilities,
+)
+from ragaudit.privacy.risk.threat import ThreatModel
+from ragaudit.privacy.risk.validation import (
+    AssumptionError,
+    FloatArray,
+    check_epsilon,
+    check_integer,
+    check_non_negative,
+    check_vector,
+)
+from scipy import special
+
+__all__ = [
+    "grr_advantage",
+    "grr_total_variation",
+    "noise_advantage_uniform",
+    "noise_bound_uniform",
+    "oue_advantage",
+    "oue_advantage_uniform",
+    "oue_total_variation",
+    "ss_advantage",
+    "ss_advantage_uniform",
+    "ss_total_variation",
+]
+
+
+def grr_total_variation(records: int, epsilon: float) -> float:
+    """Return ``(e^eps - 1)/(e^eps + m - 1)``."""
+    p, _ = grr_probabilities(records, epsilon)
+    return -math.expm1(-epsilon) * p
+
+
+def oue_total_variation(epsilon: float) -> float:
+    """Return ``tanh(eps/2)/2``; it does not depend on the number of records."""
+    return math.tanh(check_epsilon(epsilon) / 2) / 2
+
+
+def ss_total_variation(records: int, epsilon: float, subset: int) -> float:
+    """Return ``(p m - w)/(m - 1)``, w = subset, p the probability that it has the record."""
+    m = check_integer(records, "records", least=2)
+    return ss_advantage_uniform(m, epsilon, subset) * m * subset / (m - 1)
+
+
+def grr_advantage(threat: ThreatModel, epsilon: float) -> float:
+    """Return the optimal advantage against generalized randomized response (Example 4.4).
+
+    Covers any prior with: full auxiliary knowledge and any eta; exact guesses and any auxiliary
+    knowledge; no auxiliary knowledge and any eta.
+
+    Raises:
+        AssumptionError: partial auxiliary knowledge together with inexact guesses.
+    """
+    variation = grr_total_variation(threat.records, epsilon)
+    if threat.success.is_exact or threat.auxiliary.is_full:
+        return variation * _spread(threat)
+    if not threat.auxiliary.is_none:
+        raise AssumptionError(
+            "no closed form for partial knowledge and inexact guesses",
+            where="threat",
+            expected="full or no auxiliary knowledge, or exact guesses",
+        )
+    prior, masses = threat.prior.probabilities, threat.success.masses(threat.prior)
+    assert threat.success.table is not None
+    smallest = np.where(threat.success.table, masses[:, None], np.inf).min(axis=0)
+    return max(0.0, variation * float(prior @ (1 - smallest)))
+
+
+def oue_advantage(threat: ThreatModel, epsilon: float) -> float:
+    """Return the optimal advantage against optimal unary encoding (Example 4.5).
+
+    Covers any prior with full auxiliary knowledge and any eta, or with none and exact guesses.
+    """
+    if threat.auxiliary.is_full:
+        return oue_total_variation(epsilon) * _spread(threat)
+    _require_plain(threat)
+    ascending = np.sort(threat.prior.probabilities)
+    m, odds = threat.records, math.exp(-check_epsilon(epsilon))
+    # p = 1/(1 + odds), q = odds p, p - q = (1 - odds) p; the factor is (p - q)/(2p).
+    powers = np.exp(-np.arange(m - 1, -1, -1) * math.log1p(odds))
+    before = np.cumsum(ascending) - ascending
+    q = odds / (1 + odds)
+    terms = powers * ascending * (1 - ascending - q * before)
+    return max(0.0, -math.expm1(-epsilon) / 2 * float(terms.sum()))
+
+
+def oue_advantage_uniform(records: int, epsilon: float) -> float:
+    """Return the uniform prior's value, no auxiliary knowledge, exact guesses.
+
+    ``expm1(eps)/(2m) (1 - (e^eps/(1+e^eps))^(m-1))``, which tends to ``(m-1)/(2m)``.
+    """
+    m = check_integer(records, "records", least=2)
+    odds = math.exp(-check_epsilon(epsilon))
+    exponent = (m - 1) * math.log1p(odds)
+    # e^eps (1 - exp(-exponent)), written as a product of ratios that tend to 1.
+    log_ratio = math.log1p(odds) / odds if odds > 0 else 1.0
+    power_ratio = -math.expm1(-exponent) / exponent if exponent > 0 else 1.0
+    return -math.expm1(-epsilon) * (m - 1) / (2 * m) * log_ratio * power_ratio
+
+
+def ss_advantage(threat: ThreatModel, epsilon: float, subset: int) -> float:
+    """Return the optimal advantage against subset selection with omega = ``subset``.
+
+    Covers any prior with full auxiliary knowledge and any eta, or with none and exact guesses
+    (the latter for a non-uniform prior is not in the paper: note, claim 3.5).
+    """
+    m = threat.records
+    omega = check_integer(subset, "subset", least=1, most=m - 1)
+    if threat.auxiliary.is_full:
+        return ss_total_variation(m, epsilon, omega) * _spread(threat)
+    _require_plain(threat)
+    descending = np.sort(threat.prior.probabilities)[::-1]
+    rank = np.arange(1, m)  # the last record can lead a subset only when omega is 1
+    # leads[i]: share of the subsets with record i in which it is the most probable one.
+    leads = np.concatenate([[1.0], np.cumprod((m - rank - omega + 1).clip(0) / (m - rank))])
+    after = (1 - np.cumsum(descending)).clip(0)
+    others = np.concatenate([(omega - 1) / (m - rank), [0.0]])
+    terms = leads * descending * (1 - descending - others * after)
+    odds = math.exp(-check_epsilon(epsilon))
+    contrast = -math.expm1(-epsilon) * omega / (omega + (m - omega) * odds)
+    return max(0.0, contrast * float(terms.sum()))
+
+
+def ss_advantage_uniform(records: int, epsilon: float, subset: int) -> float:
+    """Return the uniform prior's value, no auxiliary knowledge, exact guesses.
+
+    ``(p m - w)/(m w) = (m - w)(e^eps - 1)/(m (w e^eps + m - w))`` with w = subset.
+    """
+    m = check_integer(records, "records", least=2)
+    omega = check_integer(subset, "subset", least=1, most=m - 1)
+    odds = math.exp(-check_epsilon(epsilon))
+    return (m - omega) * -math.expm1(-epsilon) / (m * (omega + (m - omega) * odds))
+
+
+def noise_advantage_uniform(positions: Sequence[float] | FloatArray, noise: AdditiveNoise) -> float:
+    """Return the uniform prior's value for records on a line, no knowledge, exact guesses.
+
+    ``sum over gaps of TV(gap)/m`` for Laplace and Gaussian noise (any unimodal symmetric law).
+
+    Args:
+        positions: shape (records,), distinct, in the unit of the noise's scale.
+    """
+    x = check_vector(positions, "positions", least=2)
+    gaps = np.diff(np.sort(x))
+    if (gaps <= 0).any():
+        raise AssumptionError(
+            "two records at the same place", where="positions", expected="distinct positions"
+        )
+    return float(_variations(noise, gaps).sum()) / len(x)
+
+
+def noise_bound_uniform(records: int, span: float, noise: AdditiveNoise) -> float:
+    """Return ``(m-1)/m TV(span/(m-1))``: the largest value over positions in that range.
+
+    Reached by equal gaps (Jensen: the total variation is concave in the gap).
+
+    Args:
+        records: m >= 2.
+        span: distance of the extreme records, >= 0, in the unit of the noise's scale.
+    """
+    m = check_integer(records, "records", least=2)
+    gap = check_non_negative(span, "span") / (m - 1)
+    return (m - 1) / m * noise.total_variation(gap)
+
+
+def _variations(noise: AdditiveNoise, gaps: FloatArray) -> FloatArray:
+    if isinstance(noise, LaplaceNoise):
+        return np.asarray(-np.expm1(-gaps / (2 * noise.scale)))
+    if isinstance(noise, GaussianNoise):
+        return np.asarray(special.erf(gaps / (2 * math.sqrt(2) * noise.scale)))
+    return np.array([noise.total_variation(float(gap)) for gap in gaps])
+
+
+def _spread(threat: ThreatModel) -> float:
+    """``sum of pi (1 - pi)`` over the records for which an attacker can decline."""
+    if threat.success.is_exact:
+        return 1 - threat.prior.collision_probability
+    prior = threat.prior.probabilities
+    return float((prior * (1 - prior))[threat.success.can_be_missed].sum())
+
+
+def _require_plain(threat: ThreatModel) -> None:
+    if not (threat.success.is_exact and threat.auxiliary.is_none):
+        raise AssumptionError(
+            "no closed form for this threat",
+            where="threat",
+            expected="full auxiliary knowledge, or none and exact guesses",
+        )
