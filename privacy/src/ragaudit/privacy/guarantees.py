@@ -14,7 +14,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Self
 
-from ragaudit.encoding.errors import MalformedError, RefusedError
+from ragaudit.encoding.errors import InvalidArgumentError, RefusedError
 from ragaudit.privacy.accounting import gaussian, renyi, risk
 from ragaudit.privacy.accounting.normal import decimal_of, precise
 
@@ -68,27 +68,29 @@ def exact(value: Number, where: str) -> Fraction:
         where: the field's name, for the error.
 
     Raises:
-        MalformedError: another type, NaN or infinite, or a decimal beyond 10^±10000.
+        InvalidArgumentError: another type, NaN or infinite, or a decimal beyond 10^±10000.
     """
     if isinstance(value, bool) or not isinstance(value, int | float | Fraction | Decimal):
-        raise MalformedError(f"not a number: {type(value).__name__}", where=where)
+        raise InvalidArgumentError(f"not a number: {type(value).__name__}", where=where)
     try:
         if isinstance(value, Decimal) and value and abs(value.adjusted()) > _LARGEST_EXPONENT:
-            raise MalformedError(
+            raise InvalidArgumentError(
                 "decimal out of range", where=where, expected="10^-10000..10^10000"
             )
         return Fraction(value)
     except (ValueError, OverflowError):
-        raise MalformedError(f"not finite: {value}", where=where, expected="a number") from None
+        raise InvalidArgumentError(
+            f"not finite: {value}", where=where, expected="a number"
+        ) from None
 
 
 def _check(value: Fraction, where: str, most: int) -> None:
     if not isinstance(value, Fraction):
-        raise MalformedError(
+        raise InvalidArgumentError(
             f"not exact: {type(value).__name__}", where=where, expected="a Fraction (see `of`)"
         )
     if not 0 <= value <= most:
-        raise MalformedError("value out of range", where=where, expected=f"0 to {most:g}")
+        raise InvalidArgumentError("value out of range", where=where, expected=f"0 to {most:g}")
 
 
 class _Guarantee:
@@ -99,7 +101,7 @@ class _Guarantee:
 
     def _check_adjacency(self) -> None:
         if not isinstance(self.adjacency, Adjacency):
-            raise MalformedError(
+            raise InvalidArgumentError(
                 f"not an adjacency: {self.adjacency!r}", where="adjacency", expected="an Adjacency"
             )
 
@@ -126,9 +128,9 @@ class _Guarantee:
     @classmethod
     def _common(cls, parts: Sequence[Self]) -> Adjacency:
         if not parts:
-            raise MalformedError("nothing to compose", where="parts", expected="at least one")
+            raise InvalidArgumentError("nothing to compose", where="parts", expected="at least one")
         if len({part.adjacency for part in parts}) > 1:
-            raise MalformedError(
+            raise InvalidArgumentError(
                 "guarantees of different adjacency do not compose",
                 where="adjacency",
                 expected="one adjacency; convert with `under`",
@@ -145,7 +147,7 @@ class ApproximateDp(_Guarantee):
         delta: 0 to 1.
 
     Raises:
-        MalformedError: a value out of its range, or not an exact number.
+        InvalidArgumentError: a value out of its range, or not an exact number.
     """
 
     epsilon: Fraction
@@ -200,7 +202,7 @@ class GaussianDp(_Guarantee):
         mu: 0 to 10^15.
 
     Raises:
-        MalformedError: a value out of its range, or not an exact number.
+        InvalidArgumentError: a value out of its range, or not an exact number.
     """
 
     mu: Fraction
@@ -264,7 +266,7 @@ class ZeroConcentratedDp(_Guarantee):
         rho: 0 to 10^30.
 
     Raises:
-        MalformedError: a value out of its range, or not an exact number.
+        InvalidArgumentError: a value out of its range, or not an exact number.
     """
 
     rho: Fraction
@@ -307,7 +309,7 @@ class TotalVariation(_Guarantee):
         value: 0 to 1; 1 promises nothing.
 
     Raises:
-        MalformedError: a value out of its range, or not an exact number.
+        InvalidArgumentError: a value out of its range, or not an exact number.
     """
 
     value: Fraction
@@ -343,7 +345,7 @@ class TotalVariation(_Guarantee):
 def _check_inner(value: Fraction, where: str) -> None:
     _check(value, where, 1)
     if not 0 < value < 1:
-        raise MalformedError("value out of range", where=where, expected="between 0 and 1")
+        raise InvalidArgumentError("value out of range", where=where, expected="between 0 and 1")
 
 
 @precise

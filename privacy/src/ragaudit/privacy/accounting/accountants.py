@@ -14,7 +14,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Literal, Protocol
 
-from ragaudit.encoding.errors import MalformedError, RefusedError
+from ragaudit.encoding.errors import InvalidArgumentError, RefusedError
 from ragaudit.privacy.accounting import gaussian, loss_distribution, renyi
 from ragaudit.privacy.accounting.checks import check_inside
 from ragaudit.privacy.accounting.composition import Event, relation_of, releases
@@ -57,7 +57,7 @@ class Accountant(Protocol):
 
         Raises:
             UnsupportedError: an unknown event.
-            MalformedError: delta out of range.
+            InvalidArgumentError: delta out of range.
             NoFiniteBound: no epsilon serves.
         """
 
@@ -93,12 +93,12 @@ class GaussianAccountant:
         """Whether an event stays within a budget, which has to name the event's adjacency.
 
         Raises:
-            MalformedError: another adjacency, or the budget's delta is not between 0 and 1.
+            InvalidArgumentError: another adjacency, or the budget's delta is not between 0 and 1.
         """
         check_inside(budget.delta, "delta")
         ideal = self.gaussian(event)
         if budget.adjacency != ideal.adjacency:
-            raise MalformedError(
+            raise InvalidArgumentError(
                 f"the budget is for {budget.adjacency}", where="adjacency", expected=ideal.adjacency
             )
         return gaussian.meets(decimal_of(ideal.mu), budget.epsilon, budget.delta, _slack(event))
@@ -139,7 +139,7 @@ class RenyiAccountant:
             (Mironov 2017, Proposition 3; the source paper's R3).
 
     Raises:
-        MalformedError: an order or conversion that is not allowed.
+        InvalidArgumentError: an order or conversion that is not allowed.
     """
 
     orders: tuple[Fraction, ...] = ()
@@ -149,15 +149,19 @@ class RenyiAccountant:
     def __post_init__(self) -> None:
         for order in self.orders:
             if isinstance(order, bool) or not isinstance(order, int | Fraction):
-                raise MalformedError(f"not exact: {order!r}", where="orders", expected="Fractions")
+                raise InvalidArgumentError(
+                    f"not exact: {order!r}", where="orders", expected="Fractions"
+                )
             if order < LEAST_ORDER:
-                raise MalformedError(
+                raise InvalidArgumentError(
                     "order out of range", where="orders", expected="at least 1 + 1e-20"
                 )
         if self.conversion not in ("canonne", "mironov"):
-            raise MalformedError(f"unknown conversion {self.conversion!r}", where="conversion")
+            raise InvalidArgumentError(
+                f"unknown conversion {self.conversion!r}", where="conversion"
+            )
         if not self.orders and self.conversion == "mironov":
-            raise MalformedError(
+            raise InvalidArgumentError(
                 "no orders", where="orders", expected="a grid; ZeroConcentratedAccountant has "
                 "the best order of this conversion in closed form",
             )  # fmt: skip

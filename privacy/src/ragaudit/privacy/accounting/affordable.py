@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from ragaudit.encoding.decimals import parse_decimal
-from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.privacy.accounting.accountants import GaussianAccountant
 from ragaudit.privacy.accounting.calibration import calibrate
 from ragaudit.privacy.accounting.checks import check_count, check_inside, check_positive
@@ -37,7 +37,7 @@ def largest_queries(mechanism: NoisyScores, epsilon: Fraction, delta: Fraction) 
         0 if not even one query is; at most 10^13, the largest number that an event may have.
 
     Raises:
-        MalformedError: epsilon or delta out of range.
+        InvalidArgumentError: epsilon or delta out of range.
     """
     check_positive(epsilon, "epsilon")
     check_inside(delta, "delta")
@@ -72,7 +72,7 @@ def remaining_queries(spent: Event, mechanism: NoisyScores, budget: ApproximateD
         0 if the budget is spent or overspent; at most 10^13.
 
     Raises:
-        MalformedError: different relations, or a budget for another adjacency.
+        InvalidArgumentError: different relations, or a budget for another adjacency.
         UnsupportedError: an unknown event.
     """
     accountant = GaussianAccountant()
@@ -102,7 +102,7 @@ def largest_rate(
     """Return the largest r: each of ``accounts`` colluders asks r queries in each window.
 
     Raises:
-        MalformedError: a value out of range.
+        InvalidArgumentError: a value out of range.
     """
     return largest_queries(mechanism, epsilon, delta) // _product(
         accounts=accounts, windows=windows
@@ -115,7 +115,7 @@ def largest_coalition(
     """Return the largest k: so many accounts may collude at ``rate`` queries per window each.
 
     Raises:
-        MalformedError: a value out of range.
+        InvalidArgumentError: a value out of range.
     """
     return largest_queries(mechanism, epsilon, delta) // _product(rate=rate, windows=windows)
 
@@ -148,13 +148,13 @@ def calibrate_coalition(
         A decimal in cosine units, rounded up.
 
     Raises:
-        MalformedError: a value out of range.
+        InvalidArgumentError: a value out of range.
         RefusedError: no sigma in the sampler's range gives it.
     """
     if _decimal(epsilon, "epsilon") <= 0:
-        raise MalformedError("value out of range", where="epsilon", expected="above 0")
+        raise InvalidArgumentError("value out of range", where="epsilon", expected="above 0")
     if not 0 < _decimal(delta, "delta") < 1:
-        raise MalformedError("value out of range", where="delta", expected="between 0 and 1")
+        raise InvalidArgumentError("value out of range", where="delta", expected="between 0 and 1")
     queries = _product(accounts=accounts, rate=rate, windows=windows)
     return calibrate(epsilon, delta, queries, relation, group_size, gamma=gamma, places=places)
 
@@ -162,8 +162,8 @@ def calibrate_coalition(
 def _decimal(text: str, where: str) -> Fraction:
     try:
         return parse_decimal(text)
-    except MalformedError as error:
-        raise MalformedError(error.what, where=where, expected=error.expected) from None
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(error.what, where=where, expected=error.expected) from None
 
 
 def _product(**counts: int) -> int:
@@ -172,7 +172,7 @@ def _product(**counts: int) -> int:
         check_count(count, where)
         product *= count
     if product > MAX_QUERIES:
-        raise MalformedError(
+        raise InvalidArgumentError(
             "too many queries", where=" x ".join(counts), expected=f"at most {MAX_QUERIES}"
         )
     return product

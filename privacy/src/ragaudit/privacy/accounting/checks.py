@@ -3,7 +3,7 @@
 from decimal import Decimal
 from fractions import Fraction
 
-from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.errors import InvalidArgumentError
 
 __all__ = ["check_count", "check_decimal", "check_inside", "check_positive", "check_slack"]
 
@@ -12,15 +12,15 @@ def check_count(value: int, where: str, least: int = 1, most: int | None = None)
     """Refuse what is no whole number from ``least`` to ``most``; a bool is none."""
     expected = f"at least {least}" if most is None else f"{least} to {most}"
     if isinstance(value, bool) or not isinstance(value, int):
-        raise MalformedError(f"not a count: {value!r}", where=where, expected=expected)
+        raise InvalidArgumentError(f"not a count: {value!r}", where=where, expected=expected)
     if value < least or (most is not None and value > most):
-        raise MalformedError("value out of range", where=where, expected=expected)
+        raise InvalidArgumentError("value out of range", where=where, expected=expected)
 
 
 def check_inside(value: Fraction, where: str) -> None:
     """Refuse what is no fraction strictly between 0 and 1."""
     if not isinstance(value, Fraction) or not 0 < value < 1:
-        raise MalformedError(
+        raise InvalidArgumentError(
             "value out of range", where=where, expected="a Fraction between 0 and 1"
         )
 
@@ -28,13 +28,13 @@ def check_inside(value: Fraction, where: str) -> None:
 def check_positive(value: Fraction, where: str) -> None:
     """Refuse what is no fraction above 0."""
     if not isinstance(value, Fraction) or value <= 0:
-        raise MalformedError("value out of range", where=where, expected="a Fraction above 0")
+        raise InvalidArgumentError("value out of range", where=where, expected="a Fraction above 0")
 
 
 def check_slack(value: Fraction) -> None:
     """Refuse a distance of samplers that is no fraction of at least 0."""
     if not isinstance(value, Fraction) or value < 0:
-        raise MalformedError("value out of range", where="slack", expected="a Fraction >= 0")
+        raise InvalidArgumentError("value out of range", where="slack", expected="a Fraction >= 0")
 
 
 def check_decimal(
@@ -47,7 +47,7 @@ def check_decimal(
 ) -> None:
     """Refuse what is no finite decimal, or not ``> above``, ``>= least`` and ``<= most``."""
     if not isinstance(value, Decimal) or not value.is_finite():
-        raise MalformedError(f"not a finite decimal: {value!r}", where=where)
+        raise InvalidArgumentError(f"not a finite decimal: {value!r}", where=where)
     bounds = (
         (above is None or value > above, f"above {above}"),
         (least is None or value >= least, f"at least {least}"),
@@ -55,4 +55,4 @@ def check_decimal(
     )
     for holds, expected in bounds:
         if not holds:
-            raise MalformedError("value out of range", where=where, expected=expected)
+            raise InvalidArgumentError("value out of range", where=where, expected=expected)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from ragaudit.encoding.errors import MalformedError, RefusedError
+from ragaudit.encoding.errors import InvalidArgumentError, RefusedError
 from ragaudit.privacy.accounting import closed_form
 from ragaudit.privacy.accounting.checks import (
     check_count,
@@ -103,7 +103,7 @@ class ScoreReleaseClass:
         adjacency: under which the noise's sensitivity is stated.
 
     Raises:
-        MalformedError: a value out of its range.
+        InvalidArgumentError: a value out of its range.
     """
 
     epsilon_acc: Fraction
@@ -117,7 +117,7 @@ class ScoreReleaseClass:
         check_count(self.queries, "queries")
         ApproximateDp(self.epsilon_acc, self.delta_acc, self.adjacency)
         if self.epsilon_q() >= 1:
-            raise MalformedError(
+            raise InvalidArgumentError(
                 "eps_q of (3.1) is not below 1",
                 where="queries",
                 expected="more than epsilon_acc²/(2 ln(1/delta_acc))",
@@ -151,7 +151,7 @@ class ScoreReleaseClass:
             delta_comp: the composition's share, between 0 and 1.
 
         Raises:
-            MalformedError: a value out of range, or a joint delta of 1 or more.
+            InvalidArgumentError: a value out of range, or a joint delta of 1 or more.
         """
         check_count(accounts, "accounts")
         return advanced_composition(
@@ -162,7 +162,7 @@ class ScoreReleaseClass:
         """Return (5.2): the bound at joint delta ``delta_policy`` exactly.
 
         Raises:
-            MalformedError: a value out of range.
+            InvalidArgumentError: a value out of range.
             RefusedError: ``delta_policy <= k delta_acc``; nothing is left for the composition.
         """
         check_count(accounts, "accounts")
@@ -197,7 +197,7 @@ def advanced_composition(
         adjacency: of the releases.
 
     Raises:
-        MalformedError: a value out of range, or ``times delta_q + delta' >= 1``.
+        InvalidArgumentError: a value out of range, or ``times delta_q + delta' >= 1``.
     """
     check_decimal(epsilon_q, "epsilon_q", above=Decimal(0), most=Decimal(1))
     check_count(times, "times")
@@ -206,7 +206,7 @@ def advanced_composition(
     ApproximateDp.of(epsilon_q, delta_q, adjacency)
     delta = times * delta_q + delta_comp
     if delta >= 1:
-        raise MalformedError("the joint delta is not below 1", where="delta_comp")
+        raise InvalidArgumentError("the joint delta is not below 1", where="delta_comp")
     leading = (-2 * times * decimal_of(delta_comp).ln()).sqrt() * epsilon_q
     residual = times * epsilon_q * (epsilon_q.exp() - 1)
     return CollusionBound(leading, residual, 2 * times * epsilon_q**2, delta, adjacency)
@@ -225,7 +225,7 @@ def renyi_closed_form(
         delta: between 0 and 1.
 
     Raises:
-        MalformedError: a value out of range.
+        InvalidArgumentError: a value out of range.
     """
     check_decimal(sigma, "sigma", above=Decimal(0))
     check_decimal(sensitivity, "sensitivity", above=Decimal(0))
@@ -244,7 +244,7 @@ def renyi_sigma(epsilon_acc: Fraction, delta_acc: Fraction, queries: int) -> Dec
     gives an account ``eps_acc + eps_acc²/(4 ln(1/delta_acc))``, not eps_acc (claim 22).
 
     Raises:
-        MalformedError: a value out of range.
+        InvalidArgumentError: a value out of range.
     """
     check_positive(epsilon_acc, "epsilon_acc")
     check_inside(delta_acc, "delta_acc")
@@ -283,7 +283,7 @@ def exposure(rows: int, selected: int, queries: int) -> Fraction:
         queries: m, 1 to 10^6 (the result is exact, and as long as m).
 
     Raises:
-        MalformedError: a value out of range.
+        InvalidArgumentError: a value out of range.
     """
     check_count(rows, "rows")
     check_count(selected, "selected", most=rows)

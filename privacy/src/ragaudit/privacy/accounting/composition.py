@@ -7,7 +7,7 @@ noisy scores of which it consists; everything that it does not know is refused.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ragaudit.encoding.errors import MalformedError, UnsupportedError
+from ragaudit.encoding.errors import InvalidArgumentError, UnsupportedError
 from ragaudit.privacy.accounting.checks import check_count
 from ragaudit.privacy.accounting.events import NeighboringRelation, NoisyScores
 
@@ -32,7 +32,7 @@ class Coalition:
         windows: w, at least 1: windows over which the same records were indexed.
 
     Raises:
-        MalformedError: a value out of its range, also of the total number of queries.
+        InvalidArgumentError: a value out of its range, also of the total number of queries.
     """
 
     account: NoisyScores
@@ -62,7 +62,7 @@ class RealisedCoalition:
         accounts: k, how many of them are taken; all, if there are fewer.
 
     Raises:
-        MalformedError: a value out of its range.
+        InvalidArgumentError: a value out of its range.
     """
 
     mechanism: NoisyScores
@@ -91,7 +91,7 @@ class WholeTenant:
         records: logged records of the tenant, at least 0.
 
     Raises:
-        MalformedError: a value out of its range.
+        InvalidArgumentError: a value out of its range.
     """
 
     mechanism: NoisyScores
@@ -115,7 +115,7 @@ class Composition:
         parts: events of one relation, at least one.
 
     Raises:
-        MalformedError: no part, or parts of different relations.
+        InvalidArgumentError: no part, or parts of different relations.
         UnsupportedError: a part that is no known event.
     """
 
@@ -123,9 +123,9 @@ class Composition:
 
     def __post_init__(self) -> None:
         if not self.parts:
-            raise MalformedError("nothing to compose", where="parts", expected="at least one")
+            raise InvalidArgumentError("nothing to compose", where="parts", expected="at least one")
         if len({release.relation for release in releases(self)}) > 1:
-            raise MalformedError(
+            raise InvalidArgumentError(
                 "parts of different relations have no common neighbours",
                 where="relation",
                 expected="one relation for all parts",
@@ -168,4 +168,4 @@ def _flat(parts: Iterable[Event]) -> Iterable[NoisyScores]:
 
 def _check_mechanism(value: object, where: str) -> None:
     if not isinstance(value, NoisyScores):
-        raise MalformedError(f"not noisy scores: {type(value).__name__}", where=where)
+        raise InvalidArgumentError(f"not noisy scores: {type(value).__name__}", where=where)
