@@ -72,11 +72,13 @@ def exact(value: Number, where: str) -> Fraction:
     """
     if isinstance(value, bool) or not isinstance(value, int | float | Fraction | Decimal):
         raise InvalidArgumentError(f"not a number: {type(value).__name__}", where=where)
-    try:
-        if isinstance(value, Decimal) and value and abs(value.adjusted()) > _LARGEST_EXPONENT:
+    # A decimal that is not finite has no exponent to look at.
+    if isinstance(value, Decimal) and value.is_finite() and value:
+        if abs(value.adjusted()) > _LARGEST_EXPONENT:
             raise InvalidArgumentError(
                 "decimal out of range", where=where, expected="10^-10000..10^10000"
             )
+    try:
         return Fraction(value)
     except (ValueError, OverflowError):
         raise InvalidArgumentError(
