@@ -72,12 +72,12 @@ def exact(value: Number, where: str) -> Fraction:
     """
     if isinstance(value, bool) or not isinstance(value, int | float | Fraction | Decimal):
         raise InvalidArgumentError(f"not a number: {type(value).__name__}", where=where)
-    # A decimal that is not finite has no exponent to look at.
-    if isinstance(value, Decimal) and value.is_finite() and value:
-        if abs(value.adjusted()) > _LARGEST_EXPONENT:
-            raise InvalidArgumentError(
-                "decimal out of range", where=where, expected="10^-10000..10^10000"
-            )
+    # A decimal that is not finite has the exponent 0, and is refused below.
+    exponent = value.adjusted() if isinstance(value, Decimal) and value else 0
+    if abs(exponent) > _LARGEST_EXPONENT:
+        raise InvalidArgumentError(
+            "decimal out of range", where=where, expected="10^-10000..10^10000"
+        )
     try:
         return Fraction(value)
     except (ValueError, OverflowError):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from ragaudit.encoding.decimals import parse_decimal
-from ragaudit.encoding.errors import InvalidArgumentError
+from ragaudit.encoding.errors import InvalidArgumentError, MalformedError
 from ragaudit.privacy.accounting.accountants import GaussianAccountant
 from ragaudit.privacy.accounting.calibration import calibrate
 from ragaudit.privacy.accounting.checks import check_count, check_inside, check_positive
@@ -162,7 +162,7 @@ def calibrate_coalition(
 def _decimal(text: str, where: str) -> Fraction:
     try:
         return parse_decimal(text)
-    except InvalidArgumentError as error:
+    except MalformedError as error:
         raise InvalidArgumentError(error.what, where=where, expected=error.expected) from None
 
 
