@@ -3,8 +3,9 @@ PYTHON ?= python3
 UV_VERSION = 0.13.8
 UV = .bootstrap/bin/uv
 RUN = .venv/bin
+COMPARISON = circuits/rust/groth16-comparison/Cargo.toml
 
-.PHONY: setup demo test test-slow lint rust-test clean
+.PHONY: setup demo test test-slow lint rust-test comparison-test clean
 
 .bootstrap/bin/uv:
 	$(PYTHON) -m venv .bootstrap
@@ -19,11 +20,17 @@ demo: setup
 test: setup rust-test
 	$(RUN)/pytest -n 2
 
-test-slow: setup
+test-slow: setup comparison-test
 	$(RUN)/pytest -m slow
 
 rust-test:
 	cd circuits/rust && cargo test --locked --release --workspace
+
+# A workspace of its own with dependencies of its own: linted and tested with the slow tests only.
+comparison-test:
+	cargo fmt --manifest-path $(COMPARISON) --check
+	cargo clippy --locked --release --manifest-path $(COMPARISON) --all-targets -- -D warnings
+	cargo test --locked --release --manifest-path $(COMPARISON)
 
 lint: setup
 	$(RUN)/ruff format --check .
@@ -34,4 +41,4 @@ lint: setup
 	cd circuits/rust && cargo clippy --locked --release --workspace --all-targets -- -D warnings
 
 clean:
-	rm -rf .venv .bootstrap circuits/rust/target
+	rm -rf .venv .bootstrap circuits/rust/target circuits/rust/groth16-comparison/target

@@ -1,4 +1,5 @@
 //! What the two circuits accept and what they refuse, at small sizes.
+#![allow(clippy::unwrap_used)]
 
 use std::sync::LazyLock;
 
