@@ -87,18 +87,75 @@ pub fn sample_in(
     Ok(samples)
 }
 
-/// The bits of the integer below the modulus that `element` stands for. Without the comparison with
-/// the modulus about a third of the elements would have two decompositions to choose from. An
-/// element whose highest bits equal the modulus's is refused: one in about 2^63 of them.
+/// The bits of the integer below the modulus that `element` stands for.
 fn canonical_bits(builder: &mut Builder, element: &Value) -> Result<Vec<Value>, SynthesisError> {
-    let two = Fr::from(2u64);
     let bits = builder.bits(element.value(), Fr::MODULUS_BIT_SIZE)?;
-    builder.equal(element, &Value::positional(two, &bits))?;
+    constrain_canonical(builder, element, &bits)?;
+    Ok(bits)
+}
+
+/// `bits` are those of `element`, and of no larger integer: without the comparison with the modulus
+/// about a third of the elements would have two decompositions to choose from. An element whose
+/// highest bits equal the modulus's is refused: fewer than one in 2^63 of them.
+fn constrain_canonical(
+    builder: &mut Builder,
+    element: &Value,
+    bits: &[Value],
+) -> Result<(), SynthesisError> {
+    let two = Fr::from(2u64);
+    builder.equal(element, &Value::positional(two, bits))?;
     let low = Fr::MODULUS_BIT_SIZE - CHECKED_BITS;
     let highest = Value::positional(two, &bits[low as usize..]);
     let largest = Fr::from_bigint(Fr::MODULUS >> low).unwrap_or_default() - Fr::one();
     let gap = Value::constant(largest).minus(&highest);
     let range = builder.unsigned(gap.value(), CHECKED_BITS)?;
-    builder.equal(&gap, &range)?;
-    Ok(bits)
+    builder.equal(&gap, &range)
+}
+
+#[cfg(test)]
+mod tests {
+    use ark_relations::gr1cs::ConstraintSystem;
+
+    use super::*;
+
+    /// Whether an element may be decomposed into its own bits, or into those of itself plus the modulus.
+    fn accepted(element: u64, plus_modulus: bool) -> bool {
+        let system = ConstraintSystem::<Fr>::new_ref();
+        let mut builder = Builder::new(system.clone());
+        let value = builder.witness(Fr::from(element)).unwrap();
+        let mut integer = value.value().into_bigint();
+        if plus_modulus {
+            assert!(!integer.add_with_carry(&Fr::MODULUS));
+        }
+        let bits: Vec<Value> = (0..Fr::MODULUS_BIT_SIZE)
+            .map(|k| builder.bit(integer.get_bit(k as usize)).unwrap())
+            .collect();
+        assert_eq!(Value::positional(Fr::from(2u64), &bits).value(), value.value());
+        constrain_canonical(&mut builder, &value, &bits).unwrap();
+        system.finalize();
+        system.is_satisfied().unwrap()
+    }
+
+    #[test]
+    fn only_the_decomposition_below_the_modulus_is_accepted() {
+        for element in [0, 5, u64::MAX] {
+            assert!(accepted(element, false));
+            assert!(!accepted(element, true));
+        }
+    }
+
+    #[test]
+    fn samples_have_the_stated_range_mean_and_deviation() {
+        // 4000 samples: the mean has a standard error of 1/63 of a deviation, the deviation about
+        // 1/89 of itself; five standard errors are allowed for a fixed seed.
+        let (rows, noise_bits) = (4000, 10);
+        let samples = sample(&Poseidon::wide(), &[Fr::one(); 3], rows, noise_bits);
+        assert!(samples.iter().all(|z| (-bound(noise_bits)..bound(noise_bits)).contains(z)));
+        let count = rows as f64;
+        let mean = samples.iter().map(|z| *z as f64).sum::<f64>() / count;
+        let variance = samples.iter().map(|z| (*z as f64 - mean).powi(2)).sum::<f64>() / count;
+        let deviation = deviation(noise_bits);
+        assert!(mean.abs() < 5.0 * deviation / count.sqrt());
+        assert!((variance.sqrt() / deviation - 1.0).abs() < 5.0 / (2.0 * count).sqrt());
+    }
 }
