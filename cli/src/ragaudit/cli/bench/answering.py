@@ -1,151 +1,154 @@
-"""Answering over HTTP: a real prover and verifier on loopback, as the demonstration starts them."""
+"""Answering one query in this process: everything but the log, on the prover's own code.
 
-import itertools
-import tempfile
+From the query's embedding to the answer with both halves of its receipt (docs/spec/08-services.md
+§8.7). Not included: the embedder, and the transaction, fence and checkpoint of the log; what those
+cost is measured over HTTP.
+"""
+
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from functools import partial
-from pathlib import Path
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
-import httpx
 import numpy as np
-from ragaudit.cli.bench.measure import Measurement, measure, summarise
-from ragaudit.cli.bench.workload import Sizes
-from ragaudit.cli.demo.corpus import Passage, load_corpus
-from ragaudit.cli.demo.operator import Operator
-from ragaudit.cli.demo.plan import WindowPlan, measure_pace
-from ragaudit.cli.demo.processes import ServiceFailed
-from ragaudit.cli.demo.questions import candidates
-from ragaudit.cli.demo.services import prepare
-from ragaudit.embedders import registry
-from ragaudit.encoding.errors import UnsupportedError
+import numpy.typing as npt
+from ragaudit.circuits.parameters import B
+from ragaudit.cli.bench.measure import Measurement, summarise
+from ragaudit.cli.bench.scenario import Task
+from ragaudit.cli.bench.searching import faiss_search, numpy_search
+from ragaudit.cli.bench.window import AuditedWindow, MemoryDocuments
+from ragaudit.encoding.digests import SALT_BYTES
+from ragaudit.encoding.signing import PrivateKey
+from ragaudit.ledger.openings import Openings
+from ragaudit.ledger.records import Record
+from ragaudit.ledger.requests import Request
+from ragaudit.prover import receipts
+from ragaudit.prover.mechanism import Embedding, Mechanism
+from ragaudit.prover.openings import QueryDigests, RecordOpenings
+from ragaudit.prover.receipts import LoggedRecord
 
 __all__ = ["answer"]
 
-WINDOW, TENANT = "bench", "bench"
-_PER_ACCOUNT = 40
-_WARM_UP = 3
-_POLL_SECONDS = 0.02
-_OPEN_SECONDS = 120.0
+ANSWER = "answer one query, everything but the log"
+PART = "of it: "
+PARTS = ("quantise and sketch", "noise", "scores", "select and commit", "record", "receipt")
+
+_ACCOUNT = b"\1" * 32
+_ACTIVATION = 1
+_QUERIES = 10
 
 
-def answer(sizes: Sizes, runs: int) -> list[Measurement]:
-    """Answering one plain query, entry durable, signed receipt included, and its completion by a
-    cosigned checkpoint; beside embedding the query and NumPy's exact search.
+def answer(task: Task) -> list[Measurement]:
+    """Answering in this process with its parts, beside exact search with NumPy and FAISS."""
+    task.stage("NumPy")
+    baseline = numpy_search(task.work, task.runs)
+    task.stage("FAISS")
+    library = faiss_search(task.work, task.runs)
+    task.stage("committing the rows")
+    answerer = _Answerer(task)
+    whole = task.measure(ANSWER, answerer.answer).beside(baseline)
+    # The first run warmed up; parts of the runs that count.
+    counted = answerer.parts[-whole.runs :]
+    parts = [
+        summarise(PART + name, [seconds[at] for seconds in counted]).beside(baseline)
+        for at, name in enumerate(PARTS)
+    ]
+    return [
+        baseline,
+        *([] if library is None else [library.beside(baseline)]),
+        whole,
+        *parts,
+    ]
 
-    Raises:
-        UnsupportedError: another dimension than the embedder's.
-        ServiceFailed: a service did not start, or the window did not open.
-    """
-    embedder = registry.load()
-    if sizes.dimension != embedder.dimension:
-        raise UnsupportedError(
-            f"d = {sizes.dimension}",
-            where="--dim",
-            expected=f"{embedder.dimension}, the embedder's",
+
+class _Answerer:
+    """Answers one query after the other, each under a noise key of its own."""
+
+    def __init__(self, task: Task) -> None:
+        self._top_k = task.work.sizes.top_k
+        self._vectors = [
+            (task.work.query(number) / B).astype(np.float32) for number in range(_QUERIES)
+        ]
+        nothing = cast(Any, None)
+        window = AuditedWindow(task.work, 1, lambda done: None, proven=False)
+        window.checkpoint(-20)  # something for the first activation to cover
+        self._live, self._index = window.live, window.committed
+        # Made when a window opens, before its first answer.
+        _ = self._index.vectors, self._index.tree
+        self._mechanism = Mechanism(backend=cast(Any, MemoryDocuments()), embedder=nothing)
+        self._key = PrivateKey.generate()
+        self.parts: list[list[float]] = []  # seconds of each part of each answer
+
+    def answer(self) -> dict[str, Any]:
+        """One answer as `Answering` makes it, without the log."""
+        number = len(self.parts)
+        vector = self._vectors[number % len(self._vectors)]
+        marks = [time.perf_counter()]
+        embedding, openings = self._open_query(vector)
+        record = self._describe(number, openings)
+        marks.append(time.perf_counter())
+        noise = self._mechanism.draw_noise(self._live, self._index, record, None)
+        marks.append(time.perf_counter())
+        exact = self._mechanism.scores(self._index, embedding)
+        marks.append(time.perf_counter())
+        selected = self._mechanism.select(exact, noise, record.top_k)
+        blinding = self._live.randomness.scalars(1, "selection")[0].tobytes()
+        commitment = self._mechanism.selection_commitment(selected, blinding)
+        marks.append(time.perf_counter())
+        rows = self._mechanism.served_documents(self._index, selected)
+        body = self._mechanism.record_body(replace(record, selection_commitment=commitment))
+        request = Request(openings.query, record.top_k, None)
+        salts = [self._live.randomness.draw(SALT_BYTES, name) for name in ("salt_r", "record")]
+        opened = RecordOpenings(request, openings, selected, blinding, salts[0])
+        opened.encode()
+        logged = LoggedRecord(number, salts[1], body, opened, record.time)
+        marks.append(time.perf_counter())
+        answer = self._mechanism.answer_documents(rows)
+        private = receipts.private_half(logged, self._index, rows)
+        public = receipts.public_half(
+            logged, origin=self._live.origin, answer=answer, private=private, key=self._key
         )
-    passages = _passages(sizes.rows)
-    questions = list(candidates(passages))
-    vectors = embedder.embed([each.text for each in passages])
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    turn = itertools.cycle(questions)
+        reply = {
+            "answer": answer.to_json(),
+            "receipt": {"public": public.to_json(), "private": private.to_json()},
+        }
+        marks.append(time.perf_counter())
+        self.parts.append(np.diff(marks).tolist())
+        return reply
 
-    def search() -> Any:
-        similarity = vectors @ embedder.embed([next(turn)])[0]
-        return np.argpartition(similarity, -sizes.top_k)[-sizes.top_k :]
+    def _open_query(self, vector: npt.NDArray[np.float32]) -> tuple[Embedding, Openings]:
+        embedding = self._mechanism.quantise(vector)
+        terms, draw = self._live.policy.estimator, self._live.randomness.draw
+        openings = Openings(
+            query="a question of ordinary length",
+            embedding=tuple(embedding.tolist()),
+            filter="",
+            sketch=self._mechanism.sketch(embedding, terms.seed, terms.sketch_bits),
+            salt_q=draw(SALT_BYTES, "salt_q"),
+            salt_e=draw(SALT_BYTES, "salt_e"),
+            salt_f=draw(SALT_BYTES, "salt_f"),
+            salt_s=draw(SALT_BYTES, "salt_s"),
+        )
+        return embedding, openings
 
-    baseline = measure("embed the query, NumPy exact search", search, runs)
-    with ExitStack() as stack:
-        answered, completed = _serve(stack, sizes, passages, questions, runs)
-    first = summarise("answer over HTTP, durable, signed", answered)
-    return [baseline, first.beside(baseline), summarise("until its cosigned proof", completed)]
-
-
-def _serve(
-    stack: ExitStack, sizes: Sizes, passages: list[Passage], questions: list[str], runs: int
-) -> tuple[list[float], list[float]]:
-    """Seconds of each answer, and from each answer to its proof."""
-    folder = tempfile.TemporaryDirectory(prefix="ragaudit-bench-", ignore_cleanup_errors=True)
-    work = Path(stack.enter_context(folder))
-    with ThreadPoolExecutor(2) as pool:
-        services = prepare(work, pool)
-    services.ingest({TENANT: passages})
-    services.start_verifier(stack)
-    services.start_prover(stack, None)
-    operator = Operator(services.prover_url, services.operator_token)
-    stack.callback(operator.close)
-    keys = _open(operator, sizes, runs)
-    answered, completed = [], []
-    with httpx.Client(base_url=services.prover_url, timeout=30.0) as http:
-        for number, (key, question) in enumerate(_turns(http, keys, questions, runs)):
-            begun = time.perf_counter()
-            reply = _query(http, key, question, sizes.top_k)
-            seconds = time.perf_counter() - begun
-            _await_proof(http, reply["receipt"]["public"]["index"])
-            if number >= _WARM_UP:
-                answered.append(seconds)
-                completed.append(time.perf_counter() - begun - seconds)
-    return answered, completed
-
-
-def _passages(count: int) -> list[Passage]:
-    """``count`` passages of Python's documentation, from the beginning again if need be."""
-    known = [each for passages in load_corpus(10**9).values() for each in passages]
-    rounds = range(-(-count // len(known)))
-    many = [Passage(f"{n}/{each.id}", each.text) for n in rounds for each in known]
-    return many[:count]
-
-
-def _open(operator: Operator, sizes: Sizes, runs: int) -> list[str]:
-    """Create window and accounts; return their API keys. The window opens later."""
-    accounts = -(-(runs + _WARM_UP) // _PER_ACCOUNT)
-    terms = {
-        "sigma": sizes.sigma, "epsilon_acc": None, "top_k_max": sizes.top_k,
-        "queries_per_account": _PER_ACCOUNT, "slots": accounts, "coalition_max": 1,
-        "activation_every_seconds": 10**6,
-    }  # fmt: skip
-    window = WindowPlan(WINDOW, "A", 8 + sizes.rows // 500, 60 + runs, 10, terms)
-    operator.create_window(window, measure_pace())
-    return [operator.create_account(TENANT, f"account-{n}") for n in range(accounts)]
-
-
-def _turns(
-    http: httpx.Client, keys: list[str], questions: list[str], runs: int
-) -> Iterator[tuple[str, str]]:
-    """Register the accounts, wait for the start, then yield who asks what."""
-    for key in keys:
-        _await("registration", partial(_register, http, key), 0.2)
-    _await("start", lambda: http.get(f"/v1/windows/{WINDOW}").json()["state"] == "open", 0.2)
-    turns = zip(itertools.cycle(questions), range(runs + _WARM_UP), strict=False)
-    for question, number in turns:
-        yield keys[number // _PER_ACCOUNT], question
-
-
-def _register(http: httpx.Client, key: str) -> bool:
-    path, headers = f"/v1/windows/{WINDOW}/registration", {"Authorization": f"Bearer {key}"}
-    return http.post(path, json={"anchor": None}, headers=headers).status_code in (200, 201)
-
-
-def _await(what: str, ready: Callable[[], bool], pause: float) -> None:
-    deadline = time.monotonic() + _OPEN_SECONDS
-    while not ready():
-        if time.monotonic() > deadline:
-            raise ServiceFailed(f"no {what} in time", where=f"window {WINDOW}")
-        time.sleep(pause)
-
-
-def _query(http: httpx.Client, key: str, question: str, top_k: int) -> Any:
-    path, headers = f"/v1/windows/{WINDOW}/query", {"Authorization": f"Bearer {key}"}
-    body = {"query": question, "top_k": top_k, "filter": ""}
-    reply = http.post(path, json=body, headers=headers)
-    if reply.status_code != 200:
-        raise ServiceFailed(f"HTTP {reply.status_code}: {reply.text}", where=path)
-    return reply.json()
-
-
-def _await_proof(http: httpx.Client, index: int) -> None:
-    path = f"/v1/windows/{WINDOW}/receipts/{index}/proof"
-    _await("proof", lambda: http.get(path).status_code == 200, _POLL_SECONDS)
+    def _describe(self, number: int, openings: Openings) -> Record:
+        digests, policy = QueryDigests.of(openings), self._live.policy
+        return Record(
+            policy_digest=self._live.policy_digest,
+            window=policy.window,
+            tenant=self._index.tenant,
+            version=1,
+            rows=self._index.count,
+            top_k=self._top_k,
+            filter_digest=digests.filter,
+            pseudonym=_ACCOUNT,
+            epoch=1,
+            slot=0,
+            counter=number % policy.queries_per_account,
+            activation=_ACTIVATION,
+            time=1000 * policy.start,
+            nonce=None,
+            query_digest=digests.query,
+            embedding_digest=digests.embedding,
+            sketch_digest=digests.sketch,
+            selection_commitment=None,
+        )

@@ -1,0 +1,119 @@
+"""The steps of `ragaudit bench all`: measure, profile, render."""
+
+import json
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ragaudit.cli.bench.machine import available_cores
+from ragaudit.cli.bench.suite import document, matrix, profiles, results, runner, targets
+from ragaudit.encoding.errors import MalformedError
+
+__all__ = ["Places", "measure", "render"]
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where everything is read and written."""
+
+    inputs: Path
+    results: Path
+    document: Path
+    figures: Path
+
+    @classmethod
+    def of(cls, inputs: Path, output: Path | None) -> "Places":
+        """Everything in ``output``, or in the repository's folders."""
+        if output is None:
+            docs = Path("docs")
+            return cls(inputs, inputs / "results", docs / "benchmarks.md", docs / "benchmarks")
+        return cls(inputs, output, output / "benchmarks.md", output / "benchmarks")
+
+    @property
+    def measured(self) -> Path:
+        return self.results / "results.json"
+
+    @property
+    def profiles(self) -> Path:
+        return self.results / "profiles.json"
+
+
+def measure(
+    places: Places,
+    max_rows: int | None,
+    keep: Path | None,
+    *,
+    profile: bool,
+    tell: Callable[[str], None],
+) -> None:
+    """Measure the matrix, and profile the targets that are not met.
+
+    Raises:
+        MalformedError: matrix or targets.
+        InternalError: a measurement failed; what was measured before it is stored.
+    """
+    cases = matrix.load(places.inputs / "matrix.toml", available_cores(), max_rows)
+    goals = targets.load(places.inputs / "targets.toml")
+    commit = results.commit(Path.cwd())
+    with tempfile.TemporaryDirectory(prefix="ragaudit-bench-") as temporary:
+        folder = Path(temporary) if keep is None else keep
+        found = runner.run(cases, places.measured, commit, tell, folder)
+        if profile:
+            taken = [
+                _profile(each, cases, folder, commit, tell)
+                for each in targets.outcomes(goals, found)
+                if each.met is False
+            ]
+            profiles.save(places.profiles, [each for each in taken if each is not None])
+
+
+def _profile(
+    outcome: targets.Outcome,
+    cases: list[matrix.Case],
+    folder: Path,
+    commit: str,
+    tell: Callable[[str], None],
+) -> profiles.Profile | None:
+    assert outcome.result is not None  # it was measured: it is not met
+    case = next((each for each in cases if each.matches(outcome.result)), None)
+    if case is None:
+        return None
+    tell(f"profile of {outcome.target.what}, N = {outcome.rows:,}")
+    return profiles.take(outcome, case, folder, commit)
+
+
+def render(places: Places) -> None:
+    """Make document and plots from what is stored.
+
+    Raises:
+        MalformedError: an input.
+    """
+    inputs = places.inputs
+    try:
+        template = (inputs / "document.md").read_text()
+    except OSError as error:
+        raise MalformedError(f"template: {error}", where=str(inputs)) from error
+    made = document.Inputs(
+        template,
+        targets.load(inputs / "targets.toml"),
+        results.Results.load(places.measured),
+        profiles.load(places.profiles),
+        profiles.bounds(inputs / "bounds.toml"),
+        _json(places.results / "groth16.json"),
+        _json(inputs / "published.json"),
+    )
+    places.document.parent.mkdir(parents=True, exist_ok=True)
+    document.render(made, places.document, places.figures)
+
+
+def _json(path: Path) -> dict[str, Any] | None:
+    """A JSON object; None where there is no file."""
+    if not path.exists():
+        return None
+    try:
+        found: dict[str, Any] = json.loads(path.read_text())
+    except ValueError as error:
+        raise MalformedError(f"not JSON: {error}", where=str(path)) from error
+    return found
