@@ -4,7 +4,7 @@ UV_VERSION = 0.13.8
 UV = .bootstrap/bin/uv
 RUN = .venv/bin
 
-.PHONY: setup demo test test-slow lint rust-test clean
+.PHONY: setup demo test test-slow lint rust-test benchmarks clean
 
 .bootstrap/bin/uv:
 	$(PYTHON) -m venv .bootstrap
@@ -32,6 +32,10 @@ lint: setup
 	$(RUN)/lint-imports
 	cd circuits/rust && cargo fmt --all --check
 	cd circuits/rust && cargo clippy --locked --release --workspace --all-targets -- -D warnings
+
+# About twenty minutes on two quiet cores; what is stored for this commit is not measured again.
+benchmarks: setup
+	$(RUN)/ragaudit bench all --profile
 
 clean:
 	rm -rf .venv .bootstrap circuits/rust/target

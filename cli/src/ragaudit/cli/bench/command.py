@@ -76,7 +76,7 @@ def answer(
     runs: Runs = 20, seconds: Allowance = ALLOWANCE, cores: Cores = None, keep: Keep = None,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
-    """Answer one query in this process: everything from its embedding on, but the log."""
+    """Answer one query in this process: everything but the durability of its log entry."""
     _run("answer", rows, dimension, top_k, sigma, 1, runs, seconds, cores, keep, as_json)
 
 

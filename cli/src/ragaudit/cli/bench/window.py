@@ -4,7 +4,7 @@ The evidence is that of the cheating suite's honest window; what proves, and wha
 the prover's own code on the prover's own structures.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, cast
 
@@ -12,11 +12,10 @@ import numpy as np
 import numpy.typing as npt
 from ragaudit import core
 from ragaudit.attacks.constructed.window import Asked, TenantIndex, Window
-from ragaudit.circuits.selection import scores, select
+from ragaudit.circuits.selection import select
 from ragaudit.circuits.statements import index_context
 from ragaudit.cli.bench.workload import Workload
 from ragaudit.ledger.merkle_commitments import IndexCommitment, content_digest, index_root
-from ragaudit.prover.backends.base import Document
 from ragaudit.prover.challenges import ChallengeWorker
 from ragaudit.prover.index_commitment import CommittedIndex, row_digests
 from ragaudit.prover.live import Activation, LiveWindow
@@ -26,43 +25,11 @@ from ragaudit.prover.randomness import OsRandomness
 from ragaudit.prover.receipts import LoggedRecord
 from ragaudit.prover.seed_commitment import SeedTree
 
-__all__ = ["TENANT", "AuditedWindow", "MemoryDocuments"]
+__all__ = ["TENANT", "AuditedWindow"]
 
 TENANT = "bench"
 _PER_ACCOUNT = 100
-
-
-def document(position: int) -> Document:
-    """The document of a row."""
-    return Document(f"row-{position}", f"text of row {position}")
-
-
-class MemoryDocuments:
-    """The documents of every row, made when they are asked for."""
-
-    def fetch(self, tenant: str, ids: Sequence[str]) -> list[Document]:
-        """The documents of ``ids``, in their order."""
-        return [document(int(each.removeprefix("row-"))) for each in ids]
-
-
-def committed_index(work: Workload, prove: Callable[[bytes], bytes]) -> CommittedIndex:
-    """The workload as the prover keeps an index; ``prove`` gets the root and gives pi_idx."""
-    count = work.sizes.rows
-    ids = tuple(document(at).id for at in range(count))
-    contents = b"".join(content_digest(document(at).content) for at in range(count))
-    salts = OsRandomness().draw(32 * count)
-    root = index_root(work.commitments, row_digests(ids, salts, contents))
-    return CommittedIndex(
-        TENANT,
-        ids,
-        contents,
-        work.rows,
-        work.blindings,
-        salts,
-        work.commitments,
-        root,
-        prove(root),
-    )
+_SALT_BYTES = 32
 
 
 class AuditedWindow(Window):
@@ -71,22 +38,10 @@ class AuditedWindow(Window):
     tenants = (TENANT,)  # type: ignore[assignment]  # the cheating suite's window has two
     queries_per_account = _PER_ACCOUNT
 
-    def __init__(
-        self,
-        work: Workload,
-        records: int,
-        notify: Callable[[int], None],
-        *,
-        proven: bool = True,
-    ) -> None:
-        """An unplayed window.
-
-        Args:
-            notify: gets the number of queries answered so far.
-            proven: False for an index without its argument, where nobody verifies it.
-        """
+    def __init__(self, work: Workload, records: int, notify: Callable[[int], None]) -> None:
+        """An unplayed window; ``notify`` gets the number of queries answered so far."""
         sizes = work.sizes
-        self.work, self.records, self._notify, self._proven = work, records, notify, proven
+        self.work, self.records, self._notify = work, records, notify
         self.slots = max(2, -(-records // _PER_ACCOUNT))
         self.sigma = sizes.sigma
         self._responses: dict[int, bytes] = {}
@@ -109,22 +64,30 @@ class AuditedWindow(Window):
 
     @cached_property
     def committed(self) -> CommittedIndex:
-        """The tenant's index as the prover keeps it."""
-        work = self.work
-
-        def prove(root: bytes) -> bytes:
-            if not self._proven:
-                return b""
-            context = index_context(
-                policy_digest=self.policy.digest,
-                window=self.window,
-                tenant=TENANT,
-                version=1,
-                index_root=root,
-            )
-            return core.prove_index(context, work.rows, work.blindings, work.commitments)
-
-        return committed_index(work, prove)
+        """The tenant's index as the prover keeps it, its argument proven."""
+        work, count = self.work, self.work.sizes.rows
+        ids = tuple(f"row-{at}" for at in range(count))
+        contents = b"".join(content_digest(f"text of {name}") for name in ids)
+        salts = OsRandomness().draw(_SALT_BYTES * count)
+        root = index_root(work.commitments, row_digests(ids, salts, contents))
+        context = index_context(
+            policy_digest=self.policy.digest,
+            window=self.window,
+            tenant=TENANT,
+            version=1,
+            index_root=root,
+        )
+        return CommittedIndex(
+            tenant=TENANT,
+            ids=ids,
+            content_digests=contents,
+            rows=work.rows,
+            blindings=work.blindings,
+            salts=salts,
+            commitments=work.commitments,
+            root=root,
+            proof=core.prove_index(context, work.rows, work.blindings, work.commitments),
+        )
 
     def build_index(self, tenant: str) -> TenantIndex:
         found = self.committed
@@ -159,7 +122,7 @@ class AuditedWindow(Window):
         noise: npt.NDArray[np.int64],
         top_k: int,
     ) -> tuple[int, ...]:
-        return select(scores(self.work.vectors, embedding) + noise, top_k)
+        return select(self.work.scorer.scores(embedding) + noise, top_k)
 
     def receipts(self) -> list[dict[str, Any]]:
         """None: the sample is what is measured."""

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ragaudit import core
 from ragaudit.circuits.parameters import SQUARED_NORM
 from ragaudit.circuits.quantise import quantise, quantise_rows
-from ragaudit.circuits.selection import scores, select
+from ragaudit.circuits.selection import select
 from ragaudit.encoding.digests import structure
 from ragaudit.verifier.engines import SelectionInstance, engine
 
@@ -112,6 +112,11 @@ class Workload:
             rows[start : start + _BLOCK_ROWS] = block / np.linalg.norm(block, axis=1, keepdims=True)
         return rows
 
+    @cached_property
+    def scorer(self) -> core.Scorer:
+        """What scores all rows exactly."""
+        return core.Scorer(self.vectors)
+
     def query(self, number: int = 0) -> npt.NDArray[np.int16]:
         """int16[d], near document ``number`` (from the first again after the last)."""
         random = np.random.default_rng([self.seed, 2, number])
@@ -127,7 +132,7 @@ class Workload:
     def question(self, number: int = 0) -> Question:
         """Query, noise and answer of record ``number``."""
         query, noise, top_k = self.query(number), self.draw_noise(number), self.sizes.top_k
-        selected = select(scores(self.vectors, query) + noise, top_k)
+        selected = select(self.scorer.scores(query) + noise, top_k)
         blinding = core.random_scalars(1)[0].tobytes()
         zeta = np.partition(noise, len(noise) - 1 - top_k)[len(noise) - 1 - top_k]
         above = int(np.count_nonzero(noise > zeta + 2 * SQUARED_NORM))

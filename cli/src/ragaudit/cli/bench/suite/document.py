@@ -56,7 +56,7 @@ def render(inputs: Inputs, document: Path, figures: Path) -> None:
         "targets": tables.reached(measured),
         "unmet": unmet(measured, inputs.profiles, inputs.bounds),
         "growth_rows": tables.growth(by_rows, "N", {t.what: t.unit for t in inputs.targets}),
-        "growth_undecided": "\n\n".join(_points(each) for each in by_undecided),
+        "growth_undecided": "\n\n".join(tables.growth([each], "u", {}) for each in by_undecided),
         "undecided_rows": f"{rows:,}",
         "growth_cores": tables.cores(by_cores),
         "overhead": _overhead(results),
@@ -82,11 +82,6 @@ def _largest(results: Results, scenario: str) -> int:
     """The largest N of a scenario; 0 if it was not measured."""
     of = (each for each in results.results if each["scenario"] == scenario)
     return max((int(each["sizes"]["rows"]) for each in of), default=0)
-
-
-def _points(several: series.Series) -> str:
-    exponent = tables.growth([several], "|U|", {})
-    return f"{several.name}:\n\n{exponent}"
 
 
 def _overhead(results: Results) -> str:

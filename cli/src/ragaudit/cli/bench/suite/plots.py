@@ -45,7 +45,8 @@ def growth(
             axes.set(title=title, xlabel=x, ylabel=y, xscale="log", yscale="log")
             for number, each in enumerate(several):
                 _draw(axes, number, each, (targets or {}).get(each.name))
-            axes.legend(loc="upper left")
+            if several:
+                axes.legend(loc="upper left")
     return figure
 
 

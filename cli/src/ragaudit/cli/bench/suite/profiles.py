@@ -21,7 +21,7 @@ from ragaudit.cli.bench.suite.tables import table
 from ragaudit.cli.bench.suite.targets import Outcome
 from ragaudit.encoding.errors import InternalError, MalformedError, UnsupportedError
 
-__all__ = ["Bounds", "Profile", "bounds", "load", "parse", "save", "take", "unmet"]
+__all__ = ["Bounds", "Profile", "bounds", "load", "parse", "possible", "save", "take", "unmet"]
 
 _HERTZ = 499
 _LEAST_PERCENT = 2.0
@@ -73,6 +73,11 @@ def bounds(path: Path) -> Bounds:
         return {(each["what"], each["rows"]): each["why"] for each in entries}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise MalformedError(f"bounds: {error!r}", where=str(path)) from error
+
+
+def possible() -> bool:
+    """Whether perf is installed."""
+    return shutil.which("perf") is not None
 
 
 def take(outcome: Outcome, case: Case, keep: Path, commit: str) -> Profile:

@@ -2,7 +2,7 @@
 
 import json
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,27 +61,31 @@ def measure(
         folder = Path(temporary) if keep is None else keep
         found = runner.run(cases, places.measured, commit, tell, folder)
         if profile:
-            taken = [
-                _profile(each, cases, folder, commit, tell)
-                for each in targets.outcomes(goals, found)
-                if each.met is False
-            ]
-            profiles.save(places.profiles, [each for each in taken if each is not None])
+            missed = [each for each in targets.outcomes(goals, found) if each.met is False]
+            _profile(missed, cases, places.profiles, folder, commit, tell)
 
 
 def _profile(
-    outcome: targets.Outcome,
-    cases: list[matrix.Case],
+    missed: Sequence[targets.Outcome],
+    cases: Sequence[matrix.Case],
+    path: Path,
     folder: Path,
     commit: str,
     tell: Callable[[str], None],
-) -> profiles.Profile | None:
-    assert outcome.result is not None  # it was measured: it is not met
-    case = next((each for each in cases if each.matches(outcome.result)), None)
-    if case is None:
-        return None
-    tell(f"profile of {outcome.target.what}, N = {outcome.rows:,}")
-    return profiles.take(outcome, case, folder, commit)
+) -> None:
+    """Sample what is not yet sampled at this commit; each is stored at once."""
+    if not profiles.possible():
+        tell("perf is not installed: no profiles of the targets that are not met")
+        return
+    for each in missed:
+        stored = {(known.what, known.rows): known for known in profiles.load(path)}
+        key = (each.target.what, each.rows)
+        case = next((one for one in cases if each.result and one.matches(each.result)), None)
+        if case is None or (key in stored and stored[key].commit == commit):
+            continue
+        tell(f"profile: {each.target.what}, N = {each.rows:,}")
+        stored[key] = profiles.take(each, case, folder, commit)
+        profiles.save(path, list(stored.values()))
 
 
 def render(places: Places) -> None:

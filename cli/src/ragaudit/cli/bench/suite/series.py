@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ragaudit.cli.bench.answering import STEP
 from ragaudit.cli.bench.suite.fitting import Point
 from ragaudit.cli.bench.suite.results import Results
 from ragaudit.cli.bench.suite.targets import Target, measurement
@@ -86,7 +87,7 @@ def against_cores(results: Results) -> list[Series]:
     for result in results.results:
         sizes = result["sizes"]
         for each in result["measurements"]:
-            if each["baseline"] is None:
+            if each["baseline"] is None or each["name"].startswith(STEP):
                 continue
             key = (each["name"], sizes["rows"], sizes["sigma"], sizes["records"])
             found.setdefault(key, {})[float(result["cores"])] = each["median"]

@@ -66,7 +66,7 @@ def reached(outcomes: Sequence[Outcome]) -> str:
 def _reached(outcome: Outcome) -> list[str]:
     unit, found = outcome.target.unit, outcome.measurement
     memory = outcome.target.memory_gib.get(outcome.rows)
-    limit = _amount(outcome.most, unit) + (f", {digits(memory)} GiB" if memory else "")
+    limit = _limit(outcome.most, unit) + (f", {memory:g} GiB" if memory else "")
     start = [outcome.target.what, f"{outcome.rows:,}", limit]
     if found is None or outcome.value is None:
         return [*start, NOTHING, "", "", "", "", ""]
@@ -84,6 +84,13 @@ def _reached(outcome: Outcome) -> list[str]:
 
 def _amount(value: float, unit: str) -> str:
     return f"{value:,.0f} bytes" if unit == "bytes" else duration(value)
+
+
+def _limit(value: float, unit: str) -> str:
+    """A target as it was stated, without digits that it does not have."""
+    if unit == "bytes":
+        return _amount(value, unit)
+    return f"{value:g} s" if value >= 1 else f"{1000 * value:g} ms"
 
 
 def _peak(found: Mapping[str, Any]) -> str:
