@@ -47,12 +47,10 @@ def test_scenarios_report_medians_memory_and_a_baseline(scenario: str) -> None:
 
 
 def test_an_index_is_committed_and_proven_then_verified() -> None:
-    found = {each["name"]: each for each in report("index", *SMALL)["measurements"]}
-    assert found["commit the rows"]["size_bytes"] == 20 * 32
+    found = {each["name"]: each for each in report("index", *SIZES, "--runs", "1")["measurements"]}
     whole = found["commit the rows and prove the index"]
-    parts = (found["commit the rows"], found["prove the index"])
-    assert whole["median"] == pytest.approx(sum(each["median"] for each in parts))
-    assert whole["peak_mib"] == max(each["peak_mib"] for each in parts)
+    halves = (found["of it: commit"], found["of it: prove"])
+    assert whole["median"] == pytest.approx(sum(each["median"] for each in halves), rel=0.1)
     assert whole["size_bytes"] == found["verify the index proof"]["size_bytes"] > 0
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ragaudit.cli.bench import machine, memory, sampling
-from ragaudit.cli.bench.measure import Measurement, both, measure, measure_once, summarise
+from ragaudit.cli.bench.measure import Measurement, measure, measure_once, summarise
 from ragaudit.cli.bench.quantities import digits, duration
 from ragaudit.cli.bench.workload import Sizes, Workload
 from ragaudit.encoding.errors import MalformedError
@@ -47,14 +47,6 @@ def test_a_median_is_a_median() -> None:
 def test_ratios_are_for_each_record() -> None:
     batch = Measurement("batch", 4.0, 4.0, 4.0, 1, records=8)
     assert batch.beside(summarise("one", [0.25])).ratio == 2.0
-
-
-def test_one_after_the_other_adds_times_and_keeps_the_larger_peak() -> None:
-    first = Measurement("a", 1.0, 0.5, 2.0, 5, peak_mib=10.0)
-    second = Measurement("b", 2.0, 2.0, 2.0, 1, warmed_up=False, peak_mib=30.0)
-    found = both("a, b", first, second)
-    assert (found.median, found.lowest, found.highest) == (3.0, 2.5, 4.0)
-    assert (found.runs, found.warmed_up, found.peak_mib) == (1, False, 30.0)
 
 
 def test_a_peak_that_is_over_is_forgotten() -> None:

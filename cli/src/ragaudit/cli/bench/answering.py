@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ragaudit.cli.bench.in_process import InProcess
-from ragaudit.cli.bench.measure import Measurement, summarise
+from ragaudit.cli.bench.measure import STEP, Measurement, summarise
 from ragaudit.cli.bench.scenario import Task
 from ragaudit.cli.bench.searching import faiss_search, numpy_search
 from ragaudit.prover.answering import Answering
@@ -21,7 +21,6 @@ from ragaudit.prover.answering import Answering
 __all__ = ["ANSWER", "answer"]
 
 ANSWER = "answer one query, nothing durable"
-STEP = "of it: "
 REST = "the rest"
 
 # Methods of `Answering` by the step that they belong to; none of them calls another one.

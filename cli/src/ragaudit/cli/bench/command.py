@@ -109,12 +109,12 @@ def _run(
     with limited_to(cores) as used:  # before the libraries make their threads
         from ragaudit.cli.bench import report  # noqa: PLC0415
         from ragaudit.cli.bench.scenario import Task  # noqa: PLC0415
-        from ragaudit.cli.bench.scenarios import SCENARIOS  # noqa: PLC0415 - every member
+        from ragaudit.cli.bench.scenarios import find  # noqa: PLC0415
         from ragaudit.cli.bench.workload import Sizes, Workload  # noqa: PLC0415
 
         work = Workload(Sizes(rows, dimension, top_k, sigma, records), keep)
         with report.progress() as notify:
-            measurements = SCENARIOS[name](Task(work, runs, notify, seconds))
+            measurements = find(name)(Task(work, runs, notify, seconds))
     found = report.report(name, work.sizes, used, measurements)
     report.show(found, measurements, as_json)
 

@@ -9,10 +9,13 @@ from dataclasses import dataclass, field, replace
 from ragaudit.cli.bench.memory import peak_memory_mib, reset_peak
 from ragaudit.cli.bench.sampling import sampled
 
-__all__ = ["ALLOWANCE", "Measurement", "both", "measure", "measure_once", "summarise"]
+__all__ = ["ALLOWANCE", "STEP", "Measurement", "measure", "measure_once", "summarise"]
 
 ALLOWANCE = 20.0
 """Seconds under the clock after which no further run is begun."""
+
+STEP = "of it: "
+"""How the names of measurements begin that are a part of the one before them."""
 
 
 @dataclass(frozen=True)
@@ -124,19 +127,3 @@ def summarise(name: str, seconds: Sequence[float]) -> Measurement:
     """The measurement of runs that were timed elsewhere; at least one."""
     runs = len(seconds)
     return Measurement(name, statistics.median(seconds), min(seconds), max(seconds), runs)
-
-
-def both(name: str, first: Measurement, second: Measurement) -> Measurement:
-    """One thing after the other: times add up, the peak is the larger one."""
-    peaks = [each.peak_mib for each in (first, second) if each.peak_mib is not None]
-    return Measurement(
-        name,
-        first.median + second.median,
-        first.lowest + second.lowest,
-        first.highest + second.highest,
-        min(first.runs, second.runs),
-        first.warmed_up and second.warmed_up,
-        first.records,
-        peak_mib=max(peaks, default=None),
-        peak_of_process=first.peak_of_process or second.peak_of_process,
-    )

@@ -39,8 +39,8 @@ class Case:
             f"{self.cores} cores"
         )
 
-    def arguments(self, keep: Path) -> list[str]:
-        """The command line after ``ragaudit bench``."""
+    def arguments(self, keep: Path, seconds: float | None = None) -> list[str]:
+        """The command line after ``ragaudit bench``; ``seconds`` is another allowance."""
         options: dict[str, object] = {
             "--rows": self.rows,
             "--dim": self.dimension,
@@ -52,6 +52,8 @@ class Case:
             options["--records"] = self.records
         if self.scenario not in _WITHOUT_RUNS:
             options["--runs"] = self.runs
+            if seconds is not None:
+                options["--seconds"] = seconds
         if self.scenario not in _WITHOUT_KEEPING:
             options["--keep"] = keep
         flat = [str(part) for option in options.items() for part in option]

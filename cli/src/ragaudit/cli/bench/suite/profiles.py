@@ -12,7 +12,7 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from ragaudit.cli.bench.sampling import PIPES, WANTED
@@ -24,9 +24,11 @@ from ragaudit.encoding.errors import InternalError, MalformedError, UnsupportedE
 __all__ = ["Bounds", "Profile", "bounds", "load", "parse", "possible", "save", "take", "unmet"]
 
 _HERTZ = 499
+_SECONDS = 5  # of samples, or one run if that is longer
+_RUNS = 1000
 _LEAST_PERCENT = 2.0
 _LINE = re.compile(r"\s*([0-9.]+)%\s*;\s*(\S+)\s*;\s*\[.\]\s*(.+?)\s*")
-_TYPE_NOISE = re.compile(r"::__Impl_\w+__>|<|>| as [^:]*?(?=::)")
+_PARAMETERS = re.compile(r"<[^<>]*>")
 
 Bounds = Mapping[tuple[str, int], str]
 
@@ -90,7 +92,8 @@ def take(outcome: Outcome, case: Case, keep: Path, commit: str) -> Profile:
     perf = shutil.which("perf")
     if perf is None:
         raise UnsupportedError("perf is not installed", expected="Linux perf in the PATH")
-    arguments = ["bench", *case.arguments(keep)]
+    often = replace(case, runs=_RUNS)
+    arguments = ["bench", *often.arguments(keep, _SECONDS)]
     with tempfile.TemporaryDirectory(prefix="ragaudit-perf-") as folder:
         pipes = Path(folder)
         for name in ("control", "acknowledged"):
@@ -134,9 +137,16 @@ def parse(report: str) -> tuple[tuple[float, str, str], ...]:
 
 
 def _short(symbol: str) -> str:
-    """The end of a path, without trait and type parameters."""
-    plain = _TYPE_NOISE.sub("", symbol).replace("&", "")
-    return "::".join(plain.split("::")[-3:])
+    """Type and method, or the last two parts of a path, without parameters."""
+    if symbol.startswith("<") and " as " in symbol:
+        owner = symbol.split(" as ", maxsplit=1)[0].lstrip("<&")
+        return (
+            f"{owner.split('::')[-1]}::{symbol.rsplit('::', maxsplit=1)[-1].removeprefix('_impl_')}"
+        )
+    plain = symbol
+    while (shorter := _PARAMETERS.sub("", plain)) != plain:
+        plain = shorter
+    return "::".join([part for part in plain.split("::") if part][-2:])
 
 
 def unmet(outcomes: Sequence[Outcome], profiles: Sequence[Profile], known: Bounds) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ragaudit.cli.bench.answering import STEP
+from ragaudit.cli.bench.measure import STEP
 from ragaudit.cli.bench.suite.fitting import Point
 from ragaudit.cli.bench.suite.results import Results
 from ragaudit.cli.bench.suite.targets import Target, measurement
