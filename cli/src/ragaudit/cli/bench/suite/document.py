@@ -26,8 +26,8 @@ class Inputs:
 
     Attributes:
         template: Markdown with ``$name`` where a table goes.
-        comparison: results of the Groth16 comparison, None while there are none.
-        published: published figures of others, None while there are none.
+        groth16: reports of the Groth16 comparison.
+        published: published figures of others.
     """
 
     template: str
@@ -35,8 +35,8 @@ class Inputs:
     results: Results
     profiles: Sequence[Profile]
     bounds: Bounds
-    comparison: Mapping[str, Any] | None
-    published: Mapping[str, Any] | None
+    groth16: Sequence[Mapping[str, Any]]
+    published: Sequence[Mapping[str, Any]]
 
 
 def render(inputs: Inputs, document: Path, figures: Path) -> None:
@@ -63,7 +63,7 @@ def render(inputs: Inputs, document: Path, figures: Path) -> None:
         "audit": _whole(results, "audit"),
         "over_http": _whole(results, "answer-http"),
         "reference": _whole(results, "reference"),
-        "groth16": comparisons.groth16(inputs.comparison),
+        "groth16": comparisons.groth16(inputs.groth16, results),
         "published": comparisons.published(inputs.published),
     }
     try:

@@ -1,14 +1,20 @@
 """The steps of `ragaudit bench all`: measure, profile, render."""
 
-import json
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ragaudit.cli.bench.machine import available_cores
-from ragaudit.cli.bench.suite import document, matrix, profiles, results, runner, targets
+from ragaudit.cli.bench.suite import (
+    comparisons,
+    document,
+    matrix,
+    profiles,
+    results,
+    runner,
+    targets,
+)
 from ragaudit.encoding.errors import MalformedError
 
 __all__ = ["Places", "measure", "render"]
@@ -105,19 +111,8 @@ def render(places: Places) -> None:
         results.Results.load(places.measured),
         profiles.load(places.profiles),
         profiles.bounds(inputs / "bounds.toml"),
-        _json(places.results / "groth16.json"),
-        _json(inputs / "published.json"),
+        comparisons.load_groth16(places.results),
+        comparisons.load_published(inputs / "published.json"),
     )
     places.document.parent.mkdir(parents=True, exist_ok=True)
     document.render(made, places.document, places.figures)
-
-
-def _json(path: Path) -> dict[str, Any] | None:
-    """A JSON object; None where there is no file."""
-    if not path.exists():
-        return None
-    try:
-        found: dict[str, Any] = json.loads(path.read_text())
-    except ValueError as error:
-        raise MalformedError(f"not JSON: {error}", where=str(path)) from error
-    return found
