@@ -11,7 +11,8 @@ from ragaudit.cli.bench.command import app
 from ragaudit.encoding.errors import MalformedError
 from typer.testing import CliRunner
 
-SCHEMA = json.loads(Path("benchmarks/results.schema.json").read_text())
+ROOT = Path(__file__).parents[3]
+SCHEMA = json.loads((ROOT / "benchmarks" / "results.schema.json").read_text())
 SIZES = ["--rows", "20", "--dim", "8", "--top-k", "3"]
 SMALL = [*SIZES, "--sigma", "2", "--runs", "2"]
 OF_RECORDS = {"index": 1, "prove": 1, "verify": 4, "reference": 1, "answer": 1}

@@ -27,7 +27,7 @@ from ragaudit.cli.bench.workload import Sizes
 from ragaudit.encoding.errors import InternalError, MalformedError
 from typer.testing import CliRunner
 
-INPUTS = Path("benchmarks")
+INPUTS = Path(__file__).parents[3] / "benchmarks"
 SCHEMA = json.loads((INPUTS / "results.schema.json").read_text())
 HEAD = "0123456789abcdef0123456789abcdef01234567"
 MATRIX = """

@@ -31,9 +31,9 @@ class Places:
 
     @classmethod
     def of(cls, inputs: Path, output: Path | None) -> "Places":
-        """Everything in ``output``, or in the repository's folders."""
+        """Everything in ``output``, or in the repository that ``inputs`` lies in."""
         if output is None:
-            docs = Path("docs")
+            docs = inputs.parent / "docs"
             return cls(inputs, inputs / "results", docs / "benchmarks.md", docs / "benchmarks")
         return cls(inputs, output, output / "benchmarks.md", output / "benchmarks")
 
