@@ -33,9 +33,9 @@ lint: setup
 	cd circuits/rust && cargo fmt --all --check
 	cd circuits/rust && cargo clippy --locked --release --workspace --all-targets -- -D warnings
 
-# About twenty minutes on two quiet cores; what is stored for this commit is not measured again.
+# Long: leave the machine alone meanwhile. What is stored for this commit is not measured again.
 benchmarks: setup
-	$(RUN)/ragaudit bench all --profile
+	$(RUN)/ragaudit bench all --profile --groth16
 
 clean:
 	rm -rf .venv .bootstrap circuits/rust/target

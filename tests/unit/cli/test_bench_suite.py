@@ -11,7 +11,6 @@ from ragaudit.cli.bench.command import app
 from ragaudit.cli.bench.measure import Measurement
 from ragaudit.cli.bench.report import report
 from ragaudit.cli.bench.suite import (
-    comparisons,
     document,
     profiles,
     run,
@@ -383,71 +382,6 @@ def test_what_is_not_met_says_what_bounds_it_and_shows_its_profile(tmp_path: Pat
         profiles.load(tmp_path / "profiles.json")
 
 
-# --- comparisons -------------------------------------------------------------------------------
-
-
-def groth16_report(**changes: Any) -> dict[str, Any]:
-    """As `groth16-comparison --json` prints it, of made-up numbers."""
-    measured = {
-        "setup_seconds": 30.0, "setup_processor_seconds": None, "synthesis_seconds": 2.0,
-        "prove_seconds": 20.0, "prove_processor_seconds": None,
-        "prove_microseconds_per_constraint": 10.0, "setup_microseconds_per_constraint": 15.0,
-        "verify_seconds": 0.002, "proof_bytes": 128, "proof_bytes_uncompressed": 256,
-        "proving_key_bytes": 2**30, "verifying_key_bytes": 500, "setup_peak_bytes": None,
-        "prove_peak_bytes": 2**31,
-    }  # fmt: skip
-    return {
-        "schema": "ragaudit/groth16-comparison/1", "circuit": "naive", "index": "committed",
-        "rows": 1000, "dimension": 384, "top_k": 5, "noise_bits": 24, "noise_deviation": 3.0,
-        "constraints": 2_000_000, "constraints_by_part": {"scores": 2_000_000},
-        "witness_variables": 1, "public_inputs": 1, "domain_size": 2**21, "rows_checked": 1000,
-        "threads": 2, "assembly": False, "measured": measured, **changes,
-    }  # fmt: skip
-
-
-def test_groth16_is_shown_beside_our_argument_of_the_same_sizes(tmp_path: Path) -> None:
-    several = [groth16_report(), groth16_report(circuit="optimised", measured=None)]
-    (tmp_path / "groth16-1000.json").write_text(json.dumps(several))
-    (tmp_path / "groth16-small.json").write_text(json.dumps(groth16_report(rows=100)))
-    found = comparisons.load_groth16(tmp_path)
-    assert [(each["circuit"], each["rows"]) for each in found] == [
-        ("naive", 100), ("naive", 1000), ("optimised", 1000),
-    ]  # fmt: skip
-    ours = (
-        proving(1000, 0.05),
-        proving(1000, 9.0, cores=1),
-        result("verify", "verify one batch of records", 1000, 0.004),
-    )
-    lines = comparisons.groth16(found, Results(ours)).splitlines()
-    assert len({line.count("|") for line in lines}) == 1
-    assert "| 400 × | 2.00 ms | 0.500 × | 128 bytes | 1,024 MiB | 2,048 MiB | 2 |" in lines[3]
-    assert "×" not in lines[2]  # nothing of ours at that size
-    assert "counted only" in lines[4]
-    assert comparisons.groth16([], Results()) == comparisons.NONE
-
-
-def test_published_figures_keep_their_members(tmp_path: Path) -> None:
-    path = tmp_path / "published.json"
-    assert comparisons.load_published(path) == []
-    path.write_text('[{"system": "a|b", "prove_seconds": 3}, {"system": "c", "source": "table 2"}]')
-    assert comparisons.published(comparisons.load_published(path)).splitlines() == [
-        "| system | prove seconds | source |",
-        "| --- | ---: | ---: |",
-        "| a\\|b | 3 |  |",
-        "| c |  | table 2 |",
-    ]
-    assert comparisons.published([]) == comparisons.NONE
-
-
-def test_other_files_are_not_taken_for_comparisons(tmp_path: Path) -> None:
-    (tmp_path / "groth16.json").write_text('{"schema": "another"}')
-    with pytest.raises(MalformedError, match="another schema"):
-        comparisons.load_groth16(tmp_path)
-    (tmp_path / "published.json").write_text("{}")
-    with pytest.raises(MalformedError, match="not a list"):
-        comparisons.load_published(tmp_path / "published.json")
-
-
 # --- the document ------------------------------------------------------------------------------
 
 
@@ -471,7 +405,7 @@ def test_the_command_measures_stores_and_renders(tmp_path: Path) -> None:
 
 
 def test_a_template_that_names_nothing_known_is_refused(tmp_path: Path) -> None:
-    empty = document.Inputs("$nothing", [], Results(), [], {}, [], [])
+    empty = document.Inputs("$nothing", [], Results(), [], {}, [], {})
     with pytest.raises(MalformedError, match="nothing"):
         document.render(empty, tmp_path / "document.md", tmp_path)
     assert not (tmp_path / "document.md").exists()

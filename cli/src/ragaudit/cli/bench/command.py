@@ -135,6 +135,9 @@ def everything(
     profile: Annotated[
         bool, typer.Option("--profile", help="Sample what misses its target with Linux perf.")
     ] = False,
+    groth16: Annotated[
+        bool, typer.Option("--groth16", help="Measure the Groth16 comparison too; needs cargo.")
+    ] = False,
     render_only: Annotated[
         bool, typer.Option("--render-only", help="Measure nothing; make document and plots again.")
     ] = False,
@@ -150,5 +153,7 @@ def everything(
     places = run.Places.of(inputs, output)
     if not render_only:
         run.measure(places, max_rows, keep, profile=profile, tell=typer.echo)
+    if groth16 and not render_only:
+        run.compare(places, max_rows, typer.echo)
     run.render(places)
     typer.echo(f"{places.document}")

@@ -8,7 +8,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 from ragaudit.cli.bench import answering, searching
-from ragaudit.cli.bench.suite import comparisons, plots, series, tables
+from ragaudit.cli.bench.suite import groth16, plots, published, series, tables
 from ragaudit.cli.bench.suite.profiles import Bounds, Profile, unmet
 from ragaudit.cli.bench.suite.results import Results
 from ragaudit.cli.bench.suite.targets import Target, outcomes
@@ -36,7 +36,7 @@ class Inputs:
     profiles: Sequence[Profile]
     bounds: Bounds
     groth16: Sequence[Mapping[str, Any]]
-    published: Sequence[Mapping[str, Any]]
+    published: Mapping[str, Any]
 
 
 def render(inputs: Inputs, document: Path, figures: Path) -> None:
@@ -63,8 +63,8 @@ def render(inputs: Inputs, document: Path, figures: Path) -> None:
         "audit": _whole(results, "audit"),
         "over_http": _whole(results, "answer-http"),
         "reference": _whole(results, "reference"),
-        "groth16": comparisons.groth16(inputs.groth16, results),
-        "published": comparisons.published(inputs.published),
+        "groth16": groth16.render(inputs.groth16, results),
+        "published": published.render(inputs.published, inputs.groth16),
     }
     try:
         text = Template(inputs.template).substitute(values)

@@ -7,17 +7,18 @@ from pathlib import Path
 
 from ragaudit.cli.bench.machine import available_cores
 from ragaudit.cli.bench.suite import (
-    comparisons,
     document,
+    groth16,
     matrix,
     profiles,
+    published,
     results,
     runner,
     targets,
 )
 from ragaudit.encoding.errors import MalformedError
 
-__all__ = ["Places", "measure", "render"]
+__all__ = ["Places", "compare", "measure", "render"]
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,10 @@ class Places:
     @property
     def measured(self) -> Path:
         return self.results / "results.json"
+
+    @property
+    def groth16(self) -> Path:
+        return self.results / "groth16.json"
 
     @property
     def profiles(self) -> Path:
@@ -69,6 +74,19 @@ def measure(
         if profile:
             missed = [each for each in targets.outcomes(goals, found) if each.met is False]
             _profile(missed, cases, places.profiles, folder, commit, tell)
+
+
+def compare(places: Places, max_rows: int | None, tell: Callable[[str], None]) -> None:
+    """Measure the Groth16 comparison that the matrix declares.
+
+    Raises:
+        MalformedError: the matrix.
+        UnsupportedError: there is no cargo, or no crate.
+        InternalError: a run failed; the reports before it are stored.
+    """
+    declared = groth16.circuits(places.inputs / "matrix.toml")
+    fitting = [each for each in declared if max_rows is None or each.rows <= max_rows]
+    groth16.run(fitting, places.groth16, places.inputs.parent, results.commit(Path.cwd()), tell)
 
 
 def _profile(
@@ -111,8 +129,8 @@ def render(places: Places) -> None:
         results.Results.load(places.measured),
         profiles.load(places.profiles),
         profiles.bounds(inputs / "bounds.toml"),
-        comparisons.load_groth16(places.results),
-        comparisons.load_published(inputs / "published.json"),
+        groth16.load(places.groth16),
+        published.load(inputs.parent / "docs" / "benchmarks" / "published.toml"),
     )
     places.document.parent.mkdir(parents=True, exist_ok=True)
     document.render(made, places.document, places.figures)

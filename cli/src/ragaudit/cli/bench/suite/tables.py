@@ -22,9 +22,9 @@ __all__ = [
 NOTHING = "not measured"
 
 
-def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; the first column to the left, the others to the right."""
-    aligned = ["---", *("---:" for _ in headings[1:])]
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool = True) -> str:
+    """A table; the first column to the left, the others to the right if they are ``numbers``."""
+    aligned = ["---", *("---:" if numbers else "---" for _ in headings[1:])]
     return "\n".join(f"| {' | '.join(row)} |" for row in (headings, aligned, *rows))
 
 
