@@ -3,11 +3,10 @@
 All that a service does for a query is done: admission, embedding (here a hash: a real embedder
 is measured apart), noise, selection, commitment, the log's entry, both halves of the receipt and
 the reply's JSON. Left out is what makes the entry durable: the database does not synchronize and
-there is no fence. Vectors are random and commitments are random bytes: no time depends on them.
+there is no fence. Commitments are random bytes: no time depends on them.
 """
 
 import json
-import math
 import secrets
 import time
 from collections.abc import Sequence
