@@ -7,8 +7,10 @@ from typing import Any
 
 import jsonschema
 import pytest
+from ragaudit.attacks.constructed.window import Asked
 from ragaudit.cli.bench.command import app
-from ragaudit.encoding.errors import MalformedError
+from ragaudit.cli.bench.window import AuditedWindow
+from ragaudit.encoding.errors import InternalError, MalformedError
 from typer.testing import CliRunner
 
 ROOT = Path(__file__).parents[3]
@@ -89,6 +91,21 @@ def test_an_audit_measures_both_sides_once() -> None:
         assert (each["records"], each["runs"], each["warmed_up"]) == (6, 1, False)
         assert each["baseline"] == drawing["name"]
     assert proving["size_bytes"] > 6 * 32 * 48
+
+
+def test_an_audit_whose_proofs_do_not_hold_is_not_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    honest = AuditedWindow.prove
+
+    def forged(window: AuditedWindow, asked: Asked) -> bytes:
+        proof = honest(window, asked)
+        return proof[:-1] + bytes([proof[-1] ^ 1])
+
+    monkeypatch.setattr(AuditedWindow, "prove", forged)
+    found = CliRunner().invoke(app, ["audit", *SIZES, "--sigma", "4", "--records", "2"])
+    assert isinstance(found.exception, InternalError)
+    assert "check selection" in str(found.exception)
 
 
 def test_the_table_names_the_baseline_and_the_cores() -> None:
