@@ -5,7 +5,7 @@ UV = .bootstrap/bin/uv
 RUN = .venv/bin
 COMPARISON = circuits/rust/groth16-comparison/Cargo.toml
 
-.PHONY: setup demo test test-slow lint rust-test comparison-test clean
+.PHONY: setup demo test test-slow lint rust-test comparison-test benchmarks clean
 
 .bootstrap/bin/uv:
 	$(PYTHON) -m venv .bootstrap
@@ -39,6 +39,10 @@ lint: setup
 	$(RUN)/lint-imports
 	cd circuits/rust && cargo fmt --all --check
 	cd circuits/rust && cargo clippy --locked --release --workspace --all-targets -- -D warnings
+
+# Long: leave the machine alone meanwhile. What is stored for this commit is not measured again.
+benchmarks: setup
+	$(RUN)/ragaudit bench all --profile --groth16
 
 clean:
 	rm -rf .venv .bootstrap circuits/rust/target circuits/rust/groth16-comparison/target

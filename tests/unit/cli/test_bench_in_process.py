@@ -4,13 +4,13 @@ import json
 from pathlib import Path
 
 from ragaudit.cli.bench.in_process import InProcess
-from ragaudit.cli.bench.workload import Sizes
+from ragaudit.cli.bench.workload import Sizes, Workload
 from ragaudit.ledger.receipts import PrivateReceipt, PublicReceipt, answer_digest
 from ragaudit.ledger.requests import Answer, Request
 
 
 def test_every_reply_is_another_record_and_fits_its_receipt(tmp_path: Path) -> None:
-    bench = InProcess(Sizes(60, 16, 3, "2"), tmp_path, queries=42)
+    bench = InProcess(Workload(Sizes(60, 16, 3, "2")), tmp_path, queries=42)
     replies = [json.loads(bench.answer()) for _ in range(42)]
     bench.close()
     public = [PublicReceipt.from_json(each["receipt"]["public"]) for each in replies]

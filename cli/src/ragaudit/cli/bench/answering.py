@@ -1,151 +1,85 @@
-"""Answering over HTTP: a real prover and verifier on loopback, as the demonstration starts them."""
+"""Answering one query in this process: everything but the log's durability, and its steps.
 
-import itertools
+What it is compared with is exact search over the same vectors, without noise, record, receipt or
+proof.
+"""
+
+import functools
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from functools import partial
+from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-import httpx
-import numpy as np
-from ragaudit.cli.bench.measure import Measurement, measure, summarise
-from ragaudit.cli.bench.workload import Sizes
-from ragaudit.cli.demo.corpus import Passage, load_corpus
-from ragaudit.cli.demo.operator import Operator
-from ragaudit.cli.demo.plan import WindowPlan, measure_pace
-from ragaudit.cli.demo.processes import ServiceFailed
-from ragaudit.cli.demo.questions import candidates
-from ragaudit.cli.demo.services import prepare
-from ragaudit.embedders import registry
-from ragaudit.encoding.errors import UnsupportedError
+from ragaudit.cli.bench.in_process import InProcess
+from ragaudit.cli.bench.measure import STEP, Measurement, summarise
+from ragaudit.cli.bench.scenario import Task
+from ragaudit.cli.bench.searching import faiss_search, numpy_search
+from ragaudit.prover.answering import Answering
 
-__all__ = ["answer"]
+__all__ = ["ANSWER", "answer"]
 
-WINDOW, TENANT = "bench", "bench"
-_PER_ACCOUNT = 40
-_WARM_UP = 3
-_POLL_SECONDS = 0.02
-_OPEN_SECONDS = 120.0
+ANSWER = "answer one query, nothing durable"
+REST = "the rest"
 
-
-def answer(sizes: Sizes, runs: int) -> list[Measurement]:
-    """Answering one plain query, entry durable, signed receipt included, and its completion by a
-    cosigned checkpoint; beside embedding the query and NumPy's exact search.
-
-    Raises:
-        UnsupportedError: another dimension than the embedder's.
-        ServiceFailed: a service did not start, or the window did not open.
-    """
-    embedder = registry.load()
-    if sizes.dimension != embedder.dimension:
-        raise UnsupportedError(
-            f"d = {sizes.dimension}",
-            where="--dim",
-            expected=f"{embedder.dimension}, the embedder's",
-        )
-    passages = _passages(sizes.rows)
-    questions = list(candidates(passages))
-    vectors = embedder.embed([each.text for each in passages])
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    turn = itertools.cycle(questions)
-
-    def search() -> Any:
-        similarity = vectors @ embedder.embed([next(turn)])[0]
-        return np.argpartition(similarity, -sizes.top_k)[-sizes.top_k :]
-
-    baseline = measure("embed the query, NumPy exact search", search, runs)
-    with ExitStack() as stack:
-        answered, completed = _serve(stack, sizes, passages, questions, runs)
-    first = summarise("answer over HTTP, durable, signed", answered)
-    return [baseline, first.beside(baseline), summarise("until its cosigned proof", completed)]
+# Methods of `Answering` by the step that they belong to; none of them calls another one.
+_STEPS = {
+    "admit": "admission",
+    "embed": "embedding, by a hash",
+    "quantise": "quantise and sketch",
+    "sketch": "quantise and sketch",
+    "draw_noise": "noise",
+    "scores": "scores",
+    "select": "select and commit",
+    "selection_commitment": "select and commit",
+    "served_documents": "documents",
+    "_commit": "log, not durable",
+    "respond": "receipt",
+}
 
 
-def _serve(
-    stack: ExitStack, sizes: Sizes, passages: list[Passage], questions: list[str], runs: int
-) -> tuple[list[float], list[float]]:
-    """Seconds of each answer, and from each answer to its proof."""
-    folder = tempfile.TemporaryDirectory(prefix="ragaudit-bench-", ignore_cleanup_errors=True)
-    work = Path(stack.enter_context(folder))
-    with ThreadPoolExecutor(2) as pool:
-        services = prepare(work, pool)
-    services.ingest({TENANT: passages})
-    services.start_verifier(stack)
-    services.start_prover(stack, None)
-    operator = Operator(services.prover_url, services.operator_token)
-    stack.callback(operator.close)
-    keys = _open(operator, sizes, runs)
-    answered, completed = [], []
-    with httpx.Client(base_url=services.prover_url, timeout=30.0) as http:
-        for number, (key, question) in enumerate(_turns(http, keys, questions, runs)):
+def answer(task: Task) -> list[Measurement]:
+    """Answering in this process with its steps, beside exact search with NumPy and FAISS."""
+    task.stage("NumPy")
+    baseline = numpy_search(task.work, task.runs)
+    task.stage("FAISS")
+    library = faiss_search(task.work, task.runs)
+    task.stage("making window and documents")
+    taken: list[dict[str, float]] = []
+    with tempfile.TemporaryDirectory(prefix="ragaudit-bench-") as folder:
+        desk = InProcess(task.work, Path(folder), task.runs + 1, _timed(taken))
+
+        def answer_next() -> None:
+            taken.append(defaultdict(float))
             begun = time.perf_counter()
-            reply = _query(http, key, question, sizes.top_k)
-            seconds = time.perf_counter() - begun
-            _await_proof(http, reply["receipt"]["public"]["index"])
-            if number >= _WARM_UP:
-                answered.append(seconds)
-                completed.append(time.perf_counter() - begun - seconds)
-    return answered, completed
+            desk.answer()
+            taken[-1][REST] += time.perf_counter() - begun - sum(taken[-1].values())
+
+        whole = task.measure(ANSWER, answer_next).beside(baseline)
+        desk.close()
+    counted = taken[-whole.runs :]  # the first run warmed up
+    steps = [
+        summarise(STEP + step, [each[step] for each in counted]).beside(baseline)
+        for step in dict.fromkeys([*_STEPS.values(), REST])
+    ]
+    searches = [baseline] if library is None else [baseline, library.beside(baseline)]
+    return [*searches, whole, *steps]
 
 
-def _passages(count: int) -> list[Passage]:
-    """``count`` passages of Python's documentation, from the beginning again if need be."""
-    known = [each for passages in load_corpus(10**9).values() for each in passages]
-    rounds = range(-(-count // len(known)))
-    many = [Passage(f"{n}/{each.id}", each.text) for n in rounds for each in known]
-    return many[:count]
+def _timed(taken: list[dict[str, float]]) -> type[Answering]:
+    """`Answering` that adds the seconds of every step to the last of ``taken``."""
 
+    def around(method: Callable[..., Any], step: str) -> Callable[..., Any]:
+        @functools.wraps(method)
+        def timed(*arguments: Any, **options: Any) -> Any:
+            begun = time.perf_counter()
+            try:
+                return method(*arguments, **options)
+            finally:
+                taken[-1][step] += time.perf_counter() - begun
 
-def _open(operator: Operator, sizes: Sizes, runs: int) -> list[str]:
-    """Create window and accounts; return their API keys. The window opens later."""
-    accounts = -(-(runs + _WARM_UP) // _PER_ACCOUNT)
-    terms = {
-        "sigma": sizes.sigma, "epsilon_acc": None, "top_k_max": sizes.top_k,
-        "queries_per_account": _PER_ACCOUNT, "slots": accounts, "coalition_max": 1,
-        "activation_every_seconds": 10**6,
-    }  # fmt: skip
-    window = WindowPlan(WINDOW, "A", 8 + sizes.rows // 500, 60 + runs, 10, terms)
-    operator.create_window(window, measure_pace())
-    return [operator.create_account(TENANT, f"account-{n}") for n in range(accounts)]
+        return timed
 
-
-def _turns(
-    http: httpx.Client, keys: list[str], questions: list[str], runs: int
-) -> Iterator[tuple[str, str]]:
-    """Register the accounts, wait for the start, then yield who asks what."""
-    for key in keys:
-        _await("registration", partial(_register, http, key), 0.2)
-    _await("start", lambda: http.get(f"/v1/windows/{WINDOW}").json()["state"] == "open", 0.2)
-    turns = zip(itertools.cycle(questions), range(runs + _WARM_UP), strict=False)
-    for question, number in turns:
-        yield keys[number // _PER_ACCOUNT], question
-
-
-def _register(http: httpx.Client, key: str) -> bool:
-    path, headers = f"/v1/windows/{WINDOW}/registration", {"Authorization": f"Bearer {key}"}
-    return http.post(path, json={"anchor": None}, headers=headers).status_code in (200, 201)
-
-
-def _await(what: str, ready: Callable[[], bool], pause: float) -> None:
-    deadline = time.monotonic() + _OPEN_SECONDS
-    while not ready():
-        if time.monotonic() > deadline:
-            raise ServiceFailed(f"no {what} in time", where=f"window {WINDOW}")
-        time.sleep(pause)
-
-
-def _query(http: httpx.Client, key: str, question: str, top_k: int) -> Any:
-    path, headers = f"/v1/windows/{WINDOW}/query", {"Authorization": f"Bearer {key}"}
-    body = {"query": question, "top_k": top_k, "filter": ""}
-    reply = http.post(path, json=body, headers=headers)
-    if reply.status_code != 200:
-        raise ServiceFailed(f"HTTP {reply.status_code}: {reply.text}", where=path)
-    return reply.json()
-
-
-def _await_proof(http: httpx.Client, index: int) -> None:
-    path = f"/v1/windows/{WINDOW}/receipts/{index}/proof"
-    _await("proof", lambda: http.get(path).status_code == 200, _POLL_SECONDS)
+    methods = {name: around(getattr(Answering, name), step) for name, step in _STEPS.items()}
+    return cast(type[Answering], type("TimedAnswering", (Answering,), methods))

@@ -1,132 +1,159 @@
 """`ragaudit bench`: medians, peak memory, and the ratio against a baseline of the same run."""
 
-import os
-import platform
-from dataclasses import asdict
-from importlib.metadata import version
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated
 
 import typer
-from ragaudit.cli.bench.measure import Measurement, peak_memory_mib
 from ragaudit.encoding.errors import MalformedError
 
 __all__ = ["app"]
 
 app = typer.Typer(no_args_is_help=True, help="Measure the parts, each beside a stated baseline.")
 
-Rows = Annotated[int, typer.Option("--rows", min=2, max=2**20, help="N, rows of the index.")]
+MAX_ROWS = 2**24  # as many as a statement may have
+
+Rows = Annotated[int, typer.Option("--rows", min=2, max=MAX_ROWS, help="N, rows of the index.")]
 Dimension = Annotated[int, typer.Option("--dim", min=1, max=4096, help="d, entries of a row.")]
 TopK = Annotated[int, typer.Option("--top-k", min=1, max=1000, help="K, asked for; below N.")]
 Sigma = Annotated[str, typer.Option("--sigma", help="Noise parameter, a decimal in cosine units.")]
+Records = Annotated[int, typer.Option("--records", min=1, max=100_000, help="R, of one tenant.")]
 Runs = Annotated[int, typer.Option("--runs", min=1, max=10_000, help="Runs under the clock.")]
+Allowance = Annotated[
+    float, typer.Option("--seconds", min=0, help="Begin no further run after so much time.")
+]
+Cores = Annotated[int | None, typer.Option("--cores", min=1, help="Cores to use; all if not said.")]
+Keep = Annotated[
+    Path | None, typer.Option("--keep", help="Keep rows and commitments here and use them again.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
+ALLOWANCE = 20.0
 
-@app.command("index", epilog="Example: ragaudit bench index --rows 1500 --dim 256 --runs 5")
+
+@app.command("index", epilog="Example: ragaudit bench index --rows 10000 --dim 384 --runs 5")
 def index(
-    rows: Rows = 1500, dimension: Dimension = 256, top_k: TopK = 5, sigma: Sigma = "2",
-    runs: Runs = 5, as_json: AsJson = False,
+    rows: Rows = 1000, dimension: Dimension = 384, top_k: TopK = 5, sigma: Sigma = "2",
+    runs: Runs = 5, seconds: Allowance = ALLOWANCE, cores: Cores = None, keep: Keep = None,
+    as_json: AsJson = False,
 ) -> None:  # fmt: skip
-    """Commit an index and prove it."""
-    _run("index", rows, dimension, top_k, sigma, runs, as_json)
+    """Commit an index and prove it; verify the proof."""
+    _run("index", rows, dimension, top_k, sigma, 1, runs, seconds, cores, keep, as_json)
 
 
 @app.command("prove", epilog="Example: ragaudit bench prove --sigma 0.25 (U is then all rows)")
 def prove(
-    rows: Rows = 1500, dimension: Dimension = 256, top_k: TopK = 5, sigma: Sigma = "2",
-    runs: Runs = 20, as_json: AsJson = False,
+    rows: Rows = 1000, dimension: Dimension = 384, top_k: TopK = 5, sigma: Sigma = "2",
+    runs: Runs = 5, seconds: Allowance = ALLOWANCE, cores: Cores = None, keep: Keep = None,
+    as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Prove one record."""
-    _run("prove", rows, dimension, top_k, sigma, runs, as_json)
+    _run("prove", rows, dimension, top_k, sigma, 1, runs, seconds, cores, keep, as_json)
 
 
-@app.command("verify", epilog="Example: ragaudit bench verify --rows 1500 --runs 50 --json")
+@app.command("verify", epilog="Example: ragaudit bench verify --rows 10000 --records 100 --json")
 def verify(
-    rows: Rows = 1500, dimension: Dimension = 256, top_k: TopK = 5, sigma: Sigma = "2",
-    runs: Runs = 20, as_json: AsJson = False,
+    rows: Rows = 1000, dimension: Dimension = 384, top_k: TopK = 5, sigma: Sigma = "2",
+    records: Records = 1, runs: Runs = 5, seconds: Allowance = ALLOWANCE, cores: Cores = None,
+    keep: Keep = None, as_json: AsJson = False,
 ) -> None:  # fmt: skip
-    """Verify one record with the compiled core."""
-    _run("verify", rows, dimension, top_k, sigma, runs, as_json)
+    """Verify R records of one tenant in one batch with the compiled core."""
+    _run("verify", rows, dimension, top_k, sigma, records, runs, seconds, cores, keep, as_json)
 
 
 @app.command("reference", epilog="Example: ragaudit bench reference --runs 1")
 def reference(
-    rows: Rows = 1500, dimension: Dimension = 256, top_k: TopK = 5, sigma: Sigma = "2",
-    runs: Runs = 2, as_json: AsJson = False,
+    rows: Rows = 1000, dimension: Dimension = 384, top_k: TopK = 5, sigma: Sigma = "2",
+    runs: Runs = 2, seconds: Allowance = ALLOWANCE, cores: Cores = None, keep: Keep = None,
+    as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Verify one record with the pure-Python reference verifier."""
-    _run("reference", rows, dimension, top_k, sigma, runs, as_json)
+    _run("reference", rows, dimension, top_k, sigma, 1, runs, seconds, cores, keep, as_json)
 
 
-@app.command("answer", epilog="Example: ragaudit bench answer --runs 100")
+@app.command("answer", epilog="Example: ragaudit bench answer --rows 10000 --runs 100")
 def answer(
-    rows: Rows = 1500, dimension: Dimension = 256, top_k: TopK = 5, sigma: Sigma = "2",
-    runs: Runs = 100, as_json: AsJson = False,
+    rows: Rows = 1000, dimension: Dimension = 384, top_k: TopK = 5, sigma: Sigma = "2",
+    runs: Runs = 20, seconds: Allowance = ALLOWANCE, cores: Cores = None, keep: Keep = None,
+    as_json: AsJson = False,
 ) -> None:  # fmt: skip
-    """Answer one query: noise, selection, durable entry, signed receipt."""
-    _run("answer", rows, dimension, top_k, sigma, runs, as_json)
+    """Answer one query in this process: everything but the durability of its log entry."""
+    _run("answer", rows, dimension, top_k, sigma, 1, runs, seconds, cores, keep, as_json)
+
+
+@app.command("answer-http", epilog="Example: ragaudit bench answer-http --runs 100")
+def answer_http(
+    rows: Rows = 1500, dimension: Dimension = 256, top_k: TopK = 5, sigma: Sigma = "2",
+    runs: Runs = 100, cores: Cores = None, as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Answer one query over HTTP: embedding, noise, selection, durable entry, signed receipt."""
+    _run("answer-http", rows, dimension, top_k, sigma, 1, runs, ALLOWANCE, cores, None, as_json)
+
+
+@app.command("audit", epilog="Example: ragaudit bench audit --rows 100000 --records 1400")
+def audit(
+    rows: Rows = 1000, dimension: Dimension = 384, top_k: TopK = 5, sigma: Sigma = "10",
+    records: Records = 100, cores: Cores = None, keep: Keep = None, as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Prove R sampled records, then check them as a verifier does; each side once."""
+    _run("audit", rows, dimension, top_k, sigma, records, 1, ALLOWANCE, cores, keep, as_json)
 
 
 def _run(
-    name: str, rows: int, dimension: int, top_k: int, sigma: str, runs: int, as_json: bool
-) -> None:
-    from ragaudit.cli.bench.scenarios import SCENARIOS  # noqa: PLC0415 - imports every member
-    from ragaudit.cli.bench.workload import Sizes, Workload  # noqa: PLC0415
+    name: str, rows: int, dimension: int, top_k: int, sigma: str, records: int, runs: int,
+    seconds: float, cores: int | None, keep: Path | None, as_json: bool,
+) -> None:  # fmt: skip
+    from ragaudit.cli.bench.machine import limited_to  # noqa: PLC0415
 
     if top_k >= rows:
         raise MalformedError(f"K = {top_k}", where="--top-k", expected=f"below N = {rows}")
-    sizes = Sizes(rows, dimension, top_k, sigma)
-    measurements = SCENARIOS[name](Workload(sizes), runs)
-    report = {
-        "scenario": name,
-        "sizes": asdict(sizes),
-        "machine": _machine(),
-        "peak_memory_mib": round(peak_memory_mib(), 1),
-        "measurements": [asdict(each) for each in measurements],
-    }
-    _show(report, measurements, as_json)
+    with limited_to(cores) as used:  # before the libraries make their threads
+        from ragaudit.cli.bench import report  # noqa: PLC0415
+        from ragaudit.cli.bench.scenario import Task  # noqa: PLC0415
+        from ragaudit.cli.bench.scenarios import find  # noqa: PLC0415
+        from ragaudit.cli.bench.workload import Sizes, Workload  # noqa: PLC0415
+
+        work = Workload(Sizes(rows, dimension, top_k, sigma, records), keep)
+        with report.progress() as notify:
+            measurements = find(name)(Task(work, runs, notify, seconds))
+    found = report.report(name, work.sizes, used, measurements)
+    report.show(found, measurements, as_json)
 
 
-def _machine() -> dict[str, Any]:
-    return {
-        "processor": platform.machine(),
-        "cores": len(os.sched_getaffinity(0)),
-        "python": platform.python_version(),
-        "ragaudit": version("ragaudit-cli"),
-    }
+@app.command("all", epilog="Example: ragaudit bench all --max-rows 10000 --output /tmp/benchmarks")
+def everything(
+    inputs: Annotated[
+        Path, typer.Option("--inputs", help="Folder of matrix, targets and template.")
+    ] = Path("benchmarks"),
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", help="Folder for results, document and plots, all in one."),
+    ] = None,
+    max_rows: Annotated[
+        int | None, typer.Option("--max-rows", min=2, help="Leave out larger cases.")
+    ] = None,
+    keep: Keep = None,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Sample what misses its target with Linux perf.")
+    ] = False,
+    groth16: Annotated[
+        bool, typer.Option("--groth16", help="Measure the Groth16 comparison too; needs cargo.")
+    ] = False,
+    render_only: Annotated[
+        bool, typer.Option("--render-only", help="Measure nothing; make document and plots again.")
+    ] = False,
+) -> None:
+    """Measure the declared matrix and make document and plots of the results.
 
+    Without --output, results go to results/ in the folder of --inputs, the document to
+    docs/benchmarks.md beside that folder and the plots to docs/benchmarks. What is stored for
+    the present commit is not measured again.
+    """
+    from ragaudit.cli.bench.suite import run  # noqa: PLC0415 - loads matplotlib
 
-def _show(report: dict[str, Any], measurements: list[Measurement], as_json: bool) -> None:
-    import json  # noqa: PLC0415
-
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-
-    if as_json:
-        typer.echo(json.dumps(report))
-        return
-    sizes = report["sizes"]
-    table = Table(
-        title=f"{report['scenario']}: N = {sizes['rows']}, d = {sizes['dimension']}, "
-        f"K = {sizes['top_k']}, sigma = {sizes['sigma']}",
-        title_justify="left",
-    )
-    for heading in ("what", "median", "lowest", "highest", "runs", "ratio", "bytes"):
-        table.add_column(heading, justify="left" if heading == "what" else "right")
-    baselines = {each.baseline for each in measurements}
-    for each in measurements:
-        compared = "baseline" if each.name in baselines else ""
-        table.add_row(
-            each.name, _seconds(each.median), _seconds(each.lowest), _seconds(each.highest),
-            str(each.runs), compared if each.ratio is None else f"{each.ratio:,.2f}",
-            "" if each.size_bytes is None else f"{each.size_bytes:,}",
-        )  # fmt: skip
-    console = Console()
-    console.print(table)
-    console.print(
-        f"peak memory {report['peak_memory_mib']} MiB, {report['machine']['cores']} cores"
-    )
-
-
-def _seconds(value: float) -> str:
-    return f"{value:.3f} s" if value >= 1 else f"{value * 1000:.3f} ms"
+    places = run.Places.of(inputs, output)
+    if not render_only:
+        run.measure(places, max_rows, keep, profile=profile, tell=typer.echo)
+    if groth16 and not render_only:
+        run.compare(places, max_rows, typer.echo)
+    run.render(places)
+    typer.echo(f"{places.document}")

@@ -3,11 +3,10 @@
 All that a service does for a query is done: admission, embedding (here a hash: a real embedder
 is measured apart), noise, selection, commitment, the log's entry, both halves of the receipt and
 the reply's JSON. Left out is what makes the entry durable: the database does not synchronize and
-there is no fence. Vectors are random and commitments are random bytes: no time depends on them.
+there is no fence. Commitments are random bytes: no time depends on them.
 """
 
 import json
-import math
 import secrets
 import time
 from collections.abc import Sequence
@@ -17,9 +16,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from ragaudit import core
-from ragaudit.circuits.parameters import SQUARED_NORM
-from ragaudit.cli.bench.workload import Sizes
+from ragaudit.cli.bench.workload import Sizes, Workload
 from ragaudit.embedders.manifest import EmbedderManifest
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.checkpoint_store import CheckpointStore
@@ -57,10 +54,17 @@ _PER_ACCOUNT = 40
 
 
 class InProcess:
-    """Answers up to ``queries`` queries to an index of ``sizes.rows`` rows with short documents."""
+    """Answers up to ``queries`` queries to the workload's index, its documents short texts."""
 
-    def __init__(self, sizes: Sizes, folder: Path, queries: int) -> None:
-        """Make database, documents, index and window in ``folder``, which is empty."""
+    def __init__(
+        self, work: Workload, folder: Path, queries: int, answering: type[Answering] = Answering
+    ) -> None:
+        """Make database, documents, index and window in ``folder``, which is empty.
+
+        Args:
+            answering: what answers; for measuring its steps, a subclass.
+        """
+        sizes = work.sizes
         self._sizes = sizes
         self._asked = 0
         self._store = Store.create(f"sqlite:///{folder / 'prover.sqlite'}")
@@ -74,14 +78,14 @@ class InProcess:
         provider, log_key = PrivateKey.generate(), PrivateKey.generate()
         policy = _policy(sizes, len(self._accounts), provider, log_key)
         embedder = HashEmbedder(sizes.dimension)
-        self._live = self._open(windows, policy, log_key, embedder, _index(sizes, documents))
+        self._live = self._open(windows, policy, log_key, embedder, _index(work, documents))
         self._live.indexes[TENANT].prepare()
         registrar, accounts = Registrar(self._store, windows, _clock), Accounts(self._store)
         for each in self._accounts:
             accounts.add(each.tenant, each.name)
             registrar.register(self._live, each, None)
         self._live.activate(Activation(1, bytes(BYTES), len(self._accounts)))
-        self._answering = Answering(
+        self._answering = answering(
             store=self._store, windows=windows, backend=backend, embedder=embedder,
             refusals=Refusals(provider), key=provider, clock=_clock,
         )  # fmt: skip
@@ -175,18 +179,16 @@ def _policy(sizes: Sizes, slots: int, provider: PrivateKey, log_key: PrivateKey)
     )
 
 
-def _index(sizes: Sizes, documents: Sequence[Document]) -> CommittedIndex:
-    random = np.random.default_rng(1)
-    most = math.isqrt(SQUARED_NORM // sizes.dimension)
-    vectors = random.integers(-most, most, (sizes.rows, sizes.dimension), np.int8, endpoint=True)
+def _index(work: Workload, documents: Sequence[Document]) -> CommittedIndex:
+    random, count = np.random.default_rng(1), work.sizes.rows
     return CommittedIndex(
         tenant=TENANT,
         ids=tuple(each.id for each in documents),
         content_digests=b"".join(content_digest(each.content) for each in documents),
-        rows=core.complete_rows(vectors),
-        blindings=core.random_scalars(sizes.rows),
-        salts=random.bytes(BYTES * sizes.rows),
-        commitments=random.bytes(BYTES * sizes.rows),
+        rows=work.rows,
+        blindings=work.blindings,
+        salts=random.bytes(BYTES * count),
+        commitments=random.bytes(BYTES * count),
         root=bytes(BYTES),
         proof=b"",
     )

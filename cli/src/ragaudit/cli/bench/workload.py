@@ -1,134 +1,200 @@
-"""A deterministic index, query and noise of any size, in the prover's own integers."""
+"""A deterministic index, queries and noise of any size, in the prover's own integers."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 from ragaudit import core
-from ragaudit.circuits.noise import NoiseParameters, table
+from ragaudit.circuits.parameters import SQUARED_NORM
 from ragaudit.circuits.quantise import quantise, quantise_rows
-from ragaudit.circuits.selection import scores, select
+from ragaudit.circuits.selection import select
 from ragaudit.encoding.digests import structure
+from ragaudit.verifier.engines import SelectionInstance, engine
 
-__all__ = ["Sizes", "Workload"]
+__all__ = ["CONTEXT", "Question", "Sizes", "Workload"]
 
-CONTEXT = structure("bench", "context")
+CONTEXT: Final = structure("bench", "context")
+
+_BLOCK_ROWS = 8192  # real vectors exist for so many rows at a time
+_ROWS_A_TOPIC = 40
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """N rows of d entries, K asked for, sigma as in the policy."""
+    """N rows of d entries, K asked for, sigma as in the policy, R records together."""
 
     rows: int
     dimension: int
     top_k: int
     sigma: str
+    records: int = 1
 
 
 @dataclass(frozen=True)
+class Question:
+    """One query with its noise and its answer.
+
+    Attributes:
+        query: int16[d].
+        noise: int64[N].
+        selected: T.
+        blinding, commitment: of the selection, 32 bytes each.
+        above: |F|, rows that the noise alone puts into the answer.
+        undecided: |U|, rows of which the proof speaks one by one.
+    """
+
+    query: npt.NDArray[np.int16]
+    noise: npt.NDArray[np.int64]
+    selected: tuple[int, ...]
+    blinding: bytes
+    commitment: bytes
+    above: int
+    undecided: int
+
+
 class Workload:
-    """Random directions with some structure: topics, documents around them, a query near one."""
+    """Random directions with some structure: topics, documents around them, a query near one.
 
-    sizes: Sizes
-    seed: int = 1
-    context: bytes = field(default=CONTEXT, init=False)
+    Args:
+        folder: where rows, blindings and commitments are kept for other processes, which then
+            load them instead of making them again; None to keep nothing.
+    """
 
-    @cached_property
-    def embeddings(self) -> npt.NDArray[np.float32]:
-        """float32[N, d]: documents around one direction per forty of them."""
-        random = np.random.default_rng(self.seed)
-        topics = random.standard_normal((self.sizes.rows // 40 + 1, self.sizes.dimension))
-        own = random.standard_normal((self.sizes.rows, self.sizes.dimension))
-        chosen = random.integers(0, len(topics), self.sizes.rows)
-        return np.asarray(topics[chosen] + own, dtype=np.float32)
+    context: Final = CONTEXT
 
-    @cached_property
-    def vectors(self) -> npt.NDArray[np.int8]:
-        """int8[N, d]."""
-        return quantise_rows(self.embeddings)
+    def __init__(self, sizes: Sizes, folder: Path | None = None, seed: int = 1) -> None:
+        self.sizes = sizes
+        self.seed = seed
+        self._folder = folder
 
     @cached_property
     def rows(self) -> npt.NDArray[np.int8]:
         """Completed rows, int8[N, d + 4]."""
-        return core.complete_rows(self.vectors)
+
+        def make() -> npt.NDArray[np.int8]:
+            rows = np.empty((self.sizes.rows, self.sizes.dimension + 4), dtype=np.int8)
+            for start, block in self._embeddings():
+                rows[start : start + len(block)] = core.complete_rows(quantise_rows(block))
+            return rows
+
+        return self._kept("rows", make)
+
+    @cached_property
+    def vectors(self) -> npt.NDArray[np.int8]:
+        """int8[N, d]."""
+        return np.ascontiguousarray(self.rows[:, : self.sizes.dimension])
 
     @cached_property
     def blindings(self) -> npt.NDArray[np.uint8]:
-        return core.random_scalars(self.sizes.rows)
+        """uint8[N, 32]."""
+        return self._kept("blindings", lambda: core.random_scalars(self.sizes.rows))
 
     @cached_property
     def commitments(self) -> bytes:
-        return core.commit_rows(self.rows, self.blindings)
+        """C_0 .. C_(N-1), 32 bytes each."""
+
+        def make() -> npt.NDArray[np.uint8]:
+            made = core.commit_rows(self.rows, self.blindings)
+            return np.frombuffer(made, dtype=np.uint8)
+
+        return self._kept("commitments", make).tobytes()
+
+    def units(self) -> npt.NDArray[np.float32]:
+        """float32[N, d]: the same vectors as a search without noise and records keeps them."""
+        rows = np.empty((self.sizes.rows, self.sizes.dimension), dtype=np.float32)
+        for start in range(0, len(rows), _BLOCK_ROWS):
+            block = self.vectors[start : start + _BLOCK_ROWS].astype(np.float32)
+            rows[start : start + _BLOCK_ROWS] = block / np.linalg.norm(block, axis=1, keepdims=True)
+        return rows
 
     @cached_property
-    def query(self) -> npt.NDArray[np.int16]:
-        """int16[d], near document 0."""
-        random = np.random.default_rng(self.seed + 1)
-        vector = self.embeddings[0] + 0.5 * random.standard_normal(self.sizes.dimension)
-        return quantise(vector).astype(np.int16)
+    def scorer(self) -> core.Scorer:
+        """What scores all rows exactly."""
+        return core.Scorer(self.vectors)
 
-    @cached_property
-    def noise_table(self) -> tuple[bytes, int, int]:
-        """Thresholds, factor and levels of the sampler."""
-        parameters = NoiseParameters.for_sigma(self.sizes.sigma)
-        return table(parameters).thresholds, parameters.factor, parameters.levels
+    def query(self, number: int = 0) -> npt.NDArray[np.int16]:
+        """int16[d], near document ``number`` (from the first again after the last)."""
+        random = np.random.default_rng([self.seed, 2, number])
+        near = self.vectors[number % self.sizes.rows].astype(np.float64)
+        noise = random.standard_normal(self.sizes.dimension)
+        return quantise(near + 0.5 * noise * np.std(near)).astype(np.int16)
 
-    def noise(self, key: bytes = bytes(32)) -> npt.NDArray[np.int64]:
-        """int64[N], one value per row."""
-        return core.sample_noise(*self.noise_table, key, self.sizes.rows)
+    def draw_noise(self, number: int = 0) -> npt.NDArray[np.int64]:
+        """int64[N] under the key of record ``number``, as the verifier draws it again."""
+        key = structure("bench", "noise", number)
+        return engine("core").sample_noise(self.sizes.sigma, key, self.sizes.rows)
 
-    def answer(self, noise: npt.NDArray[np.int64]) -> tuple[int, ...]:
-        """T: the positions that noise-then-select serves."""
-        return select(scores(self.vectors, self.query) + noise, self.sizes.top_k)
+    def question(self, number: int = 0) -> Question:
+        """Query, noise and answer of record ``number``."""
+        query, noise, top_k = self.query(number), self.draw_noise(number), self.sizes.top_k
+        selected = select(self.scorer.scores(query) + noise, top_k)
+        blinding = core.random_scalars(1)[0].tobytes()
+        zeta = np.partition(noise, len(noise) - 1 - top_k)[len(noise) - 1 - top_k]
+        above = int(np.count_nonzero(noise > zeta + 2 * SQUARED_NORM))
+        undecided = int(np.count_nonzero(np.abs(noise - zeta) <= 2 * SQUARED_NORM))
+        commitment = core.commit_selection(selected, blinding)
+        return Question(query, noise, selected, blinding, commitment, above, undecided)
 
-    def prover(self) -> Callable[[], bytes]:
-        """What proves one record; its answer is drawn beforehand."""
-        noise = self.noise()
-        selected = self.answer(noise)
-        return lambda: self._prove(noise, selected, self._selection_blinding)
-
-    def statement(self) -> core.SelectionInstance:
-        """One record with a valid proof."""
-        noise = self.noise()
-        selected = self.answer(noise)
-        return core.SelectionInstance(
-            self.context,
-            self.sizes.rows,
-            self.commitments,
-            self.query,
-            noise,
-            self.sizes.top_k,
-            core.commit_selection(selected, self._selection_blinding),
-            self._prove(noise, selected, self._selection_blinding),
-        )
-
-    @cached_property
-    def _selection_blinding(self) -> bytes:
-        return bytes(core.random_scalars(1)[0].tobytes())
-
-    def _prove(
-        self, noise: npt.NDArray[np.int64], selected: tuple[int, ...], blinding: bytes
-    ) -> bytes:
+    def prove(self, question: Question) -> bytes:
+        """The selection argument of one record."""
         return core.prove_selection(
             self.context,
             self.rows,
             self.blindings,
             self.commitments,
-            self.query,
-            noise,
+            question.query,
+            question.noise,
             self.sizes.top_k,
-            selected,
-            blinding,
+            question.selected,
+            question.blinding,
         )
 
-    def exact_search(self) -> npt.NDArray[np.int64]:
-        """The baseline of answering: NumPy's exact top K in float32, no noise, no record."""
-        similarity = self._unit @ self.query.astype(np.float32)
-        return np.argpartition(similarity, -self.sizes.top_k)[-self.sizes.top_k :]
+    def instance(self, question: Question, proof: bytes) -> SelectionInstance:
+        """What the verifier checks of one record."""
+        return SelectionInstance(
+            self.context,
+            self.sizes.rows,
+            self.commitments,
+            question.query,
+            question.noise,
+            self.sizes.top_k,
+            question.commitment,
+            proof,
+        )
 
-    @cached_property
-    def _unit(self) -> npt.NDArray[np.float32]:
-        norms = np.linalg.norm(self.embeddings, axis=1, keepdims=True)
-        return np.ascontiguousarray(self.embeddings / norms)
+    def keep_commitments(self, commitments: bytes) -> None:
+        """Take over commitments to `rows` under `blindings` that were made elsewhere."""
+        self._kept("commitments", lambda: np.frombuffer(commitments, dtype=np.uint8))
+        self.__dict__["commitments"] = commitments
+
+    def _embeddings(self) -> Iterator[tuple[int, npt.NDArray[np.float32]]]:
+        """Blocks of float32[., d] with the number of their first row."""
+        rows, d = self.sizes.rows, self.sizes.dimension
+        topics = np.random.default_rng([self.seed, 0]).standard_normal(
+            (rows // _ROWS_A_TOPIC + 1, d), dtype=np.float32
+        )
+        for start in range(0, rows, _BLOCK_ROWS):
+            random = np.random.default_rng([self.seed, 1, start])
+            count = min(_BLOCK_ROWS, rows - start)
+            chosen = random.integers(0, len(topics), count)
+            yield start, topics[chosen] + random.standard_normal((count, d), dtype=np.float32)
+
+    def _kept(self, name: str, make: Callable[[], npt.NDArray[Any]]) -> npt.NDArray[Any]:
+        """What ``make`` makes, from the folder if an earlier process put it there."""
+        if self._folder is None:
+            return make()
+        path = self._folder / f"{name}-{self.sizes.rows}x{self.sizes.dimension}-{self.seed}.npy"
+        if path.exists():
+            found: npt.NDArray[Any] = np.load(path)
+            return found
+        made = make()
+        self._folder.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_suffix(f".{os.getpid()}.npy")
+        np.save(unfinished, made)
+        unfinished.replace(path)
+        return made
