@@ -16,6 +16,7 @@ GROUP = "ragaudit.commands"
 _OWN = {
     "demo": EntryPoint("demo", "ragaudit.cli.demo.command:app", GROUP),
     "bench": EntryPoint("bench", "ragaudit.cli.bench.command:app", GROUP),
+    "plan": EntryPoint("plan", "ragaudit.cli.plan.command:app", GROUP),
     "reproduce": EntryPoint("reproduce", "ragaudit.cli.reproduce.command:app", GROUP),
 }
 

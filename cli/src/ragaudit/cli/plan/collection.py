@@ -1,0 +1,232 @@
+"""The index that a plan is tried on: the provider's own, or the bundled text."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from ragaudit.circuits.quantise import quantise_rows
+from ragaudit.cli.demo.corpus import Passage, load_corpus
+from ragaudit.cli.demo.questions import candidates
+from ragaudit.embedders import registry
+from ragaudit.embedders.base import Embedder, checked_embeddings, checked_texts
+from ragaudit.encoding.errors import MalformedError
+
+__all__ = ["Collection", "load"]
+
+Vectors = npt.NDArray[np.float32]
+Progress = Callable[[str], object]
+
+QUESTIONS_PER_TENANT = 100
+"""Of questions that we make ourselves; a file's questions are all asked."""
+SETTINGS_SUFFIXES = (".yaml", ".yml")
+
+
+@dataclass(frozen=True)
+class Collection:
+    """One tenant's index and the questions that are asked of it.
+
+    Attributes:
+        name: for messages.
+        rows: int8[N, d], quantised as the prover does.
+        questions: int8[Q, d].
+        vectors, question_vectors: the same before quantisation, real numbers.
+    """
+
+    name: str
+    rows: npt.NDArray[np.int8] = field(repr=False)
+    questions: npt.NDArray[np.int8] = field(repr=False)
+    vectors: npt.NDArray[np.floating] = field(repr=False)
+    question_vectors: npt.NDArray[np.floating] = field(repr=False)
+
+    @classmethod
+    def of(
+        cls, name: str, vectors: npt.NDArray[np.floating], questions: npt.NDArray[np.floating]
+    ) -> "Collection":
+        """Quantise the vectors of an index, [N, d], and of its questions, [Q, d].
+
+        Raises:
+            MalformedError: different d, or a row that cannot be quantised.
+        """
+        rows = _quantised(vectors, "index")
+        asked = _quantised(questions, "questions")
+        if rows.shape[1] != asked.shape[1]:
+            raise MalformedError(
+                f"questions have {asked.shape[1]} entries",
+                where="questions",
+                expected=f"{rows.shape[1]}, as the index has",
+            )
+        return cls(name, rows, asked, vectors, questions)
+
+
+def load(
+    index: Path | None, questions: Path | None, tenant: str | None, progress: Progress
+) -> list[Collection]:
+    """Return what a plan is tried on.
+
+    Args:
+        index: embeddings (.npy, real [N, d]), the prover's settings (.yaml; the documents that
+            were ingested), or text files; None for the bundled text.
+        questions: a text file with one question a line, or embeddings (.npy) if the index is;
+            None for questions that the texts themselves suggest.
+        tenant: one tenant of the prover's or of the bundled text; None for all of them.
+        progress: called with what is being done.
+
+    Raises:
+        MalformedError: a file that cannot be read as such; ``where`` is the argument's name.
+        RagauditError: the prover's database or the embedder is not available.
+    """
+    if index is not None and index.suffix == ".npy":
+        if tenant is not None:
+            raise MalformedError("embeddings have no tenants", where="tenant", expected="none")
+        if questions is None or questions.suffix != ".npy":
+            raise MalformedError(
+                "no questions for the embeddings",
+                where="questions",
+                expected="an .npy file of their embeddings, [Q, d]",
+            )
+        progress("reading the embeddings")
+        return [Collection.of(index.name, _array(index, "index"), _array(questions, "questions"))]
+    if questions is not None and questions.suffix == ".npy":
+        raise MalformedError(
+            "embeddings of questions for an index of texts",
+            where="questions",
+            expected="a text file with one question a line",
+        )
+    asked = None if questions is None else _lines(questions)
+    progress("reading the texts")
+    embedder_name, texts = _texts(index)
+    if tenant is not None:
+        if tenant not in texts:
+            raise MalformedError(
+                f"no tenant {tenant!r}", where="tenant", expected=", ".join(sorted(texts))
+            )
+        texts = {tenant: texts[tenant]}
+    progress("loading the embedder")
+    embedder = registry.load(embedder_name)
+    return [
+        _embedded(name, passages, asked, embedder, progress)
+        for name, passages in sorted(texts.items())
+    ]
+
+
+def _texts(index: Path | None) -> tuple[str, dict[str, list[Passage]]]:
+    """The embedder's name and tenant -> passages."""
+    if index is None:
+        return registry.DEFAULT, load_corpus()
+    if index.suffix in SETTINGS_SUFFIXES:
+        return _ingested(index)
+    # Imported here: only a provider's own texts need the prover.
+    from ragaudit.prover.ingest import read_files  # noqa: PLC0415
+
+    documents = read_files([index])
+    return registry.DEFAULT, {index.name: [Passage(each.id, each.content) for each in documents]}
+
+
+def _ingested(settings: Path) -> tuple[str, dict[str, list[Passage]]]:
+    from ragaudit.prover.backends.stored import StoredDocuments  # noqa: PLC0415 - as above
+    from ragaudit.prover.settings import load_settings  # noqa: PLC0415
+    from ragaudit.prover.store import Store  # noqa: PLC0415
+
+    loaded = load_settings(settings)
+    _check_database(loaded.store.url)
+    store = Store.open(loaded.store.url)
+    try:
+        documents = StoredDocuments(store)
+        texts = {
+            tenant: [
+                Passage(each.id, each.content)
+                for page in documents.pages(tenant, loaded.backend.page_rows)
+                for each in page
+            ]
+            for tenant in documents.tenants()
+        }
+    finally:
+        store.close()
+    if not texts:
+        raise MalformedError(
+            "no documents in the store", where="index", expected="`ragaudit prover ingest` first"
+        )
+    return loaded.embedder.name, texts
+
+
+def _check_database(url: str) -> None:
+    """SQLite would make an empty database where there is none."""
+    path = Path(url.removeprefix("sqlite:///"))
+    if url.startswith("sqlite:///") and not path.is_file():
+        raise MalformedError(
+            f"no database {path}", where="index", expected="`ragaudit prover init` first"
+        )
+
+
+def _embedded(
+    name: str,
+    passages: Sequence[Passage],
+    asked: Sequence[str] | None,
+    embedder: Embedder,
+    progress: Progress,
+) -> Collection:
+    progress(f"embedding {len(passages)} passages of {name}")
+    if asked is None:
+        asked = _spread(list(candidates(passages)), QUESTIONS_PER_TENANT)
+        if len(asked) < 2:
+            raise MalformedError(
+                f"the texts of {name} suggest {len(asked)} questions",
+                where="questions",
+                expected="a text file with one question a line",
+            )
+    return Collection.of(
+        name, _embed(embedder, [each.text for each in passages]), _embed(embedder, asked)
+    )
+
+
+def _embed(embedder: Embedder, texts: Iterable[str]) -> Vectors:
+    each = checked_texts(list(texts))
+    return checked_embeddings(embedder.embed(each), len(each), embedder.dimension)
+
+
+def _spread(items: list[str], count: int) -> list[str]:
+    """At most ``count`` of the items, evenly taken."""
+    count = min(count, len(items))
+    return [items[i * len(items) // count] for i in range(count)]
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise MalformedError(
+            f"cannot read {path}", where="questions", expected="a UTF-8 text file"
+        ) from error
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if len(lines) < 2:
+        raise MalformedError(
+            f"{len(lines)} questions in {path}", where="questions", expected="at least 2"
+        )
+    return lines
+
+
+def _array(path: Path, where: str) -> npt.NDArray[np.floating]:
+    try:
+        found = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise MalformedError(
+            f"cannot read {path}", where=where, expected="an .npy file of real numbers"
+        ) from error
+    if not isinstance(found, np.ndarray) or found.dtype.kind not in "fiu" or found.ndim != 2:
+        raise MalformedError(
+            f"{path} holds no matrix of real numbers", where=where, expected="[rows, d]"
+        )
+    if len(found) < 2:
+        raise MalformedError(f"{len(found)} rows in {path}", where=where, expected="at least 2")
+    values: npt.NDArray[np.floating] = found if found.dtype.kind == "f" else found.astype(float)
+    return values
+
+
+def _quantised(vectors: npt.NDArray[np.floating], where: str) -> npt.NDArray[np.int8]:
+    try:
+        return quantise_rows(vectors)
+    except MalformedError as error:
+        place = f"{where}, {error.where}" if error.where else where
+        raise MalformedError(error.what, where=place, expected=error.expected) from error

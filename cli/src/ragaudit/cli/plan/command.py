@@ -1,0 +1,202 @@
+"""`ragaudit plan`."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from ragaudit.cli.plan.options import decimal_text, in_words_of_options
+from ragaudit.encoding.errors import MalformedError, RagauditError, UnsupportedError
+from ragaudit.encoding.problems import problem_name
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+__all__ = ["app"]
+
+app = typer.Typer(help="Choose the noise of a window: what it promises, what it does to retrieval.")
+
+REFUSED, BAD_INPUT = 1, 2
+
+_EXAMPLES = """Examples:
+
+  ragaudit plan --epsilon 8 --delta 1e-6 --queries 50 --coalition 5 --delta-policy 1e-5
+
+  ragaudit plan --sigma 0.1 --delta 1e-6 --queries 50 --coalition 5 --delta-policy 1e-5 --json
+
+  ragaudit plan --epsilon 8 --delta 1e-6 --queries 50 --coalition 5 --delta-policy 1e-5
+  --index prover/prover.yaml --tenant shop --questions questions.txt --plots plots
+
+recall@K: the share of the K best rows, by the exact score, that is returned. Rank loss: by how
+many places the returned rows are worse than the best ones, on average. Both are averaged over
+questions; intervals are Student's t, 95 %, the unit is the question.
+
+Exit status: 0 the plan was made, whatever it says; 1 no noise keeps the promise, or something is
+not available; 2 bad options or files."""
+
+
+@app.command(epilog=_EXAMPLES)
+def plan(
+    delta: Annotated[str, typer.Option(help="delta of the promise to one account, as 1e-6.")],
+    queries: Annotated[int, typer.Option(help="r, queries of one account in a window.")],
+    coalition: Annotated[int, typer.Option(help="k_max, accounts that may pool their answers.")],
+    delta_policy: Annotated[str, typer.Option(help="delta at which a coalition is priced.")],
+    epsilon: Annotated[
+        str | None, typer.Option(help="Promised to one account; sigma follows from it.")
+    ] = None,
+    sigma: Annotated[
+        str | None, typer.Option(help="Price this noise (cosine units) instead.")
+    ] = None,
+    relation: Annotated[
+        str, typer.Option(help="What neighbours differ in: replace or null-replace.")
+    ] = "replace",
+    rows_per_document: Annotated[
+        int, typer.Option(help="g, rows that one document may own; 1: the row is protected.")
+    ] = 1,
+    slots: Annotated[
+        int | None,
+        typer.Option(
+            help="Accounts that the tenant can have.", show_default="64, or k_max if more"
+        ),
+    ] = None,
+    windows: Annotated[int, typer.Option(help="Windows of these terms on the same documents.")] = 1,
+    simulate: Annotated[
+        bool, typer.Option("--simulate/--no-simulate", help="Try the noise on an index.")
+    ] = True,
+    index: Annotated[
+        Path | None,
+        typer.Option(
+            help="Your index: the prover's settings (.yaml), text files, or embeddings (.npy).",
+            show_default="Python's own documentation",
+        ),
+    ] = None,
+    tenant: Annotated[
+        str | None, typer.Option(help="One tenant of it.", show_default="all")
+    ] = None,
+    questions: Annotated[
+        Path | None,
+        typer.Option(
+            help="One question a line, or their embeddings (.npy).",
+            show_default="made from the texts",
+        ),
+    ] = None,
+    top_k: Annotated[int, typer.Option(help="K, rows that a question asks for.")] = 5,
+    trials: Annotated[int, typer.Option(help="Draws of noise for each question and sigma.")] = 3,
+    recall: Annotated[
+        list[float] | None,
+        typer.Option(
+            help="Recall whose epsilon is wanted; repeatable.", show_default="0.5 0.8 0.9 0.95"
+        ),
+    ] = None,
+    seed: Annotated[str, typer.Option(help="Makes the draws repeatable.")] = "0",
+    plots: Annotated[
+        Path | None, typer.Option(help="Folder for plots, PNG and SVG; made if missing.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Plan a window: sigma for a promise, what coalitions learn, what is left of retrieval.
+
+    Nothing is changed: put sigma into the prover's settings if you like what you see.
+    """
+    # Imported here, so that --help and mistyped options answer at once.
+    with _failing(as_json):
+        from ragaudit.cli.plan.files import check_folder, write  # noqa: PLC0415
+        from ragaudit.cli.plan.run import Trial, make_plan  # noqa: PLC0415
+        from ragaudit.privacy.planning.targets import Targets  # noqa: PLC0415
+
+        targets = Targets(
+            epsilon=None if epsilon is None else decimal_text(epsilon, "epsilon"),
+            delta=decimal_text(delta, "delta"),
+            queries=queries,
+            coalition=coalition,
+            delta_policy=decimal_text(delta_policy, "delta_policy"),
+            relation=relation,
+            rows_per_document=rows_per_document,
+            slots=max(64, coalition) if slots is None else slots,
+            windows=windows,
+        )
+        given = None if sigma is None else decimal_text(sigma, "sigma")
+        trial = Trial(index, questions, tenant, top_k, trials, seed)
+        if recall is not None:
+            trial = replace(trial, recalls=tuple(recall))
+        if not simulate:
+            _nothing_to_try(index=index, questions=questions, tenant=tenant)
+        if plots is not None:
+            import_module("matplotlib")  # if it is missing, that is told before the work
+            check_folder(plots)
+        with _watching() as watcher:
+            made = make_plan(targets, given, trial if simulate else None, watcher)
+            if plots is not None:
+                from ragaudit.cli.plan.plots import draw  # noqa: PLC0415
+
+                watcher.stage("drawing")
+                write(plots, draw(made))
+    if as_json:
+        from ragaudit.cli.plan.document import document  # noqa: PLC0415
+
+        typer.echo(json.dumps(document(made)))
+        return
+    from ragaudit.cli.plan.show import show  # noqa: PLC0415
+    from rich.console import Console  # noqa: PLC0415
+
+    show(Console(), made)
+
+
+def _nothing_to_try(**given: object) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise MalformedError(
+                "nothing is simulated", where=name, expected="no --no-simulate beside it"
+            )
+
+
+class _Watch:
+    """Shows a simulation's progress on standard error."""
+
+    def __init__(self, progress: "Progress") -> None:
+        self._progress = progress
+        self._task = progress.add_task("planning", total=None)
+
+    def stage(self, what: str) -> None:
+        self._progress.update(self._task, description=what, total=None)
+
+    def asked(self, done: int, total: int) -> None:
+        self._progress.update(
+            self._task, description="asking questions", completed=done, total=total
+        )
+
+
+@contextmanager
+def _watching() -> Iterator[_Watch]:
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import Progress  # noqa: PLC0415
+
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        yield _Watch(progress)
+
+
+@contextmanager
+def _failing(as_json: bool) -> Iterator[None]:
+    """Turn an error into one message and an exit status; never a traceback."""
+    try:
+        try:
+            yield
+        except ModuleNotFoundError as error:
+            raise UnsupportedError(
+                f"this needs the module {error.name}",
+                expected="ragaudit-cli with its extras `demo` and `plots`",
+            ) from error
+    except RagauditError as error:
+        told = in_words_of_options(error)
+        if as_json:
+            shown = {"problem": problem_name(type(error)), "detail": str(told)}
+            sys.stdout.write(json.dumps(shown) + "\n")
+        else:
+            typer.echo(f"error: {told}", err=True)
+        raise typer.Exit(BAD_INPUT if isinstance(error, MalformedError) else REFUSED) from None

@@ -1,0 +1,56 @@
+"""Writing several files into a folder: all of them or none."""
+
+import errno
+import os
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from ragaudit.encoding.errors import RefusedError
+
+__all__ = ["check_folder", "write"]
+
+
+def check_folder(folder: Path) -> None:
+    """Return if plots could be written into a folder, which need not exist yet.
+
+    Raises:
+        RefusedError: it is no folder, or nothing can be written there.
+    """
+    try:
+        existing = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+        writable = existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
+    except OSError:
+        writable = False  # not even allowed to look
+    if not writable:
+        raise RefusedError(
+            f"cannot write into {folder}", where="plots", expected="a folder that can be written"
+        )
+
+
+def write(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
+    """Write all files, or on a failure none; files of the same names are replaced.
+
+    Raises:
+        RefusedError: the folder cannot be made or written.
+    """
+    missing: list[Path] = []
+    try:
+        missing = [each for each in (folder, *folder.absolute().parents) if not each.exists()]
+        folder.mkdir(parents=True, exist_ok=True)
+        if taken := [name for name in files if (folder / name).is_dir()]:
+            raise IsADirectoryError(errno.EISDIR, f"{taken[0]} is a folder")
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".plan-") as draft:
+            for name, content in files.items():
+                (Path(draft) / name).write_bytes(content)
+            for name in files:
+                (Path(draft) / name).replace(folder / name)
+    except OSError as error:
+        for each in missing:
+            with suppress(OSError):
+                each.rmdir()
+        raise RefusedError(
+            f"cannot write the plots: {error.strerror}", where="plots", expected="another folder"
+        ) from error
+    return [folder / name for name in files]

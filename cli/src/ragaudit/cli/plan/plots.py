@@ -1,0 +1,173 @@
+"""The plots of a plan, PNG and SVG, the same bytes for the same plan and library version."""
+
+from typing import TYPE_CHECKING
+
+from ragaudit.cli.plan.run import Plan, RetrievalPlan
+from ragaudit.cli.reproduce.figures import COLORS, axes, render
+from ragaudit.privacy.planning import Budget, epsilon_by_accounts, sigma_by_queries
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+
+__all__ = ["draw"]
+
+_OURS, _PAPER, *_, _MARK = COLORS
+_BLIND = "#999999"
+
+
+def draw(plan: Plan) -> dict[str, bytes]:
+    """Return file name -> content: each plot of the plan as PNG and as SVG.
+
+    ``epsilon-by-accounts`` and, unless there is no finite epsilon, ``sigma-by-queries``; with a
+    simulation ``recall-by-sigma`` and ``recall-by-epsilon``.
+
+    Raises:
+        RagauditError: matplotlib is not installed.
+    """
+    made, found = plan.budget, plan.retrieval
+    files = _epsilon_by_accounts(made)
+    if made.targets.epsilon is not None:
+        files |= _sigma_by_queries(made)
+    if found is not None:
+        files |= {**_recall_by_sigma(made, found), **_recall_by_epsilon(made, found)}
+    return files
+
+
+def _epsilon_by_accounts(made: Budget) -> dict[str, bytes]:
+    targets = made.targets
+    rows = epsilon_by_accounts(made)
+    finite = [row for row in rows if row.price.epsilon is not None]
+    formula = [row for row in rows if row.closed_form is not None]
+    with axes(
+        f"What a coalition learns, {targets.queries} queries an account",
+        "accounts that pool their answers, k",
+        f"epsilon at delta {targets.delta_policy}",
+    ) as (figure, place):
+        place.plot(
+            [row.accounts for row in finite],
+            [float(row.price.epsilon or 0) for row in finite],
+            color=_OURS, marker="o", markersize=3.5, label=f"this sigma, {_short(made.sigma)}",
+        )  # fmt: skip
+        if formula:
+            place.plot(
+                [row.accounts for row in formula],
+                [float(row.closed_form or 0) for row in formula],
+                color=_PAPER, marker="s", markersize=3.5, linestyle="--",
+                label="the paper's (5.2), for its own larger noise",
+            )  # fmt: skip
+        _planned(place, targets.coalition, f"k_max = {targets.coalition}")
+        if len(rows) > 1:
+            place.set_xscale("log")
+            _plain_numbers(place.xaxis)
+        if len(finite) < len(rows):
+            first = rows[len(finite)].accounts
+            edge = (finite[-1].accounts * first) ** 0.5 if finite else first / 1.2
+            _no_guarantee(place, edge, rows[-1].accounts * 1.1)
+        place.set_ylim(bottom=0)
+        place.legend(loc="best")
+        return render(figure, "epsilon-by-accounts")
+
+
+def _sigma_by_queries(made: Budget) -> dict[str, bytes]:
+    targets = made.targets
+    points = sigma_by_queries(targets)
+    paper = [each for each in points if each.paper_sigma is not None]
+    with axes(
+        f"Noise for epsilon {_short(targets.epsilon or '')} at delta {targets.delta}",
+        "queries of one account, r",
+        "sigma (cosine units)",
+    ) as (figure, place):
+        place.plot(
+            [each.queries for each in points], [float(each.sigma) for each in points],
+            color=_OURS, marker="o", markersize=3.5, label="exact calibration",
+        )  # fmt: skip
+        if paper:
+            place.plot(
+                [each.queries for each in paper],
+                [float(each.paper_sigma or 0) for each in paper],
+                color=_PAPER, marker="s", markersize=3.5, linestyle="--",
+                label="the paper's (3.4)",
+            )  # fmt: skip
+        _planned(place, targets.queries, f"r = {targets.queries}")
+        if len(points) > 1:
+            place.set_xscale("log")
+            _plain_numbers(place.xaxis)
+        place.set_yscale("log")
+        _plain_numbers(place.yaxis)
+        place.legend(loc="best")
+        return render(figure, "sigma-by-queries")
+
+
+def _recall_by_sigma(made: Budget, found: RetrievalPlan) -> dict[str, bytes]:
+    with axes(
+        "What the noise does to retrieval", "sigma (cosine units)", _recall_label(found)
+    ) as (figure, place):  # fmt: skip
+        _recall(place, [float(each.sigma) for each in found.simulation.points], found)
+        _planned(place, float(made.sigma), f"planned, {_short(made.sigma)}")
+        place.set_xscale("log")
+        place.legend(loc="best")
+        return render(figure, "recall-by-sigma")
+
+
+def _recall_by_epsilon(made: Budget, found: RetrievalPlan) -> dict[str, bytes]:
+    targets = made.targets
+    prices = [found.prices[each.sigma][1] for each in found.simulation.points]
+    finite = [float(each.epsilon) for each in prices if each.epsilon is not None]
+    none = [float(each.ideal_epsilon) for each in prices if each.epsilon is None]
+    with axes(
+        "What a recall costs",
+        f"epsilon at delta {targets.delta_policy}, accounts together: {targets.coalition}",
+        _recall_label(found),
+    ) as (figure, place):
+        _recall(place, [float(each.ideal_epsilon) for each in prices], found)
+        _planned(place, float(made.coalition.price.ideal_epsilon), "planned")
+        place.set_xscale("log")
+        if none:
+            edge = (min(none) * max(finite)) ** 0.5 if finite else min(none) / 2
+            _no_guarantee(place, edge, max(none) * 1.5)
+        place.legend(loc="best")
+        return render(figure, "recall-by-epsilon")
+
+
+def _recall_label(found: RetrievalPlan) -> str:
+    return f"recall@{found.simulation.top_k}"
+
+
+def _recall(place: "Axes", x: list[float], found: RetrievalPlan) -> None:
+    recalls = [each.recall for each in found.simulation.points]
+    blind = found.simulation.random_recall
+    place.fill_between(
+        x, [each.low for each in recalls], [each.high for each in recalls],
+        color=_OURS, alpha=0.25, linewidth=0, label="95 % interval over questions",
+    )  # fmt: skip
+    place.plot(
+        x, [each.mean for each in recalls], color=_OURS, marker="o", markersize=3.5,
+        label=_recall_label(found),
+    )  # fmt: skip
+    place.axhline(blind, color=_BLIND, linestyle=":", label=f"blind choice, {blind:.3f}")
+    place.set_ylim(0, 1.02)
+
+
+def _planned(place: "Axes", x: float, label: str) -> None:
+    place.axvline(x, color=_MARK, linestyle="-.", linewidth=1, label=label)
+
+
+def _no_guarantee(place: "Axes", left: float, right: float) -> None:
+    place.axvspan(
+        left, right, color=_BLIND, alpha=0.18, linewidth=0, label="no finite guarantee"
+    )  # fmt: skip
+    place.set_xlim(right=right)
+
+
+def _plain_numbers(axis: "Axis") -> None:
+    """Ticks such as 20 instead of powers of ten."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter  # noqa: PLC0415
+
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _short(number: str) -> str:
+    return f"{float(number):.4g}"

@@ -1,0 +1,172 @@
+"""A whole plan: budget, simulation on an index, costs of recalls, verdict."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Protocol
+
+from ragaudit.encoding.errors import MalformedError
+from ragaudit.privacy.planning import (
+    Budget,
+    Interval,
+    Price,
+    RecallCost,
+    Simulation,
+    Targets,
+    Verdict,
+    budget,
+    cost_of_recall,
+    judge,
+    price_of_account,
+    price_of_coalition,
+)
+
+__all__ = ["SIGMAS", "IndexSummary", "Plan", "RetrievalPlan", "Trial", "Watcher", "make_plan"]
+
+SIGMAS = (
+    "0.001", "0.002", "0.005", "0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1", "2", "5", "10",
+)  # fmt: skip
+"""Simulated beside the planned sigma: from nearly noise-free to random."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What retrieval is tried on.
+
+    Attributes:
+        index, questions, tenant: as in `collection.load`.
+        top_k: K.
+        trials: draws of noise for every question and sigma.
+        seed: makes the draws repeatable.
+        recalls: wanted recalls whose cost is looked up, each above 0 and at most 1.
+
+    Raises:
+        MalformedError: a number out of range; ``where`` is its name as an option.
+    """
+
+    index: Path | None = None
+    questions: Path | None = None
+    tenant: str | None = None
+    top_k: int = 5
+    trials: int = 3
+    seed: str = "0"
+    recalls: tuple[float, ...] = (0.5, 0.8, 0.9, 0.95)
+
+    def __post_init__(self) -> None:
+        for name, value, most in (("top_k", self.top_k, 1000), ("trials", self.trials, 10**6)):
+            if isinstance(value, bool) or not 1 <= value <= most:
+                raise MalformedError(f"{name} is {value}", where=name, expected=f"1 to {most}")
+        for each in self.recalls:
+            if not 0 < each <= 1:
+                raise MalformedError(
+                    f"recall is {each}", where="recall", expected="above 0, at most 1"
+                )
+
+
+@dataclass(frozen=True)
+class IndexSummary:
+    """An index that was tried: its name, N, d and the number of questions."""
+
+    name: str
+    rows: int
+    dimension: int
+    questions: int
+
+
+@dataclass(frozen=True)
+class RetrievalPlan:
+    """What the noise does to retrieval.
+
+    Attributes:
+        quantised: recall@K of the integer vectors without noise against the real ones.
+        prices: sigma -> (one account's, the coalition's), for every simulated sigma.
+        costs: one for each wanted recall.
+    """
+
+    trial: Trial
+    indexes: tuple[IndexSummary, ...]
+    simulation: Simulation
+    quantised: Interval
+    prices: dict[str, tuple[Price, Price]]
+    costs: tuple[RecallCost, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that `ragaudit plan` says; ``retrieval`` is None without a simulation."""
+
+    budget: Budget
+    retrieval: RetrievalPlan | None
+    verdict: Verdict
+
+
+class Watcher(Protocol):
+    """Is told how far the simulation is."""
+
+    def stage(self, what: str) -> object:
+        """Something of unknown length begins."""
+
+    def asked(self, done: int, total: int) -> object:
+        """So many questions of the simulation are done."""
+
+
+def make_plan(targets: Targets, sigma: str | None, trial: Trial | None, watcher: Watcher) -> Plan:
+    """Return the plan.
+
+    Args:
+        sigma: price this one instead of calibrating.
+        trial: None for no simulation.
+
+    Raises:
+        MalformedError: a bad value or file; ``where`` is the argument's name.
+        RefusedError: no sigma keeps the promise.
+    """
+    plan = budget(targets, sigma)
+    retrieval = None if trial is None else _try(plan, trial, watcher)
+    simulation = None if retrieval is None else retrieval.simulation
+    return Plan(plan, retrieval, judge(plan, simulation))
+
+
+def _try(plan: Budget, trial: Trial, watcher: Watcher) -> RetrievalPlan:
+    # Imported here: numpy, the compiled core and the embedder, for a simulation only.
+    from ragaudit.cli.plan.collection import load  # noqa: PLC0415
+    from ragaudit.cli.plan.mechanism import noise_of, quantised_recall, scored, select  # noqa: PLC0415
+    from ragaudit.privacy.planning import simulate  # noqa: PLC0415
+
+    collections = load(trial.index, trial.questions, trial.tenant, watcher.stage)
+    fewest = min(len(each.rows) for each in collections)
+    if trial.top_k >= fewest:
+        raise MalformedError(
+            f"top_k is {trial.top_k}", where="top_k", expected=f"below {fewest} rows"
+        )
+    total = sum(len(each.questions) for each in collections)
+    sigmas = _with(SIGMAS, plan.sigma)
+    simulation = simulate(
+        scored(collections),
+        noise_of(sigmas, trial.seed),
+        select,
+        top_k=trial.top_k,
+        trials=trial.trials,
+        progress=lambda done: watcher.asked(done, total),
+    )
+    targets = plan.targets
+    return RetrievalPlan(
+        trial,
+        tuple(
+            IndexSummary(each.name, len(each.rows), each.rows.shape[1], len(each.questions))
+            for each in collections
+        ),
+        simulation,
+        quantised_recall(collections, trial.top_k),
+        {
+            sigma: (price_of_account(targets, sigma), price_of_coalition(targets, sigma))
+            for sigma in sigmas
+        },
+        tuple(cost_of_recall(simulation, targets, each) for each in trial.recalls),
+    )
+
+
+def _with(sigmas: Sequence[str], planned: str) -> list[str]:
+    others = [each for each in sigmas if Fraction(each) != Fraction(planned)]
+    return sorted([*others, planned], key=Fraction)

@@ -1,0 +1,64 @@
+"""Planning a window before it is committed: sigma, budget, and what the noise does to retrieval.
+
+    targets = Targets("1", "0.000001", queries=50, coalition=10, delta_policy="0.00001")
+    plan = budget(targets)                       sigma, epsilon by coalition, the paper's noise
+    found = simulate(scored, noise, select, ...) recall and rank loss against sigma
+    cost_of_recall(found, targets, 0.9)          the sigma and the epsilon of a wanted recall
+    judge(plan, found)                           one sentence: useless, empty, both or neither
+
+Scores and noise are integers on the score lattice, sigma is in cosine units. Pure functions: the
+sampler and the selection are arguments, so that what is simulated is what is deployed.
+"""
+
+from ragaudit.privacy.planning.budget import Budget, BudgetRow, PaperNoise, budget, sigma_for
+from ragaudit.privacy.planning.curves import (
+    SigmaPoint,
+    epsilon_by_accounts,
+    sigma_by_queries,
+)
+from ragaudit.privacy.planning.interval import CONFIDENCE, Interval, mean_interval
+from ragaudit.privacy.planning.price import Price, price_of_account, price_of_coalition
+from ragaudit.privacy.planning.quality import Ranking, rank_loss, recall
+from ragaudit.privacy.planning.recall_cost import Cost, RecallCost, cost_of_recall
+from ragaudit.privacy.planning.retrieval import NoiseSource, Retrieval, Simulation, simulate
+from ragaudit.privacy.planning.targets import Targets
+from ragaudit.privacy.planning.verdict import (
+    EMPTY_ADVANTAGE,
+    USELESS_GAIN,
+    Finding,
+    Verdict,
+    judge,
+)
+
+__all__ = [
+    "CONFIDENCE",
+    "EMPTY_ADVANTAGE",
+    "USELESS_GAIN",
+    "Budget",
+    "BudgetRow",
+    "Cost",
+    "Finding",
+    "Interval",
+    "NoiseSource",
+    "PaperNoise",
+    "Price",
+    "Ranking",
+    "RecallCost",
+    "Retrieval",
+    "SigmaPoint",
+    "Simulation",
+    "Targets",
+    "Verdict",
+    "budget",
+    "cost_of_recall",
+    "epsilon_by_accounts",
+    "judge",
+    "mean_interval",
+    "price_of_account",
+    "price_of_coalition",
+    "rank_loss",
+    "recall",
+    "sigma_by_queries",
+    "sigma_for",
+    "simulate",
+]

@@ -1,0 +1,520 @@
+"""`ragaudit plan`: its JSON, its refusals, its plots, and the deployed mechanism behind it."""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from jsonschema import Draft202012Validator
+from ragaudit.circuits.quantise import quantise_rows
+from ragaudit.circuits.selection import select
+from ragaudit.cli.main import app as root
+from ragaudit.cli.plan.collection import Collection, load
+from ragaudit.cli.plan.command import app
+from ragaudit.cli.plan.files import write
+from ragaudit.cli.plan.mechanism import SeededNoise, noise_of, quantised_recall, scored
+from ragaudit.cli.plan.options import decimal_text
+from ragaudit.cli.plan.plots import draw
+from ragaudit.cli.plan.run import Plan, Trial, make_plan
+from ragaudit.encoding.errors import MalformedError, RefusedError
+from ragaudit.privacy.planning import Targets, budget, simulate
+from typer.testing import CliRunner, Result
+
+RUNNER = CliRunner()
+TARGETS = Targets("8", "0.000001", 50, 2, "0.00001")
+ARGUMENTS = {
+    "--epsilon": "8", "--delta": "1e-6", "--queries": "50", "--coalition": "2",
+    "--delta-policy": "1e-5",
+}  # fmt: skip
+
+
+def run(*more: str, **changes: str | None) -> Result:
+    """Run the command with ARGUMENTS; changes name options without dashes, None leaves one out."""
+    named: dict[str, str | None] = {**ARGUMENTS}
+    named |= {f"--{name.replace('_', '-')}": value for name, value in changes.items()}
+    flat = [part for name, value in named.items() if value is not None for part in (name, value)]
+    return RUNNER.invoke(app, [*flat, *more])
+
+
+@pytest.fixture(scope="module")
+def vectors(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """An index of 60 random vectors and 8 questions near some of them, as options."""
+    folder = tmp_path_factory.mktemp("vectors")
+    generator = np.random.default_rng(7)
+    rows = generator.normal(size=(60, 16))
+    np.save(folder / "rows.npy", rows.astype(np.float32))
+    np.save(folder / "asked.npy", rows[:8] + 0.2 * generator.normal(size=(8, 16)))
+    return ["--index", str(folder / "rows.npy"), "--questions", str(folder / "asked.npy")]
+
+
+class Silent:
+    def stage(self, what: str) -> None: ...
+
+    def asked(self, done: int, total: int) -> None: ...
+
+
+class Recorder:
+    def __init__(self) -> None:
+        self.seen: list[object] = []
+
+    def stage(self, what: str) -> None:
+        self.seen.append(what)
+
+    def asked(self, done: int, total: int) -> None:
+        self.seen.append((done, total))
+
+
+@pytest.fixture(scope="module")
+def plan(vectors: list[str]) -> Plan:
+    trial = Trial(Path(vectors[1]), Path(vectors[3]), trials=1, recalls=(0.5,))
+    # Few queries and slots: few points to compute for the curves.
+    targets = replace(TARGETS, queries=1, slots=4)
+    return make_plan(targets, None, trial, Silent())
+
+
+def test_help_has_an_example_and_the_exit_codes() -> None:
+    result = RUNNER.invoke(root, ["plan", "--help"], env={"COLUMNS": "200"})
+    assert result.exit_code == 0
+    for words in ("ragaudit plan --epsilon 8", "Exit status", "--delta-policy", "--plots"):
+        assert words in result.output
+
+
+DECIMAL = {"type": "string", "pattern": r"^(0|[1-9][0-9]*)(\.[0-9]{1,12})?$"}
+MAYBE_DECIMAL = {"anyOf": [DECIMAL, {"type": "null"}]}
+COUNT = {"type": "integer", "minimum": 1}
+NUMBER = {"type": "number", "minimum": 0}
+
+
+def members(**of: Any) -> dict[str, Any]:
+    return {
+        "type": "object", "properties": of, "required": list(of), "additionalProperties": False
+    }  # fmt: skip
+
+
+def or_null(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def several(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": schema}
+
+
+PRICE = {
+    "queries": COUNT, "epsilon": MAYBE_DECIMAL, "ideal_epsilon": DECIMAL, "advantage": DECIMAL
+}  # fmt: skip
+ROW = members(accounts=COUNT, windows=COUNT, **PRICE, closed_form=MAYBE_DECIMAL)
+INTERVAL = members(mean=NUMBER, low=NUMBER, high=NUMBER)
+COST = or_null(members(sigma=DECIMAL, account=members(**PRICE), coalition=members(**PRICE)))
+RETRIEVAL = members(
+    indexes=several(
+        members(name={"type": "string"}, rows=COUNT, dimension=COUNT, questions=COUNT)
+    ),
+    top_k=COUNT,
+    questions=COUNT,
+    trials=COUNT,
+    seed={"type": "string"},
+    confidence={"const": 0.95},
+    random=members(recall=NUMBER, rank_loss=NUMBER),
+    quantised_recall=INTERVAL,
+    points=several(
+        members(
+            sigma=DECIMAL, planned={"type": "boolean"}, recall=INTERVAL,
+            rank_loss=or_null(INTERVAL), returned=NUMBER, account=members(**PRICE),
+            coalition=members(**PRICE),
+        )
+    ),
+    recall_costs=several(
+        members(recall=NUMBER, best=COST, sure=COST, hopeful=COST, beyond={"type": "boolean"})
+    ),
+)  # fmt: skip
+SCHEMA = members(
+    format={"const": "ragaudit/v1/plan"},
+    targets=members(
+        epsilon=MAYBE_DECIMAL, delta=DECIMAL, queries=COUNT, coalition=COUNT,
+        delta_policy=DECIMAL, relation={"enum": ["replace", "null-replace"]},
+        rows_per_document=COUNT, slots=COUNT, windows=COUNT,
+    ),
+    sigma=DECIMAL,
+    calibrated={"type": "boolean"},
+    account=members(**PRICE, kept={"type": "boolean"}),
+    coalitions=several(ROW),
+    tenant=ROW,
+    over_windows=several(ROW),
+    paper=or_null(members(sigma=DECIMAL, ratio=DECIMAL, epsilon=MAYBE_DECIMAL)),
+    affords=or_null(
+        members(
+            queries={"type": ["integer", "null"]}, accounts={"type": ["integer", "null"]}
+        )
+    ),
+    retrieval=or_null(RETRIEVAL),
+    verdict=members(
+        finding={
+            "enum": ["useless", "empty", "useless and empty", "neither", "not simulated"]
+        },
+        sentence={"type": "string"},
+        empty_advantage={"const": 0.9},
+        useless_gain={"const": 0.05},
+    ),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("changes", [{}, {"epsilon": None, "sigma": "0.1"}, {"windows": "3"}])
+def test_the_json_without_a_simulation(changes: dict[str, str | None]) -> None:
+    result = run("--no-simulate", "--json", **changes)
+    assert result.exit_code == 0, result.output
+    shown = json.loads(result.stdout)
+    Draft202012Validator(SCHEMA).validate(shown)
+    assert shown["retrieval"] is None
+    targets = Targets(changes.get("epsilon", "8"), "0.000001", 50, 2, "0.00001")
+    made = budget(targets, changes.get("sigma"))
+    assert shown["sigma"] == made.sigma
+    assert shown["coalitions"][-1]["epsilon"] == made.coalition.price.epsilon
+    assert len(shown["over_windows"]) == int(changes.get("windows") or 1) - 1
+
+
+def test_the_json_of_a_simulation(vectors: list[str]) -> None:
+    more = [*vectors, "--top-k", "3", "--trials", "2", "--recall", "0.5", "--recall", "1", "--json"]
+    result = run(*more, seed="a")
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    shown = json.loads(result.stdout)
+    Draft202012Validator(SCHEMA).validate(shown)
+    found = shown["retrieval"]
+    (index,) = found["indexes"]
+    assert index == {"name": "rows.npy", "rows": 60, "dimension": 16, "questions": 8}
+    assert (found["top_k"], found["questions"], found["trials"]) == (3, 8, 2)
+    assert found["random"]["recall"] == 0.05
+    assert found["random"]["rank_loss"] == pytest.approx(28.5, abs=0.1)  # (N - K)/2 but for ties
+    (planned,) = [each for each in found["points"] if each["planned"]]
+    assert planned["sigma"] == shown["sigma"]
+    assert found["points"][0]["recall"]["mean"] > 0.9 > 0.2 > planned["recall"]["mean"]
+    assert [each["recall"] for each in found["recall_costs"]] == [0.5, 1.0]
+    assert found["recall_costs"][0]["best"]["sigma"]
+    assert shown["verdict"]["finding"] == "useless"
+
+
+def test_the_same_seed_gives_the_same_figures(plan: Plan) -> None:
+    assert plan.retrieval is not None
+    targets = replace(TARGETS, queries=1, slots=4)
+    watcher = Recorder()
+    again = make_plan(targets, None, plan.retrieval.trial, watcher)
+    assert again.retrieval is not None
+    assert watcher.seen == ["reading the embeddings", *((done, 8) for done in range(1, 9))]
+    assert again.retrieval.simulation == plan.retrieval.simulation
+
+
+def test_the_tables_and_the_sentence(vectors: list[str]) -> None:
+    result = run(*vectors, "--trials", "1", windows="2")
+    assert result.exit_code == 0, result.output
+    text = " ".join(result.stdout.replace("│", " ").split())
+    for words in ("sigma = 9.233901", "the paper's calibration (3.4)", "k_max", "all slots",
+                  "recall@5", "blind", "what a recall costs", "Useless: retrieval"):  # fmt: skip
+        assert words in text
+    # Never less than the value: 11.033393 is shown as 11.04.
+    assert budget(TARGETS).coalition.price.epsilon == "11.033393"
+    assert " 11.04 " in text and "11.03 " not in text
+
+
+@pytest.mark.parametrize(
+    ("changes", "option"),
+    [
+        ({"epsilon": "x"}, "--epsilon"),
+        ({"epsilon": "0"}, "--epsilon"),
+        ({"epsilon": "-1"}, "--epsilon"),
+        ({"epsilon": "nan"}, "--epsilon"),
+        ({"epsilon": None}, "--epsilon"),
+        ({"delta": "1"}, "--delta"),
+        ({"delta": "1e-13"}, "--delta"),
+        ({"delta_policy": "inf"}, "--delta-policy"),
+        ({"queries": "0"}, "--queries"),
+        ({"queries": "99999999999999"}, "--queries"),
+        ({"coalition": "-1"}, "--coalition"),
+        ({"relation": "add-remove"}, "--relation"),
+        ({"rows_per_document": "0"}, "--rows-per-document"),
+        ({"slots": "1"}, "--slots"),
+        ({"windows": "0"}, "--windows"),
+        ({"sigma": "0.0001"}, "--sigma"),
+        ({"top_k": "0"}, "--top-k"),
+        ({"trials": "0"}, "--trials"),
+        ({"recall": "1.5"}, "--recall"),
+        ({"recall": "nan"}, "--recall"),
+        ({"index": "missing.npy", "questions": "missing.npy"}, "--index"),
+        ({"index": "missing.npy"}, "--questions"),
+        ({"questions": "missing.txt"}, "--questions"),
+        ({"questions": "missing.npy"}, "--questions"),
+        ({"index": "missing.npy", "tenant": "shop"}, "--tenant"),
+    ],
+)
+def test_bad_options_are_named(changes: dict[str, str | None], option: str) -> None:
+    result = run(**changes)
+    assert result.exit_code == 2, result.output
+    assert result.stderr.startswith(f"error: {option}: ")
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize("option", ["--index", "--questions", "--tenant"])
+def test_what_would_not_be_used_is_refused(option: str) -> None:
+    result = run("--no-simulate", option, "x")
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"error: {option}: nothing is simulated")
+
+
+def test_a_missing_module_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    result = run(plots=str(tmp_path / "plots"))
+    assert result.exit_code == 1
+    assert "this needs the module matplotlib" in result.stderr
+    assert not (tmp_path / "plots").exists()
+
+
+def test_errors_as_json() -> None:
+    result = run("--json", delta="2")
+    assert result.exit_code == 2
+    shown = json.loads(result.stdout)
+    assert shown["problem"] == "malformed" and shown["detail"].startswith("--delta: ")
+
+
+def test_a_promise_that_no_noise_keeps_is_refused() -> None:
+    result = run(epsilon="1e-12", queries="10000000000")
+    assert result.exit_code == 1
+    assert "--epsilon: no sigma in range" in result.stderr
+
+
+def test_a_missing_required_option_is_usage() -> None:
+    assert run(delta=None).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [("1e-6", "0.000001"), ("0.50", "0.5"), ("8", "8"), ("1E2", "100"), ("0", "0"), ("0e9", "0")],
+)
+def test_numbers_are_read_exactly(text: str, plain: str) -> None:
+    assert decimal_text(text, "delta") == plain
+
+
+@pytest.mark.parametrize("text", ["", "1,5", "1e-13", "1e9", "1e999999999", "-0.1", "Infinity"])
+def test_other_numbers_are_refused(text: str) -> None:
+    with pytest.raises(MalformedError) as caught:
+        decimal_text(text, "delta")
+    assert caught.value.where == "delta"
+
+
+def test_plots_are_the_same_again() -> None:
+    plan = make_plan(replace(TARGETS, epsilon=None, slots=3), "0.1", None, Silent())
+    assert draw(plan) == draw(plan)
+
+
+def test_plots_are_written(plan: Plan, tmp_path: Path) -> None:
+    files = draw(plan)
+    names = ("epsilon-by-accounts", "recall-by-epsilon", "recall-by-sigma", "sigma-by-queries")
+    assert sorted(files) == sorted(f"{name}.{kind}" for name in names for kind in ("png", "svg"))
+    written = write(tmp_path / "a" / "b", files)
+    assert {path.name: path.read_bytes() for path in written} == files
+    assert sorted(path.name for path in (tmp_path / "a/b").iterdir()) == sorted(files)
+    for name, content in files.items():
+        if name.endswith(".svg"):
+            assert ElementTree.fromstring(content).tag.endswith("svg")
+            assert b"<dc:date>" not in content
+        else:
+            assert content.startswith(b"\x89PNG\r\n\x1a\n")
+
+
+def test_plots_without_a_simulation_or_a_finite_epsilon(tmp_path: Path) -> None:
+    result = run("--no-simulate", epsilon=None, sigma="0.1", plots=str(tmp_path))
+    assert result.exit_code == 0, result.output
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "epsilon-by-accounts.png", "epsilon-by-accounts.svg"
+    ]  # fmt: skip
+
+
+def test_a_failure_leaves_no_plots(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "plots"
+    missing = {"index": "missing.npy", "questions": "missing.npy"}
+    assert run(plots=str(folder), **missing).exit_code == 2
+    assert not (tmp_path / "new").exists()
+
+
+def test_plots_go_into_folders_only(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    result = run("--no-simulate", plots=str(tmp_path / "file"))
+    assert result.exit_code == 1 and result.stderr.startswith("error: --plots: ")
+    assert (tmp_path / "file").read_text() == "mine"
+    assert run("--no-simulate", plots=str(tmp_path / "file" / "under")).exit_code == 1
+
+
+def test_all_plots_or_none(tmp_path: Path) -> None:
+    (tmp_path / "b.png").mkdir()
+    with pytest.raises(RefusedError):
+        write(tmp_path, {"a.png": b"1", "b.png": b"2"})
+    assert [path.name for path in tmp_path.iterdir()] == ["b.png"]
+
+
+def test_a_folder_made_for_plots_goes_with_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(RefusedError, match="No space left"):
+        write(tmp_path / "a" / "b", {"a.png": b"1"})
+    assert list(tmp_path.iterdir()) == []
+
+
+def collection(rows: int = 100, asked: int = 40, seed: int = 3) -> Collection:
+    generator = np.random.default_rng(seed)
+    return Collection.of(
+        "random", generator.normal(size=(rows, 32)), generator.normal(size=(asked, 32))
+    )
+
+
+def test_huge_noise_retrieves_at_random() -> None:
+    """With the deployed sampler and selection, recall is K/N.
+
+    sigma is 100,000 times the range of the scores, so the returned K = 5 of N = 100 are a
+    uniformly random set: the number of hits is hypergeometric, variance
+    5·(5/100)·(95/100)·(95/99) = 0.22790, deviation of recall 0.09548; of the mean of 2000 draws
+    0.002135. Two-sided at 1e-6: 4.892 deviations, 0.01045.
+    """
+    tried = [collection()]
+    found = simulate(scored(tried), noise_of(["100000"], "t"), select, top_k=5, trials=50)
+    (point,) = found.points
+    assert abs(point.recall.mean - found.random_recall) < 0.01045
+    # The rank loss of a random set: N = 100 ranks, each mean of 5 has variance
+    # (99·101/12)/5·(95/99), deviation 12.65; 4.892·12.65/sqrt(2000) = 1.384.
+    assert found.random_rank_loss == pytest.approx(47.5, abs=0.2)  # (N - K)/2 but for ties
+    assert point.rank_loss is not None
+    assert abs(point.rank_loss.mean - found.random_rank_loss) < 1.384
+
+
+def test_tiny_noise_retrieves_exactly() -> None:
+    """Scores 1000 units apart; sigma = 0.001 is 16.1 units, and noise ends at 13 sigma (210)."""
+    ladder = np.arange(0, 20_000, 1000, dtype=np.int64)
+    found = simulate([ladder, ladder[::-1].copy()], noise_of(["0.001"], "t"), select, top_k=5,
+                     trials=20)  # fmt: skip
+    (point,) = found.points
+    assert point.recall.mean == 1.0
+    assert point.rank_loss is not None and point.rank_loss.mean == 0.0
+    assert point.returned == 5.0
+
+
+def test_draws_differ_by_all_that_names_them() -> None:
+    noise = SeededNoise("1", "seed")
+    draws = [
+        noise(0, 0, 8), noise(0, 1, 8), noise(1, 0, 8), SeededNoise("1", "other")(0, 0, 8),
+        SeededNoise("1.5", "seed")(0, 0, 8),
+    ]  # fmt: skip
+    assert len({each.tobytes() for each in draws}) == len(draws)
+    assert noise(0, 0, 8).tolist() == draws[0].tolist()
+
+
+def test_vectors_are_quantised_as_the_prover_does() -> None:
+    each = collection(asked=2)
+    assert np.array_equal(each.rows, quantise_rows(each.vectors))
+    exact = next(scored([each]))
+    assert exact.tolist() == (each.rows.astype(int) @ each.questions[0].astype(int)).tolist()
+
+
+def test_what_quantisation_costs() -> None:
+    # Integers of norm exactly 127 are kept as they are, so they rank as before: nothing is lost.
+    exact = np.zeros((4, 3))
+    exact[0, 0] = exact[1, 1] = exact[2, 2] = 127.0
+    exact[3] = (73, 73, 73)
+    lossless = Collection.of("exact", exact, np.array([[3.0, 2, 1], [1, 2, 3], [2, 3, 1]]))
+    assert quantised_recall([lossless], 1).mean == 1.0
+    # Rows closer together than the lattice can tell: whole numbers cannot rank them.
+    near = np.array([[1.0, n * 1e-6] for n in range(20)])
+    assert quantised_recall([Collection.of("near", near, near[-4:])], 5).mean < 0.5
+
+
+@pytest.mark.parametrize(
+    ("rows", "asked", "where"),
+    [
+        (np.zeros((3, 4)), np.ones((2, 4)), "index, row 0"),
+        (np.ones((3, 4)), np.full((2, 4), np.nan), "questions, row 0"),
+        (np.ones((3, 4)), np.ones((2, 5)), "questions"),
+        (np.ones(3), np.ones((2, 5)), "index"),
+        (np.ones((3, 4)), np.ones((1, 4)), "questions"),
+        (np.ones((1, 4)), np.ones((2, 4)), "index"),
+        (np.array([["a"]]), np.ones((2, 4)), "index"),
+    ],
+)
+def test_bad_embeddings_are_refused(
+    rows: np.ndarray, asked: np.ndarray, where: str, tmp_path: Path
+) -> None:
+    np.save(tmp_path / "rows.npy", rows)
+    np.save(tmp_path / "asked.npy", asked)
+    with pytest.raises(MalformedError) as caught:
+        load(tmp_path / "rows.npy", tmp_path / "asked.npy", None, lambda _: None)
+    assert caught.value.where == where
+
+
+def test_pickles_are_not_opened(tmp_path: Path) -> None:
+    np.save(tmp_path / "rows.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    with pytest.raises(MalformedError) as caught:
+        load(tmp_path / "rows.npy", tmp_path / "rows.npy", None, lambda _: None)
+    assert caught.value.where == "index"
+
+
+def test_k_must_be_below_the_smallest_index(vectors: list[str]) -> None:
+    result = run(*vectors, top_k="60")
+    assert result.exit_code == 2
+    assert "--top-k: top_k is 60 (expected below 60 rows)" in result.stderr
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    lines = ("returns go to the shop", "we open at nine", "a salt has 32 bytes", "it is free")
+    (tmp_path / "faq.md").write_text("".join(f"# {line}\n{line}, always.\n" for line in lines))
+    return tmp_path / "faq.md"
+
+
+def test_text_files_and_questions(texts: Path, tmp_path: Path) -> None:
+    (tmp_path / "asked.txt").write_text("when do you open?\n\nhow long is a salt?\n")
+    (found,) = load(texts, tmp_path / "asked.txt", None, lambda _: None)
+    assert (found.name, found.rows.shape, found.questions.shape) == ("faq.md", (4, 256), (2, 256))
+    assert np.argmax(next(scored([found]))) == 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "problem"), [("one question?", "at least 2"), (b"\xff\xfe", "UTF-8")]
+)
+def test_bad_question_files_are_refused(
+    asked: str | bytes, problem: str, texts: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "asked.txt"
+    path.write_bytes(asked if isinstance(asked, bytes) else asked.encode())
+    with pytest.raises(MalformedError, match=problem) as caught:
+        load(texts, path, None, lambda _: None)
+    assert caught.value.where == "questions"
+
+
+def test_texts_that_suggest_no_questions_need_a_file(texts: Path) -> None:
+    with pytest.raises(MalformedError, match="suggest 0 questions"):
+        load(texts, None, None, lambda _: None)
+
+
+def test_a_missing_database_is_not_made(tmp_path: Path) -> None:
+    (tmp_path / "prover.yaml").write_text(
+        "provider: example.org\nstore: {url: 'sqlite:///none.db'}\n"
+    )
+    result = run(index=str(tmp_path / "prover.yaml"))
+    assert result.exit_code == 2 and "no database" in result.stderr
+    assert not (tmp_path / "none.db").exists()
+
+
+def test_an_unknown_tenant_is_named() -> None:
+    with pytest.raises(MalformedError, match="data, language, networking") as caught:
+        load(None, None, "shop", lambda _: None)
+    assert caught.value.where == "tenant"
+
+
+def test_bundled_text_has_three_tenants_with_questions() -> None:
+    stages: list[str] = []
+    (only,) = load(None, None, "language", stages.append)
+    assert only.rows.shape == (520, 256) and only.questions.shape == (100, 256)
+    assert stages[0] == "reading the texts" and "language" in stages[-1]

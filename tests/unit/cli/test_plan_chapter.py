@@ -1,0 +1,76 @@
+"""The commands and the program of the section on planning in docs/operations.md."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from ragaudit.cli.plan.run import SIGMAS
+from ragaudit.privacy.planning import EMPTY_ADVANTAGE, USELESS_GAIN
+from ragaudit.prover.backends.base import Document
+from ragaudit.prover.backends.stored import StoredDocuments
+from ragaudit.prover.store import Store
+
+SECTION = (Path(__file__).parents[3] / "docs/operations.md").read_text().split("\n## 8. ")[1]
+
+
+def block(language: str) -> str:
+    found = re.search(rf"^```{language}\n(.*?)^```$", SECTION, re.DOTALL | re.MULTILINE)
+    assert found is not None
+    return found[1]
+
+
+@pytest.fixture
+def provider(tmp_path: Path) -> Path:
+    """A folder with an initialised prover, six documents of the tenant shop, and questions."""
+    (tmp_path / "prover").mkdir()
+    (tmp_path / "prover/prover.yaml").write_text("provider: example.org\n")
+    store = Store.create(f"sqlite:///{tmp_path / 'prover/prover.db'}")
+    texts = ("Returns within a month.", "Open from nine.", "Delivery is free.", "Two years of "
+             "warranty.", "Gift cards never expire.", "Parking is behind the shop.")  # fmt: skip
+    StoredDocuments(store).add("shop", [Document(f"d{n}", text) for n, text in enumerate(texts)])
+    store.close()
+    (tmp_path / "questions.txt").write_text("When do you open?\nCan I send it back?\n")
+    return tmp_path
+
+
+def run(arguments: list[str], folder: Path) -> str:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    result = subprocess.run(
+        arguments,
+        cwd=folder,
+        env={**os.environ, "PATH": path},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+@pytest.mark.slow
+def test_the_commands_run(provider: Path) -> None:
+    output = run(["sh", "-e", "-c", block("sh")], provider)
+    assert "sigma = 9.233901" in output and "k_max" in output
+    plan = json.loads((provider / "plan.json").read_text())
+    assert plan["retrieval"]["indexes"] == [
+        {"name": "shop", "rows": 6, "dimension": 256, "questions": 2}
+    ]
+    assert [row["windows"] for row in plan["over_windows"]] == [2, 3, 4]
+    assert len(list((provider / "plots").iterdir())) == 8
+
+
+def test_the_program_runs(tmp_path: Path) -> None:
+    *points, last = run([sys.executable, "-c", block("python")], tmp_path).splitlines()
+    assert points[0].startswith("9.233901 19.8")
+    assert len(points) == 5 and points[1].startswith("0.01 ")
+    assert last.endswith("useless and empty")
+
+
+def test_the_numbers_of_the_rules_are_the_codes() -> None:
+    assert f"at least {float(EMPTY_ADVANTAGE)}" in SECTION
+    assert f"the first {USELESS_GAIN:.0%}".replace("%", " %") in SECTION
+    assert len(SIGMAS) == 13 and "thirteen others" in SECTION
