@@ -73,6 +73,70 @@ impl Drop for MaskedTable {
     }
 }
 
+/// A masked table whose entries are bits until its first variable is bound.
+pub enum BitTable<'a> {
+    /// Nothing is bound: the entries, the mask row and the number of variables.
+    Bits(&'a [bool], Element, usize),
+    /// The table after that.
+    Bound(MaskedTable),
+}
+
+impl BitTable<'_> {
+    /// See [`MaskedTable::mask`].
+    pub fn mask(&self) -> Element {
+        match self {
+            BitTable::Bits(_, mask, _) => *mask,
+            BitTable::Bound(table) => table.mask(),
+        }
+    }
+
+    /// The bits at 0 and 1 of the line through index `i`, unless the line is no longer one of
+    /// bits: something is bound, or it is the line of the mask row.
+    pub fn bits(&self, i: usize) -> Option<(bool, bool)> {
+        match self {
+            BitTable::Bits(bits, _, variables) => {
+                let half = 1 << (variables - 1);
+                let bit = |index: usize| bits.get(index).copied().unwrap_or(false);
+                (i != half - 1).then(|| (bit(i), bit(half + i)))
+            }
+            BitTable::Bound(_) => None,
+        }
+    }
+
+    /// See [`MaskedTable::pair`].
+    pub fn pair(&self, i: usize) -> (Element, Element) {
+        match self {
+            BitTable::Bits(bits, mask, _) => match self.bits(i) {
+                Some((low, high)) => (Element::from_bit(low), Element::from_bit(high)),
+                None => (Element::from_bit(bits.get(i).copied().unwrap_or(false)), *mask),
+            },
+            BitTable::Bound(table) => table.pair(i),
+        }
+    }
+
+    /// See [`MaskedTable::bind`].
+    pub fn bind(&mut self, r: &Element) {
+        let BitTable::Bits(bits, _, variables) = self else {
+            if let BitTable::Bound(table) = self {
+                table.bind(r);
+            }
+            return;
+        };
+        let half = 1 << (*variables - 1);
+        let kept = bits.len().min(half - 1);
+        let rest = Element::ONE - *r;
+        // low (1 - r) + high r, without a branch on the bits.
+        let bound = (0..kept).into_par_iter().with_min_len(TASK).map(|i| {
+            let high = bits.get(half + i).copied().unwrap_or(false);
+            rest.keep_if(u64::from(bits[i])) + r.keep_if(u64::from(high))
+        });
+        let (entries, variables) = (bound.collect(), *variables - 1);
+        let (low, high) = self.pair(half - 1);
+        let mask = low + *r * (high - low);
+        *self = BitTable::Bound(MaskedTable { entries, mask, variables });
+    }
+}
+
 /// Indices of the lines along the next variable that can be nonzero, for tables of `stored`
 /// entries: the lines through an entry, and the line of the mask row.
 pub fn lines(stored: usize, variables: usize) -> Vec<usize> {
@@ -111,6 +175,30 @@ mod tests {
                 let expected = inner_product(&entries, &eq_table(&Element::ONE, &r, stored))
                     + mask * eq_mask_row(&r);
                 assert_eq!(table.mask(), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn tables_of_bits_are_tables_of_their_elements() {
+        for variables in 1..6usize {
+            for stored in 0..(1 << variables) {
+                let bits: Vec<bool> = (0..stored).map(|i| i * i % 3 == 1).collect();
+                let entries = bits.iter().map(|bit| Element::from_bit(*bit)).collect();
+                let mask = Element::from_integer(77);
+                let mut plain = MaskedTable::new(entries, mask, variables);
+                let mut table = BitTable::Bits(&bits, mask, variables);
+                for bound in 0..variables {
+                    let lines = 1 << (variables - bound - 1);
+                    for i in 0..lines {
+                        assert_eq!(table.pair(i), plain.pair(i));
+                        assert_eq!(table.bits(i).is_some(), bound == 0 && i != lines - 1);
+                    }
+                    let r = Element::from_integer(-5 - bound as i64);
+                    table.bind(&r);
+                    plain.bind(&r);
+                }
+                assert_eq!(table.mask(), plain.mask());
             }
         }
     }

@@ -8,6 +8,7 @@ use super::statement::{Statement, Threshold};
 use crate::field::{Element, ProductSum, SmallSum, inner_product, powers};
 use crate::multilinear::{eq_mask_row, eq_product_sum, eq_sum, eq_table};
 use crate::sumcheck::mask_form;
+use crate::tables::extend;
 
 /// Bits of |y - tau| or |tau - 1 - y|: both are at most 4B² < 2^16.
 pub const DISTANCE_BITS: usize = 16;
@@ -38,12 +39,27 @@ pub fn evaluate(
     indicator: &Element,
 ) -> Element {
     let (columns, y) = (&values[..COLUMNS], values[COLUMNS]);
-    let (b, b3, b4, bits) = (columns[0], columns[1], columns[2], &columns[3..]);
-    let mut constraints = ProductSum::default();
+    let mut booleans = ProductSum::default();
     for (value, alpha) in columns.iter().zip(alphas) {
-        constraints.add_product(alpha, &(value.square() - *value));
+        booleans.add_product(alpha, &(value.square() - *value));
     }
-    let distance = bits.iter().rev().fold(Element::ZERO, |sum, bit| sum.double() + *bit);
+    let distance = columns[3..].iter().rev().fold(Element::ZERO, |sum, bit| sum.double() + *bit);
+    let selected = [columns[0], columns[1], columns[2]];
+    combine(alphas, booleans, &selected, y, distance, weight, indicator)
+}
+
+/// F given the part of the boolean constraints, the values of b, b3, b4 and Y, and sum 2^k u_k.
+pub fn combine(
+    alphas: &[Element],
+    booleans: ProductSum,
+    [b, b3, b4]: &[Element; 3],
+    y: Element,
+    distance: Element,
+    weight: &Element,
+    indicator: &Element,
+) -> Element {
+    let (b, b3, b4) = (*b, *b3, *b4);
+    let mut constraints = booleans;
     let tied = (b3 + b4) * (y + Element::ONE);
     let distant = (b.double() - Element::ONE) * y - (Element::ONE - b) - distance;
     constraints.add_product(&alphas[DISJOINT], &(b3 * b4));
@@ -51,6 +67,41 @@ pub fn evaluate(
     constraints.add_product(&alphas[DISTANCE], &distant);
     let sums = alphas[ONE_TIE] * b3 + alphas[COUNT] * (b + b4);
     *weight * constraints.reduce() + *indicator * sums
+}
+
+/// [`evaluate`] at 0, 1, 2, 3 along a line from one row of bits to another, given as the bits of
+/// every column at both ends.
+///
+/// v² - v is 0 at both ends of a line of bits, and 2 and 6 at 2 and 3 where the bits differ: one
+/// sum of powers of alpha serves all four points, and no bit is squared.
+pub fn evaluate_bits(
+    alphas: &[Element],
+    ends: &[(bool, bool); COLUMNS],
+    y: &[Element; 4],
+    weight: &[Element; 4],
+    indicator: &[Element; 4],
+) -> [Element; 4] {
+    let mut differing = SmallSum::default();
+    for ((low, high), alpha) in ends.iter().zip(alphas) {
+        differing.add(&alpha.keep_if(u64::from(low ^ high)));
+    }
+    let differing = differing.reduce();
+    let distance_at = |end: fn(&(bool, bool)) -> bool| {
+        let bits = ends[3..].iter().enumerate();
+        Element::from_integer(bits.fold(0, |sum, (k, ends)| sum | i64::from(end(ends)) << k))
+    };
+    let distance: [Element; 4] = extend((distance_at(|ends| ends.0), distance_at(|ends| ends.1)));
+    let selected: [[Element; 4]; 3] = std::array::from_fn(|column| {
+        let (low, high) = ends[column];
+        extend((Element::from_bit(low), Element::from_bit(high)))
+    });
+    let factors = [0, 0, 2, 6].map(Element::from_integer);
+    std::array::from_fn(|x| {
+        let mut booleans = ProductSum::default();
+        booleans.add_product(&factors[x], &differing);
+        let selected = selected.map(|values| values[x]);
+        combine(alphas, booleans, &selected, y[x], distance[x], &weight[x], &indicator[x])
+    })
 }
 
 /// S_0: what F sums to over the hypercube. `remaining` is K - f.
@@ -155,4 +206,32 @@ pub fn value(
     inner_product(&combination.columns, &evaluations[..COLUMNS])
         + theta * combination.rows * (evaluations[COLUMNS] - noise)
         + theta.square() * combination.mask * Element::from(mask_value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_bits_are_evaluated_as_any_other() {
+        let alphas = alpha_powers(&Scalar::from(0xdead_beefu64));
+        let element = |i: i64| Element::from_integer(1_000_003 * i - 7).square();
+        for seed in 0..200u64 {
+            let bit = |column: usize, end: u64| {
+                (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (column as u64 + 19 * end)) & 1 == 1
+            };
+            let ends: [(bool, bool); COLUMNS] =
+                std::array::from_fn(|column| (bit(column, 0), bit(column, 1)));
+            let line = |i| extend::<4>((element(i), element(i + seed as i64)));
+            let (y, weight, indicator) = (line(1), line(2), line(3));
+            let fast = evaluate_bits(&alphas, &ends, &y, &weight, &indicator);
+            let columns: [[Element; 4]; COLUMNS] =
+                ends.map(|(low, high)| extend((Element::from_bit(low), Element::from_bit(high))));
+            for x in 0..4 {
+                let values =
+                    std::array::from_fn(|j| if j < COLUMNS { columns[j][x] } else { y[x] });
+                assert_eq!(fast[x], evaluate(&alphas, &values, &weight[x], &indicator[x]));
+            }
+        }
+    }
 }
