@@ -123,10 +123,12 @@ def advantage_of(
     """
     table = row_stochastic(np.asarray(channel), "channel")
     classes = threat.auxiliary.classes
-    named = np.asarray(guesses, dtype=np.int64).reshape(table.shape[1], -1)
-    if table.shape[0] != threat.records or named.shape[1] != len(classes):
+    named = np.asarray(guesses, dtype=np.int64)
+    if named.ndim == 1:
+        named = named[:, None]
+    if table.shape[0] != threat.records or named.shape != (table.shape[1], len(classes)):
         raise InvalidArgumentError(
-            f"{named.shape[0]} outputs and {named.shape[1]} classes",
+            f"shape {named.shape} for a channel of shape {table.shape}",
             where="guesses",
             expected=f"channel ({threat.records}, outputs), guesses (outputs, {len(classes)})",
         )
