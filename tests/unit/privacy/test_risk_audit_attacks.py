@@ -96,7 +96,9 @@ def finite_cases(draw: st.DrawFn) -> tuple[np.ndarray, ThreatModel]:
         AuxiliaryKnowledge.of_labels(labels),
     )
     possible = threat.prior.probabilities @ channel > 0
-    return channel[:, possible] / channel[:, possible].sum(axis=1, keepdims=True).clip(1e-300), threat
+    return channel[:, possible] / channel[:, possible].sum(axis=1, keepdims=True).clip(
+        1e-300
+    ), threat
 
 
 @settings(max_examples=80, deadline=None)
@@ -186,7 +188,9 @@ LOCAL: dict[str, Attacked] = {
 
 @pytest.mark.parametrize("name", LOCAL)
 @pytest.mark.parametrize("distinct", [True, False])
-def test_simulated_guesses_have_the_law_of_algorithm_1_on_reports(name: str, distinct: bool) -> None:
+def test_simulated_guesses_have_the_law_of_algorithm_1_on_reports(
+    name: str, distinct: bool
+) -> None:
     # Distinct prior values leave no ties but those of an empty OUE report, so the joint law of
     # target and guess must agree; a uniform prior leaves hits to compare, an empty report only
     # the advantage. Chi-square of two samples at alpha = 1e-6, or a difference of two means of
@@ -391,9 +395,9 @@ UNIFORM_3 = ThreatModel.reconstruction(FinitePrior.uniform(3))
     ],
 )
 def test_bad_input_of_the_gradient_attack_names_the_field(call: Any, field: str) -> None:
-    with pytest.raises(ValueError, match=".") as caught:
+    with pytest.raises(InvalidArgumentError) as caught:
         call()
-    assert isinstance(caught.value, InvalidArgumentError)
+    assert isinstance(caught.value, ValueError)
     assert caught.value.where == field
 
 

@@ -46,7 +46,9 @@ def test_the_oracles_estimator() -> None:
 
 
 @pytest.mark.parametrize(
-    "entry", [e for e in ORACLE["entries"] if e["topic"] == "audit.confidence"], ids=lambda e: e["id"]
+    "entry",
+    [e for e in ORACLE["entries"] if e["topic"] == "audit.confidence"],
+    ids=lambda e: e["id"],
 )
 def test_the_oracles_clopper_pearson_bounds(entry: dict[str, Any]) -> None:
     i, expected = entry["inputs"], entry["expected"]
@@ -54,9 +56,7 @@ def test_the_oracles_clopper_pearson_bounds(entry: dict[str, Any]) -> None:
     assert found.advantage == pytest.approx(expected["rad"], abs=1e-12)
     assert found.lower == pytest.approx(expected["rad_lower"], abs=entry["atol"])
     assert found.lower + 1 / i["m"] == pytest.approx(expected["success_lower"], abs=1e-9)
-    quantile = stats.beta.ppf(
-        1 - i["confidence"], i["successes"], i["trials"] - i["successes"] + 1
-    )
+    quantile = stats.beta.ppf(1 - i["confidence"], i["successes"], i["trials"] - i["successes"] + 1)
     assert found.lower + 1 / i["m"] == pytest.approx(quantile, abs=1e-9)
 
 
@@ -169,9 +169,9 @@ def test_favorite_targets_and_wrong_priors_are_refused() -> None:
     ],
 )
 def test_bad_input_names_the_field(call: Any, field: str) -> None:
-    with pytest.raises(ValueError, match=".") as caught:
+    with pytest.raises(InvalidArgumentError) as caught:
         call()
-    assert isinstance(caught.value, InvalidArgumentError)
+    assert isinstance(caught.value, ValueError)
     assert caught.value.where == field
 
 

@@ -1,26 +1,22 @@
 """From an observed advantage to an epsilon: two kinds of answer that are never mixed.
 
-A :class:`CertifiedLowerBound` says that no mechanism with a smaller epsilon, whatever it is, explains
-what was seen, with a stated confidence. A :class:`ModelBasedEstimate` says which parameter the
-*claimed* mechanism would need to show the observed mean; a fault in the code is invisible to it, and
-being a point estimate it is too high about half the time. They share no base class, and neither is a
-number. Derivations: docs/notes/disclosure-risk.md.
+A :class:`CertifiedLowerBound` says that no mechanism with a smaller epsilon, whatever it is,
+explains what was seen, with a stated confidence. A :class:`ModelBasedEstimate` says which
+parameter the *claimed* mechanism would need to show the observed mean; a fault in the code is
+invisible to it, and being a point estimate it is too high about half the time. They share no base
+class, and neither is a number. Derivations: docs/notes/disclosure-risk.md.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
 
 from ragaudit.privacy.guarantees import Adjacency, ApproximateDp
-from ragaudit.privacy.risk.best_bound import best_bound
+from ragaudit.privacy.risk.best_bound import BestBound, best_bound
+from ragaudit.privacy.risk.calibration import least_parameter, uniform_exact_guess_epsilon
 from ragaudit.privacy.risk.estimation import AdvantageEstimate
-from ragaudit.privacy.risk.scenario import Assumptions, Bound, Scenario
-from ragaudit.privacy.risk.validation import (
-    check_delta,
-    check_finite,
-    check_integer,
-)
+from ragaudit.privacy.risk.general_bounds import uniform_exact_guess_bound
+from ragaudit.privacy.risk.scenario import Assumptions, Knowledge, Scenario
+from ragaudit.privacy.risk.validation import check_delta
 
 __all__ = [
     "CertifiedLowerBound",
@@ -28,12 +24,11 @@ __all__ = [
     "ModelBasedEstimate",
     "certify",
     "check_claim",
-    "epsilon_explaining",
     "estimate_from_model",
 ]
 
-LARGEST_EPSILON: Final = 1e4
-"""Beyond it an advantage that no epsilon explains and one that only a huge one does are the same."""
+_LARGEST = 1e4
+"""Up to here epsilons are told apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +63,12 @@ class ModelBasedEstimate:
 
     Attributes:
         mechanism: as claimed, in words.
-        parameter: which one ``value`` is: "epsilon" or "standard deviation".
-        value: 0 to inf; epsilon in natural logarithms.
+        epsilon: 0 to inf, natural logarithm.
         advantage: the point estimate that was inverted.
     """
 
     mechanism: str
-    parameter: str
-    value: float
+    epsilon: float
     advantage: float
 
 
@@ -86,44 +79,23 @@ class ClaimCheck:
     Attributes:
         refuted: whether the lower confidence bound exceeds what the claim allows.
         claim: the claim under the adjacency of the tested records.
-        allowed: the largest advantage under the claim.
+        allowed: the largest advantage under the claim, with the bound that says so.
         advantage: the lower confidence bound.
         confidence: one-sided: a true claim is refuted with at most one minus this probability.
     """
 
     refuted: bool
     claim: ApproximateDp
-    allowed: Bound
+    allowed: BestBound
     advantage: float
     confidence: float
-
-
-def epsilon_explaining(advantage: float, records: int, delta: float = 0.0) -> float:
-    """Return the least epsilon whose Corollary 5.6 allows this advantage: Eq. (61) with delta.
-
-    ``ln((1 + g m - delta m)/(1 - g m/(m-1)))`` for uniform prior, no auxiliary knowledge, exact
-    guesses; 0 where nothing needs explaining, inf where nothing explains it.
-
-    Args:
-        advantage: g, in [-1, 1].
-        records: m >= 2.
-
-    Raises:
-        InvalidArgumentError: a value out of its range.
-    """
-    g, d = check_finite(advantage, "advantage"), check_delta(delta)
-    m = check_integer(records, "records", least=2)
-    above, below = 1 + m * (g - d), 1 - g * (m / (m - 1))
-    if above <= below:
-        return 0.0
-    return math.inf if below <= 0 else math.log(above / below)
 
 
 def certify(estimate: AdvantageEstimate, scenario: Scenario, delta: float) -> CertifiedLowerBound:
     """Turn a lower confidence bound on the advantage into one on epsilon.
 
-    Inverts the best black-box bound that holds in the scenario. For the uniform prior, exact guesses
-    and no auxiliary knowledge that is Corollary 5.6 in closed form.
+    Inverts the best bound for unknown mechanisms that holds in the scenario: for the uniform prior,
+    exact guesses and no auxiliary knowledge Corollary 5.6, in closed form (Eq. 61 with delta).
 
     Args:
         scenario: prior, success sets and knowledge of the attack that was run, and the relation
@@ -135,16 +107,21 @@ def certify(estimate: AdvantageEstimate, scenario: Scenario, delta: float) -> Ce
     """
     slack, observed = check_delta(delta), estimate.lower
 
-    def allowed(epsilon: float) -> Bound:
-        return best_bound(scenario, ApproximateDp.of(epsilon, slack, scenario.adjacency)).bound
+    def promised(epsilon: float) -> ApproximateDp:
+        return ApproximateDp.of(epsilon, slack, scenario.adjacency)
 
-    epsilon = _infimum(lambda value: allowed(value).value, observed)
-    at = allowed(min(epsilon, LARGEST_EPSILON))
-    if at.theorem == "Corollary 5.6" and scenario.records is not None:
-        epsilon = epsilon_explaining(observed, scenario.records, slack)
+    plain = scenario.exact_guesses and scenario.knowledge is Knowledge.NONE
+    if plain and scenario.is_uniform and scenario.records is not None:
+        epsilon = uniform_exact_guess_epsilon(observed, scenario.records, slack)
+        inverted = uniform_exact_guess_bound(scenario, promised(min(epsilon, _LARGEST)))
+    else:
+        epsilon = least_parameter(
+            lambda value: best_bound(scenario, [promised(value)]).value, observed
+        ).parameter
+        inverted = best_bound(scenario, [promised(min(epsilon, _LARGEST))]).winner
     return CertifiedLowerBound(
-        epsilon, slack, scenario.adjacency, observed, estimate.confidence, at.theorem,
-        at.assumptions,
+        epsilon, slack, scenario.adjacency, observed, estimate.confidence, inverted.theorem,
+        inverted.assumptions._replace(mechanism="any"),
     )  # fmt: skip
 
 
@@ -157,44 +134,23 @@ def check_claim(
         RefusedError: nothing about these records follows from the claim's adjacency.
     """
     under = claim.under(scenario.adjacency)
-    bound = best_bound(scenario, under).bound
-    return ClaimCheck(
-        estimate.lower > bound.value, under, bound, estimate.lower, estimate.confidence
-    )
+    allowed = best_bound(scenario, [under])
+    refuted = estimate.lower > allowed.value
+    return ClaimCheck(refuted, under, allowed, estimate.lower, estimate.confidence)
 
 
 def estimate_from_model(
-    estimate: AdvantageEstimate,
-    mechanism: str,
-    advantage_at: Callable[[float], float],
-    parameter: str = "epsilon",
+    estimate: AdvantageEstimate, mechanism: str, advantage_at: Callable[[float], float]
 ) -> ModelBasedEstimate:
-    """Invert a mechanism's own advantage at the observed mean.
+    """Invert a mechanism's own optimal advantage at the observed mean.
 
     Args:
         mechanism: in words.
-        advantage_at: the optimal advantage as a non-decreasing function of the parameter >= 0.
-        parameter: what it is called.
+        advantage_at: the optimal advantage for each epsilon; non-decreasing.
 
     Returns:
-        The generalized inverse: the least value whose advantage reaches the observed one.
+        The generalized inverse: the least epsilon whose advantage reaches the observed one, 0 if
+        every one does, inf if none up to 10^4 does.
     """
-    value = _infimum(advantage_at, estimate.advantage)
-    return ModelBasedEstimate(mechanism, parameter, value, estimate.advantage)
-
-
-def _infimum(bound: Callable[[float], float], reached: float) -> float:
-    """The least argument in [0, 10^4] at which a non-decreasing bound reaches a value.
-
-    Rounded down; 0 if it is reached at 0, inf if it never is.
-    """
-    if bound(0.0) >= reached:
-        return 0.0
-    low, high = 0.0, 1.0
-    while bound(high) < reached:
-        if high >= LARGEST_EPSILON:
-            return math.inf
-        low, high = high, min(2 * high, LARGEST_EPSILON)
-    while low < (middle := (low + high) / 2) < high:
-        low, high = (middle, high) if bound(middle) < reached else (low, middle)
-    return low
+    found = least_parameter(advantage_at, estimate.advantage).parameter
+    return ModelBasedEstimate(mechanism, found, estimate.advantage)

@@ -4,13 +4,13 @@ One simulation is enough. With target z, output theta and g(x) the record named 
 
     [g(a(z)) succeeds for z] - sum over z' of pi_z' [g(a(z')) succeeds for z']
 
-has the advantage (RAD) as its expectation: the second term is the success against a target that was
-not there, averaged exactly instead of simulated. Without auxiliary knowledge it is the prior
+has the advantage (RAD) as its expectation: the second term is the success against a target that
+was not there, averaged exactly instead of simulated. Without auxiliary knowledge it is the prior
 probability of the guess's success set. A sample lies in [-1, 1].
 
-The point estimate exceeds the truth about half the time; only the lower bound is evidence. Number of
-trials, confidence and method are fixed before the data are seen, and the attack is chosen on other
-data (docs/notes/disclosure-risk.md).
+The point estimate exceeds the truth about half the time; only the lower bound is evidence. Number
+of trials, confidence and method are fixed before the data are seen, and the attack is chosen on
+other data (docs/notes/disclosure-risk.md).
 """
 
 import math
@@ -19,7 +19,6 @@ from enum import StrEnum
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.privacy.risk.priors import FinitePrior
 from ragaudit.privacy.risk.threat import ThreatModel
@@ -106,9 +105,7 @@ def from_counts(successes: int, trials: int, records: int, confidence: float) ->
     )
 
 
-def contributions(
-    targets: IntegerArray, guesses: IntegerArray, threat: ThreatModel
-) -> FloatArray:
+def contributions(targets: IntegerArray, guesses: IntegerArray, threat: ThreatModel) -> FloatArray:
     """Return one sample per attack, shape (n,); their expectation is the advantage.
 
     Args:

@@ -2,8 +2,8 @@
 
 The printed Algorithm 2 compares a candidate's inner product with the average one. That is not
 optimal: a run's law is a mixture over records of products over steps, not a product of mixtures;
-Jensen's inequality was used as an equivalence; the squared norms were dropped, which only records of
-equal norm allow; and a weight times the prior is not the prior-weighted excess. Here the exact
+Jensen's inequality was used as an equivalence; the squared norms were dropped, which only records
+of equal norm allow; and a weight times the prior is not the prior-weighted excess. Here the exact
 posterior is formed over the whole run, and a record is named when the run made it likelier.
 
 Full batch, sums (not means) of clipped gradients, noise ``N(0, C^2 sigma^2 I)`` per step.

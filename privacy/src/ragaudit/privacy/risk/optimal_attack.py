@@ -1,13 +1,14 @@
 """The optimal reconstruction attack (Balboa et al., Algorithm 1), for any finite threat model.
 
-Seeing an output theta and the target's class x = a(z), the attack names a record z' with the largest
+Seeing an output theta and the target's class x = a(z), the attack names a record z' with the
+largest
 
     W(z') = sum over z of the class with loss(z', z) <= eta of pi_z (p(theta|z) - p(theta)).
 
-Divided by p(theta) > 0, which changes neither order nor sign, a summand is *posterior minus prior*.
-So likelihoods are needed up to a common factor only, and are given as logarithms. The record of
-largest posterior is in general not optimal: under a skewed prior it is the record that everybody
-would have named anyway, which is no advantage. Claims: docs/notes/disclosure-risk.md.
+Divided by p(theta) > 0, which changes neither order nor sign, a summand is *posterior minus
+prior*. So likelihoods are needed up to a common factor only, and are given as logarithms. The
+record of largest posterior is in general not optimal: under a skewed prior it is the record that
+everybody would have named anyway, which is no advantage. Claims: docs/notes/disclosure-risk.md.
 """
 
 from dataclasses import dataclass
@@ -103,9 +104,7 @@ class OptimalAttack:
         return found
 
 
-def advantage_of(
-    channel: npt.ArrayLike, threat: ThreatModel, guesses: npt.ArrayLike
-) -> float:
+def advantage_of(channel: npt.ArrayLike, threat: ThreatModel, guesses: npt.ArrayLike) -> float:
     """Return the exact advantage (RAD) of a deterministic attack on a finite mechanism.
 
     ``sum_z pi_z sum_theta [the guess succeeds for z] (p(theta|z) - p(theta))``.

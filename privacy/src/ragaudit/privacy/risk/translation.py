@@ -1,18 +1,19 @@
 """A guarantee in terms of what an attacker can do, in numbers and in sentences to quote.
 
-Every value is an upper limit over all attackers, rounded up at the sixth decimal. Claims:
+Every value is an upper limit over all attackers, rounded up at the sixth decimal, in sentences at
+the fourth. Claims:
 docs/notes/disclosure-risk.md.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Decimal
 from typing import Final
 
 from ragaudit.privacy.guarantees import Adjacency, ApproximateDp, GaussianDp
 from ragaudit.privacy.risk.best_bound import best_bound
 from ragaudit.privacy.risk.general_bounds import total_variation_bound
-from ragaudit.privacy.risk.scenario import Scenario
+from ragaudit.privacy.risk.scenario import Knowledge, Scenario
 from ragaudit.privacy.risk.trade_off import trade_off
 from ragaudit.privacy.risk.validation import (
     AssumptionError,
@@ -62,21 +63,22 @@ class Translation:
     def sentences(self) -> tuple[str, ...]:
         """The limits in words, one claim per sentence."""
         return (
-            f"Membership: whoever sees all the answers and knows a document word for word, and has "
-            f"to tell {_CHOICE[self.adjacency]}, raises correct alarms at most "
-            f"{_percent(self.membership_advantage)} of the time more often than false ones "
-            "(0 %: no better than guessing; 100 %: certainty).",
+            "Membership: an attacker who sees every answer and knows a document word for word, "
+            f"and has to tell {_CHOICE[self.adjacency]}, raises true alarms at a rate at most "
+            f"{_points(self.membership_advantage)} above the rate of false alarms "
+            "(0: no better than guessing; 100: certainty).",
             f"No such test has an area under its ROC curve above {_shown(self.auc)} "
             "(0.5: guessing; 1: certainty).",
-            f"Attributes: whoever knows anything at all about a target, and for the rest that it is "
-            f"{self.prior}, names it correctly with a probability at most "
-            f"{_percent(self.attribute_advantage)} higher than if another draw from the same "
+            f"Attributes: an attacker to whom the target is {self.prior}, and who may know "
+            "anything else about it, names it correctly at most "
+            f"{_points(self.attribute_advantage)} more often than if another draw from the same "
             "prior had been in the target's place.",
-            f"Reconstruction: whoever knows only that prior is right with a probability at most "
-            f"{_percent(self.reconstruction_advantage)} higher than without the target's "
-            f"document in the collection, and at most {_percent(self.reconstruction_success)} of "
-            f"the time in all; without any answers the best guess is right "
-            f"{_percent(self.blind_success)} of the time.",
+            f"Reconstruction: an attacker to whom the target is {self.prior}, and who knows "
+            f"nothing else about it, names it correctly at most "
+            f"{_points(self.reconstruction_advantage)} more often than if another draw had been "
+            f"in its place, and at most {_percent(self.reconstruction_success)} of the time "
+            f"in all; the best guess without any answer is right {_percent(self.blind_success)} "
+            "of the time.",
         )
 
 
@@ -119,22 +121,30 @@ def translate(
     far = near if between == guarantee else 2 * near
     membership = trade_off(guarantee).total_variation + near
     attribute = total_variation_bound(scenario, between).value + far
-    reconstruction = best_bound(scenario.without_knowledge(), between).bound
+    reconstruction = best_bound(replace(scenario, knowledge=Knowledge.NONE), [between])
     most = 1 - scenario.summary.collision_probability
     blind = scenario.summary.largest_ball
     advantage = _up(min(most, reconstruction.value + far))
     return Translation(
         guarantee=trade_off(guarantee).description,
         adjacency=guarantee.adjacency,
-        prior=scenario.prior_name,
+        prior=_described(scenario),
         membership_advantage=_up(min(1.0, membership)),
         auc=_up(min(1.0, largest_auc(guarantee) + near)),
         attribute_advantage=_up(min(most, attribute)),
         reconstruction_advantage=advantage,
         blind_success=_up(blind),
         reconstruction_success=_up(min(1.0, advantage + blind)),
-        theorem=reconstruction.theorem,
+        theorem=reconstruction.winner.theorem,
     )
+
+
+def _described(scenario: Scenario) -> str:
+    if scenario.is_uniform:
+        return f"one of {scenario.records} equally likely records"
+    if scenario.records is not None:
+        return f"one of {scenario.records} records with the stated probabilities"
+    return f"a draw from the prior '{scenario.prior_name}'"
 
 
 def _up(value: float) -> float:
@@ -148,6 +158,13 @@ def _shown(value: float) -> str:
     return str(Decimal(repr(value)).quantize(Decimal("0.0001"), ROUND_CEILING))
 
 
+def _hundredths(value: float) -> Decimal:
+    return (100 * Decimal(repr(value))).quantize(Decimal("0.01"), ROUND_CEILING)
+
+
+def _points(value: float) -> str:
+    return f"{_hundredths(value)} percentage points"
+
+
 def _percent(value: float) -> str:
-    """Two decimals of a percentage, rounded up."""
-    return f"{(100 * Decimal(repr(value))).quantize(Decimal('0.01'), ROUND_CEILING)} %"
+    return f"{_hundredths(value)} %"
