@@ -10,6 +10,7 @@ the tests compare both.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -244,12 +245,18 @@ def _least_of_subset(uniform: FloatArray, population: int, subset: int) -> Integ
     """
     if subset == 0:
         return np.full(len(uniform), population, dtype=np.int64)
+    # The least element is the number of j with uniform < P[least >= j], which falls with j.
+    return np.asarray(np.searchsorted(_negative_survival(population, subset), -uniform))
+
+
+@lru_cache(maxsize=2)
+def _negative_survival(population: int, subset: int) -> FloatArray:
+    """``-P[least >= j]`` for j = 1, 2, ..., rising."""
     j = np.arange(1, population - subset + 1)
-    log_survival = (
+    logarithm = (
         gammaln(population - j + 1)
         - gammaln(population - j - subset + 1)
         - gammaln(population + 1)
         + gammaln(population - subset + 1)
     )
-    # The least element is the number of j with uniform < P[least >= j], which falls with j.
-    return np.asarray(np.searchsorted(-np.exp(log_survival), -uniform), dtype=np.int64)
+    return np.asarray(-np.exp(logarithm))
