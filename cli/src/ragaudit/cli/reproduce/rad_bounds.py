@@ -27,6 +27,7 @@ from ragaudit.privacy.risk.mechanisms import ExponentialMechanism, GaussianNoise
 from ragaudit.privacy.risk.priors import ContinuousPrior, FinitePrior
 from ragaudit.privacy.risk.scenario import Bound, Scenario
 from ragaudit.privacy.risk.threat import SuccessSets, ThreatModel
+from ragaudit.privacy.risk.trade_off import Guarantee
 
 __all__ = [
     "Applicability", "applicability", "black_box_curves", "continuous_prior", "mechanism_curves",
@@ -133,12 +134,12 @@ def _applied(known: str, auxiliary: str, eta: str) -> tuple[str, ...]:
         bounds = exact_bounds(LocalMechanism("grr"), threat, 1.0)
         found = best_bound(scenario, [], bounds)
     else:
-        guarantee: ApproximateDp | GaussianDp | TotalVariation = {
+        guarantees: dict[str, Guarantee] = {
             "total variation": TotalVariation.of(0.25, Adjacency.REPLACE_ONE),
             "f-DP": GaussianDp.of(1, Adjacency.REPLACE_ONE),
             "(epsilon, delta)": _approximate(1.0),
-        }[known]
-        found = best_bound(scenario, [guarantee])
+        }
+        found = best_bound(scenario, [guarantees[known]])
     return tuple(sorted({bound.theorem.split(",")[0] for bound in found.applicable}))
 
 

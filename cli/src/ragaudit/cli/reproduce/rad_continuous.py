@@ -85,4 +85,4 @@ def _best(
     reach = round(eta * (len(grid) - 1))
     first = np.maximum(np.arange(len(grid)) - reach, 0)
     last = np.minimum(np.arange(len(grid)) + reach, len(grid) - 1)
-    return grid[(sums[:, last] - sums[:, first]).argmax(axis=1)]
+    return np.asarray(grid[(sums[:, last] - sums[:, first]).argmax(axis=1)])

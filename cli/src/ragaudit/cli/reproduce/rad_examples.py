@@ -35,13 +35,13 @@ POSTERIOR = (
     "that is the prior's favorite. The box is right: posterior minus prior, times p(theta)."
 )
 TWO_POINT = (
-    "Section 4 takes 1/2, 1/2 on the two records that are easiest to tell apart as the worst prior; "
-    "other priors are worse. If the prior is not known, total variation bounds the risk."
+    "Section 4 takes 1/2, 1/2 on the two records that are easiest to tell apart as the worst "
+    "prior; other priors are worse. If the prior is not known, total variation bounds the risk."
 )
 PLOT = "Read off a plot; n true and no false positives at alpha .01, n = 10^6, give 12.025."
 OMEGA = (
-    "The paper rounds down, the code that it audits with rounds to the nearest (rint). In an audit, "
-    "read the size off the reports."
+    "The paper rounds down, the code that it audits with rounds to the nearest (rint). In an "
+    "audit, read the size off the reports."
 )
 ABSENT = (
     "Example 5.7 takes mu = sqrt(T)/sigma, for a record that is there or not. RAD compares two "

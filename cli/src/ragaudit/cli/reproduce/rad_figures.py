@@ -143,8 +143,8 @@ def _digits(attacks: Sequence[Attack]) -> dict[str, bytes]:
                 continue
             for replaced, style, words in ((True, "-", "mu = 2 sqrt(T)/sigma"),
                                            (False, "--", "as printed")):  # fmt: skip
-                place.plot(dense, [bound_at(knowledge, sigma, replaced=replaced) for sigma in dense],
-                           style, color=color, label=f"{theorem}: {words}")  # fmt: skip
+                heights = [bound_at(knowledge, sigma, replaced=replaced) for sigma in dense]
+                place.plot(dense, heights, style, color=color, label=f"{theorem}: {words}")
         place.set_xscale("log")
         place.set_xticks(NOISE_MULTIPLIERS, [f"{sigma:g}" for sigma in NOISE_MULTIPLIERS])
         place.minorticks_off()

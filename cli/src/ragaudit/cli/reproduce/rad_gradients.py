@@ -230,7 +230,7 @@ def _as_printed(run: _Run) -> Evidence:
 
 
 def bound_at(knowledge: str, sigma: float, *, replaced: bool) -> float:
-    """Theorem 5.1 without knowledge, else Theorem 4.2; with the mu of two records, or as printed."""
+    """Theorem 5.1 without knowledge, else 4.2; with the mu of two records, or as printed."""
     if knowledge == "none":
         return printed_gradient_bound(CANDIDATES, sigma, replaced=replaced)
     mu = (2 if replaced else 1) * math.sqrt(STEPS) / sigma
