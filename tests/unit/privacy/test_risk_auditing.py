@@ -310,11 +310,10 @@ def test_a_translation_agrees_with_the_verdicts_own_table() -> None:
     for row in table["risk"]["uniform_priors"]:
         found = translate(GaussianDp(mu, NULL), Scenario.uniform(row["candidates"]))
         # The table computes from mu itself, here from its six decimals, rounded up.
-        for value, name in (
-            (found.attribute_advantage, "attribute"),
-            (found.reconstruction_advantage, "reconstruction"),
-        ):
-            assert float(row[name]) - 1e-12 <= value <= float(row[name]) + 3e-6
+        attribute, reconstruction = float(row["attribute"]), float(row["reconstruction"])
+        assert attribute - 1e-12 <= found.attribute_advantage <= attribute + 3e-6
+        # The table has Theorem 5.1 only; the best of all bounds may be smaller.
+        assert found.reconstruction_advantage <= reconstruction + 3e-6
     membership = float(table["risk"]["membership_advantage"])
     assert membership - 1e-12 <= found.membership_advantage <= membership + 3e-6
     assert found.auc == pytest.approx(float(table["risk"]["auc"]), abs=3e-6)

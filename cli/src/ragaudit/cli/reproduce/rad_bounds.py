@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from ragaudit.cli.reproduce.comparison import Comparison, Table
@@ -169,6 +170,7 @@ def _figure_3() -> Table:
     )
 
 
+@lru_cache
 def _figure_10() -> Table:
     rows = [
         Comparison(f"largest density M, eps = {epsilon:g}", None, corrected,

@@ -4,7 +4,7 @@ A :class:`CertifiedLowerBound` says that no mechanism with a smaller epsilon, wh
 explains what was seen, with a stated confidence. A :class:`ModelBasedEstimate` says which
 parameter the *claimed* mechanism would need to show the observed mean; a fault in the code is
 invisible to it, and being a point estimate it is too high about half the time. They share no base
-class, and neither is a number. Derivations: docs/notes/disclosure-risk.md.
+class, and neither is a number. Derivations: docs/notes/risk-audits.md.
 """
 
 from collections.abc import Callable

@@ -10,7 +10,7 @@ probability of the guess's success set. A sample lies in [-1, 1].
 
 The point estimate exceeds the truth about half the time; only the lower bound is evidence. Number
 of trials, confidence and method are fixed before the data are seen, and the attack is chosen on
-other data (docs/notes/disclosure-risk.md).
+other data (docs/notes/risk-audits.md).
 """
 
 import math

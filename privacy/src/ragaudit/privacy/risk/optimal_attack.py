@@ -8,7 +8,7 @@ largest
 Divided by p(theta) > 0, which changes neither order nor sign, a summand is *posterior minus
 prior*. So likelihoods are needed up to a common factor only, and are given as logarithms. The
 record of largest posterior is in general not optimal: under a skewed prior it is the record that
-everybody would have named anyway, which is no advantage. Claims: docs/notes/disclosure-risk.md.
+everybody would have named anyway, which is no advantage. Claims: docs/notes/risk-audits.md.
 """
 
 from dataclasses import dataclass

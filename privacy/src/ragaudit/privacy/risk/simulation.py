@@ -1,7 +1,7 @@
 """Targets and the optimal attack's guesses, simulated: the input of an audit of a known mechanism.
 
 Without auxiliary knowledge and for exact guesses, the best guess about GRR, OUE or SS is the
-record of largest prior among those that the report supports (docs/notes/disclosure-risk.md). So of
+record of largest prior among those that the report supports (docs/notes/risk-audits.md). So of
 a report only its first supported record, in the order of falling prior, is drawn, from its exact
 law: a run costs the same for 10 records as for 10^7. Among records of equal prior the attack takes
 the first, which is as good as any. Whole reports come from :mod:`ragaudit.privacy.risk.reports`;

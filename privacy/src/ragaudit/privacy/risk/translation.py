@@ -2,7 +2,7 @@
 
 Every value is an upper limit over all attackers, rounded up at the sixth decimal, in sentences at
 the fourth. Claims:
-docs/notes/disclosure-risk.md.
+docs/notes/risk-audits.md.
 """
 
 import math
