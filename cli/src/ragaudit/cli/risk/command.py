@@ -1,5 +1,6 @@
 """`ragaudit risk`: one command per question, each in a module of its own."""
 
+import ragaudit.privacy  # noqa: F401 - the group exists where this member is installed
 import typer
 from ragaudit.cli.risk import audit, bound, calibrate, translate
 
