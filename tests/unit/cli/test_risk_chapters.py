@@ -56,6 +56,7 @@ def test_the_auditors_commands(tmp_path: Path) -> None:
     assert "(1, 1e-06)-DP" in other.stdout
 
 
+@pytest.mark.slow
 def test_the_researchers_audit_commands(tmp_path: Path) -> None:
     commands, file_of_guesses = blocks("researcher.md", "ragaudit risk")
     shown = run(commands, tmp_path)
