@@ -18,6 +18,7 @@ _OWN = {
     "bench": EntryPoint("bench", "ragaudit.cli.bench.command:app", GROUP),
     "plan": EntryPoint("plan", "ragaudit.cli.plan.command:app", GROUP),
     "reproduce": EntryPoint("reproduce", "ragaudit.cli.reproduce.command:app", GROUP),
+    "risk": EntryPoint("risk", "ragaudit.cli.risk.command:app", GROUP),
 }
 
 

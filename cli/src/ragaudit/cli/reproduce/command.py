@@ -2,7 +2,7 @@
 
 import ragaudit.privacy  # noqa: F401 - every command needs it; said at once if it is missing
 import typer
-from ragaudit.cli.reproduce import accounting
+from ragaudit.cli.reproduce import accounting, rad
 
 __all__ = ["app"]
 
@@ -11,8 +11,4 @@ app = typer.Typer(
     help="Recompute the papers' tables and figures: paper, corrected, ours, and why they differ.",
 )
 app.command("accounting", epilog=accounting.EXAMPLE)(accounting.command)
-
-
-@app.callback()
-def _group() -> None:
-    """Keep `reproduce` a group while it has one command."""
+app.command("rad", epilog=rad.EXAMPLE)(rad.command)

@@ -1,0 +1,172 @@
+"""The RAD paper's figures, redrawn with what is right beside what is printed."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from ragaudit.cli.reproduce.figures import COLORS, axes, render
+from ragaudit.cli.reproduce.rad_audits import KINDS, REPEATS, UNIVERSES, Audit, mechanism
+from ragaudit.cli.reproduce.rad_bounds import black_box_curves, mechanism_curves
+from ragaudit.cli.reproduce.rad_continuous import ETAS, Point
+from ragaudit.cli.reproduce.rad_examples import printed_gradient_bound, simplex_advantage
+from ragaudit.cli.reproduce.rad_gradients import CANDIDATES, NOISE_MULTIPLIERS, Attack, bound_at
+from ragaudit.privacy.risk.priors import FinitePrior
+from ragaudit.privacy.risk.threat import ThreatModel
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["figures"]
+
+MARKERS = ("o", "s", "^")
+SIGMAS = np.geomspace(3.0, 100.0, 60)
+EPSILON = "epsilon (natural log units)"
+ADVANTAGE = "reconstruction advantage (RAD)"
+
+
+def figures(
+    audits: Sequence[Audit], attacks: Sequence[Attack], points: Sequence[Point]
+) -> dict[str, bytes]:
+    """Return the files of all figures, by name.
+
+    Raises:
+        RagauditError: matplotlib is not installed.
+    """
+    files = {
+        **_curves("figure-1", "Figure 1: optimal advantage, m = 11, uniform prior, exact guesses",
+                  mechanism_curves()),
+        **_curves("figure-3", "Figure 3: bounds without the mechanism, m = 10, delta = 1e-5",
+                  black_box_curves()),
+        **_refutation(),
+        **_digits(attacks),
+        **_continuous(points),
+    }  # fmt: skip
+    for universe, records in UNIVERSES.items():
+        chosen = [audit for audit in audits if audit.records == records]
+        files |= _advantages(universe, records, chosen) | _estimates(universe, records, chosen)
+    return files
+
+
+def _curves(
+    name: str, title: str, curves: dict[str, tuple[np.ndarray, np.ndarray]]
+) -> dict[str, bytes]:
+    with axes(title, EPSILON, ADVANTAGE) as (figure, place):
+        styles = ("--", "-", "-", "-")
+        for (label, (x, y)), color, style in zip(curves.items(), COLORS, styles, strict=False):
+            place.plot(x, y, style, color=color, label=label)
+        place.set_ylim(0, 1)
+        place.legend(loc="center right" if name == "figure-1" else "lower right")
+        return render(figure, name)
+
+
+def _advantages(universe: str, records: int, found: Sequence[Audit]) -> dict[str, bytes]:
+    title = f"Figure 7: optimal attacks, {records} synthetic records (for {universe})"
+    threat = ThreatModel.reconstruction(FinitePrior.uniform(records))
+    across = np.linspace(0.5, 14.0, 271)
+    with axes(title, EPSILON, ADVANTAGE) as (figure, place):
+        for kind, color, marker in zip(KINDS, COLORS, MARKERS, strict=False):
+            exact = [mechanism(kind, records, e).advantage(threat, e) for e in across]
+            place.plot(across, exact, "-", color=color, label=f"{kind}, Theorem 4.3")
+            mine = [audit for audit in found if audit.kind == kind]
+            place.plot([audit.epsilon for audit in mine],
+                       [float(np.mean(audit.advantages)) for audit in mine],
+                       marker, color=color, mfc="white", label=f"{kind}, simulated")  # fmt: skip
+        place.legend(loc="upper left")
+        return render(figure, f"figure-7-{records}")
+
+
+def _estimates(universe: str, records: int, found: Sequence[Audit]) -> dict[str, bytes]:
+    runs = found[0].runs if found else 0
+    title = f"Figure 8: audits, {records} records (for {universe}), {runs:,} runs, {REPEATS} times"
+    with axes(title, "true epsilon", "epsilon found") as (figure, place):
+        place.plot([0, 15], [0, 15], "-", color="#999999", linewidth=0.8)
+        for kind, color, marker in zip(KINDS, COLORS, MARKERS, strict=False):
+            mine = [audit for audit in found if audit.kind == kind]
+            across = [audit.epsilon for audit in mine]
+            _spread(place, across, [audit.estimates for audit in mine], marker, color,
+                    f"{kind}: from its formula (no certificate)")  # fmt: skip
+            _spread(place, across, [audit.certified for audit in mine], "_", color,
+                    f"{kind}: certified, any mechanism")  # fmt: skip
+            _spread(place, across, [audit.ldp_auditor for audit in mine], "x", color,
+                    f"{kind}: LDP-Auditor")  # fmt: skip
+        place.set_xlim(0, 15)
+        place.set_ylim(0, 16)
+        place.legend(loc="upper left", fontsize=6.5)
+        return render(figure, f"figure-8-{records}")
+
+
+def _spread(
+    place: "Axes", across: Sequence[float], values: Sequence[Sequence[float]], marker: str,
+    color: str, label: str,
+) -> None:  # fmt: skip
+    """Mean and standard deviation over the repeats; infinite ones are left out."""
+    kept = [(x, [v for v in row if np.isfinite(v)]) for x, row in zip(across, values, strict=True)]
+    kept = [(x, row) for x, row in kept if row]
+    place.errorbar(
+        [x for x, _ in kept], [float(np.mean(row)) for _, row in kept],
+        yerr=[float(np.std(row)) for _, row in kept], fmt=marker, color=color, mfc="white",
+        markersize=5, linewidth=1, capsize=2, label=label,
+    )  # fmt: skip
+
+
+def _refutation() -> dict[str, bytes]:
+    with axes(
+        "Example 5.7: an attack exceeds the printed bound (m = 3, T = 100)",
+        "noise multiplier sigma", ADVANTAGE,
+    ) as (figure, place):  # fmt: skip
+        exact = [simplex_advantage(3, sigma) for sigma in SIGMAS]
+        printed = [printed_gradient_bound(3, sigma, replaced=False) for sigma in SIGMAS]
+        corrected = [printed_gradient_bound(3, sigma, replaced=True) for sigma in SIGMAS]
+        place.plot(SIGMAS, corrected, "-", color=COLORS[0], label="bound, mu = 2 sqrt(T)/sigma")
+        place.plot(SIGMAS, exact, "-", color=COLORS[2],
+                   label="optimal attack, gradients a regular simplex")  # fmt: skip
+        place.plot(SIGMAS, printed, "--", color=COLORS[1],
+                   label="bound as printed, mu = sqrt(T)/sigma")  # fmt: skip
+        place.set_xscale("log")
+        place.legend(loc="upper right")
+        return render(figure, "dp-sgd-refutation")
+
+
+def _digits(attacks: Sequence[Attack]) -> dict[str, bytes]:
+    title = f"Figure 4 on scikit-learn's digits (for MNIST): DP-SGD, m = {CANDIDATES}, T = 100"
+    dense = np.geomspace(min(NOISE_MULTIPLIERS) / 1.1, max(NOISE_MULTIPLIERS) * 1.1, 60)
+    kinds = (("none", "Theorem 5.1", 0.97), ("label", "", 1.0), ("full", "Theorem 4.2", 1.03))
+    with axes(title, "noise multiplier sigma", ADVANTAGE) as (figure, place):
+        for (knowledge, theorem, shift), color, marker in zip(kinds, COLORS, MARKERS, strict=False):
+            mine = [attack for attack in attacks if attack.knowledge == knowledge]
+            place.errorbar([shift * attack.noise_multiplier for attack in mine],
+                           [attack.advantage for attack in mine],
+                           yerr=[2 * attack.error for attack in mine], fmt=marker, color=color,
+                           mfc="white", capsize=2,
+                           label=f"attack, knowledge: {knowledge} (2 s.e.)")  # fmt: skip
+            if not theorem:
+                continue
+            for replaced, style, words in ((True, "-", "mu = 2 sqrt(T)/sigma"),
+                                           (False, "--", "as printed")):  # fmt: skip
+                heights = [bound_at(knowledge, sigma, replaced=replaced) for sigma in dense]
+                place.plot(dense, heights, style, color=color, label=f"{theorem}: {words}")
+        place.set_xscale("log")
+        place.set_xticks(NOISE_MULTIPLIERS, [f"{sigma:g}" for sigma in NOISE_MULTIPLIERS])
+        place.minorticks_off()
+        place.set_ylim(0, 1)
+        place.legend(loc="upper right", fontsize=7.5)
+        return render(figure, "figure-4-digits")
+
+
+def _continuous(points: Sequence[Point]) -> dict[str, bytes]:
+    with axes("Figure 10: exponential mechanism on [0, 1], uniform prior", EPSILON, ADVANTAGE) as (
+        figure,
+        place,
+    ):
+        for eta, color, marker in zip(ETAS, COLORS, MARKERS, strict=False):
+            mine = [point for point in points if point.eta == eta]
+            across = [point.epsilon for point in mine]
+            place.plot(across, [point.quadrature for point in mine], "-", color=color,
+                       label=f"eta = {eta:g}, quadrature")  # fmt: skip
+            place.errorbar(across, [point.simulated for point in mine],
+                           yerr=[point.half_width for point in mine], fmt=marker, color=color,
+                           mfc="white", capsize=2,
+                           label=f"eta = {eta:g}, {mine[0].samples:,} attacks, 95 %")  # fmt: skip
+        place.set_ylim(bottom=0)
+        place.legend(loc="upper left")
+        return render(figure, "figure-10")

@@ -1,0 +1,1 @@
+"""`ragaudit risk`: what an attacker can gain, and what an attack proves about epsilon."""

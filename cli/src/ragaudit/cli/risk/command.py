@@ -1,0 +1,16 @@
+"""`ragaudit risk`: one command per question, each in a module of its own."""
+
+import ragaudit.privacy  # noqa: F401 - the group exists where this member is installed
+import typer
+from ragaudit.cli.risk import audit, bound, calibrate, translate
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Disclosure risk: reconstruction advantage (RAD), its bounds, and audits by attack.",
+)
+app.command("bound", epilog=bound.EXAMPLE)(bound.command)
+app.command("calibrate", epilog=calibrate.EXAMPLE)(calibrate.command)
+app.command("audit", epilog=audit.EXAMPLE)(audit.command)
+app.command("translate", epilog=translate.EXAMPLE)(translate.command)

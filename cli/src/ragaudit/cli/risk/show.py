@@ -1,0 +1,46 @@
+"""Printing: JSON without infinities, and numbers as people read them."""
+
+import json
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from typing import Any
+
+import typer
+
+__all__ = ["as_json", "down", "up"]
+
+_PLACES = Decimal("0.000001")
+
+
+def as_json(value: Any) -> None:
+    """Print one JSON object; infinite numbers become the strings "inf" and "-inf"."""
+    typer.echo(json.dumps(_plain(value), allow_nan=False))
+
+
+def up(value: float) -> str:
+    """Six decimals, rounded up: for upper limits."""
+    return _shown(value, ROUND_CEILING)
+
+
+def down(value: float) -> str:
+    """Six decimals, rounded down: for lower limits."""
+    return _shown(value, ROUND_FLOOR)
+
+
+def _shown(value: float, rounding: str) -> str:
+    if math.isinf(value):
+        return "infinite" if value > 0 else "-infinite"
+    # Rounding of binary numbers, below 1e-12, is no reason for another last digit.
+    nudge = Decimal("1e-12") * (-1 if rounding == ROUND_CEILING else 1)
+    shown = (Decimal(value) + nudge).quantize(_PLACES, rounding)
+    return f"{shown + 0:f}"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
+    return value

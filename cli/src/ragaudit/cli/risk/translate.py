@@ -1,0 +1,115 @@
+"""`ragaudit risk translate`."""
+
+import textwrap
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from ragaudit.cli.risk.options import (
+    AdjacencyName,
+    AsJson,
+    EpsilonOption,
+    EtaOption,
+    MuOption,
+    PriorOption,
+    RecordsOption,
+    SpanOption,
+    claimed,
+    prior_of,
+    threat_of,
+)
+from ragaudit.cli.risk.show import as_json
+from ragaudit.encoding.errors import MalformedError
+
+if TYPE_CHECKING:
+    from ragaudit.cli.risk.verdicts import Stated
+
+__all__ = ["EXAMPLE", "command"]
+
+EXAMPLE = """Examples:
+
+  ragaudit risk translate --verdict verdict.json --verdict-key HEX --records 10
+
+  ragaudit risk translate --mu 0.2 --adjacency null-replace --prior 0.5,0.3,0.2
+
+  ragaudit risk translate --epsilon 1 --delta 1e-6 --adjacency add-remove --records 100"""
+
+CAVEATS = (
+    "The limits hold for every attacker, whatever the method, who sees what the guarantee covers "
+    "and no more.",
+    "They limit what the target's presence adds. What the rest of the collection, or common "
+    "knowledge, tells about the target is not counted as a leak.",
+)
+
+
+def command(
+    verdict: Annotated[
+        Path | None, typer.Option(help="The verifier's verdict.json; only PASS and EXCEEDED.")
+    ] = None,
+    verdict_key: Annotated[
+        str | None, typer.Option(help="The verifier's verdict key, 64 hexadecimal digits.")
+    ] = None,
+    epsilon: EpsilonOption = None,
+    delta: Annotated[float, typer.Option("--delta", help="0 to 1, with --epsilon.")] = 0.0,
+    mu: MuOption = None,
+    adjacency: Annotated[
+        AdjacencyName | None, typer.Option("--adjacency", help="Of --epsilon or --mu.")
+    ] = None,
+    records: RecordsOption = None,
+    prior: PriorOption = None,
+    eta: EtaOption = 0.0,
+    span: SpanOption = 1.0,
+    as_json_text: AsJson = False,
+) -> None:
+    """A guarantee in words to quote: membership, ROC area, attributes, reconstruction.
+
+    The prior is the auditor's to state: what an attacker believes about a target before seeing any
+    answer. All numbers are upper limits, rounded up.
+    """
+    from ragaudit.privacy.risk.scenario import Scenario  # noqa: PLC0415 - loads scipy
+    from ragaudit.privacy.risk.translation import translate  # noqa: PLC0415
+
+    scenario = Scenario.of_threat(threat_of(prior_of(records, prior), eta, span))
+    stated: Stated | None = None
+    if verdict is not None:
+        from ragaudit.cli.risk.verdicts import read_verdict  # noqa: PLC0415
+
+        if epsilon is not None or mu is not None or adjacency is not None:
+            raise MalformedError(
+                "a verdict has its own guarantee", where="--verdict", expected="alone"
+            )
+        stated = read_verdict(verdict, verdict_key)
+        found = translate(stated.guarantee, scenario, float(stated.slack))
+    else:
+        if adjacency is None:
+            raise MalformedError(
+                "a guarantee without its adjacency says nothing", where="--adjacency",
+                expected="replace, add-remove or null-replace",
+            )  # fmt: skip
+        found = translate(claimed(epsilon, delta, mu, adjacency), scenario)
+    source = _source(stated) if stated is not None else f"{found.guarantee}, {found.adjacency}"
+    if as_json_text:
+        sentences = {"source": source, "sentences": found.sentences(), "caveats": CAVEATS}
+        report: dict[str, Any] = {**asdict(found), **sentences}
+        if stated is not None:
+            report["verdict"] = {
+                "window": stated.window,
+                "provider": stated.provider,
+                "result": stated.result,
+                "epsilon": stated.epsilon,
+                "delta": stated.delta,
+                "signature_checked": stated.signed,
+            }
+        as_json(report)
+        return
+    for paragraph in (source, *found.sentences(), *CAVEATS):
+        typer.echo(textwrap.fill(paragraph, 100) + "\n")
+
+
+def _source(stated: "Stated") -> str:
+    checked = "signature checked" if stated.signed else "SIGNATURE NOT CHECKED (--verdict-key)"
+    return (
+        f"Window {stated.window} of {stated.provider}: {stated.result}, epsilon {stated.epsilon} "
+        f"at delta {stated.delta} under {stated.guarantee.adjacency}; {checked}."
+    )

@@ -1,0 +1,143 @@
+"""Reading the guarantee that a verdict states (docs/spec/10-verdict.md)."""
+
+import json
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragaudit.encoding.errors import MalformedError, RefusedError
+from ragaudit.encoding.text import b64_decode
+
+if TYPE_CHECKING:
+    from ragaudit.privacy.guarantees import GaussianDp
+
+__all__ = ["Stated", "read_verdict"]
+
+LARGEST_FILE = 64 * 2**20
+_JUDGED = ("PASS", "EXCEEDED")
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What a verdict states.
+
+    Attributes:
+        guarantee: mu of the headline, under the policy's relation.
+        slack: distance of all noise samples together from the law of the guarantee.
+        window, provider, result: of the verdict.
+        epsilon, delta: the headline's, as text.
+        signed: whether the signature was checked.
+    """
+
+    guarantee: "GaussianDp"
+    slack: Fraction
+    window: str
+    provider: str
+    result: str
+    epsilon: str
+    delta: str
+    signed: bool
+
+
+def read_verdict(path: Path, key: str | None) -> Stated:
+    """Read a verdict: the DSSE envelope, or its payload, or the predicate alone.
+
+    Args:
+        key: the verifier's verdict key, 64 hexadecimal digits; None leaves the signature unchecked.
+
+    Raises:
+        MalformedError: not a verdict, or without the members that are needed.
+        RefusedError: the verdict is not PASS or EXCEEDED, so it states no guarantee.
+        RejectedError: not signed by ``key``.
+    """
+    try:
+        if path.stat().st_size > LARGEST_FILE:
+            raise MalformedError("file too large", where=str(path), expected="at most 64 MiB")
+        data = path.read_bytes()
+    except OSError as error:
+        raise MalformedError("not readable", where=str(path)) from error
+    predicate = _unwrapped(data, str(path)) if key is None else _checked(data, key)
+    return _stated(predicate, str(path), signed=key is not None)
+
+
+def _checked(data: bytes, key: str) -> dict[str, Any]:
+    from ragaudit.encoding.signing import PublicKey  # noqa: PLC0415
+    from ragaudit.encoding.text import hex_decode  # noqa: PLC0415
+    from ragaudit.verifier.verdict import verify_verdict  # noqa: PLC0415 - another member
+
+    public = PublicKey.from_raw(hex_decode(key, 32))
+    return dict(verify_verdict(data.strip(), public).predicate)
+
+
+def _unwrapped(data: bytes, where: str) -> dict[str, Any]:
+    """The predicate inside of up to three layers: envelope, statement, predicate."""
+    try:
+        value = json.loads(data)
+        if isinstance(value, dict) and "payload" in value:
+            value = json.loads(b64_decode(str(value["payload"])))
+        if isinstance(value, dict) and "predicate" in value:
+            value = value["predicate"]
+    except (ValueError, RecursionError, MalformedError) as error:
+        raise MalformedError("not a verdict", where=where, expected="verdict.json") from error
+    if not isinstance(value, dict):
+        raise MalformedError("not a verdict", where=where, expected="verdict.json")
+    return value
+
+
+def _stated(predicate: dict[str, Any], where: str, *, signed: bool) -> Stated:
+    from ragaudit.privacy.guarantees import Adjacency, GaussianDp  # noqa: PLC0415
+
+    match predicate:
+        case {
+            "window": str(window),
+            "provider": str(provider),
+            "result": str(result),
+            "worthless": bool(worthless),
+            "epsilon": {
+                "headline": {"queries": int(queries), "mu": str(mu), "epsilon": str(epsilon)},
+                "parameters": {
+                    "relation": ("replace" | "null-replace") as relation,
+                    "group_size": int(group_size),
+                    "delta_policy": str(delta),
+                    "gamma": str(gamma),
+                },
+            },
+        }:
+            pass
+        case {"result": str(result)} if result not in _JUDGED:
+            raise RefusedError(
+                f"a verdict of {result} states no guarantee", where=where, expected="PASS"
+            )
+        case _:
+            raise MalformedError(
+                "no window, result or epsilon table", where=where, expected="a verdict of spec 10"
+            )
+    if result not in _JUDGED or worthless:
+        raise RefusedError(
+            "the verdict is worthless as evidence" if worthless
+            else f"a verdict of {result} states no guarantee",
+            where=where, expected="PASS",
+        )  # fmt: skip
+    guarantee = GaussianDp.of(_decimal(mu, f"{where} headline.mu"), Adjacency(relation))
+    slack = queries * group_size * _gamma(gamma, where)
+    return Stated(guarantee, slack, window, provider, result, epsilon, delta, signed)
+
+
+def _decimal(text: str, where: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except InvalidOperation as error:
+        raise MalformedError("not a decimal", where=where) from error
+
+
+def _gamma(text: str, where: str) -> Fraction:
+    """``2^-k`` or a fraction (docs/spec/07-coalition.md, 7.4)."""
+    try:
+        value = Fraction(1, 2 ** int(text[3:])) if text.startswith("2^-") else Fraction(text)
+    except (ValueError, ZeroDivisionError, OverflowError) as error:
+        raise MalformedError("not a distance", where=f"{where} parameters.gamma") from error
+    if not 0 <= value < 1:
+        raise MalformedError("not a distance", where=f"{where} parameters.gamma", expected="[0, 1)")
+    return value

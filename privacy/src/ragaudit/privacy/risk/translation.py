@@ -1,0 +1,170 @@
+"""A guarantee in terms of what an attacker can do, in numbers and in sentences to quote.
+
+Every value is an upper limit over all attackers, rounded up at the sixth decimal, in sentences at
+the fourth. Claims:
+docs/notes/risk-audits.md.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, Decimal
+from typing import Final
+
+from ragaudit.privacy.guarantees import Adjacency, ApproximateDp, GaussianDp
+from ragaudit.privacy.risk.best_bound import best_bound
+from ragaudit.privacy.risk.general_bounds import total_variation_bound
+from ragaudit.privacy.risk.scenario import Knowledge, Scenario
+from ragaudit.privacy.risk.trade_off import trade_off
+from ragaudit.privacy.risk.validation import (
+    AssumptionError,
+    check_probability,
+)
+from scipy import special
+
+__all__ = ["Translation", "largest_auc", "translate"]
+
+PLACES: Final = 6
+
+_CHOICE: Final = {
+    Adjacency.ADD_REMOVE: "whether it is in the collection or not",
+    Adjacency.NULL_REPLACE: "whether it is in the collection or an empty one in its place",
+    Adjacency.REPLACE_ONE: "whether it or another given document is in the collection",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """Limits for every attacker who sees all that the guarantee covers.
+
+    Attributes:
+        guarantee: in words.
+        adjacency: as guaranteed; the membership limits are for it.
+        prior: in words; the other limits are for it.
+        membership_advantage: true less false positive rate of any test, in [0, 1].
+        auc: area under the ROC curve of any test, in [1/2, 1].
+        attribute_advantage: advantage (RAD) with any auxiliary knowledge, in [0, 1 - kappa].
+        reconstruction_advantage: without knowledge of the target beyond the prior.
+        blind_success: success of the best guess without any output, kappa_plus.
+        reconstruction_success: success with the outputs, without other knowledge of the target.
+        theorem: where the reconstruction limit is proved.
+    """
+
+    guarantee: str
+    adjacency: Adjacency
+    prior: str
+    membership_advantage: float
+    auc: float
+    attribute_advantage: float
+    reconstruction_advantage: float
+    blind_success: float
+    reconstruction_success: float
+    theorem: str
+
+    def sentences(self) -> tuple[str, ...]:
+        """The limits in words, one claim per sentence."""
+        return (
+            "Membership: an attacker who sees every answer and knows a document word for word, "
+            f"and has to tell {_CHOICE[self.adjacency]}, raises true alarms at a rate at most "
+            f"{_points(self.membership_advantage)} above the rate of false alarms "
+            "(0: no better than guessing; 100: certainty).",
+            f"No such test has an area under its ROC curve above {_shown(self.auc)} "
+            "(0.5: guessing; 1: certainty).",
+            f"Attributes: an attacker to whom the target is {self.prior}, and who may know "
+            "anything else about it, names it correctly at most "
+            f"{_points(self.attribute_advantage)} more often than if another draw from the same "
+            "prior had been in the target's place.",
+            f"Reconstruction: an attacker to whom the target is {self.prior}, and who knows "
+            f"nothing else about it, names it correctly at most "
+            f"{_points(self.reconstruction_advantage)} more often than if another draw had been "
+            f"in its place, and at most {_percent(self.reconstruction_success)} of the time "
+            f"in all; the best guess without any answer is right {_percent(self.blind_success)} "
+            "of the time.",
+        )
+
+
+def largest_auc(guarantee: ApproximateDp | GaussianDp) -> float:
+    """Return the area over the trade-off curve, the largest AUC of any test.
+
+    ``1 - (1 - delta)^2/(1 + e^eps)``, or ``Phi(mu/sqrt 2)`` (Dong, Roth and Su 2022).
+    """
+    if isinstance(guarantee, GaussianDp):
+        return float(special.ndtr(float(guarantee.mu) / math.sqrt(2)))
+    kept = float(1 - guarantee.delta)
+    return 1 - kept * kept * float(special.expit(-float(guarantee.epsilon)))
+
+
+def translate(
+    guarantee: ApproximateDp | GaussianDp, scenario: Scenario, slack: float = 0.0
+) -> Translation:
+    """Translate a guarantee for an attacker's prior.
+
+    Args:
+        guarantee: under the adjacency that was proved; it is brought under replace-one, by name,
+            for the limits that compare two records.
+        scenario: prior and success sets over records that replace each other; auxiliary knowledge
+            counts in the attribute limit only.
+        slack: total variation between the noise that was sampled and the one that is
+            guaranteed, for one data set, in [0, 1].
+
+    Raises:
+        AssumptionError: the scenario's records are not replacements of each other.
+        InvalidArgumentError: slack out of range.
+    """
+    if scenario.adjacency is not Adjacency.REPLACE_ONE:
+        raise AssumptionError(
+            f"a scenario under {scenario.adjacency}", where="scenario", expected="replace"
+        )
+    distance = check_probability(slack, "slack")
+    between = guarantee.under(Adjacency.REPLACE_ONE)
+    # Two laws differ from their ideals by the slack each; a detour over the null record makes four.
+    near = 2 * distance
+    far = near if between == guarantee else 2 * near
+    membership = trade_off(guarantee).total_variation + near
+    attribute = total_variation_bound(scenario, between).value + far
+    reconstruction = best_bound(replace(scenario, knowledge=Knowledge.NONE), [between])
+    most = 1 - scenario.summary.collision_probability
+    blind = scenario.summary.largest_ball
+    advantage = _up(min(most, reconstruction.value + far))
+    return Translation(
+        guarantee=trade_off(guarantee).description,
+        adjacency=guarantee.adjacency,
+        prior=_described(scenario),
+        membership_advantage=_up(min(1.0, membership)),
+        auc=_up(min(1.0, largest_auc(guarantee) + near)),
+        attribute_advantage=_up(min(most, attribute)),
+        reconstruction_advantage=advantage,
+        blind_success=_up(blind),
+        reconstruction_success=_up(min(1.0, advantage + blind)),
+        theorem=reconstruction.winner.theorem,
+    )
+
+
+def _described(scenario: Scenario) -> str:
+    if scenario.is_uniform:
+        return f"one of {scenario.records} equally likely records"
+    if scenario.records is not None:
+        return f"one of {scenario.records} records with the stated probabilities"
+    return f"a draw from the prior '{scenario.prior_name}'"
+
+
+def _up(value: float) -> float:
+    """Rounded up at the sixth decimal; binary rounding below 1e-12 is not rounded up."""
+    shown = Decimal(value) - Decimal("1e-12")
+    return max(0.0, float(shown.quantize(Decimal(1).scaleb(-PLACES), ROUND_CEILING)))
+
+
+def _shown(value: float) -> str:
+    """Four decimals, rounded up."""
+    return str(Decimal(repr(value)).quantize(Decimal("0.0001"), ROUND_CEILING))
+
+
+def _hundredths(value: float) -> Decimal:
+    return (100 * Decimal(repr(value))).quantize(Decimal("0.01"), ROUND_CEILING)
+
+
+def _points(value: float) -> str:
+    return f"{_hundredths(value)} percentage points"
+
+
+def _percent(value: float) -> str:
+    return f"{_hundredths(value)} %"
