@@ -216,7 +216,8 @@ def test_a_certificate_is_the_inverse_of_the_best_bound(
         return best_bound(scenario, [ApproximateDp.of(epsilon, delta, REPLACE)]).value
 
     if math.isinf(found):
-        assert allowed(1e4) < lower
+        # A target that only the limit reaches is met there in floating point.
+        assert allowed(1e4) <= lower
         return
     assert allowed(found) >= lower - 1e-9
     if found > 1e-6:
