@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias, TypeGuard
 
 import rfc8785
 from ragaudit.encoding.errors import MalformedError
@@ -107,10 +107,10 @@ def _check_children(
     value: list[object] | tuple[object, ...] | dict[object, object], depth: int, where: str
 ) -> None:
     if not isinstance(value, dict):
+        # Most of what is encoded are vectors of small integers.
+        if _all_integers(value) and min(value) >= -MAX_INTEGER and max(value) <= MAX_INTEGER:
+            return
         for index, item in enumerate(value):
-            # Most of what is encoded are vectors of small integers.
-            if type(item) is int and -MAX_INTEGER <= item <= MAX_INTEGER:
-                continue
             _check(item, depth + 1, f"{where}/{index}")
         return
     for key, item in value.items():
@@ -118,6 +118,10 @@ def _check_children(
             raise MalformedError("object key is not text", where=where)
         _check(key, depth + 1, where)
         _check(item, depth + 1, f"{where}/{key}")
+
+
+def _all_integers(values: list[object] | tuple[object, ...]) -> TypeGuard[list[int]]:
+    return set(map(type, values)) == {int}
 
 
 def _check_depth(data: bytes) -> None:
