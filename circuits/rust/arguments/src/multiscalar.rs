@@ -22,8 +22,10 @@ const PUBLIC_STEP: usize = 1 << 16;
 /// A list of coefficients is kept whole once one record fills this share of it.
 const DENSE_SHARE: usize = 8;
 
+/// Terms of each task: as many tasks for every thread, none with more than `most` terms.
 fn chunk(terms: usize, most: usize) -> usize {
-    terms.div_ceil(rayon::current_num_threads()).clamp(LEAST_CHUNK, most)
+    let tasks = terms.div_ceil(most).next_multiple_of(rayon::current_num_threads());
+    terms.div_ceil(tasks.max(1)).max(LEAST_CHUNK)
 }
 
 /// sum of scalars[i] points[i], in time that depends on the number of terms only.
