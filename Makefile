@@ -5,7 +5,7 @@ UV = .bootstrap/bin/uv
 RUN = .venv/bin
 COMPARISON = circuits/rust/groth16-comparison/Cargo.toml
 
-.PHONY: setup demo test test-slow lint rust-test comparison-test benchmarks clean
+.PHONY: setup demo test test-slow lint rust-test rust-test-slow comparison-test soak fuzz benchmarks clean
 
 .bootstrap/bin/uv:
 	$(PYTHON) -m venv .bootstrap
@@ -31,6 +31,29 @@ comparison-test:
 	cargo fmt --manifest-path $(COMPARISON) --check
 	cargo clippy --locked --release --manifest-path $(COMPARISON) --all-targets -- -D warnings
 	cargo test --locked --release --manifest-path $(COMPARISON)
+
+rust-test-slow:
+	cd circuits/rust && cargo test --locked --release --workspace -- --ignored
+
+# Random statements, honest and false, each proven and judged.
+STATEMENTS = 10000
+SEED = 1
+soak:
+	cd circuits/rust && cargo run --locked --release --package ragaudit-adversary \
+		--example soak -- $(STATEMENTS) $(SEED)
+
+# Needs `rustup toolchain install nightly` and `cargo install cargo-fuzz`. The core has no unsafe
+# code, so no sanitizer by default; SANITIZER=address watches its dependencies too.
+FUZZ_TARGETS = encodings decode_selection decode_index statements commitments sampler \
+	mutate_selection mutate_selection_all mutate_index
+FUZZ_SECONDS = 60
+SANITIZER = none
+FUZZ = cd circuits/rust && cargo +nightly fuzz run --sanitizer $(SANITIZER)
+fuzz:
+	cd circuits/rust && cargo run --locked --release --package ragaudit-adversary \
+		--example seeds -- fuzz
+	$(foreach target,$(FUZZ_TARGETS),($(FUZZ) $(target) -- -max_total_time=$(FUZZ_SECONDS) \
+		-dict=fuzz/encodings.dict -max_len=8192) &&) true
 
 lint: setup
 	$(RUN)/ruff format --check .

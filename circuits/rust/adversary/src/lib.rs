@@ -1,8 +1,14 @@
-//! Dishonest provers, to be rejected.
+//! Dishonest provers, to be rejected, and the honest ones that they are compared with.
 //!
-//! Each deviates from the protocol in one place and is otherwise as able as the honest prover, so
-//! that a verifier without the one check that stops it accepts the proof. They use the shipped
-//! transcript, relation and opening: a change to those changes the attack with them.
+//! Each dishonest prover deviates from the protocol in one place and is otherwise as able as the
+//! honest one, so that a verifier without the one check that stops it accepts the proof. They use
+//! the shipped transcript, relation and opening: a change to those changes the attack with them.
 
+pub mod cases;
+pub mod honest;
+pub mod honest_cases;
+pub mod mutation;
 pub mod selection;
+pub mod soak;
+pub mod strategies;
 pub mod wrapped_rows;

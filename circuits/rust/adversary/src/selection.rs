@@ -52,6 +52,8 @@ pub struct Strategy {
     pub selection_difference: Vec<Scalar>,
     /// Masks of the boolean columns; random where there is none.
     pub masks: Vec<Option<Scalar>>,
+    /// Added to z_H and taken from z2: errors of (E2) and (E1) that cancel in their plain sum.
+    pub response_error: Scalar,
 }
 
 impl Strategy {
@@ -64,6 +66,7 @@ impl Strategy {
             shifts: vec![0; rows],
             selection_difference: vec![Scalar::ZERO; rows],
             masks: vec![None; COLUMNS],
+            response_error: Scalar::ZERO,
         }
     }
 }
@@ -130,8 +133,10 @@ pub fn prove(
         sumcheck::prove(&mut transcript, &mut polynomial, &mask, &drawn.rho, &Silent)?;
     let evaluations = polynomial.evaluations();
     let challenges = protocol::opening_challenges(&mut transcript, &evaluations);
-    let responses =
-        [nonces[0] + challenges.schnorr * masks[0], nonces[1] + challenges.schnorr * hidden[0]];
+    let responses = [
+        nonces[0] + challenges.schnorr * masks[0],
+        nonces[1] + challenges.schnorr * hidden[0] + strategy.response_error,
+    ];
     protocol::absorb_responses(&mut transcript, &responses);
 
     let weights = RowWeights::new(&drawn.t, &r, threshold.uncertain.len());
@@ -173,7 +178,11 @@ pub fn prove(
         &Silent,
     )?;
     let proof = SelectionProof { commitments, sumcheck: messages, evaluations, responses, opening };
-    Ok(proof.encode())
+    let mut encoded = proof.encode();
+    let last = encoded.len() - 32;
+    let z2 = decode_scalar(&encoded[last..], "z2")? - strategy.response_error;
+    encoded[last..].copy_from_slice(z2.as_bytes());
+    Ok(encoded)
 }
 
 /// b, b3, b4 and the bits of the distances that b implies.

@@ -1,11 +1,8 @@
 //! Attacks on the selection argument, each stopped by one check of the verifier.
 #![allow(clippy::unwrap_used)]
 
-#[path = "../../arguments/tests/common/mod.rs"]
-mod common;
-
-use common::honest::{Index, Random, Record, mechanism, noised};
 use curve25519_dalek::scalar::Scalar;
+use ragaudit_adversary::honest::{Index, Random, Record, mechanism, noised};
 use ragaudit_adversary::selection::{Rows, Strategy, prove};
 use ragaudit_arguments::encoding::decode_scalar;
 use ragaudit_arguments::selection::Statement;
@@ -124,6 +121,31 @@ fn a_selection_other_than_the_proven_one_is_rejected() {
     strategy.selection_difference =
         at(proven).into_iter().zip(at(committed)).map(|(b, c)| bit(b) - bit(c)).collect();
     assert_rejected(attack(&scene, &scene.record(committed), &strategy));
+}
+
+/// (E1) and (E2) each have a weight of their own: their errors cannot cancel.
+#[test]
+fn errors_of_the_two_equations_that_cancel_are_rejected() {
+    let scene = Scene::new(10);
+    let selected = &scene.order[..3];
+    let mut strategy =
+        Strategy::new([at(selected), at(&scene.order[3..4]), at(&[])], scene.value(3) + 1);
+    strategy.response_error = Scalar::from(5u8);
+    assert_rejected(attack(&scene, &scene.record(selected), &strategy));
+}
+
+/// Commitments of U are decoded: bytes that are no point stand for no row, not even a zero one.
+#[test]
+fn a_commitment_that_is_no_point_is_rejected() {
+    let mut index =
+        Index { dimension: 2, rows: vec![0; 18], blindings: vec![0; 96], commitments: vec![0; 96] };
+    let verdict = |index: &Index| {
+        let record = Record::honest(index, vec![1, 2], vec![5, 9, 7], 1, None);
+        record.verify(&record.prove())
+    };
+    verdict(&index).unwrap();
+    index.commitments[32..64].fill(0xff);
+    assert!(matches!(verdict(&index), Err(Error::Rejected(_))));
 }
 
 /// c_19: one row cannot count both as the first tie and as a further one.

@@ -1,9 +1,7 @@
 //! The index argument from end to end.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::honest::{Index, Random};
+use ragaudit_adversary::honest::{Index, Random};
 use ragaudit_arguments::index::{self, Rows, Statement};
 use ragaudit_arguments::progress::Silent;
 use ragaudit_arguments::scalars::from_integer;

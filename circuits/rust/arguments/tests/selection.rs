@@ -1,9 +1,7 @@
 //! The selection argument from end to end.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::honest::{Index, Random, Record, mechanism, noised};
+use ragaudit_adversary::honest::{Index, Random, Record, mechanism, noised};
 use ragaudit_arguments::progress::Silent;
 use ragaudit_arguments::selection::verifier::BatchError;
 use ragaudit_arguments::selection::{self, Instance, Statement, statement::Case};

@@ -299,3 +299,6 @@ fn opened_vector(
     vector.zeroize();
     scalars
 }
+
+#[cfg(test)]
+mod definition_tests;

@@ -1,8 +1,6 @@
 //! Reading the shared known answers.
 #![allow(dead_code, clippy::unwrap_used)]
 
-pub mod honest;
-
 use ragaudit_arguments::selection::Instance;
 use serde_json::Value;
 

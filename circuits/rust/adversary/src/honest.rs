@@ -1,5 +1,7 @@
-//! Honest provers over generated inputs.
+//! Honest provers over generated inputs, for tests: wrong input panics.
+#![allow(clippy::unwrap_used)]
 
+use curve25519_dalek::scalar::Scalar;
 use ragaudit_arguments::commitments::{commit_rows, commit_selection, random_scalars};
 use ragaudit_arguments::encoding::decode_scalar;
 use ragaudit_arguments::four_squares::complete_rows;
@@ -9,9 +11,12 @@ use ragaudit_arguments::selection::{self, Instance, Secrets};
 use ragaudit_arguments::{Result, SQUARED_NORM};
 
 /// A small deterministic generator (splitmix64); tests need reproducible inputs, not secrecy.
+#[derive(Clone)]
 pub struct Random(pub u64);
 
 impl Random {
+    /// 64 uniform bits.
+    #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -25,6 +30,18 @@ impl Random {
         low + (self.next() % (high - low + 1) as u64) as i64
     }
 
+    /// A uniform scalar.
+    pub fn scalar(&mut self) -> Scalar {
+        let mut bytes = [0; 64];
+        bytes.chunks_mut(8).for_each(|part| part.copy_from_slice(&self.next().to_le_bytes()));
+        Scalar::from_bytes_mod_order_wide(&bytes)
+    }
+
+    /// Uniform scalars.
+    pub fn scalars(&mut self, count: usize) -> Vec<Scalar> {
+        (0..count).map(|_| self.scalar()).collect()
+    }
+
     /// A vector of squared norm at most B².
     pub fn vector(&mut self, dimension: usize) -> Vec<i16> {
         let bound = (127.0 / (dimension as f64).sqrt()).floor() as i64;
@@ -34,34 +51,43 @@ impl Random {
 
 /// An index with everything its prover knows.
 pub struct Index {
+    /// d.
     pub dimension: usize,
+    /// Completed rows of d + 4 entries.
     pub rows: Vec<i8>,
+    /// Their blindings, 32 bytes each.
     pub blindings: Vec<u8>,
+    /// C_0 || .. || C_(N-1).
     pub commitments: Vec<u8>,
 }
 
 impl Index {
+    /// Random rows, completed and committed to.
     pub fn random(count: usize, dimension: usize, random: &mut Random) -> Self {
         let vectors: Vec<i8> =
             (0..count).flat_map(|_| random.vector(dimension)).map(|x| x as i8).collect();
         Self::from_rows(complete_rows(&vectors, dimension).unwrap(), dimension)
     }
 
+    /// These completed rows, whatever their norm, under fresh blindings.
     pub fn from_rows(rows: Vec<i8>, dimension: usize) -> Self {
         let blindings = random_scalars(rows.len() / (dimension + 4)).unwrap();
         let commitments = commit_rows(&rows, dimension + 4, &blindings, &Silent).unwrap();
         Index { dimension, rows, blindings, commitments }
     }
 
+    /// N.
     pub fn count(&self) -> usize {
         self.blindings.len() / 32
     }
 
+    /// What the index argument says of it.
     pub fn statement(&self) -> Statement<'_> {
         let (count, dimension) = (self.count() as u64, self.dimension as u64);
         Statement::new([7; 32], count, dimension, SQUARED_NORM, &self.commitments).unwrap()
     }
 
+    /// An index proof by the shipped prover.
     pub fn prove(&self) -> Vec<u8> {
         index::prove(&self.statement(), Rows::Small(&self.rows), &self.blindings, &Silent).unwrap()
     }
@@ -69,13 +95,21 @@ impl Index {
 
 /// A record: an instance with what its prover knows.
 pub struct Record<'a> {
+    /// The index asked.
     pub index: &'a Index,
+    /// e.
     pub query: Vec<i16>,
+    /// z.
     pub noise: Vec<i64>,
+    /// K.
     pub top_k: u64,
+    /// The positions that pass the filter; `None` for all.
     pub allowed: Option<Vec<u64>>,
+    /// The positions in B_sel.
     pub selected: Vec<u64>,
+    /// rho_sel.
     pub blinding: Vec<u8>,
+    /// B_sel.
     pub selection: [u8; 32],
 }
 
@@ -107,6 +141,7 @@ impl<'a> Record<'a> {
         Record { index, query, noise, top_k, allowed, selected, blinding, selection }
     }
 
+    /// Its public input.
     pub fn instance(&self) -> Instance<'_> {
         Instance {
             context: [9; 32],
@@ -121,6 +156,7 @@ impl<'a> Record<'a> {
         }
     }
 
+    /// Its secret input.
     pub fn secrets(&self) -> Secrets<'_> {
         let blinding = decode_scalar(&self.blinding, "blinding").unwrap();
         let width = self.index.dimension + 4;
@@ -128,10 +164,12 @@ impl<'a> Record<'a> {
         Secrets::new(rows, width, blindings, &self.selected, blinding).unwrap()
     }
 
+    /// A selection proof by the shipped prover, true or not.
     pub fn prove(&self) -> Vec<u8> {
         selection::prove(&self.instance(), &self.secrets(), &Silent).unwrap()
     }
 
+    /// The shipped verifier's verdict.
     pub fn verify(&self, proof: &[u8]) -> Result<()> {
         selection::verify(&self.instance(), proof)
     }

@@ -1,0 +1,16 @@
+//! Changed selection arguments in which all allowed rows are selected: none that differs from the honest ones is accepted.
+#![no_main]
+
+use std::sync::LazyLock;
+
+use libfuzzer_sys::fuzz_target;
+use ragaudit_adversary::cases::{SelectionCase, Verdict, judge};
+use ragaudit_adversary::honest_cases::honest_selections_of_all;
+use ragaudit_adversary::mutation::{Choices, mutate};
+
+static HONEST: LazyLock<Vec<SelectionCase>> = LazyLock::new(honest_selections_of_all);
+
+fuzz_target!(|data: &[u8]| {
+    let changed = mutate(&HONEST, &mut Choices::new(data));
+    assert_ne!(judge(&HONEST, &changed), Verdict::Wrong);
+});
