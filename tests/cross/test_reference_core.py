@@ -146,6 +146,47 @@ def test_honest_selections_are_accepted_by_both(record: Record) -> None:
     assert reference_accepts(case)
 
 
+def sized_record(rows: int, top_k: int, dimension: int) -> Record:
+    """A record whose rows are all uncertain."""
+    rng = np.random.default_rng(1000 * rows + dimension)
+    reach = int((127**2 / dimension) ** 0.5)
+    vectors = rng.integers(-reach, reach, (rows, dimension), endpoint=True).astype(np.int8)
+    completed, blindings = core.complete_rows(vectors), core.random_scalars(rows)
+    case = Case(
+        context=rng.bytes(32),
+        commitments=core.commit_rows(completed, blindings),
+        query=tuple(rng.integers(-reach, reach, dimension, endpoint=True).tolist()),
+        noise=tuple(rng.integers(-8000, 8000, rows, endpoint=True).tolist()),
+        top_k=top_k,
+        selection=b"",
+        proof=b"",
+        allowed=None,
+    )
+    return Record(completed, blindings, bytes(core.random_scalars(1)[0]), case)
+
+
+# N = 2, N = K + 1, about powers of two (m changes at u = 2^k), the largest real dimensions.
+LIMITS = [(2, 1, 1), (5, 4, 2), (7, 2, 3), (8, 2, 3), (9, 8, 1), (15, 3, 2), (16, 3, 257)]
+SLOW_LIMITS = [(17, 3, 255), (31, 3, 256), (32, 3, 384), (33, 32, 2), (64, 5, 3), (127, 9, 2)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "top_k", "dimension"),
+    [*LIMITS, *(pytest.param(*limit, marks=pytest.mark.slow) for limit in SLOW_LIMITS)],
+)
+def test_sizes_at_their_limits_are_decided_alike(rows: int, top_k: int, dimension: int) -> None:
+    record = sized_record(rows, top_k, dimension)
+    right = record.selected
+    honest = record.prove(right)
+    assert core_accepts(honest)
+    assert reference_accepts(honest)
+    other = record.prove(tuple(sorted(set(right) ^ {0, rows - 1})))
+    last = record.prove(tuple(range(rows - len(right) - 1, rows)))
+    for wrong in (other, last, replace(honest, proof=last.proof)):
+        assert not core_accepts(wrong)
+        assert not reference_accepts(wrong)
+
+
 @settings(max_examples=25, deadline=None)
 @given(records(), st.data())
 def test_another_set_is_rejected_by_both(record: Record, data: st.DataObject) -> None:
@@ -276,6 +317,19 @@ def test_indexes_are_decided_alike(N: int, d: int, seed: int, data: st.DataObjec
         (context, N, d, commitments, proof + bytes(32)),
     ):
         assert index_decisions(*arguments) == (False, False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rows", [927, 928, 1023, 1024])
+def test_large_indexes_are_decided_alike(rows: int) -> None:
+    """R = 927 range rows; one more variable from 1024 rows on."""
+    vectors = np.random.default_rng(rows).integers(-90, 91, (rows, 1)).astype(np.int8)
+    completed, blindings = core.complete_rows(vectors), core.random_scalars(rows)
+    commitments = core.commit_rows(completed, blindings)
+    proof = core.prove_index(bytes(32), completed, blindings, commitments)
+    assert index_decisions(bytes(32), rows, 1, commitments, proof) == (True, True)
+    changed = proof[:-32] + bytes(32)
+    assert index_decisions(bytes(32), rows, 1, commitments, changed) == (False, False)
 
 
 @pytest.mark.parametrize("row", [[1270, 0, 0, 0, 0], [126, 0, 0, 0, 0], [2**44, 1, 0, 0, 0]])

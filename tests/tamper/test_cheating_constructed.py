@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +12,7 @@ import pytest
 import ragaudit.verifier.reference as reference
 from cheating import assert_caught, assert_passes_without
 from procedure_cases import use_cached_table
-from ragaudit.attacks import CATALOGUE, ConstructedCheat, stage
+from ragaudit.attacks import CATALOGUE, ConstructedCheat, find, stage
 from ragaudit.attacks.constructed.proofs import KeepsTies, OwnThresholds, Tied, wrapping_pair
 from ragaudit.circuits.selection import scores, select
 from ragaudit.verifier.engines import engine
@@ -38,6 +40,21 @@ def test_windows_are_small(cheat: ConstructedCheat) -> None:
     window = cheat.window()
     assert window.rows <= 64
     assert sum(event[0] == "query" for event in window.script()) <= 12
+
+
+# N = K + 1 and about a power of two, where the tables of the argument get longer.
+SIZES = [4, *(pytest.param(rows, marks=pytest.mark.slow) for rows in (7, 8, 9, 31, 32, 33))]
+
+
+@pytest.mark.parametrize("rows", SIZES)
+@pytest.mark.parametrize("name", ["row-dependent-threshold", "proof-over-another-tenants-index"])
+def test_a_constructed_cheat_at_the_limits_of_sizes(name: str, rows: int, tmp_path: Path) -> None:
+    cheat = find(name)
+    assert isinstance(cheat, ConstructedCheat)
+    sized = replace(cheat, window=partial(cheat.window, rows=rows))
+    staged = stage(sized, tmp_path)
+    assert_caught(sized, staged)
+    assert_passes_without(sized, staged)
 
 
 def test_the_tie_is_at_the_boundary_and_is_the_only_lie() -> None:
