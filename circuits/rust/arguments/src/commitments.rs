@@ -5,8 +5,10 @@ use curve25519_dalek::scalar::Scalar;
 use curve25519_dalek::traits::Identity;
 use rayon::prelude::*;
 
+use crate::MAX_DIMENSION;
 use crate::encoding::{ELEMENT_BYTES, decode_point, decode_scalar};
 use crate::errors::{Error, Result, malformed};
+use crate::four_squares::COMPLETION;
 use crate::generators::{self, Generator, List};
 use crate::progress::Progress;
 use crate::randomness::ProverRandomness;
@@ -30,6 +32,9 @@ pub fn random_scalars(count: usize) -> Result<Vec<u8>> {
 pub fn blinding(bytes: &[u8], what: &str) -> Result<Scalar> {
     decode_scalar(bytes, what).map_err(|error| Error::Malformed(error.to_string()))
 }
+
+/// Most entries of a row: more than any accepted dimension with its completion.
+const MOST_ENTRIES: usize = MAX_DIMENSION as usize + COMPLETION;
 
 /// Digits of an entry: low in [-16, 15], high in [-4, 4], entry = 32 high + low.
 const LOW_BITS: usize = 5;
@@ -162,7 +167,10 @@ pub fn commit_rows(
     progress: &dyn Progress,
 ) -> Result<Vec<u8>> {
     let count = blindings.len() / ELEMENT_BYTES;
-    if width == 0 || rows.len() != count * width || blindings.len() != count * ELEMENT_BYTES {
+    if !(1..=MOST_ENTRIES).contains(&width) {
+        return Err(malformed(format!("rows of {width} entries, expected 1 to {MOST_ENTRIES}")));
+    }
+    if rows.len() != count * width || blindings.len() != count * ELEMENT_BYTES {
         return Err(malformed(format!(
             "{} entries in rows of {width} with {} bytes of blindings",
             rows.len(),
@@ -358,6 +366,13 @@ mod tests {
         assert!(reblind_rows(&commitments, &old, &new[32..], &Silent).is_err());
         assert!(reblind_rows(&commitments[1..], &old[1..], &new[1..], &Silent).is_err());
         assert!(reblind_rows(&[0xff; 32], &old[..32], &new[..32], &Silent).is_err());
+    }
+
+    #[test]
+    fn rows_of_no_or_of_absurdly_many_entries_are_malformed() {
+        for width in [0, MOST_ENTRIES + 1, usize::MAX] {
+            assert!(matches!(commit_rows(&[], width, &[], &Silent), Err(Error::Malformed(_))));
+        }
     }
 
     #[test]

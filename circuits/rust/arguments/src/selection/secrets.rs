@@ -31,7 +31,8 @@ impl<'a> Secrets<'a> {
         selection_blinding: Scalar,
     ) -> Result<Self> {
         let count = blindings.len() / ELEMENT_BYTES;
-        if rows.len() != count * width || blindings.len() != count * ELEMENT_BYTES {
+        if Some(rows.len()) != count.checked_mul(width) || blindings.len() != count * ELEMENT_BYTES
+        {
             return Err(malformed(format!(
                 "{} entries in rows of {width} with {} bytes of blindings",
                 rows.len(),
