@@ -165,3 +165,18 @@ def test_internal_errors_tell_nothing() -> None:
 def test_problem_status(status: int) -> None:
     with pytest.raises(ValueError):
         problems.problem(errors.RefusedError("x"), status)
+
+
+@pytest.mark.parametrize(
+    ("value", "where"),
+    [
+        ("\ud800", ""),
+        ({"a": ["x", "\U0001f600\udc00"]}, "/a/1"),
+        ([{"k": {"z": "\udfff"}}], "/0/k/z"),
+        ({"b": {"\ud800": 1}}, "/b"),
+    ],
+)
+def test_lone_surrogates_are_refused_at_their_place(value: object, where: str) -> None:
+    with pytest.raises(MalformedError, match="lone surrogates") as caught:
+        canonical_json.dumps(value)
+    assert (caught.value.where or "") == where

@@ -1,5 +1,6 @@
 """Openings of what a record's digests hide (docs/spec/05-records.md §5.7, §5.8)."""
 
+import struct
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -74,5 +75,4 @@ class Openings:
 
 def embedding_digest(salt: bytes, embedding: tuple[int, ...]) -> bytes:
     """H(salt_e, e), e as d integers of 16 bits, little endian two's complement."""
-    data = b"".join(each.to_bytes(2, "little", signed=True) for each in embedding)
-    return salted(salt, data)
+    return salted(salt, struct.pack(f"<{len(embedding)}h", *embedding))

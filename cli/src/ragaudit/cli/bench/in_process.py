@@ -10,7 +10,7 @@ import json
 import secrets
 import time
 from collections.abc import Sequence
-from hashlib import sha256
+from hashlib import shake_256
 from pathlib import Path
 from typing import Any
 
@@ -145,9 +145,9 @@ class HashEmbedder:
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """Return float32[n, d]."""
-        seeds = [int.from_bytes(sha256(each.encode()).digest()) for each in texts]
-        rows = [np.random.default_rng(seed).standard_normal(self.dimension) for seed in seeds]
-        return np.asarray(rows, dtype=np.float32)
+        hashes = b"".join(shake_256(each.encode()).digest(2 * self.dimension) for each in texts)
+        entries = np.frombuffer(hashes, dtype="<i2").reshape(-1, self.dimension)
+        return entries.astype(np.float32)
 
     def manifest(self) -> EmbedderManifest:
         return EmbedderManifest(self.name, self.dimension, "{text}", {}, {})
