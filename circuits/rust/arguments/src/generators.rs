@@ -84,6 +84,9 @@ impl Generator {
     }
 }
 
+/// Fewer generators are derived sooner than another thread wakes up.
+const LEAST_SHARED: usize = 16;
+
 /// Entries kept in the process-wide cache: 160 MB of points at most.
 const CACHE_LIMIT: usize = 1 << 20;
 
@@ -150,7 +153,11 @@ pub fn points(generators: &[Generator]) -> Vec<RistrettoPoint> {
         .filter(|(_, hit)| hit.is_none())
         .map(|(name, _)| *name)
         .collect();
-    let derived: Vec<RistrettoPoint> = missing.par_iter().map(|name| derive(*name)).collect();
+    let derived: Vec<RistrettoPoint> = if missing.len() < LEAST_SHARED {
+        missing.iter().map(|name| derive(*name)).collect()
+    } else {
+        missing.par_iter().map(|name| derive(*name)).collect()
+    };
     remember(&missing, &derived);
     let mut fresh = derived.into_iter();
     found.into_iter().filter_map(|hit| hit.or_else(|| fresh.next())).collect()
