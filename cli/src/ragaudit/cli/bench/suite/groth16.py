@@ -142,8 +142,9 @@ def render(reports: Sequence[Report], results: Results) -> str:
     if not reports:
         return NONE
     headings = (
-        "circuit, index", "N", "d", "constraints", "set-up", "witness and matrices", "prove",
-        "of ours", "verify", "of ours", "proof", "proving key", "peak memory, prove", "threads",
+        "circuit, index", "N", "d", "rows whose score is checked", "constraints", "set-up",
+        "witness and matrices", "prove", "a constraint", "of ours", "verify", "of ours", "proof",
+        "proving key", "peak memory, prove", "threads",
     )  # fmt: skip
     ordered = sorted(reports, key=lambda each: (each["index"], each["circuit"], each["rows"]))
     return table(headings, [_row(each, results) for each in ordered])
@@ -154,11 +155,12 @@ def _row(report: Report, results: Results) -> list[str]:
         f"{report['circuit']}, {report['index']}",
         f"{report['rows']:,}",
         str(report["dimension"]),
+        f"{report['rows_checked']:,}",
         f"{report['constraints']:,}",
     ]
     measured = report["measured"]
     if measured is None:
-        return [*start, "counted only", *[""] * 8, str(report["threads"])]
+        return [*start, "counted only", *[""] * 9, str(report["threads"])]
     peak = measured["prove_peak_bytes"]
     proving = _ours(report, results, "prove", "prove one record")
     checking = _ours(report, results, "verify", "verify one batch of records")
@@ -167,6 +169,7 @@ def _row(report: Report, results: Results) -> list[str]:
         duration(measured["setup_seconds"]),
         duration(measured["synthesis_seconds"]),
         duration(measured["prove_seconds"]),
+        f"{digits(measured['prove_microseconds_per_constraint'])} µs",
         _times(measured["prove_seconds"], proving),
         duration(measured["verify_seconds"]),
         _times(measured["verify_seconds"], checking),
