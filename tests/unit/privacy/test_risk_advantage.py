@@ -261,16 +261,25 @@ def test_claim_4_2_clamping_to_the_records_range_changes_nothing_for_exact_guess
 
 
 def test_integration_against_a_known_kink() -> None:
+    """Halving corners it; the panels as given only come near."""
     found = integrate(
-        lambda x: np.abs(x - math.pi / 10),
-        np.array([0.0, 0.5]),
-        np.array([0.5, 1.0]),
-        tolerance=1e-12,
-        levels=40,
+        lambda x: np.abs(x - math.pi / 10), np.array([0.0, 0.5, 1.0]), tolerance=1e-12, levels=40
     )
     a = math.pi / 10
-    assert found.value == pytest.approx((a * a + (1 - a) ** 2) / 2, abs=1e-11)
+    expected = (a * a + (1 - a) ** 2) / 2
+    assert found.value == pytest.approx(expected, abs=1e-11)
     assert found.error < 1e-11
+    assert 1e-6 < abs(found.unrefined - expected) < 1e-2
+
+
+def test_integration_is_exact_for_polynomials_and_says_what_it_left() -> None:
+    """Eight Lobatto points are exact to degree 13; what is not halved goes into the error."""
+    polynomial = np.polynomial.Polynomial(np.arange(1.0, 15.0))
+    expected = polynomial.integ()(2.0) - polynomial.integ()(-1.0)
+    found = integrate(polynomial, np.array([-1.0, 0.5, 2.0]), tolerance=1e-12, levels=0)
+    assert found.value == pytest.approx(expected, rel=1e-13)
+    kink = integrate(lambda x: np.abs(x - 0.3), np.array([0.0, 1.0]), tolerance=1e-12, levels=3)
+    assert 0 < abs(kink.value - 0.29) <= kink.error
 
 
 def test_claim_5_1_continuous_records_are_the_limit_of_many_discrete_ones() -> None:

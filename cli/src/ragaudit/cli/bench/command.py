@@ -98,6 +98,28 @@ def audit(
     _run("audit", rows, dimension, top_k, sigma, records, 1, ALLOWANCE, cores, keep, as_json)
 
 
+@app.command("bounds", epilog="Example: ragaudit bench bounds --domain 101 --json")
+def bounds(
+    domain: Annotated[
+        int, typer.Option("--domain", min=8, max=1000, help="m, records of a finite prior.")
+    ] = 101,
+    runs: Runs = 20, seconds: Allowance = ALLOWANCE, cores: Cores = None,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Evaluate bounds on disclosure, one of every kind."""
+    from ragaudit.cli.bench.machine import limited_to  # noqa: PLC0415
+
+    with limited_to(cores) as used:  # before the libraries make their threads
+        from ragaudit.cli.bench import bounds as scenario  # noqa: PLC0415
+        from ragaudit.cli.bench import report  # noqa: PLC0415
+
+        sizes = scenario.Domain(domain)
+        with report.progress() as notify:
+            measurements = scenario.bounds(sizes, runs, seconds, notify)
+    found = report.report("bounds", sizes, used, measurements)
+    report.show(found, measurements, as_json)
+
+
 def _run(
     name: str, rows: int, dimension: int, top_k: int, sigma: str, records: int, runs: int,
     seconds: float, cores: int | None, keep: Path | None, as_json: bool,

@@ -4,12 +4,13 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
 
 import typer
+from ragaudit.cli.bench.bounds import Domain
 from ragaudit.cli.bench.machine import machine, software
 from ragaudit.cli.bench.measure import Measurement
-from ragaudit.cli.bench.quantities import duration
+from ragaudit.cli.bench.quantities import digits, duration
 from ragaudit.cli.bench.scenario import Notify
 from ragaudit.cli.bench.workload import Sizes
 from rich.box import SIMPLE_HEAD
@@ -19,8 +20,19 @@ from rich.table import Table
 
 __all__ = ["progress", "report", "show"]
 
+_SYMBOLS: Final = {
+    "rows": "N",
+    "dimension": "d",
+    "top_k": "K",
+    "sigma": "sigma",
+    "records": "R",
+    "domain": "m",
+}
 
-def report(name: str, sizes: Sizes, cores: int, measurements: list[Measurement]) -> dict[str, Any]:
+
+def report(
+    name: str, sizes: Sizes | Domain, cores: int, measurements: list[Measurement]
+) -> dict[str, Any]:
     """Everything that is said of one scenario, for a program."""
     peaks = [each.peak_mib for each in measurements if each.peak_mib is not None]
     return {
@@ -67,10 +79,9 @@ def show(found: dict[str, Any], measurements: list[Measurement], as_json: bool) 
 
 
 def _table(found: dict[str, Any], measurements: list[Measurement]) -> Table:
-    sizes = found["sizes"]
+    sizes = ", ".join(f"{_SYMBOLS[name]} = {size}" for name, size in found["sizes"].items())
     table = Table(
-        title=f"{found['scenario']}: N = {sizes['rows']}, d = {sizes['dimension']}, "
-        f"K = {sizes['top_k']}, sigma = {sizes['sigma']}, R = {sizes['records']}",
+        title=f"{found['scenario']}: {sizes}",
         title_justify="left",
         box=SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
@@ -86,7 +97,7 @@ def _table(found: dict[str, Any], measurements: list[Measurement]) -> Table:
             duration(each.median),
             duration(each.per_record) if each.records > 1 else "",
             str(each.runs),
-            compared if each.ratio is None else f"{each.ratio:,.2f}",
+            compared if each.ratio is None else digits(each.ratio),
             "" if each.peak_mib is None else f"{each.peak_mib:,.0f}",
             "" if each.size_bytes is None else f"{each.size_bytes:,}",
         )

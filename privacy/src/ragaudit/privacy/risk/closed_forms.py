@@ -15,6 +15,7 @@ from ragaudit.privacy.risk.mechanisms import (
     LaplaceNoise,
     grr_probabilities,
 )
+from ragaudit.privacy.risk.priors import largest
 from ragaudit.privacy.risk.threat import ThreatModel
 from ragaudit.privacy.risk.validation import (
     AssumptionError,
@@ -38,6 +39,9 @@ __all__ = [
     "ss_advantage_uniform",
     "ss_total_variation",
 ]
+
+_NEGLIGIBLE = 60.0
+"""Weights below ``exp(-60)`` of the largest are left out."""
 
 
 def grr_total_variation(records: int, epsilon: float) -> float:
@@ -89,13 +93,13 @@ def oue_advantage(threat: ThreatModel, epsilon: float) -> float:
     if threat.auxiliary.is_full:
         return oue_total_variation(epsilon) * _spread(threat)
     _require_plain(threat)
-    ascending = np.sort(threat.prior.probabilities)
-    m, odds = threat.records, math.exp(-check_epsilon(epsilon))
+    odds = math.exp(-check_epsilon(epsilon))
     # p = 1/(1 + odds), q = odds p, p - q = (1 - odds) p; the factor is (p - q)/(2p).
-    powers = np.exp(-np.arange(m - 1, -1, -1) * math.log1p(odds))
-    before = np.cumsum(ascending) - ascending
+    descending = _leading(threat, math.log1p(odds))
+    powers = np.exp(-np.arange(len(descending)) * math.log1p(odds))
+    after = (1 - np.cumsum(descending)).clip(0)
     q = odds / (1 + odds)
-    terms = powers * ascending * (1 - ascending - q * before)
+    terms = powers * descending * (1 - descending - q * after)
     return max(0.0, -math.expm1(-epsilon) / 2 * float(terms.sum()))
 
 
@@ -124,12 +128,13 @@ def ss_advantage(threat: ThreatModel, epsilon: float, subset: int) -> float:
     if threat.auxiliary.is_full:
         return ss_total_variation(m, epsilon, omega) * _spread(threat)
     _require_plain(threat)
-    descending = np.sort(threat.prior.probabilities)[::-1]
-    rank = np.arange(1, m)  # the last record can lead a subset only when omega is 1
+    descending = _leading(threat, (omega - 1) / m)
+    behind = m - np.arange(1, len(descending) + 1)  # records of lower rank
     # leads[i]: share of the subsets with record i in which it is the most probable one.
-    leads = np.concatenate([[1.0], np.cumprod((m - rank - omega + 1).clip(0) / (m - rank))])
+    shares = (behind[:-1] - omega + 1).clip(0) / behind[:-1]
+    leads = np.concatenate([[1.0], np.cumprod(shares)])
     after = (1 - np.cumsum(descending)).clip(0)
-    others = np.concatenate([(omega - 1) / (m - rank), [0.0]])
+    others = (omega - 1) / behind.clip(1)  # nothing comes after the last record
     terms = leads * descending * (1 - descending - others * after)
     odds = math.exp(-check_epsilon(epsilon))
     contrast = -math.expm1(-epsilon) * omega / (omega + (m - omega) * odds)
@@ -184,6 +189,15 @@ def _variations(noise: AdditiveNoise, gaps: FloatArray) -> FloatArray:
     if isinstance(noise, GaussianNoise):
         return np.asarray(special.erf(gaps / (2 * math.sqrt(2) * noise.scale)))
     return np.array([noise.total_variation(float(gap)) for gap in gaps])
+
+
+def _leading(threat: ThreatModel, decay: float) -> FloatArray:
+    """The most probable records, descending, of weights that fall by ``exp(-decay)`` or more.
+
+    Those left out weigh less than 1e-26 together.
+    """
+    count = math.ceil(min(threat.records, 1 + _NEGLIGIBLE / decay)) if decay else threat.records
+    return largest(threat.prior.probabilities, count)
 
 
 def _spread(threat: ThreatModel) -> float:

@@ -6,61 +6,31 @@ this replaces; corrections in docs/notes/disclosure-risk.md §5.
 
 import math
 import warnings
+from typing import Final
 
 import numpy as np
 from ragaudit.encoding.errors import InvalidArgumentError
+from ragaudit.privacy.risk.guess_grid import GuessGrid
 from ragaudit.privacy.risk.mechanisms import AdditiveNoise, ExponentialMechanism
 from ragaudit.privacy.risk.priors import ContinuousPrior
 from ragaudit.privacy.risk.quadrature import NumericalAdvantage, integrate
-from ragaudit.privacy.risk.validation import FloatArray, IntegerArray, check_non_negative
+from ragaudit.privacy.risk.validation import FloatArray, check_non_negative
 
 __all__ = ["SMALLEST_SCALE", "ExactGuessWarning", "continuous_advantage"]
 
-SMALLEST_SCALE = 1 / 100
+SMALLEST_SCALE: Final = 1 / 100
 """Least scale of the mechanism, as a share of the interval, that the grid resolves."""
 
-# At least so many, and so many per scale of the mechanism: the middle of a cell stands for it.
-_GUESSES = 1000
-_GUESSES_PER_SCALE = 160
-_PANELS = 24
-_PANELS_PER_SCALE = 0.5
-_LEVELS = 1
-_TOLERANCE = 1e-7
-_CELLS = 2**20
-"""Most densities held at a time."""
+# At least so many, and so many per scale of the mechanism.
+_GUESSES: Final = 160
+_GUESSES_PER_SCALE: Final = 12
+_PANELS: Final = 8
+_LEVELS: Final = 6
+_TOLERANCE: Final = 1e-6
 
 
 class ExactGuessWarning(UserWarning):
     """Exact guesses of a continuous record never succeed; near misses are not counted."""
-
-
-class _Grid:
-    """Cells of the records' interval with their prior masses, and guesses between them.
-
-    Guesses crowd towards both ends, where priors such as Beta(0.1, 0.1) have their mass. Ends
-    of all success sets are ends of cells, so every success set is a whole number of cells.
-    """
-
-    def __init__(self, prior: ContinuousPrior, eta: float, guesses: int) -> None:
-        angle = np.linspace(0, math.pi, guesses + 1)
-        crowded = prior.low + (prior.high - prior.low) * np.sin(angle / 2) ** 2
-        corners = np.array([prior.low, prior.high, prior.low + eta, prior.high - eta])
-        centers = np.unique(np.clip(np.concatenate([crowded, corners]), prior.low, prior.high))
-        first = np.maximum(centers - eta, prior.low)
-        last = np.minimum(centers + eta, prior.high)
-        edges = np.unique(np.concatenate([centers, first, last]))
-        self.middles: FloatArray = (edges[1:] + edges[:-1]) / 2
-        self.masses: FloatArray = np.diff(np.asarray(prior.cdf(edges)))
-        self.first: IntegerArray = np.searchsorted(edges, first)
-        self.last: IntegerArray = np.searchsorted(edges, last)
-
-    def best_gains(self, densities: FloatArray) -> FloatArray:
-        """Return the best guess's gain per output; ``densities`` has shape (outputs, cells)."""
-        mixture = densities @ self.masses
-        gains = (densities - mixture[:, None]) * self.masses
-        sums = np.zeros((len(gains), gains.shape[1] + 1))
-        np.cumsum(gains, axis=1, out=sums[:, 1:])
-        return np.asarray((sums[:, self.last] - sums[:, self.first]).max(axis=1))
 
 
 def continuous_advantage(
@@ -76,8 +46,8 @@ def continuous_advantage(
             ExactGuessWarning.
 
     Returns:
-        The value, and as error the difference to half as many guesses plus that of the outer
-        quadrature.
+        The value, and as error that of the outer quadrature plus a third of the difference to
+        half as many guesses.
 
     Raises:
         InvalidArgumentError: negative eta, another interval than the prior's, or a mechanism
@@ -91,7 +61,7 @@ def continuous_advantage(
             where="mechanism",
             expected=f"at least {SMALLEST_SCALE * span:g}; otherwise a bound",
         )
-    outputs = _output_range(prior, mechanism)
+    breaks = _output_breaks(prior, mechanism)
     if reach == 0:
         warnings.warn(
             "exact guesses of a continuous record have advantage 0, whatever is released",
@@ -102,33 +72,35 @@ def continuous_advantage(
     if reach >= span:
         return NumericalAdvantage(0.0, 0.0)  # every guess succeeds, seen or unseen
     guesses = max(_GUESSES, math.ceil(_GUESSES_PER_SCALE * span / mechanism.scale))
-    fine = _evaluate(_Grid(prior, reach, guesses), mechanism, outputs)
-    coarse = _evaluate(_Grid(prior, reach, guesses // 2), mechanism, outputs)
-    return NumericalAdvantage(fine.value, fine.error + abs(fine.value - coarse.value))
+    fine = _grid(prior, mechanism, reach, guesses)
+    coarse = _grid(prior, mechanism, reach, guesses // 2)
+    found = integrate(fine.best_gains, breaks, tolerance=_TOLERANCE, levels=_LEVELS)
+    check = integrate(coarse.best_gains, breaks, tolerance=_TOLERANCE, levels=0)
+    return NumericalAdvantage(found.value, found.error + abs(found.unrefined - check.unrefined) / 3)
 
 
-def _evaluate(
-    grid: _Grid, mechanism: ExponentialMechanism | AdditiveNoise, breaks: FloatArray
-) -> NumericalAdvantage:
-    def gain(theta: FloatArray) -> FloatArray:
-        batch = max(1, _CELLS // len(grid.middles))
-        parts = []
-        for part in np.split(theta, range(batch, len(theta), batch)):
-            if isinstance(mechanism, ExponentialMechanism):
-                densities = mechanism.density(part[:, None], grid.middles)
-            else:
-                densities = mechanism.density(part[:, None] - grid.middles)
-            parts.append(grid.best_gains(densities))
-        return np.concatenate(parts)
+def _grid(
+    prior: ContinuousPrior,
+    mechanism: ExponentialMechanism | AdditiveNoise,
+    eta: float,
+    guesses: int,
+) -> GuessGrid:
+    if isinstance(mechanism, ExponentialMechanism):
+        return GuessGrid(prior, mechanism.density, eta, guesses, has_kink=True)
+    return GuessGrid(
+        prior,
+        lambda theta, record: mechanism.density(theta - record),
+        eta,
+        guesses,
+        has_kink=mechanism.has_kink,
+    )
 
-    return integrate(gain, breaks[:-1], breaks[1:], tolerance=_TOLERANCE, levels=_LEVELS)
 
-
-def _output_range(
+def _output_breaks(
     prior: ContinuousPrior, mechanism: ExponentialMechanism | AdditiveNoise
 ) -> FloatArray:
-    """Break points of the outer integral."""
-    panels = max(_PANELS, math.ceil(_PANELS_PER_SCALE * (prior.high - prior.low) / mechanism.scale))
+    """Break points of the outer integral: a scale apart inside, ever farther apart outside."""
+    panels = max(_PANELS, math.ceil((prior.high - prior.low) / mechanism.scale))
     inside = np.linspace(prior.low, prior.high, panels + 1)
     if isinstance(mechanism, ExponentialMechanism):
         if (mechanism.low, mechanism.high) != (prior.low, prior.high):
@@ -138,6 +110,5 @@ def _output_range(
                 expected=f"[{prior.low:g}, {prior.high:g}]",
             )
         return inside
-    steps = np.arange(1, 1 + math.ceil(mechanism.reach / (4 * mechanism.scale)))
-    tail = 4 * mechanism.scale * steps
+    tail = mechanism.reach * 2.0 ** np.arange(-6, 1)
     return np.concatenate([prior.low - tail[::-1], inside, prior.high + tail])

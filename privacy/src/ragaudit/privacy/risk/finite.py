@@ -4,16 +4,27 @@ Balboa et al., Theorem 4.3 and Corollary 4.9; corrections in docs/notes/disclosu
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.privacy.risk.mechanisms import LARGEST_CHANNEL
 from ragaudit.privacy.risk.threat import ThreatModel
-from ragaudit.privacy.risk.validation import FloatArray, row_stochastic
+from ragaudit.privacy.risk.validation import FloatArray, IntegerArray, row_stochastic
 
-__all__ = ["LARGEST_WORK", "best_gains", "channel_total_variation", "finite_advantage"]
+__all__ = [
+    "LARGEST_WORK",
+    "Options",
+    "best_gains",
+    "channel_total_variation",
+    "finite_advantage",
+    "guess_options",
+    "record_gains",
+]
+
+Options = Callable[[FloatArray], FloatArray]
+"""See :func:`guess_options`."""
 
 LARGEST_WORK = 2**33
 """Most products records x records x outputs of one evaluation with eta."""
@@ -93,27 +104,75 @@ def best_gains(
     Returns:
         Shape (outputs,), in the unit of ``likelihoods``.
     """
-    prior = threat.prior.probabilities
-    gains = prior[:, None] * (likelihoods - prior @ likelihoods)
-    if threat.auxiliary.is_full:
-        declinable = threat.success.can_be_missed | allow_abstain
-        return np.asarray(np.where(declinable[:, None], np.maximum(gains, 0), gains).sum(axis=0))
-    total = np.zeros(likelihoods.shape[1])
-    for members in threat.auxiliary.classes:
-        total += _best_guess(gains, members, threat, allow_abstain)
+    gains = record_gains(likelihoods, threat)
+    total = np.zeros(gains.shape[1])
+    for options in guess_options(threat, allow_abstain=allow_abstain):
+        total += options(gains).max(axis=1).sum(axis=0)
     return total
 
 
-def _best_guess(
-    gains: FloatArray, members: npt.NDArray[np.int64], threat: ThreatModel, allow_abstain: bool
-) -> FloatArray:
-    """The best guess's gain per output when the target is one of ``members``.
+def record_gains(likelihoods: FloatArray, threat: ThreatModel) -> FloatArray:
+    """Return ``pi_z (p(theta|z) - p(theta))``, shape (records, outputs)."""
+    prior = threat.prior.probabilities
+    gains = likelihoods - prior @ likelihoods
+    gains *= prior[:, None]
+    return gains
 
-    All records are guesses, those of other classes too: so an attacker declines.
+
+def guess_options(threat: ThreatModel, *, allow_abstain: bool = False) -> tuple[Options, ...]:
+    """Return what an attacker can choose from who knows the target's class.
+
+    Guesses that gain the same stand for each other. All records are guesses, those of other
+    classes too: so an attacker declines, which gains 0.
+
+    Returns:
+        Functions from the records' gains to those of the guesses, one function for classes of
+        the same kind: shape (records, outputs) to (classes, guesses, outputs).
     """
+    if threat.auxiliary.is_full:
+        return (_hit_or_miss(threat, allow_abstain),)
+    classes = threat.auxiliary.classes
     if threat.success.is_exact:
-        best = gains[members].max(axis=0)
-        allow_abstain |= len(members) < threat.records
-    else:
-        best = threat.success.sums(gains[members], members).max(axis=0)
-    return np.asarray(np.maximum(best, 0) if allow_abstain else best)
+        decline = allow_abstain or len(classes) > 1
+        sizes = sorted({len(members) for members in classes})
+        return tuple(
+            _members([members for members in classes if len(members) == size], decline)
+            for size in sizes
+        )
+    return tuple(_all_guesses(threat, members, allow_abstain) for members in classes)
+
+
+def _hit_or_miss(threat: ThreatModel, allow_abstain: bool) -> Options:
+    """Each record is a class: name it, or a record that fails for it if there is one."""
+    declinable = threat.success.can_be_missed | allow_abstain
+    declining = np.where(declinable, 0.0, -np.inf)[:, None]
+
+    def options(gains: FloatArray) -> FloatArray:
+        return np.stack([gains, np.broadcast_to(declining, gains.shape)], axis=1)
+
+    return options
+
+
+def _members(classes: list[IntegerArray], decline: bool) -> Options:
+    """Exact guesses: a member of the class, or none; classes of one size."""
+    rows = np.array(classes)
+
+    def options(gains: FloatArray) -> FloatArray:
+        if not decline:  # there is one class, in order
+            return gains[None]
+        nothing = np.zeros((len(rows), 1, gains.shape[1]))
+        return np.concatenate([gains[rows], nothing], axis=1)
+
+    return options
+
+
+def _all_guesses(threat: ThreatModel, members: IntegerArray, allow_abstain: bool) -> Options:
+    """One class, success sets of any kind: every record is a guess of its own."""
+
+    def options(gains: FloatArray) -> FloatArray:
+        sums = threat.success.sums(gains[members], members)
+        if allow_abstain:
+            sums = np.concatenate([sums, np.zeros((1, gains.shape[1]))])
+        return sums[None]
+
+    return options

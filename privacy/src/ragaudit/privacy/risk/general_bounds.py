@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from ragaudit.privacy.risk.priors import PriorSummary
+from ragaudit.privacy.risk.priors import PriorSummary, largest
 from ragaudit.privacy.risk.scenario import Assumptions, Bound, Scenario
 from ragaudit.privacy.risk.trade_off import (
     GaussianTradeOff,
@@ -142,7 +142,7 @@ def exact_guess_knapsack(probabilities: FloatArray, epsilon: float, delta: float
         probabilities: shape (m,), any order. Records of probability 0 count in m; without
             them the bound is smaller and still holds.
     """
-    items = _sorted_items(probability_vector(probabilities, "prior"))
+    items = _Items(probability_vector(probabilities, "prior"))
     return _knapsack(items, check_epsilon(epsilon), check_delta(delta))
 
 
@@ -161,7 +161,8 @@ def exact_guess_bound(scenario: Scenario, guarantee: Guarantee) -> Bound:
             "the prior is not given", where="prior", expected="a FinitePrior, or Corollary 5.6"
         )
     curve = trade_off(guarantee)
-    items = _sorted_items(scenario.prior.probabilities[scenario.prior.probabilities > 0])
+    prior = scenario.prior.probabilities
+    items = _Items(prior if scenario.prior.support == len(prior) else prior[prior > 0])
     value = _least_over_pairs(curve, lambda eps, delta: _knapsack(items, eps, delta).value)
     return _bound(value, "Theorem 5.5", scenario, curve, auxiliary="none", eta="exact guesses")
 
@@ -187,31 +188,44 @@ def uniform_exact_guess_bound(scenario: Scenario, guarantee: Guarantee) -> Bound
     return _bound(value, "Corollary 5.6", scenario, curve, auxiliary="none", eta="exact guesses")
 
 
-class _Items(NamedTuple):
-    """Probabilities, descending, with running sums of ``1 - pi`` and ``pi (1 - pi)``."""
+class _Items:
+    """Probabilities of which the largest are sorted, as many as have been asked for.
 
-    probabilities: FloatArray
-    room: FloatArray
-    worth: FloatArray
+    Attributes:
+        count: of all probabilities.
+        largest: the largest probabilities, descending.
+        room, worth: running sums of ``1 - pi`` and ``pi (1 - pi)`` over ``largest``.
+    """
 
+    def __init__(self, probabilities: FloatArray) -> None:
+        self._probabilities = probabilities
+        self.count = len(probabilities)
+        self.largest = self.room = self.worth = np.empty(0)
 
-def _sorted_items(probabilities: FloatArray) -> _Items:
-    descending = np.sort(probabilities)[::-1]
-    return _Items(descending, np.cumsum(1 - descending), np.cumsum(descending * (1 - descending)))
+    def sort(self, needed: float) -> None:
+        """See to it that the ``needed`` largest probabilities, or all, are sorted."""
+        if needed <= len(self.largest) or len(self.largest) == self.count:
+            return
+        wanted = min(self.count, max(needed, 2 * len(self.largest)))
+        self.largest = largest(self._probabilities, math.ceil(wanted))
+        self.room = np.cumsum(1 - self.largest)
+        self.worth = np.cumsum(self.largest * (1 - self.largest))
 
 
 def _knapsack(items: _Items, epsilon: float, delta: float) -> Knapsack:
     share = approximate_total_variation(epsilon, delta)
-    budget = _guess_budget(len(items.room), epsilon, delta)
-    if share * items.room[-1] <= budget:
+    budget = _guess_budget(items.count, epsilon, delta)
+    # K records have room for at least K - 1 shares: the probabilities sum to 1.
+    items.sort(budget / share + 3 if share > 0 else items.count)
+    if len(items.largest) == items.count and share * items.room[-1] <= budget:
         return Knapsack(
-            share * float(items.worth[-1]), len(items.room), budget - share * float(items.room[-1])
+            share * float(items.worth[-1]), items.count, budget - share * float(items.room[-1])
         )
     found = int(np.searchsorted(items.room, budget / share, side="right"))
     full = min(found, len(items.room) - 1)  # the quotient may round up to all the room
     room, worth = (items.room[full - 1], items.worth[full - 1]) if full else (0.0, 0.0)
     remainder = max(0.0, budget - share * float(room))
-    value = share * float(worth) + remainder * float(items.probabilities[full])
+    value = share * float(worth) + remainder * float(items.largest[full])
     return Knapsack(value, full, remainder)
 
 

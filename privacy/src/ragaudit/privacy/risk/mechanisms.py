@@ -163,6 +163,10 @@ class AdditiveNoise(Protocol):
     def reach(self) -> float:
         """Distance beyond which the law has less than 1e-19 of its mass."""
 
+    @property
+    def has_kink(self) -> bool:
+        """Whether the density's slope jumps at 0."""
+
     def density(self, x: FloatArray) -> FloatArray:
         """Return the density at noise value x."""
 
@@ -196,9 +200,18 @@ class LaplaceNoise:
         """45 b: ``exp(-45)`` is 3e-20."""
         return 45 * self.scale
 
+    @property
+    def has_kink(self) -> bool:
+        """Yes."""
+        return True
+
     def density(self, x: FloatArray) -> FloatArray:
         """Return the density at noise value x."""
-        return np.asarray(np.exp(-np.abs(x) / self.scale) / (2 * self.scale))
+        heights: FloatArray = np.asarray(np.divide(x, self.scale))
+        np.abs(heights, out=heights)
+        np.exp(np.negative(heights, out=heights), out=heights)
+        heights /= 2 * self.scale
+        return heights
 
     def cdf(self, x: FloatArray) -> FloatArray:
         """Return P[noise <= x], precise in the lower tail."""
@@ -228,11 +241,19 @@ class GaussianNoise:
         """12 standard deviations."""
         return 12 * self.scale
 
+    @property
+    def has_kink(self) -> bool:
+        """No."""
+        return False
+
     def density(self, x: FloatArray) -> FloatArray:
         """Return the density at noise value x."""
-        return np.asarray(
-            np.exp(-0.5 * (x / self.scale) ** 2) / (self.scale * math.sqrt(2 * math.pi))
-        )
+        heights: FloatArray = np.asarray(np.divide(x, self.scale))
+        np.square(heights, out=heights)
+        heights *= -0.5
+        np.exp(heights, out=heights)
+        heights /= self.scale * math.sqrt(2 * math.pi)
+        return heights
 
     def cdf(self, x: FloatArray) -> FloatArray:
         """Return P[noise <= x], precise in the lower tail."""
@@ -283,7 +304,12 @@ class ExponentialMechanism:
         """Return ``p(theta | record)``, broadcast over both."""
         s = self.scale
         total = -s * (np.expm1((self.low - record) / s) + np.expm1((record - self.high) / s))
-        return np.asarray(np.exp(-np.abs(theta - record) / s) / total)
+        heights: FloatArray = np.asarray(np.subtract(theta, record))
+        np.abs(heights, out=heights)
+        heights /= -s
+        np.exp(heights, out=heights)
+        heights /= total
+        return heights
 
 
 def _too_large(name: str) -> InvalidArgumentError:

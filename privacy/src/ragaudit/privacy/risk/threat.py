@@ -172,22 +172,37 @@ class SuccessSets:
 
         Args:
             gains: shape (len(records), outputs).
-            records: which records the rows are; None for all, in order.
+            records: which records the rows are, ascending; None for all.
 
         Returns:
             Shape (guesses, outputs).
         """
         rows = np.arange(self.records) if records is None else records
-        if self.table is not None:
+        if self.table is None:
+            total = np.zeros((self.records, gains.shape[1]))
+            total[rows] = gains
+            return total
+        if self._runs is None:
             return np.asarray(self._weights[:, rows] @ gains)
-        total = np.zeros((self.records, gains.shape[1]))
-        total[rows] = gains
-        return total
+        first, last = np.searchsorted(rows, self._runs)
+        sums = np.zeros((len(rows) + 1, gains.shape[1]))
+        np.cumsum(gains, axis=0, out=sums[1:])
+        return np.asarray(sums[last] - sums[first])
 
     @cached_property
     def _weights(self) -> FloatArray:
         """The table as 0 and 1, for products with gains."""
         return np.asarray(self.table, dtype=np.float64)
+
+    @cached_property
+    def _runs(self) -> IntegerArray | None:
+        """First record and end of each success set, shape (2, guesses), if all are runs."""
+        assert self.table is not None
+        first = self.table.argmax(axis=1)
+        end = self.records - self.table[:, ::-1].argmax(axis=1)
+        if not np.array_equal(self.table.sum(axis=1), end - first):
+            return None
+        return np.stack([first, end])
 
     @cached_property
     def can_be_missed(self) -> BoolArray:

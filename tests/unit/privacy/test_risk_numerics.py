@@ -1,0 +1,249 @@
+"""The numerical parts under the evaluators of Theorem 4.3: envelopes, guess grids, selections.
+
+Claims are those of docs/notes/disclosure-risk.md.
+"""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ragaudit.privacy.risk import closed_forms
+from ragaudit.privacy.risk.continuous import continuous_advantage
+from ragaudit.privacy.risk.finite import best_gains, finite_advantage
+from ragaudit.privacy.risk.general_bounds import exact_guess_knapsack
+from ragaudit.privacy.risk.guess_grid import GuessGrid
+from ragaudit.privacy.risk.mechanisms import ExponentialMechanism, GaussianNoise, LaplaceNoise
+from ragaudit.privacy.risk.one_dimensional import line_advantage
+from ragaudit.privacy.risk.priors import ContinuousPrior, FinitePrior, largest
+from ragaudit.privacy.risk.quadrature import integrate
+from ragaudit.privacy.risk.threat import AuxiliaryKnowledge, SuccessSets, ThreatModel
+from ragaudit.privacy.risk.upper_envelope import upper_envelope
+
+
+def test_the_envelope_of_lines_breaks_exactly_where_they_cross() -> None:
+    """|x| as two lines: one crossing, found at once, and nothing lost."""
+    found = upper_envelope(
+        lambda x: np.stack([x - 0.3, 0.3 - x])[None], np.linspace(-1, 1, 4), tolerance=1e-12
+    )
+    assert np.abs(found.breaks - 0.3).min() < 1e-15
+    assert found.loss < 1e-12
+    assert np.isin(np.linspace(-1, 1, 4), found.breaks).all()
+
+
+def test_the_envelope_finds_a_third_function_between_two() -> None:
+    """Where the first two cross the third is larger: both of its own crossings are found."""
+    found = upper_envelope(
+        lambda x: np.stack([-x, x, np.full(len(x), 0.25)])[None],
+        np.array([-1.0, 1.0]),
+        tolerance=1e-14,
+    )
+    assert np.abs(found.breaks - 0.25).min() < 1e-9
+    assert np.abs(found.breaks + 0.25).min() < 1e-9
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6))
+def test_the_envelope_loses_no_more_than_it_says(seed: int) -> None:
+    """Groups of cubics, against the largest of each on a fine grid."""
+    rng = np.random.default_rng(seed)
+    coefficients = rng.normal(size=(2, 4, 4))
+    powers = np.arange(4)
+
+    def functions(x: np.ndarray) -> np.ndarray:
+        return coefficients @ x ** powers[:, None]
+
+    def areas(breaks: np.ndarray) -> np.ndarray:
+        whole = breaks ** (powers[:, None] + 1) / (powers[:, None] + 1)
+        return coefficients @ np.diff(whole, axis=1)
+
+    points = np.linspace(0, 1, 65)
+    found = upper_envelope(functions, points, tolerance=1e-10)
+    value = areas(found.breaks).max(axis=1).sum()
+    finer = upper_envelope(functions, np.linspace(0, 1, 4097), tolerance=1e-13)
+    best = areas(finer.breaks).max(axis=1).sum()
+    assert found.loss <= 1e-10
+    assert -1e-12 <= best - value <= 2e-8  # two crossings within a cell go unseen
+
+
+def random_line(rng: np.random.Generator) -> tuple[np.ndarray, ThreatModel]:
+    records = int(rng.integers(2, 9))
+    positions = np.sort(rng.random(records)) * rng.choice([1.0, 5.0, 20.0])
+    prior = FinitePrior(rng.dirichlet(np.full(records, rng.choice([0.3, 1.0, 10.0]))))
+    success = [
+        SuccessSets.exact(records),
+        SuccessSets.on_line(positions, float(rng.random()) * positions[-1]),
+        SuccessSets.from_losses(rng.random((records, records)) * (1 - np.eye(records)), 0.4),
+    ][rng.integers(3)]
+    auxiliary = [
+        AuxiliaryKnowledge.none(records),
+        AuxiliaryKnowledge.full(records),
+        AuxiliaryKnowledge.of_labels(rng.integers(0, 3, records).tolist()),
+    ][rng.integers(3)]
+    return positions, ThreatModel(prior, success, auxiliary)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_claim_4_1_agrees_with_integrating_the_best_gain(seed: int) -> None:
+    """Adaptive quadrature of the maximum itself, kinks cornered by halving; another method."""
+    rng = np.random.default_rng(seed)
+    positions, threat = random_line(rng)
+    noise = LaplaceNoise(1.0) if seed % 2 else GaussianNoise(1.0)
+    middles = (positions[1:] + positions[:-1]) / 2
+    grid = np.linspace(positions[0] - noise.reach, positions[-1] + noise.reach, 60)
+    breaks = np.unique(np.concatenate([grid, positions, middles]))
+    integral = integrate(
+        lambda theta: best_gains(noise.density(theta - positions[:, None]), threat),
+        breaks,
+        tolerance=1e-11,
+        levels=30,
+    )
+    found = line_advantage(positions, noise, threat)
+    assert found.value == pytest.approx(integral.value, abs=5e-11)
+    assert found.error < 2e-12
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_order_of_the_records_does_not_matter(seed: int) -> None:
+    """Success sets that are runs of records are summed in another way than others."""
+    rng = np.random.default_rng(seed)
+    positions, threat = random_line(rng)
+    order = rng.permutation(threat.records)
+    table = threat.success.table
+    shuffled = ThreatModel(
+        FinitePrior(threat.prior.probabilities[order]),
+        threat.success
+        if table is None
+        else SuccessSets.from_losses((~table[np.ix_(order, order)]).astype(float), 0.5),
+        AuxiliaryKnowledge.of_labels(threat.auxiliary.labels[order].tolist()),
+    )
+    noise = GaussianNoise(2.0)
+    value = line_advantage(positions, noise, threat).value
+    assert line_advantage(positions[order], noise, shuffled).value == pytest.approx(
+        value, abs=1e-11
+    )
+    channel = rng.dirichlet(np.ones(5), size=threat.records)
+    for allow_abstain in (False, True):
+        assert finite_advantage(
+            channel[order], shuffled, allow_abstain=allow_abstain
+        ) == pytest.approx(
+            finite_advantage(channel, threat, allow_abstain=allow_abstain), abs=1e-14
+        )
+
+
+def test_claim_4_1_many_records_are_cut_into_stretches() -> None:
+    """The uniform prior's closed form, with more densities than are held at a time."""
+    positions = np.cumsum(np.random.default_rng(3).random(700)) / 10
+    noise = LaplaceNoise(0.5)
+    threat = ThreatModel.reconstruction(FinitePrior.uniform(700))
+    found = line_advantage(positions, noise, threat)
+    expected = closed_forms.noise_advantage_uniform(positions, noise)
+    assert found.value == pytest.approx(expected, abs=1e-11)
+
+
+def test_claim_4_1_equal_records_and_far_ones() -> None:
+    """Two records at one place, and gaps beyond the noise's reach: nothing but the overlap."""
+    positions = np.array([0.0, 0.0, 1e6])
+    threat = ThreatModel.reconstruction(FinitePrior([0.2, 0.3, 0.5]))
+    found = line_advantage(positions, GaussianNoise(1.0), threat).value
+    # Named are the second record near 0 and the third far away: .3 (1 - .5) + .5 (1 - .5).
+    assert found == pytest.approx(0.3 * 0.5 + 0.5 * 0.5, abs=1e-12)
+
+
+@pytest.mark.parametrize("noise", [LaplaceNoise(0.1), LaplaceNoise(1.0), GaussianNoise(0.1)])
+@pytest.mark.parametrize("eta", [0.02, 0.3, 0.9])
+def test_claim_5_1_the_best_guess_against_the_closed_form(
+    noise: LaplaceNoise | GaussianNoise, eta: float
+) -> None:
+    """Uniform prior: a guess gains a difference of distribution functions; 20,001 guesses."""
+    prior = ContinuousPrior.uniform(0, 1)
+    theta = np.linspace(-0.5, 1.5, 41)
+    x = np.linspace(0, 1, 20_001)[:, None]
+    low, high = np.maximum(x - eta, 0), np.minimum(x + eta, 1)
+    mixture = noise.cdf(1 - theta) - noise.cdf(-theta)
+    gains = noise.cdf(high - theta) - noise.cdf(low - theta) - (high - low) * mixture
+    grid = GuessGrid(prior, lambda t, z: noise.density(t - z), eta, 160, has_kink=noise.has_kink)
+    assert np.abs(grid.best_gains(theta) - gains.max(axis=0)).max() < 1e-6
+
+
+def test_claim_5_1_a_mechanism_that_tells_all_leaves_the_ball() -> None:
+    """At the smallest scale the record is known to within eta: 1 - E pi(ball) is approached."""
+    eta = 0.3
+    prior = ContinuousPrior.uniform(0, 1)
+    found = continuous_advantage(prior, GaussianNoise(0.01), eta)
+    # The attacker may choose any guess within eta of the record: the one of least mass.
+    z = np.linspace(0, 1, 100_001)
+    least = np.minimum(
+        prior.ball_masses(np.clip(z - eta, 0, 1), eta),
+        prior.ball_masses(np.clip(z + eta, 0, 1), eta),
+    )
+    assert 1 - least.mean() - 0.05 < found.value < 1 - least.mean()
+    assert found.error < 1e-6
+
+
+def test_largest_by_sorting_and_by_selecting() -> None:
+    values = np.random.default_rng(5).random(1000)
+    descending = np.sort(values)[::-1]
+    for count in (1, 2, 50, 125, 126, 500, 1000, 5000):
+        assert np.array_equal(largest(values, count), descending[:count])
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 12.0, 800.0])
+@pytest.mark.parametrize("records", [9, 20_000])
+def test_claims_3_4_and_3_5_what_is_left_out_does_not_count(records: int, epsilon: float) -> None:
+    """The sums over all records, in logarithms of binomials, against the leading ones."""
+    prior = FinitePrior(np.random.default_rng(records).dirichlet(np.full(records, 0.5)))
+    threat = ThreatModel.reconstruction(prior)
+    descending = np.sort(prior.probabilities)[::-1]
+    after = np.append(np.cumsum(descending[:0:-1])[::-1], 0.0)
+    rank = np.arange(1, records + 1)
+    odds = math.exp(-epsilon)
+    p, q = 1 / (1 + odds), odds / (1 + odds)
+    terms = p ** (rank - 1.0) * descending * (1 - descending - q * after)
+    expected = (p - q) / (2 * p) * math.fsum(terms)
+    assert closed_forms.oue_advantage(threat, epsilon) == pytest.approx(expected, rel=1e-12)
+    for omega in (1, 2, records // 3):
+        share = (omega - 1) / np.maximum(records - rank, 1)
+        leads = np.cumprod(np.append(1.0, 1 - share[:-1]).clip(0))
+        terms = leads * descending * (1 - descending - share * after)
+        contrast = omega * (1 - odds) / (omega + (records - omega) * odds)
+        found = closed_forms.ss_advantage(threat, epsilon, omega)
+        assert found == pytest.approx(contrast * math.fsum(terms), rel=1e-12)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from([2, 3, 50, 3000]),
+    st.sampled_from([1e-6, 0.5, 3.0, 10.0, 800.0]),
+    st.sampled_from([0.0, 1e-9, 1e-3, 0.3]),
+)
+def test_claim_7_2_the_greedy_order_filled_one_by_one(
+    seed: int, records: int, epsilon: float, delta: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    prior = rng.dirichlet(np.full(records, rng.choice([0.05, 1.0, 20.0])))
+    odds = math.exp(-epsilon)
+    share = (1 - odds + 2 * delta * odds) / (1 + odds)
+    room = (records - 1) * (1 - odds + records * delta * odds) / (1 + (records - 1) * odds)
+    value = 0.0
+    for probability in np.sort(prior)[::-1]:
+        taken = min(share * (1 - probability), room)
+        value, room = value + probability * taken, room - taken
+    assert exact_guess_knapsack(prior, epsilon, delta).value == pytest.approx(value, abs=1e-13)
+
+
+def test_claim_5_1_every_interval_is_the_same() -> None:
+    """Shifted and stretched by ten, with mechanism and eta; and mirrored, with the prior."""
+    beta = continuous_advantage(ContinuousPrior.beta(0.3, 2), ExponentialMechanism(6.0), 0.1).value
+    stretched = continuous_advantage(
+        ContinuousPrior.beta(0.3, 2, -3.0, 7.0),
+        ExponentialMechanism(6.0, -3.0, 7.0, sensitivity=10.0),
+        1.0,
+    ).value
+    mirrored = continuous_advantage(
+        ContinuousPrior.beta(2, 0.3), ExponentialMechanism(6.0), 0.1
+    ).value
+    assert stretched == pytest.approx(beta, abs=1e-9)
+    assert mirrored == pytest.approx(beta, abs=1e-6)
