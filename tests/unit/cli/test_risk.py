@@ -176,13 +176,24 @@ def test_a_simulated_mechanism_gets_both_answers_apart() -> None:
     )  # fmt: skip
     certified, model = found["certified_lower_bound"], found["model_based_estimate"]
     # Six standard errors of the mean, about .0012 each, at slope near .1.
-    assert model["epsilon"] == pytest.approx(2, abs=0.1)
+    assert (model["parameter"], model["value"]) == ("epsilon", pytest.approx(2, abs=0.1))
     assert certified["epsilon"] < 2
     assert "not a certificate" in model["label"]
     shown = run(
         "audit", "--mechanism", "oue", "--epsilon", "2", "--records", "20", "--runs", "1000",
     ).stdout  # fmt: skip
     assert shown.index("certified lower bound") < shown.index("model-based estimate (not a cert")
+
+
+def test_gaussian_noise_gets_both_answers_in_their_own_parameters() -> None:
+    """The certificate is an epsilon, as always; the estimate the mechanism's own mu."""
+    command = ("audit", "--mechanism", "gaussian", "--mu", "2", "--records", "5", "--eta", "0.3")
+    found = report(*command, "--runs", "100000", "--seed", "4")
+    model = found["model_based_estimate"]
+    # Six standard errors of the mean, about .0015 each, at slope near .1.
+    assert (model["parameter"], model["value"]) == ("mu", pytest.approx(2, abs=0.09))
+    assert found["certified_lower_bound"]["epsilon"] > 0
+    assert "mu about" in run(*command, "--runs", "1000").stdout
 
 
 def test_simulation_is_repeatable() -> None:

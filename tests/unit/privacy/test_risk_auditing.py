@@ -94,9 +94,13 @@ def test_model_based_inverses_of_the_oracle(entry: dict[str, Any]) -> None:
     else:
         known = LocalMechanism(i["mechanism"], i.get("omega", 1))
     found = estimate_from_model(
-        observed(i["rad"]), known.name, lambda value: known.advantage(threat, value)
+        observed(i["rad"]),
+        known.name,
+        lambda value: known.advantage(threat, value),
+        known.parameter,
     )
-    value = i["sensitivity"] / found.epsilon if i["mechanism"] == "gaussian" else found.epsilon
+    assert found.parameter == ("mu" if i["mechanism"] == "gaussian" else "epsilon")
+    value = i["sensitivity"] / found.value if found.parameter == "mu" else found.value
     assert value == pytest.approx(entry["expected"], abs=max(entry["atol"], 1e-9))
 
 

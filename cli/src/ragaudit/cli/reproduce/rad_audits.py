@@ -123,7 +123,7 @@ def _audit(
     return Audit(
         universe, records, kind, epsilon, runs, optimum(epsilon),
         tuple(each.advantage for each in estimates),
-        tuple(estimate_from_model(each, known.name, optimum).epsilon for each in estimates),
+        tuple(estimate_from_model(each, known.name, optimum).value for each in estimates),
         tuple(certify(each, scenario, 0.0).epsilon for each in estimates),
         tuple(auditor),
     )  # fmt: skip

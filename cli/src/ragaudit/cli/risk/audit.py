@@ -209,9 +209,9 @@ def _report(
     )
 
     model = None
-    if known is not None and known.parameter == "epsilon":
+    if known is not None:
         model = estimate_from_model(
-            estimate, known.name, lambda value: known.advantage(threat, value)
+            estimate, known.name, lambda value: known.advantage(threat, value), known.parameter
         )
     comparators: dict[str, float] = {}
     if false_positives is not None:
@@ -270,7 +270,9 @@ def _show(report: dict[str, Any]) -> None:
         typer.echo(
             "\nmodel-based estimate (not a certificate: a fault in the code is invisible to it)"
         )
-        typer.echo(f"  epsilon about {model['epsilon']:.6f} if it is {model['mechanism']}")
+        typer.echo(
+            f"  {model['parameter']} about {model['value']:.6f} if it is {model['mechanism']}"
+        )
     if report["comparators"]:
         typer.echo("\nother auditors, for comparison")
         for name, value in report["comparators"].items():

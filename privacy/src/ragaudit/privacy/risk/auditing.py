@@ -63,12 +63,14 @@ class ModelBasedEstimate:
 
     Attributes:
         mechanism: as claimed, in words.
-        epsilon: 0 to inf, natural logarithm.
+        parameter: which one: "epsilon" (natural logarithm) or "mu" (of Gaussian DP).
+        value: 0 to inf.
         advantage: the point estimate that was inverted.
     """
 
     mechanism: str
-    epsilon: float
+    parameter: str
+    value: float
     advantage: float
 
 
@@ -140,17 +142,21 @@ def check_claim(
 
 
 def estimate_from_model(
-    estimate: AdvantageEstimate, mechanism: str, advantage_at: Callable[[float], float]
+    estimate: AdvantageEstimate,
+    mechanism: str,
+    advantage_at: Callable[[float], float],
+    parameter: str = "epsilon",
 ) -> ModelBasedEstimate:
     """Invert a mechanism's own optimal advantage at the observed mean.
 
     Args:
         mechanism: in words.
-        advantage_at: the optimal advantage for each epsilon; non-decreasing.
+        advantage_at: the optimal advantage for each value of the parameter; non-decreasing.
+        parameter: its name.
 
     Returns:
-        The generalized inverse: the least epsilon whose advantage reaches the observed one, 0 if
+        The generalized inverse: the least value whose advantage reaches the observed one, 0 if
         every one does, inf if none up to 10^4 does.
     """
     found = least_parameter(advantage_at, estimate.advantage).parameter
-    return ModelBasedEstimate(mechanism, found, estimate.advantage)
+    return ModelBasedEstimate(mechanism, parameter, found, estimate.advantage)
