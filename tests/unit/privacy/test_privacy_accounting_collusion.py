@@ -141,19 +141,19 @@ def test_claim_21_lemma_3_2_is_above_basic_and_exact_composition_where_it_should
 def test_claim_22_theorem_3_9_names_another_sigma() -> None:
     classic, other = release().sigma(Fraction(1)), renyi_sigma(Fraction(1), DELTA, 10_000)
     assert float(classic / other) == pytest.approx(math.sqrt(2 * math.log(1.25e10)), rel=1e-12)
-    form = renyi_closed_form(other, Decimal(1), 10_000, DELTA)
+    form = renyi_closed_form(other, Decimal(1), 10_000, DELTA, REPLACE)
     assert float(form.leading) == pytest.approx(1, rel=1e-12)
     assert float(form.residual) == pytest.approx(1 / (4 * math.log(1e6)), rel=1e-12)
-    assert float(form.epsilon()) == pytest.approx(1.0181, abs=5e-5)
+    assert float(form.guarantee().epsilon) == pytest.approx(1.0181, abs=5e-5)
     assert float(form.order) == pytest.approx(1 + 2 * math.log(1e6), rel=1e-12)
 
 
 @settings(max_examples=30, deadline=None)
 @given(mu=st.decimals("1e-4", "500", places=4), order=st.decimals("1.001", "1e6", places=3))
 def test_claim_22_equation_3_6_is_the_least_over_all_orders(mu: Decimal, order: Decimal) -> None:
-    form = renyi_closed_form(Decimal(1), mu, 1, DELTA)
+    form = renyi_closed_form(Decimal(1), mu, 1, DELTA, REPLACE)
     at = order * mu * mu / 2 - Decimal("1e-6").ln() / (order - 1)
-    assert form.epsilon() <= at * (1 + Decimal("1e-20"))
+    assert form.guarantee().epsilon <= Fraction(at) * (1 + Fraction(1, 10**20))
 
 
 def test_claim_23_the_lower_bound_and_where_it_ends() -> None:
@@ -212,11 +212,11 @@ def test_bad_classes_are_refused_by_name(changes: dict[str, Any], field: str) ->
         (lambda: release().audit(2, Fraction(2)), "delta_policy"),
         (lambda: release().gaussian(-1), "accounts"),
         (lambda: release().sigma(Fraction(0)), "sensitivity"),
-        (lambda: renyi_closed_form(Decimal(0), Decimal(1), 1, DELTA), "sigma"),
-        (lambda: renyi_closed_form(Decimal("Infinity"), Decimal(1), 1, DELTA), "sigma"),
-        (lambda: renyi_closed_form(Decimal(1), Decimal("NaN"), 1, DELTA), "sensitivity"),
-        (lambda: renyi_closed_form(Decimal(1), Decimal(1), 0, DELTA), "queries"),
-        (lambda: renyi_closed_form(Decimal(1), Decimal(1), 1, Fraction(0)), "delta"),
+        (lambda: renyi_closed_form(Decimal(0), Decimal(1), 1, DELTA, REPLACE), "sigma"),
+        (lambda: renyi_closed_form(Decimal("Infinity"), Decimal(1), 1, DELTA, REPLACE), "sigma"),
+        (lambda: renyi_closed_form(Decimal(1), Decimal("NaN"), 1, DELTA, REPLACE), "sensitivity"),
+        (lambda: renyi_closed_form(Decimal(1), Decimal(1), 0, DELTA, REPLACE), "queries"),
+        (lambda: renyi_closed_form(Decimal(1), Decimal(1), 1, Fraction(0), REPLACE), "delta"),
         (lambda: renyi_sigma(Fraction(0), DELTA, 1), "epsilon_acc"),
         (lambda: renyi_sigma(Fraction(1), Fraction(1), 1), "delta_acc"),
     ],

@@ -117,12 +117,16 @@ class _Guarantee:
         Raises:
             RefusedError: a guarantee under ``target`` does not follow.
         """
+        if not isinstance(target, Adjacency):
+            raise InvalidArgumentError(
+                f"not an adjacency: {target!r}", where="adjacency", expected="an Adjacency"
+            )
         if target == self.adjacency:
             return 1
         if target == Adjacency.REPLACE_ONE:
             return 2
         raise RefusedError(
-            f"a {target} guarantee does not follow from a {self.adjacency} guarantee",
+            f"a guarantee under {target} does not follow from one under {self.adjacency}",
             where="adjacency",
             expected="the same adjacency, or replace",
         )
@@ -131,6 +135,11 @@ class _Guarantee:
     def _common(cls, parts: Sequence[Self]) -> Adjacency:
         if not parts:
             raise InvalidArgumentError("nothing to compose", where="parts", expected="at least one")
+        for part in parts:
+            if not isinstance(part, cls):
+                raise InvalidArgumentError(
+                    f"a {type(part).__name__}", where="parts", expected=cls.__name__
+                )
         if len({part.adjacency for part in parts}) > 1:
             raise InvalidArgumentError(
                 "guarantees of different adjacency do not compose",

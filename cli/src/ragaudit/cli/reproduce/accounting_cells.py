@@ -50,7 +50,8 @@ class PaperCell:
         """Equation (3.6) at 1e-6."""
         sigma = self.release.sigma(Fraction(1))
         queries = self.accounts * QUERIES
-        return float(collusion.renyi_closed_form(sigma, Decimal(1), queries, DELTA).epsilon())
+        form = collusion.renyi_closed_form(sigma, Decimal(1), queries, DELTA, _ADJACENCY)
+        return float(form.guarantee().epsilon)
 
     def grid(self, conversion: str) -> float:
         """The best of the orders 2 to 64, by (R3) or by Canonne, Kamath and Steinke."""

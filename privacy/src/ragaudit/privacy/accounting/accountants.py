@@ -95,6 +95,10 @@ class GaussianAccountant:
         Raises:
             InvalidArgumentError: another adjacency, or the budget's delta is not between 0 and 1.
         """
+        if not isinstance(budget, ApproximateDp):
+            raise InvalidArgumentError(
+                f"no budget: {type(budget).__name__}", where="budget", expected="an ApproximateDp"
+            )
         check_inside(budget.delta, "delta")
         ideal = self.gaussian(event)
         if budget.adjacency != ideal.adjacency:

@@ -6,13 +6,17 @@ Whole numbers, rounded down: one more would break the guarantee (docs/notes/acco
 from dataclasses import replace
 from fractions import Fraction
 
-from ragaudit.encoding.decimals import parse_decimal
-from ragaudit.encoding.errors import InvalidArgumentError, MalformedError
+from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.privacy.accounting.accountants import GaussianAccountant
 from ragaudit.privacy.accounting.calibration import calibrate
-from ragaudit.privacy.accounting.checks import check_count, check_inside, check_positive
+from ragaudit.privacy.accounting.checks import (
+    check_count,
+    check_inside,
+    check_positive,
+    read_decimal,
+)
 from ragaudit.privacy.accounting.composition import Composition, Event
-from ragaudit.privacy.accounting.events import GAMMA, MAX_QUERIES, NoisyScores
+from ragaudit.privacy.accounting.events import GAMMA, MAX_QUERIES, NoisyScores, check_scores
 from ragaudit.privacy.accounting.gaussian import gives
 from ragaudit.privacy.guarantees import ApproximateDp
 
@@ -39,6 +43,7 @@ def largest_queries(mechanism: NoisyScores, epsilon: Fraction, delta: Fraction) 
     Raises:
         InvalidArgumentError: epsilon or delta out of range.
     """
+    check_scores(mechanism, "mechanism")
     check_positive(epsilon, "epsilon")
     check_inside(delta, "delta")
     # Invariant of both searches: `low` queries have the guarantee, `high` do not (claim 19).
@@ -75,6 +80,7 @@ def remaining_queries(spent: Event, mechanism: NoisyScores, budget: ApproximateD
         InvalidArgumentError: different relations, or a budget for another adjacency.
         UnsupportedError: an unknown event.
     """
+    check_scores(mechanism, "mechanism")
     accountant = GaussianAccountant()
 
     def allowed(queries: int) -> bool:
@@ -151,19 +157,12 @@ def calibrate_coalition(
         InvalidArgumentError: a value out of range.
         RefusedError: no sigma in the sampler's range gives it.
     """
-    if _decimal(epsilon, "epsilon") <= 0:
+    if read_decimal(epsilon, "epsilon") <= 0:
         raise InvalidArgumentError("value out of range", where="epsilon", expected="above 0")
-    if not 0 < _decimal(delta, "delta") < 1:
+    if not 0 < read_decimal(delta, "delta") < 1:
         raise InvalidArgumentError("value out of range", where="delta", expected="between 0 and 1")
     queries = _product(accounts=accounts, rate=rate, windows=windows)
     return calibrate(epsilon, delta, queries, relation, group_size, gamma=gamma, places=places)
-
-
-def _decimal(text: str, where: str) -> Fraction:
-    try:
-        return parse_decimal(text)
-    except MalformedError as error:
-        raise InvalidArgumentError(error.what, where=where, expected=error.expected) from None
 
 
 def _product(**counts: int) -> int:

@@ -3,9 +3,14 @@
 from decimal import Decimal
 from fractions import Fraction
 
-from ragaudit.encoding.decimals import floor_decimal, parse_decimal
+from ragaudit.encoding.decimals import floor_decimal
 from ragaudit.encoding.errors import RefusedError
-from ragaudit.privacy.accounting.checks import check_count, check_inside, check_positive
+from ragaudit.privacy.accounting.checks import (
+    check_count,
+    check_inside,
+    check_positive,
+    read_decimal,
+)
 from ragaudit.privacy.accounting.events import (
     GAMMA,
     KERNEL_VARIANCE,
@@ -72,7 +77,7 @@ def calibrate(
         MalformedError: a value out of range.
         RefusedError: no sigma in the sampler's range gives it.
     """
-    goal, loss = parse_decimal(target), parse_decimal(epsilon_value)
+    loss, goal = read_decimal(epsilon_value, "epsilon"), read_decimal(target, "delta")
     check_positive(loss, "epsilon")
     check_inside(goal, "delta")
     check_count(queries, "queries")
@@ -81,7 +86,9 @@ def calibrate(
     probe = NoisyScores.of_policy("1", relation, group_size, queries, gamma)
     mu = largest_mu(loss, goal, probe.slack)
     if mu is None or mu == 0:
-        raise RefusedError("no noise gives this guarantee", expected="a larger delta")
+        raise RefusedError(
+            "no noise gives this guarantee", where="delta", expected="a larger delta"
+        )
     squared = Fraction(probe.squared_sensitivity * queries) / Fraction(mu) ** 2 + KERNEL_VARIANCE
     units = max(least_units, Fraction(decimal_of(squared).sqrt()))
     # The square root and mu are rounded; the last place is settled by the accountant itself.
@@ -92,4 +99,6 @@ def calibrate(
         if gives(event, loss, goal):
             return floor_decimal(sigma, places)
         sigma += step
-    raise RefusedError("no sigma in range gives this guarantee", expected="sigma_units <= 2^40")
+    raise RefusedError(
+        "no sigma in range gives this guarantee", where="epsilon", expected="sigma_units <= 2^40"
+    )

@@ -3,9 +3,32 @@
 from decimal import Decimal
 from fractions import Fraction
 
-from ragaudit.encoding.errors import InvalidArgumentError
+from ragaudit.encoding.decimals import parse_decimal
+from ragaudit.encoding.errors import InvalidArgumentError, MalformedError
 
-__all__ = ["check_count", "check_decimal", "check_inside", "check_positive", "check_slack"]
+__all__ = [
+    "check_count",
+    "check_decimal",
+    "check_exact",
+    "check_inside",
+    "check_positive",
+    "check_slack",
+    "read_decimal",
+]
+
+
+def read_decimal(text: str, where: str) -> Fraction:
+    """Return the exact value of a policy's decimal, or refuse it by the field's name."""
+    try:
+        return parse_decimal(text)
+    except MalformedError as error:
+        raise InvalidArgumentError(error.what, where=where, expected=error.expected) from None
+
+
+def check_exact(value: Fraction, where: str) -> None:
+    """Refuse what is no exact number: an integer or a fraction; a bool or a float is none."""
+    if isinstance(value, bool) or not isinstance(value, int | Fraction):
+        raise InvalidArgumentError(f"not exact: {value!r}", where=where, expected="a Fraction")
 
 
 def check_count(value: int, where: str, least: int = 1, most: int | None = None) -> None:

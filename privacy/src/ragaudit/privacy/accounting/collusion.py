@@ -23,6 +23,7 @@ from ragaudit.privacy.accounting import closed_form
 from ragaudit.privacy.accounting.checks import (
     check_count,
     check_decimal,
+    check_exact,
     check_inside,
     check_positive,
 )
@@ -79,16 +80,21 @@ class RenyiClosedForm:
         leading: ``sensitivity sqrt(2 m ln(1/delta))/sigma``.
         residual: ``m sensitivity²/(2 sigma²)``.
         order: the order alpha* at which it is attained.
+        delta: at which their sum holds.
+        adjacency: under which the sensitivity is stated.
     """
 
     leading: Decimal
     residual: Decimal
     order: Decimal
+    delta: Fraction
+    adjacency: Adjacency
 
     @precise
-    def epsilon(self) -> Decimal:
-        """Return the sum, rounded up."""
-        return (self.leading + self.residual) * _UP
+    def guarantee(self) -> ApproximateDp:
+        """Return (leading + residual, delta)-DP, rounded up."""
+        epsilon = (self.leading + self.residual) * _UP
+        return ApproximateDp(Fraction(epsilon), self.delta, self.adjacency)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,10 +206,12 @@ def advanced_composition(
         InvalidArgumentError: a value out of range, or ``times delta_q + delta' >= 1``.
     """
     check_decimal(epsilon_q, "epsilon_q", above=Decimal(0), most=Decimal(1))
+    check_exact(delta_q, "delta_q")
+    if not 0 <= delta_q <= 1:
+        raise InvalidArgumentError("value out of range", where="delta_q", expected="0 to 1")
     check_count(times, "times")
     check_inside(delta_comp, "delta_comp")
-    # Reads delta_q and the adjacency as every guarantee does.
-    ApproximateDp.of(epsilon_q, delta_q, adjacency)
+    ApproximateDp.of(epsilon_q, delta_q, adjacency)  # reads the adjacency
     delta = times * delta_q + delta_comp
     if delta >= 1:
         raise InvalidArgumentError("the joint delta is not below 1", where="delta_comp")
@@ -214,7 +222,7 @@ def advanced_composition(
 
 @precise
 def renyi_closed_form(
-    sigma: Decimal, sensitivity: Decimal, queries: int, delta: Fraction
+    sigma: Decimal, sensitivity: Decimal, queries: int, delta: Fraction, adjacency: Adjacency
 ) -> RenyiClosedForm:
     """Return (3.6): the best order of (R3) for ``queries`` Gaussian releases.
 
@@ -223,6 +231,7 @@ def renyi_closed_form(
         sensitivity: of one release, in the same units, > 0.
         queries: m = k·n, at least 1.
         delta: between 0 and 1.
+        adjacency: of the sensitivity.
 
     Raises:
         InvalidArgumentError: a value out of range.
@@ -233,12 +242,14 @@ def renyi_closed_form(
     check_inside(delta, "delta")
     mu = sensitivity * Decimal(queries).sqrt() / sigma
     spread = (-2 * decimal_of(delta).ln()).sqrt()
-    return RenyiClosedForm(mu * spread, mu * mu / 2, 1 + spread / mu)
+    return RenyiClosedForm(mu * spread, mu * mu / 2, 1 + spread / mu, delta, adjacency)
 
 
 @precise
 def renyi_sigma(epsilon_acc: Fraction, delta_acc: Fraction, queries: int) -> Decimal:
     """Return Theorem 3.9's noise, ``sqrt(2 n ln(1/delta_acc))/eps_acc``, per unit sensitivity.
+
+    Rounded up.
 
     It is not that of (3.4): it is smaller by ``sqrt(2 ln(1.25/delta_q))``; and at it (3.6)
     gives an account ``eps_acc + eps_acc²/(4 ln(1/delta_acc))``, not eps_acc (claim 22).
@@ -249,7 +260,7 @@ def renyi_sigma(epsilon_acc: Fraction, delta_acc: Fraction, queries: int) -> Dec
     check_positive(epsilon_acc, "epsilon_acc")
     check_inside(delta_acc, "delta_acc")
     check_count(queries, "queries")
-    return (-2 * queries * decimal_of(delta_acc).ln()).sqrt() / decimal_of(epsilon_acc)
+    return (-2 * queries * decimal_of(delta_acc).ln()).sqrt() / decimal_of(epsilon_acc) * _UP
 
 
 @precise
@@ -262,10 +273,14 @@ def membership_lower_bound(guarantee: GaussianDp) -> Decimal:
     Raises:
         RefusedError: mu above 4.94608.
     """
+    if not isinstance(guarantee, GaussianDp):
+        raise InvalidArgumentError(
+            f"a {type(guarantee).__name__}", where="guarantee", expected="a GaussianDp"
+        )
     half = decimal_of(guarantee.mu) / 2
     if half > _LARGEST_HALF_SHIFT:
         raise RefusedError(
-            f"mu/2 is {half:.4f}", where="mu", expected=f"at most {2 * _LARGEST_HALF_SHIFT}"
+            f"{2 * half:.4f} is too large", where="mu", expected=f"<= {2 * _LARGEST_HALF_SHIFT}"
         )
     return half / (2 * PI).sqrt() / _UP
 

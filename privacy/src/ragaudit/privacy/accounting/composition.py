@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ragaudit.encoding.errors import InvalidArgumentError, UnsupportedError
 from ragaudit.privacy.accounting.checks import check_count
-from ragaudit.privacy.accounting.events import NeighboringRelation, NoisyScores
+from ragaudit.privacy.accounting.events import NeighboringRelation, NoisyScores, check_scores
 
 __all__ = [
     "Coalition",
@@ -40,7 +40,7 @@ class Coalition:
     windows: int = 1
 
     def __post_init__(self) -> None:
-        _check_mechanism(self.account, "account")
+        check_scores(self.account, "account")
         check_count(self.accounts, "accounts")
         check_count(self.windows, "windows")
         self.release()
@@ -70,8 +70,9 @@ class RealisedCoalition:
     accounts: int
 
     def __post_init__(self) -> None:
-        _check_mechanism(self.mechanism, "mechanism")
+        check_scores(self.mechanism, "mechanism")
         check_count(self.accounts, "accounts")
+        _check_tuple(self.counts, "counts")
         for count in self.counts:
             check_count(count, "counts", least=0)
         self.release()
@@ -98,7 +99,7 @@ class WholeTenant:
     records: int
 
     def __post_init__(self) -> None:
-        _check_mechanism(self.mechanism, "mechanism")
+        check_scores(self.mechanism, "mechanism")
         check_count(self.records, "records", least=0)
         self.release()
 
@@ -122,6 +123,7 @@ class Composition:
     parts: tuple["Event", ...]
 
     def __post_init__(self) -> None:
+        _check_tuple(self.parts, "parts")
         if not self.parts:
             raise InvalidArgumentError("nothing to compose", where="parts", expected="at least one")
         if len({release.relation for release in releases(self)}) > 1:
@@ -166,6 +168,8 @@ def _flat(parts: Iterable[Event]) -> Iterable[NoisyScores]:
         yield from releases(part)
 
 
-def _check_mechanism(value: object, where: str) -> None:
-    if not isinstance(value, NoisyScores):
-        raise InvalidArgumentError(f"not noisy scores: {type(value).__name__}", where=where)
+def _check_tuple(value: object, where: str) -> None:
+    if not isinstance(value, tuple):
+        raise InvalidArgumentError(
+            f"not a tuple: {type(value).__name__}", where=where, expected="a tuple"
+        )

@@ -10,11 +10,11 @@ from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 
-from ragaudit.encoding.decimals import parse_decimal
-from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.errors import InvalidArgumentError
+from ragaudit.privacy.accounting.checks import check_count, check_exact, read_decimal
 from ragaudit.privacy.accounting.normal import decimal_of, precise
 
-__all__ = ["GAMMA", "SCORE_UNIT", "NeighboringRelation", "NoisyScores"]
+__all__ = ["GAMMA", "SCORE_UNIT", "NeighboringRelation", "NoisyScores", "check_scores"]
 
 SCORE_UNIT = 127 * 127
 """Lattice units of a score of 1 (docs/spec/02-integers.md); scores lie in ±16129."""
@@ -53,7 +53,7 @@ class NoisyScores:
         gamma: total-variation distance of one implemented sample from the discrete Gaussian.
 
     Raises:
-        MalformedError: a value out of its range.
+        InvalidArgumentError: a value out of its range, or of another type.
     """
 
     sigma_units: Fraction
@@ -63,16 +63,18 @@ class NoisyScores:
     gamma: Fraction = GAMMA
 
     def __post_init__(self) -> None:
+        check_exact(self.sigma_units, "sigma_units")
+        check_exact(self.gamma, "gamma")
+        check_count(self.group_size, "group_size", most=MAX_GROUP)
+        check_count(self.queries, "queries", least=0, most=MAX_QUERIES)
         checks = (
             (SIGMA_UNITS_MIN <= self.sigma_units <= SIGMA_UNITS_MAX, "sigma_units", "16 to 2^40"),
             (isinstance(self.relation, NeighboringRelation), "relation", "a NeighboringRelation"),
-            (1 <= self.group_size <= MAX_GROUP, "group_size", f"1 to {MAX_GROUP}"),
-            (0 <= self.queries <= MAX_QUERIES, "queries", f"0 to {MAX_QUERIES}"),
             (0 <= self.gamma < 1, "gamma", "a distance in [0, 1)"),
         )
         for holds, where, expected in checks:
             if not holds:
-                raise MalformedError("value out of range", where=where, expected=expected)
+                raise InvalidArgumentError("value out of range", where=where, expected=expected)
 
     @classmethod
     def of_policy(
@@ -81,15 +83,14 @@ class NoisyScores:
         """Return the event for a policy's members (sigma in cosine units, as a decimal).
 
         Raises:
-            MalformedError: not a decimal, an unknown relation, or a value out of range.
+            InvalidArgumentError: not a decimal, an unknown relation, or a value out of range.
         """
-        known = {kind.value: kind for kind in NeighboringRelation}
-        if relation not in known:
-            raise MalformedError(
-                f"unknown relation {relation!r}", expected="replace or null-replace"
+        units = read_decimal(sigma, "sigma") * SCORE_UNIT
+        if not SIGMA_UNITS_MIN <= units <= SIGMA_UNITS_MAX:
+            raise InvalidArgumentError(
+                "value out of range", where="sigma", expected=f"16 to 2^40 times 1/{SCORE_UNIT}"
             )
-        units = parse_decimal(sigma) * SCORE_UNIT
-        return cls(units, known[relation], group_size, queries, gamma)
+        return cls(units, _relation(relation), group_size, queries, gamma)
 
     def with_queries(self, queries: int) -> "NoisyScores":
         """Return the same mechanism queried another number of times."""
@@ -131,3 +132,20 @@ class NoisyScores:
     def _mu(self, variance: Fraction) -> Decimal:
         squared = decimal_of(self.squared_sensitivity * self.queries / variance)
         return squared.sqrt() * (1 + Decimal("1e-70"))
+
+
+def check_scores(value: object, where: str) -> None:
+    """Refuse what is no :class:`NoisyScores`."""
+    if not isinstance(value, NoisyScores):
+        raise InvalidArgumentError(
+            f"not noisy scores: {type(value).__name__}", where=where, expected="NoisyScores"
+        )
+
+
+def _relation(text: str) -> NeighboringRelation:
+    for kind in NeighboringRelation:
+        if kind.value == text:
+            return kind
+    raise InvalidArgumentError(
+        f"unknown relation {text!r}", where="relation", expected="replace or null-replace"
+    )

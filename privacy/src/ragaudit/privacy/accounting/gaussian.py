@@ -4,8 +4,8 @@ from decimal import Decimal
 from fractions import Fraction
 
 from ragaudit.encoding.errors import RejectedError
-from ragaudit.privacy.accounting.checks import check_decimal, check_inside, check_slack
-from ragaudit.privacy.accounting.events import NoisyScores
+from ragaudit.privacy.accounting.checks import check_decimal, check_exact, check_inside, check_slack
+from ragaudit.privacy.accounting.events import NoisyScores, check_scores
 from ragaudit.privacy.accounting.normal import decimal_of, density, mills, precise, quantile, tail
 
 __all__ = ["NoFiniteBound", "delta", "epsilon", "gives", "least_epsilon", "meets"]
@@ -97,6 +97,7 @@ def epsilon(event: NoisyScores, target: Fraction) -> Decimal:
     Raises:
         NoFiniteBound: no epsilon solves the equation.
     """
+    check_scores(event, "event")
     found = least_epsilon(event.mu(), target, event.slack)
     if found is None:
         raise NoFiniteBound(
@@ -109,6 +110,7 @@ def epsilon(event: NoisyScores, target: Fraction) -> Decimal:
 
 def gives(event: NoisyScores, epsilon_value: Fraction, target: Fraction) -> bool:
     """Whether the event is (epsilon_value, target)-DP by the headline accountant."""
+    check_scores(event, "event")
     return meets(event.mu(), epsilon_value, target, event.slack)
 
 
@@ -128,6 +130,7 @@ def meets(
     check_decimal(mu, "mu", least=_ZERO)
     check_inside(target, "delta")
     check_slack(slack)
+    check_exact(epsilon_value, "epsilon")
     share = decimal_of(slack) * _UP
     at = decimal_of(epsilon_value)
     if share:

@@ -103,15 +103,16 @@ def quantile(probability: Decimal) -> Decimal:
     """
     if not 0 < probability < 1:
         raise ValueError(f"probability {probability} is not inside (0, 1)")
-    low, high = Decimal(-1), Decimal(1)
-    while tail(high) > probability:
-        high *= 2
-    while tail(low) < probability:
-        low *= 2
-    while high - low > Decimal("1e-42"):
-        middle = (low + high) / 2
-        if tail(middle) > probability:
-            low = middle
-        else:
-            high = middle
-    return high
+    if probability == Decimal("0.5"):
+        return Decimal(0)
+    if probability > Decimal("0.5"):
+        return -quantile(1 - probability)
+    # ln(tail) is concave and falls: Newton's first step passes the root, the others approach it.
+    goal = probability.ln()
+    x = Decimal(0)
+    while True:
+        ratio = mills(x)
+        step = ratio * (ratio.ln() - x * x / 2 - (2 * PI).ln() / 2 - goal)
+        x += step
+        if abs(step) < Decimal("1e-45"):
+            return x

@@ -4,9 +4,15 @@ from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 
-from ragaudit.encoding.decimals import ceil_decimal, floor_decimal, parse_decimal
-from ragaudit.encoding.errors import InternalError, MalformedError
+from ragaudit.encoding.decimals import ceil_decimal, floor_decimal
+from ragaudit.encoding.errors import InternalError
 from ragaudit.privacy.accounting import closed_form, gaussian, loss_distribution, renyi, risk
+from ragaudit.privacy.accounting.checks import (
+    check_count,
+    check_inside,
+    check_positive,
+    read_decimal,
+)
 from ragaudit.privacy.accounting.events import NoisyScores
 from ragaudit.privacy.accounting.normal import decimal_of, precise
 
@@ -64,15 +70,19 @@ def epsilon_report(
         realised_counts: logged records per account.
 
     Raises:
-        MalformedError: an argument out of its range.
+        InvalidArgumentError: an argument out of its range.
     """
-    target, loss = parse_decimal(delta_policy), parse_decimal(epsilon_acc)
-    target_acc = parse_decimal(delta_acc)
-    if not (0 < target < 1 and 0 < target_acc < 1 and loss > 0):
-        raise MalformedError("epsilon or delta out of range", expected="epsilon > 0, 0 < delta < 1")
-    counts = (total_records, *realised_counts)
-    if queries_per_account < 1 or coalition < 1 or min(counts) < 0:
-        raise MalformedError("counts out of range", expected="r, k >= 1 and no negative count")
+    target = read_decimal(delta_policy, "delta_policy")
+    loss = read_decimal(epsilon_acc, "epsilon_acc")
+    target_acc = read_decimal(delta_acc, "delta_acc")
+    check_inside(target, "delta_policy")
+    check_positive(loss, "epsilon_acc")
+    check_inside(target_acc, "delta_acc")
+    check_count(queries_per_account, "queries_per_account")
+    check_count(coalition, "coalition")
+    check_count(total_records, "total_records", least=0)
+    for count in realised_counts:
+        check_count(count, "realised_counts", least=0)
     single = NoisyScores.of_policy(sigma, relation, group_size, queries_per_account, gamma)
     event = single.with_queries(coalition * queries_per_account)
     largest = sum(sorted(realised_counts, reverse=True)[:coalition])
@@ -157,22 +167,25 @@ def _cross_check(event: NoisyScores, target: Fraction) -> dict[str, object]:
 def _closed_form(
     single: NoisyScores, coalition: int, target: Fraction, loss: Fraction, target_acc: Fraction
 ) -> dict[str, object]:
+    label = "the paper's (5.2); a bound only for noise inside its class, and a loose one"
+    none = {"leading": None, "residual": None, "total": None, "label": label}
+    if closed_form.per_query(loss, target_acc, single.queries)[0] >= 1:
+        return {
+            **none,
+            "least_sigma_units": None,
+            "in_class": False,
+            "reason": "eps_q of (3.1) is not below 1: its class is empty",
+        }
     least = closed_form.class_sigma(
         loss, target_acc, single.queries, decimal_of(Fraction(single.squared_sensitivity)).sqrt()
     )
     result: dict[str, object] = {
+        **none,
         "least_sigma_units": _up(least),
         "in_class": decimal_of(single.sigma_units) >= least,
-        "label": "the paper's (5.2); a bound only for noise inside its class, and a loose one",
     }
     if not closed_form.well_formed(target, coalition, target_acc):
-        return {
-            **result,
-            "leading": None,
-            "residual": None,
-            "total": None,
-            "reason": "delta_policy does not exceed k delta_acc",
-        }
+        return {**result, "reason": "delta_policy does not exceed k delta_acc"}
     found = closed_form.closed_form(
         loss, target_acc, single.queries, coalition, target - coalition * target_acc
     )

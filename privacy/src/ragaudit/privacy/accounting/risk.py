@@ -4,12 +4,12 @@ Every value is for the worst case over attackers. Advantages are for the relatio
 stated under; comparing two different records under null-replace costs twice the mu.
 """
 
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import NamedTuple
 
-from ragaudit.encoding.errors import MalformedError
-from ragaudit.privacy.accounting.checks import check_decimal
+from ragaudit.encoding.errors import InvalidArgumentError
+from ragaudit.privacy.accounting.checks import check_count, check_decimal, check_exact
 from ragaudit.privacy.accounting.events import NeighboringRelation, NoisyScores
 from ragaudit.privacy.accounting.normal import cdf, decimal_of, precise, quantile, tail
 
@@ -24,24 +24,40 @@ __all__ = [
 ]
 
 
-class Prior(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Prior:
     """What the bounds need to know of an attacker's prior over candidate records.
 
     Attributes:
         collision: kappa_pi, the sum of squared probabilities, in (0, 1].
         least_ball, largest_ball: kappa_minus and kappa_plus, the least and the largest
-            probability of the set of records that count as a successful guess.
+            probability of the set of records that count as a successful guess, in [0, 1].
+
+    Raises:
+        InvalidArgumentError: a value out of its range, or not exact.
     """
 
     collision: Fraction
     least_ball: Fraction
     largest_ball: Fraction
 
+    def __post_init__(self) -> None:
+        for where in ("collision", "least_ball", "largest_ball"):
+            value = getattr(self, where)
+            check_exact(value, where)
+            if not 0 <= value <= 1:
+                raise InvalidArgumentError("value out of range", where=where, expected="0 to 1")
+        if self.collision == 0:
+            raise InvalidArgumentError("value out of range", where="collision", expected="above 0")
+        if self.least_ball > self.largest_ball:
+            raise InvalidArgumentError(
+                "above largest_ball", where="least_ball", expected="at most largest_ball"
+            )
+
     @classmethod
     def uniform(cls, candidates: int) -> "Prior":
         """Return the uniform prior over ``candidates`` >= 2 records, exact guesses only."""
-        if candidates < 2:
-            raise MalformedError("too few candidates", expected="at least 2")
+        check_count(candidates, "candidates", least=2)
         share = Fraction(1, candidates)
         return cls(share, share, share)
 

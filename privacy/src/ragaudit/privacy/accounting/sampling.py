@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 
-from ragaudit.encoding.errors import MalformedError
+from ragaudit.privacy.accounting.checks import check_count, check_inside
 
 __all__ = ["bad_records", "detection", "miss_probability", "sample_size", "sample_size_unbounded"]
 
@@ -12,7 +12,8 @@ _BITS = 256
 
 def bad_records(population: int, beta: Fraction) -> int:
     """Return ``ceil(beta · population)``, the bad records that a share beta amounts to."""
-    _check(population, beta)
+    check_count(population, "population", least=0)
+    check_inside(beta, "beta")
     return -(-population * beta.numerator // beta.denominator)
 
 
@@ -20,10 +21,11 @@ def miss_probability(population: int, bad: int, sample: int) -> Fraction:
     """Return exactly ``C(n - b, s) / C(n, s)``: a sample without replacement has no bad one.
 
     Raises:
-        MalformedError: not 0 <= b, s <= n.
+        InvalidArgumentError: not 0 <= b, s <= n.
     """
-    if not (0 <= bad <= population and 0 <= sample <= population):
-        raise MalformedError("sample or bad records exceed the population")
+    check_count(population, "population", least=0)
+    check_count(bad, "bad", least=0, most=population)
+    check_count(sample, "sample", least=0, most=population)
     if bad + sample > population:
         return Fraction(0)
     # The product has min(b, s) factors: C(n-b, s)/C(n, s) is symmetric in b and s.
@@ -41,9 +43,9 @@ def sample_size(population: int, beta: Fraction, eta: Fraction) -> int:
     Exact in integers; the whole population when only that suffices.
 
     Raises:
-        MalformedError: population < 0, or beta or eta outside (0, 1).
+        InvalidArgumentError: population < 0, or beta or eta outside (0, 1).
     """
-    _check_level(eta)
+    check_inside(eta, "eta")
     bad = bad_records(population, beta)
     if population == 0:
         return 0
@@ -61,8 +63,8 @@ def sample_size(population: int, beta: Fraction, eta: Fraction) -> int:
 
 def sample_size_unbounded(beta: Fraction, eta: Fraction) -> int:
     """Return the least s with ``(1 - beta)^s <= eta``: sampling with replacement."""
-    _check(1, beta)
-    _check_level(eta)
+    check_inside(beta, "beta")
+    check_inside(eta, "eta")
     high = 1
     while not _power_at_most(1 - beta, high, eta):
         high *= 2
@@ -78,9 +80,8 @@ def sample_size_unbounded(beta: Fraction, eta: Fraction) -> int:
 
 def detection(beta: Fraction, sample: int) -> Fraction:
     """Return a lower bound, tight to 2^-200, of ``1 - (1 - beta)^s``."""
-    _check(1, beta)
-    if sample < 0:
-        raise MalformedError("negative sample", expected="at least 0")
+    check_inside(beta, "beta")
+    check_count(sample, "sample", least=0)
     return 1 - Fraction(_power_up(1 - beta, sample), 1 << _BITS)
 
 
@@ -123,15 +124,3 @@ def _power_up(base: Fraction, exponent: int) -> int:
         square = -((-square * square) >> _BITS)
         exponent >>= 1
     return result
-
-
-def _check(population: int, beta: Fraction) -> None:
-    if population < 0:
-        raise MalformedError("negative population", expected="at least 0")
-    if not 0 < beta < 1:
-        raise MalformedError("beta out of range", expected="between 0 and 1")
-
-
-def _check_level(eta: Fraction) -> None:
-    if not 0 < eta < 1:
-        raise MalformedError("eta out of range", expected="between 0 and 1")

@@ -9,13 +9,16 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.errors import InvalidArgumentError
+from ragaudit.privacy.accounting.checks import check_count
 
 __all__ = ["Estimate", "Record", "estimate"]
 
 # Pairs compared at a time: their 64-bit words (512 KiB) stay in the second-level cache.
 _LEFT = 16
 _RIGHT = 4096
+# Differences of times have to fit 64 bits.
+_LATEST = 2**62 - 1
 
 
 @dataclass(frozen=True)
@@ -68,12 +71,15 @@ def estimate(
         progress: called with the share done, in [0, 1].
 
     Raises:
-        MalformedError: sketches of different lengths, or negative tau or threshold.
+        InvalidArgumentError: sketches of different lengths, a time that is no whole number, or
+            negative tau or threshold.
     """
-    if tau < 0 or threshold < 0:
-        raise MalformedError("negative tau or threshold", expected="at least 0")
+    check_count(tau, "tau", least=0)
+    check_count(threshold, "threshold", least=0)
     if not records:
         return Estimate(0, ())
+    for record in records:
+        check_count(record.time, "time", least=-_LATEST, most=_LATEST)
     ordered = sorted(records, key=lambda r: (r.time, r.account, r.sketch))
     names = sorted({record.account for record in ordered})
     number = {name: index for index, name in enumerate(names)}
@@ -106,7 +112,9 @@ def _words(records: Sequence[Record]) -> npt.NDArray[np.uint64]:
     """Sketches as uint64[words, n], padded with zero bits, one contiguous row per word."""
     length = len(records[0].sketch)
     if length == 0 or any(len(record.sketch) != length for record in records):
-        raise MalformedError("sketches have different or zero lengths", expected=f"{length} bytes")
+        raise InvalidArgumentError(
+            "different or zero lengths", where="sketch", expected=f"{length} bytes, above 0"
+        )
     padding = bytes(-length % 8)
     data = b"".join(record.sketch + padding for record in records)
     words = np.frombuffer(data, dtype="<u8").reshape(len(records), -1)

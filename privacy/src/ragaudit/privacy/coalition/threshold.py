@@ -3,8 +3,8 @@
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
-from ragaudit.encoding.decimals import parse_decimal
-from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.errors import InvalidArgumentError
+from ragaudit.privacy.accounting.checks import check_count, check_inside, read_decimal
 
 __all__ = ["hamming_threshold"]
 
@@ -25,13 +25,15 @@ def hamming_threshold(theta: str, bits: int) -> int:
         bits: sketch length b, a multiple of 8 from 64 to 512.
 
     Raises:
-        MalformedError: a value out of range.
+        InvalidArgumentError: a value out of range.
     """
-    cosine = parse_decimal(theta)
-    if not 0 < cosine < 1:
-        raise MalformedError("theta out of range", where=theta, expected="between 0 and 1")
-    if not 64 <= bits <= 512 or bits % 8:
-        raise MalformedError(f"{bits} sketch bits", expected="a multiple of 8 from 64 to 512")
+    cosine = read_decimal(theta, "theta")
+    check_inside(cosine, "theta")
+    check_count(bits, "bits", least=64, most=512)
+    if bits % 8:
+        raise InvalidArgumentError(
+            f"{bits} sketch bits", where="bits", expected="a multiple of 8 from 64 to 512"
+        )
     low, high = 0, bits // 2  # cos(0) = 1 >= theta, cos(pi/2) = 0 < theta
     while high - low > 1:
         middle = (low + high) // 2
@@ -49,7 +51,9 @@ def _reaches(cosine: Fraction, count: int, bits: int) -> bool:
     with localcontext(prec=_DIGITS):
         difference = _cos(_PI * count / bits) - Decimal(cosine.numerator) / cosine.denominator
         if abs(difference) < _DECIDED:
-            raise MalformedError("theta cannot be decided", expected="fewer decimal places")
+            raise InvalidArgumentError(
+                "cannot be decided", where="theta", expected="fewer decimal places"
+            )
         return difference > 0
 
 

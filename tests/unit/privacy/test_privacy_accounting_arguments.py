@@ -1,0 +1,158 @@
+"""Arguments out of range or of another type are refused by the field's name."""
+
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from ragaudit.encoding.errors import InvalidArgumentError
+from ragaudit.privacy import accounting
+from ragaudit.privacy.accounting import (
+    NeighboringRelation,
+    NoisyScores,
+    calibrate,
+    collusion,
+    epsilon_report,
+    gives,
+    risk,
+)
+from ragaudit.privacy.accounting.accountants import GaussianAccountant
+from ragaudit.privacy.accounting.affordable import (
+    calibrate_coalition,
+    largest_queries,
+    remaining_queries,
+)
+from ragaudit.privacy.accounting.composition import Composition, RealisedCoalition
+from ragaudit.privacy.coalition import Record, estimate, hamming_threshold
+from ragaudit.privacy.guarantees import Adjacency, ApproximateDp, GaussianDp
+
+REPLACE = NeighboringRelation.REPLACE
+EVENT = NoisyScores(Fraction(20000), REPLACE, 1, 3)
+REPORT: dict[str, Any] = {
+    "sigma": "9", "relation": "replace", "group_size": 1, "queries_per_account": 20,
+    "coalition": 5, "delta_policy": "0.00001", "gamma": Fraction(1, 2**100), "total_records": 100,
+    "realised_counts": [1], "epsilon_acc": "8", "delta_acc": "0.000001",
+}  # fmt: skip
+
+
+def scores(**changed: object) -> NoisyScores:
+    members: dict[str, Any] = {
+        "sigma_units": Fraction(20), "relation": REPLACE, "group_size": 1, "queries": 5,
+    }  # fmt: skip
+    return NoisyScores(**{**members, **changed})
+
+
+def report(**changed: object) -> dict[str, object]:
+    return epsilon_report(**{**REPORT, **changed})
+
+
+def record(**changed: Any) -> Record:
+    return Record(**{"account": b"a", "time": 1, "sketch": bytes(8), **changed})
+
+
+def composed(delta_q: Any) -> object:
+    return collusion.advanced_composition(
+        Decimal("0.5"), delta_q, 5, Fraction(1, 10), Adjacency.REPLACE_ONE
+    )
+
+
+CASES: list[tuple[str, Callable[[], object]]] = [
+    ("sigma_units", lambda: scores(sigma_units=20.0)),
+    ("sigma_units", lambda: scores(sigma_units="20")),
+    ("sigma_units", lambda: scores(sigma_units=None)),
+    ("sigma_units", lambda: scores(sigma_units=Fraction(15))),
+    ("relation", lambda: scores(relation="replace-me")),
+    ("group_size", lambda: scores(group_size=True)),
+    ("group_size", lambda: scores(group_size=Fraction(2))),
+    ("queries", lambda: scores(queries=2.5)),
+    ("queries", lambda: scores(queries=True)),
+    ("queries", lambda: scores(queries="5")),
+    ("gamma", lambda: scores(gamma=0.1)),
+    ("sigma", lambda: NoisyScores.of_policy("x", "replace", 1, 1)),
+    ("sigma", lambda: NoisyScores.of_policy("0", "replace", 1, 1)),
+    ("relation", lambda: NoisyScores.of_policy("9", "add-remove", 1, 1)),
+    ("epsilon", lambda: calibrate(8, "0.1", 1, "replace", 1)),  # type: ignore[arg-type]
+    ("epsilon", lambda: calibrate("nan", "0.1", 1, "replace", 1)),
+    ("delta", lambda: calibrate("8", "1e-6", 1, "replace", 1)),
+    ("relation", lambda: calibrate("8", "0.1", 1, "foo", 1)),
+    (
+        "relation",
+        lambda: calibrate_coalition("8", "0.1", accounts=2, rate=2, relation="foo", group_size=1),
+    ),
+    ("delta_policy", lambda: report(delta_policy="1")),
+    ("delta_policy", lambda: report(delta_policy="1e-5")),
+    ("epsilon_acc", lambda: report(epsilon_acc="0")),
+    ("delta_acc", lambda: report(delta_acc="0")),
+    ("queries_per_account", lambda: report(queries_per_account=0)),
+    ("coalition", lambda: report(coalition=1.5)),
+    ("total_records", lambda: report(total_records=-1)),
+    ("realised_counts", lambda: report(realised_counts=[3, True])),
+    ("relation", lambda: report(relation="foo")),
+    ("population", lambda: accounting.sample_size(True, Fraction(1, 10), Fraction(1, 10))),
+    ("beta", lambda: accounting.sample_size(10, 0.1, Fraction(1, 10))),  # type: ignore[arg-type]
+    ("eta", lambda: accounting.sample_size(10, Fraction(1, 10), Fraction(1))),
+    ("population", lambda: accounting.bad_records(-1, Fraction(1, 10))),
+    ("bad", lambda: accounting.miss_probability(3, 4, 1)),
+    ("sample", lambda: accounting.miss_probability(3, 1, 4)),
+    ("beta", lambda: accounting.sample_size_unbounded(Fraction(0), Fraction(1, 2))),
+    ("sample", lambda: accounting.detection(Fraction(1, 2), -1)),
+    ("candidates", lambda: risk.Prior.uniform(1)),
+    ("collision", lambda: risk.Prior(Fraction(-1), Fraction(1, 2), Fraction(1, 2))),
+    ("least_ball", lambda: risk.Prior(Fraction(1, 2), Fraction(1, 2), Fraction(1, 3))),
+    ("largest_ball", lambda: risk.Prior(Fraction(1, 2), Fraction(0), 0.5)),  # type: ignore[arg-type]
+    ("theta", lambda: hamming_threshold("2", 128)),
+    ("theta", lambda: hamming_threshold("x", 128)),
+    ("bits", lambda: hamming_threshold("0.9", 65)),
+    ("tau", lambda: estimate([], tau=-1, threshold=1)),
+    ("threshold", lambda: estimate([], tau=1, threshold=-1)),
+    ("time", lambda: estimate([record(time=0.5)], tau=1, threshold=1)),
+    ("time", lambda: estimate([record(time=2**62)], tau=1, threshold=1)),
+    ("sketch", lambda: estimate([record(), record(sketch=bytes(9))], tau=1, threshold=1)),
+    ("epsilon", lambda: gives(EVENT, 1.0, Fraction(1, 10))),  # type: ignore[arg-type]
+    ("event", lambda: gives("x", Fraction(1), Fraction(1, 10))),  # type: ignore[arg-type]
+    ("event", lambda: accounting.epsilon("x", Fraction(1, 10))),  # type: ignore[arg-type]
+    ("mechanism", lambda: largest_queries("x", Fraction(1), Fraction(1, 10))),  # type: ignore[arg-type]
+    (
+        "mechanism",
+        lambda: remaining_queries(EVENT, "x", ApproximateDp.of(1, 0.1, Adjacency.REPLACE_ONE)),  # type: ignore[arg-type]
+    ),
+    ("budget", lambda: remaining_queries(EVENT, EVENT, (8, 1e-6))),  # type: ignore[arg-type]
+    ("budget", lambda: GaussianAccountant().within(EVENT, 8)),  # type: ignore[arg-type]
+    ("counts", lambda: RealisedCoalition(EVENT, 3, 2)),  # type: ignore[arg-type]
+    ("parts", lambda: Composition(EVENT)),  # type: ignore[arg-type]
+    ("parts", lambda: ApproximateDp.compose([3])),  # type: ignore[list-item]
+    (
+        "parts",
+        lambda: ApproximateDp.compose([GaussianDp.of(1, Adjacency.REPLACE_ONE)]),  # type: ignore[list-item]
+    ),
+    ("adjacency", lambda: GaussianDp.of(1, Adjacency.REPLACE_ONE).under("foo")),  # type: ignore[arg-type]
+    ("guarantee", lambda: collusion.membership_lower_bound(3)),  # type: ignore[arg-type]
+    ("delta_q", lambda: composed(0.1)),
+    ("delta_q", lambda: composed(Fraction(-1))),
+]
+
+
+@pytest.mark.parametrize(("field", "call"), CASES, ids=range(len(CASES)))
+def test_refusals_name_the_field(field: str, call: Callable[[], object]) -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        call()
+    assert caught.value.where == field
+    assert field in str(caught.value)
+
+
+def test_an_integer_is_an_exact_number() -> None:
+    assert scores(sigma_units=20) == scores(sigma_units=Fraction(20))
+
+
+def test_claim_20_the_papers_form_has_no_value_outside_its_range() -> None:
+    """eps_q of (3.1) is 1.52 for one query at (8, 1e-6): its class is empty."""
+    closed = report(queries_per_account=1)["closed_form"]
+    assert isinstance(closed, dict)
+    assert closed["in_class"] is False
+    assert {closed[name] for name in ("least_sigma_units", "leading", "residual", "total")} == {
+        None
+    }
+    assert "eps_q" in closed["reason"]
+    inside = report()["closed_form"]
+    assert isinstance(inside, dict) and inside["total"] is not None
