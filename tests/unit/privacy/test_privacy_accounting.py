@@ -594,7 +594,7 @@ def test_report_closed_form_needs_a_larger_delta() -> None:
     assert epsilon_report(**(ARGUMENTS | {"coalition": 9}))["closed_form"]["total"]  # type: ignore[index]
 
 
-def test_report_closed_form_inside_the_class() -> None:
+def test_claim_7_report_closed_form_inside_the_class() -> None:
     report: Any = epsilon_report(**(ARGUMENTS | {"sigma": "400"}))
     assert report["closed_form"]["in_class"] is True
     assert Fraction(report["closed_form"]["total"]) > Fraction(report["headline"]["epsilon"])

@@ -1,4 +1,7 @@
-"""Arguments out of range or of another type are refused by the field's name."""
+"""Arguments out of range or of another type are refused by the field's name.
+
+Claims are those of docs/notes/accounting.md.
+"""
 
 from collections.abc import Callable
 from decimal import Decimal

@@ -1,4 +1,7 @@
-"""Equations of the collusion paper, inside and outside their ranges (accounting notes, §13)."""
+"""Equations of the collusion paper, inside and outside their ranges (accounting notes, §13).
+
+Claims are those of docs/notes/accounting.md.
+"""
 
 import math
 from decimal import Decimal
@@ -199,7 +202,7 @@ def test_claim_24_add_remove_has_no_useful_delta() -> None:
 def test_bad_classes_are_refused_by_name(changes: dict[str, Any], field: str) -> None:
     good = {"epsilon_acc": Fraction(1), "delta_acc": DELTA, "queries": 100, "adjacency": REPLACE}
     with pytest.raises(MalformedError) as caught:
-        ScoreReleaseClass(**{**good, **changes})  # type: ignore[arg-type]
+        ScoreReleaseClass(**{**good, **changes})
     assert caught.value.where == field
 
 

@@ -1,4 +1,7 @@
-"""Guarantees: adjacency is explicit, conversions are sound, bad input names its field."""
+"""Guarantees: adjacency is explicit, conversions are sound, bad input names its field.
+
+Claims are those of docs/notes/accounting.md.
+"""
 
 import json
 import math
@@ -167,6 +170,14 @@ def test_claim_14_two_steps_of_each_kind() -> None:
     assert ZeroConcentratedDp.of(1, NULL).under(REPLACE) == ZeroConcentratedDp.of(4, REPLACE)
     assert TotalVariation.of(Fraction(3, 10), NULL).under(REPLACE).value == Fraction(3, 5)
     assert TotalVariation.of(Fraction(7, 10), ADD_REMOVE).under(REPLACE).value == 1
+
+
+@settings(max_examples=25, deadline=None)
+@given(mu=fractions)
+def test_claim_14_kinds_are_converted_alike(mu: Fraction) -> None:
+    """Gaussian DP brought under replace and then seen as zCDP, or the other way about: 2 mu²."""
+    source = GaussianDp(mu, ADD_REMOVE)
+    assert source.under(REPLACE).zero_concentrated() == source.zero_concentrated().under(REPLACE)
 
 
 @pytest.mark.parametrize("source", Adjacency)

@@ -59,7 +59,7 @@ def random_threat(rng: np.random.Generator, records: int) -> ThreatModel:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_claim_2_1_the_optimum_is_the_best_of_all_deterministic_attacks(seed: int) -> None:
+def test_claims_1_2_and_2_1_the_optimum_is_the_best_of_all_deterministic_attacks(seed: int) -> None:
     """All guesses for all (output, class); guesses for different pairs do not interact."""
     rng = np.random.default_rng(seed)
     records, outputs = int(rng.integers(2, 5)), int(rng.integers(2, 4))
@@ -346,7 +346,7 @@ def test_claim_5_3_limits_of_continuous_records() -> None:
     assert scaled == pytest.approx(continuous_advantage(law, noise, 0.3).value, abs=1e-6)
 
 
-def test_priors_and_success_sets() -> None:
+def test_claim_1_4_priors_and_success_sets() -> None:
     """kappa is largest for a point mass, least for the uniform law (claim 1.4)."""
     assert FinitePrior([1.0, 0.0]).collision_probability == 1
     assert FinitePrior.uniform(10).collision_probability == pytest.approx(0.1)

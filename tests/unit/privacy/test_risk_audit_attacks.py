@@ -1,4 +1,7 @@
-"""Optimal attacks: known answers, optimality by enumeration, simulation against whole reports."""
+"""Optimal attacks: known answers, optimality by enumeration, simulation against whole reports.
+
+Claims are those of docs/notes/risk-audits.md.
+"""
 
 import json
 import math
@@ -10,9 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.encoding.errors import InvalidArgumentError
+from ragaudit.privacy.guarantees import Adjacency, GaussianDp
 from ragaudit.privacy.risk import mechanisms, reports
 from ragaudit.privacy.risk.estimation import contributions
 from ragaudit.privacy.risk.finite import finite_advantage
+from ragaudit.privacy.risk.general_bounds import trade_off_bound
 from ragaudit.privacy.risk.gradient_attack import (
     GradientAttack,
     clip,
@@ -23,6 +28,7 @@ from ragaudit.privacy.risk.gradient_attack import (
 from ragaudit.privacy.risk.mechanisms import GaussianNoise, LaplaceNoise
 from ragaudit.privacy.risk.optimal_attack import OptimalAttack, advantage_of, posterior
 from ragaudit.privacy.risk.priors import FinitePrior
+from ragaudit.privacy.risk.scenario import Scenario
 from ragaudit.privacy.risk.simulation import (
     Attacked,
     NoisyPosition,
@@ -32,7 +38,7 @@ from ragaudit.privacy.risk.simulation import (
     simulate,
 )
 from ragaudit.privacy.risk.threat import AuxiliaryKnowledge, SuccessSets, ThreatModel
-from scipy import stats
+from scipy import integrate, stats
 
 ORACLE = json.loads((Path(__file__).parents[2] / "vectors" / "dp_oracle.json").read_bytes())
 ENTRIES: dict[str, dict[str, Any]] = {entry["id"]: entry for entry in ORACLE["entries"]}
@@ -64,7 +70,7 @@ def test_the_oracles_guess() -> None:
     ("prior", "epsilon", "by_posterior", "optimal"),
     [([0.9, 0.05, 0.05], 0.2, 0.0, 0.0127), ([0.4, 0.3, 0.15, 0.1, 0.05], 1.0, 0.1324, 0.1829)],
 )
-def test_the_largest_posterior_is_not_the_best_guess(
+def test_claim_1_2_the_largest_posterior_is_not_the_best_guess(
     prior: list[float], epsilon: float, by_posterior: float, optimal: float
 ) -> None:
     threat = ThreatModel.reconstruction(FinitePrior(prior))
@@ -103,7 +109,9 @@ def finite_cases(draw: st.DrawFn) -> tuple[np.ndarray, ThreatModel]:
 
 @settings(max_examples=80, deadline=None)
 @given(finite_cases(), st.randoms(use_true_random=False))
-def test_algorithm_1_reaches_theorem_4_3_and_nothing_exceeds_it(case: Any, random: Any) -> None:
+def test_claim_1_1_algorithm_1_reaches_theorem_4_3_and_nothing_exceeds_it(
+    case: Any, random: Any
+) -> None:
     channel, threat = case
     if not np.allclose(channel.sum(axis=1), 1, atol=1e-12):
         return  # a record of prior 0 with outputs that cannot occur
@@ -188,7 +196,7 @@ LOCAL: dict[str, Attacked] = {
 
 @pytest.mark.parametrize("name", LOCAL)
 @pytest.mark.parametrize("distinct", [True, False])
-def test_simulated_guesses_have_the_law_of_algorithm_1_on_reports(
+def test_claim_1_3_simulated_guesses_have_the_law_of_algorithm_1_on_reports(
     name: str, distinct: bool
 ) -> None:
     # Distinct prior values leave no ties but those of an empty OUE report, so the joint law of
@@ -320,13 +328,33 @@ def orthonormal_membership(m: int, ratio: float, runs: int, seed: int) -> tuple[
     return exact / runs, printed / runs
 
 
-def test_the_printed_rule_loses_to_the_exact_one() -> None:
+def test_claim_1_4_the_printed_rule_loses_to_the_exact_one() -> None:
     # Specification: m = 8, sqrt(T)/sigma = 2: printed .503, exact .662. Standard error of a
     # mean of 4000 samples in [-1, 1] is below .016 for both; six of them is .05 with half the
     # range used.
     exact, printed = orthonormal_membership(8, 2.0, 4000, seed=10)
     assert exact == pytest.approx(0.662, abs=0.05)
     assert printed == pytest.approx(0.503, abs=0.05)
+
+
+@pytest.mark.parametrize(("records", "optimum"), [(2, 0.17528), (3, 0.16672)])
+def test_claim_1_5_the_simplex_exceeds_the_printed_bound(records: int, optimum: float) -> None:
+    """T = 100, sigma = 22, all norms C: above Theorem 5.1 at sqrt(T)/sigma, not at twice that."""
+    ratio = math.sqrt(100) / 22
+    shift = ratio * math.sqrt(records / (records - 1))
+    success, _ = integrate.quad(
+        lambda x: stats.norm.pdf(x) * stats.norm.cdf(x + shift) ** (records - 1), -12, 12
+    )
+    advantage = success - 1 / records
+    assert advantage == pytest.approx(optimum, abs=1e-5)
+
+    def bound(mu: float) -> float:
+        guarantee = GaussianDp.of(mu, Adjacency.REPLACE_ONE)
+        return trade_off_bound(Scenario.uniform(records), guarantee).value
+
+    assert bound(ratio) < advantage <= bound(2 * ratio) * (1 + 1e-12)
+    if records == 2:
+        assert advantage == pytest.approx(bound(2 * ratio), rel=1e-9)
 
 
 @pytest.mark.slow

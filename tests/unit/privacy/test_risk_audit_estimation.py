@@ -1,4 +1,7 @@
-"""Estimates of an advantage, their confidence bounds, and other auditors' numbers."""
+"""Estimates of an advantage, their confidence bounds, and other auditors' numbers.
+
+Claims are those of docs/notes/risk-audits.md.
+"""
 
 import json
 import math
@@ -62,7 +65,7 @@ def test_the_oracles_clopper_pearson_bounds(entry: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("eta", [0.0, 1.0])
 @pytest.mark.parametrize("labels", [[0, 0, 0, 0], [0, 1, 2, 3], [0, 0, 1, 1]])
-def test_the_samples_mean_is_the_advantage_exactly(labels: list[int], eta: float) -> None:
+def test_claim_2_1_the_samples_mean_is_the_advantage_exactly(labels: list[int], eta: float) -> None:
     # Every target and output once, weighted by its probability: no sampling error.
     prior = FinitePrior([0.4, 0.3, 0.2, 0.1])
     success = SuccessSets.on_line([0.0, 1.0, 2.0, 3.0], eta)
@@ -103,7 +106,7 @@ def coverage(method: Method, confidence: float, repeats: int) -> int:
 
 
 @pytest.mark.parametrize("method", Method)
-def test_the_lower_bound_errs_no_more_often_than_it_says(method: Method) -> None:
+def test_claim_2_2_the_lower_bound_errs_no_more_often_than_it_says(method: Method) -> None:
     # Level .9 and 400 repeats: at most Binomial(400, .1) failures; the critical value is its
     # 1 - 1e-6 quantile.
     assert coverage(method, 0.9, 400) <= stats.binom.isf(1e-6, 400, 0.1)
@@ -132,7 +135,7 @@ def test_more_confidence_is_a_lower_bound() -> None:
     assert lows == sorted(lows, reverse=True)
 
 
-def test_favorite_targets_and_wrong_priors_are_refused() -> None:
+def test_claim_2_3_favorite_targets_and_wrong_priors_are_refused() -> None:
     generator = np.random.default_rng(3)
     honest = generator.integers(0, 4, 2000)
     check_drawn_from(honest, UNIFORM.prior)
@@ -187,7 +190,7 @@ def test_clopper_pearson_outside_of_its_assumptions_is_refused() -> None:
 # --- other auditors ---
 
 
-def test_ldp_auditors_value_and_cap() -> None:
+def test_claim_3_3_ldp_auditors_value_and_cap() -> None:
     entry = ENTRIES["ldpauditor.50.50"]
     i = entry["inputs"]
     found = ldp_auditor_epsilon(i["tp"], i["fp"], i["trials"], i["alpha"])

@@ -1,4 +1,7 @@
-"""From advantages to epsilons and back to words: certificates, claims, estimates, translations."""
+"""From advantages to epsilons and back to words: certificates, claims, estimates, translations.
+
+Claims are those of docs/notes/risk-audits.md.
+"""
 
 import dataclasses
 import json
@@ -150,7 +153,7 @@ def test_every_entry_of_these_families_is_somewhere() -> None:
 # --- two kinds of answers ---
 
 
-def test_certificates_and_estimates_share_nothing() -> None:
+def test_claim_3_2_certificates_and_estimates_share_nothing() -> None:
     # No common base but object, no conversion to a number, no common way to read the epsilon's
     # standing: a caller that wants a certificate cannot be handed an estimate.
     assert CertifiedLowerBound.__mro__[1:] == (object,) == ModelBasedEstimate.__mro__[1:]
@@ -207,7 +210,7 @@ def test_a_true_claim_is_refuted_no_more_often_than_stated() -> None:
     st.sampled_from([[0.5, 0.5], [0.6, 0.1, 0.1, 0.1, 0.1], [0.4, 0.3, 0.2, 0.1]]),
     st.booleans(),
 )
-def test_a_certificate_is_the_inverse_of_the_best_bound(
+def test_claim_3_1_a_certificate_is_the_inverse_of_the_best_bound(
     lower: float, delta: float, prior: list[float], known: bool
 ) -> None:
     finite = FinitePrior(prior)
@@ -234,7 +237,7 @@ def test_no_finite_epsilon_explains_a_perfect_attack() -> None:
     assert certify(observed(0.5), Scenario.uniform(2), 0.1).epsilon == math.inf
 
 
-def test_adjacency_of_audits() -> None:
+def test_claim_3_4_adjacency_of_audits() -> None:
     absent = Scenario.absence(0.5)
     found = certify(observed(0.2), absent, 0.0)
     assert found.adjacency is ADD_REMOVE
@@ -306,7 +309,7 @@ def test_largest_auc_of_the_oracle(entry: dict[str, Any]) -> None:
     assert largest_auc(guarantee) == pytest.approx(expected, abs=entry["atol"])
 
 
-def test_a_translation_agrees_with_the_verdicts_own_table() -> None:
+def test_claim_4_1_a_translation_agrees_with_the_verdicts_own_table() -> None:
     table: dict[str, Any] = epsilon_report(
         "20", "null-replace", 1, 100, 5, "0.000001", Fraction(1, 2**100), 700, [100] * 7, "4",
         "0.000001",
@@ -360,7 +363,7 @@ def test_translations_are_finite_and_ordered(
             assert found.attribute_advantage <= found.membership_advantage
 
 
-def test_slack_of_the_sampler_is_added() -> None:
+def test_claim_4_2_slack_of_the_sampler_is_added() -> None:
     plain = translate(GaussianDp.of(1, NULL), Scenario.uniform(10))
     loose = translate(GaussianDp.of(1, NULL), Scenario.uniform(10), 0.001)
     assert loose.membership_advantage - plain.membership_advantage == pytest.approx(0.002)

@@ -10,6 +10,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from ragaudit.privacy.accounting import risk as verdict
 from ragaudit.privacy.guarantees import Adjacency, ApproximateDp, GaussianDp, TotalVariation
 from ragaudit.privacy.risk import closed_forms, mechanisms
@@ -70,12 +72,22 @@ def random_prior(rng: np.random.Generator, records: int) -> FinitePrior:
     return FinitePrior(prior / prior.sum())
 
 
+def rounded_gaussian(rng: np.random.Generator) -> tuple[np.ndarray, float]:
+    """Gaussian noise on a line, rounded to cells that part neighbors; with its mu."""
+    positions = np.sort(rng.random(int(rng.integers(2, 7))))
+    noise = GaussianNoise(float(rng.uniform(0.2, 2)))
+    cuts = np.concatenate([(positions[1:] + positions[:-1]) / 2, rng.normal(0.5, 1, 3)])
+    edges = np.concatenate([[-np.inf], np.sort(cuts), [np.inf]])
+    channel = np.diff(noise.cdf(edges - positions[:, None]), axis=1).clip(0)
+    return channel, float(positions[-1] - positions[0]) / noise.scale
+
+
 @pytest.mark.parametrize("block", range(10))
 def test_every_bound_is_above_the_optimum_of_1000_random_mechanisms(block: int) -> None:
-    """Claims 6.1, 6.4, 6.5, 6.7, 7.2 and 8.1, at three points of each privacy profile."""
+    """Claims 6.1, 6.4, 6.5, 6.7, 7.2, 7.5 and 8.1, at three points of each privacy profile."""
     rng = np.random.default_rng(block)
     for _ in range(100):
-        channel = random_channel(rng)
+        channel, mu = rounded_gaussian(rng) if rng.random() < 0.3 else (random_channel(rng), None)
         records = len(channel)
         prior = random_prior(rng, records)
         sets = SuccessSets.on_line(np.arange(records), float(rng.choice([0.0, 0.0, 1.0])))
@@ -87,6 +99,7 @@ def test_every_bound_is_above_the_optimum_of_1000_random_mechanisms(block: int) 
             *(ApproximateDp.of(eps, delta, REPLACE) for eps, delta in pairs),
             TotalVariation.of(min(1.0, variation), REPLACE),
             PrivacyProfile(pairs, REPLACE),
+            *([] if mu is None else [GaussianDp.of(mu, REPLACE)]),
         ]
         for threat in (none, ThreatModel(prior, sets, labels), ThreatModel.membership(prior)):
             optimum = finite_advantage(channel, threat)
@@ -101,6 +114,81 @@ def test_every_bound_is_above_the_optimum_of_1000_random_mechanisms(block: int) 
             guesses = rng.integers(0, records, (channel.shape[1], records))
             attack = realized(channel, threat, guesses)
             assert attack <= optimum + ROUNDING <= best.value + 2 * ROUNDING
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 0.5, 3.0])
+def test_claim_6_1_total_variation_is_reached_with_full_knowledge(epsilon: float) -> None:
+    """Two records under randomized response: tanh(eps/2) of what is possible, and delta more."""
+    prior = FinitePrior([0.3, 0.7])
+    threat = ThreatModel.membership(prior)
+    delta = 0.05
+    pure = mechanisms.grr_channel(2, epsilon)
+    leaking = np.hstack([(1 - delta) * pure, delta * np.eye(2)])
+    for channel, share in ((pure, 0.0), (leaking, delta)):
+        bound = total_variation_bound(
+            Scenario.of_threat(threat), ApproximateDp.of(epsilon, share, REPLACE)
+        )
+        optimum = finite_advantage(channel, threat)
+        assert optimum == pytest.approx(bound.value, rel=1e-9)
+        assert optimum <= bound.value
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 10**6))
+def test_claim_6_8_a_coarser_summary_only_loosens(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    kappa, least, largest = np.sort(rng.random(3)) ** 2
+    fine = PriorSummary(kappa, least, largest)
+    coarse = PriorSummary(kappa * rng.random(), 0.0, largest + (1 - largest) * rng.random())
+    for guarantee in (ApproximateDp.of(1.5, 0.01, REPLACE), GaussianDp.of(1.2, REPLACE)):
+        for bound in (total_variation_bound, trade_off_bound):
+            at_fine, at_coarse = (
+                bound(Scenario(each, Knowledge.NONE, exact_guesses=False), guarantee).value
+                for each in (fine, coarse)
+            )
+            assert at_coarse >= at_fine - ROUNDING
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_claim_7_1_no_partition_of_the_outputs_gains_more_than_the_budget(seed: int) -> None:
+    """sum of P_z(A_z) - p(A_z) over any assignment of outputs to records, at exact delta."""
+    rng = np.random.default_rng(seed)
+    channel = random_channel(rng)
+    records = len(channel)
+    epsilon = float(rng.uniform(0.01, 3))
+    delta = least_delta(channel, epsilon)
+    odds = math.exp(epsilon)
+    budget = (records - 1) * (odds - 1 + records * delta) / (odds + records - 1)
+    mixture = rng.dirichlet(np.ones(records)) @ channel
+    assert (channel.max(axis=0) - mixture).sum() <= budget + ROUNDING
+
+
+def test_claim_8_1_a_guarantee_under_another_adjacency_is_refused() -> None:
+    guarantee = ApproximateDp.of(1, 0, Adjacency.ADD_REMOVE)
+    for bound in (total_variation_bound, trade_off_bound, uniform_exact_guess_bound):
+        with pytest.raises(ValueError, match="adjacency"):
+            bound(Scenario.uniform(5), guarantee)
+    doubled = total_variation_bound(Scenario.uniform(5), guarantee.under(REPLACE))
+    assert doubled.value == pytest.approx(math.tanh(1) * 0.8)
+
+
+def test_claim_8_3_gaussian_guarantees_also_give_the_bounds_for_exact_guesses() -> None:
+    gaussian = GaussianDp.of(1, REPLACE)
+    uniform = best_bound(Scenario.uniform(4), [gaussian])
+    assert uniform.winner.theorem == "Corollary 5.6"
+    assert uniform.value == pytest.approx(0.25847, abs=1e-5)
+    skewed = ThreatModel.reconstruction(FinitePrior([0.4, 0.3, 0.2, 0.1]))
+    found = best_bound(Scenario.of_threat(skewed), [gaussian])
+    assert {bound.theorem for bound in found.applicable} == {
+        "Theorem 4.2", "Theorem 5.1", "Theorem 5.5",
+    }  # fmt: skip
+
+
+def test_bounds_are_raised_by_what_the_arithmetic_may_lose() -> None:
+    """Section 11 of the note: 1e-12 of itself and 2^-52."""
+    found = total_variation_bound(Scenario.uniform(4), ApproximateDp.of(1, 0, REPLACE)).value
+    plain = math.tanh(0.5) * 0.75
+    assert found - plain == pytest.approx(1e-12 * plain + 2.0**-52, rel=0.3)
 
 
 def realized(channel: np.ndarray, threat: ThreatModel, guesses: np.ndarray) -> float:

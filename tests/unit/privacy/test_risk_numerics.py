@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ragaudit.privacy.risk import closed_forms
+from ragaudit.privacy.risk import closed_forms, continuous, one_dimensional
 from ragaudit.privacy.risk.continuous import continuous_advantage
 from ragaudit.privacy.risk.finite import best_gains, finite_advantage
 from ragaudit.privacy.risk.general_bounds import exact_guess_knapsack
@@ -65,6 +65,16 @@ def test_the_envelope_loses_no_more_than_it_says(seed: int) -> None:
     best = areas(finer.breaks).max(axis=1).sum()
     assert found.loss <= 1e-10
     assert -1e-12 <= best - value <= 2e-8  # two crossings within a cell go unseen
+
+
+def test_the_envelope_says_what_it_leaves() -> None:
+    """|x - 1/10| with a tolerance so large that the crossing is not looked for: a triangle."""
+    found = upper_envelope(
+        lambda x: np.stack([x - 0.1, 0.1 - x])[None], np.array([0.0, 1.0]), tolerance=1.0
+    )
+    # The better line alone is 0.8/2 over [0, 1]; both are (0.9² + 0.1²)/2.
+    assert found.breaks.tolist() == [0.0, 1.0]
+    assert found.loss == pytest.approx((0.9**2 + 0.1**2) / 2 - 0.8 / 2)
 
 
 def random_line(rng: np.random.Generator) -> tuple[np.ndarray, ThreatModel]:
@@ -132,6 +142,32 @@ def test_order_of_the_records_does_not_matter(seed: int) -> None:
         )
 
 
+def test_claim_4_1_the_error_is_what_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without looking for crossings the value falls by as much as the error says."""
+    positions = np.linspace(0, 1, 12)
+    prior = FinitePrior(np.random.default_rng(8).dirichlet(np.ones(12)))
+    threat = ThreatModel.reconstruction(prior, SuccessSets.on_line(positions, 0.2))
+    for noise in (LaplaceNoise(0.1), GaussianNoise(0.1)):
+        exact = line_advantage(positions, noise, threat)
+        with monkeypatch.context() as patch:
+            patch.setattr(one_dimensional, "_TOLERANCE", 1.0)
+            rough = line_advantage(positions, noise, threat)
+        lost = exact.value - rough.value
+        assert lost > 1e-6 > 1e-12 > exact.error
+        assert rough.error == pytest.approx(lost, rel=0.3)
+
+
+def test_claim_4_1a_laplace_noise_needs_no_finer_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cells as wide as the gaps between the records, and cells of a tenth of a scale."""
+    for seed in range(20):
+        positions, threat = random_line(np.random.default_rng(seed))
+        values = []
+        for step in (1e9, 0.1):
+            monkeypatch.setattr(one_dimensional, "_STEP", step)
+            values.append(line_advantage(positions, LaplaceNoise(0.7), threat).value)
+        assert values[0] == pytest.approx(values[1], abs=2e-12)
+
+
 def test_claim_4_1_many_records_are_cut_into_stretches() -> None:
     """The uniform prior's closed form, with more densities than are held at a time."""
     positions = np.cumsum(np.random.default_rng(3).random(700)) / 10
@@ -165,6 +201,41 @@ def test_claim_5_1_the_best_guess_against_the_closed_form(
     gains = noise.cdf(high - theta) - noise.cdf(low - theta) - (high - low) * mixture
     grid = GuessGrid(prior, lambda t, z: noise.density(t - z), eta, 160, has_kink=noise.has_kink)
     assert np.abs(grid.best_gains(theta) - gains.max(axis=0)).max() < 1e-6
+
+
+PRIORS = [
+    ContinuousPrior.uniform(0, 1),
+    ContinuousPrior.beta(0.1, 0.1),
+    ContinuousPrior.beta(2, 5),
+    ContinuousPrior.beta(0.1, 8),
+]
+MECHANISMS = [
+    ExponentialMechanism(0.5),
+    ExponentialMechanism(5.0),
+    ExponentialMechanism(40.0),
+    LaplaceNoise(0.1),
+    GaussianNoise(0.1),
+]
+
+
+@pytest.mark.parametrize("prior", PRIORS, ids=lambda prior: prior.name)
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
+def test_claim_5_1_the_error_covers_what_a_finer_grid_finds(
+    prior: ContinuousPrior,
+    mechanism: ExponentialMechanism | LaplaceNoise | GaussianNoise,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Six times as many guesses and a hundredth of the tolerance; four times the error."""
+    etas = (0.001, 0.02, 0.05, 0.3)
+    found = [continuous_advantage(prior, mechanism, eta) for eta in etas]
+    monkeypatch.setattr(continuous, "_GUESSES", 960)
+    monkeypatch.setattr(continuous, "_GUESSES_PER_SCALE", 72)
+    monkeypatch.setattr(continuous, "_TOLERANCE", 1e-8)
+    monkeypatch.setattr(continuous, "_LEVELS", 9)
+    for eta, each in zip(etas, found, strict=True):
+        finer = continuous_advantage(prior, mechanism, eta).value
+        assert abs(each.value - finer) < 1.2e-6, eta
+        assert abs(each.value - finer) <= 6 * each.error, eta
 
 
 def test_claim_5_1_a_mechanism_that_tells_all_leaves_the_ball() -> None:

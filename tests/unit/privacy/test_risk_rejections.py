@@ -1,4 +1,7 @@
-"""Bad input and wrong assumptions are refused by the argument's name, as a ValueError."""
+"""Bad input and wrong assumptions are refused by the argument's name, as a ValueError.
+
+Claims are those of docs/notes/disclosure-risk.md.
+"""
 
 import math
 from collections.abc import Callable
@@ -236,7 +239,7 @@ def test_parsers_errors_stay_no_value_errors() -> None:
     assert issubclass(InvalidArgumentError, MalformedError)
 
 
-def test_success_bounds_are_labelled() -> None:
+def test_claim_10_1_success_bounds_are_labelled() -> None:
     """Claim 10.1: neither a ReRo value nor its JSON appears without the label."""
     scenario = Scenario.uniform(8)
     for bound in (
