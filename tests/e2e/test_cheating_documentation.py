@@ -16,7 +16,7 @@ CHAPTER = Path(__file__).parents[2] / "docs" / "researcher.md"
 def test_the_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
     use_cached_table()
     examples = re.findall(r"```python\n(.*?)```", CHAPTER.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(examples) == 4
+    assert len(examples) == 5
     names: dict[str, Any] = {"__name__": "example"}
     for example in examples:
         exec(compile(example, str(CHAPTER), "exec"), names)
@@ -24,7 +24,8 @@ def test_the_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert "SELECTION service is caught by ('selection',)" in output
     assert f"{len(CATALOGUE)} cheats" in output
     assert "another K:" in output
-    assert "rho = 1.0000 for 8 queries" in output
+    assert "2 accounts for epsilon 8" in output
+    assert "rho = 1.0000 (replace), 8 queries" in output
 
 
 def test_the_commands_of_the_chapter_exist() -> None:
