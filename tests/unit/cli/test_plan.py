@@ -13,15 +13,18 @@ from jsonschema import Draft202012Validator
 from ragaudit.circuits.quantise import quantise_rows
 from ragaudit.circuits.selection import select
 from ragaudit.cli.main import app as root
-from ragaudit.cli.plan.collection import Collection, load
+from ragaudit.cli.plan.collection import Collection, QuestionSource, load
 from ragaudit.cli.plan.command import app
 from ragaudit.cli.plan.files import write
 from ragaudit.cli.plan.mechanism import SeededNoise, noise_of, quantised_recall, scored
 from ragaudit.cli.plan.options import decimal_text
-from ragaudit.cli.plan.plots import draw
+from ragaudit.cli.plan.plots import draw, left_out
 from ragaudit.cli.plan.run import Plan, Trial, make_plan
 from ragaudit.encoding.errors import MalformedError, RefusedError
-from ragaudit.privacy.planning import Targets, budget, simulate
+from ragaudit.privacy.planning import Finding, Targets, budget, simulate
+from ragaudit.prover.backends.base import Document
+from ragaudit.prover.backends.stored import StoredDocuments
+from ragaudit.prover.store import Store
 from typer.testing import CliRunner, Result
 
 RUNNER = CliRunner()
@@ -103,16 +106,43 @@ def several(schema: dict[str, Any]) -> dict[str, Any]:
     return {"type": "array", "items": schema}
 
 
+def reasoned(name: str, **of: Any) -> dict[str, Any]:
+    """Members of which `name` is null if and only if there is a reason."""
+    missing = {"properties": {name: {"type": "null"}, "reason": {"type": "string"}}}
+    given = {"properties": {name: {"type": ["string", "integer"]}, "reason": {"type": "null"}}}
+    whole = members(**of, reason={"type": ["string", "null"]})
+    return {**whole, "anyOf": [missing, given]}
+
+
+RELATION = {"enum": ["replace", "null-replace"]}
 PRICE = {
-    "queries": COUNT, "epsilon": MAYBE_DECIMAL, "ideal_epsilon": DECIMAL, "advantage": DECIMAL
+    "queries": COUNT, "epsilon": MAYBE_DECIMAL, "ideal_epsilon": DECIMAL, "delta": DECIMAL,
+    "relation": RELATION, "advantage": DECIMAL,
 }  # fmt: skip
-ROW = members(accounts=COUNT, windows=COUNT, **PRICE, closed_form=MAYBE_DECIMAL)
+PRICED = reasoned("epsilon", **PRICE)
+ROW = reasoned(
+    "epsilon",
+    accounts=COUNT,
+    windows=COUNT,
+    **PRICE,
+    closed_form=reasoned(
+        "epsilon",
+        epsilon=MAYBE_DECIMAL,
+        delta=DECIMAL,
+        relation=RELATION,
+        sigma=MAYBE_DECIMAL,
+    ),
+)
 INTERVAL = members(mean=NUMBER, low=NUMBER, high=NUMBER)
-COST = or_null(members(sigma=DECIMAL, account=members(**PRICE), coalition=members(**PRICE)))
+COST = or_null(members(sigma=DECIMAL, account=PRICED, coalition=PRICED))
 RETRIEVAL = members(
     indexes=several(
-        members(name={"type": "string"}, rows=COUNT, dimension=COUNT, questions=COUNT)
+        members(
+            name={"type": "string"}, rows=COUNT, dimension=COUNT, questions=COUNT,
+            question_source={"enum": [each.value for each in QuestionSource]},
+        )
     ),
+    left_out=several(members(name={"type": "string"}, rows=COUNT)),
     top_k=COUNT,
     questions=COUNT,
     trials=COUNT,
@@ -123,8 +153,8 @@ RETRIEVAL = members(
     points=several(
         members(
             sigma=DECIMAL, planned={"type": "boolean"}, recall=INTERVAL,
-            rank_loss=or_null(INTERVAL), returned=NUMBER, account=members(**PRICE),
-            coalition=members(**PRICE),
+            recall_by_index={"type": "object", "additionalProperties": INTERVAL},
+            rank_loss=or_null(INTERVAL), returned=NUMBER, account=PRICED, coalition=PRICED,
         )
     ),
     recall_costs=several(
@@ -135,29 +165,40 @@ SCHEMA = members(
     format={"const": "ragaudit/v1/plan"},
     targets=members(
         epsilon=MAYBE_DECIMAL, delta=DECIMAL, queries=COUNT, coalition=COUNT,
-        delta_policy=DECIMAL, relation={"enum": ["replace", "null-replace"]},
-        rows_per_document=COUNT, slots=COUNT, windows=COUNT,
+        delta_policy=DECIMAL, relation=RELATION, rows_per_document=COUNT, slots=COUNT,
+        windows=COUNT,
     ),
+    protected_unit={"enum": ["row", "document"]},
     sigma=DECIMAL,
     calibrated={"type": "boolean"},
-    account=members(**PRICE, kept={"type": "boolean"}),
+    account=reasoned("epsilon", **PRICE, kept={"type": ["boolean", "null"]}),
     coalitions=several(ROW),
     tenant=ROW,
     over_windows=several(ROW),
-    paper=or_null(members(sigma=DECIMAL, ratio=DECIMAL, epsilon=MAYBE_DECIMAL)),
-    affords=or_null(
-        members(
-            queries={"type": ["integer", "null"]}, accounts={"type": ["integer", "null"]}
-        )
+    paper=reasoned(
+        "sigma", sigma=MAYBE_DECIMAL, ratio=MAYBE_DECIMAL, account=or_null(PRICED)
+    ),
+    affords=reasoned(
+        "queries", queries={"type": ["integer", "null"]}, accounts={"type": ["integer", "null"]}
+    ),
+    coalition_noise=reasoned(
+        "sigma", accounts=COUNT, queries=COUNT, epsilon=MAYBE_DECIMAL, delta=DECIMAL,
+        relation=RELATION, sigma=MAYBE_DECIMAL,
     ),
     retrieval=or_null(RETRIEVAL),
     verdict=members(
         finding={
-            "enum": ["useless", "empty", "useless and empty", "neither", "not simulated"]
+            "enum": [each.value for each in Finding]
         },
         sentence={"type": "string"},
         empty_advantage={"const": 0.9},
         useless_gain={"const": 0.05},
+    ),
+    plots=or_null(
+        members(
+            files=several({"type": "string"}),
+            left_out={"type": "object", "additionalProperties": {"type": "string"}},
+        )
     ),
 )  # fmt: skip
 
@@ -174,6 +215,38 @@ def test_the_json_without_a_simulation(changes: dict[str, str | None]) -> None:
     assert shown["sigma"] == made.sigma
     assert shown["coalitions"][-1]["epsilon"] == made.coalition.price.epsilon
     assert len(shown["over_windows"]) == int(changes.get("windows") or 1) - 1
+    assert shown["plots"] is None
+
+
+def test_the_json_names_the_noise_of_every_epsilon() -> None:
+    shown = json.loads(run("--no-simulate", "--json", coalition="5").stdout)
+    assert shown["account"]["delta"] == "0.000001" and shown["account"]["kept"] is True
+    row = shown["coalitions"][-1]
+    assert (row["delta"], row["relation"]) == ("0.00001", "replace")
+    # The formula holds for the paper's own noise, six times as much.
+    assert row["closed_form"]["sigma"] == shown["paper"]["sigma"] != shown["sigma"]
+    assert shown["tenant"]["closed_form"]["reason"] == "delta_policy is at most accounts · delta"
+    noise = shown["coalition_noise"]
+    assert (noise["accounts"], noise["epsilon"], noise["delta"]) == (5, "8", "0.00001")
+    assert noise["sigma"] == "18.980910"
+
+
+def test_a_promise_that_was_not_made_is_not_broken() -> None:
+    changes: dict[str, str | None] = {"epsilon": None, "sigma": "0.1"}
+    shown = json.loads(run("--no-simulate", "--json", **changes).stdout)
+    assert shown["account"]["kept"] is None
+    assert shown["affords"]["reason"] == shown["coalition_noise"]["reason"]
+    assert shown["paper"]["reason"] == "one account has no finite epsilon to stay within"
+    text = run("--no-simulate", **changes).stdout
+    assert "promise" not in text and "as given: epsilon none (" in text
+    assert "no noise calibrated: one account has no finite epsilon" in text
+
+
+def test_a_broken_promise_is_told() -> None:
+    result = run("--no-simulate", epsilon="1", sigma="20")
+    assert result.exit_code == 0
+    assert "this sigma does not keep that promise: epsilon is 3.308" in result.stdout
+    assert "the promise is broken" in result.stdout
 
 
 def test_the_json_of_a_simulation(vectors: list[str]) -> None:
@@ -185,16 +258,22 @@ def test_the_json_of_a_simulation(vectors: list[str]) -> None:
     Draft202012Validator(SCHEMA).validate(shown)
     found = shown["retrieval"]
     (index,) = found["indexes"]
-    assert index == {"name": "rows.npy", "rows": 60, "dimension": 16, "questions": 8}
+    assert index == {
+        "name": "rows.npy", "rows": 60, "dimension": 16, "questions": 8,
+        "question_source": "as given",
+    }  # fmt: skip
+    assert found["left_out"] == []
     assert (found["top_k"], found["questions"], found["trials"]) == (3, 8, 2)
     assert found["random"]["recall"] == 0.05
     assert found["random"]["rank_loss"] == pytest.approx(28.5, abs=0.1)  # (N - K)/2 but for ties
     (planned,) = [each for each in found["points"] if each["planned"]]
     assert planned["sigma"] == shown["sigma"]
+    assert planned["recall_by_index"] == {"rows.npy": planned["recall"]}
     assert found["points"][0]["recall"]["mean"] > 0.9 > 0.2 > planned["recall"]["mean"]
     assert [each["recall"] for each in found["recall_costs"]] == [0.5, 1.0]
     assert found["recall_costs"][0]["best"]["sigma"]
-    assert shown["verdict"]["finding"] == "useless"
+    # Eight questions are too few to tell random retrieval from bad.
+    assert shown["verdict"]["finding"] == "undecided"
 
 
 def test_the_same_seed_gives_the_same_figures(plan: Plan) -> None:
@@ -211,8 +290,12 @@ def test_the_tables_and_the_sentence(vectors: list[str]) -> None:
     result = run(*vectors, "--trials", "1", windows="2")
     assert result.exit_code == 0, result.output
     text = " ".join(result.stdout.replace("│", " ").split())
-    for words in ("sigma = 9.233901", "the paper's calibration (3.4)", "k_max", "all slots",
-                  "recall@5", "blind", "what a recall costs", "Useless: retrieval"):  # fmt: skip
+    for words in ("sigma = 9.233901", "the paper's calibration (3.4)", "k_max = 2", "slots = 64",
+                  "for 2 accounts together within that epsilon at delta 0.00001: sigma = 12.0",
+                  "its bound for its own noise, sigma = 55.677394, not for this sigma",
+                  "of any test for one row", "questions: as given",
+                  "recall@5", "blind", "what a recall costs",
+                  "Undecided: 8 questions"):  # fmt: skip
         assert words in text
     # Never less than the value: 11.033393 is shown as 11.04.
     assert budget(TARGETS).coalition.price.epsilon == "11.033393"
@@ -256,11 +339,64 @@ def test_bad_options_are_named(changes: dict[str, str | None], option: str) -> N
     assert result.stdout == ""
 
 
-@pytest.mark.parametrize("option", ["--index", "--questions", "--tenant"])
-def test_what_would_not_be_used_is_refused(option: str) -> None:
-    result = run("--no-simulate", option, "x")
+@pytest.mark.parametrize("columns", [40, 60, 80])
+def test_a_narrow_terminal_breaks_no_number(vectors: list[str], columns: int) -> None:
+    more = [*vectors, "--trials", "1", "--recall", "0.5"]
+    wide, narrow = (
+        RUNNER.invoke(
+            app,
+            [*(part for pair in ARGUMENTS.items() for part in pair), *more, "--windows", "2"],
+            env={"COLUMNS": str(each)},
+        ).stdout
+        for each in (200, columns)
+    )
+    # Every word of the tables is there, whole; their rules and the panel are of other widths.
+    words = {word for word in wide.partition("╭")[0].split() if not word.startswith("─")}
+    assert words <= set(narrow.split())
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--index", "x"),
+        ("--questions", "x"),
+        ("--tenant", "x"),
+        ("--recall", "0.9"),
+        ("--top-k", "5"),
+        ("--trials", "3"),
+        ("--seed", "0"),
+    ],
+)
+def test_what_would_not_be_used_is_refused(option: str, value: str) -> None:
+    result = run("--no-simulate", option, value)
     assert result.exit_code == 2
     assert result.stderr.startswith(f"error: {option}: nothing is simulated")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("missing.txt", None, "cannot read"),
+        ("missing.yaml", None, "cannot read"),
+        ("bad.yaml", ":\n - [", "not a YAML document"),
+        ("prover.yaml", "a: 1\n", "provider: Field required"),
+        ("empty.txt", "", "empty file"),
+    ],
+)
+def test_bad_index_files_are_named(
+    name: str, content: str | None, problem: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    if content is not None:
+        path.write_text(content)
+    result = run(index=str(path))
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"error: --index, {path}: {problem}")
+
+
+def test_an_empty_folder_is_named(tmp_path: Path) -> None:
+    result = run(index=str(tmp_path))
+    assert result.stderr.startswith(f"error: --index, {tmp_path}: no documents found")
 
 
 def test_a_missing_module_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -326,9 +462,27 @@ def test_plots_are_written(plan: Plan, tmp_path: Path) -> None:
 def test_plots_without_a_simulation_or_a_finite_epsilon(tmp_path: Path) -> None:
     result = run("--no-simulate", epsilon=None, sigma="0.1", plots=str(tmp_path))
     assert result.exit_code == 0, result.output
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "epsilon-by-accounts.png", "epsilon-by-accounts.svg"
-    ]  # fmt: skip
+    names = ["epsilon-by-accounts.png", "epsilon-by-accounts.svg"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    # The curve that there is, called what it is.
+    drawn = (tmp_path / names[1]).read_text()
+    assert "a perfect sampler at sigma 0.1: no guarantee" in drawn
+    # What was written, and what was not, is said.
+    assert f"plots written: {tmp_path / names[0]}, {tmp_path / names[1]}" in result.stdout
+    assert "plot left out: sigma-by-queries, there is no finite epsilon" in result.stdout
+    more = ["--no-simulate", "--json"]
+    shown = json.loads(run(*more, epsilon=None, sigma="0.1", plots=str(tmp_path)).stdout)
+    assert shown["plots"] == {
+        "files": [str(tmp_path / name) for name in names],
+        "left_out": {"sigma-by-queries": "there is no finite epsilon to calibrate for"},
+    }
+
+
+def test_a_plot_of_one_account_and_one_slot() -> None:
+    targets = replace(TARGETS, queries=1, coalition=1, slots=1)
+    plan = make_plan(targets, None, None, Silent())
+    assert left_out(plan) == {}
+    assert "What a coalition learns, r = 1<" in draw(plan)["epsilon-by-accounts.svg"].decode()
 
 
 def test_a_failure_leaves_no_plots(tmp_path: Path) -> None:
@@ -449,21 +603,71 @@ def test_bad_embeddings_are_refused(
     np.save(tmp_path / "rows.npy", rows)
     np.save(tmp_path / "asked.npy", asked)
     with pytest.raises(MalformedError) as caught:
-        load(tmp_path / "rows.npy", tmp_path / "asked.npy", None, lambda _: None)
+        load(tmp_path / "rows.npy", tmp_path / "asked.npy", None, 1, lambda _: None)
     assert caught.value.where == where
 
 
 def test_pickles_are_not_opened(tmp_path: Path) -> None:
     np.save(tmp_path / "rows.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
     with pytest.raises(MalformedError) as caught:
-        load(tmp_path / "rows.npy", tmp_path / "rows.npy", None, lambda _: None)
+        load(tmp_path / "rows.npy", tmp_path / "rows.npy", None, 1, lambda _: None)
     assert caught.value.where == "index"
 
 
 def test_k_must_be_below_the_smallest_index(vectors: list[str]) -> None:
     result = run(*vectors, top_k="60")
     assert result.exit_code == 2
-    assert "--top-k: top_k is 60 (expected below 60 rows)" in result.stderr
+    assert (
+        "--top-k: top_k is 60, and rows.npy has 60 rows (expected K below the number of rows)"
+        in result.stderr
+    )
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """Settings of a prover with tenants of 30, 25 and 3 short documents."""
+    (tmp_path / "prover.yaml").write_text("provider: example.org\n")
+    opened = Store.create(f"sqlite:///{tmp_path / 'prover.db'}")
+    for tenant, rows in (("shop", 30), ("club", 25), ("tiny", 3)):
+        texts = (f"What is fact {n}? It is {n * n} for the {tenant}." for n in range(rows))
+        documents = [Document(f"d{n}", text) for n, text in enumerate(texts)]
+        StoredDocuments(opened).add(tenant, documents)
+    opened.close()
+    return tmp_path / "prover.yaml"
+
+
+def test_small_tenants_are_left_out_and_named(store: Path) -> None:
+    more = ["--index", str(store), "--trials", "1"]
+    result = run(*more, "--json")
+    assert result.exit_code == 0, result.output
+    shown = json.loads(result.stdout)
+    Draft202012Validator(SCHEMA).validate(shown)
+    found = shown["retrieval"]
+    assert [each["name"] for each in found["indexes"]] == ["club", "shop"]
+    assert found["left_out"] == [{"name": "tiny", "rows": 3}]
+    # Pooled over tenants, and each by itself: the mean of 25 and of 30 questions.
+    for point in found["points"]:
+        club, shop = (point["recall_by_index"][name]["mean"] for name in ("club", "shop"))
+        assert point["recall"]["mean"] == pytest.approx((25 * club + 30 * shop) / 55, abs=2e-6)
+    text = run(*more).stdout
+    assert "left out: tiny, whose 3 rows are not more than K" in text
+    assert "recall at the planned sigma by index: club " in text
+
+
+def test_a_tenant_that_is_too_small_is_named(store: Path) -> None:
+    result = run(index=str(store), tenant="tiny")
+    assert result.exit_code == 2
+    assert (
+        "--top-k: top_k is 5, and tiny has 3 rows (expected K below the number of rows)"
+        in result.stderr
+    )
+
+
+def test_short_texts_are_asked_their_own_questions(store: Path) -> None:
+    (found,) = load(store, None, "shop", 5, lambda _: None).collections
+    assert found.question_source is QuestionSource.SENTENCES
+    # "What is fact 7?" of each document; not the sentences that ask nothing.
+    assert found.questions.shape == (30, 256)
 
 
 @pytest.fixture
@@ -475,7 +679,7 @@ def texts(tmp_path: Path) -> Path:
 
 def test_text_files_and_questions(texts: Path, tmp_path: Path) -> None:
     (tmp_path / "asked.txt").write_text("when do you open?\n\nhow long is a salt?\n")
-    (found,) = load(texts, tmp_path / "asked.txt", None, lambda _: None)
+    (found,) = load(texts, tmp_path / "asked.txt", None, 3, lambda _: None).collections
     assert (found.name, found.rows.shape, found.questions.shape) == ("faq.md", (4, 256), (2, 256))
     assert np.argmax(next(scored([found]))) == 1
 
@@ -489,13 +693,22 @@ def test_bad_question_files_are_refused(
     path = tmp_path / "asked.txt"
     path.write_bytes(asked if isinstance(asked, bytes) else asked.encode())
     with pytest.raises(MalformedError, match=problem) as caught:
-        load(texts, path, None, lambda _: None)
+        load(texts, path, None, 1, lambda _: None)
     assert caught.value.where == "questions"
 
 
-def test_texts_that_suggest_no_questions_need_a_file(texts: Path) -> None:
-    with pytest.raises(MalformedError, match="suggest 0 questions"):
-        load(texts, None, None, lambda _: None)
+def test_texts_that_suggest_no_questions_are_asked_their_sentences(texts: Path) -> None:
+    (found,) = load(texts, None, None, 3, lambda _: None).collections
+    assert found.question_source is QuestionSource.SENTENCES
+    assert found.questions.shape == (4, 256)
+
+
+def test_texts_without_two_sentences_need_a_file(tmp_path: Path) -> None:
+    lines = (json.dumps({"id": f"d{n}", "text": "the same"}) for n in range(3))
+    (tmp_path / "faq.jsonl").write_text("\n".join(lines))
+    with pytest.raises(MalformedError, match="1 different sentences") as caught:
+        load(tmp_path / "faq.jsonl", None, None, 1, lambda _: None)
+    assert caught.value.where == "questions"
 
 
 def test_a_missing_database_is_not_made(tmp_path: Path) -> None:
@@ -509,12 +722,13 @@ def test_a_missing_database_is_not_made(tmp_path: Path) -> None:
 
 def test_an_unknown_tenant_is_named() -> None:
     with pytest.raises(MalformedError, match="data, language, networking") as caught:
-        load(None, None, "shop", lambda _: None)
+        load(None, None, "shop", 1, lambda _: None)
     assert caught.value.where == "tenant"
 
 
 def test_bundled_text_has_three_tenants_with_questions() -> None:
     stages: list[str] = []
-    (only,) = load(None, None, "language", stages.append)
+    (only,) = load(None, None, "language", 5, stages.append).collections
     assert only.rows.shape == (520, 256) and only.questions.shape == (100, 256)
+    assert only.question_source is QuestionSource.SUGGESTED
     assert stages[0] == "reading the texts" and "language" in stages[-1]

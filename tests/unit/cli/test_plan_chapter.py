@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from ragaudit.cli.plan.collection import FEWEST_SUGGESTED
 from ragaudit.cli.plan.run import SIGMAS
-from ragaudit.privacy.planning import EMPTY_ADVANTAGE, USELESS_GAIN
+from ragaudit.privacy.planning import EMPTY_ADVANTAGE, USELESS_GAIN, Finding, Targets, budget
 from ragaudit.prover.backends.base import Document
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.store import Store
@@ -57,7 +58,13 @@ def test_the_commands_run(provider: Path) -> None:
     assert "sigma = 9.233901" in output and "k_max" in output
     plan = json.loads((provider / "plan.json").read_text())
     assert plan["retrieval"]["indexes"] == [
-        {"name": "shop", "rows": 6, "dimension": 256, "questions": 2}
+        {
+            "name": "shop",
+            "rows": 6,
+            "dimension": 256,
+            "questions": 2,
+            "question_source": "as given",
+        }
     ]
     assert [row["windows"] for row in plan["over_windows"]] == [2, 3, 4]
     assert len(list((provider / "plots").iterdir())) == 8
@@ -74,3 +81,7 @@ def test_the_numbers_of_the_rules_are_the_codes() -> None:
     assert f"at least {float(EMPTY_ADVANTAGE)}" in SECTION
     assert f"the first {USELESS_GAIN:.0%}".replace("%", " %") in SECTION
     assert len(SIGMAS) == 13 and "thirteen others" in SECTION
+    assert f"fewer than {FEWEST_SUGGESTED}," in SECTION
+    assert all(f"`{each.value}`" in SECTION for each in Finding)
+    made = budget(Targets("8", "0.000001", 50, 5, "0.00001"))
+    assert f"in the first example: {made.coalition_sigma}" in SECTION

@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 from ragaudit.encoding.decimals import ceil_decimal
 from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.privacy.accounting import NoisyScores, epsilon
+from ragaudit.privacy.accounting.affordable import calibrate_coalition
+from ragaudit.privacy.guarantees import Adjacency
 from ragaudit.privacy.planning import (
+    Missing,
+    PaperNoise,
+    Price,
     Targets,
     budget,
     epsilon_by_accounts,
@@ -28,8 +33,8 @@ counts = st.integers(1, 10_000)
 relations = st.sampled_from(["replace", "null-replace"])
 
 
-def number(text: str | None) -> Fraction:
-    assert text is not None
+def number(text: str | Missing | None) -> Fraction:
+    assert isinstance(text, str)
     return Fraction(text)
 
 
@@ -50,10 +55,11 @@ def test_the_papers_noise_is_eight_times_as_much(
     targets = Targets(promised, "0.000001", 10_000, 1, "0.000002", relation="null-replace")
     made = budget(targets)
     assert float(made.sigma) == pytest.approx(exact, abs=2e-3)
-    assert made.paper is not None
+    assert isinstance(made.paper, PaperNoise)
     assert float(made.paper.sigma) == pytest.approx(paper, abs=1e-3)
     assert float(made.paper.ratio) == pytest.approx(ratio, abs=1e-3)
-    assert float(number(made.paper.epsilon)) == pytest.approx(real, abs=2e-5)
+    assert isinstance(made.paper.account, Price)
+    assert float(number(made.paper.account.epsilon)) == pytest.approx(real, abs=2e-5)
 
 
 def test_the_rows_of_a_plan() -> None:
@@ -65,7 +71,9 @@ def test_the_rows_of_a_plan() -> None:
     assert float(number(made.coalition.price.epsilon)) == pytest.approx(3.1229, abs=1e-4)
     assert float(number(made.coalition.closed_form)) == pytest.approx(3.5245, abs=1e-4)
     assert made.coalition.price.queries == 100_000
-    assert made.tenant.accounts == 20 and made.tenant.closed_form is None
+    assert made.tenant.accounts == 20
+    assert made.tenant.closed_form == Missing("delta_policy is at most accounts · delta")
+    assert made.over_windows[0].closed_form == Missing("(5.2) covers one window")
     assert [(row.accounts, row.windows) for row in made.over_windows] == [(10, 2), (10, 3)]
     # Two windows cost what twice the accounts cost.
     assert made.over_windows[0].price == made.tenant.price
@@ -89,23 +97,63 @@ def test_counts_are_all_to_ten_then_round() -> None:
 
 def test_a_given_sigma_is_priced() -> None:
     made = budget(replace(TARGETS, epsilon=None), sigma="20")
-    assert not made.calibrated and made.kept
+    assert not made.calibrated and made.kept is None  # nothing was promised
     assert made.targets.epsilon == made.account.epsilon == price_of_account(TARGETS, "20").epsilon
-    # The promise is rounded up, so it may hold for a query more.
-    assert made.queries_afforded is not None and made.queries_afforded >= 50
+    # That epsilon is rounded up, so it may hold for a query more.
+    assert isinstance(made.queries_afforded, int) and made.queries_afforded >= 50
 
 
 def test_a_given_sigma_may_miss_the_promise() -> None:
-    assert not budget(TARGETS, sigma="5").kept
-    assert budget(TARGETS, sigma="50").kept
+    assert budget(TARGETS, sigma="5").kept is False
+    assert budget(TARGETS, sigma="50").kept is True
+    assert budget(TARGETS, sigma="0.1").kept is False
+
+
+def test_every_price_says_at_which_delta_and_for_which_neighbours() -> None:
+    made = budget(replace(TARGETS, relation="null-replace"))
+    assert (made.account.delta, made.account.adjacency) == ("0.000001", Adjacency.NULL_REPLACE)
+    row = made.coalition.price
+    assert (row.delta, row.adjacency) == ("0.00001", Adjacency.NULL_REPLACE)
+    assert isinstance(made.paper, PaperNoise) and isinstance(made.paper.account, Price)
+    assert made.paper.account.delta == "0.000001"
+
+
+def test_the_noise_for_a_whole_coalition() -> None:
+    made = budget(replace(TARGETS, coalition=5))
+    assert made.coalition_sigma == calibrate_coalition(
+        "8", "0.00001", accounts=5, rate=50, relation="replace", group_size=1
+    )
+    # With that noise the five stay within epsilon together, and with a millionth less do not.
+    for step, within in (("0", True), ("0.000001", False)):
+        sigma = f"{float(number(made.coalition_sigma) - Fraction(step)):.6f}"
+        priced = budget(replace(TARGETS, coalition=5), sigma=sigma)
+        assert isinstance(priced.accounts_afforded, int)
+        assert (priced.accounts_afforded >= 5) is within
+    # At the account's own delta: computed independently of this module.
+    same = budget(replace(TARGETS, coalition=5, delta_policy="0.000001"))
+    assert same.coalition_sigma == "20.647630"
+
+
+def test_a_coalition_may_be_beyond_all_noise() -> None:
+    targets = Targets("0.000001", "0.5", 10**8, 1000, "0.000000000001", slots=1000)
+    assert isinstance(budget(targets).coalition_sigma, Missing)
+
+
+def test_the_protected_unit() -> None:
+    assert TARGETS.protected_unit == "row"
+    assert replace(TARGETS, rows_per_document=2).protected_unit == "document"
 
 
 def test_no_finite_bound_is_told_not_hidden() -> None:
     made = budget(replace(TARGETS, epsilon=None), sigma="0.1")
     assert made.account.epsilon is None
     assert number(made.account.ideal_epsilon) > 100
-    assert not made.kept
-    assert made.paper is None and made.queries_afforded is None and made.accounts_afforded is None
+    assert made.kept is None
+    for each in (
+        made.paper, made.queries_afforded, made.accounts_afforded, made.coalition_sigma,
+        made.coalition.closed_form,
+    ):  # fmt: skip
+        assert each == Missing("one account has no finite epsilon to stay within")
     assert made.coalition.price.advantage == "1.000000"
 
 
@@ -171,8 +219,8 @@ def test_replace_needs_twice_the_noise_of_null_replace() -> None:
 def test_outside_the_papers_range_nothing_of_it_is_shown() -> None:
     # One query at epsilon 8: eps_q of (3.1) is 8/sqrt(2 ln 10^6) = 1.52, not below 1.
     made = budget(replace(TARGETS, queries=1))
-    assert made.paper is None
-    assert {row.closed_form for row in made.coalitions} == {None}
+    assert isinstance(made.paper, Missing) and "(3.1)" in made.paper.reason
+    assert {row.closed_form for row in made.coalitions} == {made.paper}
 
 
 def test_curves() -> None:
@@ -181,7 +229,7 @@ def test_curves() -> None:
     assert [rows[0].accounts, rows[-1].accounts] == [1, 30]
     assert 3 in {row.accounts for row in rows}
     assert rows[0] == made.coalitions[0]
-    assert all(row.closed_form is not None for row in rows if row.accounts < 10)
+    assert all(isinstance(row.closed_form, str) for row in rows if row.accounts < 10)
     assert [row.accounts for row in epsilon_by_accounts(made, 1)] == [1, 3]
     with pytest.raises(MalformedError):
         epsilon_by_accounts(made, 0)
@@ -190,7 +238,7 @@ def test_curves() -> None:
     sigmas = [number(point.sigma) for point in points]
     assert sigmas == sorted(sigmas)
     planned = next(point for point in points if point.queries == 50)
-    assert made.paper is not None
+    assert isinstance(made.paper, PaperNoise)
     assert (planned.sigma, planned.paper_sigma) == (made.sigma, made.paper.sigma)
 
 
@@ -253,4 +301,4 @@ def test_extreme_targets_are_finite() -> None:
     made = budget(Targets("999999999", "0.999999999999", 1, 1, "0.999999999999", slots=1))
     assert made.kept
     assert number(made.sigma) > 0
-    assert made.paper is None
+    assert isinstance(made.paper, Missing)

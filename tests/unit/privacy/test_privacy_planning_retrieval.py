@@ -122,7 +122,7 @@ def test_bad_answers_are_refused(call: Callable[[], object], where: str) -> None
 
 def test_students_interval() -> None:
     # n = 4, mean 2.5, sample deviation sqrt(5/3); t quantile with 3 degrees, .975: 3.182446.
-    found = mean_interval(np.array([1.0, 2.0, 3.0, 4.0]))
+    found = mean_interval(np.array([1.0, 2.0, 3.0, 4.0]), highest=9.0)
     margin = 3.182446305 * math.sqrt(5 / 3) / 2
     assert (found.mean, found.low, found.high) == pytest.approx((2.5, 2.5 - margin, 2.5 + margin))
 
@@ -134,7 +134,6 @@ def test_an_interval_stays_in_range_and_has_width() -> None:
     alike = mean_interval(np.full(20, 0.25), highest=1.0)
     assert alike.low == pytest.approx(0.25 * (1 - 0.1684335), abs=1e-6)
     assert alike.high == pytest.approx(0.25 + 0.75 * 0.1684335, abs=1e-6)
-    assert mean_interval(np.full(3, 2.0)) == Interval(2.0, 2.0, 2.0)
 
 
 def test_the_interval_covers_as_it_says() -> None:
@@ -158,6 +157,12 @@ def test_intervals_of_bad_values_are_refused(values: list[float], where: str) ->
     assert caught.value.where == where
 
 
+def test_an_interval_needs_a_finite_range() -> None:
+    with pytest.raises(MalformedError) as caught:
+        mean_interval(np.array([1.0, 2.0]), highest=math.inf)
+    assert caught.value.where == "highest"
+
+
 def test_without_noise_retrieval_is_exact() -> None:
     asked: list[int] = []
     found = simulate(
@@ -165,7 +170,12 @@ def test_without_noise_retrieval_is_exact() -> None:
     )
     (point,) = found.points
     assert point.recall.mean == 1.0 and point.returned == 2.0
-    assert point.rank_loss == Interval(0.0, 0.0, 0.0)
+    # Two questions that agree: others have a probability of at most 1 - 0.025^(1/2) = 0.841886,
+    # and lose at most N - 1 = 4 places.
+    assert point.rank_loss is not None
+    assert (point.rank_loss.mean, point.rank_loss.low) == (0.0, 0.0)
+    assert point.rank_loss.high == pytest.approx(4 * 0.841886, abs=1e-5)
+    assert point.by_question == (1.0, 1.0)
     assert (found.random_recall, found.random_rank_loss) == (0.4, 1.5)
     assert (found.questions, found.trials, found.top_k) == (2, 2, 2)
     assert asked == [1, 2]
@@ -179,6 +189,7 @@ def test_trials_are_averaged_within_a_question() -> None:
 
     found = simulate([FIVE, FIVE], {"1": noise}, largest, top_k=2, trials=4)
     (point,) = found.points
+    assert point.by_question == (0.5, 1.0)
     assert point.recall.mean == pytest.approx((0.5 + 1.0) / 2)
     assert point.rank_loss is not None
     assert point.rank_loss.mean == pytest.approx((1.5 + 0.0) / 2)
@@ -223,7 +234,8 @@ def test_bad_simulations_name_the_argument(changes: dict[str, object], where: st
 
 def simulation(*points: tuple[str, float, float, float], blind: float = 0.01) -> Simulation:
     made = tuple(
-        Retrieval(sigma, Interval(mean, low, high), None, 5.0) for sigma, low, mean, high in points
+        Retrieval(sigma, Interval(mean, low, high), None, 5.0, ())
+        for sigma, low, mean, high in points
     )
     return Simulation(made, blind, 100.0, 5, 100, 3)
 
@@ -288,6 +300,7 @@ def test_impossible_recalls_are_refused(wanted: float) -> None:
 MEANINGFUL = budget(TARGETS)  # advantage 0.56
 EMPTY = budget(replace(TARGETS, epsilon="30"))
 UNBOUNDED = budget(replace(TARGETS, epsilon=None), sigma="0.1")
+BROKEN = budget(replace(TARGETS, epsilon="1"), sigma="20")
 
 
 def at(sigma: str, low: float, mean: float, high: float) -> Simulation:
@@ -298,13 +311,19 @@ def at(sigma: str, low: float, mean: float, high: float) -> Simulation:
     ("plan", "retrieval", "finding", "words"),
     [
         (MEANINGFUL, (0.5, 0.6, 0.7), Finding.NEITHER, "Neither useless nor empty"),
-        (MEANINGFUL, (0.0, 0.02, 0.04), Finding.USELESS, "cannot be told from random"),
-        (MEANINGFUL, (0.005, 0.006, 0.007), Finding.USELESS, "cannot be told from random"),
-        (MEANINGFUL, (0.02, 0.03, 0.04), Finding.USELESS, "next to random"),
-        (MEANINGFUL, (0.04, 0.06, 0.08), Finding.NEITHER, "Neither"),
+        # Blind choice 0.01, so the limit is 0.01 + 0.05·0.99 = 0.0595.
+        (MEANINGFUL, (0.0, 0.02, 0.04), Finding.USELESS, "random or next to it"),
+        (MEANINGFUL, (0.005, 0.006, 0.007), Finding.USELESS, "random or next to it"),
+        (MEANINGFUL, (0.02, 0.03, 0.059), Finding.USELESS, "random or next to it"),
+        (MEANINGFUL, (0.02, 0.03, 0.06), Finding.UNDECIDED, "Undecided: 100 questions do not"),
+        (MEANINGFUL, (0.0, 0.9, 1.0), Finding.UNDECIDED, "ask more"),
+        (MEANINGFUL, (0.06, 0.07, 0.08), Finding.NEITHER, "Neither"),
         (EMPTY, (0.5, 0.6, 0.7), Finding.EMPTY, "epsilon says nothing"),
         (UNBOUNDED, (0.5, 0.6, 0.7), Finding.EMPTY, "no finite bound for one account"),
         (EMPTY, (0.0, 0.02, 0.04), Finding.BOTH, "Useless and empty"),
+        (EMPTY, (0.0, 0.5, 1.0), Finding.EMPTY_UNDECIDED, "Empty and undecided"),
+        (BROKEN, (0.5, 0.6, 0.7), Finding.NEITHER, "promise is broken"),
+        (BROKEN, None, Finding.NOT_SIMULATED, "one account has epsilon 3.31 at delta 0.000001"),
         (EMPTY, None, Finding.EMPTY, "not simulated"),
         (MEANINGFUL, None, Finding.NOT_SIMULATED, "not simulated"),
     ],
@@ -317,6 +336,18 @@ def test_the_verdict(
     assert verdict.finding is finding
     assert words in verdict.sentence
     assert verdict.sentence.endswith(".")
+
+
+def test_a_broken_promise_may_have_no_epsilon_at_all() -> None:
+    sentence = judge(budget(TARGETS, sigma="0.1"), None).sentence
+    assert "one account has no finite epsilon at delta 0.000001, not 8" in sentence
+    assert "promise is broken" not in judge(UNBOUNDED, None).sentence
+
+
+def test_the_sentence_names_the_protected_unit() -> None:
+    assert "whether a row is there" in judge(MEANINGFUL, None).sentence
+    document = budget(replace(TARGETS, rows_per_document=3))
+    assert "whether a document is there" in judge(document, None).sentence
 
 
 def test_the_sentence_gives_odds_rounded_up() -> None:

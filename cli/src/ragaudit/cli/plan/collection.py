@@ -1,7 +1,10 @@
 """The index that a plan is tried on: the provider's own, or the bundled text."""
 
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 
 import numpy as np
@@ -13,14 +16,26 @@ from ragaudit.embedders import registry
 from ragaudit.embedders.base import Embedder, checked_embeddings, checked_texts
 from ragaudit.encoding.errors import MalformedError
 
-__all__ = ["Collection", "load"]
+__all__ = ["Collection", "Loaded", "QuestionSource", "load"]
 
 Vectors = npt.NDArray[np.float32]
 Progress = Callable[[str], object]
 
 QUESTIONS_PER_TENANT = 100
 """Of questions that we make ourselves; a file's questions are all asked."""
+FEWEST_SUGGESTED = 20
+"""With fewer suggested questions than that, the sentences of the texts are asked instead."""
 SETTINGS_SUFFIXES = (".yaml", ".yml")
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+
+
+class QuestionSource(StrEnum):
+    """Where the questions are from."""
+
+    GIVEN = "as given"
+    SUGGESTED = "made from the texts"
+    SENTENCES = "sentences of the texts themselves"
 
 
 @dataclass(frozen=True)
@@ -32,6 +47,7 @@ class Collection:
         rows: int8[N, d], quantised as the prover does.
         questions: int8[Q, d].
         vectors, question_vectors: the same before quantisation, real numbers.
+        question_source: where the questions are from.
     """
 
     name: str
@@ -39,10 +55,15 @@ class Collection:
     questions: npt.NDArray[np.int8] = field(repr=False)
     vectors: npt.NDArray[np.floating] = field(repr=False)
     question_vectors: npt.NDArray[np.floating] = field(repr=False)
+    question_source: QuestionSource
 
     @classmethod
     def of(
-        cls, name: str, vectors: npt.NDArray[np.floating], questions: npt.NDArray[np.floating]
+        cls,
+        name: str,
+        vectors: npt.NDArray[np.floating],
+        questions: npt.NDArray[np.floating],
+        question_source: QuestionSource = QuestionSource.GIVEN,
     ) -> "Collection":
         """Quantise the vectors of an index, [N, d], and of its questions, [Q, d].
 
@@ -57,24 +78,43 @@ class Collection:
                 where="questions",
                 expected=f"{rows.shape[1]}, as the index has",
             )
-        return cls(name, rows, asked, vectors, questions)
+        return cls(name, rows, asked, vectors, questions, question_source)
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What a plan is tried on.
+
+    Attributes:
+        collections: at least one, each with more than K rows.
+        left_out: tenant with no more rows than K -> its number of rows.
+    """
+
+    collections: list[Collection]
+    left_out: dict[str, int]
 
 
 def load(
-    index: Path | None, questions: Path | None, tenant: str | None, progress: Progress
-) -> list[Collection]:
+    index: Path | None,
+    questions: Path | None,
+    tenant: str | None,
+    top_k: int,
+    progress: Progress,
+) -> Loaded:
     """Return what a plan is tried on.
 
     Args:
         index: embeddings (.npy, real [N, d]), the prover's settings (.yaml; the documents that
             were ingested), or text files; None for the bundled text.
         questions: a text file with one question a line, or embeddings (.npy) if the index is;
-            None for questions that the texts themselves suggest.
+            None for questions that the texts themselves suggest, or for their sentences.
         tenant: one tenant of the prover's or of the bundled text; None for all of them.
+        top_k: K, >= 1; a tenant without more rows is left out.
         progress: called with what is being done.
 
     Raises:
-        MalformedError: a file that cannot be read as such; ``where`` is the argument's name.
+        MalformedError: a file that cannot be read as such, or no tenant of more than K rows;
+            ``where`` begins with the argument's name.
         RagauditError: the prover's database or the embedder is not available.
     """
     if index is not None and index.suffix == ".npy":
@@ -87,7 +127,9 @@ def load(
                 expected="an .npy file of their embeddings, [Q, d]",
             )
         progress("reading the embeddings")
-        return [Collection.of(index.name, _array(index, "index"), _array(questions, "questions"))]
+        only = Collection.of(index.name, _array(index, "index"), _array(questions, "questions"))
+        _check_rows({only.name: len(only.rows)}, top_k)
+        return Loaded([only], {})
     if questions is not None and questions.suffix == ".npy":
         raise MalformedError(
             "embeddings of questions for an index of texts",
@@ -103,12 +145,28 @@ def load(
                 f"no tenant {tenant!r}", where="tenant", expected=", ".join(sorted(texts))
             )
         texts = {tenant: texts[tenant]}
+    sizes = {name: len(passages) for name, passages in sorted(texts.items())}
+    _check_rows(sizes, top_k)
     progress("loading the embedder")
     embedder = registry.load(embedder_name)
-    return [
-        _embedded(name, passages, asked, embedder, progress)
-        for name, passages in sorted(texts.items())
-    ]
+    return Loaded(
+        [
+            _embedded(name, texts[name], asked, embedder, progress)
+            for name, rows in sizes.items()
+            if rows > top_k
+        ],
+        {name: rows for name, rows in sizes.items() if rows <= top_k},
+    )
+
+
+def _check_rows(sizes: dict[str, int], top_k: int) -> None:
+    largest = max(sizes, key=sizes.__getitem__)
+    if top_k >= sizes[largest]:
+        raise MalformedError(
+            f"top_k is {top_k}, and {largest} has {sizes[largest]} rows",
+            where="top_k",
+            expected="K below the number of rows",
+        )
 
 
 def _texts(index: Path | None) -> tuple[str, dict[str, list[Passage]]]:
@@ -120,7 +178,8 @@ def _texts(index: Path | None) -> tuple[str, dict[str, list[Passage]]]:
     # Imported here: only a provider's own texts need the prover.
     from ragaudit.prover.ingest import read_files  # noqa: PLC0415
 
-    documents = read_files([index])
+    with _reading(index):
+        documents = read_files([index])
     return registry.DEFAULT, {index.name: [Passage(each.id, each.content) for each in documents]}
 
 
@@ -129,7 +188,8 @@ def _ingested(settings: Path) -> tuple[str, dict[str, list[Passage]]]:
     from ragaudit.prover.settings import load_settings  # noqa: PLC0415
     from ragaudit.prover.store import Store  # noqa: PLC0415
 
-    loaded = load_settings(settings)
+    with _reading(settings):
+        loaded = load_settings(settings)
     _check_database(loaded.store.url)
     store = Store.open(loaded.store.url)
     try:
@@ -151,6 +211,16 @@ def _ingested(settings: Path) -> tuple[str, dict[str, list[Passage]]]:
     return loaded.embedder.name, texts
 
 
+@contextmanager
+def _reading(index: Path) -> Iterator[None]:
+    """Name the argument and the file in whatever is wrong with it."""
+    try:
+        yield
+    except MalformedError as error:
+        where = f"index, {error.where or index}"
+        raise MalformedError(error.what, where=where, expected=error.expected) from error
+
+
 def _check_database(url: str) -> None:
     """SQLite would make an empty database where there is none."""
     path = Path(url.removeprefix("sqlite:///"))
@@ -168,17 +238,34 @@ def _embedded(
     progress: Progress,
 ) -> Collection:
     progress(f"embedding {len(passages)} passages of {name}")
+    source = QuestionSource.GIVEN
     if asked is None:
-        asked = _spread(list(candidates(passages)), QUESTIONS_PER_TENANT)
-        if len(asked) < 2:
-            raise MalformedError(
-                f"the texts of {name} suggest {len(asked)} questions",
-                where="questions",
-                expected="a text file with one question a line",
-            )
+        asked, source = _made(name, passages)
     return Collection.of(
-        name, _embed(embedder, [each.text for each in passages]), _embed(embedder, asked)
+        name, _embed(embedder, [each.text for each in passages]), _embed(embedder, asked), source
     )
+
+
+def _made(name: str, passages: Sequence[Passage]) -> tuple[list[str], QuestionSource]:
+    """Questions that the texts suggest, or else their sentences; at most QUESTIONS_PER_TENANT."""
+    asked, source = list(candidates(passages)), QuestionSource.SUGGESTED
+    if len(asked) < FEWEST_SUGGESTED:
+        asked, source = _sentences(passages), QuestionSource.SENTENCES
+    if len(asked) < 2:
+        raise MalformedError(
+            f"{name} has {len(asked)} different sentences to ask",
+            where="questions",
+            expected="a text file with one question a line",
+        )
+    return _spread(asked, QUESTIONS_PER_TENANT), source
+
+
+def _sentences(passages: Sequence[Passage]) -> list[str]:
+    """The different sentences of the texts; only their questions if they hold two or more."""
+    every = (part.strip() for each in passages for part in _SENTENCE_END.split(each.text))
+    found = list(dict.fromkeys(sentence for sentence in every if sentence))
+    questions = [sentence for sentence in found if sentence.endswith("?")]
+    return questions if len(questions) >= 2 else found
 
 
 def _embed(embedder: Embedder, texts: Iterable[str]) -> Vectors:

@@ -42,6 +42,7 @@ not available; 2 bad options or files."""
 
 @app.command(epilog=_EXAMPLES)
 def plan(
+    context: typer.Context,
     delta: Annotated[str, typer.Option(help="delta of the promise to one account, as 1e-6.")],
     queries: Annotated[int, typer.Option(help="r, queries of one account in a window.")],
     coalition: Annotated[int, typer.Option(help="k_max, accounts that may pool their answers.")],
@@ -105,7 +106,7 @@ def plan(
     """
     # Imported here, so that --help and mistyped options answer at once.
     with _failing(as_json):
-        from ragaudit.cli.plan.files import check_folder, write  # noqa: PLC0415
+        from ragaudit.cli.plan.files import Plots, check_folder, write  # noqa: PLC0415
         from ragaudit.cli.plan.run import Trial, make_plan  # noqa: PLC0415
         from ragaudit.privacy.planning.targets import Targets  # noqa: PLC0415
 
@@ -125,31 +126,34 @@ def plan(
         if recall is not None:
             trial = replace(trial, recalls=tuple(recall))
         if not simulate:
-            _nothing_to_try(index=index, questions=questions, tenant=tenant)
+            _check_nothing_to_try(context)
         if plots is not None:
             import_module("matplotlib")  # if it is missing, that is told before the work
             check_folder(plots)
         with _watching() as watcher:
             made = make_plan(targets, given, trial if simulate else None, watcher)
+            drawn = None
             if plots is not None:
-                from ragaudit.cli.plan.plots import draw  # noqa: PLC0415
+                from ragaudit.cli.plan.plots import draw, left_out  # noqa: PLC0415
 
                 watcher.stage("drawing")
-                write(plots, draw(made))
+                drawn = Plots(write(plots, draw(made)), left_out(made))
     if as_json:
         from ragaudit.cli.plan.document import document  # noqa: PLC0415
 
-        typer.echo(json.dumps(document(made)))
+        typer.echo(json.dumps(document(made, drawn)))
         return
     from ragaudit.cli.plan.show import show  # noqa: PLC0415
     from rich.console import Console  # noqa: PLC0415
 
-    show(Console(), made)
+    show(Console(), made, drawn)
 
 
-def _nothing_to_try(**given: object) -> None:
-    for name, value in given.items():
-        if value is not None:
+def _check_nothing_to_try(context: typer.Context) -> None:
+    """Refuse what only a simulation would use."""
+    for name in ("index", "questions", "tenant", "top_k", "trials", "recall", "seed"):
+        source = context.get_parameter_source(name)
+        if source is not None and source.name != "DEFAULT":
             raise MalformedError(
                 "nothing is simulated", where=name, expected="no --no-simulate beside it"
             )

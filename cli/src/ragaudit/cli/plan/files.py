@@ -5,11 +5,25 @@ import os
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from ragaudit.encoding.errors import RefusedError
 
-__all__ = ["check_folder", "write"]
+__all__ = ["Plots", "check_folder", "write"]
+
+
+@dataclass(frozen=True)
+class Plots:
+    """What was drawn.
+
+    Attributes:
+        files: written, in the order of their names.
+        left_out: plot that could not be drawn -> why.
+    """
+
+    files: list[Path]
+    left_out: dict[str, str]
 
 
 def check_folder(folder: Path) -> None:
@@ -53,4 +67,4 @@ def write(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
         raise RefusedError(
             f"cannot write the plots: {error.strerror}", where="plots", expected="another folder"
         ) from error
-    return [folder / name for name in files]
+    return [folder / name for name in sorted(files)]

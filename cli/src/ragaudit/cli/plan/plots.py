@@ -4,13 +4,19 @@ from typing import TYPE_CHECKING
 
 from ragaudit.cli.plan.run import Plan, RetrievalPlan
 from ragaudit.cli.reproduce.figures import COLORS, axes, render
-from ragaudit.privacy.planning import Budget, epsilon_by_accounts, sigma_by_queries
+from ragaudit.privacy.planning import (
+    Budget,
+    BudgetRow,
+    Missing,
+    epsilon_by_accounts,
+    sigma_by_queries,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
-__all__ = ["draw"]
+__all__ = ["draw", "left_out"]
 
 _OURS, _PAPER, *_, _MARK = COLORS
 _BLIND = "#999999"
@@ -27,32 +33,43 @@ def draw(plan: Plan) -> dict[str, bytes]:
     """
     made, found = plan.budget, plan.retrieval
     files = _epsilon_by_accounts(made)
-    if made.targets.epsilon is not None:
+    if not left_out(plan):
         files |= _sigma_by_queries(made)
     if found is not None:
         files |= {**_recall_by_sigma(made, found), **_recall_by_epsilon(made, found)}
     return files
 
 
+def left_out(plan: Plan) -> dict[str, str]:
+    """Return plot -> why the plan has nothing for it to show."""
+    if plan.budget.targets.epsilon is not None:
+        return {}
+    return {"sigma-by-queries": "there is no finite epsilon to calibrate for"}
+
+
 def _epsilon_by_accounts(made: Budget) -> dict[str, bytes]:
     targets = made.targets
     rows = epsilon_by_accounts(made)
     finite = [row for row in rows if row.price.epsilon is not None]
-    formula = [row for row in rows if row.closed_form is not None]
+    formula = [
+        (row.accounts, float(row.closed_form))
+        for row in rows
+        if not isinstance(row.closed_form, Missing)
+    ]
     with axes(
-        f"What a coalition learns, {targets.queries} queries an account",
+        f"What a coalition learns, r = {targets.queries}",
         "accounts that pool their answers, k",
         f"epsilon at delta {targets.delta_policy}",
     ) as (figure, place):
-        place.plot(
-            [row.accounts for row in finite],
-            [float(row.price.epsilon or 0) for row in finite],
-            color=_OURS, marker="o", markersize=3.5, label=f"this sigma, {_short(made.sigma)}",
-        )  # fmt: skip
+        if finite:
+            place.plot(
+                [row.accounts for row in finite],
+                [float(row.price.epsilon or 0) for row in finite],
+                color=_OURS, marker="o", markersize=3.5, label=f"this sigma, {_short(made.sigma)}",
+            )  # fmt: skip
         if formula:
             place.plot(
-                [row.accounts for row in formula],
-                [float(row.closed_form or 0) for row in formula],
+                *zip(*formula, strict=True),
                 color=_PAPER, marker="s", markersize=3.5, linestyle="--",
                 label="the paper's (5.2), for its own larger noise",
             )  # fmt: skip
@@ -60,19 +77,36 @@ def _epsilon_by_accounts(made: Budget) -> dict[str, bytes]:
         if len(rows) > 1:
             place.set_xscale("log")
             _plain_numbers(place.xaxis)
+        else:
+            place.set_xlim(0, 3)
+            place.set_xticks([1])
         if len(finite) < len(rows):
+            _ideal(place, rows[max(0, len(finite) - 1) :], made.sigma)
             first = rows[len(finite)].accounts
             edge = (finite[-1].accounts * first) ** 0.5 if finite else first / 1.2
             _no_guarantee(place, edge, rows[-1].accounts * 1.1)
-        place.set_ylim(bottom=0)
+        place.set_ylim(0, 1.05 * place.dataLim.y1)  # room for the highest marker
         place.legend(loc="best")
         return render(figure, "epsilon-by-accounts")
+
+
+def _ideal(place: "Axes", rows: list[BudgetRow], sigma: str) -> None:
+    """What a perfect sampler would give from the last row with a guarantee on."""
+    place.plot(
+        [row.accounts for row in rows], [float(row.price.ideal_epsilon) for row in rows],
+        color=_OURS, marker="o", markersize=3.5, markerfacecolor="white", linestyle=":",
+        label=f"a perfect sampler at sigma {_short(sigma)}: no guarantee",
+    )  # fmt: skip
 
 
 def _sigma_by_queries(made: Budget) -> dict[str, bytes]:
     targets = made.targets
     points = sigma_by_queries(targets)
-    paper = [each for each in points if each.paper_sigma is not None]
+    paper = [
+        (each.queries, float(each.paper_sigma))
+        for each in points
+        if not isinstance(each.paper_sigma, Missing)
+    ]
     with axes(
         f"Noise for epsilon {_short(targets.epsilon or '')} at delta {targets.delta}",
         "queries of one account, r",
@@ -84,8 +118,7 @@ def _sigma_by_queries(made: Budget) -> dict[str, bytes]:
         )  # fmt: skip
         if paper:
             place.plot(
-                [each.queries for each in paper],
-                [float(each.paper_sigma or 0) for each in paper],
+                *zip(*paper, strict=True),
                 color=_PAPER, marker="s", markersize=3.5, linestyle="--",
                 label="the paper's (3.4)",
             )  # fmt: skip

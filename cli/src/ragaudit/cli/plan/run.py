@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.privacy.planning import (
@@ -18,9 +18,13 @@ from ragaudit.privacy.planning import (
     budget,
     cost_of_recall,
     judge,
+    mean_interval,
     price_of_account,
     price_of_coalition,
 )
+
+if TYPE_CHECKING:
+    from ragaudit.cli.plan.collection import Collection
 
 __all__ = ["SIGMAS", "IndexSummary", "Plan", "RetrievalPlan", "Trial", "Watcher", "make_plan"]
 
@@ -66,12 +70,13 @@ class Trial:
 
 @dataclass(frozen=True)
 class IndexSummary:
-    """An index that was tried: its name, N, d and the number of questions."""
+    """An index that was tried: its name, N, d, the number of questions and where they are from."""
 
     name: str
     rows: int
     dimension: int
     questions: int
+    question_source: str
 
 
 @dataclass(frozen=True)
@@ -79,6 +84,8 @@ class RetrievalPlan:
     """What the noise does to retrieval.
 
     Attributes:
+        left_out: tenants that were not tried, and their rows, at most K.
+        by_index: index -> its recall at every point of the simulation.
         quantised: recall@K of the integer vectors without noise against the real ones.
         prices: sigma -> (one account's, the coalition's), for every simulated sigma.
         costs: one for each wanted recall.
@@ -86,7 +93,9 @@ class RetrievalPlan:
 
     trial: Trial
     indexes: tuple[IndexSummary, ...]
+    left_out: dict[str, int]
     simulation: Simulation
+    by_index: dict[str, tuple[Interval, ...]]
     quantised: Interval
     prices: dict[str, tuple[Price, Price]]
     costs: tuple[RecallCost, ...]
@@ -134,12 +143,8 @@ def _try(plan: Budget, trial: Trial, watcher: Watcher) -> RetrievalPlan:
     from ragaudit.cli.plan.mechanism import noise_of, quantised_recall, scored, select  # noqa: PLC0415
     from ragaudit.privacy.planning import simulate  # noqa: PLC0415
 
-    collections = load(trial.index, trial.questions, trial.tenant, watcher.stage)
-    fewest = min(len(each.rows) for each in collections)
-    if trial.top_k >= fewest:
-        raise MalformedError(
-            f"top_k is {trial.top_k}", where="top_k", expected=f"below {fewest} rows"
-        )
+    loaded = load(trial.index, trial.questions, trial.tenant, trial.top_k, watcher.stage)
+    collections = loaded.collections
     total = sum(len(each.questions) for each in collections)
     sigmas = _with(SIGMAS, plan.sigma)
     simulation = simulate(
@@ -153,11 +158,10 @@ def _try(plan: Budget, trial: Trial, watcher: Watcher) -> RetrievalPlan:
     targets = plan.targets
     return RetrievalPlan(
         trial,
-        tuple(
-            IndexSummary(each.name, len(each.rows), each.rows.shape[1], len(each.questions))
-            for each in collections
-        ),
+        tuple(_summary(each) for each in collections),
+        loaded.left_out,
         simulation,
+        _by_index(collections, simulation),
         quantised_recall(collections, trial.top_k),
         {
             sigma: (price_of_account(targets, sigma), price_of_coalition(targets, sigma))
@@ -165,6 +169,29 @@ def _try(plan: Budget, trial: Trial, watcher: Watcher) -> RetrievalPlan:
         },
         tuple(cost_of_recall(simulation, targets, each) for each in trial.recalls),
     )
+
+
+def _summary(each: "Collection") -> IndexSummary:
+    rows, dimension = each.rows.shape
+    return IndexSummary(each.name, rows, dimension, len(each.questions), each.question_source)
+
+
+def _by_index(
+    collections: Sequence["Collection"], simulation: Simulation
+) -> dict[str, tuple[Interval, ...]]:
+    """Each collection's own recall at every point; its questions were asked one after another."""
+    import numpy as np  # noqa: PLC0415 - for a simulation only
+
+    found = {}
+    first = 0
+    for each in collections:
+        own = slice(first, first + len(each.questions))
+        found[each.name] = tuple(
+            mean_interval(np.array(point.by_question[own]), highest=1.0)
+            for point in simulation.points
+        )
+        first = own.stop
+    return found
 
 
 def _with(sigmas: Sequence[str], planned: str) -> list[str]:

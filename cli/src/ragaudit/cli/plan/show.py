@@ -1,9 +1,20 @@
 """What `ragaudit plan` prints: tables and a sentence."""
 
+from collections.abc import Sequence
 from decimal import ROUND_CEILING, Context
 
+from ragaudit.cli.plan.files import Plots
 from ragaudit.cli.plan.run import Plan, RetrievalPlan
-from ragaudit.privacy.planning import Budget, BudgetRow, Cost, Finding, Interval, Price
+from ragaudit.privacy.planning import (
+    Budget,
+    BudgetRow,
+    Cost,
+    Finding,
+    Interval,
+    Missing,
+    PaperNoise,
+    Price,
+)
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
@@ -14,159 +25,240 @@ __all__ = ["show"]
 
 _STYLES = {
     Finding.NEITHER: "green", Finding.NOT_SIMULATED: "dim", Finding.USELESS: "yellow",
-    Finding.EMPTY: "yellow", Finding.BOTH: "bold red",
+    Finding.EMPTY: "yellow", Finding.UNDECIDED: "yellow", Finding.EMPTY_UNDECIDED: "yellow",
+    Finding.BOTH: "bold red",
 }  # fmt: skip
+_BROKEN = "bold red"
+
+_PLANNED = ("k_max", "*")
+"""How the first cells of the rows begin that the plan is about."""
 
 
-_LEGEND = (
-    "advantage: true minus false positive rate, at most, of any test for one document; none (x): "
-    "no finite epsilon, x is what a perfect sampler would give"
-)
-
-
-def show(console: Console, plan: Plan) -> None:
-    """Print the plan."""
-    _show_promise(console, plan.budget)
-    console.print(_budget_table(plan.budget))
-    _say(console, _LEGEND)
+def show(console: Console, plan: Plan, plots: Plots | None) -> None:
+    """Print the plan, and which plots were written."""
+    made = plan.budget
+    _show_promise(console, made)
+    _show_budget(console, made)
+    _show_legend(console, made)
     if plan.retrieval is not None:
-        _show_retrieval(console, plan.retrieval, plan.budget.sigma)
-    style = _STYLES[plan.verdict.finding]
+        _show_retrieval(console, plan.retrieval, made.sigma)
+    if plots is not None:
+        _show_plots(console, plots)
+    style = _BROKEN if made.kept is False else _STYLES[plan.verdict.finding]
     console.print(Panel(escape(plan.verdict.sentence), style=style, expand=False))
 
 
 def _show_promise(console: Console, made: Budget) -> None:
     targets = made.targets
-    how = "the least for" if made.calibrated else "as given, for"
     unit = (
         "one row"
         if targets.rows_per_document == 1
         else f"a document of up to {targets.rows_per_document} rows"
     )
-    lines = [
-        f"sigma = {made.sigma} (cosine units), {how} epsilon {targets.epsilon or 'unbounded'} at "
-        f"delta {targets.delta} for one account; its queries: {targets.queries}",
-        f"protected: {unit}, relation {targets.relation}",
-    ]
-    if not made.kept:
-        lines.append(f"this sigma does not keep that promise: epsilon is {_epsilon(made.account)}")
-    if made.paper is not None:
-        real = made.paper.epsilon or "without bound"
-        lines.append(
-            f"the paper's calibration (3.4) asks for sigma = {made.paper.sigma}, "
-            f"{made.paper.ratio} times as much; that noise really gives epsilon {real}"
-        )
-    if made.queries_afforded is not None:
-        lines.append(
-            f"within that epsilon sigma affords {made.queries_afforded} queries of one account; "
-            f"accounts that pool {targets.queries} each at delta {targets.delta_policy}: "
-            f"{made.accounts_afforded}"
-        )
-    for line in lines:
-        _say(console, line)
+    _say(console, f"sigma = {made.sigma} (cosine units), {_terms(made)}")
+    _say(console, f"protected: {unit}, relation {targets.relation}")
+    if made.kept is False:
+        real = _epsilon(made.account)
+        _say(console, f"this sigma does not keep that promise: epsilon is {real}")
+    if isinstance(made.queries_afforded, Missing):
+        reason = made.queries_afforded.reason
+        _say(console, f"no query is afforded and no noise calibrated: {reason}")
+        return
+    _say(console, _paper_words(made.paper))
+    _say(
+        console,
+        f"within that epsilon sigma affords {made.queries_afforded} queries of one account; "
+        f"accounts that pool {targets.queries} each at delta {targets.delta_policy}: "
+        f"{made.accounts_afforded}",
+    )
+    _say(console, _coalition_words(made))
+
+
+def _terms(made: Budget) -> str:
+    targets = made.targets
+    terms = f"at delta {targets.delta} for one account; its queries: {targets.queries}"
+    if made.kept is None:
+        return f"as given: epsilon {_epsilon(made.account)} {terms}"
+    how = "the least for" if made.calibrated else "as given; promised:"
+    return f"{how} epsilon {targets.epsilon} {terms}"
+
+
+def _paper_words(paper: PaperNoise | Missing) -> str:
+    if isinstance(paper, Missing):
+        return f"the paper's calibration (3.4): none, {paper.reason}"
+    real = (
+        f"epsilon {_epsilon(paper.account)}"
+        if isinstance(paper.account, Price)
+        else f"nothing here, {paper.account.reason}"
+    )
+    return (
+        f"the paper's calibration (3.4) asks for sigma = {paper.sigma}, {paper.ratio} times as "
+        f"much; that noise really gives {real}"
+    )
+
+
+def _coalition_words(made: Budget) -> str:
+    targets, sigma = made.targets, made.coalition_sigma
+    who = "one account" if targets.coalition == 1 else f"{targets.coalition} accounts together"
+    found = f"none, {sigma.reason}" if isinstance(sigma, Missing) else f"sigma = {sigma}"
+    return f"for {who} within that epsilon at delta {targets.delta_policy}: {found}"
 
 
 def _say(console: Console, line: str) -> None:
     console.print(escape(line), highlight=False, soft_wrap=True)
 
 
-def _budget_table(made: Budget) -> Table:
-    table = Table(
-        title=f"epsilon at delta {made.targets.delta_policy}, by who pools",
-        title_justify="left",
-        box=SIMPLE_HEAD,
+def _show_budget(console: Console, made: Budget) -> None:
+    several = made.targets.windows > 1
+    formula = isinstance(made.paper, PaperNoise)
+    headings = [
+        "accounts", *["windows"] * several, "queries", "epsilon", "advantage",
+        *["paper's\n(5.2)"] * formula,
+    ]  # fmt: skip
+
+    def cells(row: BudgetRow, name: str = "") -> list[str]:
+        bound = row.closed_form
+        return [
+            f"{name}{row.accounts}", *[str(row.windows)] * several, str(row.price.queries),
+            _epsilon(row.price), _up(row.price.advantage),
+            *["-" if isinstance(bound, Missing) else _up(bound)] * formula,
+        ]  # fmt: skip
+
+    _print_table(
+        console,
+        f"epsilon at delta {made.targets.delta_policy}, by who pools",
+        headings,
+        [*map(cells, made.coalitions[:-1]), cells(made.coalition, "k_max = ")],
+        [cells(made.tenant, "slots = "), *map(cells, made.over_windows)],
     )
-    for heading in ("accounts", "windows", "queries", "epsilon", "advantage", "paper's (5.2)"):
-        table.add_column(heading, justify="right", overflow="fold")
-    table.add_column("")
-    for row in made.coalitions:
-        mark = "k_max" if row is made.coalition else ""
-        _add(table, row, mark)
-    table.add_section()
-    _add(table, made.tenant, "all slots")
-    for row in made.over_windows:
-        _add(table, row, "")
-    return table
 
 
-def _add(table: Table, row: BudgetRow, mark: str) -> None:
-    table.add_row(
-        str(row.accounts),
-        str(row.windows),
-        str(row.price.queries),
-        _epsilon(row.price),
-        _up(row.price.advantage),
-        "-" if row.closed_form is None else _up(row.closed_form),
-        mark,
-        style="bold" if mark == "k_max" else "",
+def _show_legend(console: Console, made: Budget) -> None:
+    unit = made.targets.protected_unit
+    _say(
+        console,
+        f"advantage: true minus false positive rate, at most, of any test for one {unit}; none "
+        "(x): no finite epsilon, x is what a perfect sampler would give",
     )
+    if isinstance(made.paper, PaperNoise):
+        rows = (*made.coalitions, made.tenant, *made.over_windows)
+        bounds = [row.closed_form for row in rows]
+        # Each reason once, in the order of the rows.
+        missing = dict.fromkeys(each.reason for each in bounds if isinstance(each, Missing))
+        _say(
+            console,
+            f"paper's (5.2): its bound for its own noise, sigma = {made.paper.sigma}, not for this "
+            f"sigma{'; -: ' if missing else ''}{' or '.join(missing)}",
+        )
 
 
 def _show_retrieval(console: Console, found: RetrievalPlan, planned: str) -> None:
     simulation = found.simulation
-    names = ", ".join(f"{each.name} (N = {each.rows})" for each in found.indexes)
+    names = ", ".join(
+        f"{each.name} (N = {each.rows}; questions: {each.question_source})"
+        for each in found.indexes
+    )
     _say(
         console,
         f"\nretrieval on {names}: {simulation.questions} questions, {simulation.trials} draws of "
         f"noise each; intervals cover 95 %, the unit is the question. For your eyes only: recall "
         "is a statistic of private data.",
     )
-    table = Table(
-        title="what the noise does to retrieval, and what it buys",
-        title_justify="left",
-        box=SIMPLE_HEAD,
-    )
-    for heading in (
-        "sigma", f"recall@{simulation.top_k}", "rank loss", "epsilon, account",
-        "epsilon, k_max",
-    ):  # fmt: skip
-        table.add_column(heading, justify="right", overflow="fold")
-    table.add_column("")
-    for point in simulation.points:
-        account, coalition = found.prices[point.sigma]
-        mark = "planned" if point.sigma == planned else ""
-        loss = "-" if point.rank_loss is None else _interval(point.rank_loss, 1)
-        table.add_row(
-            point.sigma, _interval(point.recall, 3), loss, _epsilon(account), _epsilon(coalition),
-            mark, style="bold" if mark else "",
-        )  # fmt: skip
-    table.add_section()
-    table.add_row(
-        "blind", f"{simulation.random_recall:.3f}", f"{simulation.random_rank_loss:.1f}",
-        "0", "0", "",
-    )  # fmt: skip
-    console.print(table)
-    _say(console, "rank loss in places; ±: half of the 95 % interval")
+    for name, rows in found.left_out.items():
+        _say(console, f"left out: {name}, whose {rows} rows are not more than K")
+    _show_points(console, found, planned)
+    _say(console, "rank loss in places; in brackets: the 95 % interval; *: planned")
+    if len(found.indexes) > 1:
+        at = [point.sigma for point in simulation.points].index(planned)
+        each = (f"{name} {_interval(of[at], 3)}" for name, of in found.by_index.items())
+        _say(console, f"recall at the planned sigma by index: {', '.join(each)}")
     _say(
         console,
         f"without noise, the quantised vectors have recall {_interval(found.quantised, 3)} against "
         "the real ones",
     )
-    console.print(_costs_table(found))
+    _show_costs(console, found)
 
 
-def _costs_table(found: RetrievalPlan) -> Table:
-    table = Table(title="what a recall costs", title_justify="left", box=SIMPLE_HEAD)
-    for heading in ("recall", "sigma", "epsilon, account", "epsilon, k_max"):
-        table.add_column(heading, justify="right", overflow="fold")
-    table.add_column("its 95 % interval", justify="right")
+def _show_points(console: Console, found: RetrievalPlan, planned: str) -> None:
+    simulation = found.simulation
+    rows = []
+    for point in simulation.points:
+        account, coalition = found.prices[point.sigma]
+        loss = "-" if point.rank_loss is None else _interval(point.rank_loss, 1)
+        mark = "*" if point.sigma == planned else ""
+        rows.append([
+            mark + point.sigma, _interval(point.recall, 3), loss, _epsilon(account),
+            _epsilon(coalition),
+        ])  # fmt: skip
+    _print_table(
+        console,
+        "what the noise does to retrieval, and what it buys",
+        [
+            "sigma", f"recall@{simulation.top_k}", "rank loss", "epsilon,\naccount",
+            "epsilon,\nk_max",
+        ],
+        rows,
+        [[
+            "blind", f"{simulation.random_recall:.3f}", f"{simulation.random_rank_loss:.1f}",
+            "0", "0",
+        ]],
+    )  # fmt: skip
+
+
+def _show_costs(console: Console, found: RetrievalPlan) -> None:
+    rows = []
     for cost in found.costs:
         wanted = f"{cost.recall:g}"
         if cost.best is None:
-            table.add_row(wanted, "not reached", "-", "-", "-")
+            rows.append([wanted, "not reached", "-", "-", "-"])
             continue
-        table.add_row(
+        rows.append([
             wanted,
             (">= " if cost.beyond else "") + cost.best.sigma,
             _epsilon(cost.best.account),
             _epsilon(cost.best.coalition),
             f"{_bound(cost.hopeful)} to {_bound(cost.sure)}",
-        )
-    return table
+        ])  # fmt: skip
+    headings = ["recall", "sigma", "epsilon,\naccount", "epsilon,\nk_max", "its 95 %\ninterval"]
+    _print_table(console, "what a recall costs", headings, rows)
 
 
 def _bound(cost: Cost | None) -> str:
     return "not reached" if cost is None else _epsilon(cost.coalition)
+
+
+def _show_plots(console: Console, plots: Plots) -> None:
+    _say(console, f"plots written: {', '.join(str(each) for each in plots.files)}")
+    for name, reason in plots.left_out.items():
+        _say(console, f"plot left out: {name}, {reason}")
+
+
+def _print_table(
+    console: Console, title: str, headings: Sequence[str], *sections: Sequence[Sequence[str]]
+) -> None:
+    """Print right-aligned columns; in a narrow terminal cells break at spaces, never in numbers."""
+    rows = [row for section in sections for row in section]
+    columns = [[heading, *(row[at] for row in rows)] for at, heading in enumerate(headings)]
+    lines = [max(len(line) for cell in column for line in cell.split("\n")) for column in columns]
+    words = [max(len(word) for cell in column for word in cell.split()) for column in columns]
+    widths = lines if _width(lines) <= console.width else words
+    table = Table(
+        title=title, title_justify="left", box=SIMPLE_HEAD, show_edge=False, pad_edge=False,
+        collapse_padding=True, width=_width(widths),
+    )  # fmt: skip
+    for heading, width in zip(headings, widths, strict=True):
+        table.add_column(heading, justify="right", width=width)
+    for section in sections:
+        for row in section:
+            table.add_row(*row, style="bold" if row[0].startswith(_PLANNED) else "")
+        table.add_section()
+    console.print(table, crop=False)
+
+
+def _width(columns: Sequence[int]) -> int:
+    """Of a table: the columns and two spaces between each two."""
+    return sum(columns) + 2 * (len(columns) - 1)
 
 
 def _epsilon(price: Price) -> str:
@@ -183,6 +275,8 @@ def _up(text: str, digits: int = 4) -> str:
 
 
 def _interval(interval: Interval, places: int) -> str:
-    """The mean, and the farther end of its interval as a margin."""
-    margin = max(interval.high - interval.mean, interval.mean - interval.low)
-    return f"{interval.mean:.{places}f} ±{margin:.{places}f}"
+    """The mean, and the ends of its interval in brackets."""
+    mean, low, high = (
+        f"{each:.{places}f}" for each in (interval.mean, interval.low, interval.high)
+    )
+    return f"{mean} ({low}-{high})"

@@ -4,7 +4,7 @@
     plan = budget(targets)                       sigma, epsilon by coalition, the paper's noise
     found = simulate(scored, noise, select, ...) recall and rank loss against sigma
     cost_of_recall(found, targets, 0.9)          the sigma and the epsilon of a wanted recall
-    judge(plan, found)                           one sentence: useless, empty, both or neither
+    judge(plan, found)                           one sentence: useless, empty, both, undecided, ...
 
 Scores and noise are integers on the score lattice, sigma is in cosine units. Pure functions: the
 sampler and the selection are arguments, so that what is simulated is what is deployed.
@@ -17,7 +17,13 @@ from ragaudit.privacy.planning.curves import (
     sigma_by_queries,
 )
 from ragaudit.privacy.planning.interval import CONFIDENCE, Interval, mean_interval
-from ragaudit.privacy.planning.price import Price, price_of_account, price_of_coalition
+from ragaudit.privacy.planning.missing import Missing
+from ragaudit.privacy.planning.price import (
+    NO_FINITE_EPSILON,
+    Price,
+    price_of_account,
+    price_of_coalition,
+)
 from ragaudit.privacy.planning.quality import Ranking, rank_loss, recall
 from ragaudit.privacy.planning.recall_cost import Cost, RecallCost, cost_of_recall
 from ragaudit.privacy.planning.retrieval import NoiseSource, Retrieval, Simulation, simulate
@@ -33,12 +39,14 @@ from ragaudit.privacy.planning.verdict import (
 __all__ = [
     "CONFIDENCE",
     "EMPTY_ADVANTAGE",
+    "NO_FINITE_EPSILON",
     "USELESS_GAIN",
     "Budget",
     "BudgetRow",
     "Cost",
     "Finding",
     "Interval",
+    "Missing",
     "NoiseSource",
     "PaperNoise",
     "Price",

@@ -6,11 +6,16 @@ from fractions import Fraction
 from ragaudit.encoding.decimals import ceil_decimal, floor_decimal, parse_decimal
 from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.privacy.accounting import calibrate, gives
-from ragaudit.privacy.accounting.affordable import largest_coalition, largest_queries
+from ragaudit.privacy.accounting.affordable import (
+    calibrate_coalition,
+    largest_coalition,
+    largest_queries,
+)
 from ragaudit.privacy.accounting.collusion import ScoreReleaseClass
 from ragaudit.privacy.accounting.events import SCORE_UNIT
 from ragaudit.privacy.accounting.normal import decimal_of
 from ragaudit.privacy.guarantees import Adjacency
+from ragaudit.privacy.planning.missing import Missing
 from ragaudit.privacy.planning.price import (
     PLACES,
     Price,
@@ -21,6 +26,7 @@ from ragaudit.privacy.planning.price import (
 from ragaudit.privacy.planning.targets import Targets, parsed
 
 __all__ = [
+    "NO_EPSILON",
     "Budget",
     "BudgetRow",
     "PaperNoise",
@@ -31,6 +37,9 @@ __all__ = [
     "sigma_for",
 ]
 
+NO_EPSILON = Missing("one account has no finite epsilon to stay within")
+"""Why nothing can be said for the promise of a sigma that has none."""
+
 
 @dataclass(frozen=True)
 class BudgetRow:
@@ -39,15 +48,16 @@ class BudgetRow:
     Attributes:
         accounts, windows: so many accounts pool their answers of so many windows.
         price: epsilon and advantage of sigma as planned.
-        closed_form: the paper's (5.2) with its residual, for the paper's own, larger noise;
-            None for several windows, where ``delta_policy <= accounts · delta``, and outside
-            the paper's range, as for ``paper_sigma``.
+        closed_form: the paper's (5.2) with its residual, a decimal: the epsilon that it proves
+            for the paper's own, larger noise (:class:`PaperNoise`), not for sigma as planned, at
+            the price's delta and adjacency; Missing for several windows, where
+            ``delta_policy <= accounts · delta``, and outside the paper's range.
     """
 
     accounts: int
     windows: int
     price: Price
-    closed_form: str | None
+    closed_form: str | Missing
 
 
 @dataclass(frozen=True)
@@ -57,12 +67,13 @@ class PaperNoise:
     Attributes:
         sigma: decimal, cosine units, at the sensitivity of the targets' relation and unit.
         ratio: decimal, how many times the exact calibration's sigma it is, rounded down.
-        epsilon: what that noise really gives one account at ``delta``; None if not finite.
+        account: what that noise really gives one account; Missing if it is outside the
+            sampler's range.
     """
 
     sigma: str
     ratio: str
-    epsilon: str | None
+    account: Price | Missing
 
 
 @dataclass(frozen=True)
@@ -75,28 +86,33 @@ class Budget:
         sigma: decimal, cosine units (a score of 1 is a cosine of 1).
         calibrated: whether sigma was computed; otherwise it was given.
         account: one account's queries at ``delta``.
-        kept: whether sigma keeps the promise (epsilon, delta) to one account.
+        kept: whether sigma keeps the promise (epsilon, delta) to one account; None if no
+            epsilon was promised.
         coalitions: rising numbers of accounts in one window, ``coalition`` last.
         tenant: all slots of the tenant, one window.
         over_windows: ``coalition`` accounts over rising numbers of windows, from 2 on.
-        paper: the paper's noise for the same promise; None outside its range.
+        paper: the paper's noise for the same promise; Missing outside its range.
         queries_afforded: the most queries for which sigma gives one account
-            (epsilon, delta); None if there is no finite epsilon.
+            (epsilon, delta); Missing if there is no finite epsilon.
         accounts_afforded: the most accounts that together stay within epsilon at
-            ``delta_policy``; 0 if not even one does; None as above.
+            ``delta_policy``; 0 if not even one does; Missing as above.
+        coalition_sigma: decimal, cosine units: the least noise with which ``coalition``
+            accounts together stay within epsilon at ``delta_policy``, in one window; Missing as
+            above, or if no sigma in the sampler's range does it.
     """
 
     targets: Targets
     sigma: str
     calibrated: bool
     account: Price
-    kept: bool
+    kept: bool | None
     coalitions: tuple[BudgetRow, ...]
     tenant: BudgetRow
     over_windows: tuple[BudgetRow, ...]
-    paper: PaperNoise | None
-    queries_afforded: int | None
-    accounts_afforded: int | None
+    paper: PaperNoise | Missing
+    queries_afforded: int | Missing
+    accounts_afforded: int | Missing
+    coalition_sigma: str | Missing
 
     @property
     def coalition(self) -> BudgetRow:
@@ -141,17 +157,16 @@ def budget(targets: Targets, sigma: str | None = None) -> Budget:
     """
     chosen = sigma_for(targets) if sigma is None else _checked_sigma(targets, sigma)
     account = price_of_account(targets, chosen)
-    promised = account.epsilon if targets.epsilon is None else targets.epsilon
-    targets = replace(targets, epsilon=promised)
-    single = event_of(targets, chosen, targets.queries)
-    loss = None if promised is None else parse_decimal(promised)
-    target, target_policy = parse_decimal(targets.delta), parse_decimal(targets.delta_policy)
+    kept = None if targets.epsilon is None else _keeps(targets, chosen, targets.epsilon)
+    if targets.epsilon is None:
+        targets = replace(targets, epsilon=account.epsilon)
+    queries, accounts = _afforded(targets, chosen)
     return Budget(
         targets=targets,
         sigma=chosen,
         calibrated=sigma is None,
         account=account,
-        kept=loss is not None and gives(single, loss, target),
+        kept=kept,
         coalitions=tuple(budget_row(targets, chosen, k) for k in round_counts(targets.coalition)),
         tenant=budget_row(targets, chosen, targets.slots),
         over_windows=tuple(
@@ -159,10 +174,9 @@ def budget(targets: Targets, sigma: str | None = None) -> Budget:
             for w in round_counts(targets.windows)[1:]
         ),
         paper=_paper_noise(targets, chosen),
-        queries_afforded=None if loss is None else largest_queries(single, loss, target),
-        accounts_afforded=None
-        if loss is None
-        else largest_coalition(single, loss, target_policy, rate=targets.queries),
+        queries_afforded=queries,
+        accounts_afforded=accounts,
+        coalition_sigma=_coalition_sigma(targets),
     )
 
 
@@ -178,29 +192,61 @@ def budget_row(targets: Targets, sigma: str, accounts: int, windows: int = 1) ->
         accounts,
         windows,
         price_of_coalition(targets, sigma, accounts, windows),
-        _closed_form(targets, accounts) if windows == 1 else None,
+        _closed_form(targets, accounts) if windows == 1 else Missing("(5.2) covers one window"),
     )
 
 
-def paper_sigma(targets: Targets) -> str | None:
+def paper_sigma(targets: Targets) -> str | Missing:
     """Return the paper's sigma (3.4) for the promise to one account, rounded up.
 
     At the sensitivity of the targets' relation and unit (the paper takes 1 for both relations).
 
     Returns:
-        None without an epsilon, or where (3.1) asks for eps_q >= 1: the equation ends there.
+        Missing without an epsilon, or where (3.1) asks for eps_q >= 1: the equation ends there.
     """
     release = _paper_class(targets)
-    if release is None:
-        return None
+    if isinstance(release, Missing):
+        return release
     squared = event_of(targets, "1", 1).squared_sensitivity
     sensitivity = Fraction(decimal_of(Fraction(squared)).sqrt())
     return ceil_decimal(Fraction(release.sigma(sensitivity)) / SCORE_UNIT, PLACES)
 
 
-def _paper_class(targets: Targets) -> ScoreReleaseClass | None:
+def _keeps(targets: Targets, sigma: str, promised: str) -> bool:
+    single = event_of(targets, sigma, targets.queries)
+    return gives(single, parse_decimal(promised), parse_decimal(targets.delta))
+
+
+def _afforded(targets: Targets, sigma: str) -> tuple[int | Missing, int | Missing]:
+    """The most queries of one account and the most accounts within epsilon."""
     if targets.epsilon is None:
-        return None
+        return NO_EPSILON, NO_EPSILON
+    single, loss = event_of(targets, sigma, targets.queries), parse_decimal(targets.epsilon)
+    return (
+        largest_queries(single, loss, parse_decimal(targets.delta)),
+        largest_coalition(single, loss, parse_decimal(targets.delta_policy), rate=targets.queries),
+    )
+
+
+def _coalition_sigma(targets: Targets) -> str | Missing:
+    if targets.epsilon is None:
+        return NO_EPSILON
+    try:
+        return calibrate_coalition(
+            targets.epsilon,
+            targets.delta_policy,
+            accounts=targets.coalition,
+            rate=targets.queries,
+            relation=targets.relation,
+            group_size=targets.rows_per_document,
+        )
+    except RefusedError as error:
+        return Missing(error.what)
+
+
+def _paper_class(targets: Targets) -> ScoreReleaseClass | Missing:
+    if targets.epsilon is None:
+        return NO_EPSILON
     try:
         return ScoreReleaseClass(
             parse_decimal(targets.epsilon),
@@ -209,28 +255,28 @@ def _paper_class(targets: Targets) -> ScoreReleaseClass | None:
             Adjacency(targets.relation),
         )
     except MalformedError:
-        return None  # too large an epsilon for so few queries: outside the paper's range
+        return Missing("too large an epsilon for so few queries: eps_q of (3.1) is not below 1")
 
 
-def _closed_form(targets: Targets, accounts: int) -> str | None:
+def _closed_form(targets: Targets, accounts: int) -> str | Missing:
     release = _paper_class(targets)
-    if release is None:
-        return None
+    if isinstance(release, Missing):
+        return release
     try:
         bound = release.audit(accounts, parse_decimal(targets.delta_policy))
     except RefusedError:
-        return None  # delta_policy <= accounts · delta
+        return Missing("delta_policy is at most accounts · delta")
     return ceil_decimal(bound.guarantee().epsilon, PLACES)
 
 
-def _paper_noise(targets: Targets, sigma: str) -> PaperNoise | None:
+def _paper_noise(targets: Targets, sigma: str) -> PaperNoise | Missing:
     paper = paper_sigma(targets)
-    if paper is None:
-        return None
+    if isinstance(paper, Missing):
+        return paper
     try:
-        real = price_of_account(targets, paper).epsilon
+        real: Price | Missing = price_of_account(targets, paper)
     except MalformedError:
-        real = None  # outside the sampler's range
+        real = Missing("so much noise is outside the sampler's range")
     return PaperNoise(paper, floor_decimal(Fraction(paper) / Fraction(sigma), 3), real)
 
 

@@ -6,6 +6,7 @@ from fractions import Fraction
 from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.privacy.accounting.events import MAX_QUERIES
 from ragaudit.privacy.planning.budget import Budget, BudgetRow, budget_row, paper_sigma, sigma_for
+from ragaudit.privacy.planning.missing import Missing
 from ragaudit.privacy.planning.targets import Targets
 
 __all__ = ["SigmaPoint", "epsilon_by_accounts", "sigma_by_queries"]
@@ -21,13 +22,13 @@ class SigmaPoint:
     Attributes:
         queries: r.
         sigma: decimal, the exact calibration, cosine units.
-        paper_sigma: decimal, equation (3.4) of the source paper, for the same promise; None
-            outside its range.
+        paper_sigma: decimal, equation (3.4) of the source paper, for the same promise;
+            Missing outside its range.
     """
 
     queries: int
     sigma: str
-    paper_sigma: str | None
+    paper_sigma: str | Missing
 
 
 def epsilon_by_accounts(plan: Budget, most: int | None = None) -> list[BudgetRow]:

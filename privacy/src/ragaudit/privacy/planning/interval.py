@@ -28,27 +28,29 @@ class Interval:
 
 
 def mean_interval(
-    values: npt.NDArray[np.float64], *, lowest: float = 0.0, highest: float = math.inf
+    values: npt.NDArray[np.float64], *, lowest: float = 0.0, highest: float
 ) -> Interval:
     """Return the mean of independent values with Student's t interval at 95 %.
 
     The unit is one value, here one question with all its trials averaged, so the interval
     speaks of the questions that these stand for, not of these alone. It is cut to the range of
     possible means. Where all n values agree, t would give no width; then other values have a
-    probability of at most ``1 - 0.025^(1/n)``, which bounds the mean if the range is bounded.
+    probability of at most ``1 - 0.025^(1/n)``, which bounds the mean.
 
     Args:
-        values: float64[n], n >= 2, finite, each between ``lowest`` and ``highest``. Without a
-            finite ``highest`` the interval of equal values has no width.
+        values: float64[n], n >= 2, each between ``lowest`` and ``highest``.
+        lowest, highest: finite ends of the range that a value can have.
 
     Raises:
-        MalformedError: fewer than two values, or one outside the range.
+        MalformedError: fewer than two values, one outside the range, or an infinite range.
     """
+    if not math.isfinite(highest - lowest):
+        raise MalformedError("an infinite range", where="highest", expected="a finite number")
     if values.ndim != 1 or len(values) < 2:
         raise MalformedError(
             f"{values.size} questions", where="questions", expected="at least 2 for an interval"
         )
-    if not np.all((values >= lowest) & (values <= highest) & np.isfinite(values)):
+    if not np.all((values >= lowest) & (values <= highest)):
         raise MalformedError(
             "value out of range", where="values", expected=f"{lowest} to {highest}"
         )
@@ -57,8 +59,6 @@ def mean_interval(
 
     mean = float(np.mean(values))
     if np.all(values == values[0]):
-        if not math.isfinite(highest):
-            return Interval(mean, mean, mean)
         others = 1 - ((1 - CONFIDENCE) / 2) ** (1 / len(values))
         return Interval(mean, mean - others * (mean - lowest), mean + others * (highest - mean))
     error = float(np.std(values, ddof=1)) / math.sqrt(len(values))

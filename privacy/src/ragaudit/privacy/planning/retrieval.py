@@ -43,12 +43,14 @@ class Retrieval:
         rank_loss: mean rank loss in places, over the questions that returned anything; None if
             fewer than two did.
         returned: mean number of returned rows, 0 to K.
+        by_question: recall of every question in its order, the mean of its trials.
     """
 
     sigma: str
     recall: Interval
     rank_loss: Interval | None
     returned: float
+    by_question: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -113,8 +115,10 @@ def simulate(
     sigmas = sorted(noise, key=lambda each: parsed(each, "noise"))
     measured = []
     blind = []
+    largest_loss = 0
     for question, scores in enumerate(scored):
         ranking = Ranking.of(scores, top_k)
+        largest_loss = max(largest_loss, len(scores) - 1)  # one row returned, the worst
         blind.append((ranking.random_recall(), ranking.random_rank_loss()))
         measured.append(
             [_ask(scores, ranking, noise[sigma], select, question, trials) for sigma in sigmas]
@@ -122,7 +126,7 @@ def simulate(
         progress(question + 1)
     values = np.array(measured, dtype=np.float64).reshape(len(measured), len(sigmas), 3)
     return Simulation(
-        points=tuple(_point(sigma, values[:, at]) for at, sigma in enumerate(sigmas)),
+        points=tuple(_point(sigma, values[:, at], largest_loss) for at, sigma in enumerate(sigmas)),
         random_recall=float(np.mean([each[0] for each in blind])),
         random_rank_loss=float(np.mean([each[1] for each in blind])),
         top_k=top_k,
@@ -152,11 +156,12 @@ def _ask(
     return float(np.mean(recalls)), mean_loss, float(np.mean(counts))
 
 
-def _point(sigma: str, values: npt.NDArray[np.float64]) -> Retrieval:
+def _point(sigma: str, values: npt.NDArray[np.float64], largest_loss: int) -> Retrieval:
     losses = values[:, 1][~np.isnan(values[:, 1])]
     return Retrieval(
         sigma=sigma,
         recall=mean_interval(values[:, 0], highest=1.0),
-        rank_loss=mean_interval(losses) if len(losses) >= 2 else None,
+        rank_loss=mean_interval(losses, highest=largest_loss) if len(losses) >= 2 else None,
         returned=float(np.mean(values[:, 2])),
+        by_question=tuple(values[:, 0].tolist()),
     )

@@ -40,6 +40,11 @@ class Targets:
     slots: int = 64
     windows: int = 1
 
+    @property
+    def protected_unit(self) -> str:
+        """What neighbours differ in one of: "row" or "document"."""
+        return "row" if self.rows_per_document == 1 else "document"
+
     def __post_init__(self) -> None:
         if self.epsilon is not None and parsed(self.epsilon, "epsilon") <= 0:
             raise MalformedError("epsilon is 0", where="epsilon", expected="above 0")

@@ -1,0 +1,12 @@
+"""What a plan says instead of a number that does not exist."""
+
+from dataclasses import dataclass
+
+__all__ = ["Missing"]
+
+
+@dataclass(frozen=True)
+class Missing:
+    """There is no such number, and why: a clause without a full stop."""
+
+    reason: str
