@@ -293,7 +293,7 @@ def test_the_tables_and_the_sentence(vectors: list[str]) -> None:
     for words in ("sigma = 9.233901", "the paper's calibration (3.4)", "k_max = 2", "slots = 64",
                   "for 2 accounts together within that epsilon at delta 0.00001: sigma = 12.0",
                   "its bound for its own noise, sigma = 55.677394, not for this sigma",
-                  "of any test for one row", "questions: as given",
+                  "of any test for one row", "8 questions (as given)",
                   "recall@5", "blind", "what a recall costs",
                   "Undecided: 8 questions"):  # fmt: skip
         assert words in text

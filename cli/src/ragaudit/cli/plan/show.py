@@ -154,15 +154,13 @@ def _show_legend(console: Console, made: Budget) -> None:
 
 def _show_retrieval(console: Console, found: RetrievalPlan, planned: str) -> None:
     simulation = found.simulation
-    names = ", ".join(
-        f"{each.name} (N = {each.rows}; questions: {each.question_source})"
-        for each in found.indexes
-    )
+    names = ", ".join(f"{each.name} (N = {each.rows})" for each in found.indexes)
+    sources = dict.fromkeys(each.question_source for each in found.indexes)
     _say(
         console,
-        f"\nretrieval on {names}: {simulation.questions} questions, {simulation.trials} draws of "
-        f"noise each; intervals cover 95 %, the unit is the question. For your eyes only: recall "
-        "is a statistic of private data.",
+        f"\nretrieval on {names}: {simulation.questions} questions ({', '.join(sources)}), "
+        f"{simulation.trials} draws of noise each; intervals cover 95 %, the unit is the question. "
+        "For your eyes only: recall is a statistic of private data.",
     )
     for name, rows in found.left_out.items():
         _say(console, f"left out: {name}, whose {rows} rows are not more than K")

@@ -66,7 +66,8 @@ class Ranking:
         """Return by how many places the returned rows are worse than the best, on average.
 
         The j-th best of the returned rows is compared with the j-th best of the index; the mean
-        of the differences of their true ranks, in places: 0 for the best rows, at most N - |T|.
+        of the differences of their true ranks, in places: 0 for the best rows, at most N - |T|
+        without ties and N - 1 with them.
 
         Returns:
             None if nothing was returned.
