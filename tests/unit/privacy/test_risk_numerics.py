@@ -25,7 +25,10 @@ from ragaudit.privacy.risk.upper_envelope import upper_envelope
 def test_the_envelope_of_lines_breaks_exactly_where_they_cross() -> None:
     """|x| as two lines: one crossing, found at once, and nothing lost."""
     found = upper_envelope(
-        lambda x: np.stack([x - 0.3, 0.3 - x])[None], np.linspace(-1, 1, 4), tolerance=1e-12
+        lambda x: np.stack([x - 0.3, 0.3 - x])[None],
+        np.linspace(-1, 1, 4),
+        tolerance=1e-12,
+        hidden=False,
     )
     assert np.abs(found.breaks - 0.3).min() < 1e-15
     assert found.loss < 1e-12
@@ -38,6 +41,7 @@ def test_the_envelope_finds_a_third_function_between_two() -> None:
         lambda x: np.stack([-x, x, np.full(len(x), 0.25)])[None],
         np.array([-1.0, 1.0]),
         tolerance=1e-14,
+        hidden=False,
     )
     assert np.abs(found.breaks - 0.25).min() < 1e-9
     assert np.abs(found.breaks + 0.25).min() < 1e-9
@@ -59,22 +63,38 @@ def test_the_envelope_loses_no_more_than_it_says(seed: int) -> None:
         return coefficients @ np.diff(whole, axis=1)
 
     points = np.linspace(0, 1, 65)
-    found = upper_envelope(functions, points, tolerance=1e-10)
+    found = upper_envelope(functions, points, tolerance=1e-10, hidden=True)
     value = areas(found.breaks).max(axis=1).sum()
-    finer = upper_envelope(functions, np.linspace(0, 1, 4097), tolerance=1e-13)
+    finer = upper_envelope(functions, np.linspace(0, 1, 4097), tolerance=1e-13, hidden=False)
     best = areas(finer.breaks).max(axis=1).sum()
     assert found.loss <= 1e-10
-    assert -1e-12 <= best - value <= 2e-8  # two crossings within a cell go unseen
+    assert -1e-12 <= best - value <= found.loss + 1e-9
+
+
+def test_the_envelope_sees_what_is_largest_at_neither_end() -> None:
+    """A parabola above the line 0 between 0.4 and 0.45 only, within one cell."""
+    found = upper_envelope(
+        lambda x: np.stack([np.zeros(len(x)), (x - 0.4) * (0.45 - x)])[None],
+        np.array([0.0, 1.0]),
+        tolerance=1e-14,
+        hidden=True,
+    )
+    assert np.abs(found.breaks - 0.4).min() < 1e-6
+    assert np.abs(found.breaks - 0.45).min() < 1e-6
 
 
 def test_the_envelope_says_what_it_leaves() -> None:
-    """|x - 1/10| with a tolerance so large that the crossing is not looked for: a triangle."""
+    """|x - 1/10| with a tolerance so large that the crossing is not looked for."""
     found = upper_envelope(
-        lambda x: np.stack([x - 0.1, 0.1 - x])[None], np.array([0.0, 1.0]), tolerance=1.0
+        lambda x: np.stack([x - 0.1, 0.1 - x])[None],
+        np.array([0.0, 1.0]),
+        tolerance=1.0,
+        hidden=False,
     )
-    # The better line alone is 0.8/2 over [0, 1]; both are (0.9² + 0.1²)/2.
+    # The better line alone is 0.8/2 over [0, 1]; both are (0.9² + 0.1²)/2. A third line through
+    # (0, 0.1) could have made it 0.1 more.
     assert found.breaks.tolist() == [0.0, 1.0]
-    assert found.loss == pytest.approx((0.9**2 + 0.1**2) / 2 - 0.8 / 2)
+    assert (0.9**2 + 0.1**2) / 2 - 0.8 / 2 < found.loss == pytest.approx(0.1)
 
 
 def random_line(rng: np.random.Generator) -> tuple[np.ndarray, ThreatModel]:
@@ -142,8 +162,8 @@ def test_order_of_the_records_does_not_matter(seed: int) -> None:
         )
 
 
-def test_claim_4_1_the_error_is_what_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without looking for crossings the value falls by as much as the error says."""
+def test_claim_4_1_the_error_is_above_what_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without looking for crossings the value falls, by less than the error says."""
     positions = np.linspace(0, 1, 12)
     prior = FinitePrior(np.random.default_rng(8).dirichlet(np.ones(12)))
     threat = ThreatModel.reconstruction(prior, SuccessSets.on_line(positions, 0.2))
@@ -154,7 +174,28 @@ def test_claim_4_1_the_error_is_what_is_lost(monkeypatch: pytest.MonkeyPatch) ->
             rough = line_advantage(positions, noise, threat)
         lost = exact.value - rough.value
         assert lost > 1e-6 > 1e-12 > exact.error
-        assert rough.error == pytest.approx(lost, rel=0.3)
+        assert lost <= rough.error <= 10 * lost
+
+
+def test_claim_4_1a_gaussian_noise_with_any_loss_table() -> None:
+    """Guesses that are the best on less than a standard deviation; against 20,000 cells."""
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        records = int(rng.integers(4, 12))
+        positions = np.sort(rng.random(records))
+        losses = rng.random((records, records)) * (1 - np.eye(records))
+        threat = ThreatModel.reconstruction(
+            FinitePrior(rng.dirichlet(np.ones(records))), SuccessSets.from_losses(losses, 0.3)
+        )
+        noise = GaussianNoise(float(10 ** rng.uniform(-1.5, 0.3)))
+        value = line_advantage(positions, noise, threat).value
+        low, high = positions[0] - 9 * noise.scale, positions[-1] + 9 * noise.scale
+        edges = np.linspace(low, high, 20_001)
+        channel = np.diff(
+            noise.cdf(np.concatenate([[-np.inf], edges, [np.inf]]) - positions[:, None]), axis=1
+        )
+        rounded = best_gains(channel, threat).sum()
+        assert -1e-12 <= value - rounded <= 1e-7
 
 
 def test_claim_4_1a_laplace_noise_needs_no_finer_cells(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,8 +23,8 @@ LARGEST_LINE: Final = 2048
 """Most records that are integrated; the uniform prior has a closed form for any number."""
 
 _TOLERANCE: Final = 1e-12
-_STEP: Final = 1.0
-"""Widest cell, in scales of the noise, in which two crossings of the same guesses go unseen."""
+_STEP: Final = 2.0
+"""Widest cell, in scales of the noise, that is looked into for crossings."""
 _CELLS: Final = 2**18
 """Most densities held at a time, but for crossings: what fits a core's cache."""
 
@@ -90,7 +90,9 @@ def _advantage_between(
     def gains(theta: FloatArray) -> FloatArray:
         return options(record_gains(noise.density(theta - x[:, None]), threat))
 
-    breaks, loss = upper_envelope(gains, points[np.isfinite(points)], tolerance=tolerance)
+    breaks, loss = upper_envelope(
+        gains, points[np.isfinite(points)], tolerance=tolerance, hidden=not noise.has_kink
+    )
     channel = np.diff(noise.cdf(np.union1d(points, breaks) - x[:, None]), axis=1)
     best = options(record_gains(channel, threat)).max(axis=1)
     return NumericalAdvantage(math.fsum(best.sum(axis=0)), loss)
