@@ -17,9 +17,11 @@ from ragaudit.cli.reproduce.accounting_published import CELLS, LOOKUP, PREDICTED
 from ragaudit.cli.reproduce.command import app
 from ragaudit.cli.reproduce.comparison import (
     COLUMNS,
+    NOT_PRINTED,
     Comparison,
     Table,
     as_csv,
+    as_json,
     as_text,
     write_files,
 )
@@ -133,13 +135,14 @@ def test_files_hold_the_same_tables(written: Path, tables: tuple[Table, ...]) ->
     document = json.loads((written / "accounting.json").read_bytes())
     for table in tables:
         rows = list(csv.reader(io.StringIO((written / f"{table.name}.csv").read_text())))
-        assert tuple(rows[0]) == COLUMNS
+        assert tuple(rows[0]) == (*COLUMNS, "formula")
         assert len(rows) - 1 == len(table.rows) == len(document[table.name]["rows"])
         for cells, row, member in zip(
             rows[1:], table.rows, document[table.name]["rows"], strict=True
         ):
             assert float(cells[3]) == row.ours == member["ours"]
             assert cells[5] == row.reason == member["reason"]
+            assert cells[6] == row.formula == member["formula"]
             assert member["agrees"] is True
         assert table.title in (written / f"{table.name}.txt").read_text()
 
@@ -215,6 +218,52 @@ def test_text_numbers_reasons_once_and_csv_quotes() -> None:
     assert lines[0] == "Title (section 1)"
     assert [line.endswith("[1]") for line in lines if line.startswith("q")] == [False, True, True]
     assert lines[-1] == '[1] because, "so"'
+    assert "*" not in "".join(lines) and table.notes == ()
     parsed: list[Any] = list(csv.reader(io.StringIO(as_csv(table))))
     assert parsed[1][5] == 'because, "so"'
-    assert parsed[3] == ["r", "2.0", "", "2.04", "0.040000000000000036", ""]
+    assert parsed[3] == ["r", "2.0", "", "2.04", "0.040000000000000036", "", ""]
+
+
+def test_what_the_paper_does_not_print_is_marked() -> None:
+    rows = (
+        Comparison("p", "1.0", None, 1.0),
+        Comparison("q", "2.0", None, 2.0, formula="(3.4)"),
+        Comparison("r", None, "3.0", 3.0),
+    )
+    table = Table("t", "Title", "section 1", rows, ("One is left out.",))
+    text = as_text(table)
+    assert [row.cells()[1] for row in rows] == ["1.0", "2.0*", ""]
+    assert table.notes[0] == "* Not printed in the paper, evaluated from it: (3.4)."
+    assert table.notes[1:] == (NOT_PRINTED, "One is left out.")
+    assert text.endswith("\n".join(table.notes) + "\n")
+    member: Any = as_json([table])["t"]
+    assert member["notes"] == list(table.notes)
+    assert [row["formula"] for row in member["rows"]] == ["", "(3.4)", ""]
+
+
+def test_a_formula_needs_a_value() -> None:
+    with pytest.raises(MalformedError, match=r"no value of \(3\.4\)"):
+        Comparison("q", None, "1.0", 1.0, formula="(3.4)")
+
+
+def test_a_rounding_error_is_shown_as_zero() -> None:
+    row = Comparison("q", "0.0000", None, -4.944e-17)
+    assert row.cells()[3:5] == ("0.00000", "+0")
+    assert Comparison("q", "1e-9", None, 2e-9).cells()[3] == "2.000e-09"
+
+
+PRINTED = {
+    "lookup": {"3.16", "7.07", "14.14", "10.00"},
+    "exact-against-closed-form": set(),
+    "calibration": {"0.5", "1", "2", "4"},
+    "auc": set(),
+    "reading": {"3.2", "2e-5", "1.025", "1", "2", "4"},
+}
+"""Of these tables: all that the collusion paper prints in digits."""
+
+
+def test_unmarked_digits_are_those_of_the_paper(tables: tuple[Table, ...]) -> None:
+    for table in tables:
+        if table.name in PRINTED:
+            unmarked = {row.paper for row in table.rows if row.paper and not row.formula}
+            assert unmarked == PRINTED[table.name], table.name

@@ -16,10 +16,13 @@ from ragaudit.cli.reproduce import (
     rad_examples,
     rad_figures,
     rad_gradients,
+    rad_rivals,
+    rad_table_1,
 )
 from ragaudit.cli.reproduce.command import app
 from ragaudit.cli.reproduce.comparison import Comparison, Table
 from ragaudit.encoding.errors import RefusedError
+from ragaudit.privacy.risk.closed_forms import oue_advantage_uniform
 from scipy import stats
 from typer.testing import CliRunner
 
@@ -37,14 +40,14 @@ EXAMPLES = rows(rad_examples.tables())
 def test_examples_and_bounds_meet_their_references() -> None:
     for table in (*rad_examples.tables(), *rad_bounds.tables()):
         assert not table.disagreements, table.name
-    assert all(row.agrees for row in rad_bounds.applicability())
+    assert all(row.agrees for row in rad_table_1.applicability())
 
 
 @pytest.mark.parametrize(
     ("quantity", "entry", "member"),
     [
         ("Example 4.4, m = 2, RAD 0.1: epsilon", "worked.grr.binary", None),
-        ("Example 4.7, m = 11: Laplace crosses OUE at epsilon", "lap.vs.oue.cross", None),
+        ("Example 4.7, m = 11: Laplace is below OUE up to epsilon", "lap.vs.oue.cross", None),
         ("least sigma: Theorem 5.1, second form", "worked.dpsgd.sigma.thm51", None),
         ("least sigma: Theorem 5.1, first form", "worked.dpsgd.sigma.thm51.first", None),
         ("least sigma: Theorem 4.2", "worked.dpsgd.sigma.thm42", None),
@@ -88,6 +91,72 @@ def test_every_difference_from_the_paper_has_its_reason() -> None:
                 and not Comparison(row.quantity, row.paper, None, row.ours).agrees
             ):
                 assert row.reason, row.quantity
+
+
+PRINTED = {
+    "worked-examples": {"0.405", "12.2087", "2.503", "0.1", "14", "12.25"},
+    "claims": set(),
+    "dp-sgd-scales": {"22"},
+    "dp-sgd-refutation": set(),
+    "figure-1": set(),
+    "figure-3": set(),
+    "figure-10": set(),
+}
+"""All that the paper prints in digits."""
+
+
+def test_unmarked_digits_are_those_of_the_paper() -> None:
+    for table in (*rad_examples.tables(), *rad_bounds.tables()):
+        unmarked = {row.paper for row in table.rows if row.paper and not row.formula}
+        assert unmarked == PRINTED[table.name], table.name
+
+
+def test_skewed_priors_are_named() -> None:
+    assert "GRR, prior .9, .05, .05, eps = 0.2: Algorithm 1" in EXAMPLES
+    assert "GRR, prior .4, .3, .15, .1, .05, eps = 1: Algorithm 1" in EXAMPLES
+
+
+def test_figure_1_says_which_gaussian_and_where_it_is_weaker() -> None:
+    table = rad_bounds.tables()[0]
+    assert any("No Gaussian noise is epsilon-DP" in note for note in table.notes)
+    found = {row.quantity: row.ours for row in table.rows}
+    assert found["Gaussian, sd = 1/eps, is below Laplace up to epsilon"] < 14
+    assert found["Gaussian, sd = 1/14"] > found["Laplace, eps = 14"] > found["OUE, eps = 14"]
+    # The reason's "at most a fifth": the ratio is least at small epsilon, sqrt(2/pi) there.
+    curves = {name.split(",")[0]: y for name, (_, y) in rad_bounds.mechanism_curves().items()}
+    assert np.all(curves["Gaussian"] / curves["Laplace"] > math.sqrt(2 / math.pi) - 1e-3)
+
+
+# --- Table 1 ---
+
+
+def test_table_1_names_the_least_bound_first() -> None:
+    rows = {(row.notion, row.knowledge, row.eta): row for row in rad_table_1.applicability()}
+    row = rows["f-DP", "none", "exact"]
+    assert row.paper is None
+    assert set(row.ours.bounds[:2]) == {"Theorem 5.5", "Corollary 5.6"}
+    values = dict(zip(row.ours.bounds, row.values, strict=True))
+    assert values["Corollary 5.6"] == pytest.approx(0.25847, abs=5e-6)
+    assert values["Theorem 5.1"] == pytest.approx(0.28719, abs=5e-6)
+    for each in rows.values():
+        assert list(each.values) == sorted(each.values)
+
+
+def test_table_1_has_composition_and_reconstruction_robustness() -> None:
+    rows = rad_table_1.applicability()
+    assert [row.ours.composition for row in rows].count("joint law only") == 1
+    for row in rows:
+        assert bool(row.ours.robustness) == (row.knowledge == "none")
+        if row.notion == "(epsilon, delta)" and row.knowledge == "none":
+            assert row.ours.robustness == ("Eq. (3)", "Eq. (1) if delta = 0")
+    text = rad_table_1.as_text(rows)
+    assert "no such row" in text and "not valid with target-specific knowledge" in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_a_missing_bound_of_table_1_is_a_disagreement(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rad_table_1, "_robustness", lambda *_: ())
+    assert not all(row.agrees for row in rad_table_1.applicability())
 
 
 # --- the refutation of Example 5.7 ---
@@ -157,6 +226,59 @@ def test_ldp_auditor_is_capped(audits: tuple[rad_audits.Audit, ...]) -> None:
 
     cap = ldp_auditor_epsilon(2000, 0, 2000, rad_audits.ALPHA)
     assert max(max(audit.ldp_auditor) for audit in audits) <= cap
+
+
+def audit_like(epsilon: float, **changed: Any) -> rad_audits.Audit:
+    """OUE on 3,052 records with 20,000 runs, where nothing is changed."""
+    fields: dict[str, Any] = {
+        "universe": "Porto", "records": 3052, "kind": "OUE", "epsilon": epsilon, "runs": 20_000,
+        "exact": oue_advantage_uniform(3052, epsilon),
+        "advantages": (0.1,) * 5, "estimates": (epsilon,) * 5, "certified": (epsilon - 1,) * 5,
+        "ldp_auditor": (epsilon - 2,) * 5,
+    }  # fmt: skip
+    return rad_audits.Audit(**{**fields, **changed})
+
+
+def test_what_figure_8_leaves_out_is_said() -> None:
+    infinite = audit_like(14.0, estimates=(12.0, math.inf, 12.0, math.inf, 12.0))
+    found = (audit_like(8.0), audit_like(1.0, runs=1000), audit_like(10.0, runs=10_000), infinite)
+    assert rad_audits.unsettled(found[0]) == ""
+    table = rad_audits.tables(found)[1]
+    assert len(table.rows) == 1
+    assert table.notes[1:] == (
+        "Left out, standard error of the mean above 0.1: OUE, m = 3052, eps = 1.",
+        "Left out, advantage too flat in epsilon for so few runs: OUE, m = 3052, eps = 10.",
+        "Left out, 2 of 5 estimates infinite: OUE, m = 3052, eps = 14.",
+    )
+
+
+def test_every_audit_is_compared_or_left_out(audits: tuple[rad_audits.Audit, ...]) -> None:
+    table = rad_audits.tables(audits)[1]
+    left_out = [audit for audit in audits if rad_audits.unsettled(audit)]
+    assert left_out and len(table.rows) + len(left_out) == len(audits)
+
+
+def test_rivals_are_means_and_infinite_ones_stay_so() -> None:
+    infinite = audit_like(14.0, estimates=(13.0, math.inf, 13.0, 1.0, 13.0))
+    first, second = rad_rivals.rivals((audit_like(8.0), infinite))
+    assert (first.model_based, first.certified, first.ldp_auditor) == (8.0, 7.0, 6.0)
+    assert (first.infinite, first.nearer) == (0, 5)
+    assert (second.model_based, second.infinite, second.nearer) == (math.inf, 1, 3)
+    found = {each.quantity: each for each in rad_rivals.statements((audit_like(8.0), infinite))}
+    nearer = next(each for name, each in found.items() if "by mean" in name)
+    assert (nearer.paper, nearer.ours) == ("all", "1 of 2")
+    assert found["the same, single repetitions"].ours == "8 of 10"
+
+
+def test_the_table_against_ldp_auditor_has_every_audit(
+    audits: tuple[rad_audits.Audit, ...],
+) -> None:
+    text = rad_rivals.as_text(audits)
+    lines = [line for line in text.splitlines() if line.startswith(rad_audits.KINDS)]
+    assert len(lines) == len(audits)
+    cap = next(line for line in text.splitlines() if "1,000,000 runs" in line)
+    assert cap.split()[-4:] == ["about", "12.25", "12.025", "12.025"]
+    assert "at epsilon 12, 2,000 runs" in text
 
 
 def test_a_broken_simulation_is_a_disagreement(audits: tuple[rad_audits.Audit, ...]) -> None:
@@ -252,10 +374,15 @@ def test_the_command_writes_tables_and_stand_ins(
     assert "2.504379" in result.stdout and "MNIST is not used" in result.stdout
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert names >= {"table-1.txt", "worked-examples.csv", "audits.csv", "stand-ins.txt"}
+    assert names >= {"table-1.csv", "figure-8-ldp-auditor.csv", "figure-8-ldp-auditor.txt"}
+    digits = (tmp_path / "out" / "dp-sgd-digits.txt").read_text()
+    assert "Attacks above the printed bound by three standard errors:" in digits
+    assert digits in result.stdout
     assert "figure-1.png" in names
     document = json.loads((tmp_path / "out" / "rad.json").read_text())
     assert document["worked-examples"]["rows"][0]["agrees"] is True
-    assert len(document["audits"]) == 18
+    assert len(document["audits"]) == len(document["figure-8-ldp-auditor"]) == 18
+    assert document["figure-8-statements"][0]["paper"] == "all"
     assert any("MNIST" in text for text in document["stand_ins"])
 
 
@@ -288,6 +415,15 @@ def test_an_unwritable_folder_is_one_error(tmp_path: Path, monkeypatch: pytest.M
     blocked.write_text("")
     result = CliRunner().invoke(app, ["rad", "--output", str(blocked / "in")])
     assert isinstance(result.exception, RefusedError)
+
+
+def test_infinite_estimates_are_marked_not_averaged() -> None:
+    infinite = audit_like(14.0, estimates=(12.0, math.inf, 12.0, math.inf, 12.0))
+    nothing = audit_like(1.0, ldp_auditor=(-math.inf, -2.0, -2.0, -2.0, -2.0))
+    drawn = rad_figures._estimates("Porto", 3052, (infinite, nothing))["figure-8-3052.svg"].decode()
+    assert ">2/5<" in drawn and ">1/5<" in drawn and "k/5: infinite in k" in drawn
+    plain = rad_figures._estimates("Porto", 3052, (audit_like(8.0),))["figure-8-3052.svg"].decode()
+    assert "/5" not in plain
 
 
 def test_figures_are_the_same_every_time() -> None:

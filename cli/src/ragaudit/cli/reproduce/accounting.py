@@ -25,8 +25,9 @@ def command(
 ) -> None:
     """The collusion paper's epsilon tables and predicted AUC, recomputed.
 
-    Columns: what the paper prints, the same quantity corrected by an independent recomputation,
-    what this code computes, its difference from the paper, and the reason for the difference.
+    Columns: what the paper prints (with * what a formula or claim of it gives where it prints no
+    digits), the same quantity corrected by an independent recomputation, what this code computes,
+    its difference from the paper, and the reason for the difference.
     Figures are written with --output; they need the extra `plots`.
     """
     from ragaudit.cli.reproduce.accounting_tables import tables  # noqa: PLC0415 - loads scipy

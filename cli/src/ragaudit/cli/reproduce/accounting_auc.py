@@ -84,9 +84,9 @@ def auc_table() -> Table:
         run = simulate(cell, seed)
         rows += [
             Comparison(f"{where}: caption's formula", f"{caption_auc(cell):.4f}", corrected,
-                       cell.auc(), CAPTION),
+                       cell.auc(), CAPTION, formula="caption, 1/2 + Phi(z)/2"),
             Comparison(f"{where}: formula of (3.11)", f"{half:.4f}", corrected, cell.auc(),
-                       BALANCED),
+                       BALANCED, formula="(3.11), (1 + Adv)/2"),
             Comparison(f"{where}: our simulation, T = {TRIALS}", None, corrected, run.auc,
                        f"Simulated with a fixed seed; standard error {run.error:.4f}.",
                        _ALLOWED_ERRORS * run.error),

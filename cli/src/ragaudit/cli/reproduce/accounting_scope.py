@@ -5,7 +5,9 @@ from ragaudit.cli.reproduce.comparison import Comparison, Table
 from ragaudit.privacy.accounting import collusion
 from ragaudit.privacy.guarantees import GaussianDp
 
-__all__ = ["lower_bound_table", "scope_table"]
+__all__ = ["JOINT_DELTA", "lower_bound_table", "scope_table"]
+
+JOINT_DELTA = "joint delta (k + 1) delta_acc, Theorem 3.4"
 
 SENSITIVITY = (
     "Replacing a document moves a score of unit vectors by up to 2, not 1; the slack of (3.4) "
@@ -47,7 +49,8 @@ def scope_table() -> Table:
     for epsilon_acc, most in (("0.5", "19"), ("1", "17"), ("2", "16"), ("4", "14")):
         rows.append(
             Comparison(f"chunks per document, eps_acc = {epsilon_acc}", "1", most,
-                       _most_chunks(epsilon_acc), CHUNKS, tolerance=0)
+                       _most_chunks(epsilon_acc), CHUNKS, tolerance=0,
+                       formula="document as one coordinate, section 2.2")
         )  # fmt: skip
     for size, accounts, corrected in (
         (10**5, 1, "0.393"), (10**5, 10, "0.993"), (10**6, 1, "0.0488"), (10**6, 10, "0.393"),
@@ -55,7 +58,8 @@ def scope_table() -> Table:
         least = float(collusion.exposure(size, 5, accounts * 10_000))
         rows.append(
             Comparison(f"delta under add-remove, N = {size}, k = {accounts}",
-                       str(float((accounts + 1) * DELTA)), corrected, least, ADD_REMOVE)
+                       str(float((accounts + 1) * DELTA)), corrected, least, ADD_REMOVE,
+                       formula=JOINT_DELTA)
         )  # fmt: skip
     for windows, over_noised, just_enough in ((12, "1.318", "15.12"), (52, "2.94", "39.5")):
         where = f"{windows} windows, k = 10, eps_acc = 1"

@@ -19,7 +19,7 @@ from ragaudit.cli.reproduce.accounting_published import (
     EXACTLY_CALIBRATED,
     LOOKUP,
 )  # fmt: skip
-from ragaudit.cli.reproduce.accounting_scope import lower_bound_table, scope_table
+from ragaudit.cli.reproduce.accounting_scope import JOINT_DELTA, lower_bound_table, scope_table
 from ragaudit.cli.reproduce.comparison import Comparison, Table
 from ragaudit.privacy.accounting import collusion
 from ragaudit.privacy.guarantees import Adjacency, GaussianDp
@@ -52,6 +52,7 @@ RESIDUAL_LOST = (
     "(3.9) puts the leading term into tanh and drops residual and delta; the largest advantage "
     "against the noise is its total variation, 2 Phi(mu/2) - 1."
 )
+LEADING = "(5.2), leading term"
 GRID_FLOOR = (
     "(3.6) is the best real order. The grid stops at order 64, so it cannot go below "
     "ln(1/delta)/63, and at large mu it is floored by order 2."
@@ -79,9 +80,9 @@ def _lookup() -> Table:
 
         def row(
             what: str, corrected: str, ours: float, reason: str = "", paper: str = printed,
-            where: str = where,
+            where: str = where, formula: str = "",
         ) -> Comparison:  # fmt: skip
-            return Comparison(f"{where}: {what}", paper, corrected, ours, reason)
+            return Comparison(f"{where}: {what}", paper, corrected, ours, reason, formula=formula)
 
         rows += [
             row("leading term", cell.leading, mine.leading()),
@@ -92,7 +93,7 @@ def _lookup() -> Table:
             row("exact, just enough noise, joint delta", at_joint,
                 float(exact.at_delta(both).epsilon), UNDERSTATED),
             row("delta at the leading term, just enough noise", true_delta,
-                delta_at(exact, cell.leading), TRUE_DELTA, joint),
+                delta_at(exact, cell.leading), TRUE_DELTA, joint, formula=JOINT_DELTA),
         ]  # fmt: skip
     return Table("lookup", "epsilon_audit of the lookup", "section 3.8", tuple(rows))
 
@@ -128,7 +129,8 @@ def _reading() -> Table:
     ):  # fmt: skip
         rows.append(
             Comparison(f"sigma for a joint (1, 1e-6), k = {accounts}", closed, corrected,
-                       _exact_sigma("1", accounts * QUERIES), COMPOSITION)
+                       _exact_sigma("1", accounts * QUERIES), COMPOSITION,
+                       formula="(3.4) at eps_acc/sqrt(k)")
         )  # fmt: skip
     for (epsilon_acc, accounts), bound, corrected in (
         (("1", 10), "0.9188", "0.0352"), (("1", 50), "0.9983", "0.0786"),
@@ -137,7 +139,7 @@ def _reading() -> Table:
         rows.append(
             Comparison(f"(3.9): largest advantage, k = {accounts}, eps_acc = {epsilon_acc}",
                        bound, corrected, PaperCell(epsilon_acc, accounts).advantage(),
-                       RESIDUAL_LOST)
+                       RESIDUAL_LOST, formula="(3.9)")
         )  # fmt: skip
     for epsilon_acc, corrected in (("1", "190.9"), ("2", "47.7"), ("4", "11.9")):
         rows.append(
@@ -154,11 +156,13 @@ def _exact() -> Table:
         mine = PaperCell(cell.epsilon_acc, cell.accounts)
         where = f"eps_acc = {cell.epsilon_acc}, k = {cell.accounts}"
         rows += [
-            Comparison(f"{where}: leading term", cell.leading, None, mine.leading()),
-            Comparison(f"{where}: with residual", cell.leading, cell.total, mine.total(), RESIDUAL),
-            Comparison(f"{where}: exact at 1e-6", cell.leading, cell.exact, mine.exact(), LOOSE),
-            Comparison(f"{where}: exact at the joint delta", cell.leading, cell.exact_joint,
-                       mine.exact(mine.bound.delta), LOOSE),
+            Comparison(f"{where}: {what}", cell.leading, corrected, ours, reason, formula=LEADING)
+            for what, corrected, ours, reason in (
+                ("leading term", None, mine.leading(), ""),
+                ("with residual", cell.total, mine.total(), RESIDUAL),
+                ("exact at 1e-6", cell.exact, mine.exact(), LOOSE),
+                ("exact at the joint delta", cell.exact_joint, mine.exact(mine.bound.delta), LOOSE),
+            )
         ]  # fmt: skip
     return Table(
         "exact-against-closed-form", "The closed form beside the exact epsilon of its own noise",
@@ -192,10 +196,11 @@ def _calibration() -> Table:
         by_theorem = GaussianDp.of(Decimal(QUERIES).sqrt() / other, Adjacency.REPLACE_ONE)
         where = f"eps_acc = {epsilon_acc}"
         rows += [
-            Comparison(f"{where}: sigma of (3.4)", classic, None, float(sigma)),
+            Comparison(f"{where}: sigma of (3.4)", classic, None, float(sigma), formula="(3.4)"),
             Comparison(f"{where}: sigma of Theorem 3.9", classic, theorem, float(other),
-                       OTHER_SIGMA),
-            Comparison(f"{where}: least sigma", classic, exact, least, COMPOSITION),
+                       OTHER_SIGMA, formula="(3.4)"),
+            Comparison(f"{where}: least sigma", classic, exact, least, COMPOSITION,
+                       formula="(3.4)"),
             Comparison(f"{where}: (3.4) over least", None, ratio, float(sigma) / least,
                        COMPOSITION),
             Comparison(f"{where}: exact epsilon of (3.4)", epsilon_acc, classic_epsilon,

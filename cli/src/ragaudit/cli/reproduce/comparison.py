@@ -14,6 +14,11 @@ __all__ = ["COLUMNS", "Comparison", "Table", "as_csv", "as_json", "as_text", "wr
 
 COLUMNS = ("quantity", "paper", "corrected", "ours", "difference", "reason")
 
+EVALUATED = "*"
+"""Stands after a value that the paper does not print."""
+
+NOT_PRINTED = "Nothing under paper: no digits are printed there (a plot, or no such value)."
+
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
@@ -21,15 +26,17 @@ class Comparison:
 
     Attributes:
         quantity: what it is, with its unit where it has one.
-        paper: the digits that the paper prints, or the value of the formula that it prints.
+        paper: the digits that the paper prints, or the value of a formula or claim of it.
         corrected: the digits of a recomputation independent of this code.
         ours: what this code computes.
         reason: why the paper's value differs; empty when it does not.
         tolerance: how far ours may be from the reference; None: one unit of its last digit,
             not half a one, because references are rounded to nearest and ours may be up.
+        formula: what of the paper ``paper`` is a value of; empty where the digits are printed.
 
     Raises:
-        MalformedError: neither a printed nor a corrected value, or digits that are no number.
+        MalformedError: neither a printed nor a corrected value, digits that are no number, or a
+            formula without a value.
     """
 
     quantity: str
@@ -38,10 +45,13 @@ class Comparison:
     ours: float
     reason: str = ""
     tolerance: float | None = None
+    formula: str = ""
 
     def __post_init__(self) -> None:
         if self.paper is None and self.corrected is None:
             raise MalformedError("nothing to compare with", where=self.quantity)
+        if self.formula and self.paper is None:
+            raise MalformedError(f"no value of {self.formula}", where=self.quantity)
         for digits in (self.paper, self.corrected):
             if digits is not None and not Decimal(digits).is_finite():
                 raise MalformedError(f"not finite: {digits}", where=self.quantity)
@@ -66,15 +76,14 @@ class Comparison:
     def cells(self) -> tuple[str, ...]:
         """The columns as text; ours with one digit more than the reference."""
         places = max(0, 1 - _exponent(Decimal(self.reference)))
-        scientific = 0 < abs(self.ours) < 1e-3
-        shown = f"{self.ours:.3e}" if scientific else f"{self.ours:.{places}f}"
-        apart = self.difference
+        ours = _without_rounding_error(self.ours)
+        shown = f"{ours:.3e}" if 0 < abs(ours) < 1e-3 else f"{ours:.{places}f}"
+        apart = None if self.difference is None else _without_rounding_error(self.difference)
         difference = (
             "" if apart is None else f"{apart:+.0f}" if abs(apart) >= 100 else f"{apart:+.3g}"
         )
-        return (
-            self.quantity, self.paper or "", self.corrected or "", shown, difference, self.reason,
-        )  # fmt: skip
+        paper = "" if self.paper is None else self.paper + EVALUATED * bool(self.formula)
+        return self.quantity, paper, self.corrected or "", shown, difference, self.reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +95,22 @@ class Table:
         title: what it shows.
         source: where the paper has it.
         rows: its comparisons.
+        remarks: on the table as a whole, such as what is left out and why.
     """
 
     name: str
     title: str
     source: str
     rows: tuple[Comparison, ...]
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What has to be known to read it: marks and empty cells explained, then the remarks."""
+        formulas = dict.fromkeys(row.formula for row in self.rows if row.formula)
+        marks = [f"{EVALUATED} Not printed in the paper, evaluated from it: {'; '.join(formulas)}."]
+        empty = [NOT_PRINTED] if any(row.paper is None for row in self.rows) else []
+        return (*(marks if formulas else []), *empty, *self.remarks)
 
     @property
     def disagreements(self) -> tuple[Comparison, ...]:
@@ -100,7 +119,7 @@ class Table:
 
 
 def as_text(table: Table, width: int = 100) -> str:
-    """Return the table as aligned text; reasons are numbered and follow it."""
+    """Return the table as aligned text; numbered reasons and the notes follow it."""
     reasons: dict[str, int] = {}
     lines = []
     for row in table.rows:
@@ -110,20 +129,22 @@ def as_text(table: Table, width: int = 100) -> str:
     header = list(COLUMNS)
     widths = [max(len(line[i]) for line in (header, *lines)) for i in range(len(header))]
     body = [_aligned(line, widths) for line in (header, *lines)]
-    notes = [_wrapped(f"[{number}] {reason}", width) for reason, number in reasons.items()]
-    return "\n".join([f"{table.title} ({table.source})", "", *body, "", *notes]).rstrip() + "\n"
+    notes = [f"[{number}] {reason}" for reason, number in reasons.items()] + list(table.notes)
+    wrapped = [_wrapped(note, width) for note in notes]
+    return "\n".join([f"{table.title} ({table.source})", "", *body, "", *wrapped]).rstrip() + "\n"
 
 
 def as_csv(table: Table) -> str:
     """Return the table as CSV (RFC 4180), numbers of ours in full."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
-    writer.writerow(COLUMNS)
+    writer.writerow([*COLUMNS, "formula"])
     for row in table.rows:
         difference = "" if row.difference is None else repr(row.difference)
         writer.writerow(
-            [row.quantity, row.paper, row.corrected, repr(row.ours), difference, row.reason]
-        )
+            [row.quantity, row.paper, row.corrected, repr(row.ours), difference, row.reason,
+             row.formula]
+        )  # fmt: skip
     return out.getvalue()
 
 
@@ -141,10 +162,12 @@ def as_json(tables: Sequence[Table]) -> dict[str, object]:
                     "ours": row.ours,
                     "difference": row.difference,
                     "reason": row.reason,
+                    "formula": row.formula,
                     "agrees": row.agrees,
                 }
                 for row in table.rows
             ],
+            "notes": list(table.notes),
         }
         for table in tables
     }
@@ -164,6 +187,11 @@ def write_files(folder: Path, files: dict[str, bytes]) -> None:
         raise RefusedError(
             f"cannot write: {error.strerror}", where=str(folder), expected="a writable folder"
         ) from error
+
+
+def _without_rounding_error(value: float) -> float:
+    """The value, and 0 for what is but the rounding error of numbers near 1."""
+    return 0.0 if abs(value) < 1e-15 else value
 
 
 def _exponent(value: Decimal) -> int:

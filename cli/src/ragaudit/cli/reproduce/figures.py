@@ -1,7 +1,7 @@
 """Figures in one look, as bytes that are the same every time on the same library version."""
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["COLORS", "axes", "render"]
+__all__ = ["COLORS", "axes", "panels", "render"]
 
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#4d4d4d")
 """Distinguishable without color vision (Okabe and Ito)."""
@@ -46,6 +46,32 @@ def axes(title: str, across: str, up: str) -> Iterator[tuple["Figure", "Axes"]]:
     Raises:
         RagauditError: matplotlib is not installed.
     """
+    with _canvas() as figure:
+        place = figure.add_subplot()
+        place.set_title(title, fontsize=11)
+        place.set_xlabel(across)
+        place.set_ylabel(up)
+        yield figure, place
+
+
+@contextmanager
+def panels(
+    title: str, across: str, up: str, names: Sequence[str]
+) -> Iterator[tuple["Figure", list["Axes"]]]:
+    """As :func:`axes`, with a panel for each name, side by side on common axes."""
+    with _canvas() as figure:
+        figure.set_size_inches(3.3 * len(names), 4.6)
+        figure.suptitle(title, fontsize=11)
+        places = list(figure.subplots(1, len(names), sharex=True, sharey=True))
+        for place, name in zip(places, names, strict=True):
+            place.set_title(name, fontsize=10)
+            place.set_xlabel(across)
+        places[0].set_ylabel(up)
+        yield figure, places
+
+
+@contextmanager
+def _canvas() -> Iterator["Figure"]:
     try:
         from matplotlib import rc_context  # noqa: PLC0415 - an extra, and slow to load
         from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
@@ -58,11 +84,7 @@ def axes(title: str, across: str, up: str) -> Iterator[tuple["Figure", "Axes"]]:
     with rc_context(style):
         figure = Figure(layout="constrained")
         FigureCanvasAgg(figure)
-        place = figure.add_subplot()
-        place.set_title(title, fontsize=11)
-        place.set_xlabel(across)
-        place.set_ylabel(up)
-        yield figure, place
+        yield figure
 
 
 def render(figure: "Figure", name: str) -> dict[str, bytes]:

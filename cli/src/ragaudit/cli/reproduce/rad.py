@@ -12,7 +12,6 @@ from ragaudit.cli.reproduce.comparison import Table, as_csv, as_json, as_text, w
 
 if TYPE_CHECKING:
     from ragaudit.cli.reproduce.rad_audits import Audit
-    from ragaudit.cli.reproduce.rad_bounds import Applicability
     from ragaudit.cli.reproduce.rad_continuous import Point
     from ragaudit.cli.reproduce.rad_gradients import Attack
 
@@ -52,12 +51,19 @@ def command(
 ) -> None:
     """The reconstruction-advantage paper: examples, bounds, optimal attacks, audits, recomputed.
 
-    Columns: what the paper prints, the same quantity corrected by an independent recomputation,
-    what this code computes, its difference from the paper, and the reason for the difference.
+    Columns: what the paper prints (with * what a formula or claim of it gives where it prints no
+    digits), the same quantity corrected by an independent recomputation, what this code computes,
+    its difference from the paper, and the reason for the difference.
     Simulated values are compared in as many digits as the runs settle. Figures are written with
     --output; they need the extra `plots`, the attack on DP-SGD needs `digits`.
     """
-    from ragaudit.cli.reproduce import rad_audits, rad_bounds, rad_examples  # noqa: PLC0415 - scipy
+    from ragaudit.cli.reproduce import (  # noqa: PLC0415 - scipy
+        rad_audits,
+        rad_bounds,
+        rad_examples,
+        rad_rivals,
+        rad_table_1,
+    )
 
     if output is not None:
         # A missing library is told before the simulations, not after.
@@ -66,31 +72,37 @@ def command(
 
         with axes("", "", ""):
             pass
-    applied = rad_bounds.applicability()
+    applied = rad_table_1.applicability()
     audits, attacks, points = _simulated(runs, trainings, seed, quiet=as_json_text)
     tables = (
         *rad_examples.tables(), *rad_bounds.tables(), *rad_audits.tables(audits),
     )  # fmt: skip
     data = {
+        "table-1": rad_table_1.as_records(applied),
         "audits": [asdict(audit) for audit in audits],
+        "figure-8-ldp-auditor": [asdict(each) for each in rad_rivals.rivals(audits)],
+        "figure-8-statements": [asdict(each) for each in rad_rivals.statements(audits)],
         "dp-sgd-digits": [asdict(attack) for attack in attacks],
         "figure-10-data": [asdict(point) for point in points],
     }
-    table_1 = [_row(row) for row in applied]
-    document = _document(tables, table_1, data)
+    texts = {
+        **{table.name: as_text(table) for table in tables},
+        "figure-8-ldp-auditor": rad_rivals.as_text(audits),
+        "table-1": rad_table_1.as_text(applied),
+        "dp-sgd-digits": _digits(attacks),
+        "stand-ins": _lines(STAND_INS),
+    }
+    document = _document(tables, data)
     if output is not None:
-        files = {"rad.json": document.encode(), "stand-ins.txt": _lines(STAND_INS).encode()}
-        for table in tables:
-            files[f"{table.name}.txt"] = as_text(table).encode()
-            files[f"{table.name}.csv"] = as_csv(table).encode()
-        files["table-1.txt"] = _table_1(applied).encode()
+        files = {"rad.json": document.encode()}
+        files |= {f"{name}.txt": text.encode() for name, text in texts.items()}
+        files |= {f"{table.name}.csv": as_csv(table).encode() for table in tables}
         files |= {f"{name}.csv": _csv(rows).encode() for name, rows in data.items()}
         write_files(output, {**files, **rad_figures.figures(audits, attacks, points)})
     if as_json_text:
         typer.echo(document, nl=False)
     else:
-        texts = (*map(as_text, tables), _table_1(applied), _digits(attacks), _lines(STAND_INS))
-        typer.echo("\n\n".join(texts), nl=False)
+        typer.echo("\n\n".join(texts.values()), nl=False)
     agrees = not any(table.disagreements for table in tables) and all(row.agrees for row in applied)
     raise typer.Exit(0 if agrees else EXIT_DISAGREES)
 
@@ -121,10 +133,8 @@ def _simulated(
     return audits, attacks, points
 
 
-def _document(
-    tables: tuple[Table, ...], table_1: list[dict[str, Any]], data: dict[str, Any]
-) -> str:
-    report = {**as_json(tables), "table-1": table_1, **data, "stand_ins": list(STAND_INS)}
+def _document(tables: tuple[Table, ...], data: dict[str, Any]) -> str:
+    report = {**as_json(tables), **data, "stand_ins": list(STAND_INS)}
     return json.dumps(_finite(report), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -138,29 +148,20 @@ def _finite(value: Any) -> Any:
 
 
 def _csv(rows: list[dict[str, Any]]) -> str:
-    """Rows as CSV (RFC 4180); several values of one cell are joined by spaces."""
+    """Rows as CSV (RFC 4180); several values of one cell are joined by spaces, names by commas."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
     writer.writerow(rows[0])
     for row in rows:
-        writer.writerow(
-            " ".join(map(repr, cell)) if isinstance(cell, tuple) else cell for cell in row.values()
-        )
+        writer.writerow(map(_cell, row.values()))
     return out.getvalue()
 
 
-def _row(row: "Applicability") -> dict[str, Any]:
-    return {**asdict(row), "agrees": row.agrees}
-
-
-def _table_1(rows: "tuple[Applicability, ...]") -> str:
-    lines = ["Which bounds apply (Table 1)", ""]
-    for row in rows:
-        known = f"{row.mechanism}; knowledge {row.auxiliary}; eta {row.eta}"
-        lines.append(f"{known:48}  paper: {row.paper:16}  ours: {', '.join(row.ours)}")
-        if row.reason:
-            lines.append(f"{'':4}{row.reason}")
-    return _lines(lines)
+def _cell(value: Any) -> Any:
+    if not isinstance(value, tuple):
+        return value
+    names = all(isinstance(each, str) for each in value)
+    return ", ".join(value) if names else " ".join(map(repr, value))
 
 
 def _digits(attacks: "tuple[Attack, ...]") -> str:

@@ -20,7 +20,8 @@ from ragaudit.privacy.risk.scenario import Scenario
 from ragaudit.privacy.risk.simulation import simulate
 from ragaudit.privacy.risk.threat import ThreatModel
 
-__all__ = ["EPSILONS", "UNIVERSES", "Audit", "audits", "tables"]
+__all__ = ["ALPHA", "EPSILONS", "KINDS", "REPEATS", "UNIVERSES", "Audit", "audits", "cases",
+           "mechanism", "tables", "unsettled"]  # fmt: skip
 
 UNIVERSES = {"Porto": 3052, "Geolife": 5356}
 """Sizes of the paper's two sets of locations."""
@@ -33,6 +34,9 @@ ALPHA = 0.01
 
 STANDARD_ERRORS = 6
 """A simulated value may miss its reference by this many, or by more where digits end earlier."""
+
+LARGEST_ERROR = 0.1
+"""Standard error of a mean estimate of epsilon above which it is not compared."""
 
 TIES = "Simulated; the reference is Theorem 4.3's closed form, in as many digits as runs settle."
 PLATEAU = (
@@ -156,44 +160,72 @@ def _figure_7(found: tuple[Audit, ...]) -> Table:
 
 
 def _figure_8(found: tuple[Audit, ...]) -> Table:
-    rows = []
-    for audit in found:
-        spread = _epsilon_error(audit)
-        if spread > 0.1:
-            continue  # too few runs to settle a digit; see the data
-        mean = float(np.mean(audit.estimates))
-        rows.append(
-            Comparison(
-                f"{audit.kind}, m = {audit.records}, eps = {audit.epsilon:g}: model-based epsilon",
-                None,
-                _digits(audit.epsilon, STANDARD_ERRORS * spread),
-                mean,
-                PLATEAU if audit.kind == "OUE" else "",
-            )
+    rows = [
+        Comparison(
+            f"{audit.kind}, m = {audit.records}, eps = {audit.epsilon:g}: model-based epsilon",
+            None,
+            _digits(audit.epsilon, STANDARD_ERRORS * _epsilon_error(audit)),
+            float(np.mean(audit.estimates)),
+            PLATEAU if audit.kind == "OUE" else "",
         )
+        for audit in found
+        if not unsettled(audit)
+    ]
     return Table(
         "figure-8", "Epsilon estimated from the mechanism's formula, synthetic universes",
-        "Figures 8 and 9", tuple(rows),
+        "Figures 8 and 9", tuple(rows), _left_out(found),
     )  # fmt: skip
+
+
+def _left_out(found: tuple[Audit, ...]) -> tuple[str, ...]:
+    """Which audits the runs leave without a digit to compare, by reason."""
+    reasons: dict[str, dict[str, list[str]]] = {}
+    for audit in found:
+        if reason := unsettled(audit):
+            where = f"{audit.kind}, m = {audit.records}, eps = "
+            reasons.setdefault(reason, {}).setdefault(where, []).append(f"{audit.epsilon:g}")
+    listed = {
+        reason: "; ".join(where + ", ".join(each) for where, each in cases.items())
+        for reason, cases in reasons.items()
+    }
+    return tuple(f"Left out, {reason}: {cases}." for reason, cases in listed.items())
+
+
+def unsettled(audit: Audit) -> str:
+    """Why the runs do not settle a digit of the model-based epsilon; empty if they do."""
+    if infinite := sum(map(math.isinf, audit.estimates)):
+        return f"{infinite} of {REPEATS} estimates infinite"
+    error = _epsilon_error(audit)
+    if error > LARGEST_ERROR:
+        return f"standard error of the mean above {LARGEST_ERROR:g}"
+    return "advantage too flat in epsilon for so few runs" if _flattens(audit, error) else ""
 
 
 def _epsilon_error(audit: Audit) -> float:
     """Standard error of the mean estimate: that of the advantage over the optimum's slope."""
-    known = mechanism(audit.kind, audit.records, audit.epsilon)
-    threat = ThreatModel.reconstruction(FinitePrior.uniform(audit.records))
-    step = 1e-3
-    low, high = (known.advantage(threat, audit.epsilon + sign * step) for sign in (-1, 1))
     success = audit.exact + 1 / audit.records
     error = math.sqrt(success * (1 - success) / (audit.runs * REPEATS))
-    slope = (high - low) / (2 * step)
-    if slope <= 0 or any(math.isinf(each) for each in audit.estimates):
-        return math.inf
-    # A curve that flattens within the error makes the mean a biased estimate of epsilon.
-    reach = math.sqrt(REPEATS) * STANDARD_ERRORS * error / slope
-    ahead = known.advantage(threat, audit.epsilon + reach)
-    if ahead - audit.exact < 0.7 * slope * reach:
-        return math.inf
-    return error / slope
+    slope = _slope(audit)
+    return error / slope if slope > 0 else math.inf
+
+
+def _slope(audit: Audit) -> float:
+    """The derivative of the optimal advantage at the true epsilon."""
+    step = 1e-3
+    low, high = (_optimum(audit, audit.epsilon + sign * step) for sign in (-1, 1))
+    return (high - low) / (2 * step)
+
+
+def _flattens(audit: Audit, error: float) -> bool:
+    """Whether the curve bends within the error, so that the mean estimate of epsilon is biased."""
+    reach = math.sqrt(REPEATS) * STANDARD_ERRORS * error
+    rise = _optimum(audit, audit.epsilon + reach) - audit.exact
+    return rise < 0.7 * _slope(audit) * reach
+
+
+def _optimum(audit: Audit, epsilon: float) -> float:
+    threat = ThreatModel.reconstruction(FinitePrior.uniform(audit.records))
+    return mechanism(audit.kind, audit.records, audit.epsilon).advantage(threat, epsilon)
 
 
 def _digits(value: float, tolerance: float) -> str:

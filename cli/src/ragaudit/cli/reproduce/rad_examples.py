@@ -29,7 +29,10 @@ STEPS = 100
 """T of Example 5.7."""
 
 ARITHMETIC = "(1 + r 99)/(1 - r) at r = 0.1/0.99 is 12.23596; at the printed epsilon RAD is .09987."
-CROSSING = "The curves cross at 20 ln 2: the claim is false on (13.863, 14]."
+CROSSING = (
+    "14 is the end of the paper's claim, for all epsilon in [0, 14]. The curves cross at 20 ln 2: "
+    "it is false on (13.863, 14]."
+)
 POSTERIOR = (
     "The prose after Algorithm 1 names the record of largest posterior; under a skewed prior "
     "that is the prior's favorite. The box is right: posterior minus prior, times p(theta)."
@@ -38,6 +41,8 @@ TWO_POINT = (
     "Section 4 takes 1/2, 1/2 on the two records that are easiest to tell apart as the worst "
     "prior; other priors are worse. If the prior is not known, total variation bounds the risk."
 )
+WORST = "prior 1/2, 1/2 as the worst, section 4"
+PRINTED_BOUND = "Theorem 5.1 with mu = sqrt(T)/sigma, Example 5.7"
 PLOT = "Read off a plot; n true and no false positives at alpha .01, n = 10^6, give 12.025."
 OMEGA = (
     "The paper rounds down, the code that it audits with rounds to the nearest (rint). In an "
@@ -93,16 +98,16 @@ def _worked() -> Table:
         Comparison("RAD at the printed epsilon, m = 100", "0.1", "0.099865",
                    grr_advantage(threat, 2.503), ARITHMETIC),
         Comparison("Example 4.5, m = 100, eps = 40: OUE's limit (m-1)/(2m)", "0.495", "0.4950000",
-                   oue_advantage_uniform(100, 40.0)),
+                   oue_advantage_uniform(100, 40.0), formula="(m-1)/(2m), Example 4.5"),
         Comparison("Example 4.5, m = 11, eps = 14: OUE", None, "0.4545430",
                    oue_advantage_uniform(11, 14.0)),
         Comparison("Example 4.6, m = 8, eps = 1, subsets of 4: SS", None, "0.05776464",
                    ss_advantage_uniform(8, 1.0, 4)),
         Comparison("Example 4.6, m = 10, eps = 1: size by the paper's rule", "2", "2.0",
-                   subset_size(10, 1.0)),
+                   subset_size(10, 1.0), formula="rule for the size, Example 4.6"),
         Comparison("Example 4.6, m = 10, eps = 1: size by the audited code's rule", None, "3.0",
                    subset_size(10, 1.0, "rint"), OMEGA),
-        Comparison("Example 4.7, m = 11: Laplace crosses OUE at epsilon", "14", "13.8629",
+        Comparison("Example 4.7, m = 11: Laplace is below OUE up to epsilon", "14", "13.8629",
                    _crossing(), CROSSING),
         Comparison("Section 7.3.4: largest epsilon that LDP-Auditor can report", "12.25", "12.025",
                    ldp_auditor_epsilon(10**6, 0, 10**6, 0.01), PLOT),
@@ -126,7 +131,7 @@ def _claims() -> Table:
         threat = ThreatModel.reconstruction(FinitePrior(prior))
         channel = grr_channel(len(prior), epsilon)
         likeliest = (np.array(prior)[:, None] * channel).argmax(axis=0)
-        where = f"GRR, m = {len(prior)}, eps = {epsilon:g}"
+        where = f"GRR, prior {', '.join(map(_short, prior))}, eps = {epsilon:g}"
         rows += [
             Comparison(f"{where}: naming the largest posterior", None, by_posterior,
                        advantage_of(channel, threat, likeliest), POSTERIOR),
@@ -136,16 +141,20 @@ def _claims() -> Table:
     two = ThreatModel.reconstruction(FinitePrior([0.5, 0.5, *[0.0] * 98]))
     rows += [
         Comparison("GRR, m = 100, eps = 3: prior 1/2, 1/2", "0.0801", "0.0801",
-                   grr_advantage(two, 3.0)),
+                   grr_advantage(two, 3.0), formula=WORST),
         Comparison("GRR, m = 100, eps = 3: uniform prior", "0.0801", "0.1587",
                    grr_advantage(ThreatModel.reconstruction(FinitePrior.uniform(100)), 3.0),
-                   TWO_POINT),
+                   TWO_POINT, formula=WORST),
         Comparison("Laplace, m = 11, eps = 50: prior 1/2, 1/2", "0.5", "0.500000",
-                   noise_bound_uniform(2, 1.0, LaplaceNoise(1 / 50))),
+                   noise_bound_uniform(2, 1.0, LaplaceNoise(1 / 50)), formula=WORST),
         Comparison("Laplace, m = 11, eps = 50: uniform prior", "0.5", "0.834468",
-                   noise_bound_uniform(11, 1.0, LaplaceNoise(1 / 50)), TWO_POINT),
+                   noise_bound_uniform(11, 1.0, LaplaceNoise(1 / 50)), TWO_POINT, formula=WORST),
     ]  # fmt: skip
     return Table("claims", "Claims in words, computed", "section 4", tuple(rows))
+
+
+def _short(probability: float) -> str:
+    return f"{probability:g}".removeprefix("0")
 
 
 def _scales() -> Table:
@@ -190,11 +199,12 @@ def _refutation() -> Table:
         as_printed = printed_gradient_bound(m, sigma, replaced=False)
         corrected = printed_gradient_bound(m, sigma, replaced=True)
         rows += [
-            Comparison(f"{where}: bound as printed", printed, None, as_printed),
+            Comparison(f"{where}: bound as printed", printed, None, as_printed,
+                       formula=PRINTED_BOUND),
             Comparison(f"{where}: bound with mu = 2 sqrt(T)/sigma", printed, right, corrected,
-                       ABSENT),
+                       ABSENT, formula=PRINTED_BOUND),
             Comparison(f"{where}: advantage of the optimal attack", printed, exact, optimum,
-                       ABSENT),
+                       ABSENT, formula=PRINTED_BOUND),
         ]  # fmt: skip
     return Table(
         "dp-sgd-refutation",

@@ -1,10 +1,11 @@
 """The RAD paper's figures, redrawn with what is right beside what is printed."""
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from ragaudit.cli.reproduce.figures import COLORS, axes, render
+from ragaudit.cli.reproduce.figures import COLORS, axes, panels, render
 from ragaudit.cli.reproduce.rad_audits import KINDS, REPEATS, UNIVERSES, Audit, mechanism
 from ragaudit.cli.reproduce.rad_bounds import black_box_curves, mechanism_curves
 from ragaudit.cli.reproduce.rad_continuous import ETAS, Point
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["figures"]
 
 MARKERS = ("o", "s", "^")
+TOP = 16
+"""Of Figure 8; infinite estimates are marked there."""
 SIGMAS = np.geomspace(3.0, 100.0, 60)
 EPSILON = "epsilon (natural log units)"
 ADVANTAGE = "reconstruction advantage (RAD)"
@@ -55,7 +58,10 @@ def _curves(
         for (label, (x, y)), color, style in zip(curves.items(), COLORS, styles, strict=False):
             place.plot(x, y, style, color=color, label=label)
         place.set_ylim(0, 1)
-        place.legend(loc="center right" if name == "figure-1" else "lower right")
+        if name == "figure-1":
+            place.legend(loc="center right", bbox_to_anchor=(1, 0.69))
+        else:
+            place.legend(loc="lower right")
         return render(figure, name)
 
 
@@ -78,35 +84,72 @@ def _advantages(universe: str, records: int, found: Sequence[Audit]) -> dict[str
 def _estimates(universe: str, records: int, found: Sequence[Audit]) -> dict[str, bytes]:
     runs = found[0].runs if found else 0
     title = f"Figure 8: audits, {records} records (for {universe}), {runs:,} runs, {REPEATS} times"
-    with axes(title, "true epsilon", "epsilon found") as (figure, place):
-        place.plot([0, 15], [0, 15], "-", color="#999999", linewidth=0.8)
-        for kind, color, marker in zip(KINDS, COLORS, MARKERS, strict=False):
+    bottom = min([0.0, *(math.floor(low) for low in _finite_means(found))])
+    with panels(title, "true epsilon", "epsilon found", KINDS) as (figure, places):
+        for kind, place in zip(KINDS, places, strict=True):
             mine = [audit for audit in found if audit.kind == kind]
             across = [audit.epsilon for audit in mine]
-            _spread(place, across, [audit.estimates for audit in mine], marker, color,
-                    f"{kind}: from its formula (no certificate)")  # fmt: skip
-            _spread(place, across, [audit.certified for audit in mine], "_", color,
-                    f"{kind}: certified, any mechanism")  # fmt: skip
-            _spread(place, across, [audit.ldp_auditor for audit in mine], "x", color,
-                    f"{kind}: LDP-Auditor")  # fmt: skip
-        place.set_xlim(0, 15)
-        place.set_ylim(0, 16)
-        place.legend(loc="upper left", fontsize=6.5)
+            place.plot([0, 15], [0, 15], "-", color="#999999", linewidth=0.8)
+            place.axhline(0, color="#999999", linewidth=0.8)
+            _spread(place, across, [audit.estimates for audit in mine], "o", COLORS[0],
+                    "from its formula (no certificate)")  # fmt: skip
+            _spread(place, across, [audit.certified for audit in mine], "s", COLORS[2],
+                    "certified, any mechanism")  # fmt: skip
+            _spread(place, across, [audit.ldp_auditor for audit in mine], "x", COLORS[1],
+                    "LDP-Auditor")  # fmt: skip
+            place.set_xlim(0, 15)
+            place.set_ylim(bottom, TOP)
+            place.set_xticks(range(0, 15, 2))
+            place.set_yticks(range(2 * math.ceil(bottom / 2), TOP + 1, 2))
+        if any(math.isinf(value) for audit in found for value in _values(audit)):
+            places[0].plot([], [], "^", color=COLORS[5], mfc="none", markersize=8,
+                           label=f"k/{REPEATS}: infinite in k")  # fmt: skip
+        marks, labels = places[0].get_legend_handles_labels()
+        figure.legend(marks, labels, loc="outside lower center", ncols=4, fontsize=9.5)
         return render(figure, f"figure-8-{records}")
+
+
+def _values(audit: Audit) -> tuple[float, ...]:
+    return audit.estimates + audit.certified + audit.ldp_auditor
+
+
+def _finite_means(found: Sequence[Audit]) -> list[float]:
+    """Of LDP-Auditor, whose values may be below 0."""
+    means = (float(np.mean(audit.ldp_auditor)) for audit in found)
+    return [mean for mean in means if math.isfinite(mean)]
 
 
 def _spread(
     place: "Axes", across: Sequence[float], values: Sequence[Sequence[float]], marker: str,
     color: str, label: str,
 ) -> None:  # fmt: skip
-    """Mean and standard deviation over the repeats; infinite ones are left out."""
-    kept = [(x, [v for v in row if np.isfinite(v)]) for x, row in zip(across, values, strict=True)]
-    kept = [(x, row) for x, row in kept if row]
+    """Mean and standard deviation over the repeats; where some are infinite, a mark says so.
+
+    The mean of the finite ones alone would be biased.
+    """
+    series = list(zip(across, values, strict=True))
+    kept = [(x, row) for x, row in series if np.all(np.isfinite(row))]
     place.errorbar(
         [x for x, _ in kept], [float(np.mean(row)) for _, row in kept],
-        yerr=[float(np.std(row)) for _, row in kept], fmt=marker, color=color, mfc="white",
-        markersize=5, linewidth=1, capsize=2, label=label,
+        yerr=[float(np.std(row)) for _, row in kept], fmt=marker, color=color, mfc="none",
+        markersize=5.5, linewidth=1, capsize=2, label=label,
     )  # fmt: skip
+    for x, row in series:
+        _infinite(place, x, row, color)
+
+
+def _infinite(place: "Axes", x: float, row: Sequence[float], color: str) -> None:
+    """An open arrowhead at the edge, and how many of the repeats are infinite there."""
+    for edge, height, mark, offset in ((math.inf, 1.0, "^", -6), (-math.inf, 0.0, "v", 6)):
+        count = sum(value == edge for value in row)
+        if count:
+            place.annotate(
+                f"{count}/{len(row)}", (x, height), xycoords=("data", "axes fraction"),
+                xytext=(0, offset), textcoords="offset points", ha="center",
+                va="top" if offset < 0 else "bottom", fontsize=7.5, color=color,
+            )  # fmt: skip
+            place.plot([x], [height], mark, color=color, mfc="none", markersize=8, clip_on=False,
+                       transform=place.get_xaxis_transform())  # fmt: skip
 
 
 def _refutation() -> dict[str, bytes]:

@@ -5,18 +5,25 @@ made before this code and by other means (enumeration, quadrature, root finding)
 them. Balboa et al., "Understanding disclosure risk in differential privacy", extended version.
 """
 
+from typing import NamedTuple
+
 __all__ = [
-    "CONTINUOUS", "CONTINUOUS_DENSITY", "FIGURE_1", "FIGURE_3", "SCALES", "SIMPLEX", "TABLE_1",
+    "CONTINUOUS", "CONTINUOUS_DENSITY", "CROSSINGS", "FIGURE_1", "FIGURE_3", "SCALES", "SIMPLEX",
+    "TABLE_1", "Cells",
 ]  # fmt: skip
 
 FIGURE_1 = {
-    ("oue", 14.0): "0.454543",
-    ("laplace", 14.0): "0.457650",
-    ("gaussian", 0.3): "0.120334",
-    ("gaussian", 1.0): "0.036252",
-    ("gaussian", 3.0): "0.012089",
+    ("OUE", 14.0): "0.454543",
+    ("Laplace", 14.0): "0.457650",
+    ("Gaussian", 1 / 14): "0.469157",
+    ("Gaussian", 0.3): "0.120334",
+    ("Gaussian", 1.0): "0.036252",
+    ("Gaussian", 3.0): "0.012089",
 }
 """m = 11, uniform prior, exact guesses: the optimum at an epsilon, or a standard deviation."""
+
+CROSSINGS = {"Laplace": "11.94799", "OUE": "13.48965"}
+"""m = 11: the epsilon at which Gaussian noise of sd 1/epsilon has the same advantage as these."""
 
 FIGURE_3 = {
     ("Corollary 5.6", 1.0): "0.131977",
@@ -59,35 +66,68 @@ CONTINUOUS = {
 }
 """Figures 10 and 11: exponential mechanism on [0, 1] by prior, epsilon and eta (quadrature)."""
 
-TABLE_1 = (
+
+class Cells(NamedTuple):
+    """A row of Table 1 to the right of its assumptions.
+
+    Attributes:
+        bounds: theorems that bound the advantage.
+        composition: whether they compose.
+        robustness: equations of reconstruction robustness (ReRo) that hold.
+    """
+
+    bounds: tuple[str, ...]
+    composition: str
+    robustness: tuple[str, ...]
+
+
+_ANY_DELTA = ("Eq. (3)", "Eq. (1) if delta = 0")
+
+TABLE_1: tuple[tuple[str, str, str, Cells | None, Cells, str], ...] = (
     (
-        "total variation", "any", "any", "Theorem 4.2", ("Theorem 4.2",), "",
+        "total variation", "any", "any",
+        Cells(("Theorem 4.2",), "yes", ()), Cells(("Theorem 4.2",), "yes", ()), "",
     ),
     (
-        "f-DP", "none", "any", "Theorem 5.1", ("Theorem 4.2", "Theorem 5.1"),
+        "f-DP", "none", "any",
+        Cells(("Theorem 5.1",), "yes", ("Eq. (3)",)),
+        Cells(("Theorem 4.2", "Theorem 5.1"), "yes", ("Eq. (3)",)),
         "f-DP gives total variation, so Theorem 4.2 holds too.",
     ),
     (
-        "f-DP", "full", "exact", "-", ("Theorem 4.2",),
+        "f-DP", "none", "exact", None,
+        Cells(("Corollary 5.6", "Theorem 4.2", "Theorem 5.1", "Theorem 5.5"), "yes", ("Eq. (3)",)),
+        "f-DP is (epsilon, delta)-DP for many pairs: Theorem 5.5 and Corollary 5.6 hold at each.",
+    ),
+    (
+        "f-DP", "full", "exact", None, Cells(("Theorem 4.2",), "yes", ()),
         "f-DP gives total variation, so Theorem 4.2 holds with any knowledge.",
     ),
     (
-        "mechanism", "known", "any", "Theorem 4.3", ("Theorem 4.2", "Theorem 4.3"),
+        "mechanism", "known", "any",
+        Cells(("Theorem 4.3",), "no", ()),
+        Cells(("Theorem 4.2", "Theorem 4.3"), "joint law only", ()),
         "It composes only through the joint law of all outputs.",
     ),
     (
-        "(epsilon, delta)", "any", "any", "Theorem 4.2", ("Theorem 4.2",), "",
+        "(epsilon, delta)", "any", "any",
+        Cells(("Theorem 4.2",), "yes", ()), Cells(("Theorem 4.2",), "yes", ()), "",
     ),
     (
-        "(epsilon, delta)", "none", "any", "Proposition 5.3",
-        ("Proposition 5.3", "Theorem 4.2", "Theorem 5.1"),
+        "(epsilon, delta)", "none", "any",
+        Cells(("Proposition 5.3",), "yes", ("Eq. (1)",)),
+        Cells(("Proposition 5.3", "Theorem 4.2", "Theorem 5.1"), "yes", _ANY_DELTA),
         "ReRo: Eq. (1) is for delta = 0 only; otherwise Eq. (3) with f of (epsilon, delta).",
     ),
     (
-        "(epsilon, delta)", "none", "exact", "Theorem 5.5",
-        ("Corollary 5.6", "Proposition 5.3", "Theorem 4.2", "Theorem 5.1", "Theorem 5.5"),
+        "(epsilon, delta)", "none", "exact",
+        Cells(("Theorem 5.5",), "yes", ("Eq. (1)",)),
+        Cells(
+            ("Corollary 5.6", "Proposition 5.3", "Theorem 4.2", "Theorem 5.1", "Theorem 5.5"),
+            "yes", _ANY_DELTA,
+        ),
         "All rows above hold too; the least wins. Corollary 5.6 if the prior is uniform.",
     ),
 )  # fmt: skip
-"""Knowledge of the mechanism, auxiliary knowledge, eta; the paper's entry, all bounds that hold,
-and what is to be added."""
+"""Knowledge of the mechanism, auxiliary knowledge, eta; the paper's cells, what holds, and what is
+to be added. Eq. (1) is Balle, Cherubin and Hayes', Eq. (3) that of Hayes, Balle and Mahloujifar."""
