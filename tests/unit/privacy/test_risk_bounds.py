@@ -184,6 +184,22 @@ def test_claim_8_3_gaussian_guarantees_also_give_the_bounds_for_exact_guesses() 
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("epsilon", [1.0, 20.0, 40.0])
+@pytest.mark.parametrize("skewed", [False, True])
+def test_claim_7_2_holds_for_a_million_records(epsilon: float, skewed: bool) -> None:
+    """Running sums of so many shares lose more digits than a bound is raised by otherwise."""
+    weights = np.ones(10**6)
+    weights[0] = 10**6 - 1 if skewed else 1
+    threat = ThreatModel.reconstruction(FinitePrior(weights / weights.sum()))
+    bound = exact_guess_bound(
+        Scenario.of_threat(threat), ApproximateDp.of(epsilon, 0, REPLACE)
+    ).value
+    reached = closed_forms.grr_advantage(threat, epsilon)
+    assert reached <= bound
+    if not skewed:  # there it is reached
+        assert bound == pytest.approx(reached, rel=1e-8)
+
+
 def test_bounds_are_raised_by_what_the_arithmetic_may_lose() -> None:
     """Section 11 of the note: 1e-12 of itself and 2^-52."""
     found = total_variation_bound(Scenario.uniform(4), ApproximateDp.of(1, 0, REPLACE)).value

@@ -240,8 +240,80 @@ def test_claim_5_1_the_best_guess_against_the_closed_form(
     low, high = np.maximum(x - eta, 0), np.minimum(x + eta, 1)
     mixture = noise.cdf(1 - theta) - noise.cdf(-theta)
     gains = noise.cdf(high - theta) - noise.cdf(low - theta) - (high - low) * mixture
-    grid = GuessGrid(prior, lambda t, z: noise.density(t - z), eta, 160, has_kink=noise.has_kink)
+    grid = GuessGrid(
+        prior, lambda t, z: noise.density(t - z), noise.scale, eta, 160, has_kink=noise.has_kink
+    )
     assert np.abs(grid.best_gains(theta) - gains.max(axis=0)).max() < 1e-6
+
+
+def uniform_within(low: float, high: float) -> ContinuousPrior:
+    """Uniform on a part of [0, 1]."""
+    return ContinuousPrior(0.0, 1.0, lambda x: np.clip((x - low) / (high - low), 0, 1))
+
+
+def closed_best_gain(
+    theta: np.ndarray, low: float, high: float, noise: LaplaceNoise | GaussianNoise, eta: float
+) -> np.ndarray:
+    """The largest gain under that prior in closed form, by golden sections around the best."""
+
+    def gains(x: np.ndarray) -> np.ndarray:
+        ends = [np.clip(x + side * eta, low, high) for side in (-1, 1)]
+        mixture = (noise.cdf(high - theta) - noise.cdf(low - theta)) / (high - low)
+        inside = noise.cdf(ends[1] - theta) - noise.cdf(ends[0] - theta)
+        return (inside - (ends[1] - ends[0]) * mixture) / (high - low)
+
+    near = np.linspace(low - eta, high + eta, 1001)
+    x = np.unique(np.clip(np.concatenate([near, [low + eta, high - eta, 0, 1]]), 0, 1))
+    table = gains(x[:, None])
+    best = table.argmax(axis=0)
+    left, right = x[np.maximum(best - 1, 0)], x[np.minimum(best + 1, len(x) - 1)]
+    for _ in range(40):
+        third = (right - left) * (3 - 5**0.5) / 2
+        lower = gains(left + third) < gains(right - third)
+        left, right = np.where(lower, left + third, left), np.where(lower, right, right - third)
+    return np.asarray(np.maximum(table.max(axis=0), gains((left + right) / 2)))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "noise", "eta"),
+    [
+        (0.3, 0.4, LaplaceNoise(0.05), 0.01),
+        (0.501, 0.502, GaussianNoise(0.05), 0.0005),
+        (0.501, 0.502, LaplaceNoise(0.5), 0.2),
+        (0.1, 0.12, LaplaceNoise(0.02), 0.004),
+        (0.0, 0.05, LaplaceNoise(0.1), 0.01),
+        (0.6, 0.8, LaplaceNoise(0.3), 0.15),
+        (0.2, 0.7, GaussianNoise(0.05), 0.1),
+    ],
+)
+def test_claim_5_1_priors_with_all_their_mass_in_a_part_of_the_interval(
+    low: float, high: float, noise: LaplaceNoise | GaussianNoise, eta: float
+) -> None:
+    tails = noise.reach * 2.0 ** np.arange(-8, 1)
+    breaks = np.unique(np.concatenate([low - tails, np.linspace(low, high, 40), high + tails]))
+    exact = integrate(
+        lambda theta: closed_best_gain(theta, low, high, noise, eta),
+        breaks,
+        tolerance=1e-8,
+        levels=8,
+    )
+    found = continuous_advantage(uniform_within(low, high), noise, eta)
+    assert found.value == pytest.approx(exact.value, abs=5e-7)
+    assert abs(found.value - exact.value) <= 3 * found.error
+
+
+def test_claim_5_1_two_narrow_groups_of_records() -> None:
+    """Naming one of two groups that the noise tells apart: half of their total variation."""
+    prior = ContinuousPrior(
+        0.0,
+        1.0,
+        lambda x: (np.clip((x - 0.2) / 0.01, 0, 1) + np.clip((x - 0.7) / 0.01, 0, 1)) / 2,
+    )
+    noise = GaussianNoise(0.1)
+    found = continuous_advantage(prior, noise, 0.3)
+    # Every record of one group is between .49 and .51 from every one of the other.
+    least, most = noise.total_variation(0.49) / 2, noise.total_variation(0.51) / 2
+    assert least < found.value < most
 
 
 PRIORS = [
@@ -249,6 +321,7 @@ PRIORS = [
     ContinuousPrior.beta(0.1, 0.1),
     ContinuousPrior.beta(2, 5),
     ContinuousPrior.beta(0.1, 8),
+    ContinuousPrior.beta(200, 200),
 ]
 MECHANISMS = [
     ExponentialMechanism(0.5),

@@ -86,10 +86,11 @@ def _grid(
     guesses: int,
 ) -> GuessGrid:
     if isinstance(mechanism, ExponentialMechanism):
-        return GuessGrid(prior, mechanism.density, eta, guesses, has_kink=True)
+        return GuessGrid(prior, mechanism.density, mechanism.scale, eta, guesses, has_kink=True)
     return GuessGrid(
         prior,
         lambda theta, record: mechanism.density(theta - record),
+        mechanism.scale,
         eta,
         guesses,
         has_kink=mechanism.has_kink,

@@ -5,7 +5,9 @@ Records are integrated over cells by the prior's distribution function, guesses 
 grid and refined between its points (docs/notes/disclosure-risk.md, claim 5.1).
 """
 
+import math
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -19,6 +21,11 @@ Density = Callable[[FloatArray, FloatArray], FloatArray]
 
 _LEAST: Final = 12
 """Fewest steps between two corners of the guesses."""
+_CONCENTRATED: Final = 1e-3
+"""Largest product of a cell's mass and its width, in scales of the density, that is resolved."""
+_TAIL: Final = 1e-14
+"""Probability beyond the outermost quantiles."""
+_BISECTIONS: Final = 60
 _STENCIL: Final = np.arange(-2, 3)
 _QUARTIC: Final = np.linalg.inv(np.vander(_STENCIL.astype(np.float64), increasing=True))
 _NEWTON_STEPS: Final = 4
@@ -68,13 +75,16 @@ class GuessGrid:
     """Guesses on [low, high], and cells that every success set is a whole number of.
 
     Guesses crowd at both ends and on both sides of the corners ``low + eta`` and ``high - eta``:
-    there priors such as Beta(0.1, 0.1) have their mass, and gains their kinks. Where the density
-    has a kink at the output, gains peak within eta of it, ever more sharply as eta falls; if the
-    grid is too coarse to see it, five more guesses lie around each output, ``eta/2`` apart.
+    there priors such as Beta(0.1, 0.1) have their mass, and gains their kinks. If a prior has more
+    of its mass in a cell than the cells resolve, guesses also lie at its quantiles and eta below
+    and above them, where success sets begin and end. Where the density has a kink at the output,
+    gains peak within eta of it, ever more sharply as eta falls; if the grid is too coarse to see
+    it, five more guesses lie around each output, ``eta/2`` apart.
 
     Args:
         prior: of the records.
         density: of the outputs.
+        scale: length over which the density changes, in the records' unit.
         eta: > 0, largest distance that counts as success, below the interval's length.
         guesses: about how many.
         has_kink: whether the density has a kink where output and record coincide.
@@ -84,16 +94,29 @@ class GuessGrid:
         self,
         prior: ContinuousPrior,
         density: Density,
+        scale: float,
         eta: float,
         guesses: int,
         *,
         has_kink: bool,
     ) -> None:
         self._prior, self._density, self._eta = prior, density, eta
-        centers, self._corner_before, self._corner_after = _crowded(prior, eta, guesses)
-        self._centers = centers
         self._has_kink = has_kink
-        self._is_sharp = has_kink and bool(2 * eta < 5 * np.diff(centers).max())
+        families = _crowded(prior, eta, guesses)
+        self._crowded = np.concatenate(families)
+        self._is_sharp = has_kink and bool(2 * eta < 5 * np.diff(self._crowded).max())
+        self._lay_out(families)
+        width = np.minimum(np.diff(self._edges) / scale, 1)
+        if (width * self._cells.masses).max() > _CONCENTRATED:
+            self._lay_out([*families, *_at_quantiles(prior, eta, guesses // 2)])
+
+    def _lay_out(self, families: list[FloatArray]) -> None:
+        """Take these guesses, families between whose members gains are smooth."""
+        prior, eta = self._prior, self._eta
+        self._centers = centers = np.concatenate(families)
+        sizes = np.array([len(family) for family in families])
+        ends = np.cumsum(sizes)
+        self._before, self._after = np.repeat(ends - sizes, sizes), np.repeat(ends - 1, sizes)
         first = np.maximum(centers - eta, prior.low)
         last = np.minimum(centers + eta, prior.high)
         self._edges = np.unique(np.concatenate([centers, first, last]))
@@ -110,105 +133,98 @@ class GuessGrid:
         return np.concatenate([self._best_gains(part) for part in parts])
 
     def _best_gains(self, theta: FloatArray) -> FloatArray:
-        weights = self._cells.weigh(self._density, theta[None, :])
-        inside = np.flatnonzero((theta > self._prior.low) & (theta < self._prior.high))
-        output = theta[inside]
-        cell = np.searchsorted(self._edges, output, side="right") - 1
-        if self._has_kink:
-            below, above = self._halves(output, cell)
-            weights[cell, inside] = below + above
-        sums = np.zeros((len(self._edges), len(theta)))
-        np.cumsum(weights, axis=0, out=sums[1:])
-        best = self._best_on_grid(theta, sums)
-        if self._is_sharp:
-            near = self._best_near_output(output, cell, sums[:, inside], below)
-            best[inside] = np.maximum(best[inside], near)
-        return best
-
-    def _halves(self, output: FloatArray, cell: IntegerArray) -> tuple[FloatArray, FloatArray]:
-        """The integrals over the cell around each output, below and above it: there is a kink."""
-        low, high = self._edges[cell], self._edges[cell + 1]
-        halves = _Cells.of(
-            self._prior, np.concatenate([low, output]), np.concatenate([output, high])
-        )
-        both = halves.weigh(self._density, np.concatenate([output, output]))
-        return both[: len(output)], both[len(output) :]
-
-    def _best_on_grid(self, theta: FloatArray, sums: FloatArray) -> FloatArray:
-        """The largest gain of a guess on the grid or between.
-
-        Args:
-            theta: shape (outputs,).
-            sums: shape (edges, outputs), ``integral up to the edge of p(theta|z) d pi(z)``.
-        """
-        gains = sums[self._last]
-        gains -= sums[self._first]
-        gains -= self._balls[:, None] * sums[-1]
+        outputs = self._released(theta)
+        gains = outputs.sums[self._last]
+        gains -= outputs.sums[self._first]
+        gains -= self._balls[:, None] * outputs.sums[-1]
         best = gains.argmax(axis=0)
         largest: FloatArray = gains[best, np.arange(len(theta))]
-        before, after = self._smooth_range(theta, best)
-        wide = np.flatnonzero(after - before >= 4)
-        center = np.clip(best, before + 2, after - 2)[wide]
-        values = gains[center + _STENCIL[:, None], wide]
-        largest[wide] = _peak(values, best[wide] - center)
-        return largest
+        guesses = self._between(gains, best)[None, :]
+        if self._is_sharp:
+            guesses = np.concatenate([guesses, self._near(outputs)])
+        refined: FloatArray = self._gains_at(guesses, outputs).max(axis=0)
+        return np.maximum(largest, refined)
 
-    def _smooth_range(
-        self, theta: FloatArray, guess: IntegerArray
-    ) -> tuple[IntegerArray, IntegerArray]:
-        """First and last guess around each that no kink parts from it.
+    def _released(self, theta: FloatArray) -> "_Outputs":
+        """Integrals up to each edge; the cell around an output is integrated in two."""
+        weights = self._cells.weigh(self._density, theta[None, :])
+        cell, below = np.full(len(theta), -1), np.zeros(len(theta))
+        if self._has_kink:
+            inside = np.flatnonzero((theta > self._prior.low) & (theta < self._prior.high))
+            output = theta[inside]
+            found = np.searchsorted(self._edges, output, side="right") - 1
+            lower = _Cells.of(self._prior, self._edges[found], output)
+            upper = _Cells.of(self._prior, output, self._edges[found + 1])
+            cell[inside], below[inside] = found, lower.weigh(self._density, output)
+            weights[found, inside] = below[inside] + upper.weigh(self._density, output)
+        sums = np.zeros((len(self._edges), len(theta)))
+        np.cumsum(weights, axis=0, out=sums[1:])
+        return _Outputs(theta, sums, cell, below)
 
-        Kinks lie at the corners and at ``theta - eta`` and ``theta + eta``. The latter two are
-        mild (the second derivative jumps), unless they are so close that both fit in a stencil.
-        """
-        before, after = self._corner_before[guess], self._corner_after[guess]
-        if not self._is_sharp:
-            return before, after
-        first = np.searchsorted(self._centers, theta - self._eta, side="left")
-        last = np.searchsorted(self._centers, theta + self._eta, side="right") - 1
-        before = np.where(guess > last, np.maximum(before, last + 1), before)
-        before = np.where((guess >= first) & (guess <= last), np.maximum(before, first), before)
-        after = np.where(guess < first, np.minimum(after, first - 1), after)
-        after = np.where((guess >= first) & (guess <= last), np.minimum(after, last), after)
-        return before, after
+    def _between(self, gains: FloatArray, best: IntegerArray) -> FloatArray:
+        """Where the quartic through the best five guesses of a family peaks, for each output."""
+        before, after = self._before[best], self._after[best]
+        center = np.clip(best, before + 2, np.maximum(after - 2, before + 2))
+        rows = np.minimum(center + _STENCIL[:, None], after)
+        at = _peak(gains[rows, np.arange(gains.shape[1])], best - center)
+        return _quartic_at(self._centers[rows], at)
 
-    def _best_near_output(
-        self, output: FloatArray, cell: IntegerArray, sums: FloatArray, below: FloatArray
-    ) -> FloatArray:
-        """The largest gain of a guess within eta of the output.
+    def _near(self, outputs: "_Outputs") -> FloatArray:
+        """Five guesses within eta of each output, and where the quartic through them peaks."""
+        guesses = outputs.theta + self._eta / 2 * _STENCIL[:, None]
+        gains = self._gains_at(guesses, outputs)
+        peak = outputs.theta + self._eta / 2 * _peak(gains, gains.argmax(axis=0) - 2)
+        return np.concatenate([guesses, peak[None, :]])
 
-        Args:
-            output: shape (n,), within the interval; ``cell`` is where it lies.
-            sums: shape (edges, n), as above, for these outputs.
-            below: shape (n,), the integral over the part of the cell below the output.
-        """
-        low, high, eta = self._prior.low, self._prior.high, self._eta
-        ends = output + eta / 2 * np.arange(-4, 5)[:, None]
-        place = np.clip(ends, low, high)
-        before = np.clip(np.searchsorted(self._edges, place, side="right") - 1, 0, len(sums) - 2)
-        beyond = (before == cell) & (place > output)
-        start = np.where(beyond, output, self._edges[before])
-        up_to = sums[before, np.arange(len(output))] + np.where(beyond, below, 0.0)
-        rest = _Cells.of(self._prior, start.ravel(), place.ravel())
-        up_to += rest.weigh(self._density, np.tile(output, len(place))).reshape(place.shape)
-        masses = np.asarray(self._prior.cdf(place.ravel())).reshape(place.shape)
-        gains = up_to[4:] - up_to[:-4] - (masses[4:] - masses[:-4]) * sums[-1]
-        guesses = ends[2:-2]
-        gains[(guesses < low) | (guesses > high)] = -np.inf
-        whole = (ends[0] >= low) & (ends[-1] <= high)
-        best: FloatArray = gains.max(axis=0)
-        best[whole] = _peak(gains[:, whole], gains[:, whole].argmax(axis=0) - 2)
-        return best
+    def _gains_at(self, guesses: FloatArray, outputs: "_Outputs") -> FloatArray:
+        """What any guesses gain; shape (n, outputs) to the same. Guesses that are no records are
+        moved to the nearest that is."""
+        prior, eta = self._prior, self._eta
+        centers = np.clip(guesses, prior.low, prior.high)
+        ends = np.stack(
+            [np.maximum(centers - eta, prior.low), np.minimum(centers + eta, prior.high)]
+        )
+        below, above = self._up_to(ends, outputs)
+        masses = np.asarray(prior.cdf(ends.ravel())).reshape(ends.shape)
+        return np.asarray(above - below - (masses[1] - masses[0]) * outputs.sums[-1])
+
+    def _up_to(self, places: FloatArray, outputs: "_Outputs") -> FloatArray:
+        """``integral up to the place of p(theta|z) d pi(z)``; places of shape (..., outputs)."""
+        theta, sums, cell, lower = outputs
+        before = np.searchsorted(self._edges, places, side="right") - 1
+        before = np.clip(before, 0, len(self._edges) - 2)
+        beyond = (before == cell) & (places > theta)
+        start = np.where(beyond, theta, self._edges[before])
+        whole = sums[before, np.arange(len(theta))] + np.where(beyond, lower, 0.0)
+        rest = _Cells.of(self._prior, start.ravel(), places.ravel())
+        output = np.broadcast_to(theta, places.shape).ravel()
+        return np.asarray(whole + rest.weigh(self._density, output).reshape(places.shape))
+
+
+class _Outputs(NamedTuple):
+    """Outputs with what is known of them.
+
+    Attributes:
+        theta: shape (n,).
+        sums: shape (edges, n), ``integral up to the edge of p(theta|z) d pi(z)``.
+        cell: shape (n,), the cell in which the output lies and has a kink, or -1.
+        below: shape (n,), the integral over the part of that cell below the output.
+    """
+
+    theta: FloatArray
+    sums: FloatArray
+    cell: IntegerArray
+    below: FloatArray
 
 
 def _peak(values: FloatArray, start: IntegerArray) -> FloatArray:
-    """The largest value of the quartic through five, within a step of the largest of them.
+    """Where the quartic through five values peaks, within a step of the largest of them.
 
     Args:
         values: shape (5, n), at -2 .. 2.
         start: shape (n,), where the largest of the five is.
     """
-    a, b, c, d, e = _QUARTIC @ values
+    _, b, c, d, e = _QUARTIC @ values
     low, high = np.maximum(start - 1.0, -2.0), np.minimum(start + 1.0, 2.0)
     at = start.astype(np.float64)
     for _ in range(_NEWTON_STEPS):
@@ -217,26 +233,41 @@ def _peak(values: FloatArray, start: IntegerArray) -> FloatArray:
         step = np.zeros_like(at)
         np.divide(-slope, bend, out=step, where=bend < 0)
         at = np.clip(at + step, low, high)
-    between = a + at * (b + at * (c + at * (d + at * e)))
-    return np.asarray(np.maximum(between, values.max(axis=0)), dtype=np.float64)
+    return at
 
 
-def _crowded(
-    prior: ContinuousPrior, eta: float, guesses: int
-) -> tuple[FloatArray, IntegerArray, IntegerArray]:
-    """Guesses, and for each the indices of the corners before and after it."""
+def _quartic_at(values: FloatArray, at: FloatArray) -> FloatArray:
+    """The quartic through five values, shape (5, n), at one place each."""
+    a, b, c, d, e = _QUARTIC @ values
+    return np.asarray(a + at * (b + at * (c + at * (d + at * e))))
+
+
+def _crowded(prior: ContinuousPrior, eta: float, guesses: int) -> list[FloatArray]:
+    """Guesses between each two corners, both included."""
     low, high = prior.low, prior.high
     corners = np.unique(np.clip([low, low + eta, high - eta, high], low, high))
-    shares = np.diff(corners) / (high - low)
-    steps = np.maximum(_LEAST, np.ceil(guesses * shares)).astype(np.int64)
-    ends = np.cumsum(steps)
-    parts = [
-        start + (end - start) * _smooth_step(np.arange(count) / count)
-        for start, end, count in zip(corners[:-1], corners[1:], steps, strict=True)
-    ]
-    before = np.append(np.repeat(ends - steps, steps), ends[-1] - steps[-1])
-    after = np.append(np.repeat(ends, steps), ends[-1])
-    return np.concatenate([*parts, [high]]), before, after
+    families = []
+    for start, end in pairwise(corners):
+        count = max(_LEAST, math.ceil(guesses * (end - start) / (high - low)))
+        inner = start + (end - start) * _smooth_step(np.arange(count) / count)
+        families.append(np.append(inner, end))
+    return families
+
+
+def _at_quantiles(prior: ContinuousPrior, eta: float, count: int) -> list[FloatArray]:
+    """Guesses at quantiles of the prior, and eta below and above them, as far as they are records.
+
+    Quantiles crowd at levels 0 and 1: tails are narrow in probability, not in length.
+    """
+    levels = np.clip(_smooth_step(np.arange(count + 1) / count), _TAIL, 1 - _TAIL)
+    low, high = np.full(len(levels), prior.low), np.full(len(levels), prior.high)
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        below = np.asarray(prior.cdf(middle)) < levels
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    shifted = [high, high - eta, high + eta]
+    inside = [each[(each >= prior.low) & (each <= prior.high)] for each in shifted]
+    return [each for each in inside if len(each)]
 
 
 def _smooth_step(u: FloatArray) -> FloatArray:

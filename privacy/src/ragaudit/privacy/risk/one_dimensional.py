@@ -12,6 +12,7 @@ import numpy as np
 from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.privacy.risk.finite import Options, guess_options, record_gains
 from ragaudit.privacy.risk.mechanisms import AdditiveNoise
+from ragaudit.privacy.risk.priors import LONGEST, SHORTEST
 from ragaudit.privacy.risk.quadrature import NumericalAdvantage
 from ragaudit.privacy.risk.threat import ThreatModel
 from ragaudit.privacy.risk.upper_envelope import upper_envelope
@@ -52,7 +53,8 @@ def line_advantage(
         allow_abstain: as in :func:`~ragaudit.privacy.risk.finite.finite_advantage`.
 
     Raises:
-        InvalidArgumentError: bad positions, more than ``LARGEST_LINE``, an empty clamp.
+        InvalidArgumentError: bad positions, more than ``LARGEST_LINE``, an empty clamp, or
+            lengths outside of 1e-100 to 1e100.
     """
     x = check_vector(positions, "positions", least=2)
     if len(x) != threat.records:
@@ -62,6 +64,14 @@ def line_advantage(
     if len(x) > LARGEST_LINE:
         raise InvalidArgumentError(
             f"{len(x)} records", where="positions", expected=f"at most {LARGEST_LINE}"
+        )
+    if not SHORTEST <= noise.scale <= LONGEST:
+        raise InvalidArgumentError(
+            f"scale {noise.scale:g}", where="noise", expected=f"{SHORTEST:g} to {LONGEST:g}"
+        )
+    if np.abs(x).max() > LONGEST:
+        raise InvalidArgumentError(
+            f"a record at {x[np.abs(x).argmax()]:g}", where="positions", expected=f"<= {LONGEST:g}"
         )
     stretches = _stretches(_points(x, noise, clamp), max(2, _CELLS // len(x)))
     parts = [(options, stretch)

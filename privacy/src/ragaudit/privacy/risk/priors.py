@@ -23,10 +23,22 @@ from ragaudit.privacy.risk.validation import (
 )
 from scipy import special
 
-__all__ = ["LARGEST_DOMAIN", "ContinuousPrior", "FinitePrior", "PriorSummary", "largest"]
+__all__ = [
+    "LARGEST_DOMAIN",
+    "LONGEST",
+    "SHORTEST",
+    "ContinuousPrior",
+    "FinitePrior",
+    "PriorSummary",
+    "largest",
+]
 
 _SORT_ALL_ABOVE: Final = 8
 """From one in so many entries on, all are sorted: selecting them first is no faster."""
+
+SHORTEST: Final = 1e-100
+LONGEST: Final = 1e100
+"""Lengths, in any unit, whose squares and quotients are numbers."""
 
 LARGEST_DOMAIN = 10_000_000
 """Most records that a vector of probabilities may have."""
@@ -111,7 +123,19 @@ class ContinuousPrior:
         low, high = check_finite(self.low, "low"), check_finite(self.high, "high")
         if not low < high:
             raise InvalidArgumentError("empty interval", where="high", expected="above low")
+        if not SHORTEST <= high - low <= LONGEST:
+            raise InvalidArgumentError(
+                f"an interval of length {high - low:g}",
+                where="high",
+                expected=f"{SHORTEST:g} to {LONGEST:g} above low",
+            )
+        if not callable(self.cdf):
+            raise InvalidArgumentError("no function", where="cdf", expected="a function of arrays")
         grid = np.asarray(self.cdf(np.linspace(low, high, 129)), dtype=np.float64)
+        if grid.shape != (129,):
+            raise InvalidArgumentError(
+                f"129 places give shape {grid.shape}", where="cdf", expected="a vectorized function"
+            )
         ends = abs(grid[0]) <= 1e-9 and abs(grid[-1] - 1) <= 1e-9
         if not (np.isfinite(grid).all() and ends and (np.diff(grid) >= 0).all()):
             raise InvalidArgumentError(
