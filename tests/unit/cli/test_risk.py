@@ -14,8 +14,12 @@ from ragaudit.encoding.canonical_json import dumps
 from ragaudit.encoding.errors import MalformedError, RagauditError, RefusedError, RejectedError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.privacy.accounting.report import epsilon_report
+from ragaudit.privacy.risk.calibration import laplace_epsilon, uniform_exact_guess_epsilon
+from ragaudit.privacy.risk.finite import finite_advantage
 from ragaudit.privacy.risk.priors import FinitePrior
+from ragaudit.privacy.risk.reconstruction_robustness import LABEL
 from ragaudit.privacy.risk.simulation import RandomizedResponse, simulate
+from ragaudit.privacy.risk.threat import AuxiliaryKnowledge, SuccessSets, ThreatModel
 from ragaudit.verifier.verdict import sign_statement, statement
 from typer.testing import CliRunner, Result
 
@@ -100,6 +104,77 @@ def test_the_table_of_bounds_says_what_does_not_apply() -> None:
     assert "nothing is left to gain" in certain.stdout
 
 
+@pytest.mark.parametrize(
+    ("arguments", "value", "equation"),
+    [
+        (["--mechanism", "grr", "--epsilon", "1"], math.e / 10, "Eq. (1)"),
+        (["--mechanism", "blackbox", "--epsilon", "1", "--delta", "0.01"], None, "Eq. (3)"),
+        (["--mechanism", "gaussian", "--mu", "1"], None, "Eq. (3)"),
+    ],
+)
+def test_reconstruction_robustness_stands_apart_with_its_label(
+    arguments: list[str], value: float | None, equation: str
+) -> None:
+    found = report("bound", "--records", "10", *arguments)
+    success = found["reconstruction_robustness"]
+    assert success["equation"] == equation
+    assert success["label"] == LABEL
+    if value is not None:
+        assert success["success_probability_at_most"] == pytest.approx(value)
+    assert all("Eq." not in bound["theorem"] for bound in found["applicable"])
+    shown = run("bound", "--records", "10", *arguments).stdout
+    assert LABEL in shown and f"by {equation}" in shown
+    assert shown.index("advantage at most") < shown.index(LABEL)
+
+
+def test_reconstruction_robustness_does_not_apply_with_knowledge() -> None:
+    command = ("bound", "--mechanism", "grr", "--epsilon", "1", "--records", "3")
+    for more in (("--knowledge", "full"), ("--auxiliary", "a,b,a")):
+        success = report(*command, *more)["reconstruction_robustness"]
+        assert "knowledge" in success["missing"] and success["label"] == LABEL
+        assert "success_probability_at_most" not in success
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".json"])
+def test_the_optimum_of_ones_own_mechanism(tmp_path: Path, suffix: str) -> None:
+    rows = [[0.5, 0.5, 0.0], [0.5, 0.25, 0.25], [0.0, 0.5, 0.5]]
+    path = tmp_path / f"matrix{suffix}"
+    path.write_text(
+        json.dumps(rows) if suffix == ".json" else "\n".join(",".join(map(str, r)) for r in rows)
+    )
+    command = ("bound", "--mechanism", "channel", "--channel", str(path), "--prior", "0.5,0.3,0.2")
+    threat = ThreatModel.reconstruction(FinitePrior([0.5, 0.3, 0.2]))
+    found = report(*command)
+    assert found["value"] == pytest.approx(finite_advantage(rows, threat))
+    assert found["winner"]["theorem"] == "Theorem 4.3" and not found["winner"]["composes"]
+    labels = tmp_path / "labels.json"
+    labels.write_text('["a", "b", "a"]')
+    knowing = ThreatModel(
+        threat.prior, SuccessSets.exact(3), AuxiliaryKnowledge.of_labels(["a", "b", "a"])
+    )
+    for source in ("a,b,a", str(labels)):
+        partly = report(*command, "--auxiliary", source)
+        assert partly["value"] == pytest.approx(finite_advantage(rows, knowing))
+
+
+def test_an_optimum_does_not_compose() -> None:
+    found = report("bound", "--mechanism", "grr", "--epsilon", "1", "--records", "3")
+    composes = {bound["theorem"]: bound["composes"] for bound in found["applicable"]}
+    assert not composes.pop("Theorem 4.3")
+    assert all(composes.values())
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [["laplace", "--epsilon"], ["gaussian", "--mu"], ["grr", "--epsilon"], ["oue", "--epsilon"]],
+)
+def test_at_zero_nothing_is_told(mechanism: list[str]) -> None:
+    arguments = ["--mechanism", *mechanism, "0", "--records", "5"]
+    assert report("bound", *arguments)["value"] == 0
+    audited = report("audit", *arguments, "--runs", "1000")
+    assert abs(audited["observed"]["advantage"]) < 6 * 0.4 / math.sqrt(1000)  # 6 standard errors
+
+
 def test_eta_and_priors_from_files(tmp_path: Path) -> None:
     listed, lined = tmp_path / "prior.json", tmp_path / "prior.txt"
     listed.write_text("[0.5, 0.3, 0.2]")
@@ -149,6 +224,41 @@ def test_unreachable_targets_constrain_nothing_and_zero_allows_nothing() -> None
     assert "scale at least infinite" in shown.stdout
 
 
+def test_a_target_that_cannot_be_kept_is_said_to_be_so() -> None:
+    command = ("calibrate", "--mechanism", "blackbox", "--records", "100", "--delta", "1e-3")
+    lost = report(*command, "--target", "1e-9")
+    assert (lost["value"], lost["kept"]) == (0, False)
+    assert lost["advantage"] > 1e-9
+    assert "no epsilon keeps the target 1e-09" in run(*command, "--target", "1e-9").stdout
+    assert report(*command, "--target", "0.1")["kept"]
+    free = report("calibrate", "--mechanism", "grr", "--records", "10", "--target", "0.9")
+    assert (free["value"], free["kept"]) == ("inf", True)
+
+
+def test_many_records_on_a_line_are_calibrated() -> None:
+    """Their epsilon is far above 10^4, which is not infinite."""
+    command = ("calibrate", "--mechanism", "laplace", "--records", "1000000", "--target", "0.3")
+    assert report(*command)["value"] == pytest.approx(laplace_epsilon(0.3, 10**6), rel=1e-9)
+
+
+def test_large_and_small_numbers_are_shown() -> None:
+    assert run(
+        "calibrate", "--mechanism", "laplace", "--target", "1e-300", "--records", "10"
+    ).exit_code == 0  # fmt: skip
+    shown = run(
+        "calibrate", "--mechanism", "laplace", "--target", "0.3", "--prior", "0.5,0.3,0.2",
+        "--span", "1e99",
+    )  # fmt: skip
+    assert "noise of scale at least 3.75" in shown.stdout and "e+98" in shown.stdout
+
+
+def test_a_uniform_prior_of_ten_million_records_takes_no_memory() -> None:
+    found = report(
+        "calibrate", "--mechanism", "blackbox", "--target", "0.1", "--records", "10000000"
+    )
+    assert found["value"] == pytest.approx(uniform_exact_guess_epsilon(0.1, 10**7), rel=1e-6)
+
+
 def test_an_add_remove_guarantee_is_worth_half() -> None:
     common = ("--target", "0.05", "--mechanism", "blackbox", "--records", "10")
     one = report("calibrate", *common)["value"]
@@ -194,6 +304,50 @@ def test_gaussian_noise_gets_both_answers_in_their_own_parameters() -> None:
     assert (model["parameter"], model["value"]) == ("mu", pytest.approx(2, abs=0.09))
     assert found["certified_lower_bound"]["epsilon"] > 0
     assert "mu about" in run(*command, "--runs", "1000").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "successes", "trials"),
+    [
+        (["--mechanism", "grr", "--records", "10"], 1000, 1000),
+        (["--mechanism", "laplace", "--records", "10"], 1000, 1000),
+        (["--mechanism", "gaussian", "--records", "10"], 1000, 1000),
+        (["--mechanism", "ss", "--subset", "2", "--records", "5"], 100, 200),
+        (["--mechanism", "oue", "--records", "5"], 180, 300),
+        (["--mechanism", "oue", "--records", "5"], 250, 300),
+    ],
+)
+def test_an_estimate_at_the_supremum_is_infinite(
+    arguments: list[str], successes: int, trials: int
+) -> None:
+    command = ("audit", *arguments, "--successes", str(successes), "--trials", str(trials))
+    assert report(*command)["model_based_estimate"]["value"] == "inf"
+    assert "about infinite if it is" in run(*command).stdout
+    below = ("audit", *arguments, "--successes", str(successes // 2), "--trials", str(trials))
+    assert report(*below)["model_based_estimate"]["value"] != "inf"
+
+
+def test_infinity_is_said_in_one_way() -> None:
+    shown = run(
+        "audit", "--mechanism", "blackbox", "--successes", "0", "--trials", "100", "--records",
+        "2", "--false-positives", "50",
+    ).stdout  # fmt: skip
+    assert "ldp auditor: -infinite" in shown
+    assert "inf\n" not in shown
+
+
+def test_a_claim_is_shown_as_it_was_made() -> None:
+    command = (
+        "audit", "--mechanism", "blackbox", "--successes", "990", "--trials", "1000", "--records",
+        "2", "--claim-epsilon", "1",
+    )  # fmt: skip
+    converted = (*command, "--claim-adjacency", "add-remove")
+    said = "claim REFUTED: (1, 0)-DP under add-remove, that is (2, 0)-DP under replace, allows"
+    assert said in run(*converted).stdout
+    assert "REFUTED: (1, 0)-DP under replace allows" in run(*command).stdout
+    claim = report(*converted, code=3)["claim"]
+    assert claim["stated"] == {"epsilon": 1, "delta": 0, "adjacency": "add-remove"}
+    assert (claim["epsilon"], claim["adjacency"]) == (2, "replace")
 
 
 def test_simulation_is_repeatable() -> None:
@@ -242,6 +396,9 @@ def test_guesses_within_a_distance(tmp_path: Path) -> None:
         "--eta", "1", "--runs", "20000",
     )  # fmt: skip
     assert found["observed"]["method"] == "empirical-bernstein"
+    # Three of the eleven records count, so chance alone is right about 3/11 of the time.
+    right = found["observed"]["successes"] / 20000
+    assert right > found["observed"]["advantage"] + 0.2
     assert found["certified_lower_bound"]["epsilon"] < 4
 
 
@@ -289,6 +446,28 @@ def test_a_signed_verdict_is_translated(tmp_path: Path, key: PrivateKey) -> None
     other = PrivateKey.generate().public.raw.hex()
     with_other = ("translate", "--verdict", str(path), "--verdict-key", other, "--records", "10")
     assert isinstance(refused(*with_other), RejectedError)
+
+
+def test_a_translation_stands_alone(tmp_path: Path) -> None:
+    command = ("translate", "--epsilon", "1", "--adjacency", "replace")
+    near = (*command, "--prior", "0.5,0.3,0.2", "--eta", "0.5", "--span", "2")
+    words = " ".join(run(*near).stdout.split())
+    assert "names it correctly" not in words
+    assert "names a record within 0.5 of it (the records lie evenly over a range of 2)" in words
+    assert "one of 3 records with the probabilities 0.5, 0.3 and 0.2" in words
+    found = report(*near)
+    assert (found["eta"], found["span"]) == (0.5, 2)
+    assert found["prior_stated"] == {"probabilities": [0.5, 0.3, 0.2]}
+    exact = report(*command, "--records", "10")
+    assert (exact["eta"], exact["span"], exact["prior_stated"]) == (0, None, {"uniform_over": 10})
+    many = tmp_path / "prior.txt"
+    many.write_text(" ".join(["0.1", *["0.00009"] * 10_000]))
+    summarized = report(*command, "--prior", str(many))
+    assert summarized["prior_stated"] == {
+        "records": 10_001, "largest": 0.1, "source": str(many),
+        "collision_probability": pytest.approx(0.01 + 1e4 * 0.00009**2),
+    }  # fmt: skip
+    assert "the most probable one with probability 0.1, two draws" in summarized["prior"]
 
 
 def test_a_payload_or_a_predicate_alone_is_read(tmp_path: Path) -> None:
@@ -366,10 +545,10 @@ COUNTS = ("audit", "--mechanism", "blackbox", "--successes", "1", "--trials", "1
         (["bound", *GRR, "--prior", "half,half"], "--prior"),
         (["bound", *GRR, "--prior", "[true, false]"], "--prior"),
         (["bound", *GRR, "--prior", "nan,1"], "prior"),
-        (["bound", *GRR, "--records", "3", "--eta", "-1"], "eta"),
-        (["bound", *GRR, "--records", "3", "--eta", "1", "--span", "0"], "span"),
-        (["bound", *GRR, "--records", "3", "--delta", "0.1"], "--delta, --adjacency"),
-        (["bound", *GRR, "--records", "3", "--mu", "1"], "--epsilon"),
+        (["bound", *GRR, "--records", "3", "--eta", "-1"], "--eta"),
+        (["bound", *GRR, "--records", "3", "--eta", "1", "--span", "0"], "--span"),
+        (["bound", *GRR, "--records", "3", "--delta", "0.1"], "--delta"),
+        (["bound", *GRR, "--records", "3", "--mu", "1"], "--mu"),
         (["bound", "--mechanism", "grr", "--records", "3"], "--epsilon"),
         (["bound", "--mechanism", "grr", "--epsilon", "nan", "--records", "3"], "epsilon"),
         (["bound", "--mechanism", "grr", "--epsilon", "-1", "--records", "3"], "epsilon"),
@@ -378,7 +557,7 @@ COUNTS = ("audit", "--mechanism", "blackbox", "--successes", "1", "--trials", "1
             ["bound", "--mechanism", "ss", "--epsilon", "1", "--records", "5", "--subset", "6"],
             "subset",
         ),
-        (["bound", "--mechanism", "gaussian", "--mu", "0", "--records", "5"], "mu"),
+        (["bound", "--mechanism", "gaussian", "--mu", "-1", "--records", "5"], "mu"),
         (["bound", "--mechanism", "blackbox", "--records", "3"], "--epsilon"),
         (
             ["bound", "--mechanism", "blackbox", "--mu", "1", "--delta", "0.1", "--records", "3"],
@@ -433,6 +612,100 @@ COUNTS = ("audit", "--mechanism", "blackbox", "--successes", "1", "--trials", "1
 )
 def test_bad_options_name_the_field(arguments: list[str], field: str) -> None:
     assert refused(*arguments).where == field
+
+
+CALIBRATE = ("calibrate", *GRR[:2], "--target", "0.1", "--records", "100")
+SIMULATE = ("audit", "--records", "3", "--runs", "100")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "option"),
+    [
+        ([*CALIBRATE, "--delta", "0.5"], "--delta"),
+        ([*CALIBRATE, "--delta", "nan"], "--delta"),
+        ([*CALIBRATE, "--adjacency", "add-remove"], "--adjacency"),
+        ([*CALIBRATE, "--subset", "-4"], "--subset"),
+        ([*CALIBRATE, "--span", "2"], "--span"),
+        (["calibrate", "--mechanism", "channel", "--target", "1", "--records", "3"], "--mechanism"),
+        ([*COUNTS, "--records", "3", "--epsilon", "3"], "--epsilon"),
+        ([*COUNTS, "--records", "3", "--epsilon", "nan"], "--epsilon"),
+        ([*COUNTS, "--records", "3", "--mu", "3"], "--mu"),
+        ([*COUNTS, "--records", "3", "--claim-delta", "7"], "--claim-delta"),
+        ([*COUNTS, "--records", "3", "--claim-adjacency", "replace"], "--claim-adjacency"),
+        ([*COUNTS, "--records", "3", "--subset", "9"], "--subset"),
+        ([*COUNTS, "--records", "3", "--seed", "1"], "--seed"),
+        ([*SIMULATE, *GRR, "--trials", "50"], "--trials"),
+        ([*SIMULATE, "--mechanism", "gaussian", "--mu", "1", "--epsilon", "3"], "--epsilon"),
+        ([*SIMULATE[:3], *GRR[:2], "--guesses", "f", "--trials", "77"], "--trials"),
+        (["audit", *GRR, "--records", "3", "--runs", "1000000000000"], "runs"),
+        (["audit", *GRR, "--records", "3", "--successes", "5", "--trials", "9"], "--epsilon"),
+        (["bound", *GRR, "--records", "3", "--span", "-1"], "--span"),
+        (["bound", *GRR, "--records", "3", "--span", "nan"], "--span"),
+        (["bound", *GRR, "--records", "3", "--subset", "3"], "--subset"),
+        (["bound", *GRR, "--records", "3", "--channel", "f"], "--channel"),
+        (["bound", *GRR, "--records", "3", "--auxiliary", "a,b"], "--auxiliary"),
+        (["bound", *GRR, "--records", "3", "--auxiliary", "[[1], [2], [3]]"], "--auxiliary"),
+        (
+            ["bound", *GRR, "--records", "2", "--auxiliary", "a,b", "--knowledge", "full"],
+            "--auxiliary",
+        ),
+        (["bound", "--mechanism", "channel", "--records", "3"], "--channel"),
+        (
+            [
+                "bound", "--mechanism", "blackbox", "--epsilon", "1", "--records", "3",
+                "--subset", "3",
+            ],
+            "--subset",
+        ),
+        (
+            [
+                "translate", "--epsilon", "1", "--adjacency", "replace", "--records", "3",
+                "--verdict-key", "00",
+            ],
+            "--verdict-key",
+        ),
+        (
+            [
+                "translate", "--epsilon", "1", "--adjacency", "replace", "--records", "3",
+                "--span", "nan",
+            ],
+            "--span",
+        ),
+        (["translate", "--verdict", "x", "--delta", "0.1", "--records", "2"], "--verdict"),
+    ],
+)  # fmt: skip
+def test_options_that_do_not_apply_are_refused_by_name(arguments: list[str], option: str) -> None:
+    assert refused(*arguments).where == option
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("option", ["--span", "--eta"])
+@pytest.mark.parametrize("length", ["1e-320", "1e-300", "1e300", "1e308", "nan", "inf", "-1"])
+def test_lengths_out_of_range_are_refused(option: str, length: str) -> None:
+    command = ["bound", "--mechanism", "laplace", "--epsilon", "1", "--prior", "0.5,0.3,0.2"]
+    assert refused(*command, option, length).where == option
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("length", ["1e-100", "1e100"])
+def test_extreme_lengths_change_nothing(length: str) -> None:
+    command = ["bound", "--mechanism", "laplace", "--epsilon", "1", "--prior", "0.5,0.3,0.2"]
+    plain = report(*command, "--eta", "0.5")["value"]
+    half = repr(float(length) / 2 * (1 + 1e-15))
+    wide = [*command, "--span", length, "--eta", half if length == "1e100" else length]
+    if length == "1e100":
+        assert report(*wide)["value"] == pytest.approx(plain, abs=1e-9)
+    else:
+        assert report(*wide)["value"] == 0  # every guess counts
+
+
+@pytest.mark.parametrize("content", ["[" * 100_000, "[" + "9" * 430 + "]", "[" + "9" * 5000 + "]"])
+def test_damaged_priors_and_matrices_are_refused(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "prior.json"
+    path.write_text(content)
+    assert refused("bound", *GRR, "--prior", str(path)).where == "--prior"
+    matrix = ("bound", "--mechanism", "channel", "--records", "2", "--channel", str(path))
+    assert str(refused(*matrix).where).startswith("--channel")
 
 
 @pytest.mark.parametrize(

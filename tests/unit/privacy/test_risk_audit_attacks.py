@@ -31,6 +31,7 @@ from ragaudit.privacy.risk.priors import FinitePrior
 from ragaudit.privacy.risk.scenario import Scenario
 from ragaudit.privacy.risk.simulation import (
     Attacked,
+    Guesses,
     NoisyPosition,
     RandomizedResponse,
     SubsetSelection,
@@ -273,6 +274,26 @@ def test_runs_are_counted_and_none_is_refused() -> None:
     assert sum(done) == 250_000
     with pytest.raises(InvalidArgumentError, match="runs"):
         simulate(RandomizedResponse(1.0), FinitePrior.uniform(2), 0, np.random.default_rng(0))
+    with pytest.raises(InvalidArgumentError, match="runs"):
+        simulate(RandomizedResponse(1.0), FinitePrior.uniform(2), 10**12, np.random.default_rng(0))
+
+
+def test_near_guesses_count_as_successes() -> None:
+    pairs = Guesses(np.array([0, 1, 2, 3]), np.array([0, 2, 0, 3]))
+    assert pairs.successes == pairs.hits(SuccessSets.exact(4)) == 2
+    assert pairs.hits(SuccessSets.on_line(np.arange(4.0), 1.0)) == 3
+
+
+def test_outputs_that_no_target_can_give_are_let_pass() -> None:
+    channel = np.array([[0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [0.0, 0.5, 0.5]])
+    attack = OptimalAttack(ThreatModel.reconstruction(FinitePrior([0.5, 0.5, 0.0])))
+    with np.errstate(divide="ignore"):
+        likelihoods = np.log(channel).T
+    weights = attack.weights(likelihoods)
+    assert weights[2] == pytest.approx([0, 0, 0])
+    assert set(attack.guess(likelihoods, 0, np.random.default_rng(0))) <= {0, 1, 2}
+    with pytest.raises(InvalidArgumentError, match="log_likelihoods"):
+        attack.weights(np.full((1, 3), -np.inf))
 
 
 # --- DP-SGD ---

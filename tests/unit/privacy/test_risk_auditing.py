@@ -33,12 +33,13 @@ from ragaudit.privacy.risk.estimation import (
     from_counts,
     from_guesses,
 )
+from ragaudit.privacy.risk.finite import finite_advantage
 from ragaudit.privacy.risk.known_mechanisms import LocalMechanism, NoiseMechanism, exact_bounds
 from ragaudit.privacy.risk.priors import FinitePrior
 from ragaudit.privacy.risk.scenario import Scenario
 from ragaudit.privacy.risk.simulation import RandomizedResponse, simulate
 from ragaudit.privacy.risk.threat import AuxiliaryKnowledge, SuccessSets, ThreatModel
-from ragaudit.privacy.risk.translation import largest_auc, translate
+from ragaudit.privacy.risk.translation import Nearness, largest_auc, translate
 from ragaudit.privacy.risk.validation import AssumptionError
 from scipy import stats
 
@@ -101,6 +102,7 @@ def test_model_based_inverses_of_the_oracle(entry: dict[str, Any]) -> None:
         known.name,
         lambda value: known.advantage(threat, value),
         known.parameter,
+        known.largest,
     )
     assert found.parameter == ("mu" if i["mechanism"] == "gaussian" else "epsilon")
     value = i["sensitivity"] / found.value if found.parameter == "mu" else found.value
@@ -247,6 +249,7 @@ def test_claim_3_4_adjacency_of_audits() -> None:
     claim = ApproximateDp.of(Fraction(1, 2), 0, ADD_REMOVE)
     check = check_claim(observed(0.1), Scenario.uniform(2), claim)
     assert check.claim == ApproximateDp.of(1, 0, REPLACE)
+    assert check.stated == claim
 
 
 def test_a_delta_out_of_range_is_refused() -> None:
@@ -286,7 +289,24 @@ def test_extreme_noise_is_finite_and_below_its_bounds(kind: Any, parameter: floa
     best = best_bound(Scenario.of_threat(threat), [known.guarantee(parameter)], bounds)
     assert 0 <= best.value <= 1 - 1 / 11
     assert all(bounds[0].value <= bound.value + 1e-12 for bound in best.applicable)
-    assert known.advantage(threat, 0.0) == 0.0
+    assert known.advantage(threat, 0.0) == known.total_variation(11, 0.0) == 0.0
+    assert known.total_variation(11, 1e300) == 1.0
+    with pytest.raises(InvalidArgumentError, match=known.parameter):
+        known.advantage(threat, -1.0)
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+@pytest.mark.parametrize("labels", [[0] * 4, [0, 1, 2, 3], [0, 0, 1, 1]])
+def test_without_noise_the_record_itself_is_released(kind: Any, labels: list[int]) -> None:
+    x = np.array([0.0, 1.0, 2.5, 3.0])
+    threat = ThreatModel(
+        FinitePrior([0.4, 0.3, 0.2, 0.1]), SuccessSets.on_line(x, 1.0),
+        AuxiliaryKnowledge.of_labels(labels),
+    )  # fmt: skip
+    known = NoiseMechanism(kind, x, 1.0)
+    supremum = finite_advantage(np.eye(4), threat)
+    assert known.advantage(threat, known.largest) == pytest.approx(supremum, abs=1e-12)
+    assert known.advantage(threat, known.largest * (1 - 1e-9)) == pytest.approx(supremum, abs=1e-9)
 
 
 # --- translation ---
@@ -368,6 +388,20 @@ def test_claim_4_2_slack_of_the_sampler_is_added() -> None:
     loose = translate(GaussianDp.of(1, NULL), Scenario.uniform(10), 0.001)
     assert loose.membership_advantage - plain.membership_advantage == pytest.approx(0.002)
     assert loose.attribute_advantage - plain.attribute_advantage == pytest.approx(0.004)
+
+
+def test_sentences_say_the_prior_and_what_counts() -> None:
+    guarantee = ApproximateDp.of(1, 0, REPLACE)
+    sets = SuccessSets.on_line(np.arange(12.0), 1.0)
+    prior = FinitePrior([0.45, *[0.05] * 11])
+    scenario = Scenario.of_threat(ThreatModel.reconstruction(prior, sets))
+    *_, attributes, reconstruction = translate(
+        guarantee, scenario, nearness=Nearness(1.0, 11.0)
+    ).sentences()
+    for words in (attributes, reconstruction):
+        assert "names a record within 1 of it (the records lie evenly over a range of 11)" in words
+        assert "most probable one with probability 0.45, two draws being equal" in words
+    assert "counts as it" in translate(guarantee, scenario).sentences()[2]
 
 
 def test_translations_refuse_what_they_cannot_say() -> None:

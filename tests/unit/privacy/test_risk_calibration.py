@@ -102,6 +102,39 @@ def test_claim_9_4_jumps_of_the_subset_size() -> None:
     assert (np.diff(values) >= -1e-12).all()
 
 
+@pytest.mark.parametrize("target", [1e-200, 1e-9, 0.1, 0.44])
+def test_continuous_bounds_are_inverted_in_few_evaluations(target: float) -> None:
+    calls = 0
+
+    def bound(epsilon: float) -> float:
+        nonlocal calls
+        calls += 1
+        return closed_forms.oue_advantage_uniform(100, epsilon)
+
+    largest = calibration.continuous_largest_parameter(bound, target)
+    least = calibration.continuous_least_parameter(bound, target)
+    assert calls <= 2 * 40
+    bisected = calibration.largest_parameter(
+        lambda eps: closed_forms.oue_advantage_uniform(100, eps), target
+    )
+    assert largest.parameter == pytest.approx(bisected.parameter, rel=1e-9)
+    assert largest.bound <= target <= least.bound
+    assert largest.parameter <= least.parameter <= largest.parameter * (1 + 1e-9)
+
+
+def test_continuous_bounds_have_the_same_limits() -> None:
+    def bound(epsilon: float) -> float:
+        return closed_forms.oue_advantage_uniform(10, epsilon)
+
+    for inverse in (
+        calibration.continuous_largest_parameter, calibration.continuous_least_parameter,
+    ):  # fmt: skip
+        assert inverse(bound, 0.0) == inverse(bound, -1.0) == (0.0, 0.0)
+        assert inverse(bound, 0.45).parameter == inverse(bound, 0.9).parameter == math.inf
+        assert inverse(bound, 1e-305).parameter == 0
+        assert 0 < inverse(bound, 0.449).parameter < 10
+
+
 def test_any_bound_can_be_inverted() -> None:
     scenario = Scenario.of_threat(ThreatModel.reconstruction(FinitePrior([0.6, 0.2, 0.1, 0.1])))
 

@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from ragaudit.cli.risk.applicable import check_companions, check_mechanism
 from ragaudit.cli.risk.options import (
     AdjacencyName,
     AsJson,
     EpsilonOption,
     EtaOption,
+    Line,
     MechanismName,
     MechanismOption,
     MuOption,
@@ -22,14 +24,15 @@ from ragaudit.cli.risk.options import (
     prior_of,
     threat_of,
 )
-from ragaudit.cli.risk.show import as_json, down, up
+from ragaudit.cli.risk.progress import counted
+from ragaudit.cli.risk.show import as_json, down, nearest, up
 from ragaudit.encoding.errors import MalformedError
 
 if TYPE_CHECKING:
+    from ragaudit.privacy.guarantees import ApproximateDp
     from ragaudit.privacy.risk.auditing import (
         CertifiedLowerBound,
         ClaimCheck,
-        ModelBasedEstimate,
     )
     from ragaudit.privacy.risk.estimation import AdvantageEstimate
     from ragaudit.privacy.risk.known_mechanisms import KnownMechanism
@@ -62,13 +65,15 @@ def command(
     runs: Annotated[
         int | None, typer.Option(help="Simulate the named mechanism under the optimal attack.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the simulation.")] = 0,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Of the simulation; 0 unless given.")
+    ] = None,
     epsilon: EpsilonOption = None,
     mu: MuOption = None,
     records: RecordsOption = None,
     prior: PriorOption = None,
-    eta: EtaOption = 0.0,
-    span: SpanOption = 1.0,
+    eta: EtaOption = None,
+    span: SpanOption = None,
     subset: SubsetOption = None,
     confidence: Annotated[float, typer.Option(help="Of the lower bound, one-sided.")] = 0.95,
     delta: Annotated[float, typer.Option(help="Delta of the guarantees to refute.")] = 0.0,
@@ -83,10 +88,10 @@ def command(
         typer.Option(help="Namings of a value that was not there, of --trials: for LDP-Auditor."),
     ] = None,
     claim_epsilon: Annotated[float | None, typer.Option(help="A claim to test.")] = None,
-    claim_delta: Annotated[float, typer.Option(help="Of the claim.")] = 0.0,
+    claim_delta: Annotated[float | None, typer.Option(help="Of the claim; 0 unless given.")] = None,
     claim_adjacency: Annotated[
-        AdjacencyName, typer.Option(help="Of the claim.")
-    ] = AdjacencyName.REPLACE,
+        AdjacencyName | None, typer.Option(help="Of the claim; replace unless given.")
+    ] = None,
     as_json_text: AsJson = False,
 ) -> None:
     """What an attack proves about epsilon: a certified lower bound, and apart from it an estimate.
@@ -95,16 +100,29 @@ def command(
     that is known by name under its optimal attack. Targets must be drawn independently from the
     prior, and the number of trials and the attack be fixed beforehand, on other data.
     """
-    threat = threat_of(prior_of(records, prior), eta, span)
-    known = (
-        None
-        if mechanism is MechanismName.BLACKBOX
-        else known_mechanism(mechanism, threat.records, subset, eta, span)
+    check_companions(
+        {
+            "--successes": successes, "--trials": trials, "--runs": runs, "--seed": seed,
+            "--claim-epsilon": claim_epsilon, "--claim-delta": claim_delta,
+            "--claim-adjacency": claim_adjacency,
+        },
+    )  # fmt: skip
+    _check_parameters(epsilon, mu, runs)
+    check_mechanism(
+        mechanism,
+        {"--epsilon": epsilon, "--mu": mu, "--subset": subset, "--eta": eta, "--span": span},
     )
     if sum(source is not None for source in (successes, guesses, runs)) != 1:
         raise MalformedError(
             "no attack, or two", where="--successes, --guesses, --runs", expected="one of them"
         )
+    line = Line.of(eta, span)
+    threat = threat_of(prior_of(records, prior), line)
+    known = (
+        None
+        if mechanism is MechanismName.BLACKBOX
+        else known_mechanism(mechanism, threat.records, subset, line)
+    )
     if successes is not None:
         estimate = _counted(successes, trials, threat, confidence)
     else:
@@ -113,13 +131,14 @@ def command(
 
             pairs = read_guesses(guesses)
         else:
-            pairs = _simulated(known, threat, epsilon, mu, runs or 0, seed, as_json_text)
-        successes, trials = pairs.successes, len(pairs.targets)
+            pairs = _simulated(known, threat, epsilon, mu, runs or 0, seed or 0, as_json_text)
         estimate = _estimated(pairs, threat, confidence)
+        successes, trials = pairs.hits(threat.success), len(pairs.targets)
     scenario = _scenario(threat, absence)
     report = _report(
-        estimate, scenario, threat, known, successes, int(trials or 0), confidence, delta,
-        false_positives, _claim(claim_epsilon, claim_delta, claim_adjacency),
+        estimate, scenario, _modelled(estimate, threat, known, as_json_text), successes,
+        int(trials or 0), confidence, delta, false_positives,
+        _claim(claim_epsilon, claim_delta, claim_adjacency),
     )  # fmt: skip
     if as_json_text:
         as_json(report)
@@ -127,6 +146,15 @@ def command(
         _show(report)
     claim = report["claim"]
     raise typer.Exit(EXIT_REFUTED if claim is not None and claim["refuted"] else 0)
+
+
+def _check_parameters(epsilon: float | None, mu: float | None, runs: int | None) -> None:
+    for option, value in (("--epsilon", epsilon), ("--mu", mu)):
+        if value is not None and runs is None:
+            raise MalformedError(
+                "a parameter of nothing", where=option,
+                expected="with --runs; a claim is --claim-epsilon",
+            )  # fmt: skip
 
 
 def _counted(
@@ -161,7 +189,9 @@ def _simulated(
         )  # fmt: skip
     known.guarantee(value)  # refuses a parameter out of range
     attacked = known.attacked(value)
-    with Progress(console=Console(stderr=True), disable=quiet, transient=True) as progress:
+    console = Console(stderr=True)
+    silent = quiet or not console.is_terminal
+    with Progress(console=console, disable=silent, transient=True) as progress:
         task = progress.add_task("attacks", total=runs)
         return simulate(
             attacked, threat.prior, runs, np.random.default_rng(seed),
@@ -187,45 +217,44 @@ def _scenario(threat: "ThreatModel", absence: AdjacencyName | None) -> "Scenario
     return Scenario.absence(float(threat.prior.probabilities[0]), adjacency_of(absence))
 
 
-def _claim(epsilon: float | None, delta: float, adjacency: AdjacencyName) -> Any:
+def _claim(
+    epsilon: float | None, delta: float | None, adjacency: AdjacencyName | None
+) -> "ApproximateDp | None":
     from ragaudit.privacy.guarantees import ApproximateDp  # noqa: PLC0415
 
-    return None if epsilon is None else ApproximateDp.of(epsilon, delta, adjacency_of(adjacency))
+    if epsilon is None:
+        return None
+    relation = adjacency_of(adjacency or AdjacencyName.REPLACE)
+    return ApproximateDp.of(epsilon, 0 if delta is None else delta, relation)
 
 
 def _report(
-    estimate: "AdvantageEstimate", scenario: "Scenario", threat: "ThreatModel",
-    known: "KnownMechanism | None", successes: int, trials: int, confidence: float,
-    delta: float, false_positives: int | None, claim: Any,
+    estimate: "AdvantageEstimate", scenario: "Scenario", model: dict[str, Any] | None,
+    successes: int, trials: int, confidence: float, delta: float,
+    false_positives: int | None, claim: "ApproximateDp | None",
 ) -> dict[str, Any]:  # fmt: skip
     from ragaudit.privacy.risk.auditing import (  # noqa: PLC0415
         certify,
         check_claim,
-        estimate_from_model,
     )
     from ragaudit.privacy.risk.comparators import (  # noqa: PLC0415
         ldp_auditor_epsilon,
         one_run_epsilon,
     )
 
-    model = None
-    if known is not None:
-        model = estimate_from_model(
-            estimate, known.name, lambda value: known.advantage(threat, value), known.parameter
-        )
     comparators: dict[str, float] = {}
     if false_positives is not None:
         comparators["ldp_auditor"] = ldp_auditor_epsilon(
             successes, false_positives, trials, 1 - confidence, delta
         )
-    if threat.records == 2 and threat.prior.is_uniform:
+    if scenario.records == 2 and scenario.is_uniform:
         comparators["one_run_if_all_trials_were_in_one_run"] = one_run_epsilon(
             trials, trials, successes, confidence, delta
         )
     return {
         "observed": {**asdict(estimate), "successes": successes},
         "certified_lower_bound": _certified(certify(estimate, scenario, delta)),
-        "model_based_estimate": _modelled(model),
+        "model_based_estimate": model,
         "comparators": comparators,
         "claim": None if claim is None else _claimed(check_claim(estimate, scenario, claim)),
     }
@@ -235,15 +264,29 @@ def _certified(found: "CertifiedLowerBound") -> dict[str, Any]:
     return {**asdict(found), "assumptions": found.assumptions._asdict()}
 
 
-def _modelled(found: "ModelBasedEstimate | None") -> dict[str, Any] | None:
-    if found is None:
+def _modelled(
+    estimate: "AdvantageEstimate", threat: "ThreatModel", known: "KnownMechanism | None",
+    quiet: bool,
+) -> dict[str, Any] | None:  # fmt: skip
+    from ragaudit.privacy.risk.auditing import estimate_from_model  # noqa: PLC0415
+
+    if known is None:
         return None
+    with counted(lambda value: known.advantage(threat, value), quiet) as advantage_at:
+        found = estimate_from_model(
+            estimate, known.name, advantage_at, known.parameter, known.largest
+        )
     return {**asdict(found), "label": "if the code is that mechanism; not a certificate"}
 
 
 def _claimed(found: "ClaimCheck") -> dict[str, Any]:
     return {
         "refuted": found.refuted,
+        "stated": {
+            "epsilon": float(found.stated.epsilon),
+            "delta": float(found.stated.delta),
+            "adjacency": found.stated.adjacency,
+        },
         "epsilon": float(found.claim.epsilon),
         "delta": float(found.claim.delta),
         "adjacency": found.claim.adjacency,
@@ -271,16 +314,22 @@ def _show(report: dict[str, Any]) -> None:
             "\nmodel-based estimate (not a certificate: a fault in the code is invisible to it)"
         )
         typer.echo(
-            f"  {model['parameter']} about {model['value']:.6f} if it is {model['mechanism']}"
+            f"  {model['parameter']} about {nearest(model['value'])} if it is {model['mechanism']}"
         )
     if report["comparators"]:
         typer.echo("\nother auditors, for comparison")
         for name, value in report["comparators"].items():
-            typer.echo(f"  {name.replace('_', ' ')}: {value:.6f}")
+            typer.echo(f"  {name.replace('_', ' ')}: {nearest(value)}")
     claim = report["claim"]
     if claim is not None:
         verdict = "REFUTED" if claim["refuted"] else "not refuted"
+        said, tested = _in_words(claim["stated"]), _in_words(claim)
+        if tested != said:
+            said = f"{said}, that is {tested},"
         typer.echo(
-            f"\nclaim {verdict}: ({claim['epsilon']:g}, {claim['delta']:g})-DP under "
-            f"{claim['adjacency']} allows an advantage of {up(claim['advantage_allowed'])}"
+            f"\nclaim {verdict}: {said} allows an advantage of {up(claim['advantage_allowed'])}"
         )
+
+
+def _in_words(claim: dict[str, Any]) -> str:
+    return f"({claim['epsilon']:g}, {claim['delta']:g})-DP under {claim['adjacency']}"

@@ -1,8 +1,11 @@
 """`ragaudit risk bound`."""
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from ragaudit.cli.risk.applicable import check_mechanism
+from ragaudit.cli.risk.files import read_labels, read_matrix
 from ragaudit.cli.risk.options import (
     AdjacencyName,
     AdjacencyOption,
@@ -12,6 +15,7 @@ from ragaudit.cli.risk.options import (
     EtaOption,
     Knowledge,
     KnowledgeOption,
+    Line,
     MechanismName,
     MechanismOption,
     MuOption,
@@ -20,6 +24,7 @@ from ragaudit.cli.risk.options import (
     SpanOption,
     SubsetOption,
     claimed,
+    knowledge_of,
     known_mechanism,
     prior_of,
     threat_of,
@@ -29,7 +34,9 @@ from ragaudit.encoding.errors import MalformedError
 
 if TYPE_CHECKING:
     from ragaudit.privacy.risk.best_bound import BestBound
-    from ragaudit.privacy.risk.threat import ThreatModel
+    from ragaudit.privacy.risk.scenario import Bound, Scenario
+    from ragaudit.privacy.risk.threat import AuxiliaryKnowledge, ThreatModel
+    from ragaudit.privacy.risk.trade_off import Guarantee
 
 __all__ = ["EXAMPLE", "command"]
 
@@ -39,64 +46,148 @@ EXAMPLE = """Examples:
 
   ragaudit risk bound --mechanism blackbox --epsilon 3 --delta 1e-5 --prior 0.4,0.3,0.2,0.1
 
-  ragaudit risk bound --mechanism gaussian --mu 0.5 --records 101 --span 100 --eta 5"""
+  ragaudit risk bound --mechanism gaussian --mu 0.5 --records 101 --span 100 --eta 5
+
+  ragaudit risk bound --mechanism channel --channel matrix.csv --records 4 --auxiliary a,a,b,b"""
 
 
 def command(
     mechanism: MechanismOption,
     epsilon: EpsilonOption = None,
-    delta: DeltaOption = 0.0,
+    delta: DeltaOption = None,
     mu: MuOption = None,
-    adjacency: AdjacencyOption = AdjacencyName.REPLACE,
+    adjacency: AdjacencyOption = None,
     records: RecordsOption = None,
     prior: PriorOption = None,
-    eta: EtaOption = 0.0,
-    span: SpanOption = 1.0,
+    eta: EtaOption = None,
+    span: SpanOption = None,
     knowledge: KnowledgeOption = Knowledge.NONE,
+    auxiliary: Annotated[
+        str | None,
+        typer.Option(
+            help="Partial knowledge: a label per record, 'a,a,b' or a file; who has equal labels "
+            "cannot be told apart beforehand."
+        ),
+    ] = None,
     subset: SubsetOption = None,
+    channel: Annotated[
+        Path | None,
+        typer.Option(help="p(output | record), CSV or JSON, a row per record: your own mechanism."),
+    ] = None,
     as_json_text: AsJson = False,
 ) -> None:
     """The best upper bound of every attacker's advantage, and which theorem gives it.
 
-    For a mechanism that is known by name the first bound is the optimum itself: some attack
-    reaches it. All candidates are shown with what they assume, and why others do not apply.
+    For a mechanism that is known by name, or as a matrix, the first bound is the optimum itself:
+    some attack reaches it. All candidates are shown with what they assume, and why others do not
+    apply. Reconstruction robustness (ReRo), an older measure, stands apart, for comparison.
     """
-    threat = threat_of(prior_of(records, prior), eta, span, knowledge)
-    best = _best(mechanism, threat, epsilon, delta, mu, adjacency, eta, span, subset)
-    if as_json_text:
-        as_json(best.to_json())
+    check_mechanism(
+        mechanism,
+        {
+            "--epsilon": epsilon, "--delta": delta, "--mu": mu, "--adjacency": adjacency,
+            "--subset": subset, "--channel": channel, "--eta": eta, "--span": span,
+        },
+    )  # fmt: skip
+    line = Line.of(eta, span)
+    guarantees: list[Guarantee] = []
+    evaluated: tuple[Bound, ...] = ()
+    found = prior_of(records, prior)
+    threat = threat_of(found, line, _known(knowledge, auxiliary, found.records))
+    if mechanism is MechanismName.BLACKBOX:
+        guarantees.append(_promised(epsilon, delta, mu, adjacency))
+    elif mechanism is MechanismName.CHANNEL:
+        evaluated = _of_channel(channel, threat)
     else:
-        _show(best)
+        guarantee, evaluated = _of_known(mechanism, threat, subset, line, epsilon, mu)
+        guarantees.append(guarantee)
+    _report(threat, guarantees, evaluated, as_json_text)
 
 
-def _best(
-    mechanism: MechanismName, threat: "ThreatModel", epsilon: float | None, delta: float,
-    mu: float | None, adjacency: AdjacencyName, eta: float, span: float, subset: int | None,
-) -> "BestBound":  # fmt: skip
-    from ragaudit.privacy.guarantees import Adjacency  # noqa: PLC0415 - loads scipy
-    from ragaudit.privacy.risk.best_bound import best_bound  # noqa: PLC0415
+def _known(knowledge: Knowledge, auxiliary: str | None, records: int) -> "AuxiliaryKnowledge":
+    from ragaudit.privacy.risk.threat import AuxiliaryKnowledge  # noqa: PLC0415 - loads scipy
+
+    if auxiliary is None:
+        return knowledge_of(knowledge, records)
+    if knowledge is not Knowledge.NONE:
+        raise MalformedError(
+            "knowledge given twice", where="--auxiliary", expected="without --knowledge"
+        )
+    labels = read_labels(auxiliary, "--auxiliary")
+    if len(labels) != records:
+        raise MalformedError(
+            f"{len(labels)} labels", where="--auxiliary", expected=f"{records}, one per record"
+        )
+    return AuxiliaryKnowledge.of_labels(labels)
+
+
+def _promised(
+    epsilon: float | None, delta: float | None, mu: float | None, adjacency: AdjacencyName | None
+) -> "Guarantee":
+    from ragaudit.privacy.guarantees import Adjacency  # noqa: PLC0415
+
+    given = claimed(epsilon, delta, mu, adjacency or AdjacencyName.REPLACE)
+    return given.under(Adjacency.REPLACE_ONE)
+
+
+def _of_channel(path: Path | None, threat: "ThreatModel") -> "tuple[Bound, ...]":
+    import numpy as np  # noqa: PLC0415
+    from ragaudit.privacy.risk.best_bound import channel_bounds  # noqa: PLC0415
+
+    if path is None:
+        raise MalformedError("no matrix", where="--channel", expected="a CSV or JSON file")
+    rows = read_matrix(path, "--channel")
+    if len({len(row) for row in rows}) != 1:
+        raise MalformedError("rows of different length", where="--channel", expected="a matrix")
+    return channel_bounds(np.array(rows), threat, path.name)
+
+
+def _of_known(
+    mechanism: MechanismName, threat: "ThreatModel", subset: int | None, line: Line,
+    epsilon: float | None, mu: float | None,
+) -> "tuple[Guarantee, tuple[Bound, ...]]":  # fmt: skip
     from ragaudit.privacy.risk.known_mechanisms import exact_bounds  # noqa: PLC0415
+
+    known = known_mechanism(mechanism, threat.records, subset, line)
+    value = epsilon if known.parameter == "epsilon" else mu
+    if value is None:
+        raise MalformedError(
+            "no parameter of the mechanism", where=f"--{known.parameter}", expected="a number"
+        )
+    return known.guarantee(value), exact_bounds(known, threat, value)
+
+
+def _report(
+    threat: "ThreatModel", guarantees: "list[Guarantee]", evaluated: "tuple[Bound, ...]",
+    as_json_text: bool,
+) -> None:  # fmt: skip
+    from ragaudit.privacy.risk.best_bound import best_bound  # noqa: PLC0415
     from ragaudit.privacy.risk.scenario import Scenario  # noqa: PLC0415
 
     scenario = Scenario.of_threat(threat)
-    if mechanism is MechanismName.BLACKBOX:
-        guarantee = claimed(epsilon, delta, mu, adjacency).under(Adjacency.REPLACE_ONE)
-        return best_bound(scenario, [guarantee])
-    if delta != 0 or adjacency is not AdjacencyName.REPLACE:
-        raise MalformedError(
-            "a known mechanism has its own guarantee", where="--delta, --adjacency",
-            expected="blackbox, or neither",
-        )  # fmt: skip
-    known = known_mechanism(mechanism, threat.records, subset, eta, span)
-    value = _parameter(known.parameter, epsilon, mu)
-    return best_bound(scenario, [known.guarantee(value)], exact_bounds(known, threat, value))
+    best = best_bound(scenario, guarantees, evaluated)
+    success = _robustness(scenario, guarantees)
+    if as_json_text:
+        as_json({**best.to_json(), "reconstruction_robustness": success})
+    else:
+        _show(best)
+        _show_robustness(success)
 
 
-def _parameter(name: str, epsilon: float | None, mu: float | None) -> float:
-    given, other = (epsilon, mu) if name == "epsilon" else (mu, epsilon)
-    if given is None or other is not None:
-        raise MalformedError("not this mechanism's parameter", where=f"--{name}", expected="once")
-    return given
+def _robustness(scenario: "Scenario", guarantees: "list[Guarantee]") -> dict[str, Any]:
+    """The ReRo bound, or what it lacks; the label in any case."""
+    from ragaudit.privacy.risk.reconstruction_robustness import (  # noqa: PLC0415
+        LABEL,
+        success_bound,
+    )
+    from ragaudit.privacy.risk.validation import AssumptionError  # noqa: PLC0415
+
+    if not guarantees:
+        return {"label": LABEL, "missing": "no guarantee of the mechanism is stated"}
+    try:
+        return success_bound(scenario, guarantees[0]).to_json()
+    except AssumptionError as error:
+        return {"label": LABEL, "missing": str(error)}
 
 
 def _show(best: "BestBound") -> None:
@@ -125,3 +216,12 @@ def _show(best: "BestBound") -> None:
     Console().print(table)
     for theorem, why in best.refused:
         typer.echo(f"{theorem} does not apply: {why}")
+
+
+def _show_robustness(success: dict[str, Any]) -> None:
+    typer.echo(f"\nreconstruction robustness, for comparison ({success['label']})")
+    if "missing" in success:
+        typer.echo(f"  does not apply: {success['missing']}")
+        return
+    value, equation = success["success_probability_at_most"], success["equation"]
+    typer.echo(f"  success probability at most {up(value)}, by {equation}")

@@ -1,8 +1,11 @@
 """`ragaudit risk calibrate`."""
 
+import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from ragaudit.cli.risk.applicable import check_mechanism
 from ragaudit.cli.risk.options import (
     AdjacencyName,
     AdjacencyOption,
@@ -11,6 +14,7 @@ from ragaudit.cli.risk.options import (
     EtaOption,
     Knowledge,
     KnowledgeOption,
+    Line,
     MechanismName,
     MechanismOption,
     PriorOption,
@@ -18,14 +22,19 @@ from ragaudit.cli.risk.options import (
     SpanOption,
     SubsetOption,
     adjacency_of,
+    knowledge_of,
     known_mechanism,
     prior_of,
+    scenario_of,
     threat_of,
 )
+from ragaudit.cli.risk.progress import counted
 from ragaudit.cli.risk.show import as_json, down, up
 
 if TYPE_CHECKING:
     from ragaudit.privacy.risk.calibration import Crossing
+    from ragaudit.privacy.risk.known_mechanisms import KnownMechanism
+    from ragaudit.privacy.risk.scenario import Scenario
     from ragaudit.privacy.risk.threat import ThreatModel
 
 __all__ = ["EXAMPLE", "command"]
@@ -42,73 +51,114 @@ EXAMPLE = """Examples:
 def command(
     target: Annotated[float, typer.Option("--target", help="Largest advantage to allow.")],
     mechanism: MechanismOption,
-    delta: DeltaOption = 0.0,
-    adjacency: AdjacencyOption = AdjacencyName.REPLACE,
+    delta: DeltaOption = None,
+    adjacency: AdjacencyOption = None,
     records: RecordsOption = None,
     prior: PriorOption = None,
-    eta: EtaOption = 0.0,
-    span: SpanOption = 1.0,
+    eta: EtaOption = None,
+    span: SpanOption = None,
     knowledge: KnowledgeOption = Knowledge.NONE,
     subset: SubsetOption = None,
     as_json_text: AsJson = False,
 ) -> None:
     """The largest epsilon, or the least noise, that keeps every attacker's advantage at a target.
 
-    A target that nothing exceeds constrains nothing: epsilon is then infinite, the noise zero.
+    A target that nothing exceeds constrains nothing: epsilon is then infinite, the noise zero. A
+    target that not even epsilon 0 keeps is said to be so.
     """
-    threat = threat_of(prior_of(records, prior), eta, span, knowledge)
+    check_mechanism(
+        mechanism,
+        {
+            "--delta": delta, "--adjacency": adjacency, "--subset": subset, "--eta": eta,
+            "--span": span,
+        },
+    )  # fmt: skip
+    line = Line.of(eta, span)
     found: dict[str, Any] = {"target": target, "mechanism": mechanism.value}
     if mechanism is MechanismName.BLACKBOX:
-        crossing = _blackbox(target, threat, delta, adjacency)
-        found |= {"parameter": "epsilon", "delta": delta, "adjacency": adjacency.value}
+        slack, relation = delta or 0.0, adjacency or AdjacencyName.REPLACE
+        scenario = scenario_of(records, prior, line, knowledge)
+        crossing = _blackbox(target, scenario, slack, relation, as_json_text)
+        found |= {"parameter": "epsilon", "delta": slack, "adjacency": relation.value}
     else:
-        crossing, known = _known(target, threat, mechanism, subset, eta, span)
-        found |= {"parameter": known.parameter}
-        if mechanism in (MechanismName.LAPLACE, MechanismName.GAUSSIAN):
-            found["noise_scale"] = span / crossing.parameter if crossing.parameter else float("inf")
-    found |= {"value": crossing.parameter, "advantage": crossing.bound}
+        threat = _threat(records, prior, line, knowledge)
+        if mechanism is MechanismName.SS and subset is None:
+            crossing, parameter = _subset_by_rule(target, threat, as_json_text), "epsilon"
+        else:
+            known = known_mechanism(mechanism, threat.records, subset, line)
+            crossing, parameter = _known(target, threat, known, as_json_text), known.parameter
+        found |= {"parameter": parameter}
+    if mechanism in (MechanismName.LAPLACE, MechanismName.GAUSSIAN):
+        found["noise_scale"] = line.span / crossing.parameter if crossing.parameter else math.inf
+    kept = math.isinf(crossing.parameter) or crossing.bound <= target
+    found |= {"value": crossing.parameter, "advantage": crossing.bound, "kept": kept}
     if as_json_text:
         as_json(found)
-        return
-    typer.echo(f"{found['parameter']} at most {down(crossing.parameter)}")
-    if "noise_scale" in found:
-        kind = "scale" if mechanism is MechanismName.LAPLACE else "standard deviation"
-        typer.echo(f"noise of {kind} at least {up(found['noise_scale'])}")
-    if crossing.parameter != float("inf"):
-        typer.echo(f"every attacker's advantage is then at most {up(crossing.bound)}")
+    else:
+        _show(found)
+
+
+def _threat(
+    records: int | None, prior: str | None, line: Line, knowledge: Knowledge
+) -> "ThreatModel":
+    found = prior_of(records, prior)
+    return threat_of(found, line, knowledge_of(knowledge, found.records))
 
 
 def _blackbox(
-    target: float, threat: "ThreatModel", delta: float, adjacency: AdjacencyName
+    target: float, scenario: "Scenario", delta: float, adjacency: AdjacencyName, quiet: bool
 ) -> "Crossing":
     from ragaudit.privacy.guarantees import Adjacency, ApproximateDp  # noqa: PLC0415
     from ragaudit.privacy.risk.best_bound import best_bound  # noqa: PLC0415
-    from ragaudit.privacy.risk.calibration import largest_parameter  # noqa: PLC0415
-    from ragaudit.privacy.risk.scenario import Scenario  # noqa: PLC0415
 
-    scenario, relation = Scenario.of_threat(threat), adjacency_of(adjacency)
+    relation = adjacency_of(adjacency)
 
     def bound(epsilon: float) -> float:
         promised = ApproximateDp.of(epsilon, delta, relation).under(Adjacency.REPLACE_ONE)
         return best_bound(scenario, [promised]).value
 
-    return largest_parameter(bound, target)
+    return _bisected(bound, target, quiet)
 
 
-def _known(
-    target: float, threat: "ThreatModel", mechanism: MechanismName, subset: int | None,
-    eta: float, span: float,
-) -> "tuple[Crossing, Any]":  # fmt: skip
-    from ragaudit.privacy.risk.calibration import largest_parameter  # noqa: PLC0415
+def _subset_by_rule(target: float, threat: "ThreatModel", quiet: bool) -> "Crossing":
+    """The subset's size follows epsilon by the paper's rule, so the advantage jumps with it."""
     from ragaudit.privacy.risk.known_mechanisms import LocalMechanism  # noqa: PLC0415
     from ragaudit.privacy.risk.mechanisms import subset_size  # noqa: PLC0415
 
-    if mechanism is MechanismName.SS and subset is None:
-        # The subset's size follows epsilon by the paper's rule, so the bound jumps with it.
-        def by_rule(epsilon: float) -> float:
-            size = min(subset_size(threat.records, epsilon), threat.records - 1)
-            return LocalMechanism("ss", size).advantage(threat, epsilon)
+    def bound(epsilon: float) -> float:
+        size = min(subset_size(threat.records, epsilon), threat.records - 1)
+        return LocalMechanism("ss", size).advantage(threat, epsilon)
 
-        return largest_parameter(by_rule, target), LocalMechanism("ss")
-    known = known_mechanism(mechanism, threat.records, subset, eta, span)
-    return largest_parameter(lambda value: known.advantage(threat, value), target), known
+    return _bisected(bound, target, quiet)
+
+
+def _bisected(bound: Callable[[float], float], target: float, quiet: bool) -> "Crossing":
+    from ragaudit.privacy.risk.calibration import largest_parameter  # noqa: PLC0415
+
+    with counted(bound, quiet) as watched:
+        return largest_parameter(watched, target)
+
+
+def _known(
+    target: float, threat: "ThreatModel", known: "KnownMechanism", quiet: bool
+) -> "Crossing":
+    from ragaudit.privacy.risk.calibration import continuous_largest_parameter  # noqa: PLC0415
+
+    with counted(lambda value: known.advantage(threat, value), quiet) as watched:
+        return continuous_largest_parameter(watched, target, limit=known.largest)
+
+
+def _show(found: dict[str, Any]) -> None:
+    parameter, value = found["parameter"], found["value"]
+    if not found["kept"]:
+        typer.echo(
+            f"no {parameter} keeps the target {found['target']:g}: even at {parameter} 0 an "
+            f"advantage of {up(found['advantage'])} is not excluded"
+        )
+        return
+    typer.echo(f"{parameter} at most {down(value)}")
+    if "noise_scale" in found:
+        kind = "scale" if found["mechanism"] == "laplace" else "standard deviation"
+        typer.echo(f"noise of {kind} at least {up(found['noise_scale'])}")
+    if not math.isinf(value):
+        typer.echo(f"every attacker's advantage is then at most {up(found['advantage'])}")

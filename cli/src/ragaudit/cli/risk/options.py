@@ -1,17 +1,20 @@
 """Options that the commands share, and what they mean."""
 
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final, Self
 
 import typer
+from ragaudit.cli.risk.files import read_numbers
 from ragaudit.encoding.errors import MalformedError
 
 if TYPE_CHECKING:
     from ragaudit.privacy.guarantees import Adjacency, ApproximateDp, GaussianDp
     from ragaudit.privacy.risk.known_mechanisms import KnownMechanism
     from ragaudit.privacy.risk.priors import FinitePrior
-    from ragaudit.privacy.risk.threat import ThreatModel
+    from ragaudit.privacy.risk.scenario import Scenario
+    from ragaudit.privacy.risk.threat import AuxiliaryKnowledge, SuccessSets, ThreatModel
+    from ragaudit.privacy.risk.translation import Nearness
     from ragaudit.privacy.risk.validation import FloatArray
 
 __all__ = [
@@ -23,6 +26,7 @@ __all__ = [
     "EtaOption",
     "Knowledge",
     "KnowledgeOption",
+    "Line",
     "MechanismName",
     "MechanismOption",
     "MuOption",
@@ -32,17 +36,19 @@ __all__ = [
     "SubsetOption",
     "adjacency_of",
     "claimed",
+    "knowledge_of",
     "known_mechanism",
-    "positions_of",
     "prior_of",
+    "scenario_of",
     "threat_of",
 ]
 
-LARGEST_PRIOR_BYTES = 256 * 2**20
+_LEAST_LENGTH: Final = 1e-100
+_LARGEST_LENGTH: Final = 1e100
 
 
 class MechanismName(StrEnum):
-    """Mechanisms by name; blackbox: only its guarantee is known."""
+    """Mechanisms by name; blackbox: only its guarantee is known; channel: a matrix, for bound."""
 
     GRR = "grr"
     OUE = "oue"
@@ -50,6 +56,7 @@ class MechanismName(StrEnum):
     LAPLACE = "laplace"
     GAUSSIAN = "gaussian"
     BLACKBOX = "blackbox"
+    CHANNEL = "channel"
 
 
 class AdjacencyName(StrEnum):
@@ -68,18 +75,26 @@ class Knowledge(StrEnum):
 
 
 MechanismOption = Annotated[
-    MechanismName, typer.Option("--mechanism", help="blackbox: any with the guarantee given.")
+    MechanismName,
+    typer.Option(
+        "--mechanism", help="blackbox: any with the guarantee given; channel: bound only."
+    ),
 ]
 EpsilonOption = Annotated[
     float | None, typer.Option("--epsilon", help="Natural logarithm; laplace: range over scale.")
 ]
-DeltaOption = Annotated[float, typer.Option("--delta", help="0 to 1; blackbox only.")]
+DeltaOption = Annotated[
+    float | None, typer.Option("--delta", help="0 to 1, else 0; blackbox only.")
+]
 MuOption = Annotated[
     float | None,
     typer.Option("--mu", help="Of Gaussian DP; gaussian: range over standard deviation."),
 ]
 AdjacencyOption = Annotated[
-    AdjacencyName, typer.Option("--adjacency", help="Of the guarantee; converted to replace.")
+    AdjacencyName | None,
+    typer.Option(
+        "--adjacency", help="Of the guarantee, else replace; converted to it. blackbox only."
+    ),
 ]
 RecordsOption = Annotated[
     int | None,
@@ -92,11 +107,12 @@ PriorOption = Annotated[
     ),
 ]
 EtaOption = Annotated[
-    float,
+    float | None,
     typer.Option("--eta", help="A guess this near counts; records are evenly spaced over --span."),
 ]
 SpanOption = Annotated[
-    float, typer.Option("--span", help="Distance of the extreme records, in the unit of --eta.")
+    float | None,
+    typer.Option("--span", help="Distance of the extreme records, in the unit of --eta; else 1."),
 ]
 KnowledgeOption = Annotated[
     Knowledge, typer.Option("--knowledge", help="Of the attacker about the target, beforehand.")
@@ -119,43 +135,99 @@ def prior_of(records: int | None, prior: str | None) -> "FinitePrior":
         raise MalformedError("no prior, or two", where="--prior", expected="--records or --prior")
     if records is not None:
         return FinitePrior.uniform(records)
-    return FinitePrior(_probabilities(str(prior)))
+    return FinitePrior(read_numbers(str(prior), "--prior"))
 
 
-def positions_of(records: int, span: float) -> "FloatArray":
-    """Evenly spaced positions over [0, span]."""
-    import numpy as np  # noqa: PLC0415
-    from ragaudit.privacy.risk.validation import check_positive  # noqa: PLC0415
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Records evenly spaced on a line.
 
-    return np.linspace(0.0, check_positive(span, "span"), records)
+    Attributes:
+        eta: a guess this near counts; 0: the record itself only.
+        span: distance of the extreme records.
+    """
+
+    eta: float
+    span: float
+
+    @classmethod
+    def of(cls, eta: float | None, span: float | None) -> Self:
+        """The line of --eta and --span.
+
+        Raises:
+            MalformedError: a length out of range.
+        """
+        return cls(_length(eta, "--eta") if eta else 0.0, 1.0 if span is None else _length(span))
+
+    def positions(self, records: int) -> "FloatArray":
+        """Where the records lie."""
+        import numpy as np  # noqa: PLC0415
+
+        return np.linspace(0.0, self.span, records)
+
+    def success(self, records: int) -> "SuccessSets":
+        """Which guesses count."""
+        from ragaudit.privacy.risk.threat import SuccessSets  # noqa: PLC0415
+
+        if self.eta == 0:
+            return SuccessSets.exact(records)
+        return SuccessSets.on_line(self.positions(records), self.eta)
+
+    def nearness(self) -> "Nearness | None":
+        """The same in words; None if near guesses do not count."""
+        from ragaudit.privacy.risk.translation import Nearness  # noqa: PLC0415
+
+        return Nearness(self.eta, self.span) if self.eta else None
+
+
+def _length(value: float, option: str = "--span") -> float:
+    if not _LEAST_LENGTH <= value <= _LARGEST_LENGTH:
+        raise MalformedError(f"{value:g} out of range", where=option, expected="1e-100 to 1e100")
+    return value
 
 
 def threat_of(
-    prior: "FinitePrior", eta: float, span: float, knowledge: Knowledge = Knowledge.NONE
+    prior: "FinitePrior", line: Line, known: "AuxiliaryKnowledge | None" = None
 ) -> "ThreatModel":
-    """The threat model of the options; with eta, records are evenly spaced over the span."""
-    from ragaudit.privacy.risk.threat import (  # noqa: PLC0415
-        AuxiliaryKnowledge,
-        SuccessSets,
-        ThreatModel,
-    )
+    """The threat model of the options; without knowledge of the target unless it is given."""
+    from ragaudit.privacy.risk.threat import AuxiliaryKnowledge, ThreatModel  # noqa: PLC0415
 
-    success = (
-        SuccessSets.exact(prior.records)
-        if eta == 0
-        else SuccessSets.on_line(positions_of(prior.records, span), eta)
-    )
-    known = AuxiliaryKnowledge.none if knowledge is Knowledge.NONE else AuxiliaryKnowledge.full
-    return ThreatModel(prior, success, known(prior.records))
+    auxiliary = AuxiliaryKnowledge.none(prior.records) if known is None else known
+    return ThreatModel(prior, line.success(prior.records), auxiliary)
+
+
+def scenario_of(
+    records: int | None, prior: str | None, line: Line, knowledge: Knowledge = Knowledge.NONE
+) -> "Scenario":
+    """What bounds for unknown mechanisms need; a uniform prior without --eta is never listed."""
+    from ragaudit.privacy.risk import scenario  # noqa: PLC0415
+    from ragaudit.privacy.risk.priors import LARGEST_DOMAIN  # noqa: PLC0415
+    from ragaudit.privacy.risk.validation import check_integer  # noqa: PLC0415
+
+    known = scenario.Knowledge.NONE if knowledge is Knowledge.NONE else scenario.Knowledge.ANY
+    if records is not None and prior is None and line.eta == 0:
+        check_integer(records, "records", least=2, most=LARGEST_DOMAIN)
+        return scenario.Scenario.uniform(records, known)
+    found = scenario.Scenario.of_threat(threat_of(prior_of(records, prior), line))
+    return replace(found, knowledge=known)
+
+
+def knowledge_of(knowledge: Knowledge, records: int) -> "AuxiliaryKnowledge":
+    """What the attacker knows, by --knowledge."""
+    from ragaudit.privacy.risk.threat import AuxiliaryKnowledge  # noqa: PLC0415
+
+    if knowledge is Knowledge.NONE:
+        return AuxiliaryKnowledge.none(records)
+    return AuxiliaryKnowledge.full(records)
 
 
 def known_mechanism(
-    name: MechanismName, records: int, subset: int | None, eta: float, span: float
+    name: MechanismName, records: int, subset: int | None, line: Line
 ) -> "KnownMechanism":
-    """The mechanism of a name other than blackbox.
+    """The mechanism of a name other than blackbox and channel.
 
     Raises:
-        MalformedError: subset selection without a subset's size.
+        MalformedError: another name, or subset selection without a subset's size.
     """
     from ragaudit.privacy.risk.known_mechanisms import (  # noqa: PLC0415
         LocalMechanism,
@@ -172,11 +244,13 @@ def known_mechanism(
                 raise MalformedError("no size of the subset", where="--subset", expected="a number")
             return LocalMechanism("ss", subset)
         case MechanismName.LAPLACE:
-            return NoiseMechanism("laplace", positions_of(records, span), eta)
+            return NoiseMechanism("laplace", line.positions(records), line.eta)
         case MechanismName.GAUSSIAN:
-            return NoiseMechanism("gaussian", positions_of(records, span), eta)
+            return NoiseMechanism("gaussian", line.positions(records), line.eta)
         case _:
-            raise MalformedError("a black box has no formula", where="--mechanism")
+            raise MalformedError(
+                f"{name.value} has no formula", where="--mechanism", expected="grr, oue, ss, ..."
+            )
 
 
 def adjacency_of(name: AdjacencyName) -> "Adjacency":
@@ -187,7 +261,7 @@ def adjacency_of(name: AdjacencyName) -> "Adjacency":
 
 
 def claimed(
-    epsilon: float | None, delta: float, mu: float | None, adjacency: AdjacencyName
+    epsilon: float | None, delta: float | None, mu: float | None, adjacency: AdjacencyName
 ) -> "ApproximateDp | GaussianDp":
     """The guarantee of --epsilon (and --delta) or --mu; exactly one of them.
 
@@ -202,38 +276,7 @@ def claimed(
         )
     relation = adjacency_of(adjacency)
     if epsilon is not None:
-        return ApproximateDp.of(epsilon, delta, relation)
-    if delta != 0:
+        return ApproximateDp.of(epsilon, 0 if delta is None else delta, relation)
+    if delta is not None:
         raise MalformedError("delta together with mu", where="--delta", expected="--epsilon")
     return GaussianDp.of(mu if mu is not None else 0.0, relation)
-
-
-def _probabilities(text: str) -> list[float]:
-    import json  # noqa: PLC0415
-
-    found = Path(text)
-    try:
-        written = found.is_file()
-    except OSError:
-        written = False
-    if written:
-        if found.stat().st_size > LARGEST_PRIOR_BYTES:
-            raise MalformedError("file too large", where="--prior", expected="at most 256 MiB")
-        try:
-            text = found.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise MalformedError("not readable as text", where=f"--prior {found}") from error
-    try:
-        if text.lstrip().startswith("["):
-            values = json.loads(text)
-        else:
-            values = [float(part) for part in text.replace(",", " ").split()]
-    except ValueError as error:
-        raise MalformedError(
-            "not a list of numbers, nor a file", where="--prior", expected="0.5,0.3,0.2"
-        ) from error
-    if not isinstance(values, list) or not all(
-        isinstance(value, int | float) and not isinstance(value, bool) for value in values
-    ):
-        raise MalformedError("not numbers", where="--prior", expected="a list of probabilities")
-    return [float(value) for value in values]

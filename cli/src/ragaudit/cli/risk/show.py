@@ -2,14 +2,17 @@
 
 import json
 import math
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
-from typing import Any
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from typing import Any, Final
 
 import typer
 
-__all__ = ["as_json", "down", "up"]
+__all__ = ["as_json", "down", "nearest", "up"]
 
-_PLACES = Decimal("0.000001")
+_PLACES: Final = Decimal("0.000001")
+_DIGITS: Final = 7
+_LARGE: Final = 1e15
+"""From here on numbers are shown with an exponent."""
 
 
 def as_json(value: Any) -> None:
@@ -27,11 +30,18 @@ def down(value: float) -> str:
     return _shown(value, ROUND_FLOOR)
 
 
+def nearest(value: float) -> str:
+    """Six decimals, rounded to the nearest: for estimates."""
+    return _shown(value, ROUND_HALF_EVEN)
+
+
 def _shown(value: float, rounding: str) -> str:
     if math.isinf(value):
         return "infinite" if value > 0 else "-infinite"
+    if abs(value) >= _LARGE:
+        return f"{Context(prec=_DIGITS, rounding=rounding).create_decimal(value):e}"
     # Rounding of binary numbers, below 1e-12, is no reason for another last digit.
-    nudge = Decimal("1e-12") * (-1 if rounding == ROUND_CEILING else 1)
+    nudge = {ROUND_CEILING: Decimal("-1e-12"), ROUND_FLOOR: Decimal("1e-12")}.get(rounding, 0)
     shown = (Decimal(value) + nudge).quantize(_PLACES, rounding)
     return f"{shown + 0:f}"
 

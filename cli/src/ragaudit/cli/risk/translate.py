@@ -6,24 +6,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from ragaudit.cli.risk.applicable import check_companions
 from ragaudit.cli.risk.options import (
     AdjacencyName,
     AsJson,
     EpsilonOption,
     EtaOption,
+    Line,
     MuOption,
     PriorOption,
     RecordsOption,
     SpanOption,
     claimed,
-    prior_of,
-    threat_of,
+    scenario_of,
 )
 from ragaudit.cli.risk.show import as_json
 from ragaudit.encoding.errors import MalformedError
 
 if TYPE_CHECKING:
     from ragaudit.cli.risk.verdicts import Stated
+    from ragaudit.privacy.risk.scenario import Scenario
 
 __all__ = ["EXAMPLE", "command"]
 
@@ -34,6 +36,9 @@ EXAMPLE = """Examples:
   ragaudit risk translate --mu 0.2 --adjacency null-replace --prior 0.5,0.3,0.2
 
   ragaudit risk translate --epsilon 1 --delta 1e-6 --adjacency add-remove --records 100"""
+
+MOST_LISTED = 10_000
+"""Probabilities that JSON lists one by one."""
 
 CAVEATS = (
     "The limits hold for every attacker, whatever the method, who sees what the guarantee covers "
@@ -51,15 +56,17 @@ def command(
         str | None, typer.Option(help="The verifier's verdict key, 64 hexadecimal digits.")
     ] = None,
     epsilon: EpsilonOption = None,
-    delta: Annotated[float, typer.Option("--delta", help="0 to 1, with --epsilon.")] = 0.0,
+    delta: Annotated[
+        float | None, typer.Option("--delta", help="0 to 1, with --epsilon; 0 unless given.")
+    ] = None,
     mu: MuOption = None,
     adjacency: Annotated[
         AdjacencyName | None, typer.Option("--adjacency", help="Of --epsilon or --mu.")
     ] = None,
     records: RecordsOption = None,
     prior: PriorOption = None,
-    eta: EtaOption = 0.0,
-    span: SpanOption = 1.0,
+    eta: EtaOption = None,
+    span: SpanOption = None,
     as_json_text: AsJson = False,
 ) -> None:
     """A guarantee in words to quote: membership, ROC area, attributes, reconstruction.
@@ -67,31 +74,44 @@ def command(
     The prior is the auditor's to state: what an attacker believes about a target before seeing any
     answer. All numbers are upper limits, rounded up.
     """
-    from ragaudit.privacy.risk.scenario import Scenario  # noqa: PLC0415 - loads scipy
-    from ragaudit.privacy.risk.translation import translate  # noqa: PLC0415
+    from ragaudit.privacy.risk.translation import translate  # noqa: PLC0415 - loads scipy
 
-    scenario = Scenario.of_threat(threat_of(prior_of(records, prior), eta, span))
+    check_companions(
+        {
+            "--verdict": verdict, "--verdict-key": verdict_key, "--eta": eta, "--span": span,
+        }
+    )  # fmt: skip
+    line = Line.of(eta, span)
+    scenario = scenario_of(records, prior, line)
     stated: Stated | None = None
     if verdict is not None:
         from ragaudit.cli.risk.verdicts import read_verdict  # noqa: PLC0415
 
-        if epsilon is not None or mu is not None or adjacency is not None:
+        if any(each is not None for each in (epsilon, delta, mu, adjacency)):
             raise MalformedError(
                 "a verdict has its own guarantee", where="--verdict", expected="alone"
             )
         stated = read_verdict(verdict, verdict_key)
-        found = translate(stated.guarantee, scenario, float(stated.slack))
+        found = translate(stated.guarantee, scenario, float(stated.slack), line.nearness())
     else:
         if adjacency is None:
             raise MalformedError(
                 "a guarantee without its adjacency says nothing", where="--adjacency",
                 expected="replace, add-remove or null-replace",
             )  # fmt: skip
-        found = translate(claimed(epsilon, delta, mu, adjacency), scenario)
+        given = claimed(epsilon, delta, mu, adjacency)
+        found = translate(given, scenario, nearness=line.nearness())
     source = _source(stated) if stated is not None else f"{found.guarantee}, {found.adjacency}"
     if as_json_text:
-        sentences = {"source": source, "sentences": found.sentences(), "caveats": CAVEATS}
-        report: dict[str, Any] = {**asdict(found), **sentences}
+        report: dict[str, Any] = {
+            **asdict(found),
+            "prior_stated": _prior(scenario, prior),
+            "eta": line.eta,
+            "span": line.span if line.eta else None,
+            "source": source,
+            "sentences": found.sentences(),
+            "caveats": CAVEATS,
+        }
         if stated is not None:
             report["verdict"] = {
                 "window": stated.window,
@@ -105,6 +125,20 @@ def command(
         return
     for paragraph in (source, *found.sentences(), *CAVEATS):
         typer.echo(textwrap.fill(paragraph, 100) + "\n")
+
+
+def _prior(scenario: "Scenario", source: str | None) -> dict[str, Any]:
+    """The prior itself, or, if it is too long, where it came from."""
+    if scenario.prior is None or source is None:
+        return {"uniform_over": scenario.records}
+    if scenario.prior.records <= MOST_LISTED:
+        return {"probabilities": scenario.prior.probabilities.tolist()}
+    return {
+        "records": scenario.prior.records,
+        "largest": float(scenario.prior.probabilities.max()),
+        "collision_probability": scenario.prior.collision_probability,
+        "source": source,
+    }
 
 
 def _source(stated: "Stated") -> str:

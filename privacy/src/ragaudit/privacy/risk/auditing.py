@@ -12,7 +12,11 @@ from dataclasses import dataclass
 
 from ragaudit.privacy.guarantees import Adjacency, ApproximateDp
 from ragaudit.privacy.risk.best_bound import BestBound, best_bound
-from ragaudit.privacy.risk.calibration import least_parameter, uniform_exact_guess_epsilon
+from ragaudit.privacy.risk.calibration import (
+    continuous_least_parameter,
+    least_parameter,
+    uniform_exact_guess_epsilon,
+)
 from ragaudit.privacy.risk.estimation import AdvantageEstimate
 from ragaudit.privacy.risk.general_bounds import uniform_exact_guess_bound
 from ragaudit.privacy.risk.scenario import Assumptions, Knowledge, Scenario
@@ -80,6 +84,7 @@ class ClaimCheck:
 
     Attributes:
         refuted: whether the lower confidence bound exceeds what the claim allows.
+        stated: the claim as it was made.
         claim: the claim under the adjacency of the tested records.
         allowed: the largest advantage under the claim, with the bound that says so.
         advantage: the lower confidence bound.
@@ -87,6 +92,7 @@ class ClaimCheck:
     """
 
     refuted: bool
+    stated: ApproximateDp
     claim: ApproximateDp
     allowed: BestBound
     advantage: float
@@ -138,7 +144,7 @@ def check_claim(
     under = claim.under(scenario.adjacency)
     allowed = best_bound(scenario, [under])
     refuted = estimate.lower > allowed.value
-    return ClaimCheck(refuted, under, allowed, estimate.lower, estimate.confidence)
+    return ClaimCheck(refuted, claim, under, allowed, estimate.lower, estimate.confidence)
 
 
 def estimate_from_model(
@@ -146,17 +152,20 @@ def estimate_from_model(
     mechanism: str,
     advantage_at: Callable[[float], float],
     parameter: str = "epsilon",
+    largest: float = _LARGEST,
 ) -> ModelBasedEstimate:
     """Invert a mechanism's own optimal advantage at the observed mean.
 
     Args:
         mechanism: in words.
-        advantage_at: the optimal advantage for each value of the parameter; non-decreasing.
+        advantage_at: the optimal advantage for each value of the parameter; continuous and
+            non-decreasing.
         parameter: its name.
+        largest: a value from which on the advantage no longer grows.
 
     Returns:
-        The generalized inverse: the least value whose advantage reaches the observed one, 0 if
-        every one does, inf if none up to 10^4 does.
+        The inverse: the least value whose advantage reaches the observed one, 0 if every one
+        does, inf if it is the supremum or above.
     """
-    found = least_parameter(advantage_at, estimate.advantage).parameter
+    found = continuous_least_parameter(advantage_at, estimate.advantage, limit=largest).parameter
     return ModelBasedEstimate(mechanism, parameter, found, estimate.advantage)

@@ -7,7 +7,8 @@ an error. Derivations: docs/notes/disclosure-risk.md §9.
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from functools import cache
+from typing import Final, NamedTuple
 
 from ragaudit.privacy.risk.general_bounds import trade_off_forms
 from ragaudit.privacy.risk.priors import PriorSummary
@@ -19,10 +20,12 @@ from ragaudit.privacy.risk.validation import (
     check_positive,
     check_probability,
 )
-from scipy import special
+from scipy import optimize, special
 
 __all__ = [
     "Crossing",
+    "continuous_largest_parameter",
+    "continuous_least_parameter",
     "gaussian_scale",
     "grr_epsilon",
     "laplace_epsilon",
@@ -34,6 +37,12 @@ __all__ = [
     "total_variation_epsilon",
     "uniform_exact_guess_epsilon",
 ]
+
+_ROUNDING: Final = 1e-12
+"""Advantages this close count as equal; roots are found to this, relatively."""
+_LOG_LEAST: Final = math.log(1e-300)
+"""Parameters of smaller logarithm count as 0."""
+_LOG_2: Final = math.log(2)
 
 
 def total_variation_epsilon(
@@ -178,6 +187,31 @@ def least_parameter(
     return Crossing(reached, bound(reached))
 
 
+def continuous_largest_parameter(
+    bound: Callable[[float], float], advantage: float, *, limit: float = 1e4
+) -> Crossing:
+    """As :func:`largest_parameter`, for a continuous bound that is costly: about 15 evaluations.
+
+    Infinite if the target is at the supremum ``bound(limit)``, but for rounding, or above it.
+    """
+    evaluate = cache(bound)
+    root = _root(evaluate, advantage, limit)
+    if root == 0 or math.isinf(root):
+        return Crossing(root, evaluate(0.0) if root == 0 else math.nan)
+    return _step_while(lambda found: found > advantage, evaluate, root, -_ROUNDING)
+
+
+def continuous_least_parameter(
+    bound: Callable[[float], float], advantage: float, *, limit: float = 1e4
+) -> Crossing:
+    """As :func:`least_parameter`; arguments and limits of :func:`continuous_largest_parameter`."""
+    evaluate = cache(bound)
+    root = _root(evaluate, advantage, limit)
+    if root == 0 or math.isinf(root):
+        return Crossing(root, evaluate(0.0) if root == 0 else math.nan)
+    return _step_while(lambda found: found < advantage, evaluate, root, _ROUNDING)
+
+
 def largest_mu(advantage: float, summary: PriorSummary, *, limit: float = 1e3) -> Crossing:
     """Return the largest mu for which Theorem 5.1 (both forms) keeps the target.
 
@@ -194,6 +228,47 @@ def largest_mu(advantage: float, summary: PriorSummary, *, limit: float = 1e3) -
 def _positive_log(above: float, below: float) -> float:
     """``ln(above/below)``, 0 where that would be negative; below > 0."""
     return math.log(above / below) if above > below else 0.0
+
+
+def _root(bound: Callable[[float], float], advantage: float, limit: float) -> float:
+    """Where a continuous bound meets a target: 0 if it begins there, inf if it ends there."""
+    target, end = check_finite(advantage, "advantage"), check_positive(limit, "limit")
+    if target <= bound(0.0):
+        return 0.0
+    if target >= bound(end) * (1 - _ROUNDING):
+        return math.inf
+
+    # The parameter's logarithm: targets of all sizes are then met as precisely, and as fast.
+    def excess(logarithm: float) -> float:
+        return bound(math.exp(logarithm)) - target
+
+    # A little beyond the limit, lest rounding leave the crossing outside.
+    low, high = _bracket(lambda logarithm: excess(logarithm) < 0, math.log(end) + _ROUNDING)
+    if excess(low) >= 0:
+        return 0.0
+    return math.exp(optimize.brentq(excess, low, high, xtol=_ROUNDING))
+
+
+def _bracket(below: Callable[[float], bool], limit: float) -> tuple[float, float]:
+    """Two logarithms around a crossing, if it is not below the least that counts.
+
+    Away from 0 each that is tried is twice the one before.
+    """
+    low, high = -_LOG_2, min(_LOG_2, limit)
+    while high < limit and below(high):
+        low, high = high, min(2 * high, limit)
+    while low > _LOG_LEAST and not below(low):
+        low, high = max(2 * low, _LOG_LEAST), low
+    return low, high
+
+
+def _step_while(
+    wrong: Callable[[float], bool], bound: Callable[[float], float], root: float, step: float
+) -> Crossing:
+    """From a root, by growing relative steps, to its safe side."""
+    while wrong(found := bound(value := root * (1 + step))):
+        step *= 4
+    return Crossing(value, found)
 
 
 def _bisect(holds: Callable[[float], bool], limit: float) -> tuple[float, float | None]:

@@ -7,8 +7,10 @@ The exact advantage is a closed form where there is one, else enumeration or qua
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from functools import cached_property
+from typing import Final, Literal, Protocol
 
+import numpy as np
 from ragaudit.privacy.guarantees import Adjacency, ApproximateDp, GaussianDp
 from ragaudit.privacy.risk import closed_forms, mechanisms, simulation
 from ragaudit.privacy.risk.finite import finite_advantage
@@ -20,10 +22,14 @@ from ragaudit.privacy.risk.validation import (
     AssumptionError,
     FloatArray,
     check_epsilon,
-    check_positive,
+    check_non_negative,
 )
 
 __all__ = ["KnownMechanism", "LocalMechanism", "NoiseMechanism", "exact_bounds"]
+
+_LARGEST_EPSILON: Final = 1e4
+_LARGEST_GAP: Final = 100.0
+"""In scales of the noise: records this far apart are told apart, but for less than 1e-21."""
 
 
 class KnownMechanism(Protocol):
@@ -36,6 +42,10 @@ class KnownMechanism(Protocol):
     @property
     def parameter(self) -> str:
         """What the parameter is, for reports."""
+
+    @property
+    def largest(self) -> float:
+        """From this value on the advantage is its supremum, to the precision of floats."""
 
     def guarantee(self, value: float) -> ApproximateDp | GaussianDp:
         """What it guarantees between two records, whatever they are."""
@@ -72,6 +82,11 @@ class LocalMechanism:
     def parameter(self) -> str:
         """See :class:`KnownMechanism`."""
         return "epsilon"
+
+    @property
+    def largest(self) -> float:
+        """See :class:`KnownMechanism`."""
+        return _LARGEST_EPSILON
 
     def guarantee(self, value: float) -> ApproximateDp:
         """See :class:`KnownMechanism`."""
@@ -128,6 +143,7 @@ class NoiseMechanism:
     """Laplace or Gaussian noise on records that lie on a line; the parameter is range/scale.
 
     For Laplace noise it is epsilon; for Gaussian noise it is mu, range over standard deviation.
+    At 0 the noise is infinite, and nothing is told.
 
     Attributes:
         kind: "laplace" or "gaussian".
@@ -154,9 +170,17 @@ class NoiseMechanism:
         """See :class:`KnownMechanism`."""
         return "epsilon" if self.kind == "laplace" else "mu"
 
-    def noise(self, value: float) -> LaplaceNoise | GaussianNoise:
-        """The noise at a parameter > 0."""
-        scale = self.span / check_positive(value, self.parameter)
+    @cached_property
+    def largest(self) -> float:
+        """See :class:`KnownMechanism`."""
+        return _LARGEST_GAP * self.span / float(np.diff(self.positions).min())
+
+    def noise(self, value: float) -> LaplaceNoise | GaussianNoise | None:
+        """The noise at a parameter >= 0, no less than at the largest; None if it is infinite."""
+        share = min(check_non_negative(value, self.parameter), self.largest)
+        scale = self.span / share if share else math.inf
+        if math.isinf(scale):
+            return None
         return LaplaceNoise(scale) if self.kind == "laplace" else GaussianNoise(scale)
 
     def guarantee(self, value: float) -> ApproximateDp | GaussianDp:
@@ -167,20 +191,26 @@ class NoiseMechanism:
 
     def advantage(self, threat: ThreatModel, value: float) -> float:
         """See :class:`KnownMechanism`."""
-        if value == 0 or math.isinf(self.span / value):
-            return 0.0
         noise = self.noise(value)
+        if noise is None:
+            return 0.0
+        if value >= self.largest:  # the record itself, as randomized response without the random
+            return LocalMechanism("grr").advantage(threat, _LARGEST_EPSILON)
         if _plain_uniform(threat):
             return closed_forms.noise_advantage_uniform(self.positions, noise)
         return max(0.0, line_advantage(self.positions, noise, threat).value)
 
     def total_variation(self, records: int, value: float) -> float:
         """See :class:`KnownMechanism`."""
-        return self.noise(value).total_variation(self.span)
+        noise = self.noise(value)
+        return 0.0 if noise is None else noise.total_variation(self.span)
 
     def attacked(self, value: float) -> simulation.Attacked:
         """See :class:`KnownMechanism`."""
-        return simulation.NoisyPosition(self.positions, self.noise(value), self.eta)
+        noise = self.noise(value)
+        if noise is None:  # any guess is as good: so is a random one
+            return simulation.RandomizedResponse(0.0)
+        return simulation.NoisyPosition(self.positions, noise, self.eta)
 
 
 def exact_bounds(mechanism: KnownMechanism, threat: ThreatModel, value: float) -> tuple[Bound, ...]:
@@ -195,7 +225,7 @@ def exact_bounds(mechanism: KnownMechanism, threat: ThreatModel, value: float) -
     )
     variation = mechanism.total_variation(threat.records, value)
     return (
-        Bound(mechanism.advantage(threat, value), "Theorem 4.3", exact),
+        Bound(mechanism.advantage(threat, value), "Theorem 4.3", exact, composes=False),
         Bound(
             variation * (1 - threat.prior.collision_probability),
             "Theorem 4.2, exact total variation",

@@ -73,7 +73,8 @@ class OptimalAttack:
         """Return ``W/p(theta)`` of each guess, shape (outputs, guesses).
 
         Args:
-            log_likelihoods: as for :func:`posterior`.
+            log_likelihoods: as for :func:`posterior`; but an output that only records of prior 0
+                can give, which never occurs, is let pass: no guess gains anything.
             label: number of the target's class.
 
         Raises:
@@ -82,7 +83,7 @@ class OptimalAttack:
         classes = self.threat.auxiliary.classes
         number = check_integer(label, "label", least=0, most=len(classes) - 1)
         prior = self.threat.prior
-        gains = posterior(prior, log_likelihoods) - prior.probabilities
+        gains = posterior(prior, _possible(prior, log_likelihoods)) - prior.probabilities
         members = classes[number]
         return self.threat.success.sums(gains[:, members].T, members).T
 
@@ -139,6 +140,15 @@ def advantage_of(channel: npt.ArrayLike, threat: ThreatModel, guesses: npt.Array
         gains = threat.success.sums(excess[members], members)
         total += float(gains[named[:, label], outputs].sum())
     return total
+
+
+def _possible(prior: FinitePrior, log_likelihoods: npt.ArrayLike) -> FloatArray:
+    """The same, but where no target can give an output as if all could give it alike."""
+    values = np.array(log_likelihoods, dtype=np.float64)
+    if values.ndim == 2 and values.shape[1] == prior.records:
+        never = np.isneginf(values[:, prior.probabilities > 0]).all(axis=1)
+        values[never & np.isfinite(values).any(axis=1)] = 0.0
+    return values
 
 
 def _largest(weights: FloatArray, generator: np.random.Generator) -> IntegerArray:

@@ -22,6 +22,7 @@ __all__ = [
     "SuccessBound",
     "pure_dp_success",
     "pure_dp_success_bound",
+    "success_bound",
     "trade_off_success",
     "trade_off_success_bound",
 ]
@@ -88,6 +89,17 @@ def trade_off_success_bound(scenario: Scenario, guarantee: Guarantee) -> Success
     curve = trade_off(guarantee)
     value = trade_off_success(scenario.summary.largest_ball, curve)
     return SuccessBound(value, "Eq. (3)", _assumptions(scenario, curve))
+
+
+def success_bound(scenario: Scenario, guarantee: Guarantee) -> SuccessBound:
+    """Return the one that applies: Eq. (1) for pure DP, Eq. (3) otherwise.
+
+    Raises:
+        AssumptionError: the attacker may know something about the target.
+    """
+    if isinstance(guarantee, ApproximateDp) and guarantee.delta == 0:
+        return pure_dp_success_bound(scenario, guarantee)
+    return trade_off_success_bound(scenario, guarantee)
 
 
 def _assumptions(scenario: Scenario, curve: TradeOff) -> Assumptions:

@@ -35,6 +35,7 @@ from ragaudit.privacy.risk.validation import (
 from scipy.special import gammaln
 
 __all__ = [
+    "LARGEST_RUNS",
     "Attacked",
     "Guesses",
     "NoisyPosition",
@@ -45,6 +46,9 @@ __all__ = [
 ]
 
 BoolArray = npt.NDArray[np.bool_]
+
+LARGEST_RUNS = 10_000_000
+"""Most runs of one simulation; an audit of so many takes about 1 GiB."""
 
 _CHUNK_RUNS = 100_000
 _CHUNK_CELLS = 1 << 22
@@ -65,6 +69,12 @@ class Guesses:
     def successes(self) -> int:
         """Number of exact guesses."""
         return int(np.count_nonzero(self.targets == self.guesses))
+
+    def hits(self, success: SuccessSets) -> int:
+        """Number of guesses that count as right; all are records of the success sets."""
+        if success.table is None:
+            return self.successes
+        return int(np.count_nonzero(success.table[self.guesses, self.targets]))
 
 
 class Attacked(Protocol):
@@ -189,13 +199,13 @@ def simulate(
     """Attack ``runs`` targets drawn from the prior.
 
     Args:
-        runs: at least 1.
+        runs: 1 to ``LARGEST_RUNS``.
         advance: called with the number of runs done since the last call.
 
     Raises:
-        InvalidArgumentError: fewer than one run.
+        InvalidArgumentError: too few runs or too many.
     """
-    count = check_integer(runs, "runs", least=1)
+    count = check_integer(runs, "runs", least=1, most=LARGEST_RUNS)
     targets = np.empty(count, dtype=np.int64)
     guesses = np.empty(count, dtype=np.int64)
     for start in range(0, count, _CHUNK_RUNS):

@@ -1,8 +1,7 @@
 """A guarantee in terms of what an attacker can do, in numbers and in sentences to quote.
 
 Every value is an upper limit over all attackers, rounded up at the sixth decimal, in sentences at
-the fourth. Claims:
-docs/notes/risk-audits.md.
+the fourth. Claims: docs/notes/risk-audits.md.
 """
 
 import math
@@ -21,15 +20,30 @@ from ragaudit.privacy.risk.validation import (
 )
 from scipy import special
 
-__all__ = ["Translation", "largest_auc", "translate"]
+__all__ = ["Nearness", "Translation", "largest_auc", "translate"]
 
 PLACES: Final = 6
+_MOST_LISTED: Final = 10
+"""Of a prior with more records, not every probability is said."""
 
 _CHOICE: Final = {
     Adjacency.ADD_REMOVE: "whether it is in the collection or not",
     Adjacency.NULL_REPLACE: "whether it is in the collection or an empty one in its place",
     Adjacency.REPLACE_ONE: "whether it or another given document is in the collection",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Nearness:
+    """Which guesses count besides the record itself.
+
+    Attributes:
+        eta: >= 0, the largest distance that counts.
+        span: distance of the extreme records, in the same unit; the others lie evenly between.
+    """
+
+    eta: float
+    span: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +61,7 @@ class Translation:
         blind_success: success of the best guess without any output, kappa_plus.
         reconstruction_success: success with the outputs, without other knowledge of the target.
         theorem: where the reconstruction limit is proved.
+        success: what counts as success in the limits for the prior, in words.
     """
 
     guarantee: str
@@ -59,6 +74,7 @@ class Translation:
     blind_success: float
     reconstruction_success: float
     theorem: str
+    success: str
 
     def sentences(self) -> tuple[str, ...]:
         """The limits in words, one claim per sentence."""
@@ -70,11 +86,11 @@ class Translation:
             f"No such test has an area under its ROC curve above {_shown(self.auc)} "
             "(0.5: guessing; 1: certainty).",
             f"Attributes: an attacker to whom the target is {self.prior}, and who may know "
-            "anything else about it, names it correctly at most "
+            f"anything else about it, {self.success} at most "
             f"{_points(self.attribute_advantage)} more often than if another draw from the same "
             "prior had been in the target's place.",
             f"Reconstruction: an attacker to whom the target is {self.prior}, and who knows "
-            f"nothing else about it, names it correctly at most "
+            f"nothing else about it, {self.success} at most "
             f"{_points(self.reconstruction_advantage)} more often than if another draw had been "
             f"in its place, and at most {_percent(self.reconstruction_success)} of the time "
             f"in all; the best guess without any answer is right {_percent(self.blind_success)} "
@@ -94,7 +110,10 @@ def largest_auc(guarantee: ApproximateDp | GaussianDp) -> float:
 
 
 def translate(
-    guarantee: ApproximateDp | GaussianDp, scenario: Scenario, slack: float = 0.0
+    guarantee: ApproximateDp | GaussianDp,
+    scenario: Scenario,
+    slack: float = 0.0,
+    nearness: Nearness | None = None,
 ) -> Translation:
     """Translate a guarantee for an attacker's prior.
 
@@ -105,6 +124,7 @@ def translate(
             counts in the attribute limit only.
         slack: total variation between the noise that was sampled and the one that is
             guaranteed, for one data set, in [0, 1].
+        nearness: the scenario's success sets, if near guesses count; for the words.
 
     Raises:
         AssumptionError: the scenario's records are not replacements of each other.
@@ -136,15 +156,36 @@ def translate(
         blind_success=_up(blind),
         reconstruction_success=_up(min(1.0, advantage + blind)),
         theorem=reconstruction.winner.theorem,
+        success=_success(scenario, nearness),
     )
 
 
 def _described(scenario: Scenario) -> str:
     if scenario.is_uniform:
         return f"one of {scenario.records} equally likely records"
-    if scenario.records is not None:
-        return f"one of {scenario.records} records with the stated probabilities"
-    return f"a draw from the prior '{scenario.prior_name}'"
+    if scenario.prior is None:
+        return f"a draw from the prior '{scenario.prior_name}'"
+    probabilities = scenario.prior.probabilities
+    if scenario.prior.records <= _MOST_LISTED:
+        *others, last = (f"{float(share):g}" for share in probabilities)
+        return (
+            f"one of {scenario.prior.records} records with the probabilities "
+            f"{', '.join(others)} and {last}"
+        )
+    return (
+        f"one of {scenario.prior.records} records, the most probable one with probability "
+        f"{float(probabilities.max()):g}, two draws being equal with probability "
+        f"{scenario.prior.collision_probability:g}"
+    )
+
+
+def _success(scenario: Scenario, nearness: Nearness | None) -> str:
+    if nearness is not None:
+        return (
+            f"names a record within {nearness.eta:g} of it (the records lie evenly over a range "
+            f"of {nearness.span:g})"
+        )
+    return "names it correctly" if scenario.exact_guesses else "names it or one that counts as it"
 
 
 def _up(value: float) -> float:
