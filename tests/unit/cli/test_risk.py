@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from ragaudit.cli.main import app as root
 from ragaudit.cli.risk.command import app
+from ragaudit.cli.risk.progress import counted
 from ragaudit.encoding.canonical_json import dumps
 from ragaudit.encoding.errors import MalformedError, RagauditError, RefusedError, RejectedError
 from ragaudit.encoding.signing import PrivateKey
@@ -257,6 +258,22 @@ def test_a_uniform_prior_of_ten_million_records_takes_no_memory() -> None:
         "calibrate", "--mechanism", "blackbox", "--target", "0.1", "--records", "10000000"
     )
     assert found["value"] == pytest.approx(uniform_exact_guess_epsilon(0.1, 10**7), rel=1e-6)
+
+
+def test_progress_counts_evaluations_on_a_terminal_only(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with counted(math.sqrt, quiet=False) as watched:
+        assert watched(4.0) == 2
+    assert capsys.readouterr().err == ""
+    monkeypatch.setenv("FORCE_COLOR", "1")  # a terminal, as far as rich is concerned
+    with counted(math.sqrt, quiet=False) as watched:
+        assert watched(4.0) == 2
+    shown = capsys.readouterr()
+    assert "evaluation 1" in shown.err and not shown.out
+    with counted(math.sqrt, quiet=True) as watched:
+        watched(4.0)
+    assert capsys.readouterr().err == ""
 
 
 def test_an_add_remove_guarantee_is_worth_half() -> None:

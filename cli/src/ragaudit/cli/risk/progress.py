@@ -14,7 +14,7 @@ def counted(function: Callable[[float], float], quiet: bool) -> Iterator[Callabl
 
     columns = (
         SpinnerColumn(),
-        TextColumn("inverting: {task.completed} evaluations"),
+        TextColumn("inverting: evaluation {task.completed}"),
         TimeElapsedColumn(),
     )
     console = Console(stderr=True)
