@@ -339,7 +339,7 @@ def test_claim_5_1_the_error_covers_what_a_finer_grid_finds(
     mechanism: ExponentialMechanism | LaplaceNoise | GaussianNoise,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Six times as many guesses and a hundredth of the tolerance; four times the error."""
+    """Six times as many guesses and a four-hundredth of the tolerance."""
     etas = (0.001, 0.02, 0.05, 0.3)
     found = [continuous_advantage(prior, mechanism, eta) for eta in etas]
     monkeypatch.setattr(continuous, "_GUESSES", 960)

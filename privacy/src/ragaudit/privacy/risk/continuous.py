@@ -26,7 +26,7 @@ _GUESSES: Final = 160
 _GUESSES_PER_SCALE: Final = 12
 _PANELS: Final = 8
 _LEVELS: Final = 6
-_TOLERANCE: Final = 1e-6
+_TOLERANCE: Final = 2e-6
 
 
 class ExactGuessWarning(UserWarning):
@@ -111,5 +111,5 @@ def _output_breaks(
                 expected=f"[{prior.low:g}, {prior.high:g}]",
             )
         return inside
-    tail = mechanism.reach * 2.0 ** np.arange(-6, 1)
+    tail = mechanism.reach * 2.0 ** np.arange(-5, 1)
     return np.concatenate([prior.low - tail[::-1], inside, prior.high + tail])

@@ -76,10 +76,10 @@ class GuessGrid:
 
     Guesses crowd at both ends and on both sides of the corners ``low + eta`` and ``high - eta``:
     there priors such as Beta(0.1, 0.1) have their mass, and gains their kinks. If a prior has more
-    of its mass in a cell than the cells resolve, guesses also lie at its quantiles and eta below
-    and above them, where success sets begin and end. Where the density has a kink at the output,
-    gains peak within eta of it, ever more sharply as eta falls; if the grid is too coarse to see
-    it, five more guesses lie around each output, ``eta/2`` apart.
+    of its mass in a cell than the cells resolve, or is not known to be smooth, guesses also lie at
+    its quantiles and eta below and above them, where success sets begin and end. Where the density
+    has a kink at the output, gains peak within eta of it, ever more sharply as eta falls; if the
+    grid is too coarse to see it, five more guesses lie around each output, ``eta/2`` apart.
 
     Args:
         prior: of the records.
@@ -107,7 +107,8 @@ class GuessGrid:
         self._is_sharp = has_kink and bool(2 * eta < 5 * np.diff(self._crowded).max())
         self._lay_out(families)
         width = np.minimum(np.diff(self._edges) / scale, 1)
-        if (width * self._cells.masses).max() > _CONCENTRATED:
+        concentrated = bool((width * self._cells.masses).max() > _CONCENTRATED)
+        if concentrated or not prior.is_smooth:
             self._lay_out([*families, *_at_quantiles(prior, eta, guesses // 2)])
 
     def _lay_out(self, families: list[FloatArray]) -> None:

@@ -109,6 +109,7 @@ class ContinuousPrior:
         low, high: ends of the interval, in the records' unit.
         cdf: distribution function, vectorised; 0 at ``low``, 1 at ``high`` within 1e-9.
         name: for reports.
+        is_smooth: whether the density is smooth between the ends, without jumps or gaps.
 
     Raises:
         InvalidArgumentError: an empty interval, or no distribution function.
@@ -118,6 +119,7 @@ class ContinuousPrior:
     high: float
     cdf: Callable[[FloatArray], FloatArray]
     name: str = "continuous"
+    is_smooth: bool = False
 
     def __post_init__(self) -> None:
         low, high = check_finite(self.low, "low"), check_finite(self.high, "high")
@@ -148,7 +150,7 @@ class ContinuousPrior:
     def uniform(cls, low: float, high: float) -> Self:
         """Return the uniform law on [low, high]."""
         a, b = check_finite(low, "low"), check_finite(high, "high")
-        return cls(a, b, lambda x: np.clip((x - a) / (b - a), 0.0, 1.0), "uniform")
+        return cls(a, b, lambda x: np.clip((x - a) / (b - a), 0.0, 1.0), "uniform", True)
 
     @classmethod
     def beta(cls, a: float, b: float, low: float = 0.0, high: float = 1.0) -> Self:
@@ -160,7 +162,7 @@ class ContinuousPrior:
             share = np.clip((x - start) / (end - start), 0.0, 1.0)
             return np.asarray(special.betainc(first, second, share), dtype=np.float64)
 
-        return cls(start, end, cdf, f"beta({first:g}, {second:g})")
+        return cls(start, end, cdf, f"beta({first:g}, {second:g})", True)
 
     @property
     def collision_probability(self) -> float:
