@@ -1,5 +1,6 @@
 """`ragaudit risk audit`."""
 
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -152,7 +153,7 @@ def _check_parameters(epsilon: float | None, mu: float | None, runs: int | None)
     for option, value in (("--epsilon", epsilon), ("--mu", mu)):
         if value is not None and runs is None:
             raise MalformedError(
-                "a parameter of nothing", where=option,
+                "nothing is simulated", where=option,
                 expected="with --runs; a claim is --claim-epsilon",
             )  # fmt: skip
 
@@ -313,9 +314,9 @@ def _show(report: dict[str, Any]) -> None:
         typer.echo(
             "\nmodel-based estimate (not a certificate: a fault in the code is invisible to it)"
         )
-        typer.echo(
-            f"  {model['parameter']} about {nearest(model['value'])} if it is {model['mechanism']}"
-        )
+        about = "" if math.isinf(model["value"]) else "about "
+        shown = f"{about}{nearest(model['value'])}"
+        typer.echo(f"  {model['parameter']} {shown} if it is {model['mechanism']}")
     if report["comparators"]:
         typer.echo("\nother auditors, for comparison")
         for name, value in report["comparators"].items():
