@@ -178,8 +178,12 @@ def test_claim_4_1_the_error_is_above_what_is_lost(monkeypatch: pytest.MonkeyPat
 
 
 def test_claim_4_1a_gaussian_noise_with_any_loss_table() -> None:
-    """Guesses that are the best on less than a standard deviation; against 20,000 cells."""
-    for seed in range(30):
+    """Guesses that are the best on less than a standard deviation; against 20,000 cells.
+
+    With these last four seeds the best guess at both ends of a cell is not always the best within:
+    without probing, 4e-4 to 9e-4 would be lost.
+    """
+    for seed in (*range(20), 786, 2274, 2601, 2726):
         rng = np.random.default_rng(seed)
         records = int(rng.integers(4, 12))
         positions = np.sort(rng.random(records))
@@ -284,6 +288,9 @@ def closed_best_gain(
         (0.0, 0.05, LaplaceNoise(0.1), 0.01),
         (0.6, 0.8, LaplaceNoise(0.3), 0.15),
         (0.2, 0.7, GaussianNoise(0.05), 0.1),
+        # No cell holds much, but the density jumps.
+        (0.1, 0.9, LaplaceNoise(0.5), 0.1),
+        (0.33, 0.67, GaussianNoise(0.5), 0.02),
     ],
 )
 def test_claim_5_1_priors_with_all_their_mass_in_a_part_of_the_interval(
