@@ -12,6 +12,7 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.tagged import decode, enc
+from ragaudit.encoding.text import b64_decode, b64_encode
 from ragaudit.ledger.promises import Promise
 from ragaudit.ledger.receipts import PublicReceipt
 from ragaudit.ledger.records import Epoch, Record, Version
@@ -551,7 +552,8 @@ def ordered_by_score(value: dict[str, Any]) -> None:
 
 def other_vector(value: dict[str, Any]) -> None:
     row = value["private"]["rows"][0]
-    row["vector"][0], row["vector"][1] = row["vector"][1], row["vector"][0]
+    entries = b64_decode(row["vector"])
+    row["vector"] = b64_encode(entries[2:4] + entries[:2] + entries[4:])
 
 
 def other_query(value: dict[str, Any]) -> None:

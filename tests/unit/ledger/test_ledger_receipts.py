@@ -11,8 +11,10 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import leaf_data, salted, structure
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.encoding.signing import verify
+from ragaudit.encoding.text import b64_encode
 from ragaudit.ledger.cosignatures import CosignerPolicy
 from ragaudit.ledger.errors import MalformedNote, MalformedRecord, ProofRejected, ReceiptRejected
+from ragaudit.ledger.json_fields import vector_text
 from ragaudit.ledger.openings import embedding_digest
 from ragaudit.ledger.policy import Policy
 from ragaudit.ledger.promises import Promise, Refusal
@@ -268,18 +270,22 @@ def spoiled(value, path, new):
         ("private", ["query"], "é" * 4097),
         ("private", ["query"], "lone \ud800 surrogate"),
         ("file", ["request", "query"], "\udfff"),
-        ("private", ["embedding"], []),
-        ("private", ["embedding"], [128]),
-        ("private", ["embedding"], [True]),
+        ("private", ["embedding"], ""),
+        ("private", ["embedding"], vector_text([128])),
+        ("private", ["embedding"], vector_text([0, -128])),
+        ("private", ["embedding"], [100, -50, 3, 0]),
         ("private", ["embedding"], 5),
-        ("private", ["embedding"], [0] * 4097),
+        ("private", ["embedding"], b64_encode(bytes(3))),
+        ("private", ["embedding"], vector_text([0] * 4097)),
+        ("private", ["embedding"], vector_text([0, 1]).rstrip("=")),
+        ("private", ["embedding"], vector_text([0]).replace("A=", "B=")),
         ("private", ["sketch"], "00" * 65),
         ("private", ["selected"], [5, 2]),
         ("private", ["selected"], [2, 2]),
         ("private", ["selected"], [-1, 2]),
         ("private", ["selected"], list(range(1001))),
         ("private", ["selection_blinding"], "00"),
-        ("private", ["rows", 0, "vector"], [-128, 0, 0, 0]),
+        ("private", ["rows", 0, "vector"], vector_text([-128, 0, 0, 0])),
         ("private", ["rows", 0, "squares"], [1, 2, 3]),
         ("private", ["rows", 0, "path"], ["00"]),
         ("private", ["rows", 0, "path"], ["00" * 32] * 41),

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from ragaudit import core
+from ragaudit.encoding.text import b64_decode
 from ragaudit.ledger.errors import StoreUnavailable
 from ragaudit.ledger.promises import Refusal
 from ragaudit.ledger.receipts import ReceiptFile
@@ -70,7 +71,9 @@ def test_the_selection_is_noise_then_select_of_the_committed_rows(world) -> None
     private = value["receipt"]["private"]
     record = Record.decode(bytes.fromhex(value["receipt"]["public"]["body"]))
     noise = world.service.answering.draw_noise(live, index, record, None)
-    exact = index.vectors.astype(np.int64) @ np.array(private["embedding"], dtype=np.int64)
+    exact = index.vectors.astype(np.int64) @ np.frombuffer(
+        b64_decode(private["embedding"]), "<i2"
+    ).astype(np.int64)
     boundary = np.sort(exact + noise)[-3]
     assert private["selected"] == np.flatnonzero(exact + noise > boundary).tolist()
     blinding = bytes.fromhex(private["selection_blinding"])

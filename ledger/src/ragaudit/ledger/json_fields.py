@@ -1,10 +1,23 @@
 """Reading JSON objects of one exact shape: named members, types and ranges, nothing more."""
 
-from collections.abc import Iterator
+import struct
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ragaudit.encoding.errors import MalformedError
-from ragaudit.encoding.text import hex_decode
+from ragaudit.encoding.text import b64_decode, b64_encode, hex_decode
+
+__all__ = ["Fields", "int16_bytes", "vector_text"]
+
+
+def int16_bytes(vector: Sequence[int]) -> bytes:
+    """``vector`` as 16-bit integers, little endian two's complement."""
+    return struct.pack(f"<{len(vector)}h", *vector)
+
+
+def vector_text(vector: Sequence[int]) -> str:
+    """Base64 of :func:`int16_bytes`: how JSON carries a vector, the inverse of `Fields.vector`."""
+    return b64_encode(int16_bytes(vector))
 
 
 class Fields:
@@ -81,6 +94,22 @@ class Fields:
 
     def integers(self, name: str, count: tuple[int, int], low: int, high: int) -> tuple[int, ...]:
         return tuple(self._integer(name, each, low, high) for each in self._list(name, *count))
+
+    def vector(self, name: str, longest: int, bound: int) -> tuple[int, ...]:
+        """Base64 of 1..``longest`` 16-bit integers, each of absolute value at most ``bound``."""
+        text = self._value[name]
+        if not isinstance(text, str) or not 0 < len(text) <= 4 * -(-2 * longest // 3):
+            raise self.error(name, "not such a text", expected=f"base64 of 1..{longest} i16")
+        try:
+            data = b64_decode(text)
+        except MalformedError as error:
+            raise self.error(name, error.what, error.expected) from error
+        if len(data) % 2 or len(data) > 2 * longest:
+            raise self.error(name, f"{len(data)} bytes", expected=f"1..{longest} times i16")
+        entries = struct.unpack(f"<{len(data) // 2}h", data)
+        if not -bound <= min(entries) <= max(entries) <= bound:
+            raise self.error(name, "an entry out of range", expected=f"-{bound}..{bound}")
+        return entries
 
     def hexes(self, name: str, high: int, length: int) -> tuple[bytes, ...]:
         """A list of at most ``high`` byte strings of ``length`` bytes."""

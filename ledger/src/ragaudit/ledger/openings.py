@@ -1,12 +1,11 @@
 """Openings of what a record's digests hide (docs/spec/05-records.md §5.7, §5.8)."""
 
-import struct
 from dataclasses import dataclass, field
 from typing import Any
 
 from ragaudit.encoding.digests import SALT_BYTES, salted
 from ragaudit.ledger.errors import ReceiptRejected
-from ragaudit.ledger.json_fields import Fields
+from ragaudit.ledger.json_fields import Fields, int16_bytes, vector_text
 from ragaudit.ledger.merkle_commitments import MAX_DIMENSION
 from ragaudit.ledger.records import Record
 from ragaudit.ledger.requests import MAX_FILTER_BYTES, MAX_QUERY_BYTES, Request
@@ -34,7 +33,7 @@ class Openings:
         return {
             "query": self.query,
             "salt_q": self.salt_q.hex(),
-            "embedding": list(self.embedding),
+            "embedding": vector_text(self.embedding),
             "salt_e": self.salt_e.hex(),
             "filter": self.filter,
             "salt_f": self.salt_f.hex(),
@@ -48,7 +47,7 @@ class Openings:
         return cls(
             query=f.text("query", 1, MAX_QUERY_BYTES),
             salt_q=f.hex("salt_q", SALT_BYTES),
-            embedding=f.integers("embedding", (1, MAX_DIMENSION), -MAX_ENTRY, MAX_ENTRY),
+            embedding=f.vector("embedding", MAX_DIMENSION, MAX_ENTRY),
             salt_e=f.hex("salt_e", SALT_BYTES),
             filter=f.text("filter", 0, MAX_FILTER_BYTES),
             salt_f=f.hex("salt_f", SALT_BYTES),
@@ -75,4 +74,4 @@ class Openings:
 
 def embedding_digest(salt: bytes, embedding: tuple[int, ...]) -> bytes:
     """H(salt_e, e), e as d integers of 16 bits, little endian two's complement."""
-    return salted(salt, struct.pack(f"<{len(embedding)}h", *embedding))
+    return salted(salt, int16_bytes(embedding))

@@ -19,7 +19,7 @@ from ragaudit.encoding.signing import (
 )
 from ragaudit.ledger.cosignatures import CosignedCheckpoint, CosignerPolicy
 from ragaudit.ledger.errors import MalformedNote, MalformedRecord, ReceiptRejected
-from ragaudit.ledger.json_fields import Fields
+from ragaudit.ledger.json_fields import Fields, vector_text
 from ragaudit.ledger.merkle_commitments import MAX_DIMENSION
 from ragaudit.ledger.notes import VerifierKey, check_name
 from ragaudit.ledger.openings import MAX_ENTRY, Openings
@@ -173,7 +173,7 @@ class ServedRow:
             "content": self.content,
             "columns": {},
             "salt": self.salt.hex(),
-            "vector": list(self.vector),
+            "vector": vector_text(self.vector),
             "squares": list(self.squares),
             "blinding": self.blinding.hex(),
             "commitment": self.commitment.hex(),
@@ -187,7 +187,7 @@ class ServedRow:
         return cls(
             *read_row(f),
             salt=f.hex("salt", SALT_BYTES),
-            vector=f.integers("vector", (1, MAX_DIMENSION), -MAX_ENTRY, MAX_ENTRY),
+            vector=f.vector("vector", MAX_DIMENSION, MAX_ENTRY),
             squares=f.integers("squares", (SQUARES, SQUARES), -MAX_ENTRY, MAX_ENTRY),
             blinding=f.hex("blinding", 32),
             commitment=f.hex("commitment", 32),
