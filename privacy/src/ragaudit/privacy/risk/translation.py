@@ -18,6 +18,7 @@ from ragaudit.privacy.risk.validation import (
     AssumptionError,
     check_probability,
 )
+from ragaudit.privacy.words import membership_sentence
 from scipy import special
 
 __all__ = ["Nearness", "Translation", "largest_auc", "translate"]
@@ -25,12 +26,6 @@ __all__ = ["Nearness", "Translation", "largest_auc", "translate"]
 PLACES: Final = 6
 _MOST_LISTED: Final = 10
 """Of a prior with more records, not every probability is said."""
-
-_CHOICE: Final = {
-    Adjacency.ADD_REMOVE: "whether it is in the collection or not",
-    Adjacency.NULL_REPLACE: "whether it is in the collection or an empty one in its place",
-    Adjacency.REPLACE_ONE: "whether it or another given document is in the collection",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +73,9 @@ class Translation:
 
     def sentences(self) -> tuple[str, ...]:
         """The limits in words, one claim per sentence."""
+        relation = self.adjacency
         return (
-            "Membership: an attacker who sees every answer and knows a document word for word, "
-            f"and has to tell {_CHOICE[self.adjacency]}, raises true alarms at a rate at most "
-            f"{_points(self.membership_advantage)} above the rate of false alarms "
-            "(0: no better than guessing; 100: certainty).",
+            f"Membership: {membership_sentence(_decimal(self.membership_advantage), relation)}",
             f"No such test has an area under its ROC curve above {_shown(self.auc)} "
             "(0.5: guessing; 1: certainty).",
             f"Attributes: an attacker to whom the target is {self.prior}, and who may know "
@@ -196,11 +189,16 @@ def _up(value: float) -> float:
 
 def _shown(value: float) -> str:
     """Four decimals, rounded up."""
-    return str(Decimal(repr(value)).quantize(Decimal("0.0001"), ROUND_CEILING))
+    return str(_decimal(value).quantize(Decimal("0.0001"), ROUND_CEILING))
+
+
+def _decimal(value: float) -> Decimal:
+    """The shortest decimal of a binary number: what was meant, so that it is not rounded up."""
+    return Decimal(repr(value))
 
 
 def _hundredths(value: float) -> Decimal:
-    return (100 * Decimal(repr(value))).quantize(Decimal("0.01"), ROUND_CEILING)
+    return (100 * _decimal(value)).quantize(Decimal("0.01"), ROUND_CEILING)
 
 
 def _points(value: float) -> str:
