@@ -13,6 +13,7 @@ from ragaudit.encoding.digests import structure
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.tagged import decode, enc
 from ragaudit.encoding.text import b64_decode, b64_encode
+from ragaudit.encoding.times import rfc3339
 from ragaudit.ledger.promises import Promise
 from ragaudit.ledger.receipts import PublicReceipt
 from ragaudit.ledger.records import Epoch, Record, Version
@@ -104,7 +105,7 @@ class TooEarly(Window):
 
 def test_an_answer_before_the_activation() -> None:
     window = TooEarly()
-    assert_caught(window.items(), window, "schedule", f"expected {ms(60)} or later")
+    assert_caught(window.items(), window, "schedule", f"expected {rfc3339(ms(60))} or later")
 
 
 class NeverActivated(Window):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NoReturn, Protocol
 
 from ragaudit.encoding.errors import RagauditError
+from ragaudit.encoding.times import rfc3339
 from ragaudit.ledger.chains import activation_of, verify_nonce
 from ragaudit.ledger.cosignatures import CosignerPolicy
 from ragaudit.ledger.errors import ReceiptRejected
@@ -343,7 +344,8 @@ def _check_body(record: Record, request: Request, view: WindowView) -> None:
     if record.activation >= policy.activations:
         _reject(f"activation {record.activation}", "activation", f"1..{policy.activations - 1}")
     if not 1000 * policy.start <= record.time < 1000 * policy.end:
-        _reject("a time outside the window", "time", f"{policy.start}..{policy.end} s")
+        period = f"{rfc3339(1000 * policy.start)} to {rfc3339(1000 * policy.end)}"
+        _reject("a time outside the window", "time", period)
     if request.counter is not None:
         _same("counter", record.counter, request.counter)
 

@@ -2,6 +2,7 @@
 
 from ragaudit.encoding.decimals import parse_decimal
 from ragaudit.encoding.errors import RejectedError
+from ragaudit.encoding.times import rfc3339
 from ragaudit.ledger.checkpoints import verify_checkpoint
 from ragaudit.ledger.policy import Policy
 from ragaudit.privacy.accounting import NoFiniteBound, NoisyScores, epsilon, gives
@@ -61,7 +62,7 @@ def _check_time(context: Context, policy: Policy) -> None:
             raise RejectedError("names another window or policy")
         time = signed.time
     if time >= limit:
-        raise RejectedError(f"at {time}, too late", expected=f"before {limit}")
+        raise RejectedError(f"at {rfc3339(time)}, too late", expected=f"before {rfc3339(limit)}")
 
 
 def check_accounting(context: Context, found: Findings) -> None:

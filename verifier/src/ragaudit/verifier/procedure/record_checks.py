@@ -3,6 +3,7 @@
 from bisect import bisect_right
 
 from ragaudit.encoding.errors import RejectedError
+from ragaudit.encoding.times import rfc3339
 from ragaudit.ledger.chains import activation_of, verify_nonce
 from ragaudit.ledger.records import Epoch, Version
 from ragaudit.verifier.procedure.context import Context
@@ -44,7 +45,7 @@ def _check_in_force(context: Context, each: LoggedRecord) -> None:
     if (record.version, record.epoch) != (1, 1):
         raise RejectedError(f"version {record.version}, epoch {record.epoch}", expected="1 and 1")
     if not 1000 * policy.start <= record.time < 1000 * policy.end:
-        raise RejectedError(f"time {record.time} outside the window")
+        raise RejectedError(f"at {rfc3339(record.time)}, outside the window")
 
 
 class _Activation:
@@ -67,7 +68,9 @@ class _Activation:
         if each.record.activation != self._due:
             raise RejectedError(f"activation {each.record.activation}", expected=str(self._due))
         if each.record.time < self._instant:
-            raise RejectedError(f"time {each.record.time}", expected=f"{self._instant} or later")
+            raise RejectedError(
+                f"at {rfc3339(each.record.time)}", expected=f"{rfc3339(self._instant)} or later"
+            )
 
 
 class _TimeBounds:
@@ -91,7 +94,8 @@ class _TimeBounds:
         latest = self._times[following] + self._skew
         if time > latest:
             raise RejectedError(
-                f"time {time}, but it was in the log before", expected=f"at most {latest}"
+                f"at {rfc3339(time)}, but it was in the log before",
+                expected=f"{rfc3339(latest)} at the latest",
             )
         if following == 0 or (each.record.pseudonym, each.record.counter) in self._claimed:
             return
@@ -99,7 +103,8 @@ class _TimeBounds:
         earliest = self._times[following - 1] - self._skew - life
         if time < earliest:
             raise RejectedError(
-                f"time {time}, but it was not in the log then", expected=f"at least {earliest}"
+                f"at {rfc3339(time)}, but it was not in the log then",
+                expected=f"{rfc3339(earliest)} at the earliest",
             )
 
 

@@ -12,6 +12,7 @@ from ragaudit.circuits.sketch import sketch
 from ragaudit.circuits.statements import selection_context
 from ragaudit.encoding.digests import salted
 from ragaudit.encoding.errors import RejectedError
+from ragaudit.encoding.times import rfc3339
 from ragaudit.ledger.chains import verify_activation_preimage
 from ragaudit.ledger.merkle_commitments import verify_key_opening
 from ragaudit.privacy import sample as sampling
@@ -34,7 +35,8 @@ def check_sampling(context: Context, found: Findings) -> None:
     instant = context.policy.sampling_instant
     with found.attempt("final checkpoint"):
         if context.final_time >= instant:
-            found.fault(f"cosigned at {context.final_time}, expected before {instant}")
+            cosigned = rfc3339(1000 * context.final_time)
+            found.fault(f"cosigned at {cosigned}, expected before {rfc3339(1000 * instant)}")
     with found.attempt("receipts list"):
         _check_receipts_list(context)
     with found.attempt("activations"):
@@ -123,9 +125,8 @@ def _check_answered(context: Context, found: Findings) -> None:
             if each.index not in received:
                 raise RejectedError("no time of its answer is known")
             if received[each.index] > deadline:
-                raise RejectedError(
-                    f"answered at {received[each.index]}", expected=f"by {deadline}"
-                )
+                answered = rfc3339(received[each.index])
+                raise RejectedError(f"answered at {answered}", expected=f"by {rfc3339(deadline)}")
 
 
 def _responses(context: Context, found: Findings) -> Iterator[tuple[LoggedRecord, Response]]:

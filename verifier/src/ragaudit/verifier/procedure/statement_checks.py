@@ -12,6 +12,7 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import SALT_BYTES, structure
 from ragaudit.encoding.errors import MalformedError, RagauditError, RejectedError
 from ragaudit.encoding.text import hex_decode
+from ragaudit.encoding.times import rfc3339
 from ragaudit.ledger.chains import verify_nonce
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.policy import Policy
@@ -118,7 +119,7 @@ def check_refusals(context: Context, found: Findings) -> None:
     policy = context.policy
     refusals = list(_refusals(context.list(items.REFUSALS, found.owner), policy))
     for refusal in refusals:
-        where = f"refusal to {refusal.pseudonym.hex()} at {refusal.time}"
+        where = f"refusal to {refusal.pseudonym.hex()} at {rfc3339(refusal.time)}"
         with found.attempt(where):
             refusal.verify_budget(policy.queries_per_account)
         with found.attempt(where):

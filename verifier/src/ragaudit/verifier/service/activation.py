@@ -10,6 +10,7 @@ import hmac
 from collections.abc import Sequence
 
 from ragaudit.encoding.tagged import enc
+from ragaudit.encoding.times import rfc3339
 from ragaudit.ledger.chains import activation_anchor, activation_preimage
 from ragaudit.verifier.keys import VerifierKeys
 from ragaudit.verifier.service import statements, windows
@@ -99,5 +100,5 @@ def check_due(instant: int, now: int) -> None:
         raise TooEarlyError(
             "the instant has not come",
             retry_after=-(-(1000 * instant - now) // 1000),
-            expected=f"at or after {instant}",
+            expected=f"{rfc3339(1000 * instant)} or later",
         )
