@@ -4,6 +4,7 @@ from importlib.metadata import EntryPoint
 
 import pytest
 from ragaudit.cli import main
+from ragaudit.encoding.commands import ExitCode
 from ragaudit.encoding.errors import RefusedError
 from typer.testing import CliRunner
 
@@ -36,7 +37,7 @@ def test_a_missing_member_is_named(
     monkeypatch.setattr("sys.argv", ["ragaudit", "absent", "serve", "--port", "1"])
     with pytest.raises(SystemExit) as stop:
         main.run()
-    assert stop.value.code == 1
+    assert stop.value.code == ExitCode.BAD_INPUT
     assert "ragaudit.absent" in capsys.readouterr().err
 
 
@@ -49,7 +50,7 @@ def test_errors_become_one_line(
     monkeypatch.setattr(main, "app", fail)
     with pytest.raises(SystemExit) as stop:
         main.run()
-    assert stop.value.code == 1
+    assert stop.value.code == ExitCode.REFUSED
     assert capsys.readouterr().err == "error: w1: no such window (expected w2)\n"
 
 

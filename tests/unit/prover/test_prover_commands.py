@@ -6,12 +6,9 @@ from pathlib import Path
 
 import pytest
 from ragaudit.encoding.errors import InternalError
-from ragaudit.ledger.errors import StoreUnavailable
 from ragaudit.prover.background import tell
 from ragaudit.prover.cli import app
-from ragaudit.prover.console import exit_code
 from ragaudit.prover.errors import (
-    Conflict,
     MalformedRequest,
     NotAuthenticated,
     VerifierUnreachable,
@@ -78,9 +75,9 @@ def test_ingest_and_accounts(prover: Path, tmp_path: Path) -> None:
     assert added["key"] != rotated["key"]
     assert run_json("account", "list", "--settings", prover) == [{"tenant": "shop", "name": "ada"}]
     assert "ada" in run("account", "list", "--settings", prover).stdout
-    run_json("account", "add", "none", "bob", "--settings", prover, code=1)
-    run_json("account", "add", "shop", "ada", "--settings", prover, code=1)
-    run_json("account", "rotate-key", "eve", "--settings", prover, code=1)
+    run_json("account", "add", "none", "bob", "--settings", prover, code=4)
+    run_json("account", "add", "shop", "ada", "--settings", prover, code=4)
+    run_json("account", "rotate-key", "eve", "--settings", prover, code=4)
 
 
 def test_check_names_what_is_wrong(prover: Path, tmp_path: Path) -> None:
@@ -123,12 +120,6 @@ def test_overrides() -> None:
     assert found == {"sigma": 2, "audit": {"mode": "A", "beta": "0.1"}, "epsilon_acc": None}
     with pytest.raises(MalformedRequest):
         read_overrides(["sigma"])
-
-
-def test_exit_codes() -> None:
-    assert exit_code(MalformedRequest("x")) == 2
-    assert exit_code(Conflict("x")) == 1
-    assert exit_code(StoreUnavailable("x")) == exit_code(VerifierUnreachable("x")) == 3
 
 
 def test_statuses() -> None:

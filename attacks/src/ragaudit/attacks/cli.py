@@ -10,7 +10,7 @@ from ragaudit.attacks.catalogue import CATALOGUE, find
 from ragaudit.attacks.cheat import Cheat, ConstructedCheat
 from ragaudit.attacks.running import Staged, stage
 from ragaudit.attacks.serve import show_list
-from ragaudit.encoding.errors import RagauditError
+from ragaudit.encoding.commands import ExitCode, failing
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -19,8 +19,6 @@ app = typer.Typer(
 )
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-
-NOT_CAUGHT, BAD_ARGUMENTS = 1, 2
 
 
 @app.command("list", epilog="Example: ragaudit attack list --json")
@@ -40,15 +38,11 @@ def run(
 
     Exit status: 0 it was caught by exactly the checks that the list names, 1 it was not.
     """
-    try:
-        with tempfile.TemporaryDirectory(prefix="ragaudit-attack-") as folder:
-            staged = stage(find(name), Path(folder))
-    except RagauditError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(BAD_ARGUMENTS) from None
+    with failing(), tempfile.TemporaryDirectory(prefix="ragaudit-attack-") as folder:
+        staged = stage(find(name), Path(folder))
     typer.echo(json.dumps(_concluded(staged)) if as_json else _shown(staged))
     if not staged.caught:
-        raise typer.Exit(NOT_CAUGHT)
+        raise typer.Exit(ExitCode.FALSE)
 
 
 def _described(cheat: Cheat) -> dict[str, Any]:

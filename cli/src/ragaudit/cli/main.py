@@ -5,7 +5,8 @@ from importlib.metadata import EntryPoint, entry_points, version
 from typing import Annotated, Any
 
 import typer
-from ragaudit.encoding.errors import RagauditError
+from ragaudit.encoding.commands import ExitCode, report_error
+from ragaudit.encoding.errors import RagauditError, UnsupportedError
 from typer.core import TyperGroup
 
 __all__ = ["app", "run"]
@@ -56,7 +57,7 @@ def _unavailable(name: str, module: str) -> typer.Typer:
         context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
     )
     def unavailable() -> None:
-        raise RagauditError(
+        raise UnsupportedError(
             f"'{name}' needs the module {module}", expected="install the ragaudit member with it"
         )
 
@@ -88,12 +89,11 @@ def _root(
 
 
 def run() -> None:
-    """Entry point of the console script: errors of ours become one line and exit status 1."""
+    """Entry point of the console script: errors of ours become one line and an exit code."""
     try:
         app()
     except RagauditError as error:
-        typer.echo(f"error: {error}", err=True)
-        sys.exit(1)
+        sys.exit(report_error(error))
     except KeyboardInterrupt:
         typer.echo("interrupted", err=True)
-        sys.exit(130)
+        sys.exit(ExitCode.INTERRUPTED)

@@ -5,15 +5,21 @@ RagauditError
 │                    └── BudgetExhausted (with the provider's signed refusal)
 │                    StateConflict (the state directory does not fit the account)
 ├── RejectedError    AnswerRejected (an answer, promise or registration that is false)
-└── InternalError    ServiceUnreachable (no answer in time), InvalidReply (not this API)
-                     └── PromiseUnanswered (a revealed nonce, and no answer)
+├── UnavailableError ServiceUnreachable (no answer in time)
+│                    └── PromiseUnanswered (a revealed nonce, and no answer)
+└── InternalError    InvalidReply (not this API)
 """
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ragaudit.encoding.errors import InternalError, RefusedError, RejectedError
+from ragaudit.encoding.errors import (
+    InternalError,
+    RefusedError,
+    RejectedError,
+    UnavailableError,
+)
 
 __all__ = [
     "AnswerRejected",
@@ -77,7 +83,7 @@ class AnswerRejected(RejectedError):
         self.received = received
 
 
-class ServiceUnreachable(InternalError):
+class ServiceUnreachable(UnavailableError):
     """No reply, in spite of retries."""
 
 

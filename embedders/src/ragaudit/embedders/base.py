@@ -6,12 +6,12 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 from ragaudit.embedders.manifest import EmbedderManifest
-from ragaudit.encoding.errors import InternalError, MalformedError
+from ragaudit.encoding.errors import MalformedError, UnavailableError
 
 __all__ = ["Embedder", "EmbedderUnavailable", "checked_embeddings", "checked_texts"]
 
 
-class EmbedderUnavailable(InternalError):
+class EmbedderUnavailable(UnavailableError):
     """The embedder's files are missing or are not the pinned ones."""
 
 

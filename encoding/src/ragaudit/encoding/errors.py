@@ -6,6 +6,7 @@
     ├── RejectedError        well-formed, but false: a check failed
     ├── UnsupportedError     an unknown version, kind or feature; never guessed at
     ├── RefusedError         understood, and declined by a rule or a budget
+    ├── UnavailableError     something that this needs does not answer; nothing is lost, try again
     └── InternalError        a fault of our own; its text is not shown to remote callers
 
 Messages must never contain secrets: they end up in logs and reports.
@@ -59,6 +60,10 @@ class UnsupportedError(RagauditError):
 
 class RefusedError(RagauditError):
     """The request is understood and declined by a rule, a limit or a budget."""
+
+
+class UnavailableError(RagauditError):
+    """A service, database, file system or device does not answer; the same may succeed later."""
 
 
 class InternalError(RagauditError):

@@ -5,15 +5,22 @@
     │                     MalformedPolicy
     ├── RejectedError     ProofRejected, NoteRejected, ReceiptRejected, CommitmentRejected,
     │                     ChainRejected
-    ├── RefusedError      LogFrozen, CheckpointConflict, RestoredBackup, UnknownResource,
-    │                     StoreUnavailable
+    ├── RefusedError      LogFrozen, CheckpointConflict, RestoredBackup, UnknownResource
+    ├── UnavailableError  StoreUnavailable
     └── InternalError     CorruptLog
 
 Malformed: the bytes are not in the one accepted encoding. Rejected: well-formed and false.
-Refused: we could, and will not. Internal: what we stored contradicts itself.
+Refused: we could, and will not. Unavailable: not now. Internal: what we stored contradicts
+itself.
 """
 
-from ragaudit.encoding.errors import InternalError, MalformedError, RefusedError, RejectedError
+from ragaudit.encoding.errors import (
+    InternalError,
+    MalformedError,
+    RefusedError,
+    RejectedError,
+    UnavailableError,
+)
 
 
 class MalformedNote(MalformedError):
@@ -76,5 +83,5 @@ class UnknownResource(RefusedError):
     """No such log, checkpoint, entry or tile (below the last signed checkpoint)."""
 
 
-class StoreUnavailable(RefusedError):
+class StoreUnavailable(UnavailableError):
     """The database did not take the transaction: locked, full, or gone. Nothing was written."""

@@ -1,7 +1,6 @@
 """``ragaudit prover``: set up, load documents, check, serve; accounts and windows.
 
-Exit codes: 0 done; 1 refused or failed; 2 bad arguments, settings or documents; 3 a service or
-the database cannot be reached.
+Exit codes are those of `ragaudit.encoding.commands`.
 """
 
 import logging
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from ragaudit.encoding.commands import ExitCode, failing
 from ragaudit.encoding.text import hex_encode
 from ragaudit.prover import operator_commands
 from ragaudit.prover.backends.stored import StoredDocuments
@@ -19,7 +19,6 @@ from ragaudit.prover.console import (
     JsonOption,
     SettingsOption,
     emit,
-    failing,
     progress_bar,
 )
 from ragaudit.prover.ingest import PASSAGE_CHARACTERS, read_files
@@ -109,7 +108,7 @@ def check(
             {each.name: "good" if each.problem is None else each.problem for each in found}, as_json
         )
         if any(each.problem is not None for each in found):
-            raise typer.Exit(1)
+            raise typer.Exit(ExitCode.FALSE)
 
 
 @app.command()
@@ -123,7 +122,7 @@ def serve(
     """
     # uvicorn shuts down on SIGTERM, then raises it again: being told to stop is not a failure.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    with failing(as_json=False):
+    with failing():
         logging.basicConfig(level=log_level.upper(), format=LOG_FORMAT)
         logging.getLogger("httpx").setLevel(logging.WARNING)
         import uvicorn  # noqa: PLC0415 - only this command needs a server
@@ -142,4 +141,4 @@ def serve(
         )
         server.run()
         if not server.started:
-            raise typer.Exit(3)
+            raise typer.Exit(ExitCode.UNAVAILABLE)

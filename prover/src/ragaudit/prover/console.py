@@ -1,4 +1,4 @@
-"""What the commands have in common: options, output, errors and exit codes."""
+"""What the commands have in common: options and output."""
 
 import json
 import sys
@@ -8,43 +8,17 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from ragaudit.encoding.errors import InternalError, MalformedError, RagauditError
-from ragaudit.encoding.problems import problem_name
-from ragaudit.ledger.errors import StoreUnavailable
-from ragaudit.prover.errors import VerifierUnreachable
+from ragaudit.encoding.errors import UnavailableError
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
-
-REFUSED, BAD_INPUT, UNREACHABLE = 1, 2, 3
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 SettingsOption = Annotated[Path, typer.Option(help="The YAML file that `init` wrote.")]
 
 
-class ServiceUnreachable(InternalError):
+class ServiceUnreachable(UnavailableError):
     """The running prover service does not answer."""
-
-
-@contextmanager
-def failing(as_json: bool) -> Iterator[None]:
-    """Turn an error into one message and an exit code; never a traceback."""
-    try:
-        yield
-    except RagauditError as error:
-        if as_json:
-            shown = {"problem": problem_name(type(error)), "detail": str(error)}
-            sys.stdout.write(json.dumps(shown) + "\n")
-        else:
-            Console(stderr=True).print(f"error: {error}", style="red", markup=False)
-        raise typer.Exit(exit_code(error)) from None
-
-
-def exit_code(error: RagauditError) -> int:
-    """Return the exit code of an error."""
-    if isinstance(error, StoreUnavailable | VerifierUnreachable | ServiceUnreachable):
-        return UNREACHABLE
-    return BAD_INPUT if isinstance(error, MalformedError) else REFUSED
 
 
 def emit(value: Mapping[str, Any], as_json: bool, note: str = "") -> None:

@@ -1,17 +1,23 @@
 """What the prover refuses, and the HTTP status under which it says so.
 
 RagauditError
-├── MalformedError    MalformedSettings, MalformedDocument, MalformedQuery, MalformedRequest
+├── MalformedError    MalformedSettings, MalformedDocument, MalformedQuery, MalformedRequest,
+│                     RequestTooLarge
 ├── RefusedError      NotAuthenticated, UnknownTenant, UnknownAccount, UnknownWindow,
-│                     UnknownRecord, WrongState, Conflict, NotReady, QueryRefused,
-│                     IndexInUse
+│                     UnknownRecord, WrongState, Conflict (PromisePending), NotReady,
+│                     QueryRefused, IndexInUse, ClocksDiffer, VerifierRefused, WindowUnusable
 ├── RejectedError     ChallengeRejected, VerifierMessageRejected
-└── InternalError     VerifierUnreachable, BackendUnavailable
+└── UnavailableError  VerifierUnreachable, BackendUnavailable
 """
 
 from typing import Any
 
-from ragaudit.encoding.errors import InternalError, MalformedError, RefusedError, RejectedError
+from ragaudit.encoding.errors import (
+    MalformedError,
+    RefusedError,
+    RejectedError,
+    UnavailableError,
+)
 
 
 class MalformedSettings(MalformedError):
@@ -131,11 +137,11 @@ class VerifierRefused(RefusedError):
         self.content = content
 
 
-class VerifierUnreachable(InternalError):
+class VerifierUnreachable(UnavailableError):
     """The verifier could not be reached, or answered with a server error; try again."""
 
 
-class BackendUnavailable(InternalError):
+class BackendUnavailable(UnavailableError):
     """The backend cannot deliver the documents that the window committed to."""
 
 

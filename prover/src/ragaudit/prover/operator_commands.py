@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import httpx
 import typer
+from ragaudit.encoding.commands import ExitCode, failing
 from ragaudit.encoding.errors import RefusedError
 from ragaudit.prover.accounts import Accounts
 from ragaudit.prover.console import (
@@ -14,7 +15,6 @@ from ragaudit.prover.console import (
     SettingsOption,
     emit,
     emit_rows,
-    failing,
     progress_bar,
 )
 from ragaudit.prover.errors import MalformedRequest
@@ -119,7 +119,7 @@ def start(
                 status = operator.wait(window, State.OPEN)
         emit(status, as_json)
         if status["state"] == State.REFUSED:
-            raise typer.Exit(1)
+            raise typer.Exit(ExitCode.REFUSED)
 
 
 @windows.command("close")

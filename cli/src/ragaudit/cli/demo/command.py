@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from ragaudit.encoding.commands import ExitCode
 
 if TYPE_CHECKING:
     from ragaudit.cli.demo.run import Report
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
 __all__ = ["app"]
 
 app = typer.Typer(help="Watch a provider commit, answer, be sampled, prove, and be judged.")
-
-EXIT_NOT_AS_EXPECTED = 4
 
 _EXAMPLES = """Examples:
 
@@ -26,7 +25,7 @@ _EXAMPLES = """Examples:
   ragaudit demo --cheat list
 
 Exit status: 0 the verdicts are as expected (PASS; with --cheat, FAIL or REFUSED by the checks that
-catch it), 4 they are not, 1 the demonstration could not be run to its end, 130 interrupted."""
+catch it), 1 they are not, 3 a service failed or something was not done in time, 130 interrupted."""
 
 
 @app.command(epilog=_EXAMPLES)
@@ -67,7 +66,7 @@ def demo(
         typer.echo(json.dumps(_json(report)))
     else:
         _show(Console(), report, cheat)
-    raise typer.Exit(0 if _as_expected(report, cheat) else EXIT_NOT_AS_EXPECTED)
+    raise typer.Exit(0 if _as_expected(report, cheat) else ExitCode.FALSE)
 
 
 def _list_cheats(as_json: bool) -> None:
@@ -105,7 +104,7 @@ def _stage_here(name: str, as_json: bool) -> None:
         console = Console()
         console.print(f"{name}: {cheat.description}; staged in this process on a small window")
         show_verdict(console, shown)
-    raise typer.Exit(0 if outcome.result == cheat.result else EXIT_NOT_AS_EXPECTED)
+    raise typer.Exit(0 if outcome.result == cheat.result else ExitCode.FALSE)
 
 
 def _as_expected(report: "Report", name: str | None) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 
 import httpx
-from ragaudit.encoding.errors import InternalError
+from ragaudit.encoding.errors import UnavailableError
 
 __all__ = ["ServiceFailed", "ServiceProcess", "free_port"]
 
@@ -20,7 +20,7 @@ _GRACE_SECONDS = 8.0
 _TAIL_LINES = 25
 
 
-class ServiceFailed(InternalError):
+class ServiceFailed(UnavailableError):
     """A service ended or did not become ready; the message shows the end of its log."""
 
 

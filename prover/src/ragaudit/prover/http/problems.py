@@ -12,10 +12,11 @@ from ragaudit.encoding.errors import (
     RagauditError,
     RefusedError,
     RejectedError,
+    UnavailableError,
     UnsupportedError,
 )
 from ragaudit.encoding.problems import MEDIA_TYPE, problem
-from ragaudit.ledger.errors import StoreUnavailable, UnknownResource
+from ragaudit.ledger.errors import UnknownResource
 from ragaudit.prover import errors
 from starlette.exceptions import HTTPException
 
@@ -35,14 +36,12 @@ _STATUS: tuple[tuple[type[RagauditError], int], ...] = (
     (UnknownResource, 404),
     (errors.NotReady, TOO_EARLY),
     (errors.WindowUnusable, 503),
-    (StoreUnavailable, 503),
-    (errors.BackendUnavailable, 503),
-    (errors.VerifierUnreachable, 503),
     (errors.VerifierRefused, 502),
     (MalformedError, 400),
     (UnsupportedError, 400),
     (RefusedError, 409),
     (RejectedError, 422),
+    (UnavailableError, 503),
     (InternalError, 500),
 )
 DOCUMENTED: dict[str, Any] = {

@@ -8,6 +8,7 @@ from ragaudit.encoding.errors import (
     RagauditError,
     RefusedError,
     RejectedError,
+    UnavailableError,
     UnsupportedError,
 )
 
@@ -16,6 +17,7 @@ _FAMILIES: tuple[tuple[type[RagauditError], int], ...] = (
     (RejectedError, 422),
     (UnsupportedError, 422),
     (RefusedError, 409),
+    (UnavailableError, 503),
     (InternalError, 500),
 )
 

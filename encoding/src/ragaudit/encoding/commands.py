@@ -1,0 +1,89 @@
+"""What every command has in common: one exit code for one kind of fault, one way to print it.
+
+The table is docs/operations.md, "Exit codes". Standard library only, so that every member can use
+it; nothing here knows the command-line library.
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import IntEnum
+
+from ragaudit.encoding.errors import (
+    MalformedError,
+    RagauditError,
+    RefusedError,
+    RejectedError,
+    UnavailableError,
+    UnsupportedError,
+)
+from ragaudit.encoding.problems import problem_name
+
+__all__ = ["ExitCode", "exit_code", "failing", "report_error"]
+
+
+class ExitCode(IntEnum):
+    """How a command ended. 64 and more are the shell's and the system's."""
+
+    DONE = 0
+    """It was done; what was judged holds (PASS, a good receipt, a verdict that stands)."""
+    FALSE = 1
+    """What was judged is false: FAIL, a rejected receipt, another verdict, a refuted claim."""
+    BAD_INPUT = 2
+    """Options, settings, files, or an optional part that is not installed."""
+    UNAVAILABLE = 3
+    """A service, database, file system or key file cannot be used now; try again."""
+    REFUSED = 4
+    """Understood and declined by a rule, a state or a budget; also a verdict REFUSED."""
+    INCOMPLETE = 5
+    """Nothing was found false, and not everything that was asked for could be judged."""
+    EXCEEDED = 6
+    """A verdict EXCEEDED."""
+    INTERNAL = 70
+    """A fault of this software (EX_SOFTWARE of sysexits.h)."""
+    INTERRUPTED = 130
+    """Told to stop by SIGINT."""
+
+
+# The first family that fits decides.
+_FAMILIES: tuple[tuple[type[RagauditError], ExitCode], ...] = (
+    (MalformedError, ExitCode.BAD_INPUT),
+    (UnsupportedError, ExitCode.BAD_INPUT),
+    (RejectedError, ExitCode.FALSE),
+    (UnavailableError, ExitCode.UNAVAILABLE),
+    (RefusedError, ExitCode.REFUSED),
+)
+
+
+def exit_code(error: RagauditError) -> ExitCode:
+    """Return the exit code of an error: that of its family, INTERNAL if it has none."""
+    return next((code for kind, code in _FAMILIES if isinstance(error, kind)), ExitCode.INTERNAL)
+
+
+def report_error(error: RagauditError, *, as_json: bool = False) -> ExitCode:
+    """Print an error, and return its exit code.
+
+    Args:
+        as_json: one object ``{"problem": kebab-case name, "detail": text}`` on standard output;
+            otherwise one line ``error: ...`` on standard error.
+    """
+    if as_json:
+        shown = {"problem": problem_name(type(error)), "detail": str(error)}
+        sys.stdout.write(json.dumps(shown) + "\n")
+    else:
+        sys.stderr.write(f"error: {error}\n")
+    return exit_code(error)
+
+
+@contextmanager
+def failing(as_json: bool = False) -> Iterator[None]:
+    """Turn an error of ours into one message and an exit code.
+
+    Raises:
+        SystemExit: the code of `exit_code`, instead of the error.
+    """
+    try:
+        yield
+    except RagauditError as error:
+        raise SystemExit(int(report_error(error, as_json=as_json))) from None
