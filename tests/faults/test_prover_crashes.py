@@ -211,7 +211,7 @@ class Asking(threading.Thread):
                 time.sleep(PATIENCE)
                 continue
             if answer.status_code == 200:
-                self.public.append(answer.json()["receipt"]["public"])
+                self.public.append(answer.json()["public"])
             elif answer.status_code < 500:
                 self.wrong.append(answer.text)
 
@@ -274,14 +274,14 @@ def test_killed_at_random_points_of_200_queries(setting: Setting) -> None:
 @pytest.mark.timeout(600)
 def test_a_full_disk_answers_with_a_problem_and_loses_nothing(setting: Setting) -> None:
     setting.open(length_seconds=600)
-    answered = [setting.post("ada", "query", body_of(0)).json()["receipt"]["public"]]
+    answered = [setting.post("ada", "query", body_of(0)).json()["public"]]
     files = setting.made.settings.parent.glob("prover.db*")
     setting.prover.limit_files(max(file.stat().st_size for file in files) + 40_000)
     refused = []
     for number in range(1, 60):
         answer = setting.post("ada", "query", body_of(number))
         if answer.status_code == 200:
-            answered.append(answer.json()["receipt"]["public"])
+            answered.append(answer.json()["public"])
         else:
             refused.append(answer)
             if len(refused) == 3:
@@ -294,7 +294,7 @@ def test_a_full_disk_answers_with_a_problem_and_loses_nothing(setting: Setting) 
     setting.prover.limit_files()
     answer = setting.post("ada", "query", body_of(99))
     assert answer.status_code == 200, answer.text
-    answered.append(answer.json()["receipt"]["public"])
+    answered.append(answer.json()["public"])
     setting.prover.kill()
     check_log(setting, answered)
 

@@ -24,7 +24,13 @@ from ragaudit.ledger.notes import COSIGNATURE_V1, ED25519, SigningKey
 from ragaudit.ledger.openings import Openings, embedding_digest
 from ragaudit.ledger.policy import Policy
 from ragaudit.ledger.promises import Promise, Refusal
-from ragaudit.ledger.receipts import PrivateReceipt, PublicReceipt, ServedRow, answer_digest
+from ragaudit.ledger.receipts import (
+    PrivateReceipt,
+    PublicReceipt,
+    ReceiptFile,
+    ServedRow,
+    answer_digest,
+)
 from ragaudit.ledger.records import Opening, Record, Registration, TenantOpening
 from ragaudit.ledger.requests import Answer, Document, Request
 from ragaudit.ledger.tlog_proof import TlogProof
@@ -391,11 +397,7 @@ class FakeProvider:
             issued=time.time_ns() // 1_000_000,
             answer_digest=answer_digest(request, answer, private),
         )
-        return {
-            "answer": answer.to_json(),
-            "receipt": {"public": public.to_json(), "private": private.to_json()},
-            "remaining": BUDGET - self.counter,
-        }
+        return ReceiptFile(request, answer, public, private).to_json()
 
 
 @dataclass

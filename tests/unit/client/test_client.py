@@ -393,14 +393,18 @@ def swapped_order(reply: Any) -> None:
 
 
 def no_receipt(reply: Any) -> None:
-    del reply["receipt"]
+    del reply["public"]
+
+
+def of_another_question(reply: Any) -> None:
+    reply["request"]["query"] = "what nobody asked"
 
 
 def floats(reply: Any) -> None:
     reply["answer"]["documents"][0]["position"] = 1.0
 
 
-LIES = [forged_document, other_documents, swapped_order, no_receipt, floats]
+LIES = [forged_document, other_documents, swapped_order, no_receipt, of_another_question, floats]
 
 
 @pytest.mark.parametrize("lie", LIES)

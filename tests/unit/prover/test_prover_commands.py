@@ -184,7 +184,7 @@ def test_threads_open_a_window_by_themselves(world) -> None:
     wait(lambda: world.service.lives.get("w1").log.checkpoints.covering(1) is not None)
     world.clock.to(world.policy().start)
     wait(lambda: world.state() is State.OPEN)
-    public = world.ask().json()["receipt"]["public"]
+    public = world.ask().json()["public"]
     wait(
         lambda: world.api.get(f"/v1/windows/w1/receipts/{public['index']}/proof").status_code == 200
     )

@@ -115,7 +115,7 @@ def test_queries_go_on_while_the_verifier_is_away(world) -> None:
     assert world.ask().status_code == 200
     with pytest.raises(VerifierUnreachable):
         world.service.driver.checkpoint("w1")
-    public = world.ask().json()["receipt"]["public"]
+    public = world.ask().json()["public"]
     url = f"/v1/windows/w1/receipts/{public['index']}/proof"
     assert world.api.get(url).status_code == 425
     world.clock.to(world.policy().activation_instants[1])

@@ -47,21 +47,15 @@ class Checker:
             raise self._rejected(counter, value, error) from error
         return promise
 
-    def reply(self, value: Any, request: Request) -> tuple[ReceiptFile, int]:
-        """Return the receipt file of an answer, and the remaining budget; not checked yet."""
+    def reply(self, value: Any, request: Request) -> ReceiptFile:
+        """Return the receipt file of an answer to ``request``; not checked any further yet."""
         try:
-            file = ReceiptFile.from_json(
-                {
-                    "format": "ragaudit/v1/receipt/file",
-                    "request": request.to_json(),
-                    "answer": value["answer"],
-                    "public": value["receipt"]["public"],
-                    "private": value["receipt"]["private"],
-                }
-            )
-            return file, int(value["remaining"])
-        except (RagauditError, KeyError, TypeError, ValueError) as error:
+            file = ReceiptFile.from_json(value)
+            if file.request != request:
+                raise AnswerRejected("an answer to another request", where="request")
+        except RagauditError as error:
             raise self._rejected(request.counter, value, error) from error
+        return file
 
     def receipt(self, file: ReceiptFile, promise: Promise | None) -> list[StepResult]:
         """Run all steps of docs/spec 5.9; step 0 says whether the window is pinned."""
@@ -84,23 +78,15 @@ class Checker:
             raise self._rejected(file.request.counter, file.to_json(), error) from error
         return [step if each.number == step.number else each for each in earlier]
 
-    def _rejected(self, counter: int | None, evidence: Any, error: Exception) -> AnswerRejected:
+    def _rejected(self, counter: int | None, evidence: Any, error: RagauditError) -> AnswerRejected:
         """Keep what was received and say what is wrong with it."""
         path = None
         if self._session.state is not None:
             data = json.dumps(evidence, ensure_ascii=False).encode("utf-8", "surrogatepass")
             number = _PLAIN if counter is None else counter
             path = self._session.state.keep_rejected(number, data)
-        if isinstance(error, RagauditError):
-            return AnswerRejected(
-                error.what,
-                where=error.where,
-                expected=error.expected,
-                evidence=path,
-                received=evidence,
-            )
         return AnswerRejected(
-            "the reply lacks members", where="answer", evidence=path, received=evidence
+            error.what, where=error.where, expected=error.expected, evidence=path, received=evidence
         )
 
     def _embed(self) -> Embed | None:

@@ -211,13 +211,13 @@ class Client:
     def _search_plain(self, request: Request) -> SearchResult:
         body = {"query": request.query, "top_k": request.top_k, "filter": request.filter}
         reply = self._session.provider.post(self._session.path("query"), body, repeatable=False)
-        file, remaining = self._checker.reply(reply, request)
+        file = self._checker.reply(reply, request)
         receipt = self._receipt(file, None)
         missed = 0 if self._last is None else receipt.counter - self._last - 1
         if missed < 0:
             raise AnswerRejected(f"counter {receipt.counter} again", expected=f"above {self._last}")
         self._last = receipt.counter
-        return SearchResult(file.answer.documents, receipt, remaining, missed)
+        return SearchResult(file.answer.documents, receipt, self._remaining(receipt), missed)
 
     def _search_anchored(
         self, state: StateDirectory, chain: NonceChain, query: str, top_k: int
@@ -242,10 +242,13 @@ class Client:
             reply = self._session.provider.post(path, body, repeatable=True)
         except (ServiceUnreachable, ProviderRefusal) as error:
             raise self._unanswered(pending, nonce, error) from error
-        file, remaining = self._checker.reply(reply, promise.request)
+        file = self._checker.reply(reply, promise.request)
         receipt = self._receipt(file, promise)
         receipt.path = state.keep_answer(pending.counter, file.to_json())
-        return SearchResult(file.answer.documents, receipt, remaining)
+        return SearchResult(file.answer.documents, receipt, self._remaining(receipt))
+
+    def _remaining(self, receipt: Receipt) -> int:
+        return self.window.view.policy.queries_per_account - receipt.counter - 1
 
     def _unanswered(
         self, pending: PendingPromise, nonce: bytes, error: RagauditError

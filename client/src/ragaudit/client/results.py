@@ -64,7 +64,7 @@ class SearchResult:
     Attributes:
         documents: at most K rows, in rising position.
         receipt: checked.
-        remaining: queries that the account has left, as the provider says.
+        remaining: queries that the account has left.
         missed: logged records of this account since the client's last one that it did not see
             (a plain account that is used elsewhere too); always 0 for anchored accounts.
     """

@@ -8,7 +8,6 @@ transaction leaves no trace, and what fails after it has consumed the counter.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from ragaudit.embedders.base import Embedder
@@ -16,6 +15,7 @@ from ragaudit.encoding.digests import SALT_BYTES
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.openings import Openings
 from ragaudit.ledger.promises import Reason
+from ragaudit.ledger.receipts import ReceiptFile
 from ragaudit.ledger.records import Record
 from ragaudit.ledger.requests import MAX_QUERY_BYTES, Request
 from ragaudit.prover import receipts
@@ -59,8 +59,8 @@ class Answering(Mechanism):
         self._key = key
         self._clock = clock
 
-    def answer(self, live: LiveWindow, account: Account, request: Request) -> dict[str, Any]:
-        """Answer a plain account; returns answer, receipt and remaining queries.
+    def answer(self, live: LiveWindow, account: Account, request: Request) -> ReceiptFile:
+        """Answer a plain account; returns the receipt file.
 
         Raises:
             MalformedQuery, MalformedError: the query, K or filter, or the query's embedding.
@@ -249,20 +249,15 @@ class Answering(Mechanism):
         registered: Registered,
         logged: LoggedRecord,
         rows: Sequence[SelectedRow],
-    ) -> dict[str, Any]:
-        """Return answer, both halves of the receipt, and the account's remaining queries."""
+    ) -> ReceiptFile:
+        """Return the receipt file of a logged record, which is the answer."""
         index = live.indexes[registered.tenant]
         answer = self.answer_documents(rows)
         private = receipts.private_half(logged, index, rows)
         public = receipts.public_half(
             logged, origin=live.origin, answer=answer, private=private, key=self._key
         )
-        used = Record.decode(logged.body).counter + 1
-        return {
-            "answer": answer.to_json(),
-            "receipt": {"public": public.to_json(), "private": private.to_json()},
-            "remaining": live.policy.queries_per_account - used,
-        }
+        return ReceiptFile(logged.openings.request, answer, public, private)
 
     def _check(self, live: LiveWindow, registered: Registered, request: Request) -> None:
         try:

@@ -5,12 +5,12 @@ restored backup makes the prover promise two different things for one counter.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.chains import verify_nonce
 from ragaudit.ledger.openings import Openings
 from ragaudit.ledger.promises import Promise
+from ragaudit.ledger.receipts import ReceiptFile
 from ragaudit.ledger.records import Record
 from ragaudit.ledger.requests import Request
 from ragaudit.prover import tables
@@ -72,9 +72,7 @@ class Promises:
             )
             return pending
 
-    def reveal(
-        self, live: LiveWindow, account: Account, counter: int, nonce: bytes
-    ) -> dict[str, Any]:
+    def reveal(self, live: LiveWindow, account: Account, counter: int, nonce: bytes) -> ReceiptFile:
         """Fulfil a promise; a repeated call gives the same answer and receipt again.
 
         Raises:
@@ -114,7 +112,7 @@ class Promises:
 
     def _again(
         self, live: LiveWindow, registered: Registered, logged: LoggedRecord, counter: int
-    ) -> dict[str, Any]:
+    ) -> ReceiptFile:
         """Answer a logged record once more: the first answer may never have arrived."""
         live.fence.advance(live.log.entries.head(), registered.pseudonym, counter + 1)
         index = live.indexes[registered.tenant]

@@ -7,7 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.ledger.receipts import PrivateReceipt, PublicReceipt, ServedRow, answer_digest
+from ragaudit.ledger.receipts import (
+    PrivateReceipt,
+    PublicReceipt,
+    ServedRow,
+    answer_digest,
+)
 from ragaudit.ledger.requests import Answer
 from ragaudit.prover.backends.base import Document
 from ragaudit.prover.index_commitment import CommittedIndex, part

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ from ragaudit.attacks.cheat import ServiceCheat
 from ragaudit.circuits.selection import select
 from ragaudit.encoding.digests import salted, structure
 from ragaudit.ledger.openings import Openings
+from ragaudit.ledger.receipts import ReceiptFile
 from ragaudit.ledger.records import Record
 from ragaudit.ledger.requests import Answer, Document, Request
 from ragaudit.prover.accounts import Account
@@ -184,7 +185,7 @@ class OrdersByScore(Answering):
         registered: Registered,
         logged: LoggedRecord,
         rows: Sequence[SelectedRow],
-    ) -> dict[str, Any]:
+    ) -> ReceiptFile:
         embedding = np.array(logged.openings.openings.embedding, dtype=np.int16)
         exact = self.scores(live.indexes[registered.tenant], embedding)
         best_first = sorted(rows, key=lambda row: -int(exact[row.position]))

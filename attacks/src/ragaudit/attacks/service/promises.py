@@ -9,6 +9,7 @@ from ragaudit.attacks.stage.services import WINDOW
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import InternalError
 from ragaudit.ledger.promises import Promise
+from ragaudit.ledger.receipts import ReceiptFile
 from ragaudit.ledger.requests import Request
 from ragaudit.prover import tables
 from ragaudit.prover.accounts import Account
@@ -31,9 +32,7 @@ class ForeignNonce(Answering):
 class BreaksPromises(Promises):
     """Takes the second nonce, looks at the noise, and does not answer."""
 
-    def reveal(
-        self, live: LiveWindow, account: Account, counter: int, nonce: bytes
-    ) -> dict[str, Any]:
+    def reveal(self, live: LiveWindow, account: Account, counter: int, nonce: bytes) -> ReceiptFile:
         if counter == 1:
             raise Conflict("the index is being rebuilt", where="counter")
         return super().reveal(live, account, counter, nonce)

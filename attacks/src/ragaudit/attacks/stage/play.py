@@ -65,9 +65,9 @@ class Account:
         if found is not None:
             self.receipts.append(found.receipt)
             return
-        for name, asks in (("query", "query"), ("reveal", "promise")):
+        for name in ("query", "reveal"):
             if (answer := self.transport.answered.get(name)) is not None:
-                self.rejected.append(_file(self.transport.asked[asks], answer))
+                self.rejected.append(answer)
 
     def submit(self, *, disputes: bool) -> None:
         """Complete the receipts and hand their public halves in; dispute what was rejected."""
@@ -292,13 +292,3 @@ class Play:
             disputed if self.disputes else 0,
             self.verifier.auditor,
         )
-
-
-def _file(request: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
-    """A receipt file of an answer as it came over the wire."""
-    return {
-        "format": "ragaudit/v1/receipt/file",
-        "request": {"counter": None, **request},
-        "answer": answer["answer"],
-        **answer["receipt"],
-    }

@@ -87,7 +87,7 @@ def _serve(
             begun = time.perf_counter()
             reply = _query(http, key, question, sizes.top_k)
             seconds = time.perf_counter() - begun
-            _await_proof(http, reply["receipt"]["public"]["index"])
+            _await_proof(http, reply["public"]["index"])
             if number >= _WARM_UP:
                 answered.append(seconds)
                 completed.append(time.perf_counter() - begun - seconds)

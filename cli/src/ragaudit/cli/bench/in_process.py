@@ -6,7 +6,6 @@ the reply's JSON. Left out is what makes the entry durable: the database does no
 there is no fence. Commitments are random bytes: no time depends on them.
 """
 
-import json
 import secrets
 import time
 from collections.abc import Sequence
@@ -91,12 +90,11 @@ class InProcess:
         )  # fmt: skip
 
     def answer(self) -> bytes:
-        """Answer the next query; returns the reply's JSON."""
+        """Answer the next query; returns the reply: its receipt file."""
         request = Request(f"Question number {self._asked}?", self._sizes.top_k, filter="")
         account = self._accounts[self._asked // _PER_ACCOUNT]
         self._asked += 1
-        reply = self._answering.answer(self._live, account, request)
-        return json.dumps(reply, separators=(",", ":")).encode()
+        return self._answering.answer(self._live, account, request).encode()
 
     def close(self) -> None:
         self._store.close()

@@ -5,6 +5,7 @@ from typing import Any
 from fastapi import APIRouter, Response, status
 from fastapi.responses import JSONResponse
 from ragaudit.encoding.text import hex_decode
+from ragaudit.ledger.receipts import ReceiptFile
 from ragaudit.ledger.requests import Request
 from ragaudit.prover.accounts import Account
 from ragaudit.prover.entries import entry_at
@@ -49,10 +50,10 @@ def register(
 @router.post("/query", operation_id="query")
 def query(
     service: ServiceDependency, account: AccountDependency, window: WindowName, body: QueryBody
-) -> JSONResponse:
-    """Answer a plain account's query."""
+) -> Response:
+    """Answer a plain account's query; the body is its receipt file, canonical JSON."""
     live = service.open_window(window, account)
-    return JSONResponse(service.answering.answer(live, account, _request(body, None)))
+    return _answered(service.answering.answer(live, account, _request(body, None)))
 
 
 @router.post("/promise", operation_id="promise")
@@ -68,11 +69,15 @@ def promise(
 @router.post("/reveal", operation_id="reveal")
 def reveal(
     service: ServiceDependency, account: AccountDependency, window: WindowName, body: RevealBody
-) -> JSONResponse:
-    """Answer a promised query; the same answer and receipt again when repeated."""
+) -> Response:
+    """Answer a promised query with its receipt file; the same file again when repeated."""
     live = service.open_window(window, account)
     nonce = hex_decode(body.nonce)
-    return JSONResponse(service.promises.reveal(live, account, body.counter, nonce))
+    return _answered(service.promises.reveal(live, account, body.counter, nonce))
+
+
+def _answered(file: ReceiptFile) -> Response:
+    return Response(file.encode(), media_type="application/json")
 
 
 def _request(body: QueryBody, counter: int | None) -> Request:
