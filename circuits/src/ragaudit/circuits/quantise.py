@@ -1,5 +1,13 @@
-"""Real vectors to integer vectors of norm at most 127 (docs/spec/02-integers.md §2.1, §2.2)."""
+"""Real vectors to integer vectors of norm at most 127 (docs/spec/02-integers.md §2.1, §2.2).
 
+The result is defined in exact arithmetic: each entry is ``c |x_j|`` rounded to the nearest integer,
+halves toward zero, at the largest scale c at which the norm still fits. Binary64 finds it for
+nearly all rows and knows where it may be wrong; those few rows are done with fractions.
+"""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 import numpy as np
@@ -9,15 +17,27 @@ from ragaudit.encoding.errors import MalformedError
 
 __all__ = ["distance", "quantise", "quantise_rows", "squared_norms"]
 
+_BLOCK_ROWS = 256
+"""Rows worked on together: their entries stay in the processor's cache."""
+
+_INTERPOLATIONS = 12
+"""Turns that guess by interpolation, every other one; from then on the bracket is halved."""
+
+_TURNS = 40
+"""Turns after which a row whose scale is still not singled out is done in exact arithmetic."""
+
+_MARGIN = 1e-10
+"""Scaled entries (below 128, wrong by at most 2^-45) this close to a half count as unsure."""
+
 
 def quantise(vector: npt.ArrayLike) -> npt.NDArray[np.int8]:
-    """Return the integer vector int8[d] of a real vector, with ``|X|² <= 16129``.
+    """Return the integer vector int8[d] of a real vector, with ``|X|² <= 16129``; never zero.
 
     Args:
         vector: d real numbers, 1 <= d <= 4096, read as binary64.
 
     Raises:
-        MalformedError: NaN, infinity, all zero, truncating to zero, wrong shape or type.
+        MalformedError: NaN, infinity, all zero, wrong shape or type.
     """
     values = np.asarray(vector)
     if values.ndim != 1:
@@ -33,18 +53,16 @@ def quantise_rows(matrix: npt.ArrayLike) -> npt.NDArray[np.int8]:
         MalformedError: as :func:`quantise`; ``where`` names the first bad row.
     """
     values = _real(matrix)
-    largest = np.max(np.abs(values), axis=1, keepdims=True)
-    _refuse(~np.isfinite(largest[:, 0]), "NaN or infinity")
-    _refuse(largest[:, 0] == 0, "all entries are zero")
-    # Two divisions: by the largest entry, so that no square over- or underflows, then by
-    # the norm of what is left, which lies between 1 and sqrt(d).
-    scaled = values / largest
-    norms = np.sqrt(np.sum(scaled * scaled, axis=1, keepdims=True))
-    integers = np.trunc(B * scaled / norms).astype(np.int64)
-    for row in np.flatnonzero(squared_norms(integers) > SQUARED_NORM):
-        _shrink(integers[row])
-    _refuse(~np.any(integers, axis=1), "every entry truncates to zero")
-    result: npt.NDArray[np.int8] = integers.astype(np.int8)
+    largest = np.max(np.abs(values), axis=1)
+    _refuse(~np.isfinite(largest), "NaN or infinity")
+    _refuse(largest == 0, "all entries are zero")
+    result = np.empty(values.shape, dtype=np.int8)
+    for start in range(0, len(values), _BLOCK_ROWS):
+        block = slice(start, start + _BLOCK_ROWS)
+        # A power of two changes no rounding; squares then neither overflow nor vanish.
+        _, exponents = np.frexp(largest[block])
+        sizes = np.ldexp(np.abs(values[block]), -exponents[:, np.newaxis])
+        result[block] = np.copysign(_rounded_at_largest_scale(sizes), values[block])
     return result
 
 
@@ -80,12 +98,115 @@ def _refuse(bad: npt.NDArray[np.bool_], what: str) -> None:
         raise MalformedError(what, where=f"row {int(np.argmax(bad))}")
 
 
-def _shrink(row: npt.NDArray[np.int64]) -> None:
-    """Step 3: move the largest entry toward zero until the norm is within the bound.
+def _rounded_at_largest_scale(sizes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Round the rows of sizes float64[n, d] >= 0, largest in [1/2, 1), at their largest scales."""
+    found = np.empty_like(sizes)
+    unsure = np.ones(len(sizes), dtype=np.bool_)
+    for rows, rounded in _by_bracketing(sizes):
+        found[rows], unsure[rows] = rounded, False
+    for row in np.flatnonzero(unsure):
+        found[row] = _exactly(sizes[row])
+    return found
 
-    Correctly rounded binary64 never gets here (the norm is wrong by parts in 10^15 and
-    entries were truncated); the bound must not depend on that.
+
+def _by_bracketing(
+    sizes: npt.NDArray[np.float64],
+) -> Iterator[tuple[npt.NDArray[np.intp], npt.NDArray[np.float64]]]:
+    """Yield (row numbers, their rounded rows) as scales are singled out.
+
+    Every row's largest scale lies in a bracket: at `low` the rounded row fits, at `high` it does
+    not. The bracket shrinks until only one entry, or several equal ones, differ between its ends.
     """
-    while int(row @ row) > SQUARED_NORM:
-        at = int(np.argmax(np.abs(row)))  # argmax gives the lowest index among equals
-        row[at] -= np.sign(row[at])
+    norms: npt.NDArray[np.float64] = np.sqrt(np.einsum("ij,ij->i", sizes, sizes))
+    # Rounding moves each entry by a half at most, so the norm by sqrt(d)/2 at most.
+    reach = np.sqrt(sizes.shape[1]) / 2 + 0.01
+    rows: npt.NDArray[np.intp] = np.arange(len(sizes), dtype=np.intp)
+    low, high, guess = (np.maximum(B + by, 0) / norms for by in (-reach, reach, 0.0))
+    (below, least), (above, most) = _measured(sizes, low), _measured(sizes, high)
+    for turn in range(_TURNS):
+        norm, total = _measured(sizes, guess)
+        fits = norm <= SQUARED_NORM
+        low, below, least = (
+            np.where(fits, *pair) for pair in ((guess, low), (norm, below), (total, least))
+        )
+        high, above, most = (
+            np.where(fits, *pair) for pair in ((high, guess), (above, norm), (most, total))
+        )
+        # One step of one entry is left, or equal entries move together and it never will be one.
+        ripe = np.flatnonzero((most - least <= 1) | (turn in (_TURNS // 2, _TURNS - 1)))
+        if len(ripe):
+            rounded, certain = _settled(sizes[ripe], low[ripe], high[ripe])
+            yield rows[ripe[certain]], rounded[certain]
+            keep = np.ones(len(rows), dtype=np.bool_)
+            keep[ripe[certain]] = False
+            rows, sizes = rows[keep], sizes[keep]
+            low, high, below, above, least, most = (
+                each[keep] for each in (low, high, below, above, least, most)
+            )
+            if not len(rows):
+                return
+        share: Any = 0.5
+        if turn < _INTERPOLATIONS and turn % 2 == 0:
+            share = np.clip((SQUARED_NORM + 1 - below) / (above - below), 0.05, 0.95)
+        guess = low + share * (high - low)
+
+
+def _measured(
+    sizes: npt.NDArray[np.float64], scales: npt.NDArray[np.float64]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Squared norms and sums of the rows rounded at their scales, both float64[n] and exact."""
+    rounded = _rounded(sizes * scales[:, np.newaxis])
+    return np.einsum("ij,ij->i", rounded, rounded), np.einsum("ij->i", rounded)
+
+
+def _settled(
+    sizes: npt.NDArray[np.float64], low: npt.NDArray[np.float64], high: npt.NDArray[np.float64]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """Rows rounded at `low`, and whether that is certain to be their value at the largest scale.
+
+    It is where all entries that differ between `low` and `high` step once, at the same scale, and
+    no entry is so close to a half at either end that binary64 may have misread it.
+    """
+    at_low, at_high = sizes * low[:, np.newaxis], sizes * high[:, np.newaxis]
+    rounded, after = _rounded(at_low), _rounded(at_high)
+    steps = after - rounded
+    first = np.argmax(steps, axis=1)[:, np.newaxis]
+    size, value = (np.take_along_axis(each, first, axis=1) for each in (sizes, rounded))
+    same = (2 * rounded + 1) * size == (2 * value + 1) * sizes
+    # These products are exact for entries of 24 bits; longer ones are the same or not compared.
+    same &= (sizes == size) | (_short(sizes) & _short(size))
+    together = (steps == 0) | ((steps == 1) & same)
+    clear = np.abs(np.abs(at_low - rounded) - 0.5) > _MARGIN
+    clear &= np.abs(np.abs(at_high - after) - 0.5) > _MARGIN
+    return rounded, np.all(together & clear, axis=1)
+
+
+def _short(sizes: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    """Whether entries have at most 24 significant bits, as those of binary32 and integers do."""
+    short: npt.NDArray[np.bool_] = sizes == sizes.astype(np.float32)
+    return short
+
+
+def _rounded(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """To the nearest integer, halves toward zero; values >= 0."""
+    rounded: npt.NDArray[np.float64] = np.ceil(values - 0.5)
+    return rounded
+
+
+def _exactly(sizes: npt.NDArray[np.float64]) -> list[int]:
+    """One row in exact arithmetic: raise entries in the order of the scales at which they step."""
+    exact = [Fraction(float(size)) for size in sizes]
+    integers = [0] * len(exact)
+    steps = [(1 / (2 * size), entry) for entry, size in enumerate(exact) if size]
+    heapify(steps)
+    squared = 0
+    while True:
+        scale, together = steps[0][0], []
+        while steps and steps[0][0] == scale:
+            together.append(heappop(steps)[1])
+        squared += sum(2 * integers[entry] + 1 for entry in together)
+        if squared > SQUARED_NORM:
+            return integers
+        for entry in together:
+            integers[entry] += 1
+            heappush(steps, (Fraction(2 * integers[entry] + 1, 2) / exact[entry], entry))
