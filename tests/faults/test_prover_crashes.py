@@ -161,6 +161,7 @@ class Setting:
             "slots": 4,
             "coalition_max": 4,  # all ask alike here
             "audit": {"mode": "A", "deadline_seconds": 300},
+            "release_seconds": 5,
         }
         body = {"window": "w1", "overrides": {**standard, **overrides}}
         self.prover.operator("POST", "/windows", body)

@@ -177,6 +177,8 @@ class Desk:
             "merge_delay_seconds": 10,
             "clock_skew_seconds": 5,
             "promise_life_seconds": 30,
+            "claim_margin_seconds": 5,
+            "release_seconds": 20,
             "keys": {
                 "log": str(self.log.key.verifier_key),
                 "provider": self.provider_key.public.raw.hex(),

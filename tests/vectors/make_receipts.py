@@ -111,6 +111,8 @@ POLICY = Policy.from_json(
         "merge_delay_seconds": 60,
         "clock_skew_seconds": 5,
         "promise_life_seconds": 300,
+        "claim_margin_seconds": 5,
+        "release_seconds": 20,
         "keys": {
             "log": str(LOG.verifier_key),
             "provider": PROVIDER.public.raw.hex(),

@@ -122,6 +122,8 @@ def make_policy(now: int) -> Policy:
             "merge_delay_seconds": 10,
             "clock_skew_seconds": 5,
             "promise_life_seconds": 60,
+            "claim_margin_seconds": 5,
+            "release_seconds": 20,
             "keys": {
                 "log": str(LOG.verifier_key),
                 "provider": PROVIDER.public.raw.hex(),

@@ -11,7 +11,7 @@ from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.checkpoints import Checkpoint, sign_checkpoint
 from ragaudit.ledger.errors import MalformedPolicy
 from ragaudit.ledger.notes import COSIGNATURE_V1, ED25519, SigningKey
-from ragaudit.ledger.policy import Policy, exact
+from ragaudit.ledger.policy import MAX_CHECKPOINTS, Policy, exact
 from ragaudit.ledger.tree import MemoryTree
 
 ORIGIN = "rag.example.com/ragaudit/w1"
@@ -75,6 +75,8 @@ POLICY = {
     "merge_delay_seconds": 60,
     "clock_skew_seconds": 5,
     "promise_life_seconds": 300,
+    "claim_margin_seconds": 5,
+    "release_seconds": 20,
     "keys": {
         "log": vkey(ORIGIN, ED25519, 1),
         "provider": hex_key(2),
@@ -178,6 +180,8 @@ GOOD = [
     ("audit.mode", "A"),
     ("audit.minimum_per_tenant", 0),
     ("merge_delay_seconds", 86_400),
+    ("claim_margin_seconds", 86_399),
+    ("release_seconds", 86_399),
     ("previous_checkpoint", previous()),
     ("experiment_seed", "a run for the paper"),
 ]
@@ -279,6 +283,10 @@ BAD = [
     ("merge_delay_seconds", 0),
     ("clock_skew_seconds", 86_401),
     ("promise_life_seconds", False),
+    ("claim_margin_seconds", 0),
+    ("claim_margin_seconds", 86_400),  # as long as the window
+    ("release_seconds", 0),
+    ("release_seconds", 86_400),  # at the deadline
     ("keys.log", vkey("rag.example.com/ragaudit/w2", ED25519, 1)),
     ("keys.log", vkey(ORIGIN, COSIGNATURE_V1, 1)),
     ("keys.log", "vkey"),
@@ -298,6 +306,31 @@ BAD = [
 def test_values_out_of_range_are_refused(path, value):
     with pytest.raises(MalformedPolicy):
         Policy.from_json(changed(path, value))
+
+
+def test_instants_that_follow_from_a_policy():
+    policy = Policy.from_json(POLICY)
+    assert policy.last_promise == 1000 * (1_800_086_400 - 5)
+    assert policy.release_time == 1000 * (1_800_100_000 + 20)
+    assert policy.checkpoint_spacing == 0.5
+
+
+def test_checkpoints_of_a_long_window_are_spaced_out_within_the_merge_delay():
+    """400 days: one checkpoint every 172.8 s keeps below the cap, 60 s of delay do not."""
+    length = 400 * 86_400
+    instants = [POLICY["start"], POLICY["start"] + length]
+    long = {
+        **POLICY,
+        "end": POLICY["start"] + length,
+        "activation_instants": instants,
+        "activation_rounds": [None, None],
+    }
+    with pytest.raises(MalformedPolicy, match="merge_delay_seconds"):
+        Policy.from_json(long)
+    policy = Policy.from_json({**long, "merge_delay_seconds": 346})
+    assert length / policy.checkpoint_spacing == MAX_CHECKPOINTS // 2
+    with pytest.raises(MalformedPolicy, match="merge_delay_seconds"):
+        Policy.from_json({**long, "merge_delay_seconds": 345})
 
 
 @pytest.mark.parametrize(

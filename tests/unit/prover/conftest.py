@@ -57,6 +57,7 @@ WINDOW = {
     "slots": 4,
     "coalition_max": 2,
     "promise_life_seconds": 300,
+    "release_seconds": 60,
     "audit": {"mode": "A", "deadline_seconds": 600},
 }
 

@@ -43,6 +43,7 @@ def ask_something(world) -> None:
     for counter in range(2):
         assert world.promise(counter).status_code == 200
         assert world.reveal(counter).status_code == 200
+    world.service.driver.checkpoint("w1")
 
 
 def to_challenge(world) -> None:
@@ -56,7 +57,7 @@ def to_challenge(world) -> None:
 def to_verdict(world) -> dict:
     """Run to the end and return the verdict's predicate."""
     world.service.driver.step("w1")
-    world.clock.now += 10_000  # past the grid on which proofs are handed over
+    world.clock.to(world.policy().release_time // 1000)
     for _ in range(200):
         if world.state() is State.ARCHIVED:
             break
@@ -81,6 +82,25 @@ def test_a_whole_window_passes(make_world, embedder) -> None:
     verify_cosigned(final, policy.keys.log, CosignerPolicy((policy.keys.cosigner,), 1))
 
 
+def test_proofs_are_handed_over_at_the_policys_time_and_not_when_they_are_made(world) -> None:
+    world.open()
+    ask_something(world)
+    to_challenge(world)
+    release = world.policy().release_time
+    assert release == 1000 * (world.policy().sampling_instant + 60)
+
+    def handed_over() -> int:
+        return sum("/challenge/" in path for _, path in world.transport.calls)
+
+    world.service.driver.step("w1")
+    world.clock.now = release - 10
+    world.service.driver.step("w1")
+    assert handed_over() == 0 and world.state() is State.CHALLENGED
+    world.clock.now = release
+    world.service.driver.step("w1")
+    assert handed_over() == 6
+
+
 def test_it_passes_with_a_restart_at_every_state(world) -> None:
     world.create()
     for state in (State.COMMITTED, State.COUNTERSIGNED):
@@ -97,6 +117,7 @@ def test_it_passes_with_a_restart_at_every_state(world) -> None:
     ask_something(world)
     world.restart()
     assert world.ask().status_code == 200
+    world.service.driver.checkpoint("w1")
     world.clock.to(world.policy().end)
     world.drive(State.CLOSED)
     world.restart()

@@ -25,6 +25,7 @@ NORM_BOUND = 127
 MAX_SECONDS = 2**40
 MAX_WINDOW_SECONDS = 400 * 86_400
 MAX_INSTANTS = 10_000
+MAX_CHECKPOINTS = 400_000  # that a verifier cosigns of one window
 MAX_KEYS = 50_000_000  # slots times queries per account: the leaves of C_seed
 
 _DECIMAL = re.compile(r"(0|[1-9][0-9]{0,8})(\.[0-9]{1,12})?", re.ASCII)
@@ -32,8 +33,8 @@ _MEMBERS = """format provider window start end previous_checkpoint epsilon_acc d
     delta_policy sigma relation rows_per_document norm_bound dimension top_k_max
     queries_per_account slots coalition_max tenants calibration sampler activation_instants
     activation_rounds beacon query_text_disclosure embedder_tolerance estimator filter_grammar
-    proof_mode audit merge_delay_seconds clock_skew_seconds promise_life_seconds keys
-    experiment_seed"""
+    proof_mode audit merge_delay_seconds clock_skew_seconds promise_life_seconds
+    claim_margin_seconds release_seconds keys experiment_seed"""
 _FIXED: dict[str, object] = {  # what version 1 supports
     "sampler": {"id": "ragaudit/v1/dgs", "distance": "2^-100"},
     "beacon": {"kind": "none"},
@@ -109,6 +110,8 @@ class Policy:
     merge_delay_seconds: int
     clock_skew_seconds: int
     promise_life_seconds: int
+    claim_margin_seconds: int
+    release_seconds: int
     keys: PolicyKeys
     experiment_seed: str | None
 
@@ -131,6 +134,21 @@ class Policy:
     def sampling_instant(self) -> int:
         """t_A, in Unix seconds."""
         return self.activation_instants[-1]
+
+    @property
+    def last_promise(self) -> int:
+        """Unix milliseconds after which no promise is made: accounts need time to claim."""
+        return 1000 * (self.end - self.claim_margin_seconds)
+
+    @property
+    def release_time(self) -> int:
+        """Unix milliseconds at which the provider hands its proofs over, whenever they are made."""
+        return 1000 * (self.sampling_instant + self.release_seconds)
+
+    @property
+    def checkpoint_spacing(self) -> float:
+        """Least seconds between two checkpoints, with which a window stays below their cap."""
+        return (self.sampling_instant - self.start) / (MAX_CHECKPOINTS // 2)
 
     def encode(self) -> bytes:
         return self.canonical
@@ -183,6 +201,8 @@ def _parse(f: Fields, canonical: bytes) -> Policy:
     end = f.integer("end", start + 1, start + MAX_WINDOW_SECONDS)
     slots = f.integer("slots", 1, 1_000_000)
     queries = f.integer("queries_per_account", 1, min(1_000_000, MAX_KEYS // slots))
+    instants = _instants(f, start, end)
+    audit = _audit(f)
     return Policy(
         canonical=canonical,
         provider=provider,
@@ -203,14 +223,16 @@ def _parse(f: Fields, canonical: bytes) -> Policy:
         coalition_max=f.integer("coalition_max", 1, slots),
         tenants=_tenants(f),
         calibration=f.text("calibration", 1, 500),
-        activation_instants=_instants(f, start, end),
+        activation_instants=instants,
         query_text_disclosure=f.choice("query_text_disclosure", "sampled", "none"),
         embedder_tolerance=f.integer("embedder_tolerance", 0, 65_535),
         estimator=_estimator(f),
-        audit=_audit(f),
-        merge_delay_seconds=f.integer("merge_delay_seconds", 1, 86_400),
+        audit=audit,
+        merge_delay_seconds=_merge_delay(f, instants[-1] - start),
         clock_skew_seconds=f.integer("clock_skew_seconds", 1, 86_400),
         promise_life_seconds=f.integer("promise_life_seconds", 1, 86_400),
+        claim_margin_seconds=f.integer("claim_margin_seconds", 1, min(86_400, end - start - 1)),
+        release_seconds=f.integer("release_seconds", 1, audit.deadline_seconds - 1),
         keys=_keys(f, log_origin(provider, window)),
         experiment_seed=(
             None if f.raw("experiment_seed") is None else f.text("experiment_seed", 1, 500)
@@ -269,6 +291,11 @@ def _instants(f: Fields, start: int, end: int) -> tuple[int, ...]:
     if f.raw("activation_rounds") != [None] * len(instants):
         raise f.error("activation_rounds", "not null each", f"{len(instants)} times null")
     return instants
+
+
+def _merge_delay(f: Fields, seconds: int) -> int:
+    """At least twice the spacing of checkpoints, so that each covers what came since the last."""
+    return f.integer("merge_delay_seconds", max(1, -(-4 * seconds // MAX_CHECKPOINTS)), 86_400)
 
 
 def _estimator(f: Fields) -> Estimator:

@@ -68,8 +68,11 @@ class Background:
             self._stopping.wait(wait)
 
     def _run_checkpoints(self, name: str) -> None:
-        """Keep the log of a window signed and cosigned while it is served."""
-        told = ""
+        """Keep the log of a window signed and cosigned while it is served.
+
+        Checkpoints are spaced out: a verifier cosigns a limited number of them in a window.
+        """
+        told, due, pause = "", True, self._timing.checkpoint_seconds
         while not self._stopping.is_set():
             wait: Callable[[float], bool] = self._stopping.wait
             try:
@@ -78,14 +81,17 @@ class Background:
                     return
                 if window.countersignature is not None:
                     live = self._lives.get(name)
+                    if due or live.grown.is_set():
+                        due = True
+                        live.grown.clear()
+                        self._driver.checkpoint(name)
+                        due = False
+                        self._stopping.wait(max(pause, live.policy.checkpoint_spacing))
                     wait = live.grown.wait
-                    live.grown.clear()
-                    self._driver.checkpoint(name)
                 told = ""
             except Exception as error:
                 told = tell(name, error, told)
-                wait = self._stopping.wait
-            wait(self._timing.checkpoint_seconds)
+            wait(pause)
 
 
 def tell(name: str, error: Exception, told: str) -> str:

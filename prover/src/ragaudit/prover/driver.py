@@ -45,7 +45,6 @@ class Driver:
         challenges: ChallengeWorker,
         verifier: VerifierClient,
         clock: Callable[[], int],
-        handover_grid_seconds: int,
     ) -> None:
         self._store = store
         self._windows = windows
@@ -56,8 +55,7 @@ class Driver:
         self._challenges = challenges
         self._verifier = verifier
         self._clock = clock
-        self._grid = 1000 * handover_grid_seconds
-        self._handover_due: dict[str, int] = {}  # when the proofs of a window are handed over
+        self._proven: set[str] = set()  # windows whose sampled records are proven
         self.progress: dict[str, tuple[str, float]] = {}  # what a window is busy with, share done
         self._steps: dict[State, Callable[[Window], bool]] = {
             State.DRAFT: self._commit,
@@ -156,9 +154,9 @@ class Driver:
         live = self._lives.get(window.name)
         assert window.challenge is not None
         challenge = read_challenge(loads(window.challenge), live.policy, anchor=live.anchor)
-        if window.name not in self._handover_due:
+        if window.name not in self._proven:
             self._prepare(live, challenge)
-        if self._clock() < self._handover_due[window.name]:
+        if self._clock() < live.policy.release_time:
             return False
         self._challenges.deliver(live)
         verdict = self._verifier.verdict(window.name)
@@ -168,9 +166,9 @@ class Driver:
         return True
 
     def _prepare(self, live: LiveWindow, challenge: Challenge) -> None:
-        """Prove what is sampled; the proofs wait for the next time of a fixed grid.
+        """Prove what is sampled; the proofs wait for the policy's time of release.
 
-        So the moment of the handover does not tell how long they took.
+        So the moment of the handover does not tell how long they took, unless they took longer.
         """
         positions = self._challenges.check(live, challenge)
 
@@ -179,9 +177,9 @@ class Driver:
 
         self._challenges.prepare(live, positions, notify)
         self.progress.pop(live.name, None)
-        since = self._clock() - 1000 * live.policy.sampling_instant
-        due = -(-since // self._grid) * self._grid
-        self._handover_due[live.name] = 1000 * live.policy.sampling_instant + due
+        self._proven.add(live.name)
+        if self._clock() > live.policy.release_time:
+            _log.warning("window %s: its proofs took longer than release_seconds", live.name)
 
     def _next_activation(
         self, live: LiveWindow, before: State | None = None, after: State | None = None

@@ -121,6 +121,8 @@ class PolicyBuilder:
             "merge_delay_seconds": settings.merge_delay_seconds,
             "clock_skew_seconds": settings.clock_skew_seconds,
             "promise_life_seconds": settings.promise_life_seconds,
+            "claim_margin_seconds": settings.claim_margin_seconds,
+            "release_seconds": settings.release_seconds,
             "keys": {
                 "log": str(VerifierKey(origin, ED25519, self._log_key)),
                 "provider": hex_encode(self._provider_key.raw),

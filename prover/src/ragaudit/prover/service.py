@@ -153,7 +153,6 @@ class Service:
             ),
             verifier=self.verifier,
             clock=self.clock,
-            handover_grid_seconds=settings.timing.handover_grid_seconds,
         )
         self._background = Background(
             windows=self.windows, lives=self.lives, driver=self.driver, timing=settings.timing

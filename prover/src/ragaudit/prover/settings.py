@@ -121,18 +121,19 @@ class WindowSettings(_Section):
     embedder_tolerance: int = Field(default=64, ge=0, le=65535)
     estimator: EstimatorSettings = EstimatorSettings()
     audit: AuditSettings = AuditSettings()
-    merge_delay_seconds: int = Field(default=10, ge=1, le=86_400)
+    merge_delay_seconds: int = Field(default=60, ge=1, le=86_400)
     clock_skew_seconds: int = Field(default=5, ge=1, le=86_400)
-    promise_life_seconds: int = Field(default=86_400, ge=1, le=86_400)
+    promise_life_seconds: int = Field(default=600, ge=1, le=86_400)
+    claim_margin_seconds: int = Field(default=60, ge=1, le=86_400)
+    release_seconds: int = Field(default=600, ge=1, le=10**7)
     experiment_seed: str | None = None
 
 
 class TimingSettings(_Section):
-    """How often the background tasks look, and the grid on which proofs are handed over."""
+    """How often the background tasks look."""
 
     checkpoint_seconds: float = Field(default=0.25, gt=0, le=0.3)
     driver_seconds: float = Field(default=0.25, gt=0, le=60)
-    handover_grid_seconds: int = Field(default=5, ge=1, le=3600)
 
 
 class Settings(BaseSettings):

@@ -275,6 +275,8 @@ class Window:
             "merge_delay_seconds": 30,
             "clock_skew_seconds": 5,
             "promise_life_seconds": 20,
+            "claim_margin_seconds": 10,
+            "release_seconds": 100,
             "keys": {
                 "log": str(self.log_key.verifier_key),
                 "provider": self.provider_key.public.raw.hex(),

@@ -232,6 +232,8 @@ class Play:
         self.clock.at(sampling)
         self.verifier.tick()
         self.troubles += self.prover.drive()
+        self.clock.at(sampling + policy.release_seconds)
+        self.troubles += self.prover.drive()
         self.verifier.tick()
         if self.verifier.auditor.outcome is None:
             self.clock.at(sampling + policy.audit.deadline_seconds + 2)

@@ -79,6 +79,8 @@ SETTINGS: Final = WindowSettings(
     merge_delay_seconds=_SKEW_SECONDS,
     clock_skew_seconds=_SKEW_SECONDS,
     promise_life_seconds=_SKEW_SECONDS,
+    claim_margin_seconds=5,
+    release_seconds=20,
 )
 """A small window: every record is checked, and noise outweighs the scores."""
 
@@ -115,9 +117,7 @@ class Prover:
         settings = load_settings(made.settings).model_copy(
             update={
                 "window": SETTINGS,
-                "timing": TimingSettings(
-                    checkpoint_seconds=0.05, driver_seconds=60, handover_grid_seconds=1
-                ),
+                "timing": TimingSettings(checkpoint_seconds=0.05, driver_seconds=60),
             }
         )
         staged = replace(

@@ -76,6 +76,7 @@ class WindowPlan:
             "opens_after_seconds": round(pace * self.opens_after),
             "length_seconds": round(pace * self.length),
             "sampling_after_seconds": round(pace * self.sampling_after),
+            "release_seconds": round(15 * pace),
             "audit": {
                 "mode": self.mode,
                 "beta": "0.1",
@@ -161,6 +162,7 @@ def _windows(sigma: str | None, seed: str | None) -> list[WindowPlan]:
         "slots": SLOTS,
         "coalition_max": COALITION_MAX,
         "activation_every_seconds": 10**6,
+        "claim_margin_seconds": 2,
         "estimator": {"sketch_bits": 512, "tau_seconds": 600},
         "experiment_seed": seed,
     }
