@@ -4,7 +4,7 @@
 set -eu
 service=$1
 out=$2
-members="encoding circuits circuits/rust ledger privacy embedders $service cli"
+members="encoding circuits circuits/rust ledger privacy embedders serving $service cli"
 case $service in
     prover) extras="" ;;
     verifier) extras="--extra fast --extra embedder" ;;

@@ -31,7 +31,7 @@ from image_files import (
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
 SERVICES = ("prover", "verifier")
-MEMBERS = {"encoding", "core", "circuits", "ledger", "privacy", "embedders", "cli"}
+MEMBERS = {"encoding", "core", "circuits", "ledger", "privacy", "embedders", "serving", "cli"}
 COMMAND_SECONDS = 1800.0
 READY_SECONDS = 180.0
 STOP_SECONDS = 60.0

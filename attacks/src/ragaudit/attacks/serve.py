@@ -6,22 +6,20 @@
 The service is `ragaudit prover serve` with one cheat's components; everything else is honest.
 """
 
-import logging
 from pathlib import Path
 from typing import Annotated
 
 import typer
-import uvicorn
 from ragaudit.attacks.catalogue import CATALOGUE, find
 from ragaudit.attacks.cheat import ServiceCheat
-from ragaudit.encoding.errors import RagauditError, UnsupportedError
+from ragaudit.encoding.commands import failing
+from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.prover.app import create_app
 from ragaudit.prover.service import Components
 from ragaudit.prover.settings import load_settings
+from ragaudit.serving import server
 
 __all__ = ["main", "service_cheat", "show_list"]
-
-LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 def service_cheat(name: str) -> ServiceCheat:
@@ -54,17 +52,14 @@ def main(
     if name == "list":
         show_list()
         return
-    try:
+    with failing():
         cheat = service_cheat(name)
         settings = load_settings(config)
-        app = create_app(settings, components=cheat.components(Components()))
-    except RagauditError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(2) from None
-    logging.basicConfig(level="INFO", format=LOG_FORMAT)
-    logging.getLogger("httpx").setLevel(logging.WARNING)
-    server = settings.server
-    uvicorn.run(app, host=server.host, port=server.port, log_config=None, access_log=False)
+        server.run(
+            lambda: create_app(settings, components=cheat.components(Components())),
+            host=settings.server.host,
+            port=settings.server.port,
+        )
 
 
 if __name__ == "__main__":

@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 import anyio.to_thread
 from fastapi import FastAPI
 from ragaudit.prover.http import account, operator, problems, public
-from ragaudit.prover.http.body_limit import BodyLimit
 from ragaudit.prover.service import Components, Service
 from ragaudit.prover.settings import Settings
+from ragaudit.serving.bodies import BodyLimit
 
 
 def create_app(settings: Settings, *, components: Components | None = None) -> FastAPI:

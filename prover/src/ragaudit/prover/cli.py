@@ -3,9 +3,6 @@
 Exit codes are those of `ragaudit.encoding.commands`.
 """
 
-import logging
-import signal
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -35,8 +32,6 @@ app = typer.Typer(
 )
 app.add_typer(operator_commands.accounts, name="account")
 app.add_typer(operator_commands.windows, name="window")
-
-LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 @app.command()
@@ -120,25 +115,14 @@ def serve(
 
     Example: RAGAUDIT_PROVER__SERVER__PORT=8081 ragaudit prover serve --settings prover/prover.yaml
     """
-    # uvicorn shuts down on SIGTERM, then raises it again: being told to stop is not a failure.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with failing():
-        logging.basicConfig(level=log_level.upper(), format=LOG_FORMAT)
-        logging.getLogger("httpx").setLevel(logging.WARNING)
-        import uvicorn  # noqa: PLC0415 - only this command needs a server
-        from ragaudit.prover.app import create_app  # noqa: PLC0415
+        from ragaudit.prover.app import create_app  # noqa: PLC0415 - only this command needs it
+        from ragaudit.serving import server  # noqa: PLC0415
 
         loaded = load_settings(settings)
-        server = uvicorn.Server(
-            uvicorn.Config(
-                create_app(loaded),
-                host=loaded.server.host,
-                port=loaded.server.port,
-                log_config=None,
-                access_log=False,
-                server_header=False,
-            )
+        server.run(
+            lambda: create_app(loaded),
+            host=loaded.server.host,
+            port=loaded.server.port,
+            log_level=log_level,
         )
-        server.run()
-        if not server.started:
-            raise typer.Exit(ExitCode.UNAVAILABLE)

@@ -1,8 +1,7 @@
 """What the prover refuses, and the HTTP status under which it says so.
 
 RagauditError
-├── MalformedError    MalformedSettings, MalformedDocument, MalformedQuery, MalformedRequest,
-│                     RequestTooLarge
+├── MalformedError    MalformedSettings, MalformedDocument, MalformedQuery, MalformedRequest
 ├── RefusedError      NotAuthenticated, UnknownTenant, UnknownAccount, UnknownWindow,
 │                     UnknownRecord, WrongState, Conflict (PromisePending), NotReady,
 │                     QueryRefused, IndexInUse, ClocksDiffer, VerifierRefused, WindowUnusable
@@ -34,10 +33,6 @@ class MalformedQuery(MalformedError):
 
 class MalformedRequest(MalformedError):
     """A request body, header or path that is not in the accepted form."""
-
-
-class RequestTooLarge(MalformedError):
-    """A request body above the limit of its endpoint."""
 
 
 class NotAuthenticated(RefusedError):

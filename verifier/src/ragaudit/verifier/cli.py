@@ -4,9 +4,6 @@ What a command alone needs is imported in it: the accounting libraries take seco
 """
 
 import json
-import logging
-import signal
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -95,27 +92,21 @@ def serve(
         str | None, typer.Option(help="core, reference or auto; overrides the settings.")
     ] = None,
 ) -> None:
-    """Run the service."""
-    import uvicorn  # noqa: PLC0415
+    """Run the service until it is told to stop (SIGINT or SIGTERM)."""
+    from ragaudit.serving import server  # noqa: PLC0415
     from ragaudit.verifier.service.app import create_app  # noqa: PLC0415
 
-    # uvicorn shuts down on SIGTERM, then raises it again: being told to stop is not a failure.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     with _reported():
         loaded = settings_files.load(settings)
         if engine is not None:
             loaded = loaded.model_copy(update={"engine": _engine_name(engine)})
         listen = loaded.listen
-        if (listen.tls_certificate is None) != (listen.tls_key is None):
-            raise MalformedError("half of a TLS key pair", where="listen", expected="both or none")
-        uvicorn.run(
-            create_app(loaded),
+        server.run(
+            lambda: create_app(loaded),
             host=listen.host,
             port=listen.port,
-            ssl_certfile=listen.tls_certificate,
-            ssl_keyfile=listen.tls_key,
-            server_header=False,
+            certificate=listen.tls_certificate,
+            key=listen.tls_key,
         )
 
 

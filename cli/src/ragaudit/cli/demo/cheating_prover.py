@@ -3,16 +3,15 @@
 Takes the cheat's name and the prover's settings file; everything else is the honest service.
 """
 
-import logging
 import sys
 from pathlib import Path
 
-import uvicorn
 from ragaudit.cli.demo.cheats import find
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.prover.app import create_app
 from ragaudit.prover.service import Components
 from ragaudit.prover.settings import load_settings
+from ragaudit.serving import server
 
 __all__ = ["main"]
 
@@ -20,14 +19,16 @@ __all__ = ["main"]
 def main() -> None:
     """Serve until told to stop."""
     name, settings_file = sys.argv[1:]
-    logging.basicConfig(level="INFO", format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("httpx").setLevel(logging.WARNING)
     cheat = find(name)
     if cheat.components is None:
         raise UnsupportedError("no service can stage this cheat", where=name)
     settings = load_settings(Path(settings_file))
-    application = create_app(settings, components=cheat.components(Components()))
-    uvicorn.run(application, host=settings.server.host, port=settings.server.port, log_config=None)
+    make = cheat.components
+    server.run(
+        lambda: create_app(settings, components=make(Components())),
+        host=settings.server.host,
+        port=settings.server.port,
+    )
 
 
 if __name__ == "__main__":

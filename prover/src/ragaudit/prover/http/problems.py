@@ -27,7 +27,6 @@ RETRY_SECONDS = 1
 
 # The first class that fits decides, so special ones stand first.
 _STATUS: tuple[tuple[type[RagauditError], int], ...] = (
-    (errors.RequestTooLarge, 413),
     (errors.NotAuthenticated, 401),
     (errors.UnknownTenant, 404),
     (errors.UnknownAccount, 404),

@@ -1,0 +1,148 @@
+"""HTTP/1.1 connections with deadlines: who sends or reads too slowly is cut off.
+
+uvicorn waits for ever for the rest of a head or body, and for a reader. Here every connection that
+the service waits for has a deadline, and their number is bounded: a new one displaces the one that
+has been waited for longest, so that half-open connections cannot shut others out.
+"""
+
+from asyncio import TimerHandle, Transport
+from collections.abc import Callable
+from typing import Any
+
+import h11
+from ragaudit.serving.limits import ConnectionLimits
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+__all__ = ["protocol_factory"]
+
+
+def protocol_factory(limits: ConnectionLimits) -> Callable[..., "LimitedConnection"]:
+    """Return what makes the connections of one server; they share the bound on their number."""
+    waited_for: dict[LimitedConnection, None] = {}
+
+    def make(**parts: Any) -> LimitedConnection:
+        return LimitedConnection(limits, waited_for, **parts)
+
+    return make
+
+
+class LimitedConnection(H11Protocol):
+    """One connection. It is in ``waited_for`` while it is the peer's turn to send."""
+
+    def __init__(
+        self, limits: ConnectionLimits, waited_for: "dict[LimitedConnection, None]", **parts: Any
+    ) -> None:
+        super().__init__(**parts)
+        self._limits = limits
+        self._waited_for = waited_for
+        self._deadline: TimerHandle | None = None
+        self._phase = ""
+        self._since = 0.0
+        self._received = 0
+
+    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > self._limits.connections:
+            oldest = next(iter(self._waited_for), self)
+            oldest._leave()
+            oldest.transport.abort()
+            if oldest is self:
+                return
+        self._await_peer("head", self._limits.head_seconds)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._leave()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        self._received += len(data)
+        super().data_received(data)
+        self._watch()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.transport.is_closing():
+            # A peer that does not read would keep what is left, and the connection, for ever.
+            self._abort_in(self._limits.write_seconds)
+        else:
+            self._watch()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._abort_in(self._limits.write_seconds)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self.transport.is_closing():
+            self._abort_in(self._limits.write_seconds)
+            return
+        self._cancel()
+        self._phase = ""
+        self._watch()
+
+    def timeout_keep_alive_handler(self) -> None:
+        super().timeout_keep_alive_handler()
+        self._abort_in(self._limits.write_seconds)
+
+    def shutdown(self) -> None:
+        """Stop: a request that has not arrived in full is not waited for."""
+        if self.conn.their_state is h11.SEND_BODY:
+            self.transport.abort()
+            return
+        super().shutdown()
+        if self.transport.is_closing():
+            self._abort_in(self._limits.write_seconds)
+
+    def _watch(self) -> None:
+        """Set the deadline of what the peer owes now."""
+        if self.transport.is_closing() or self.flow.write_paused:
+            return
+        if self.conn.their_state is h11.SEND_BODY:
+            self._await_peer("body", self._limits.body_seconds)
+        elif self.conn.their_state is h11.IDLE:
+            # Between two requests uvicorn's own timer runs, until the first byte of the next.
+            begun = bool(self.conn.trailing_data[0]) or self.timeout_keep_alive_task is None
+            if begun:
+                self._await_peer("head", self._limits.head_seconds)
+            else:
+                self._cancel()
+                self._phase = ""
+                self._waited_for[self] = None
+        else:
+            self._leave()
+
+    def _await_peer(self, phase: str, seconds: float) -> None:
+        if phase == self._phase:
+            return
+        self._cancel()
+        self._phase, self._since, self._received = phase, self.loop.time(), 0
+        self._waited_for[self] = None
+        self._deadline = self.loop.call_later(seconds, self._late)
+
+    def _late(self) -> None:
+        """Cut the peer off, unless its body is on the way at the rate that is demanded."""
+        self._deadline = None
+        if self._phase == "body":
+            allowed = self._limits.body_seconds + self._received / self._limits.body_rate
+            left = self._since + allowed - self.loop.time()
+            if self.flow.read_paused:  # it is we who do not read
+                left = self._limits.body_seconds
+            if left > 0:
+                self._deadline = self.loop.call_later(left, self._late)
+                return
+        self.transport.abort()
+
+    def _abort_in(self, seconds: float) -> None:
+        self._cancel()
+        self._phase = "leaving"
+        self._deadline = self.loop.call_later(seconds, self.transport.abort)
+
+    def _leave(self) -> None:
+        self._cancel()
+        self._phase = ""
+        self._waited_for.pop(self, None)
+
+    def _cancel(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None

@@ -1,0 +1,57 @@
+"""Log lines of a service: one line a record, each with its time, never a secret.
+
+An exception is one line too: its type and where it was raised. Its text is left out, because a
+foreign exception may quote anything.
+"""
+
+import logging
+import time
+import traceback
+from pathlib import PurePath
+from types import TracebackType
+
+__all__ = ["LEVELS", "LineFormatter", "configure"]
+
+LEVELS = ("debug", "info", "warning", "error")
+_FRAMES = 4
+
+_ExceptionInfo = (
+    tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
+)
+
+
+class LineFormatter(logging.Formatter):
+    """``2026-11-22T08:52:09.123Z INFO logger: message``, in UTC."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record as one line."""
+        return " | ".join(filter(None, super().format(record).splitlines()))
+
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
+        """Return the time of the record as RFC 3339 in UTC, with milliseconds."""
+        seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        return f"{seconds}.{int(record.msecs):03d}Z"
+
+    def formatException(self, ei: _ExceptionInfo) -> str:
+        """Return type and innermost frames, innermost first."""
+        kind, _, trace = ei
+        frames = [
+            f"{PurePath(frame.filename).name}:{frame.lineno}"
+            for frame in traceback.extract_tb(trace)
+        ]
+        name = kind.__name__ if kind is not None else "exception"
+        return f"{name} at {' < '.join(reversed(frames[-_FRAMES:])) or 'unknown place'}"
+
+
+def configure(level: str) -> None:
+    """Write the log of this process to standard error; one of `LEVELS`."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(LineFormatter())
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    # What peers do wrong, or that they hang up, is not news: anybody could fill the disk with it.
+    for name in ("uvicorn", "asyncio"):
+        logging.getLogger(name).setLevel(logging.ERROR)

@@ -1,0 +1,190 @@
+"""Running a service: its address, its life span, its end."""
+
+import asyncio
+import errno
+import logging
+import resource
+import signal
+import socket
+import ssl
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from ragaudit.encoding.errors import MalformedError, UnavailableError
+from ragaudit.serving import log_lines
+from ragaudit.serving.connections import protocol_factory
+from ragaudit.serving.limits import ConnectionLimits
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect
+
+__all__ = ["check_log_level", "run"]
+
+_log = logging.getLogger(__name__)
+
+BACKLOG = 128
+_QUIET_SECONDS = 60.0
+
+
+def run(
+    make_app: Callable[[], Starlette],
+    *,
+    host: str,
+    port: int,
+    limits: ConnectionLimits | None = None,
+    log_level: str = "info",
+    certificate: Path | None = None,
+    key: Path | None = None,
+) -> None:
+    """Serve an application until SIGINT or SIGTERM, and return when everything is let go of.
+
+    The address is taken first: a second process on it ends before it opens anything.
+
+    Args:
+        make_app: opens the service; its life span begins before the first request.
+        port: 0 to 65535; 0 takes a free one.
+        certificate, key: PEM files; TLS if both are given.
+
+    Raises:
+        UnavailableError: the address cannot be taken.
+        MalformedError: not a log level, not a certificate with its key.
+        RagauditError: as ``make_app`` and the life span raise.
+    """
+    check_log_level(log_level)
+    log_lines.configure(log_level)
+    _check_tls(certificate, key)
+    listener = _listen(host, port)
+    try:
+        chosen = limits or ConnectionLimits()
+        server = _Server(make_app(), _within_descriptors(chosen), certificate, key)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, server.handle_exit)
+        asyncio.run(server.serve_on(listener))
+    finally:
+        listener.close()
+
+
+def check_log_level(name: str) -> str:
+    """Return the name of a log level; MalformedError for any other text."""
+    if name.lower() not in log_lines.LEVELS:
+        raise MalformedError(
+            "not a log level", where="log level", expected=", ".join(log_lines.LEVELS)
+        )
+    return name.lower()
+
+
+class _Server(uvicorn.Server):
+    """uvicorn with bounded connections, whose life span raises instead of printing."""
+
+    def __init__(
+        self,
+        app: Starlette,
+        limits: ConnectionLimits,
+        certificate: Path | None,
+        key: Path | None,
+    ) -> None:
+        factory: Any = protocol_factory(limits)
+        config = uvicorn.Config(
+            _until_gone(app),
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            ws="none",
+            backlog=BACKLOG,
+            timeout_keep_alive=limits.idle_seconds,
+            timeout_graceful_shutdown=limits.stop_seconds,
+            ssl_certfile=certificate,
+            ssl_keyfile=key,
+        )
+        config.load()
+        config.http_protocol_class = factory
+        super().__init__(config)
+        self._service = app
+        self._told = 0.0
+
+    async def serve_on(self, listener: socket.socket) -> None:
+        """Serve on a bound socket, within the application's life span."""
+        asyncio.get_running_loop().set_exception_handler(self._tell)
+        async with self._service.router.lifespan_context(self._service):
+            _log.info("listening on %s:%d", *listener.getsockname()[:2])
+            await self.serve(sockets=[listener])
+            _log.info("stopping")
+        _log.info("stopped")
+
+    def _tell(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Log what went wrong in the event loop as one line, a flood of the same only once."""
+        error = context.get("exception")
+        number = getattr(error, "errno", None)
+        if number in {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}:
+            if loop.time() - self._told < _QUIET_SECONDS:
+                return
+            self._told = loop.time()
+        kind = type(error).__name__ if error is not None else "no exception"
+        reason = errno.errorcode.get(number, "") if number is not None else ""
+        _log.error("%s (%s %s)", context.get("message", "event loop"), kind, reason)
+
+
+def _until_gone(app: Starlette) -> Any:
+    """Return the application; a client that goes away while it is read is no error of ours."""
+
+    async def serve(scope: Any, receive: Any, send: Any) -> None:
+        with suppress(ClientDisconnect):
+            await app(scope, receive, send)
+
+    return serve
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            listener.listen(BACKLOG)
+        except OSError:
+            listener.close()
+            raise
+    except OSError as error:
+        reason = error.strerror or "unknown address"
+        raise UnavailableError(
+            f"cannot listen: {reason.lower()}",
+            where=f"{host}:{port}",
+            expected="an address of this machine that no other process uses",
+        ) from None
+    listener.setblocking(False)
+    return listener
+
+
+def _check_tls(certificate: Path | None, key: Path | None) -> None:
+    if (certificate is None) != (key is None):
+        raise MalformedError("half of a TLS key pair", where="TLS", expected="both or none")
+    if certificate is None or key is None:
+        return
+    for file in (certificate, key):
+        if not file.is_file():
+            raise MalformedError("no such file", where=str(file), expected="a PEM file")
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
+    except (ssl.SSLError, OSError):
+        raise MalformedError(
+            "not a certificate with its key", where=str(certificate), expected="PEM files"
+        ) from None
+
+
+def _within_descriptors(limits: ConnectionLimits) -> ConnectionLimits:
+    """Raise the limit of file descriptors, and keep connections below half of it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * limits.connections + 2 * BACKLOG
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    if soft == resource.RLIM_INFINITY:
+        return limits
+    return replace(limits, connections=max(8, min(limits.connections, soft // 2 - BACKLOG)))
