@@ -170,8 +170,8 @@ class Desk:
             "audit": {
                 "mode": "A",
                 "beta": "0.1",
-                "eta": "0.05",
-                "minimum_per_tenant": 1,
+                "tenants": {"eta": "0.05", "minimum": 1},
+                "submitters": {"by": "account", "eta": "0.05", "minimum": 1},
                 "deadline_seconds": 100,
             },
             "merge_delay_seconds": 10,
@@ -180,6 +180,7 @@ class Desk:
             "claim_margin_seconds": 5,
             "release_seconds": 20,
             "keys": {
+                "arbiter": None,
                 "log": str(self.log.key.verifier_key),
                 "provider": self.provider_key.public.raw.hex(),
                 "cosigner": public["cosigner"],
@@ -274,8 +275,19 @@ OPENINGS = Openings(
 
 
 def registration(desk: Desk, account: int, *, anchored: bool = False, tenant: str = "t1") -> bytes:
-    anchor = nonce_chain(account).anchor if anchored else None
-    return Registration(WINDOW, pseudonym(account), tenant, account, anchor, 1000 * START).encode()
+    return Registration(
+        window=WINDOW,
+        pseudonym=pseudonym(account),
+        tenant=tenant,
+        slot=account,
+        anchor=nonce_chain(account).anchor if anchored else None,
+        dispute_key=dispute_key(account).public.raw,
+        time=1000 * START,
+    ).encode()
+
+
+def dispute_key(account: int) -> PrivateKey:
+    return seeded(f"dispute key {account}")
 
 
 def record(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -149,7 +149,7 @@ def rechallenged(played: Window, items: dict[str, bytes], /, **changes: Any) -> 
         ({"preimage": "ab" * 32}, "not the chain's preimage"),
         ({"final_size": 13}, "another final log"),
         ({"final_root": "ab" * 32}, "another final log"),
-        ({"disputed": [4]}, "other disputes"),
+        ({"disputed": [4]}, "other members"),
         ({"window": "w2"}, "another window"),
         ({"deadline": 1000 * CHALLENGED}, "answered at"),
         ({"receipts_list": {}}, "not a receipts-list"),
@@ -173,8 +173,8 @@ def test_the_challenge_names_another_receipts_list() -> None:
 class PickedSample(Window):
     """The sample is not the one that the seed gives: somebody chose what is looked at."""
 
-    def draw_sample(self, receipts: Any, disputed: Sequence[int]) -> list[dict[str, Any]]:
-        drawn = super().draw_sample(receipts, disputed)
+    def draw_sample(self, receipts: Any) -> list[dict[str, Any]]:
+        drawn = super().draw_sample(receipts)
         everything = {r.index for r in self.logged() if r.tenant == "acme"}
         left_out = sorted(everything - set(drawn[0]["sample"]))
         drawn[0]["sample"] = left_out[:2]
@@ -182,8 +182,8 @@ class PickedSample(Window):
 
 
 class SkippedStratum(Window):
-    def draw_sample(self, receipts: Any, disputed: Sequence[int]) -> list[dict[str, Any]]:
-        return super().draw_sample(receipts, disputed)[:-1]
+    def draw_sample(self, receipts: Any) -> list[dict[str, Any]]:
+        return super().draw_sample(receipts)[:-1]
 
 
 @pytest.mark.parametrize("cheat", [PickedSample, SkippedStratum])

@@ -104,8 +104,8 @@ POLICY = Policy.from_json(
         "audit": {
             "mode": "A",
             "beta": "0.01",
-            "eta": "0.05",
-            "minimum_per_tenant": 1,
+            "tenants": {"eta": "0.05", "minimum": 1},
+            "submitters": {"by": "account", "eta": "0.05", "minimum": 1},
             "deadline_seconds": 3600,
         },
         "merge_delay_seconds": 60,
@@ -114,6 +114,7 @@ POLICY = Policy.from_json(
         "claim_margin_seconds": 5,
         "release_seconds": 20,
         "keys": {
+            "arbiter": None,
             "log": str(LOG.verifier_key),
             "provider": PROVIDER.public.raw.hex(),
             "cosigner": str(COSIGNER.verifier_key),
@@ -177,7 +178,15 @@ ENTRIES = [
         SEEDS.root,
         (TenantOpening(TENANT, ROWS, INDEX.root, INDEX.proof_digest),),
     ),
-    Registration(WINDOW, ANN, TENANT, 0, CHAIN.anchor, 1000 * (START - 900)),
+    Registration(
+        WINDOW,
+        ANN,
+        TENANT,
+        0,
+        CHAIN.anchor,
+        private("dispute key").public.raw,
+        1000 * (START - 900),
+    ),
     RECORD,
     Close(WINDOW, 1, 1, 1000 * (START + 3600)),
 ]

@@ -106,7 +106,7 @@ def test_the_plan_is_what_the_demonstration_promises() -> None:
     assert most <= main.terms["queries_per_account"]
     terms = main.overrides(2.0)
     assert terms["audit"]["beta"] == "0.1"
-    assert terms["audit"]["eta"] == "0.0009765625"
+    assert terms["audit"]["tenants"]["eta"] == "0.0009765625"
     assert terms["length_seconds"] == 2 * main.length
     assert terms["epsilon_acc"] == EPSILON_ACC
     epsilon = plan.claim.epsilon_acc(plan.sigma())

@@ -115,8 +115,8 @@ def make_policy(now: int) -> Policy:
             "audit": {
                 "mode": "A",
                 "beta": "0.1",
-                "eta": "0.1",
-                "minimum_per_tenant": 1,
+                "tenants": {"eta": "0.1", "minimum": 1},
+                "submitters": {"by": "account", "eta": "0.1", "minimum": 1},
                 "deadline_seconds": 60,
             },
             "merge_delay_seconds": 10,
@@ -125,6 +125,7 @@ def make_policy(now: int) -> Policy:
             "claim_margin_seconds": 5,
             "release_seconds": 20,
             "keys": {
+                "arbiter": None,
                 "log": str(LOG.verifier_key),
                 "provider": PROVIDER.public.raw.hex(),
                 "cosigner": str(COSIGNER.verifier_key),
@@ -272,6 +273,7 @@ class FakeProvider:
             "pseudonym": PSEUDONYM.hex(),
             "slot": None if self.registration is None else 0,
             "anchor": None if anchor is None else anchor.hex(),
+            "dispute_key": None,
             "counter": self.counter,
             "remaining": BUDGET - self.counter,
             "registration": entry,
@@ -281,7 +283,7 @@ class FakeProvider:
         anchor = None if body["anchor"] is None else bytes.fromhex(body["anchor"])
         if self.registration is None:
             at = 1000 * (self.now - 150)
-            self.registration = Registration("w1", PSEUDONYM, "acme", 0, anchor, at)
+            self.registration = Registration("w1", PSEUDONYM, "acme", 0, anchor, None, at)
             self._append("registration", self.registration.encode())
         assert self.registration.anchor == anchor
         return self._account()

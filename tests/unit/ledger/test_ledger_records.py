@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ragaudit.encoding.digests import leaf_data
+from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.tagged import decode, enc
 from ragaudit.ledger.errors import MalformedRecord
 from ragaudit.ledger.records import (
@@ -21,6 +22,7 @@ from ragaudit.ledger.records import (
 )
 
 D = [bytes([i]) * 32 for i in range(10)]
+DISPUTE_KEY = PrivateKey.from_seed(D[9]).public.raw
 TENANTS = (TenantOpening("alpha", 100, D[3], D[4]), TenantOpening("beta", 7, D[5], D[6]))
 RECORD = Record(
     policy_digest=D[0], window="w1", tenant="alpha", version=1, rows=100, top_k=5,
@@ -30,8 +32,10 @@ RECORD = Record(
 )  # fmt: skip
 BODIES = [
     Opening(D[0], D[1], D[2], TENANTS),
-    Registration("w1", D[2], "alpha", 3, D[3], 1_800_000_000_000),
-    Registration("w1", D[2], "alpha", 3, None, 0),
+    Registration("w1", D[2], "alpha", 3, D[3], DISPUTE_KEY, 1_800_000_000_000),
+    Registration("w1", D[2], "alpha", 3, None, DISPUTE_KEY, 1_800_000_000_000),
+    Registration("w1", D[2], "alpha", 3, D[3], None, 1_800_000_000_000),
+    Registration("w1", D[2], "alpha", 3, None, None, 0),
     RECORD,
     replace(RECORD, nonce=None),
     Close("w1", 12, 2, 1_800_000_000_000),
@@ -139,13 +143,14 @@ def test_record_fields_are_in_range(change):
 @pytest.mark.parametrize(
     ("body", "change"),
     [
-        (1, {"slot": 1_000_000}), (1, {"anchor": b"x"}), (1, {"pseudonym": b"x"}),
+        (1, {"slot": 1_000_000}), (1, {"anchor": b"x"}),
+        (1, {"dispute_key": b"x"}), (1, {"dispute_key": D[0]}), (1, {"pseudonym": b"x"}),
         (1, {"time": -1}), (1, {"window": ""}), (1, {"tenant": "A"}),
-        (5, {"records": -1}), (5, {"coalition_claim": -1}), (5, {"coalition_claim": 1_000_001}),
-        (5, {"window": "."}), (5, {"time": -1}), (6, {"version": 1}), (6, {"index_root": b""}),
-        (6, {"rows": 0}), (6, {"time": -1}), (6, {"tenant": ""}), (6, {"window": ""}),
-        (7, {"epoch": 1}), (7, {"reason": ""}), (7, {"reason": "é" * 251}), (7, {"seed_root": b""}),
-        (7, {"time": -1}), (7, {"window": ""}), (0, {"seed_root": b""}),
+        (7, {"records": -1}), (7, {"coalition_claim": -1}), (7, {"coalition_claim": 1_000_001}),
+        (7, {"window": "."}), (7, {"time": -1}), (8, {"version": 1}), (8, {"index_root": b""}),
+        (8, {"rows": 0}), (8, {"time": -1}), (8, {"tenant": ""}), (8, {"window": ""}),
+        (9, {"epoch": 1}), (9, {"reason": ""}), (9, {"reason": "é" * 251}), (9, {"seed_root": b""}),
+        (9, {"time": -1}), (9, {"window": ""}), (0, {"seed_root": b""}),
     ],
 )  # fmt: skip
 def test_other_fields_are_in_range(body, change):
@@ -168,7 +173,7 @@ def test_unknown_kinds_are_refused():
 
 
 def test_text_that_is_not_unicode_is_refused():
-    raw = decode("ragaudit/v1/entry/close", BODIES[5].encode(), 4)
+    raw = decode("ragaudit/v1/entry/close", BODIES[7].encode(), 4)
     with pytest.raises(MalformedRecord):
         Close.decode(enc("ragaudit/v1/entry/close", b"\xff", *raw[1:]))
     with pytest.raises(MalformedRecord):

@@ -146,8 +146,8 @@ def policy() -> Policy:
             "audit": {
                 "mode": "B",
                 "beta": "0.1",
-                "eta": "0.0009765625",
-                "minimum_per_tenant": 1,
+                "tenants": {"eta": "0.0009765625", "minimum": 1},
+                "submitters": {"by": "account", "eta": "0.0009765625", "minimum": 1},
                 "deadline_seconds": 60,
             },
             "merge_delay_seconds": 10,
@@ -156,6 +156,7 @@ def policy() -> Policy:
             "claim_margin_seconds": 5,
             "release_seconds": 20,
             "keys": {
+                "arbiter": None,
                 "log": str(LOG.verifier_key),
                 "provider": PROVIDER.public.raw.hex(),
                 "cosigner": str(COSIGNER.verifier_key),

@@ -322,8 +322,11 @@ class TestVerifierMessages:
         refused(ChallengeRejected, strata=[tenant, *good["strata"][1:]])
         outside = {"id": "account:" + "ab" * 32, "population": [0], "sample": [0]}
         refused(ChallengeRejected, strata=[*good["strata"], outside])
-        refused(ChallengeRejected, disputed=[5, 4])
-        refused(ChallengeRejected, disputed=[good["strata"][0]["sample"][0]])
+        refused(VerifierMalformed, disputed=[])
+        # Everybody's records, as if each had been submitted: the receipts list counts fewer.
+        everything = sorted(good["strata"][0]["sample"])
+        claimed = {"id": "account:" + "ab" * 32, "population": everything, "sample": everything}
+        refused(ChallengeRejected, strata=[good["strata"][0], claimed])
         refused(VerifierMalformed, surprise=1)
         with pytest.raises(VerifierMessageRejected):
             read_challenge(
@@ -331,7 +334,7 @@ class TestVerifierMessages:
             )
 
     def test_nothing_outside_the_sample_is_opened(self, world) -> None:
-        world.open(audit={"mode": "B", "beta": "0.5", "eta": "0.5", "minimum_per_tenant": 1})
+        world.open(audit={"mode": "B", "beta": "0.5", "tenants": {"eta": "0.5", "minimum": 1}})
         ask_something(world)
         to_challenge(world)
         live = world.service.lives.get("w1")

@@ -41,10 +41,13 @@ def outcome(result: str = "PASS", **changes: object) -> Outcome:
         epsilon=TABLE,
         sampling={
             "mode": "B",
+            "beta": "0.1",
             "strata": [
                 {
                     "id": "tenant:acme",
+                    "eta": "0.0009765625",
                     "population": 1200,
+                    "bad": 120,
                     "sample": 300,
                     "miss_probability": "0.000000953674",
                     "with_replacement": "0.999998000000",

@@ -45,7 +45,6 @@ MESSAGES: dict[str, tuple[bytes, Any]] = {
                 "final_size": 9,
                 "preimage": "cd" * 32,
                 "receipts_list": canonical_json.loads(LISTED),
-                "disputed": [3],
                 "strata": [
                     {"id": "tenant:t", "population": None, "sample": [1, 2]},
                     {"id": "account:00", "population": [1], "sample": [1]},

@@ -8,7 +8,8 @@ import pytest
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.signing import verify
 from ragaudit.ledger.chains import verify_activation_preimage
-from ragaudit.privacy.sample import LoggedRecord, SamplingRule, draw_sample, sampling_seed
+from ragaudit.ledger.policy import Policy
+from ragaudit.privacy.sample import LoggedRecord, draw_sample, sampling_seed
 from ragaudit.verifier import keys
 from ragaudit.verifier.bundle import read_archive
 from ragaudit.verifier.procedure.messages import receipts_digest
@@ -102,8 +103,7 @@ def test_the_challenge_recomputes(story) -> None:
         [LoggedRecord(i, "t1", pseudonym((i - 3) % 2)) for i in story.records],
         tenants=("t1", "t2"),
         receipts={3, 5},
-        disputed=set(),
-        rule=SamplingRule("A", "0.1", "0.05", 1),
+        rule=Policy.from_json(desk.policy()).audit,
         seed=sampling_seed(head.root_hash, preimage),
     )
     assert challenge["strata"] == [
@@ -412,7 +412,7 @@ def test_the_auditor_cannot_hurry(story) -> None:
     problem_of(audit(story.desk), 409, "conflict")
 
 
-def test_disputed_records_are_in_no_stratum(story) -> None:
+def test_disputed_records_are_sampled_like_any_other(story) -> None:
     from ragaudit.ledger.receipts import PrivateReceipt, ReceiptFile, answer_digest
     from ragaudit.ledger.requests import Answer
     from verifier_service_harness import OPENINGS, request_for
@@ -427,9 +427,8 @@ def test_disputed_records_are_in_no_stratum(story) -> None:
     story.finish()
     story.desk.clock.at(SAMPLING)
     challenge = story.send("GET", "challenge").json()
-    assert challenge["disputed"] == [3]
-    assert challenge["strata"][0]["sample"] == story.records[1:]
-    problem_of(respond(story, 3), 404, "unknown")
+    assert "disputed" not in challenge
+    assert challenge["strata"][0]["sample"] == story.records
 
 
 def test_status_of_windows(desk) -> None:

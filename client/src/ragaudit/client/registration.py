@@ -38,7 +38,7 @@ class RegistrationEntry:
         """
         try:
             found = Registration.decode(self.body)
-            for name in ("window", "pseudonym", "tenant", "slot", "anchor"):
+            for name in ("window", "pseudonym", "tenant", "slot", "anchor", "dispute_key"):
                 if getattr(found, name) != getattr(expected, name):
                     raise AnswerRejected("another one", where=f"registration, {name}")
             return self._verify_inclusion(window)
@@ -81,6 +81,7 @@ class AccountState:
     pseudonym: bytes
     slot: int | None
     anchor: bytes | None
+    dispute_key: bytes | None
     counter: int
     remaining: int
     registration: RegistrationEntry | None
@@ -95,14 +96,20 @@ class AccountState:
         if self.slot is None:
             raise StateConflict("the account is not registered", where=window.name)
         return Registration(
-            window.name, self.pseudonym, self.tenant, self.slot, self.anchor, time=0
+            window=window.name,
+            pseudonym=self.pseudonym,
+            tenant=self.tenant,
+            slot=self.slot,
+            anchor=self.anchor,
+            dispute_key=self.dispute_key,
+            time=0,
         )
 
 
 def parse_account(value: Any) -> AccountState:
     """Return the account's state; AnswerRejected if it is malformed."""
     try:
-        names = "tenant pseudonym slot anchor counter remaining registration"
+        names = "tenant pseudonym slot anchor dispute_key counter remaining registration"
         f = Fields(value, names, MalformedRecord, "account")
         slot = None if f.raw("slot") is None else f.integer("slot", 0, MAX_SLOTS - 1)
         return AccountState(
@@ -110,6 +117,7 @@ def parse_account(value: Any) -> AccountState:
             pseudonym=f.hex("pseudonym", 32),
             slot=slot,
             anchor=None if f.raw("anchor") is None else f.hex("anchor", 32),
+            dispute_key=None if f.raw("dispute_key") is None else f.hex("dispute_key", 32),
             counter=f.integer("counter", 0, MAX_QUERIES),
             remaining=f.integer("remaining", 0, MAX_QUERIES),
             registration=_entry(f.raw("registration")),

@@ -55,20 +55,37 @@ class Estimator:
 
 
 @dataclass(frozen=True, slots=True)
+class StratumTerms:
+    """Of one kind of strata: the largest probability to miss, and the least sample."""
+
+    eta: str
+    minimum: int
+
+
+@dataclass(frozen=True, slots=True)
 class AuditTerms:
-    """Mode A (every record) or B (a sample), its confidence, and the prover's deadline."""
+    """Mode A (every record) or B (samples), how each kind is drawn, and the prover's deadline.
+
+    Attributes:
+        beta: the share of bad records that a sample is to find.
+        tenants: of the strata that hold all records of a tenant.
+        submitters: of the strata that hold the records whose receipts were submitted.
+        submitters_by: whether those are one per "account" or one per "tenant".
+    """
 
     mode: str
     beta: str
-    eta: str
-    minimum_per_tenant: int
+    tenants: StratumTerms
+    submitters: StratumTerms
+    submitters_by: str
     deadline_seconds: int
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyKeys:
-    """The public keys of a window, pairwise different."""
+    """The public keys of a window, pairwise different; ``arbiter`` None: it has none."""
 
+    arbiter: PublicKey | None
     log: VerifierKey
     provider: PublicKey
     cosigner: VerifierKey
@@ -314,20 +331,29 @@ def _estimator(f: Fields) -> Estimator:
 
 
 def _audit(f: Fields) -> AuditTerms:
-    names = "mode beta eta minimum_per_tenant deadline_seconds"
+    names = "mode beta tenants submitters deadline_seconds"
     a = Fields(f.raw("audit"), names, MalformedPolicy, "audit")
+    tenants = Fields(a.raw("tenants"), "eta minimum", MalformedPolicy, "audit.tenants")
+    submitters = Fields(a.raw("submitters"), "by eta minimum", MalformedPolicy, "audit.submitters")
     return AuditTerms(
         mode=a.choice("mode", "A", "B"),
         beta=_decimal(a, "beta", below=1),
-        eta=_decimal(a, "eta", below=1),
-        minimum_per_tenant=a.integer("minimum_per_tenant", 0, 10**6),
+        tenants=_stratum(tenants),
+        submitters=_stratum(submitters),
+        submitters_by=submitters.choice("by", "account", "tenant"),
         deadline_seconds=a.integer("deadline_seconds", 1, 10**7),
     )
 
 
+def _stratum(f: Fields) -> StratumTerms:
+    return StratumTerms(_decimal(f, "eta", below=1), f.integer("minimum", 0, 10**6))
+
+
 def _keys(f: Fields, origin: str) -> PolicyKeys:
-    k = Fields(f.raw("keys"), "log provider cosigner verifier verdict", MalformedPolicy, "keys")
+    names = "arbiter log provider cosigner verifier verdict"
+    k = Fields(f.raw("keys"), names, MalformedPolicy, "keys")
     keys = PolicyKeys(
+        arbiter=None if k.raw("arbiter") is None else _public_key(k, "arbiter"),
         log=VerifierKey.parse(k.text("log", 1, 512)),
         provider=_public_key(k, "provider"),
         cosigner=VerifierKey.parse(k.text("cosigner", 1, 512)),
@@ -338,9 +364,11 @@ def _keys(f: Fields, origin: str) -> PolicyKeys:
         raise k.error("log", "not the log's key", expected=f"{origin}, type 0x01")
     if keys.cosigner.algorithm != COSIGNATURE_V1:
         raise k.error("cosigner", "not a cosigner's key", expected="type 0x04")
-    every = (keys.log.public, keys.provider, keys.cosigner.public, keys.verifier, keys.verdict)
+    every = [keys.log.public, keys.provider, keys.cosigner.public, keys.verifier, keys.verdict]
+    if keys.arbiter is not None:
+        every.append(keys.arbiter)
     if len(set(every)) < len(every):
-        raise f.error("keys", "one key in two roles", expected="five different keys")
+        raise f.error("keys", "one key in two roles", expected="different keys")
     return keys
 
 

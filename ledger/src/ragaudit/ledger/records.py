@@ -10,6 +10,7 @@ from typing import ClassVar, TypeAlias, TypeVar
 
 from ragaudit.encoding.digests import leaf_data
 from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.tagged import (
     Field,
     decode,
@@ -112,7 +113,12 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """An account under its pseudonym: tenant, slot, and the anchor of its nonce chain."""
+    """An account under its pseudonym: tenant, slot, and what it brought.
+
+    Attributes:
+        anchor: of its nonce chain; None for a plain account.
+        dispute_key: its Ed25519 public key, 32 bytes; None for an account that never disputes.
+    """
 
     KIND: ClassVar[str] = "registration"
 
@@ -121,29 +127,39 @@ class Registration:
     tenant: str
     slot: int
     anchor: bytes | None
+    dispute_key: bytes | None
     time: int
 
     def __post_init__(self) -> None:
         check_window(self.window)
         check_tenant(self.tenant)
         _digests(self.pseudonym)
-        _optional_digests(self.anchor)
+        _optional_digests(self.anchor, self.dispute_key)
+        if self.dispute_key is not None:
+            _key(self.dispute_key)
         _within("slot", self.slot, 0, MAX_SLOTS - 1)
         _within("time", self.time, 0, MAX_TIME)
 
     def encode(self) -> bytes:
-        fields = (self.window, self.pseudonym, self.tenant, self.slot, self.anchor, self.time)
-        return enc(_ENTRY + self.KIND, *fields)
+        place = (self.window, self.pseudonym, self.tenant, self.slot)
+        return enc(_ENTRY + self.KIND, *place, self.anchor, self.dispute_key, self.time)
 
     @classmethod
     def decode(cls, body: bytes) -> "Registration":
         """Strict inverse of `encode`; MalformedRecord."""
-        return _decoded(_ENTRY + cls.KIND, body, 6, cls._from)
+        return _decoded(_ENTRY + cls.KIND, body, 7, cls._from)
 
     @classmethod
     def _from(cls, f: tuple[bytes, ...]) -> "Registration":
-        anchor = read_optional_digest(f[4])
-        return cls(read_text(f[0]), f[1], read_text(f[2]), read_int(f[3]), anchor, read_int(f[5]))
+        return cls(
+            window=read_text(f[0]),
+            pseudonym=f[1],
+            tenant=read_text(f[2]),
+            slot=read_int(f[3]),
+            anchor=read_optional_digest(f[4]),
+            dispute_key=read_optional_digest(f[5]),
+            time=read_int(f[6]),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,6 +425,13 @@ def _digests(*values: bytes) -> None:
             read_digest(value)
         except MalformedError as error:
             raise MalformedRecord(error.what, expected=error.expected) from error
+
+
+def _key(raw: bytes) -> None:
+    try:
+        PublicKey.from_raw(raw)
+    except MalformedError as error:
+        raise MalformedRecord(error.what, where="dispute key", expected=error.expected) from error
 
 
 def _optional_digests(*values: bytes | None) -> None:

@@ -7,12 +7,13 @@ import hashlib
 import hmac
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
 
 from ragaudit.encoding.decimals import parse_decimal
 from ragaudit.encoding.digests import structure
-from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.tagged import enc
-from ragaudit.privacy.accounting.sampling import sample_size
+from ragaudit.privacy.accounting.sampling import bad_records, sample_size
 
 _SAMPLE_TAG = "ragaudit/v1/sample"
 
@@ -26,13 +27,49 @@ class LoggedRecord:
     pseudonym: bytes
 
 
+class StratumRule(Protocol):
+    """How strata of one kind are drawn in mode B."""
+
+    @property
+    def eta(self) -> str:
+        """The largest probability to miss every bad record, a decimal inside (0, 1)."""
+
+    @property
+    def minimum(self) -> int:
+        """The least sample; a smaller stratum is taken whole."""
+
+
+class SamplingRule(Protocol):
+    """The policy's ``audit`` member, as `ragaudit.ledger.policy.AuditTerms` holds it."""
+
+    @property
+    def mode(self) -> str:
+        """ "A", every record, or "B", samples."""
+
+    @property
+    def beta(self) -> str:
+        """The share of bad records that a sample is to find, a decimal inside (0, 1)."""
+
+    @property
+    def tenants(self) -> StratumRule:
+        """Of the strata that hold all records of a tenant."""
+
+    @property
+    def submitters(self) -> StratumRule:
+        """Of the strata that hold the records whose receipts were submitted."""
+
+    @property
+    def submitters_by(self) -> str:
+        """Whether those are one per "account" or one per "tenant"."""
+
+
 @dataclass(frozen=True, slots=True)
 class Stratum:
-    """Leaf indices, rising, from which one sample is drawn; ``minimum`` bounds its size below."""
+    """Leaf indices, rising, from which one sample is drawn by ``rule``."""
 
     id: str
     population: tuple[int, ...]
-    minimum: int = 0
+    rule: StratumRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,31 +80,24 @@ class DrawnStratum:
     sample: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SamplingRule:
-    """The policy's ``audit`` member: mode "A" (all) or "B", decimals beta and eta."""
-
-    mode: str
-    beta: str
-    eta: str
-    minimum_per_tenant: int
-
-    def __post_init__(self) -> None:
-        if self.mode not in ("A", "B"):
-            raise MalformedError(f"sampling mode {self.mode!r}", expected="A or B")
-
-
 def sampling_seed(final_root: bytes, last_preimage: bytes, beacon: bytes = b"") -> bytes:
     """The seed: the final root, the beacon's randomness (empty for none) and n_A."""
     return structure("sampling", final_root, beacon, last_preimage)
 
 
 def tenant_stratum_id(tenant: str) -> str:
+    """Of the stratum with all records of a tenant."""
     return f"tenant:{tenant}"
 
 
 def account_stratum_id(pseudonym: bytes) -> str:
+    """Of the stratum with the submitted records of an account."""
     return f"account:{pseudonym.hex()}"
+
+
+def receipts_stratum_id(tenant: str) -> str:
+    """Of the stratum with the submitted records of a tenant."""
+    return f"receipts:{tenant}"
 
 
 def strata(
@@ -75,36 +105,38 @@ def strata(
     *,
     tenants: Sequence[str],
     receipts: Collection[int],
-    disputed: Collection[int],
-    minimum_per_tenant: int,
+    rule: SamplingRule,
 ) -> tuple[Stratum, ...]:
-    """The strata in their order: each tenant's records, then each account's receipts.
+    """The strata in their order: each tenant's records, then the submitted ones.
 
     Args:
         records: all records of the log.
         tenants: the policy's, in its order; each has a stratum, even an empty one.
         receipts: leaf indices of the records for which a validly signed receipt was submitted.
-            An account without any has no stratum.
-        disputed: leaf indices that belong to no stratum.
+            An account, or tenant, without any has no stratum of submitted records.
     """
-    by_tenant: dict[str, list[int]] = {tenant: [] for tenant in tenants}
-    by_account: dict[bytes, list[int]] = {}
+    of_tenants: dict[str, list[int]] = {tenant: [] for tenant in tenants}
+    submitted: dict[str, list[int]] = {}
+    if rule.submitters_by == "tenant":
+        submitted = {receipts_stratum_id(tenant): [] for tenant in tenants}
     for record in records:
-        if record.index in disputed:
-            continue
-        if record.tenant in by_tenant:
-            by_tenant[record.tenant].append(record.index)
+        if record.tenant in of_tenants:
+            of_tenants[record.tenant].append(record.index)
         if record.index in receipts:
-            by_account.setdefault(record.pseudonym, []).append(record.index)
-    of_tenants = (
-        Stratum(tenant_stratum_id(tenant), tuple(sorted(indices)), minimum_per_tenant)
-        for tenant, indices in by_tenant.items()
+            submitted.setdefault(_submitted_id(record, rule), []).append(record.index)
+    if rule.submitters_by == "account":
+        submitted = dict(sorted(submitted.items()))  # hexadecimal sorts as the bytes do
+    return (
+        *(
+            Stratum(tenant_stratum_id(tenant), tuple(sorted(indices)), rule.tenants)
+            for tenant, indices in of_tenants.items()
+        ),
+        *(
+            Stratum(name, tuple(sorted(indices)), rule.submitters)
+            for name, indices in submitted.items()
+            if indices
+        ),
     )
-    of_accounts = (
-        Stratum(account_stratum_id(pseudonym), tuple(sorted(by_account[pseudonym])))
-        for pseudonym in sorted(by_account)
-    )
-    return (*of_tenants, *of_accounts)
 
 
 def order(seed: bytes, stratum_id: str, population: Iterable[int]) -> list[int]:
@@ -116,42 +148,47 @@ def order(seed: bytes, stratum_id: str, population: Iterable[int]) -> list[int]:
     return sorted(population, key=rank)
 
 
-def draw(
-    seed: bytes, rule: SamplingRule, strata_in_order: Iterable[Stratum]
-) -> tuple[DrawnStratum, ...]:
-    """The sample of each stratum: in mode A all of it, in mode B the smallest by ``order``."""
-    return tuple(_draw_one(seed, rule, stratum) for stratum in strata_in_order)
-
-
 def draw_sample(
     records: Iterable[LoggedRecord],
     *,
     tenants: Sequence[str],
     receipts: Collection[int],
-    disputed: Collection[int],
     rule: SamplingRule,
     seed: bytes,
 ) -> tuple[DrawnStratum, ...]:
     """The whole draw: the strata of the log's records, and the sample of each.
 
+    In mode A a sample is the whole stratum, in mode B the smallest by `order`.
+
     Raises:
-        MalformedError: the rule's mode or decimals.
+        MalformedError: the rule's decimals.
     """
-    populations = strata(
-        records,
-        tenants=tenants,
-        receipts=receipts,
-        disputed=disputed,
-        minimum_per_tenant=rule.minimum_per_tenant,
-    )
-    return draw(seed, rule, populations)
+    populations = strata(records, tenants=tenants, receipts=receipts, rule=rule)
+    return tuple(_draw_one(seed, rule, stratum) for stratum in populations)
+
+
+def stratum_size(population: int, beta: Fraction, rule: StratumRule) -> int:
+    """How many records of a stratum of ``population`` are sampled in mode B.
+
+    The least number that misses all of b = ceil(beta n) bad records with probability at most eta,
+    at least ``rule.minimum``. Where b = n the stratum is taken whole: one sample would find a
+    stratum in which *everything* is bad, and the stated probability of 0 would be about no other.
+    """
+    if population == 0 or bad_records(population, beta) == population:
+        return population
+    size = sample_size(population, beta, parse_decimal(rule.eta))
+    return max(size, min(population, rule.minimum))
 
 
 def _draw_one(seed: bytes, rule: SamplingRule, stratum: Stratum) -> DrawnStratum:
-    population = len(stratum.population)
     if rule.mode == "A":
         return DrawnStratum(stratum, stratum.population)
-    size = sample_size(population, parse_decimal(rule.beta), parse_decimal(rule.eta))
-    size = max(size, min(population, stratum.minimum))
+    size = stratum_size(len(stratum.population), parse_decimal(rule.beta), stratum.rule)
     chosen = order(seed, stratum.id, stratum.population)[:size]
     return DrawnStratum(stratum, tuple(sorted(chosen)))
+
+
+def _submitted_id(record: LoggedRecord, rule: SamplingRule) -> str:
+    if rule.submitters_by == "account":
+        return account_stratum_id(record.pseudonym)
+    return receipts_stratum_id(record.tenant)

@@ -51,13 +51,17 @@ class ChallengeWorker:
                 for each in records(connection, live.name)
             ]
         receipts = _receipts(challenge, live.policy.tenants)
-        terms = live.policy.audit
+        if len(receipts) > challenge.receipts:
+            raise ChallengeRejected(
+                f"{len(receipts)} records with receipts",
+                where="strata",
+                expected=f"at most {challenge.receipts}, as the receipts list counts",
+            )
         drawn = sample.draw_sample(
             logged,
             tenants=live.policy.tenants,
             receipts=receipts,
-            disputed=_positions(challenge.disputed, "disputed"),
-            rule=sample.SamplingRule(terms.mode, terms.beta, terms.eta, terms.minimum_per_tenant),
+            rule=live.policy.audit,
             seed=sample.sampling_seed(head.root_hash, challenge.preimage),
         )
         expected = tuple(_stratum(each, live.policy.tenants) for each in drawn)
@@ -180,7 +184,7 @@ def _stratum(drawn: sample.DrawnStratum, tenants: Sequence[str]) -> Stratum:
 
 
 def _receipts(challenge: Challenge, tenants: Sequence[str]) -> set[int]:
-    """The records for which receipts were submitted: the populations of the accounts' strata."""
+    """The records for which receipts were submitted: the populations of those strata."""
     of_tenants = {sample.tenant_stratum_id(tenant) for tenant in tenants}
     return {
         position
@@ -188,9 +192,3 @@ def _receipts(challenge: Challenge, tenants: Sequence[str]) -> set[int]:
         if stratum.id not in of_tenants
         for position in stratum.population or ()
     }
-
-
-def _positions(positions: Sequence[int], where: str) -> set[int]:
-    if list(positions) != sorted(set(positions)):
-        raise ChallengeRejected("positions not rising and distinct", where=where)
-    return set(positions)

@@ -124,6 +124,7 @@ class PolicyBuilder:
             "claim_margin_seconds": settings.claim_margin_seconds,
             "release_seconds": settings.release_seconds,
             "keys": {
+                "arbiter": verifier.arbiter and hex_encode(verifier.arbiter.raw),
                 "log": str(VerifierKey(origin, ED25519, self._log_key)),
                 "provider": hex_encode(self._provider_key.raw),
                 "cosigner": str(verifier.cosigner),

@@ -26,6 +26,7 @@ class Registered:
     tenant: str
     slot: int
     anchor: bytes | None
+    dispute_key: bytes | None
     position: int
     counter: int
     last_time: int
@@ -56,27 +57,25 @@ class Registrar:
         self._clock = clock
 
     def register(
-        self, live: LiveWindow, account: Account, anchor: bytes | None
+        self, live: LiveWindow, account: Account, anchor: bytes | None, dispute_key: bytes | None
     ) -> tuple[Registered, bool]:
         """Log an account's registration; returns it, and whether it is new.
 
         Raises:
-            Conflict: registered with another anchor, or no slot is left.
+            MalformedRecord: ``dispute_key`` is not an Ed25519 public key.
+            Conflict: registered with another anchor or dispute key, or no slot is left.
             WrongState: the window does not register any more, or not yet.
         """
         with live.account_lock(account.name), live.commit_lock:
             with self._store.write() as connection:
                 known = find(connection, live.name, account.name)
                 if known is not None:
-                    if known.anchor != anchor:
-                        raise Conflict(
-                            "registered with another anchor", where=live.name, expected="the same"
-                        )
+                    _demand_same(live, known, anchor, dispute_key)
                     return known, False
                 check_state(
                     live.name, self._windows.standing(connection, live.name).state, REGISTERS
                 )
-                registered = self._insert(connection, live, account, anchor)
+                registered = self._insert(connection, live, account, anchor, dispute_key)
                 head = live.log.entries.head(connection)
             live.fence.advance(head)
         live.grown.set()
@@ -102,7 +101,12 @@ class Registrar:
         return account.tenant
 
     def _insert(
-        self, connection: Connection, live: LiveWindow, account: Account, anchor: bytes | None
+        self,
+        connection: Connection,
+        live: LiveWindow,
+        account: Account,
+        anchor: bytes | None,
+        dispute_key: bytes | None,
     ) -> Registered:
         body = Registration(
             window=live.name,
@@ -110,6 +114,7 @@ class Registrar:
             tenant=self.tenant(account),
             slot=self.assign_slot(connection, live),
             anchor=anchor,
+            dispute_key=dispute_key,
             time=self._clock(),
         )
         salt = live.randomness.draw(SALT_BYTES, "registration", live.name, account.name)
@@ -121,12 +126,24 @@ class Registrar:
             tenant=body.tenant,
             slot=body.slot,
             anchor=anchor,
+            dispute_key=dispute_key,
             position=position,
             counter=0,
             last_time=0,
         )
         connection.execute(insert(tables.registration).values(window=live.name, **_values(row)))
         return row
+
+
+def _demand_same(
+    live: LiveWindow, known: Registered, anchor: bytes | None, dispute_key: bytes | None
+) -> None:
+    for name, had, given in (
+        ("anchor", known.anchor, anchor),
+        ("dispute key", known.dispute_key, dispute_key),
+    ):
+        if had != given:
+            raise Conflict(f"registered with another {name}", where=live.name, expected="the same")
 
 
 def find(connection: Connection, window: str, account: str) -> Registered | None:

@@ -63,6 +63,7 @@ class VerifierSettings(_Section):
     """The verifier service and the keys it must show; without pins the first answer is trusted."""
 
     url: str = "http://127.0.0.1:8742"
+    arbiter_key: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
     cosigner_key: str | None = None
     signing_key: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
     verdict_key: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
@@ -90,13 +91,32 @@ class EstimatorSettings(_Section):
     sketch_bits: int = Field(default=256, ge=LIMITS.sketch_bits_min, le=LIMITS.sketch_bits_max)
 
 
+class TenantSampleSettings(_Section):
+    """How the strata that hold all records of a tenant are sampled."""
+
+    eta: Decimal = "0.0009765625"
+    minimum: int = Field(default=10, ge=0, le=10**6)
+
+
+class SubmitterSampleSettings(_Section):
+    """How the strata of submitted records are sampled: one per account, or one per tenant.
+
+    An eta as small as the tenants' would sample most of a small account's records, and the more
+    accounts submit, the more of the log.
+    """
+
+    by: Literal["account", "tenant"] = "account"
+    eta: Decimal = "0.5"
+    minimum: int = Field(default=1, ge=0, le=10**6)
+
+
 class AuditSettings(_Section):
     """How the verifier samples."""
 
     mode: Literal["A", "B"] = "B"
     beta: Decimal = "0.1"
-    eta: Decimal = "0.0009765625"
-    minimum_per_tenant: int = Field(default=1, ge=0, le=10**6)
+    tenants: TenantSampleSettings = TenantSampleSettings()
+    submitters: SubmitterSampleSettings = SubmitterSampleSettings()
     deadline_seconds: int = Field(default=3600, ge=1, le=10**7)
 
 
@@ -200,16 +220,19 @@ def malformed(error: ValidationError, where: str) -> MalformedSettings:
 
 def window_settings(base: WindowSettings, overrides: dict[str, Any]) -> WindowSettings:
     """Return ``base`` with members replaced; MalformedSettings for an unknown or bad one."""
-    merged = base.model_dump()
-    for name, value in overrides.items():
-        if isinstance(merged.get(name), dict) and isinstance(value, dict):
-            merged[name] = {**merged[name], **value}
-        else:
-            merged[name] = value
     try:
-        return WindowSettings.model_validate(merged)
+        return WindowSettings.model_validate(_merged(base.model_dump(), overrides))
     except ValidationError as error:
         raise malformed(error, "overrides") from None
+
+
+def _merged(base: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for name, value in overrides.items():
+        known = merged.get(name)
+        nested = isinstance(known, dict) and isinstance(value, dict)
+        merged[name] = _merged(known or {}, value) if nested else value
+    return merged
 
 
 def _absolute(settings: Settings, folder: Path) -> Settings:

@@ -112,6 +112,7 @@ registration = Table(
     Column("tenant", ForeignKey(tenant.c.name), nullable=False),
     Column("slot", Integer, nullable=False),
     Column("anchor", LargeBinary(32)),
+    Column("dispute_key", LargeBinary(32)),
     Column("position", BigInteger, nullable=False),  # of its log entry
     Column("counter", Integer, nullable=False),  # logged queries, so the next c
     Column("last_time", BigInteger, nullable=False),  # of the last record, milliseconds

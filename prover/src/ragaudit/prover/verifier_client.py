@@ -39,6 +39,7 @@ class VerifierKeys:
     """What the verifier shows of itself; ``time`` is its clock in milliseconds."""
 
     name: str
+    arbiter: PublicKey | None
     cosigner: VerifierKey
     signing: PublicKey
     verdict: PublicKey
@@ -85,8 +86,10 @@ class VerifierClient:
         """Return the verifier's public keys and clock."""
         value = _json(self._send("GET", "/v1/keys", b"", signed=False))
         try:
+            arbiter = value["arbiter"]
             return VerifierKeys(
                 name=str(value["name"]),
+                arbiter=None if arbiter is None else PublicKey.from_raw(hex_decode(arbiter)),
                 cosigner=VerifierKey.parse(value["cosigner"]),
                 signing=PublicKey.from_raw(hex_decode(value["verifier"])),
                 verdict=PublicKey.from_raw(hex_decode(value["verdict"])),

@@ -33,12 +33,15 @@ class Stratum:
 
 @dataclass(frozen=True)
 class Challenge:
-    """What the verifier wants opened; its signature is verified, its sample is not."""
+    """What the verifier wants opened; its signature is verified, its sample is not.
+
+    ``receipts`` is how many the receipts list counts.
+    """
 
     final_root: bytes
     final_size: int
     preimage: bytes
-    disputed: tuple[int, ...]
+    receipts: int
     strata: tuple[Stratum, ...]
     deadline: int
 
@@ -79,20 +82,20 @@ def read_activation(value: Any, policy: Policy, *, anchor: bytes, number: int) -
 
 def read_challenge(value: Any, policy: Policy, *, anchor: bytes) -> Challenge:
     """Verify signature, receipts list and last preimage of a challenge."""
-    names = "window final_root final_size preimage receipts_list disputed strata deadline"
+    names = "window final_root final_size preimage receipts_list strata deadline"
     f = _fields(value, names, "challenge")
     _same(f.text("window", 1, 64), policy.window, "window")
     unsigned = {name: each for name, each in value.items() if name != "signature"}
     digest = sha256(dumps(unsigned)).digest()
     _verify(policy, f, "challenge", policy.window, digest)
-    _read_receipts_list(f.raw("receipts_list"), policy)
+    receipts = _read_receipts_list(f.raw("receipts_list"), policy)
     preimage = f.hex("preimage", DIGEST_BYTES)
     _on_chain(policy, anchor, policy.activations, preimage)
     return Challenge(
         final_root=f.hex("final_root", DIGEST_BYTES),
         final_size=f.integer("final_size", 1, MAX_RECORDS),
         preimage=preimage,
-        disputed=f.integers("disputed", (0, MAX_RECORDS), 0, MAX_RECORDS),
+        receipts=receipts,
         strata=tuple(
             _read_stratum(item, where) for where, item in f.objects("strata", 1, MAX_STRATA)
         ),
@@ -100,7 +103,7 @@ def read_challenge(value: Any, policy: Policy, *, anchor: bytes) -> Challenge:
     )
 
 
-def _read_receipts_list(value: Any, policy: Policy) -> None:
+def _read_receipts_list(value: Any, policy: Policy) -> int:
     f = _fields(value, "window digest count time", "receipts-list")
     _same(f.text("window", 1, 64), policy.window, "window")
     digest = f.hex("digest", DIGEST_BYTES)
@@ -110,6 +113,7 @@ def _read_receipts_list(value: Any, policy: Policy) -> None:
         raise VerifierMessageRejected(
             "the receipts list is not older than the sampling instant", where="receipts_list"
         )
+    return count
 
 
 def _read_stratum(value: Any, where: str) -> Stratum:

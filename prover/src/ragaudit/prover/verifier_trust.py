@@ -12,7 +12,9 @@ def checked_keys(keys: VerifierKeys, pinned: VerifierSettings) -> VerifierKeys:
     Raises:
         VerifierMessageRejected: another key than the settings name.
     """
+    arbiter = None if keys.arbiter is None else hex_encode(keys.arbiter.raw)
     for member, shown, expected in (
+        ("arbiter_key", arbiter, pinned.arbiter_key),
         ("cosigner_key", str(keys.cosigner), pinned.cosigner_key),
         ("signing_key", hex_encode(keys.signing.raw), pinned.signing_key),
         ("verdict_key", hex_encode(keys.verdict.raw), pinned.verdict_key),

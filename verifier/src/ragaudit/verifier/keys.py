@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ragaudit.encoding.errors import MalformedError, RefusedError
-from ragaudit.encoding.signing import PrivateKey
+from ragaudit.encoding.signing import PrivateKey, PublicKey
 from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.notes import COSIGNATURE_V1, SigningKey, VerifierKey
 
@@ -33,6 +33,7 @@ class VerifierKeys:
         verdict: signs verdicts (DSSE).
         activation: 32 bytes from which the seeds of the activation chains are derived.
         token_digest: SHA-256 of the auditor's token.
+        arbiter: public key of the arbiter that this verifier hears; None if it hears none.
     """
 
     cosigner: SigningKey
@@ -40,10 +41,12 @@ class VerifierKeys:
     verdict: PrivateKey
     activation: bytes = field(repr=False)
     token_digest: bytes = field(repr=False)
+    arbiter: PublicKey | None = None
 
-    def public(self) -> dict[str, str]:
+    def public(self) -> dict[str, str | None]:
         """Name and public keys, as the policy of a window names them."""
         return {
+            "arbiter": None if self.arbiter is None else self.arbiter.raw.hex(),
             "name": self.cosigner.name,
             "cosigner": str(self.cosigner.verifier_key),
             "verifier": self.statement.public.raw.hex(),
@@ -75,8 +78,11 @@ def create(folder: Path, name: str) -> VerifierKeys:
     return load(folder, name)
 
 
-def load(folder: Path, name: str) -> VerifierKeys:
+def load(folder: Path, name: str, arbiter: PublicKey | None = None) -> VerifierKeys:
     """Read the secrets that the service needs.
+
+    Args:
+        arbiter: of the settings; the arbiter's secret key is nowhere near the verifier.
 
     Raises:
         MalformedError: a file is missing or holds something else.
@@ -88,6 +94,7 @@ def load(folder: Path, name: str) -> VerifierKeys:
         verdict=PrivateKey.from_seed(_read(folder / VERDICT)),
         activation=_read(folder / ACTIVATION),
         token_digest=_read(folder / TOKEN_DIGEST),
+        arbiter=arbiter,
     )
 
 

@@ -11,6 +11,8 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.signing import PublicKey
+from ragaudit.encoding.text import hex_decode
 
 ENVIRONMENT_PREFIX = "RAGAUDIT_VERIFIER__"
 MIB = 2**20
@@ -55,6 +57,7 @@ class Settings(BaseSettings):
         name: name of the cosigner's key, a schema-less URL such as ``regulator.example/cosigner``.
         data: folder of the database and of temporary files.
         secrets: folder of the key files.
+        arbiter_key: public key of the arbiter, hexadecimal; policies must name it, or null.
         database: SQLAlchemy URL; SQLite in ``data`` when absent.
         fence: file that tells a restored database; in ``data`` when absent.
         engine: who checks the arguments: the compiled core, the reference, or the core if present.
@@ -68,6 +71,7 @@ class Settings(BaseSettings):
     name: str
     data: Path
     secrets: Path
+    arbiter_key: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
     database: str | None = None
     fence: Path | None = None
     engine: EngineName = "auto"
@@ -85,6 +89,13 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         return env_settings, init_settings
+
+    @property
+    def arbiter(self) -> PublicKey | None:
+        """The arbiter's public key. Raises MalformedError if it is none."""
+        return (
+            None if self.arbiter_key is None else PublicKey.from_raw(hex_decode(self.arbiter_key))
+        )
 
     @property
     def database_url(self) -> str:

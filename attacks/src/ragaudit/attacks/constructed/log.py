@@ -1,6 +1,5 @@
 """Cheats in the log, in its checkpoints and in the order of things."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -125,10 +124,8 @@ class ClosesLate(Window):
 class OtherSamplingNonce(Window):
     """The sample is drawn with a nonce that the verifier did not commit to."""
 
-    def challenge(
-        self, strata: list[dict[str, Any]], listed: dict[str, Any], disputed: Sequence[int]
-    ) -> dict[str, Any]:
-        message = super().challenge(strata, listed, disputed)
+    def challenge(self, strata: list[dict[str, Any]], listed: dict[str, Any]) -> dict[str, Any]:
+        message = super().challenge(strata, listed)
         return self.sign_challenge({**message, "preimage": "5e" * 32})
 
 

@@ -107,6 +107,10 @@ class Account:
     registration: Registration | None = None
     queries: int = 0
 
+    @property
+    def dispute_key(self) -> PrivateKey:
+        return PrivateKey.from_seed(hashlib.sha256(f"dispute key of {self.name}".encode()).digest())
+
 
 @dataclass
 class TenantIndex:
@@ -268,8 +272,8 @@ class Window:
             "audit": {
                 "mode": self.mode,
                 "beta": "0.4",
-                "eta": "0.3",
-                "minimum_per_tenant": 1,
+                "tenants": {"eta": "0.3", "minimum": 1},
+                "submitters": {"by": "account", "eta": "0.3", "minimum": 1},
                 "deadline_seconds": DEADLINE_SECONDS,
             },
             "merge_delay_seconds": 30,
@@ -278,6 +282,7 @@ class Window:
             "claim_margin_seconds": 10,
             "release_seconds": 100,
             "keys": {
+                "arbiter": None,
                 "log": str(self.log_key.verifier_key),
                 "provider": self.provider_key.public.raw.hex(),
                 "cosigner": str(self.cosigner_key.verifier_key),
@@ -408,12 +413,13 @@ class Window:
         )
         account = Account(name, tenant, pseudonym, chain)
         body = Registration(
-            self.window,
-            pseudonym,
-            tenant,
-            sum(kind == "registration" for kind, _, _ in self.entries),
-            chain.anchor if chain else None,
-            1000 * (START + time),
+            window=self.window,
+            pseudonym=pseudonym,
+            tenant=tenant,
+            slot=sum(kind == "registration" for kind, _, _ in self.entries),
+            anchor=chain.anchor if chain else None,
+            dispute_key=account.dispute_key.public.raw,
+            time=1000 * (START + time),
         )
         account.registration = self.alter_registration(account, body)
         self.accounts[name] = account
@@ -748,16 +754,12 @@ class Window:
             "signature": sign(self.verifier_key, "receipts-list", *fields).hex(),
         }
 
-    def draw_sample(
-        self, receipts: Iterable[Mapping[str, Any]], disputed: Sequence[int]
-    ) -> list[dict[str, Any]]:
-        audit = self.policy.audit
+    def draw_sample(self, receipts: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         drawn = sampling.draw_sample(
             self.logged(),
             tenants=self.policy.tenants,
             receipts={r["index"] for r in receipts},
-            disputed=frozenset(disputed),
-            rule=sampling.SamplingRule(audit.mode, audit.beta, audit.eta, audit.minimum_per_tenant),
+            rule=self.policy.audit,
             seed=sampling.sampling_seed(self.tree.root(), self.chain_seed),
         )
         return [
@@ -779,12 +781,7 @@ class Window:
                 found.append(sampling.LoggedRecord(i, record.tenant, record.pseudonym))
         return found
 
-    def challenge(
-        self,
-        strata: list[dict[str, Any]],
-        listed: dict[str, Any],
-        disputed: Sequence[int],
-    ) -> dict[str, Any]:
+    def challenge(self, strata: list[dict[str, Any]], listed: dict[str, Any]) -> dict[str, Any]:
         message: dict[str, Any] = {
             "format": "ragaudit/v1/challenge",
             "window": self.window,
@@ -792,7 +789,6 @@ class Window:
             "final_size": self.tree.size,
             "preimage": self.chain_seed.hex(),
             "receipts_list": listed,
-            "disputed": list(disputed),
             "strata": strata,
             "deadline": 1000 * (CHALLENGED + DEADLINE_SECONDS),
         }
@@ -874,9 +870,8 @@ class Window:
         """All items of the evidence of the played window."""
         self.play()
         receipts, disputes = self.receipts(), self.disputes()
-        disputed = sorted({d["public"]["index"] for d in disputes})
         listed = self.receipts_list(receipts)
-        strata = self.draw_sample(receipts, disputed)
+        strata = self.draw_sample(receipts)
         sampled = {i for stratum in strata for i in stratum["sample"]}
         by_index = {asked.index: asked for asked in self.asked}
         covered = self.covered_sizes()
@@ -913,7 +908,7 @@ class Window:
             names.RECORDS: self.handover(),
             names.CLAIMS: dumps(self.claims),
             names.DISPUTES: dumps(disputes),
-            names.CHALLENGE: dumps(self.challenge(strata, listed, disputed)),
+            names.CHALLENGE: dumps(self.challenge(strata, listed)),
             **{names.response_name(i): self.response(by_index[i]) for i in sorted(sampled)},
         }
 

@@ -46,13 +46,24 @@ class InTwoTenants(Registrar):
     """An account is registered in another tenant as well."""
 
     def _insert(
-        self, connection: Connection, live: LiveWindow, account: Account, anchor: bytes | None
+        self,
+        connection: Connection,
+        live: LiveWindow,
+        account: Account,
+        anchor: bytes | None,
+        dispute_key: bytes | None,
     ) -> Registered:
-        row = super()._insert(connection, live, account, anchor)
+        row = super()._insert(connection, live, account, anchor, dispute_key)
         if row.slot == 1:
             other = next(tenant for tenant in live.indexes if tenant != row.tenant)
             again = Registration(
-                live.name, row.pseudonym, other, row.slot + 1, anchor, self._clock()
+                live.name,
+                row.pseudonym,
+                other,
+                row.slot + 1,
+                anchor,
+                dispute_key,
+                self._clock(),
             )
             append(connection, live, again)
         return row

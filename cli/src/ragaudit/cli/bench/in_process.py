@@ -82,7 +82,7 @@ class InProcess:
         registrar, accounts = Registrar(self._store, windows, _clock), Accounts(self._store)
         for each in self._accounts:
             accounts.add(each.tenant, each.name)
-            registrar.register(self._live, each, None)
+            registrar.register(self._live, each, None, None)
         self._live.activate(Activation(1, bytes(BYTES), len(self._accounts)))
         self._answering = answering(
             store=self._store, windows=windows, backend=backend, embedder=embedder,
@@ -171,7 +171,7 @@ def _policy(sizes: Sizes, slots: int, provider: PrivateKey, log_key: PrivateKey)
         settings=settings,
         tenants=[TENANT],
         dimension=sizes.dimension,
-        verifier=VerifierKeys("bench", cosigner.verifier_key, signing, verdict, _clock()),
+        verifier=VerifierKeys("bench", None, cosigner.verifier_key, signing, verdict, _clock()),
         previous_checkpoint=None,
         now=_clock() - 10_000,
     )

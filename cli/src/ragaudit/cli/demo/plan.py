@@ -80,8 +80,8 @@ class WindowPlan:
             "audit": {
                 "mode": self.mode,
                 "beta": "0.1",
-                "eta": "0.0009765625",
-                "minimum_per_tenant": 1,
+                "tenants": {"eta": "0.0009765625", "minimum": 10},
+                "submitters": {"by": "account", "eta": "0.5", "minimum": 1},
                 "deadline_seconds": round(60 * pace),
             },
         }

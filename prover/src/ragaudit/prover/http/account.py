@@ -38,10 +38,11 @@ def register(
     body: RegistrationBody,
     response: Response,
 ) -> dict[str, Any]:
-    """Register the account in the window's log, with or without the anchor of a nonce chain."""
+    """Register the account in the window's log, with the anchor and the dispute key it brings."""
     live = service.lives.get(window)
     anchor = None if body.anchor is None else hex_decode(body.anchor)
-    registered, new = service.registrar.register(live, account, anchor)
+    dispute_key = None if body.dispute_key is None else hex_decode(body.dispute_key)
+    registered, new = service.registrar.register(live, account, anchor, dispute_key)
     if not new:
         response.status_code = status.HTTP_200_OK
     return _account(service, live, account, registered)
@@ -92,15 +93,18 @@ def _account(
         "tenant": account.tenant,
         "pseudonym": live.pseudonym_of(account.name).hex(),
         "slot": None if registered is None else registered.slot,
-        "anchor": None
-        if registered is None or registered.anchor is None
-        else registered.anchor.hex(),
+        "anchor": _hex(None if registered is None else registered.anchor),
+        "dispute_key": _hex(None if registered is None else registered.dispute_key),
         "counter": counter,
         "remaining": live.policy.queries_per_account - counter,
         "registration": None
         if registered is None
         else _registration(service, live, registered.position),
     }
+
+
+def _hex(value: bytes | None) -> str | None:
+    return None if value is None else value.hex()
 
 
 def _registration(service: Service, live: LiveWindow, position: int) -> dict[str, Any]:

@@ -40,9 +40,11 @@ class RevealBody(_Body):
 
 
 class RegistrationBody(_Body):
-    """The anchor of an anchored client's nonce chain; null for a plain account."""
+    """What an account brings: the anchor of its nonce chain, null for a plain account, and its
+    public dispute key, null for an account that never disputes."""
 
     anchor: Hex32 | None = None
+    dispute_key: Hex32 | None = None
 
 
 class NewWindowBody(_Body):

@@ -128,7 +128,6 @@ class Challenge:
     final_size: int
     preimage: bytes
     receipts_list: ReceiptsList
-    disputed: tuple[int, ...]
     strata: tuple[ChallengedStratum, ...]
     deadline: int
     signature: bytes
@@ -138,7 +137,7 @@ class Challenge:
     def parse(cls, data: bytes) -> "Challenge":
         """MalformedError unless ``data`` is a challenge in canonical JSON."""
         value = canonical_json.loads(data)
-        read = _Reader(value, "challenge", 9)
+        read = _Reader(value, "challenge", 8)
         unsigned = {name: each for name, each in value.items() if name != "signature"}
         return cls(
             window=read.text("window"),
@@ -146,7 +145,6 @@ class Challenge:
             final_size=read.integer("final_size"),
             preimage=read.hex("preimage"),
             receipts_list=ReceiptsList.of(read.get("receipts_list", dict)),
-            disputed=_indices(read.get("disputed", list), "disputed"),
             strata=tuple(_stratum(each) for each in read.get("strata", list)),
             deadline=read.integer("deadline"),
             signature=read.hex("signature", SIGNATURE_BYTES),

@@ -118,7 +118,7 @@ def _outcome(context: Context, results: tuple[CheckResult, ...], result: str | N
         worthless=seeded,
         checks=results,
         epsilon=context.stated.get("epsilon", {}),
-        sampling=_known(lambda: _sampling(context)) or {"mode": "", "strata": []},
+        sampling=_known(lambda: _sampling(context)) or {"mode": "", "beta": "", "strata": []},
         counts=counts,
         coalition=_coalition(context),
         not_covered=_not_covered(context, counts),
@@ -143,31 +143,27 @@ def _sampling(context: Context) -> dict[str, Any]:
     """Sizes of the challenged strata, and what a sample of that size says."""
     audit = context.policy.audit
     beta = parse_decimal(audit.beta)
-    disputed = set(context.challenge.disputed)
-    of_tenants = Counter(
-        each.record.tenant for each in context.records if each.index not in disputed
-    )
+    of_tenants = Counter(each.record.tenant for each in context.records)
     strata = []
     for stratum in context.challenge.strata:
         if stratum.population is not None:
-            population = len(stratum.population)
+            population, rule = len(stratum.population), audit.submitters
         else:
             population = of_tenants[stratum.id.removeprefix("tenant:")]
-        strata.append(_stratum(stratum.id, population, len(stratum.sample), beta))
-    return {"mode": audit.mode, "strata": strata}
+            rule = audit.tenants
+        sizes = _stratum(population, len(stratum.sample), beta)
+        strata.append({"id": stratum.id, "eta": rule.eta, **sizes})
+    return {"mode": audit.mode, "beta": audit.beta, "strata": strata}
 
 
-def _stratum(name: str, population: int, sample: int, beta: Fraction) -> dict[str, Any]:
+def _stratum(population: int, sample: int, beta: Fraction) -> dict[str, Any]:
     drawn = min(sample, population)
+    bad = bad_records(population, beta) if population else 0
     # An empty stratum has no bad record to miss.
-    missed = (
-        miss_probability(population, bad_records(population, beta), drawn)
-        if population
-        else Fraction(0)
-    )
+    missed = miss_probability(population, bad, drawn) if population else Fraction(0)
     return {
-        "id": name,
         "population": population,
+        "bad": bad,
         "sample": sample,
         "miss_probability": ceil_decimal(missed, PLACES),
         "with_replacement": floor_decimal(_with_replacement(beta, drawn), PLACES),
@@ -192,7 +188,6 @@ def _counts(context: Context) -> dict[str, int | None]:
     with_nonce = (
         sum(each.record.nonce is not None for each in records) if records is not None else None
     )
-    challenge = _known(lambda: context.challenge)
     receipts = _known(lambda: context.receipts)
     return {
         "records": _known(lambda: context.record_count),
@@ -204,7 +199,7 @@ def _counts(context: Context) -> dict[str, int | None]:
             None if records is None or with_nonce is None else len(records) - with_nonce
         ),
         "receipts": None if receipts is None else len(receipts),
-        "disputes": None if challenge is None else len(challenge.disputed),
+        "disputes": _known(lambda: len(context.list(items.DISPUTES, "disputes"))),
         "unowned_registrations": accounts,
     }
 

@@ -22,7 +22,6 @@ from ragaudit.verifier.procedure.framework import Findings, Lacking, Status
 from ragaudit.verifier.procedure.log_view import LoggedRecord
 from ragaudit.verifier.procedure.messages import ChallengedStratum, receipts_digest
 from ragaudit.verifier.procedure.responses import Response
-from ragaudit.verifier.procedure.statement_checks import disputed_indices
 
 # Records of one index share most of a batch's work, but the noise of all of them is in memory:
 # at most about 2^26 values of eight bytes, at least one record.
@@ -77,7 +76,7 @@ def _check_activations(context: Context) -> None:
 
 def _check_sample(context: Context) -> None:
     policy, log, records = context.policy, context.log, context.records
-    receipts, disputed = context.receipts, disputed_indices(context)
+    receipts = context.receipts
     challenge = context.challenge
     if challenge.window != policy.window:
         raise RejectedError("challenge of another window")
@@ -88,19 +87,11 @@ def _check_sample(context: Context) -> None:
         raise RejectedError("the challenge names another final log")
     if challenge.receipts_list != context.receipts_list:
         raise RejectedError("the challenge names another receipts list")
-    if challenge.disputed != disputed:
-        raise RejectedError("the challenge names other disputes")
     drawn = sampling.draw_sample(
         (_sampled(each) for each in records),
         tenants=policy.tenants,
         receipts={receipt.index for receipt in receipts},
-        disputed=frozenset(disputed),
-        rule=sampling.SamplingRule(
-            policy.audit.mode,
-            policy.audit.beta,
-            policy.audit.eta,
-            policy.audit.minimum_per_tenant,
-        ),
+        rule=policy.audit,
         seed=sampling.sampling_seed(log.tree.root(), challenge.preimage, BEACON),
     )
     if challenge.strata != tuple(_challenged(each) for each in drawn):

@@ -15,7 +15,6 @@ from ragaudit.ledger.policy import Policy
 from ragaudit.privacy.sample import (
     DrawnStratum,
     LoggedRecord,
-    SamplingRule,
     draw_sample,
     sampling_seed,
     tenant_stratum_id,
@@ -144,15 +143,11 @@ class Sampler:
         """The challenge but for its deadline and signature."""
         final = parse_checkpoint(_demand(connection, window.name, FINAL_CHECKPOINT)).head
         preimage = activation.seed(self._keys, window)
-        audit = policy.audit
-        rule = SamplingRule(audit.mode, audit.beta, audit.eta, audit.minimum_per_tenant)
-        disputed = _indices(connection, window.name, submissions.DISPUTE)
         drawn = draw_sample(
             _records(connection, window.name),
             tenants=policy.tenants,
             receipts=set(_indices(connection, window.name, submissions.RECEIPT)),
-            disputed=set(disputed),
-            rule=rule,
+            rule=policy.audit,
             seed=sampling_seed(final.root_hash, preimage),
         )
         return {
@@ -161,7 +156,6 @@ class Sampler:
             "final_size": final.size,
             "preimage": preimage.hex(),
             "receipts_list": canonical_json.loads(_demand(connection, window.name, RECEIPTS_LIST)),
-            "disputed": disputed,
             "strata": [_stratum(each, policy.tenants) for each in drawn],
         }
 

@@ -41,7 +41,7 @@ class Service:
             RestoredBackup: the database is behind its fence.
             UnsupportedError: the chosen engine is not installed.
         """
-        keys = key_files.load(settings.secrets, settings.name)
+        keys = key_files.load(settings.secrets, settings.name, settings.arbiter)
         auditor = auditor or ProcedureAuditor(keys, settings.engine)
         settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
         database = Database(settings.database_url, clock, Fence(settings.fence_path))

@@ -1,6 +1,7 @@
 """What must hold before a window can be filed at all; the rest of a policy is check 1's."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from ragaudit.encoding.errors import MalformedError, RejectedError
@@ -9,12 +10,11 @@ from ragaudit.ledger.policy import FORMAT
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?", re.ASCII)  # windows and tenants
 
 
-def check_identity(policy: dict[str, Any], provider: str, keys: dict[str, str]) -> str:
+def check_identity(policy: dict[str, Any], provider: str, keys: Mapping[str, str | None]) -> str:
     """Check that a policy is ``provider``'s, for this verifier; returns the window's name.
 
     Args:
-        keys: what the members ``provider``, ``cosigner``, ``verifier`` and ``verdict`` of the
-            policy's ``keys`` must be.
+        keys: what the members of the policy's ``keys`` must be, all but ``log``.
 
     Raises:
         MalformedError: no policy, or an ill-formed window name.
@@ -32,5 +32,5 @@ def check_identity(policy: dict[str, Any], provider: str, keys: dict[str, str]) 
         raise MalformedError("no keys", where="policy/keys", expected="an object")
     for role, key in keys.items():
         if given.get(role) != key:
-            raise RejectedError("another key", where=f"policy/keys/{role}", expected=key)
+            raise RejectedError("another key", where=f"policy/keys/{role}", expected=key or "null")
     return window

@@ -56,7 +56,7 @@ def readyz(service: ServiceOf) -> dict[str, str]:
 
 
 @router.get("/v1/keys")
-def keys(service: ServiceOf) -> dict[str, str | int]:
+def keys(service: ServiceOf) -> dict[str, str | int | None]:
     """The keys that a policy for this verifier names."""
     return {**service.keys.public(), "time": service.database.now()}
 
