@@ -17,6 +17,7 @@ itself.
 from ragaudit.encoding.errors import (
     InternalError,
     MalformedError,
+    RagauditError,
     RefusedError,
     RejectedError,
     UnavailableError,
@@ -53,6 +54,20 @@ class NoteRejected(RejectedError):
 
 class ReceiptRejected(RejectedError):
     """A receipt, promise or refusal whose parts do not bind each other."""
+
+
+class StepRejected(ReceiptRejected):
+    """A receipt file that fails ``step`` of docs/spec 5.9."""
+
+    step: int
+
+    @classmethod
+    def at(cls, step: int, name: str, error: RagauditError) -> "StepRejected":
+        """The rejection of a step that raised ``error``."""
+        what = f"{error.where}: {error.what}" if error.where else error.what
+        rejected = cls(what, where=f"step {step} ({name})", expected=error.expected)
+        rejected.step = step
+        return rejected
 
 
 class CommitmentRejected(RejectedError):

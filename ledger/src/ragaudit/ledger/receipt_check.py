@@ -13,7 +13,7 @@ from ragaudit.encoding.errors import RagauditError
 from ragaudit.encoding.times import rfc3339
 from ragaudit.ledger.chains import activation_of, verify_nonce
 from ragaudit.ledger.cosignatures import CosignerPolicy
-from ragaudit.ledger.errors import ReceiptRejected
+from ragaudit.ledger.errors import ReceiptRejected, StepRejected
 from ragaudit.ledger.merkle_commitments import content_digest, row_digest, verify_index_row
 from ragaudit.ledger.openings import Openings
 from ragaudit.ledger.policy import Policy
@@ -120,7 +120,7 @@ def check_receipt_file(
 
     Raises:
         MalformedRecord: not a receipt file.
-        ReceiptRejected: a step failed; ``where`` is "step <number> (<name>)".
+        StepRejected: a step failed.
     """
     parsed = file if isinstance(file, ReceiptFile) else ReceiptFile.from_json(file)
     check = _Check(parsed, view, operations, anchor, promise, embed, account or AccountView(), now)
@@ -138,9 +138,7 @@ def check_inclusion(public: PublicReceipt, view: WindowView) -> StepResult:
     try:
         public.verify_inclusion(keys.log, CosignerPolicy((keys.cosigner,), 1))
     except RagauditError as error:
-        what = f"{error.where}: {error.what}" if error.where else error.what
-        where = f"step {number} ({name})"
-        raise ReceiptRejected(what, where=where, expected=error.expected) from error
+        raise StepRejected.at(number, name, error) from error
     return StepResult(number, name, "done")
 
 
@@ -196,12 +194,10 @@ class _Check:
 
     def run(self, number: int, name: str, step: "Callable[[_Check], str | None]") -> StepResult:
         """Run one step; whatever it finds is a rejection of the receipt at this step."""
-        where = f"step {number} ({name})"
         try:
             missing = step(self)
         except RagauditError as error:
-            what = f"{error.where}: {error.what}" if error.where else error.what
-            raise ReceiptRejected(what, where=where, expected=error.expected) from error
+            raise StepRejected.at(number, name, error) from error
         if missing is None:
             return StepResult(number, name, "done")
         return StepResult(number, name, "not done", missing)

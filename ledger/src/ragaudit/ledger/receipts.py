@@ -17,6 +17,7 @@ from ragaudit.encoding.signing import (
     sign,
     verify,
 )
+from ragaudit.encoding.tagged import Field
 from ragaudit.ledger.cosignatures import CosignedCheckpoint, CosignerPolicy
 from ragaudit.ledger.errors import MalformedNote, MalformedRecord, ReceiptRejected
 from ragaudit.ledger.json_fields import Fields, vector_text
@@ -304,11 +305,9 @@ def read_origin(f: Fields) -> str:
     return origin
 
 
-def check_signature(
-    provider: PublicKey, signature: bytes, what: str, *fields: bytes | str | int
-) -> None:
-    """Check a signature of the provider; ReceiptRejected."""
+def check_signature(key: PublicKey, signature: bytes, what: str, *fields: Field) -> None:
+    """Check a signature of the provider, an account or the arbiter; ReceiptRejected."""
     try:
-        verify(provider, signature, what, *fields)
+        verify(key, signature, what, *fields)
     except SignatureRejected as error:
         raise ReceiptRejected(error.what, where=what) from error

@@ -1,0 +1,131 @@
+"""What an account signs with its dispute key, and findings: round trips, bindings, identities."""
+
+from dataclasses import replace
+
+import pytest
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.digests import structure
+from ragaudit.encoding.signing import PrivateKey, sign
+from ragaudit.encoding.tagged import enc
+from ragaudit.ledger.disputes import Dispute, Finding, RegistrationStatement, file_digest
+from ragaudit.ledger.errors import MalformedRecord, ReceiptRejected
+
+KEY, OTHER = (PrivateKey.from_seed(bytes([i]) * 32) for i in (1, 2))
+ORIGIN = "rag.example.com/ragaudit/w1"
+ANN = b"\xaa" * 32
+FILE = {
+    "format": "ragaudit/v1/receipt/file",
+    "request": {"query": "q"},
+    "answer": {"documents": []},
+    "public": {
+        "origin": ORIGIN,
+        "index": 7,
+        "answer_digest": "0d" * 32,
+        "signature": "00" * 64,
+        "proof": None,
+    },
+    "private": {"salt_r": "01" * 32},
+}
+STATEMENT = RegistrationStatement.issue(KEY, origin=ORIGIN, pseudonym=ANN, anchor=b"\x0a" * 32)
+DISPUTE = Dispute.issue(KEY, pseudonym=ANN, receipt_file=FILE)
+FINDING = Finding.issue(
+    KEY,
+    origin=ORIGIN,
+    index=7,
+    answer_digest=b"\x0d" * 32,
+    file_digest=DISPUTE.file_digest,
+    step=8,
+    time=1_800_000_000_000,
+)
+EACH = [STATEMENT, DISPUTE, FINDING]
+
+
+@pytest.mark.parametrize("message", EACH, ids=lambda each: type(each).__name__)
+def test_round_trip_and_signature(message):
+    kind = type(message)
+    assert kind.from_json(message.to_json()) == message
+    assert canonical_json.loads(message.encode()) == message.to_json()
+    message.verify_signature(KEY.public)
+    with pytest.raises(ReceiptRejected):
+        message.verify_signature(OTHER.public)
+    assert message.signature.hex() not in repr(message)
+
+
+CHANGES = {
+    "origin": "rag.example.com/ragaudit/w2",
+    "pseudonym": b"\xab" * 32,
+    "anchor": b"\x0b" * 32,
+    "index": 8,
+    "answer_digest": b"\x0e" * 32,
+    "file_digest": b"\x0f" * 32,
+    "step": 0,
+    "time": 5,
+}
+
+
+@pytest.mark.parametrize("message", EACH, ids=lambda each: type(each).__name__)
+def test_every_field_is_signed(message):
+    fields = [name for name in CHANGES if hasattr(message, name)]
+    assert len(fields) == len(message.to_json()) - 2  # all but format and signature
+    for name in fields:
+        with pytest.raises(ReceiptRejected):
+            replace(message, **{name: CHANGES[name]}).verify_signature(KEY.public)
+
+
+@pytest.mark.parametrize("message", EACH, ids=lambda each: type(each).__name__)
+def test_other_documents_are_refused(message):
+    value, kind = message.to_json(), type(message)
+    for name in value:
+        for bad in (None, 5.5, "", "A+B", -1, [], True):
+            if name == "anchor" and bad is None:
+                continue
+            with pytest.raises(MalformedRecord):
+                kind.from_json({**value, name: bad})
+        with pytest.raises(MalformedRecord):
+            kind.from_json({each: value[each] for each in value if each != name})
+    with pytest.raises(MalformedRecord):
+        kind.from_json({**value, "more": 1})
+    with pytest.raises(MalformedRecord):
+        kind.from_json([value])
+
+
+def test_known_answers():
+    """The bytes of docs/spec 5.10, spelled out."""
+    kept = canonical_json.dumps(FILE)
+    assert DISPUTE.file_digest == structure("receipt/file", kept)
+    fields = (ORIGIN, ANN, 7, b"\x0d" * 32, DISPUTE.file_digest)
+    assert DISPUTE.signature == sign(KEY, "dispute", *fields)
+    assert KEY.sign_raw(enc("ragaudit/v1/sign/dispute", *fields)) == DISPUTE.signature
+    assert DISPUTE.identity == structure("dispute", *fields)
+    plain = RegistrationStatement.issue(KEY, origin=ORIGIN, pseudonym=ANN, anchor=None)
+    assert plain.signature == sign(KEY, "registration-statement", ORIGIN, ANN, None)
+    finding = (ORIGIN, 7, b"\x0d" * 32, DISPUTE.file_digest, 8, 1_800_000_000_000)
+    assert FINDING.signature == sign(KEY, "finding", *finding)
+
+
+def test_the_file_digest_covers_everything_but_the_proof():
+    completed = {**FILE, "public": {**FILE["public"], "proof": "c2sp.org/tlog-proof@v1 ..."}}
+    assert file_digest(completed) == file_digest(FILE)
+    for name in FILE:
+        assert file_digest({**FILE, name: "changed"}) != file_digest(FILE)
+    resigned = {**FILE, "public": {**FILE["public"], "signature": "11" * 64}}
+    assert file_digest(resigned) != file_digest(FILE)
+
+
+def test_who_signs_again_disputes_nothing_new():
+    again = replace(DISPUTE, signature=b"\x05" * 64)
+    assert again.identity == DISPUTE.identity
+    assert replace(DISPUTE, index=8).identity != DISPUTE.identity
+
+
+def test_a_dispute_names_a_public_half():
+    for public in (None, "x", {}, {**FILE["public"], "index": -1}, {"origin": ORIGIN, "index": 1}):
+        with pytest.raises(MalformedRecord):
+            Dispute.issue(KEY, pseudonym=ANN, receipt_file={**FILE, "public": public})
+
+
+def test_findings():
+    assert FINDING.upheld
+    assert not replace(FINDING, step=0).upheld
+    with pytest.raises(MalformedRecord):
+        Finding.from_json({**FINDING.to_json(), "step": 11})
