@@ -82,7 +82,8 @@ def init(
         typer.echo(f"settings: {path}")
         typer.echo(f"auditor token: {directory / 'secrets' / key_files.TOKEN} (keep it secret)")
         for role, key in keys.public().items():
-            typer.echo(f"{role}: {key}")
+            if key is not None:
+                typer.echo(f"{role}: {key}")
 
 
 @app.command(epilog="Example: ragaudit verifier serve --settings verifier.yaml")
