@@ -18,10 +18,11 @@ from ragaudit.verifier.reference.generators import generator
 from ragaudit.verifier.reference.noise import build_sampler
 from ragaudit.verifier.reference.ristretto import encode
 from reference_index_prover import commit_field_rows
-from reference_vectors import cases, index_arguments, selection_arguments
+from reference_vectors import cases, index_arguments, index_forgeries, selection_arguments
 
 LISTS = ["H", "Q", "G", "A", "sel/A*", "sel/M", "sel/R", "idx/P", "idx/P*", "idx/M", "idx/R"]
-SELECTION = [*cases("selection"), *cases("selection_edge")]
+SELECTION_FILES = ("selection", "selection_edge", "selection_noncanonical")
+SELECTION = [case for name in SELECTION_FILES for case in cases(name)]
 
 
 @dataclass(frozen=True)
@@ -274,7 +275,7 @@ def test_core_decides_the_selection_vectors(vector: dict[str, Any]) -> None:
     assert core_accepts(case) == reference_accepts(case) == (vector["expect"] == "accept")
 
 
-def index_decisions(*arguments: Any) -> tuple[bool, bool]:
+def index_decisions(*arguments: Any, squared_norm: int = 127**2) -> tuple[bool, bool]:
     """(core accepts, reference accepts)."""
     decisions = []
     for verify, error in (
@@ -282,17 +283,20 @@ def index_decisions(*arguments: Any) -> tuple[bool, bool]:
         (reference.verify_index, reference.ProofRejected),
     ):
         try:
-            verify(*arguments)
+            verify(*arguments, squared_norm=squared_norm)
             decisions.append(True)
         except error:
             decisions.append(False)
     return decisions[0], decisions[1]
 
 
-@pytest.mark.parametrize("vector", cases("index"), ids=lambda v: v["name"])
+@pytest.mark.parametrize(
+    "vector", [*cases("index_v2"), *index_forgeries()], ids=lambda v: v["name"]
+)
 def test_core_decides_the_index_vectors(vector: dict[str, Any]) -> None:
     expected = vector["expect"] == "accept"
-    assert index_decisions(*index_arguments(vector)) == (expected, expected)
+    *arguments, norm = index_arguments(vector)
+    assert index_decisions(*arguments, squared_norm=norm) == (expected, expected)
 
 
 @settings(max_examples=2, deadline=None)

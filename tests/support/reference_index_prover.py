@@ -1,5 +1,21 @@
 """The plain Python prover of index arguments; the cheating suite ships it."""
 
-from ragaudit.attacks.forging.index_prover import begin, commit_field_rows, prove_index
+from ragaudit.attacks.forging.index_prover import (
+    FIRST_COLUMN,
+    Claim,
+    begin,
+    commit_field_rows,
+    junk_claim,
+    offset_claim,
+    prove_index,
+)
 
-__all__ = ["begin", "commit_field_rows", "prove_index"]
+__all__ = [
+    "FIRST_COLUMN",
+    "Claim",
+    "begin",
+    "commit_field_rows",
+    "junk_claim",
+    "offset_claim",
+    "prove_index",
+]

@@ -137,6 +137,32 @@ INDEX_M_MASK = Mutant(
     ),
 )
 
+_MASK_WEIGHT = ("index.py", "    return eq_x[-1]\n", "    return 1\n")
+INDEX_MASK_WEIGHT = Mutant("index_mask_weighs_one", (_MASK_WEIGHT,))
+_MASK_GENERATOR = (
+    "index.py",
+    'return [*rows, *generators("idx/R", 1 + sum(degrees))]',
+    'return [*rows, generator("idx/M"), *generators("idx/R", 1 + sum(degrees))]',
+)
+_ROWS_FORM = "rows = [theta * value % ORDER for value in eq_columns]"
+INDEX_MASK_GENERATOR = Mutant(
+    "index_mask_generator_for_rows",
+    (
+        _MASK_GENERATOR,
+        ("index.py", _ROWS_FORM, f"{_ROWS_FORM} + [theta * eq_columns[0] % ORDER]"),
+    ),
+)
+INDEX_V1 = Mutant(
+    "index_v1",
+    (
+        ("index.py", '"index/v2"', '"index/v1"'),
+        _MASK_WEIGHT,
+        _MASK_GENERATOR,
+        ("index.py", _ROWS_FORM, f"{_ROWS_FORM} + [theta * eq_x[-1] * eq_columns[0] % ORDER]"),
+    ),
+)
+"""The argument as it was: both faults and its own name."""
+
 SELECTION_MUTANTS = (
     THETA,
     E2,
@@ -159,4 +185,6 @@ INDEX_MUTANTS = (
     INDEX_M_MASK,
     INDEX_NORM,
     INDEX_RANGE,
+    INDEX_MASK_WEIGHT,
+    INDEX_MASK_GENERATOR,
 )

@@ -9,9 +9,14 @@ from typing import Any
 FOLDER = Path(__file__).parents[1] / "vectors"
 
 
+def read(name: str) -> Any:
+    """tests/vectors/<name>.json."""
+    return json.loads((FOLDER / f"{name}.json").read_text())
+
+
 def cases(name: str) -> list[dict[str, Any]]:
     """The cases of tests/vectors/<name>.json."""
-    loaded = json.loads((FOLDER / f"{name}.json").read_text())["cases"]
+    loaded = read(name)["cases"]
     assert isinstance(loaded, list)
     return loaded
 
@@ -32,10 +37,16 @@ def selection_arguments(case: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def index_arguments(case: dict[str, Any]) -> tuple[Any, ...]:
-    """Positional arguments of verify_index."""
+    """Positional arguments of the reference's verify_index."""
     commitments = bytes.fromhex("".join(case["C"]))
     context, proof = bytes.fromhex(case["context"]), bytes.fromhex(case["proof"])
-    return context, case["N"], case["d"], commitments, proof
+    return context, case["N"], case["d"], commitments, proof, case.get("B2", 127**2)
+
+
+def index_forgeries() -> list[dict[str, Any]]:
+    """Index proofs over rows with entries of 10^19, each good for a verifier with a fault."""
+    offset, junk = read("index_offset_forgery"), read("index_v2_row_junk_forgery")["case"]
+    return [{"name": "offset-of-v1", **offset}, junk, *cases("index_forgeries")]
 
 
 def decision(package: Any, kind: str, case: dict[str, Any]) -> str:

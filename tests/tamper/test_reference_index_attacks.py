@@ -16,6 +16,7 @@ import ragaudit.verifier.reference as reference
 import reference_index_prover as prover
 import reference_mutants as mutants
 from ragaudit.verifier.reference.field import ORDER, inverse
+from reference_index_prover import Claim
 from reference_mutants import Mutant
 from reference_prover import four_squares
 
@@ -30,9 +31,9 @@ def verify(package: Any, width: int, commitments: bytes, proof: bytes) -> None:
     package.verify_index(CONTEXT, len(commitments) // 32, width - 4, commitments, proof)
 
 
-def check_attack(mutant: Mutant, folder: Path, row: list[int], **adapted: Any) -> None:
+def check_attack(mutant: Mutant, folder: Path, row: list[int], adapted: Claim) -> None:
     package: ModuleType = mutant.load(folder)
-    commitments, proof = prover.prove_index(reference, CONTEXT, [row], [BLINDING], **adapted)
+    commitments, proof = prover.prove_index(reference, CONTEXT, [row], [BLINDING], adapted)
     verify(package, len(row), commitments, proof)
     own = prover.prove_index(reference, CONTEXT, [row], [BLINDING])[1]
     for attempt in (proof, own):
@@ -117,13 +118,13 @@ def test_an_honest_row_is_accepted() -> None:
 
 
 def test_without_the_norm_a_row_is_ten_times_too_long(tmp_path: Path) -> None:
-    check_attack(mutants.INDEX_NORM, tmp_path, [1270, 0, 0, 0, 0, 0], dropped=14)
+    check_attack(mutants.INDEX_NORM, tmp_path, [1270, 0, 0, 0, 0, 0], Claim(dropped=14))
 
 
 def test_without_the_projections_a_row_wraps_around(tmp_path: Path) -> None:
     unit = [[int(i == j) for j in range(6)] for i in range(6)]
     row = wrapped(unit, random.Random(4))
-    check_attack(mutants.INDEX_RANGE, tmp_path, row, dropped=15)
+    check_attack(mutants.INDEX_RANGE, tmp_path, row, Claim(dropped=15))
 
 
 def test_projections_known_beforehand_are_avoided(tmp_path: Path) -> None:
@@ -134,4 +135,4 @@ def test_projections_known_beforehand_are_avoided(tmp_path: Path) -> None:
     assert len(span) >= 2
     row = wrapped(span, random.Random(5))
     assert all(dot(row, v) == 0 for v in equations)
-    check_attack(mutants.INDEX_PROJECTIONS, tmp_path, row, early_projections=True)
+    check_attack(mutants.INDEX_PROJECTIONS, tmp_path, row, Claim(early_projections=True))

@@ -145,6 +145,11 @@ def test_index_arguments(index: Any, index_proof: bytes, context: bytes) -> None
     ]:
         with pytest.raises(core.ProofRejected):
             core.verify_index(context, count, dimension, commitments, index_proof)
+    with malformed("squared_norm: -1"):
+        core.verify_index(context, 7, 5, commitments, index_proof, squared_norm=-1)
+    for norm in (0, 2**24):
+        with pytest.raises(core.ProofRejected, match=f"B² = {norm}, expected"):
+            core.verify_index(context, 7, 5, commitments, index_proof, squared_norm=norm)
     with pytest.raises(core.ProofRejected, match="C_6: not a canonical"):
         core.verify_index(context, 7, 5, commitments[:-32] + b"\xff" * 32, index_proof)
 

@@ -15,8 +15,9 @@ def load(name: str) -> Any:
     return json.loads((VECTORS / f"{name}.json").read_text(encoding="utf-8"))
 
 
-SELECTION = [case for file in ("selection", "selection_edge") for case in load(file)["cases"]]
-INDEX = load("index")["cases"]
+SELECTION_FILES = ("selection", "selection_edge", "selection_noncanonical")
+SELECTION = [case for file in SELECTION_FILES for case in load(file)["cases"]]
+INDEX = load("index_v2")["cases"]
 
 
 def test_generators() -> None:
@@ -88,7 +89,18 @@ def test_index(case: dict[str, Any]) -> None:
         bytes.fromhex(case["proof"]),
     )
     if case["expect"] == "accept":
-        core.verify_index(*arguments)
+        core.verify_index(*arguments, squared_norm=case["B2"])
     else:
         with pytest.raises(core.ProofRejected):
-            core.verify_index(*arguments)
+            core.verify_index(*arguments, squared_norm=case["B2"])
+    # B² is the policy's, never the proof's.
+    with pytest.raises(core.ProofRejected):
+        core.verify_index(*arguments, squared_norm=case["B2"] - 1)
+
+
+def test_the_first_index_argument_is_refused() -> None:
+    for case in load("index_v1")["cases"]:
+        context, proof = bytes.fromhex(case["context"]), bytes.fromhex(case["proof"])
+        commitments = bytes.fromhex("".join(case["C"]))
+        with pytest.raises(core.ProofRejected, match="index/v2: "):
+            core.verify_index(context, case["N"], case["d"], commitments, proof)

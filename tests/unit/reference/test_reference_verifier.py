@@ -14,10 +14,21 @@ from hypothesis import strategies as st
 from ragaudit.verifier.reference import field
 from ragaudit.verifier.reference.field import ORDER
 from ragaudit.verifier.reference.statement import Statement
-from reference_vectors import cases, decision, index_arguments, selection_arguments
+from reference_vectors import (
+    cases,
+    decision,
+    index_arguments,
+    index_forgeries,
+    selection_arguments,
+)
 
-SELECTION = [*cases("selection"), *cases("selection_edge")]
-INDEX = cases("index")
+SELECTION = [
+    case
+    for name in ("selection", "selection_edge", "selection_noncanonical")
+    for case in cases(name)
+]
+INDEX = cases("index_v2")
+HONEST_INDEX = next(case for case in INDEX if case["name"] == "B127 honest-N4-d7")
 POINT_OF_ORDER_ONE = bytes(32)
 
 
@@ -29,6 +40,17 @@ def test_selection_vector(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("case", INDEX, ids=lambda c: c["name"])
 def test_index_vector(case: dict[str, Any]) -> None:
     assert decision(reference, "index", case) == case["expect"]
+
+
+@pytest.mark.parametrize("case", cases("index_v1"), ids=lambda c: c["name"])
+def test_a_proof_of_the_first_index_argument_is_refused(case: dict[str, Any]) -> None:
+    assert decision(reference, "index", case) == "reject"
+
+
+@pytest.mark.parametrize("case", index_forgeries(), ids=lambda c: c["name"])
+def test_a_forged_index_proof_is_refused(case: dict[str, Any]) -> None:
+    with pytest.raises(reference.ProofRejected, match="equation E1 of index/v2"):
+        reference.verify_index(*index_arguments(case))
 
 
 @pytest.mark.parametrize("case", [c for c in SELECTION if "U" in c], ids=lambda c: c["name"])
@@ -135,7 +157,7 @@ def test_a_lengthened_proof_is_malformed(name: str, extra: bytes) -> None:
 
 
 def test_every_part_of_the_index_statement_is_bound() -> None:
-    context, rows, dimension, commitments, proof = index_arguments(INDEX[0])
+    context, rows, dimension, commitments, proof, _ = index_arguments(HONEST_INDEX)
     swapped = commitments[32:] + commitments[:32]
     for arguments in (
         (bytes(32), rows, dimension, commitments, proof),
@@ -148,7 +170,7 @@ def test_every_part_of_the_index_statement_is_bound() -> None:
 
 
 def test_an_index_statement_out_of_range_is_refused() -> None:
-    context, rows, dimension, commitments, proof = index_arguments(INDEX[0])
+    context, rows, dimension, commitments, proof, _ = index_arguments(HONEST_INDEX)
     for arguments in (
         (context[1:], rows, dimension, commitments, proof),
         (context, 0, dimension, b"", proof),
@@ -156,13 +178,15 @@ def test_an_index_statement_out_of_range_is_refused() -> None:
         (context, rows, 0, commitments, proof),
         (context, rows, dimension, commitments[1:], proof),
         (context, rows, dimension, commitments + bytes(32), proof),
+        (context, rows, dimension, commitments, proof, 0),
+        (context, rows, dimension, commitments, proof, 2**24),
     ):
         with pytest.raises(reference.InvalidStatement):
             reference.verify_index(*arguments)
 
 
 def test_a_malformed_index_proof_or_commitment_is_refused() -> None:
-    context, rows, dimension, commitments, proof = index_arguments(INDEX[0])
+    context, rows, dimension, commitments, proof, _ = index_arguments(HONEST_INDEX)
     bad = bytes([1]) + bytes(31)
     for arguments in (
         (context, rows, dimension, commitments, proof[:-1]),

@@ -40,7 +40,8 @@ fn rows_made_for_foreseen_projections_are_rejected() {
     let bytes: Vec<u8> = blindings.iter().flat_map(Scalar::to_bytes).collect();
     let proof = index::prove(&statement, Rows::Field(&rows.concat()), &bytes, &Silent).unwrap();
     let result = index::verify(&statement, &proof, &Silent);
-    let equation = Error::Rejected("proof: the verification equation does not hold".into());
+    let equation =
+        Error::Rejected("index/v2: proof: the verification equation does not hold".into());
     assert_eq!(result, Err(equation));
 }
 

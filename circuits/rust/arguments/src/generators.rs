@@ -28,7 +28,7 @@ pub enum List {
     IndexP,
     /// Masks of the range columns; index 0.
     IndexMask,
-    /// Mask of the rows' extension; index 0.
+    /// Mask of X in index/v1; index 0. No argument opens anything on it, and none ever may.
     IndexM,
     /// Mask of the index sumcheck.
     IndexR,

@@ -113,7 +113,23 @@ fn statements_out_of_range_are_rejected() {
     assert!(statement(2, 0, SQUARED_NORM).is_err());
     assert!(statement(2, 1 << 16, SQUARED_NORM).is_err());
     assert!(statement(2, 3, 0).is_err());
-    assert!(statement(2, 3, 1 << 14).is_err());
+    assert!(statement(2, 3, (1 << 24) - 1).is_ok());
+    assert!(statement(2, 3, 1 << 24).is_err());
+}
+
+/// N B sqrt(d + 4) < 2^41, at the largest N that passes and one above; no commitments are needed.
+#[test]
+fn projections_that_may_not_fit_their_digits_are_rejected() {
+    for (dimension, norm, most) in
+        [(384, 4095 * 4095, 27_262_146), (3072, 4095 * 4095, 9_682_393), (3072, 16129, 312_200_026)]
+    {
+        let message = |rows| {
+            let result = Statement::new([0; 32], rows, dimension, norm, &[]);
+            result.unwrap_err().to_string()
+        };
+        assert!(message(most).starts_with("commitments: "), "{}", message(most));
+        assert!(message(most + 1).contains("expected N² B² (d + 4) < 2^82"));
+    }
 }
 
 #[test]

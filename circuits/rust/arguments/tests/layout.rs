@@ -37,7 +37,7 @@ fn selection_layout(uncertain: usize, dimension: usize) -> Vec<Kind> {
 /// Spec 4.7.5: 16 points, G_sum, 3m + 2md scalars, 15 scalars, 2k points, T, z1, z2.
 fn index_layout(count: usize, dimension: usize) -> Vec<Kind> {
     let (m, md) = (log2_ceil(count.max(927) + 1), log2_ceil(dimension + 4));
-    let k = log2_ceil(927 + dimension + 3 * m + 2 * md + 7);
+    let k = log2_ceil(927 + dimension + 3 * m + 2 * md + 6);
     let layout = kinds(&[
         (Kind::Point, 16),
         (Kind::Scalar, 1 + 3 * m + 2 * md + 15),

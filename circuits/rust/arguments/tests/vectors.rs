@@ -9,6 +9,10 @@ use ragaudit_arguments::index::{self, Statement};
 use ragaudit_arguments::progress::Silent;
 use ragaudit_arguments::selection;
 use ragaudit_arguments::transcript::Transcript;
+use ragaudit_arguments::{Error, Result, SQUARED_NORM};
+use serde_json::Value;
+
+const SELECTION: [&str; 3] = ["selection", "selection_edge", "selection_noncanonical"];
 
 #[test]
 fn generators_are_the_known_ones() {
@@ -53,31 +57,60 @@ fn transcript_states_and_challenges_are_the_known_ones() {
 
 #[test]
 fn selection_proofs_are_judged_as_known() {
-    let cases: Vec<_> =
-        ["selection", "selection_edge"].iter().flat_map(|file| selection_cases(file)).collect();
-    assert_eq!(cases.len(), 68);
+    let cases: Vec<_> = SELECTION.iter().flat_map(|file| selection_cases(file)).collect();
+    assert_eq!(cases.len(), 96);
     for case in cases {
         let result = selection::verify(&case.instance(), &case.proof);
         assert_eq!(result.is_ok(), case.accept, "{}: {result:?}", case.name);
     }
 }
 
+/// Whether the index argument of this case is accepted.
+fn judged(case: &Value) -> Result<()> {
+    let commitments = match &case["C"] {
+        Value::String(_) => bytes(&case["C"]),
+        list => common::concatenated(list),
+    };
+    let statement = Statement::new(
+        common::array(&case["context"]),
+        case["N"].as_u64().unwrap(),
+        case["d"].as_u64().unwrap(),
+        case["B2"].as_u64().unwrap_or(SQUARED_NORM.into()).try_into().unwrap(),
+        &commitments,
+    )?;
+    index::verify(&statement, &bytes(&case["proof"]), &Silent)
+}
+
 #[test]
 fn index_proofs_are_judged_as_known() {
-    let vectors = load("index");
+    let vectors = load("index_v2");
     let cases = vectors["cases"].as_array().unwrap();
-    assert_eq!(cases.len(), 5);
+    assert_eq!(cases.len(), 14);
     for case in cases {
-        let commitments = common::concatenated(&case["C"]);
-        let statement = Statement::new(
-            common::array(&case["context"]),
-            case["N"].as_u64().unwrap(),
-            case["d"].as_u64().unwrap(),
-            case["B2"].as_u64().unwrap().try_into().unwrap(),
-            &commitments,
-        )
-        .unwrap();
-        let result = index::verify(&statement, &bytes(&case["proof"]), &Silent);
+        let result = judged(case);
         assert_eq!(result.is_ok(), case["expect"] == "accept", "{}: {result:?}", case["name"]);
+    }
+}
+
+/// Honest proofs of index/v1 too: it says less, and no proof carries the name of its argument.
+#[test]
+fn proofs_of_the_first_index_argument_are_rejected() {
+    for case in load("index_v1")["cases"].as_array().unwrap() {
+        assert!(matches!(judged(case), Err(Error::Rejected(_))), "{}", case["name"]);
+    }
+}
+
+/// Rows with entries of 10^19: accepted by v1, by v2 with a wrong weight or a generator too many.
+#[test]
+fn forged_index_proofs_are_rejected() {
+    let mut forged =
+        vec![load("index_offset_forgery"), load("index_v2_row_junk_forgery")["case"].clone()];
+    forged.extend(load("index_forgeries")["cases"].as_array().unwrap().clone());
+    assert_eq!(forged.len(), 5);
+    for case in forged {
+        let result = judged(&case);
+        let equation =
+            Error::Rejected("index/v2: proof: the verification equation does not hold".into());
+        assert_eq!(result, Err(equation), "{}", case["name"]);
     }
 }

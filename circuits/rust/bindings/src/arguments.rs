@@ -128,12 +128,13 @@ fn verify_index(
     dimension: u64,
     row_commitments: &[u8],
     proof: &[u8],
+    squared_norm: u32,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<()> {
     let context = array(context, "context")?;
     let callback = Callback::new(progress);
     let result = py.detach(|| {
-        let statement = Statement::new(context, rows, dimension, SQUARED_NORM, row_commitments)?;
+        let statement = Statement::new(context, rows, dimension, squared_norm, row_commitments)?;
         index::verify(&statement, proof, &callback)
     });
     callback.finish(result)

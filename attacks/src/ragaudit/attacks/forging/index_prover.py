@@ -1,13 +1,17 @@
 """A tiny prover of the index argument (spec 4.7); it runs on any rows.
 
-Rows may hold any field elements, so that wrapped rows and wrong norms can be claimed. Tables over
-rows and coordinates are sparse: a few rows are real and the rest of the cube is empty.
+Rows may hold any field elements, so that wrapped rows and wrong norms can be claimed; what is
+claimed of them need not be what is committed, and every commitment may hold more than it should. It
+takes the package of the verifier as an argument and uses that package's argument name, generators,
+form and weights: given a mutated copy, it proves the mutated relation.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 from ragaudit.attacks.forging.moves import Mask, Moves, modules, weighted_sum
 
@@ -17,16 +21,79 @@ OFFSET = 2**41
 
 Sparse = dict[int, int]
 
+Stray = Mapping[str, Mapping[int, int]]
+"""What commitments hold besides their due: by name ("C_0", "Kap_3", "C_m", "C_g"), the coefficient
+of each generator, numbered as in the opening's basis. "C_m" is the whole of that mask, then."""
 
-def commit_field_rows(package: ModuleType, rows: list[list[int]], blindings: list[int]) -> bytes:
-    """C_i for rows of arbitrary field elements."""
+FIRST_COLUMN: Final = R + 1
+"""The number of G_0 in the opening's basis; G_1 follows, and whatever is put after G_(d+3)."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a dishonest prover says of rows that it has committed to otherwise.
+
+    Attributes:
+        rows: the rows of the sumcheck's table; None: the committed ones.
+        elsewhere: what the table holds in every row of the cube that is no row of the index.
+        stray: see `Stray`.
+        early_projections: for a verifier that draws them before the commitments.
+        dropped: for a verifier in which this power of alpha is 0.
+    """
+
+    rows: list[list[int]] | None = None
+    elsewhere: Sequence[int] = ()
+    stray: Stray = field(default_factory=dict)
+    early_projections: bool = False
+    dropped: int | None = None
+
+
+HONEST: Final = Claim()
+
+
+def offset_claim(rows: list[list[int]], offset: Sequence[int]) -> tuple[list[list[int]], Claim]:
+    """Rows to commit to, and the claim that they are ``rows``: the offset is hidden in C_m.
+
+    What is committed is rows - offset, of any size. A verifier that gives C_m weight 1 adds the
+    offset to every row, and finds ``rows``.
+    """
+    committed = [[a - b for a, b in zip(row, offset, strict=True)] for row in rows]
+    hidden = {FIRST_COLUMN + j: value for j, value in enumerate(offset)}
+    return committed, Claim(rows=rows, elsewhere=offset, stray={"C_m": hidden})
+
+
+def junk_claim(rows: list[list[int]], junk: Sequence[int]) -> tuple[list[list[int]], Claim]:
+    """Rows to commit to, and the claim that they are ``rows``: the rest is on a generator of masks.
+
+    Row i is committed with its entry 0 less by ``junk[i]``, and with ``junk[i]`` times the
+    generator after G_(d+3). A verifier that has one there for the mask of entry 0 adds the two.
+    """
+    committed = [[row[0] - more, *row[1:]] for row, more in zip(rows, junk, strict=True)]
+    place = FIRST_COLUMN + len(rows[0])
+    return committed, Claim(
+        rows=rows, stray={f"C_{i}": {place: more} for i, more in enumerate(junk)}
+    )
+
+
+def commit_field_rows(
+    package: ModuleType, rows: list[list[int]], blindings: list[int], claim: Claim = HONEST
+) -> bytes:
+    """C_i for rows of arbitrary field elements, with what the claim leaves in them."""
     tools = modules(package)
     generator = tools.generators.generator
+    width = len(rows[0])
+    bases = tools.index.opening_bases(width, _degrees(tools, len(rows), width))
     encoded = b""
-    for row, blinding in zip(rows, blindings, strict=True):
+    for i, (row, blinding) in enumerate(zip(rows, blindings, strict=True)):
         terms = [(v, generator("G", j)) for j, v in enumerate(row)]
+        terms += [(v, bases[at]) for at, v in claim.stray.get(f"C_{i}", {}).items()]
         encoded += tools.ristretto.encode(weighted_sum(tools, [*terms, (blinding, generator("H"))]))
     return encoded
+
+
+def _degrees(tools: Any, rows: int, width: int) -> list[int]:
+    variables_for = tools.field.variables_for
+    return [3] * variables_for(max(rows, R) + 1) + [2] * variables_for(width)
 
 
 def begin(
@@ -35,7 +102,7 @@ def begin(
     """The transcript after V0, and (u_q, v_q); ``early`` draws before C is absorbed."""
     tools = modules(package)
     le = tools.field.le
-    transcript = tools.transcript.Transcript("index/v1")
+    transcript = tools.transcript.Transcript(tools.index.ARGUMENT)
     transcript.absorb("context", context)
     transcript.absorb("shape", le(rows, 8) + le(width - 4, 4) + le(127**2, 4))
     if not early:
@@ -53,27 +120,18 @@ def prove_index(
     context: bytes,
     rows: list[list[int]],
     blindings: list[int],
-    *,
-    early_projections: bool = False,
-    dropped: int | None = None,
+    claim: Claim = HONEST,
 ) -> tuple[bytes, bytes]:
-    """(commitments, proof) for completed rows of d + 4 entries; nothing checks that they are true.
-
-    ``early_projections`` proves to the mutant that draws them before the commitments, ``dropped``
-    to the one in which this power of alpha is 0.
-    """
-    commitments = commit_field_rows(package, rows, blindings)
+    """(commitments, proof) for completed rows of d + 4 entries; nothing checks what they hold."""
+    commitments = commit_field_rows(package, rows, blindings, claim)
     transcript, projections = begin(
-        package, context, len(rows), len(rows[0]), commitments, early_projections
+        package, context, len(rows), len(rows[0]), commitments, claim.early_projections
     )
-    prover = _Index(modules(package), transcript, rows, blindings, projections)
-    prover.dropped = dropped
+    prover = _Index(modules(package), transcript, rows, blindings, projections, claim)
     return commitments, prover.prove()
 
 
 class _Index(Moves):
-    dropped: int | None = None
-
     def __init__(
         self,
         tools: Any,
@@ -81,9 +139,12 @@ class _Index(Moves):
         rows: list[list[int]],
         blindings: list[int],
         projections: list[tuple[list[int], list[int]]],
+        claim: Claim,
     ) -> None:
         super().__init__(tools, transcript)
-        self.rows = [[v % self.order for v in row] for row in rows]
+        self.committed, self.claim = rows, claim
+        claimed = rows if claim.rows is None else claim.rows
+        self.rows = [[v % self.order for v in row] for row in claimed]
         self.blindings, self.projections = blindings, projections
         self.N, self.width = len(rows), len(rows[0])
         self.m = tools.field.variables_for(max(self.N, R) + 1)
@@ -105,12 +166,12 @@ class _Index(Moves):
         return limbs
 
     def prove(self) -> bytes:
-        field, generators = self.tools.field, self.tools.generators
-        dot, m, md = field.dot, self.m, self.md
-        degrees = [3] * m + [2] * md
-        P, P_star = generators.generators("idx/P", R), generators.generator("idx/P*")
-        H, M = generators.generator("H"), generators.generator("idx/M")
-        R_list = generators.generators("idx/R", 1 + sum(degrees))
+        tools, field = self.tools, self.tools.field
+        dot, m = field.dot, self.m
+        degrees = _degrees(tools, self.N, self.width)
+        bases = tools.index.opening_bases(self.width, degrees)
+        P, P_star, H = bases[:R], bases[R], tools.generators.generator("H")
+        stray = self.claim.stray
 
         # P1
         limbs = self.limbs()
@@ -118,25 +179,30 @@ class _Index(Moves):
         masks = [self.random() for _ in columns]
         blinds = [self.random() for _ in columns]
         sigma, r_m, r_g = self.random(), self.random(), self.random()
-        a = [self.random() for _ in R_list]
-        for column, mask, blind in zip(columns, masks, blinds, strict=True):
+        a = [self.random() for _ in range(1 + sum(degrees))]
+        R_list = bases[-len(a) :]
+        C_m = stray.get("C_m", {FIRST_COLUMN: sigma})
+        for k, (column, mask, blind) in enumerate(zip(columns, masks, blinds, strict=True)):
             terms = [*zip(column, P, strict=True), (mask, P_star), (blind, H)]
+            terms += [(v, bases[at]) for at, v in stray.get(f"Kap_{k}", {}).items()]
             self.send_point("point1", terms)
-        self.send_point("point1", [(sigma, M), (r_m, H)])
-        self.send_point("point1", [*zip(a, R_list, strict=True), (r_g, H)])
+        self.send_point("point1", [*((v, bases[at]) for at, v in C_m.items()), (r_m, H)])
+        terms = [*zip(a, R_list, strict=True), (r_g, H)]
+        terms += [(v, bases[at]) for at, v in stray.get("C_g", {}).items()]
+        self.send_point("point1", terms)
         g = Mask(a, degrees, self.order)
         self.send_scalar("G", g.total())
 
         # V1
         alpha = field.powers(self.transcript.scalar("alpha"), LIMB_BITS + 2)
-        if self.dropped is not None:
-            alpha[self.dropped] = 0
+        if self.claim.dropped is not None:
+            alpha[self.claim.dropped] = 0
         lam = field.powers(self.transcript.scalar("lambda"), PROJECTIONS)
         eq_t = field.eq_table([self.transcript.scalar("t") for _ in range(m)])
         rho = self.transcript.scalar("rho")
 
         # P2, P3
-        r, values, v_X = self._sumcheck(columns, masks, sigma, alpha, lam, eq_t, rho, g)
+        r, values, v_X = self._sumcheck(columns, masks, C_m, alpha, lam, eq_t, rho, g)
         for value in (*values, v_X):
             self.send_scalar("eval", value)
 
@@ -144,36 +210,36 @@ class _Index(Moves):
         gamma, theta, x = (self.transcript.scalar(tag) for tag in ("gamma", "theta", "x"))
         eq_x, eq_y = field.eq_table(r[:m]), field.eq_table(r[m:])
         gammas = field.powers(gamma, LIMB_BITS + 2)
-        witness = [dot(gammas[:14], [column[i] for column in columns]) for i in range(R)]
-        witness.append(dot(gammas[:14], masks))
-        witness += [
-            gammas[14] * dot(eq_x[: self.N], [row[j] for row in self.rows])
-            for j in range(self.width)
-        ]
-        witness += [gammas[14] * sigma, *(gammas[15] * value for value in a)]
+        w_m = tools.index.mask_row_weight(eq_x)
+        witness = [0] * len(bases)
+        for i in range(R):
+            witness[i] = dot(gammas[:14], [column[i] for column in columns])
+        witness[R] = dot(gammas[:14], masks)
+        for j in range(self.width):
+            weighted = dot(eq_x[: self.N], [row[j] for row in self.committed])
+            witness[FIRST_COLUMN + j] = gammas[14] * weighted
+        for place, value in enumerate(a, start=len(bases) - len(a)):
+            witness[place] = gammas[15] * value
+        weights = {f"C_{i}": gammas[14] * eq_x[i] for i in range(self.N)}
+        weights |= {f"Kap_{k}": gammas[k] for k in range(LIMB_BITS)} | {"C_g": gammas[15]}
+        held = {**stray, "C_m": C_m}
+        for name, weight in {**weights, "C_m": gammas[14] * w_m}.items():
+            for place, value in held.get(name, {}).items():
+                witness[place] += weight * value
         total = dot(gammas[:14], blinds) + gammas[15] * r_g
-        total += gammas[14] * (dot(eq_x[: self.N], self.blindings) + r_m)
-        form = [*eq_x[:R], eq_x[-1]]
-        form += [theta * value for value in (*eq_y[: self.width], eq_x[-1] * eq_y[0])]
+        total += gammas[14] * (dot(eq_x[: self.N], self.blindings) + w_m * r_m)
         powers = [
             r_k**e for r_k, degree in zip(r, degrees, strict=True) for e in range(1, degree + 1)
         ]
-        form += [theta * theta * value for value in (1, *powers)]
-        bases = [*P, P_star, *generators.generators("G", self.width), M, *R_list]
-        self.open(
-            bases,
-            [value % self.order for value in form],
-            [value % self.order for value in witness],
-            total % self.order,
-            x,
-        )
+        form = tools.index.opening_form(eq_x, eq_y[: self.width], [1, *powers], theta)
+        self.open(bases, form, [value % self.order for value in witness], total % self.order, x)
         return self.proof
 
     def _sumcheck(
         self,
         columns: list[list[int]],
         masks: list[int],
-        sigma: int,
+        C_m: Mapping[int, int],
         alpha: list[int],
         lam: list[int],
         eq_t: list[int],
@@ -189,7 +255,7 @@ class _Index(Moves):
         M_N = eq_t[: self.N] + [0] * (size - self.N)
         omega = [lam_q << LIMB_BITS * limb for lam_q in lam for limb in range(LIMBS)]
         omega += [0] * (size - R)
-        X, W = self._row_tables(sigma, lam)
+        X, W = self._row_tables(C_m, lam)
         eq_y0, r = 1, []
         for k, degree in enumerate(g.degrees):
             over_rows = k < self.m
@@ -221,9 +287,16 @@ class _Index(Moves):
                 eq_y0 = eq_y0 * (1 - r[-1]) % order
         return r, [column[0] for column in kap], X[0]
 
-    def _row_tables(self, sigma: int, lam: list[int]) -> tuple[Sparse, Sparse]:
-        X: Sparse = {((1 << self.m) - 1) << self.md: sigma}
+    def _row_tables(self, C_m: Mapping[int, int], lam: list[int]) -> tuple[Sparse, Sparse]:
+        X: Sparse = {}
         W: Sparse = {}
+        if self.claim.elsewhere:
+            empty, offset = range(self.N, 1 << self.m), self.claim.elsewhere
+            X |= {i << self.md | j: v % self.order for i in empty for j, v in enumerate(offset)}
+        else:
+            mask_row = (1 << self.m) - 1
+            coordinates = range(FIRST_COLUMN, FIRST_COLUMN + self.width)
+            X |= {mask_row << self.md | at - FIRST_COLUMN: C_m.get(at, 0) for at in coordinates}
         for i, row in enumerate(self.rows):
             for j, value in enumerate(row):
                 key = i << self.md | j

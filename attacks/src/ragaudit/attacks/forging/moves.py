@@ -11,7 +11,7 @@ from typing import Any
 
 def modules(package: ModuleType) -> SimpleNamespace:
     """The modules of the reference package, or of a mutated copy of it."""
-    names = ("field", "ristretto", "generators", "transcript", "selection")
+    names = ("field", "ristretto", "generators", "transcript", "selection", "index")
     return SimpleNamespace(
         **{name: importlib.import_module(f"{package.__name__}.{name}") for name in names}
     )

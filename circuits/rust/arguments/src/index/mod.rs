@@ -1,4 +1,4 @@
-//! The index argument, "index/v1": every committed row is an integer vector of squared norm B²
+//! The index argument, [`ARGUMENT`]: every committed row is an integer vector of squared norm B²
 //! (spec 4.7).
 
 mod blocks;
@@ -12,6 +12,10 @@ pub mod rows;
 pub mod statement;
 mod sumcheck_polynomial;
 pub mod verifier;
+
+/// The argument's name, the first thing in its transcript. Proofs of index/v1 prove less and are
+/// refused.
+pub const ARGUMENT: &str = "index/v2";
 
 pub use prover::prove;
 pub use rows::Rows;

@@ -16,7 +16,7 @@ pub type Evaluations = [Scalar; DIGIT_BITS + 1];
 pub struct Commitments {
     /// Kap_0 .. Kap_13.
     pub digits: Vec<Point>,
-    /// C_m: the mask of X.
+    /// C_m: the mask row of X.
     pub rows_mask: Point,
     /// C_g: the mask of the sumcheck.
     pub mask: Point,

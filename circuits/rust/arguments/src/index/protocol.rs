@@ -2,6 +2,7 @@
 
 use curve25519_dalek::scalar::Scalar;
 
+use super::ARGUMENT;
 use super::projections::Projections;
 use super::proof::{Commitments, Evaluations};
 use super::statement::Statement;
@@ -31,7 +32,7 @@ pub struct OpeningChallenges {
 
 /// The transcript with the statement absorbed.
 pub fn begin(statement: &Statement) -> Transcript {
-    let mut transcript = Transcript::new("index/v1");
+    let mut transcript = Transcript::new(ARGUMENT);
     transcript.absorb("context", &statement.context);
     let mut shape = (statement.rows as u64).to_le_bytes().to_vec();
     shape.extend((statement.dimension as u32).to_le_bytes());

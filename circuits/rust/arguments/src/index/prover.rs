@@ -138,13 +138,11 @@ pub fn prove(
     let combination = Combination::new(&challenges.gamma);
     let form = relation::form(statement, &point, &challenges.theta);
     let form: Vec<Scalar> = form.iter().map(Scalar::from).collect();
-    let mut bound_row = polynomial.bound_row().to_vec();
-    bound_row[0] -= point.mask_row * Element::from(random.sigma);
-    let vector = opened_vector(&digits, &bound_row, &random, &mask, &combination);
-    bound_row.zeroize();
+    let vector = opened_vector(&digits, polynomial.bound_row(), &random, &mask, &combination);
     let columns: Vec<Element> = random.columns.iter().map(Element::from).collect();
     let row_blinding = inner_product(&row_blindings, &point.rows);
-    let blinding = combination.rows * (row_blinding + Element::from(random.rows_mask))
+    let blinding = combination.rows
+        * (row_blinding + point.mask_row * Element::from(random.rows_mask))
         + inner_product(&columns, &combination.digits)
         + combination.mask * Element::from(random.mask);
     let opening = opening::prove(
@@ -220,7 +218,7 @@ fn projected_sums(
     small.iter().zip(field).map(|(small, field)| Element::from_integer(*small) + field).collect()
 }
 
-/// P1. `points` are the opening's generators: idx/P, idx/P*, G, idx/M, idx/R.
+/// P1. `points` are the opening's generators: idx/P, idx/P*, G, idx/R.
 fn commit(
     digits: &[Vec<bool>],
     random: &Blindings,
@@ -241,7 +239,7 @@ fn commit(
     let blinded = |point: RistrettoPoint, blinding: &Scalar| {
         encoding::Point::from(point + blinding * &*generators::H)
     };
-    let rows_mask = random.sigma * generators::point(List::IndexM, 0);
+    let rows_mask = random.sigma * generators::point(List::G, 0);
     Commitments {
         digits: columns,
         rows_mask: blinded(rows_mask, &random.rows_mask),
@@ -275,8 +273,8 @@ fn row_phase<'a>(
     })
 }
 
-/// The vector that P commits to, over idx/P, idx/P*, G, idx/M, idx/R. `bound_row` is
-/// sum_i eq(r_x, i) X_i.
+/// The vector that P commits to, over idx/P, idx/P*, G, idx/R. `bound_row` is X(r_x, ·), the mask
+/// row included.
 fn opened_vector(
     digits: &[Vec<bool>],
     bound_row: &[Element],
@@ -292,7 +290,6 @@ fn opened_vector(
     let masks: Vec<Element> = random.masks.iter().map(Element::from).collect();
     vector.push(inner_product(&masks, &combination.digits));
     vector.extend(bound_row.iter().map(|entry| combination.rows * *entry));
-    vector.push(combination.rows * Element::from(random.sigma));
     let mask = mask.coefficients().iter();
     vector.extend(mask.map(|coefficient| combination.mask * Element::from(coefficient)));
     let scalars = vector.iter().map(Scalar::from).collect();

@@ -113,7 +113,7 @@ impl Point {
 pub struct Combination {
     /// gamma^0 .. gamma^13 for Kap_0 .. Kap_13.
     pub digits: Vec<Element>,
-    /// gamma^14, of sum_i eq(r_x, i) C_i + C_m.
+    /// gamma^14, of sum_i eq(r_x, i) C_i + eq(r_x, 2^m - 1) C_m.
     pub rows: Element,
     /// gamma^15, of C_g.
     pub mask: Element,
@@ -129,13 +129,12 @@ impl Combination {
     }
 }
 
-/// L: the blocks (idx/P, idx/P*), (G, idx/M) and (idx/R), kept apart by theta.
+/// L: the blocks (idx/P, idx/P*), (G) and (idx/R), kept apart by theta.
 pub fn form(statement: &Statement, point: &Point, theta: &Scalar) -> Vec<Element> {
     let theta = Element::from(theta);
     let mut form = point.rows[..RANGE_ROWS].to_vec();
     form.push(point.mask_row);
     form.extend(point.columns.iter().map(|weight| theta * *weight));
-    form.push(theta * point.mask_row * point.columns[0]);
     let square = theta.square();
     let mask = mask_form(&statement.degrees(), &point.coordinates);
     form.extend(mask.iter().map(|power| square * Element::from(power)));

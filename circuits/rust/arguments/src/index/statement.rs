@@ -38,8 +38,15 @@ impl<'a> Statement<'a> {
         if !(1..MAX_DIMENSION).contains(&dimension) {
             return Err(rejected(format!("d = {dimension}, expected 1 <= d < 2^16")));
         }
-        if !(1..1 << 16).contains(&(4 * u64::from(squared_norm))) {
-            return Err(rejected(format!("B² = {squared_norm}, expected 1 <= 4B² < 2^16")));
+        if !(1..1 << 26).contains(&(4 * u64::from(squared_norm))) {
+            return Err(rejected(format!("B² = {squared_norm}, expected 1 <= 4B² < 2^26")));
+        }
+        // N B sqrt(d + 4) < 2^41: honest projections fit the digits.
+        let width = u128::from(dimension) + COMPLETION as u128;
+        if u128::from(rows).pow(2) * u128::from(squared_norm) * width >= 1 << 82 {
+            return Err(rejected(format!(
+                "N = {rows}, d = {dimension}, B² = {squared_norm}: expected N² B² (d + 4) < 2^82"
+            )));
         }
         if commitments.len() as u64 != rows * ELEMENT_BYTES as u64 {
             let bytes = commitments.len();
@@ -73,7 +80,10 @@ impl<'a> Statement<'a> {
         degrees
     }
 
-    /// The generators of the opening, in order: idx/P, idx/P*, G, idx/M, idx/R.
+    /// The generators of the opening, in order: idx/P, idx/P*, G, idx/R.
+    ///
+    /// None is there for the mask of X alone: a row could use it too, and cancel an entry of any
+    /// size in the form.
     pub fn generators(&self) -> Vec<Generator> {
         let mask_terms = 1 + self.degrees().iter().sum::<usize>();
         let list =
@@ -81,7 +91,6 @@ impl<'a> Statement<'a> {
         list(List::IndexP, RANGE_ROWS)
             .chain(list(List::IndexMask, 1))
             .chain(list(List::G, self.width()))
-            .chain(list(List::IndexM, 1))
             .chain(list(List::IndexR, mask_terms))
             .collect()
     }

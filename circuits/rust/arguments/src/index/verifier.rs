@@ -2,20 +2,28 @@
 
 use curve25519_dalek::scalar::Scalar;
 
+use super::ARGUMENT;
 use super::projections::{DIGIT_BITS, Projections, RANGE_ROWS};
 use super::proof::IndexProof;
 use super::protocol;
 use super::relation::{self, Combination, Point, Weights};
 use super::statement::Statement;
-use crate::errors::Result;
+use crate::errors::{Error, Result, rejected};
 use crate::field::{Element, inner_product};
 use crate::generators::List;
 use crate::multiscalar::Equation;
 use crate::progress::{Progress, Stage};
 use crate::{opening, sumcheck};
 
-/// Rejects unless `proof` proves `statement`.
+/// Rejects unless `proof` proves `statement`; the reason names the argument.
 pub fn verify(statement: &Statement, proof: &[u8], progress: &dyn Progress) -> Result<()> {
+    check(statement, proof, progress).map_err(|error| match error {
+        Error::Rejected(reason) => rejected(format!("{ARGUMENT}: {reason}")),
+        other => other,
+    })
+}
+
+fn check(statement: &Statement, proof: &[u8], progress: &dyn Progress) -> Result<()> {
     progress.report(0.0)?;
     let proof = IndexProof::decode(proof, statement)?;
     let mut transcript = protocol::begin(statement);
@@ -55,7 +63,9 @@ pub fn verify(statement: &Statement, proof: &[u8], progress: &dyn Progress) -> R
     let rows = factor * combination.rows;
     let row_weights = point.rows[..statement.rows].iter().enumerate();
     equation.add_rows(statement.commitments, row_weights.map(|(i, weight)| (i, rows * *weight)));
-    equation.add_point(proof.commitments.rows_mask.element, rows);
+    // C_m is the mask row and has that row's weight: with weight 1 a vector in it would be added to
+    // every row, and rows of any size would pass.
+    equation.add_point(proof.commitments.rows_mask.element, rows * point.mask_row);
     equation.add_point(proof.commitments.mask.element, factor * combination.mask);
     equation.check(&Stage::new(progress, 0.1, 1.0))
 }

@@ -187,10 +187,12 @@ def verify_index(
     commitments: bytes,
     proof: bytes,
     *,
+    squared_norm: int = SQUARED_NORM,
     progress: Progress | None = None,
 ) -> None:
-    """Check an index proof for N = `rows` commitments (32 N bytes) of dimension d.
+    """Check an index proof ("index/v2") for N = `rows` commitments (32 N bytes) of dimension d.
 
+    `squared_norm` is B², of the policy: 1 <= 4B² < 2^26 and N² B² (d + 4) < 2^82.
     Raises ProofRejected unless the proof is valid.
     """
     _core.verify_index(
@@ -199,6 +201,7 @@ def verify_index(
         integer(dimension, "dimension"),
         exact_bytes(commitments, "commitments"),
         exact_bytes(proof, "proof"),
+        integer(squared_norm, "squared_norm", 32),
         progress,
     )
 

@@ -69,6 +69,7 @@ def verify_index(
     dimension: int,
     row_commitments: bytes,
     proof: bytes,
+    squared_norm: int,
     progress: _Progress,
 ) -> None: ...
 def commit_selection(positions: Sequence[int], blinding: bytes) -> bytes: ...

@@ -8,20 +8,27 @@ from .field import ORDER, dot, eq_table, le, powers, variables_for
 from .generators import generator, generators
 from .opening import Terms, verify_opening
 from .reader import ProofReader
-from .ristretto import POINT_BYTES, decode
+from .ristretto import POINT_BYTES, Point, decode
 from .statement import SQUARED_NORM
 from .sumcheck import verify_rounds
 from .transcript import Transcript
 
 PROJECTIONS = 309
+ARGUMENT = "index/v2"  # a proof of index/v1 says less and is refused
 LIMBS, LIMB_BITS = 3, 14  # of p_q + 2^41, a number of 42 bits
 RANGE_ROWS = PROJECTIONS * LIMBS  # R
 OFFSET = 2**41
 MAX_ROWS = 2**32 - 1
+MAX_SQUARED_NORM = 2**24 - 1  # 4B² < 2^26
 
 
 def verify_index(
-    context: bytes, rows: int, dimension: int, commitments: bytes, proof: bytes
+    context: bytes,
+    rows: int,
+    dimension: int,
+    commitments: bytes,
+    proof: bytes,
+    squared_norm: int = SQUARED_NORM,
 ) -> None:
     """Check that C_0..C_(N-1) commit to integer rows with squared norm exactly B².
 
@@ -31,6 +38,7 @@ def verify_index(
         dimension: d, without the four completing coordinates.
         commitments: C_0 || .. || C_(N-1), 32·N bytes.
         proof: the serialised proof.
+        squared_norm: B², of the policy.
 
     Raises:
         ProofRejected: InvalidStatement or MalformedProof where one of these is the reason.
@@ -39,19 +47,21 @@ def verify_index(
         raise InvalidStatement("32 bytes of context, N in 1..2^32-1 and d in 1..2^16-1 are needed")
     if len(commitments) != POINT_BYTES * rows:
         raise InvalidStatement("there must be N commitments")
-    N, d, R = index(rows), index(dimension), RANGE_ROWS
+    N, d, R, B2 = index(rows), index(dimension), RANGE_ROWS, index(squared_norm)
+    if not 1 <= B2 <= MAX_SQUARED_NORM or N * N * B2 * (d + 4) >= OFFSET**2:
+        raise InvalidStatement("1 <= 4B² < 2^26 and N² B² (d + 4) < 2^82 are needed")
     C = [decode(commitments[32 * i : 32 * (i + 1)]) for i in range(N)]
     m, md = variables_for(max(N, R) + 1), variables_for(d + 4)
 
-    transcript = Transcript("index/v1")
+    transcript = Transcript(ARGUMENT)
     transcript.absorb("context", bytes(context))
-    transcript.absorb("shape", le(N, 8) + le(d, 4) + le(SQUARED_NORM, 4))
+    transcript.absorb("shape", le(N, 8) + le(d, 4) + le(B2, 4))
     transcript.absorb("C", bytes(commitments))
     # V0
     bits = transcript.bits("projections", PROJECTIONS * (N + d + 4))
 
     reader = ProofReader(bytes(proof), transcript)
-    # P1: the bits of the limbs; sigma, the mask of X; the mask g.
+    # P1: the bits of the limbs; the mask row of X; the mask g.
     columns = [reader.point("point1") for _ in range(LIMB_BITS)]
     C_m, C_g = reader.point("point1"), reader.point("point1")
     G_sum = reader.scalar("G")
@@ -62,7 +72,7 @@ def verify_index(
     rho = transcript.scalar("rho")
     # P2
     degrees = [3] * m + [2] * md
-    S_0 = alpha[14] * SQUARED_NORM * sum(eq_t[:N]) - alpha[15] * OFFSET * sum(lam)
+    S_0 = alpha[14] * B2 * sum(eq_t[:N]) - alpha[15] * OFFSET * sum(lam)
     outcome = verify_rounds(transcript, reader, degrees, S_0 + rho * G_sum, rho)
     eq_x, eq_y = eq_table(outcome.point[:m]), eq_table(outcome.point[m:])
     # P3, V2
@@ -79,25 +89,40 @@ def verify_index(
     v_g = outcome.mask_value(F)
 
     # P4, (E1)
-    bases = [*generators("idx/P", R), generator("idx/P*"), *generators("G", d + 4)]
-    bases += [generator("idx/M"), *generators("idx/R", 1 + 3 * m + 2 * md)]
-    form = [*eq_x[:R], eq_x[-1]]
-    form += [theta * value % ORDER for value in (*eq_y[: d + 4], eq_x[-1] * eq_y[0])]
-    form += [theta * theta * value % ORDER for value in outcome.mask_form()]
     gammas = powers(gamma, LIMB_BITS + 2)
     commitment: Terms = list(zip(gammas[:14], columns, strict=True))
     commitment += [(gammas[14] * eq_i, C_i) for eq_i, C_i in zip(eq_x, C, strict=False)]
-    commitment += [(gammas[14], C_m), (gammas[15], C_g)]
+    commitment += [(gammas[14] * mask_row_weight(eq_x), C_m), (gammas[15], C_g)]
     value = dot(gammas[:14], v) + theta * gammas[14] * v_X + theta * theta * gammas[15] * v_g
     verify_opening(
         transcript,
         reader,
-        bases=bases,
-        form=form,
+        bases=opening_bases(d + 4, degrees),
+        form=opening_form(eq_x, eq_y[: d + 4], outcome.mask_form(), theta),
         commitment=commitment,
         x=x,
         value=value % ORDER,
     )
+
+
+def mask_row_weight(eq_x: list[int]) -> int:
+    """The weight of C_m, which is the mask row: with weight 1 it would be added to every row."""
+    return eq_x[-1]
+
+
+def opening_bases(width: int, degrees: list[int]) -> list[Point]:
+    """P_0, .., P_926, P*, G_0..G_(d+3), R_0, ..: nothing that masks alone would use."""
+    rows = [*generators("idx/P", RANGE_ROWS), generator("idx/P*"), *generators("G", width)]
+    return [*rows, *generators("idx/R", 1 + sum(degrees))]
+
+
+def opening_form(
+    eq_x: list[int], eq_columns: list[int], mask_form: list[int], theta: int
+) -> list[int]:
+    """L over :func:`opening_bases`: three blocks, kept apart by powers of theta."""
+    rows = [theta * value % ORDER for value in eq_columns]
+    mask = [theta * theta * value % ORDER for value in mask_form]
+    return [*eq_x[:RANGE_ROWS], eq_x[-1], *rows, *mask]
 
 
 def _omega(lam: list[int], eq_x: list[int]) -> int:

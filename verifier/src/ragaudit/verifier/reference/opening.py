@@ -55,4 +55,4 @@ def verify_opening(
     terms: Terms = [(z1 * s_i, g_i) for s_i, g_i in zip(s, bases, strict=True)]
     terms += [(z1 * x * dot(s, form), Q), (z2, H), (-1, T)]
     terms += [(-c * scalar, point) for scalar, point in target]
-    check_zero(terms, "E1")
+    check_zero(terms, f"E1 of {transcript.argument}")

@@ -57,17 +57,21 @@ def verify_selection(
         selection=bytes(selection_commitment),
         allowed=range(index(rows)) if allowed is None else sorted(index(i) for i in allowed),
     )
+    B_sel = decode(statement.selection)
+    C_U = [decode(statement.commitment(i)) for i in statement.U]
     transcript = begin(statement)
     reader = ProofReader(bytes(proof), transcript)
     if statement.everything:
-        _verify_everything(statement, transcript, reader)
+        _verify_everything(statement, B_sel, transcript, reader)
     else:
-        _verify_boundary(statement, transcript, reader)
+        _verify_boundary(statement, B_sel, C_U, transcript, reader)
 
 
-def _verify_everything(statement: Statement, transcript: Transcript, proof: ProofReader) -> None:
+def _verify_everything(
+    statement: Statement, B_sel: Point, transcript: Transcript, proof: ProofReader
+) -> None:
     """Spec 4.6.8: B_sel - sum A_i is a multiple of H that the prover knows."""
-    B_sel, H = decode(statement.selection), generator("H")
+    H = generator("H")
     T = proof.point("T")
     c = transcript.scalar("last")
     z = proof.scalar()
@@ -127,11 +131,15 @@ def opening_form(
     return columns + [theta * value % ORDER for value in rows] + mask
 
 
-def _verify_boundary(statement: Statement, transcript: Transcript, proof: ProofReader) -> None:
+def _verify_boundary(
+    statement: Statement,
+    B_sel: Point,
+    C_U: list[Point],
+    transcript: Transcript,
+    proof: ProofReader,
+) -> None:
     """Spec 4.6.4 to 4.6.7; P1, V1, .. are the moves named there."""
     F, U, u, m = statement.F, statement.U, len(statement.U), statement.variables
-    B_sel = decode(statement.selection)
-    C_U = [decode(statement.commitment(i)) for i in U]
 
     # P1: b3, b4, u_0..u_15; the mask of b; its Schnorr commitment; tau and sigma; the mask g.
     columns = [proof.point("point1") for _ in range(COLUMNS - 1)]

@@ -16,6 +16,7 @@ class Transcript:
     """
 
     def __init__(self, argument: str) -> None:
+        self.argument = argument
         self.state = sha512(b"ragaudit/transcript/v1").digest()
         self.absorb("argument", argument.encode("ascii"))
 
