@@ -130,8 +130,9 @@ class NoisyScores:
 
     @precise
     def _mu(self, variance: Fraction) -> Decimal:
-        squared = decimal_of(self.squared_sensitivity * self.queries / variance)
-        return squared.sqrt() * (1 + Decimal("1e-70"))
+        squared = self.squared_sensitivity * self.queries / variance
+        root = decimal_of(squared).sqrt()
+        return root if Fraction(root) ** 2 >= squared else root * (1 + Decimal("1e-70"))
 
 
 def check_scores(value: object, where: str) -> None:

@@ -1,0 +1,273 @@
+"""What prover and verifier tell each other, against bytes made from the specification alone."""
+
+import base64
+import hashlib
+import importlib.util
+import io
+import json
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from ragaudit.circuits.noise import noise_key
+from ragaudit.circuits.statements import index_context, selection_context
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.digests import leaf_data
+from ragaudit.encoding.signing import PrivateKey, PublicKey, SignatureRejected
+from ragaudit.ledger import chains
+from ragaudit.ledger.policy import AuditTerms, Policy, StratumTerms
+from ragaudit.ledger.records import Record
+from ragaudit.privacy.accounting.report import epsilon_report
+from ragaudit.privacy.sample import LoggedRecord, draw_sample, sampling_seed
+from ragaudit.prover.verifier_messages import (
+    VerifierMessageRejected,
+    read_activation,
+    read_challenge,
+)
+from ragaudit.verifier.bundle import read_archive, write_archive
+from ragaudit.verifier.evidence import Evidence
+from ragaudit.verifier.procedure import messages
+from ragaudit.verifier.procedure.responses import Response
+from ragaudit.verifier.service import handover, statements
+
+VECTORS = Path(__file__).parents[1] / "vectors"
+MESSAGES: dict[str, Any] = json.loads((VECTORS / "messages.json").read_bytes())
+EPSILON: dict[str, Any] = json.loads((VECTORS / "epsilon.json").read_bytes())
+KEY = PrivateKey.from_seed(bytes.fromhex(MESSAGES["verifier_seed"]))
+PUBLIC = PublicKey(bytes.fromhex(MESSAGES["verifier_key"]))
+OTHER = PrivateKey.from_seed(bytes(32)).public
+
+
+@pytest.mark.parametrize(
+    "name", ["make_messages", pytest.param("make_epsilon", marks=pytest.mark.slow)]
+)
+def test_vectors_regenerate(name: str) -> None:
+    spec = importlib.util.spec_from_file_location(name, VECTORS / f"{name}.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for file, content in module.build().items():
+        assert (VECTORS / file).read_bytes() == content
+
+
+def test_activation() -> None:
+    case = MESSAGES["activation"]
+    window, last = MESSAGES["window"], bytes.fromhex(case["last_preimage"])
+    anchor = chains.activation_anchor(window, last, 3)
+    assert anchor.hex() == case["anchor"]
+    for a, preimage in case["preimages"].items():
+        assert chains.activation_preimage(window, last, 3, int(a)).hex() == preimage
+        chains.verify_activation_preimage(window, anchor, int(a), bytes.fromhex(preimage))
+    for a, randomness in case["randomness"].items():
+        preimage = bytes.fromhex(case["preimages"][a])
+        assert chains.activation_randomness(window, int(a), preimage).hex() == randomness
+    read = messages.Activation.of(canonical_json.loads(case["message"].encode()))
+    read.verify(PUBLIC)
+    with pytest.raises(SignatureRejected):
+        read.verify(OTHER)
+    again = statements.activation(
+        KEY,
+        window=read.window,
+        a=read.a,
+        preimage=read.preimage,
+        covered_size=read.covered_size,
+        time=read.time,
+    )
+    assert again.decode() == case["message"]
+
+
+@pytest.mark.parametrize("case", MESSAGES["receipts_lists"], ids=lambda case: str(case["count"]))
+def test_receipts_list(case: dict[str, Any]) -> None:
+    read = messages.ReceiptsList.of(canonical_json.loads(case["message"].encode()))
+    read.verify(PUBLIC)
+    receipts = [(n, vector(f"receipt {n}") * 2) for n in range(case["count"])]
+    if case["doubled"]:
+        receipts[1000] = (7, vector("another receipt 7") * 2)
+    assert messages.receipts_digest(reversed(receipts)) == read.digest
+    again = statements.receipts_list(
+        KEY, window=read.window, digest=read.digest, count=read.count, time=read.time
+    )
+    assert again.decode() == case["message"]
+
+
+def test_challenge() -> None:
+    data = MESSAGES["challenge"].encode()
+    read = messages.Challenge.parse(data)
+    read.verify(PUBLIC)
+    with pytest.raises(SignatureRejected):
+        read.verify(OTHER)
+    value = canonical_json.loads(data)
+    content = {name: each for name, each in value.items() if name not in ("format", "signature")}
+    assert statements.challenge(KEY, content) == data
+    assert [each.population for each in read.strata] == [None, (5,)]
+
+
+def test_the_prover_reads_the_same_messages() -> None:
+    terms = Policy.from_json(
+        json.loads(json.loads((VECTORS / "receipts.json").read_bytes())["policy"])
+    )
+    case = MESSAGES["activation"]
+    policy = replace(
+        terms,
+        window=MESSAGES["window"],
+        activation_instants=(1_799_999_400, 1_800_003_000, 1_800_007_200),
+        keys=replace(terms.keys, verifier=PUBLIC),
+    )
+    anchor = bytes.fromhex(case["anchor"])
+    activation = read_activation(
+        canonical_json.loads(case["message"].encode()), policy, anchor=anchor, number=1
+    )
+    assert activation.preimage.hex() == case["preimages"]["1"]
+    found = read_challenge(
+        canonical_json.loads(MESSAGES["challenge"].encode()), policy, anchor=anchor
+    )
+    assert [each.sample for each in found.strata] == [(2, 5), (5,)]
+    with pytest.raises(VerifierMessageRejected):
+        read_challenge(
+            canonical_json.loads(MESSAGES["challenge"].encode()),
+            replace(policy, keys=replace(policy.keys, verifier=OTHER)),
+            anchor=anchor,
+        )
+
+
+def test_record_leaf_noise_key_and_contexts() -> None:
+    case = MESSAGES["record"]
+    body = bytes.fromhex(case["body"])
+    record = Record.decode(body)
+    assert record.encode() == body
+    assert leaf_data(bytes.fromhex(case["salt"]), "record", body).hex() == case["leaf"]
+    randomness = bytes.fromhex(case["randomness"])
+    found = noise_key(
+        bytes.fromhex(case["key"]),
+        window=record.window,
+        tenant=record.tenant,
+        version=record.version,
+        pseudonym=record.pseudonym,
+        epoch=record.epoch,
+        slot=record.slot,
+        counter=record.counter,
+        activation_randomness=randomness,
+        nonce=record.nonce or b"",
+    )
+    assert found.hex() == case["noise_key"]
+    policy, index_root = bytes.fromhex(case["policy_digest"]), bytes.fromhex(case["index_root"])
+    assert record.policy_digest == policy
+    of_index = index_context(
+        policy_digest=policy,
+        window=record.window,
+        tenant=record.tenant,
+        version=record.version,
+        index_root=index_root,
+    )
+    of_selection = selection_context(
+        policy_digest=policy,
+        window=record.window,
+        tenant=record.tenant,
+        version=record.version,
+        index_root=index_root,
+        seed_root=bytes.fromhex(case["seed_root"]),
+        activation_randomness=randomness,
+        body=body,
+    )
+    assert (of_index.hex(), of_selection.hex()) == (
+        case["index_context"],
+        case["selection_context"],
+    )
+
+
+@pytest.mark.parametrize("case", MESSAGES["responses"], ids=lambda case: str(case["query"]))
+def test_response(case: dict[str, Any]) -> None:
+    read = Response.decode(bytes.fromhex(case["message"]), dimension=4)
+    assert read.index == 17 and read.key.key == vector("k")
+    assert read.key.counter_path == tuple(vector(f"counter {i}") for i in range(6))
+    assert read.key.slot_path == tuple(vector(f"slot {i}") for i in range(2))
+    asked = None if case["query"] is None else case["query"].encode()
+    assert read.query == asked
+    assert read.salt_q == (None if asked is None else vector("salt q"))
+    assert np.array_equal(read.embedding, [100, -70, 3, 0])
+    assert (read.salt_e, read.salt_f, read.filter) == (vector("salt e"), vector("salt f"), b"")
+    assert (read.salt_s, read.sketch) == (vector("salt s"), vector("sketch")[:8])
+    assert read.proof == b"stands for the proof"
+
+
+def test_handover() -> None:
+    read = list(handover.frames(io.BytesIO(bytes.fromhex(MESSAGES["handover"]))))
+    assert [(each.index, each.kind) for each in read] == [
+        (0, "opening"),
+        (1, "record"),
+        (2, "close"),
+    ]
+    assert [each.salt for each in read] == [vector(f"salt {i}") for i in range(3)]
+    assert read[1].body.hex() == MESSAGES["record"]["body"]
+    assert (read[1].sketch_salt, read[1].sketch) == (vector("salt s"), vector("sketch")[:8])
+    assert (read[0].sketch_salt, read[0].sketch) == (b"", b"")
+
+
+@pytest.mark.parametrize("draw", MESSAGES["samples"][0]["draws"], ids=lambda d: f"{d['audit']}")
+def test_sample_draw(draw: dict[str, Any]) -> None:
+    case, audit = MESSAGES["samples"][0], draw["audit"]
+    seed = sampling_seed(bytes.fromhex(case["final_root"]), bytes.fromhex(case["preimage"]))
+    assert seed.hex() == case["seed"]
+    found = draw_sample(
+        (
+            LoggedRecord(each["index"], each["tenant"], bytes.fromhex(each["pseudonym"]))
+            for each in reversed(case["records"])
+        ),
+        tenants=case["tenants"],
+        receipts=set(case["receipts"]),
+        rule=AuditTerms(
+            mode=audit["mode"],
+            beta=audit["beta"],
+            tenants=StratumTerms(**audit["tenants"]),
+            submitters=StratumTerms(audit["submitters"]["eta"], audit["submitters"]["minimum"]),
+            submitters_by=audit["submitters"]["by"],
+            deadline_seconds=1,
+        ),
+        seed=seed,
+    )
+    assert [
+        {
+            "id": each.stratum.id,
+            "population": list(each.stratum.population),
+            "sample": list(each.sample),
+        }
+        for each in found
+    ] == draw["strata"]
+
+
+@pytest.mark.parametrize("case", MESSAGES["bundles"], ids=lambda case: str(case["part"]))
+def test_bundle(case: dict[str, Any]) -> None:
+    items = {name: bytes.fromhex(data) for name, data in case["items"].items()}
+    archive = base64.b64decode(case["archive"])
+    written = io.BytesIO()
+    evidence = Evidence(list(items), items.__getitem__)
+    write_archive(written, evidence, case["verdict"].encode(), part=case["part"])
+    assert written.getvalue() == archive
+    read = read_archive(io.BytesIO(archive))
+    assert read.part == case["part"] and read.verdict == case["verdict"].encode()
+    assert {name: read.evidence[name] for name in read.evidence} == {
+        name: data
+        for name, data in items.items()
+        if case["part"] == "all" or name.startswith("public/")
+    }
+
+
+@pytest.mark.parametrize("case", EPSILON["cases"], ids=lambda case: case["arguments"]["sigma"])
+def test_epsilon_table(case: dict[str, Any]) -> None:
+    found = epsilon_report(gamma=Fraction(1, 2**100), **case["arguments"])
+    risk = found["risk"]
+    assert isinstance(risk, dict)
+    expected = case["table"]
+    compared = {name: found[name] for name in expected} | {
+        "risk": {name: risk[name] for name in expected["risk"]}
+    }
+    assert canonical_json.dumps(compared) == canonical_json.dumps(expected)
+    assert found.keys() - expected.keys() == {"loss_distribution", "assumptions", "not_covered"}
+
+
+def vector(label: str) -> bytes:
+    """The 32 bytes that stand for a digest, salt or key in the vectors."""
+    return hashlib.sha256(b"ragaudit messages vector: " + label.encode()).digest()

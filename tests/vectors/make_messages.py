@@ -1,0 +1,373 @@
+"""Write messages.json: what prover and verifier tell each other, to the byte.
+
+Run `python tests/vectors/make_messages.py` to regenerate; the tests compare bit for bit. Written
+from docs/spec (chapters 1, 3, 5, 8, 9, 10) alone: standard library and Ed25519, nothing of ours.
+"""
+
+import base64
+import hashlib
+import hmac
+import io
+import json
+import struct
+import zipfile
+from fractions import Fraction
+from itertools import count
+from math import ceil, comb
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+FOLDER = Path(__file__).parent
+WINDOW, TENANT, PROVIDER = "2026-w47", "clinic-a", "rag.example.com"
+ORIGIN = f"{PROVIDER}/ragaudit/{WINDOW}"
+START_MS = 1_800_000_000_000
+
+
+def enc(tag: str, *fields: bytes | str | int | None) -> bytes:
+    out = struct.pack("<H", len(tag.encode())) + tag.encode() + struct.pack("<H", len(fields))
+    for field in fields:
+        match field:
+            case None:
+                data = b""
+            case int():
+                data = struct.pack("<q", field)
+            case str():
+                data = field.encode()
+            case _:
+                data = field
+        out += struct.pack("<Q", len(data)) + data
+    return out
+
+
+def sha(tag: str, *fields: bytes | str | int | None) -> bytes:
+    return hashlib.sha256(enc("ragaudit/v1/" + tag, *fields)).digest()
+
+
+def salted(salt: bytes, value: bytes) -> bytes:
+    return sha("salted", salt, value)
+
+
+def canonical(value: object) -> bytes:
+    """RFC 8785 for the values used here: ASCII keys, integers, text without control characters."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def some(label: str) -> bytes:
+    """32 bytes that stand for a digest, salt, key or preimage."""
+    return hashlib.sha256(b"ragaudit messages vector: " + label.encode()).digest()
+
+
+def signing_key(label: str) -> Ed25519PrivateKey:
+    return Ed25519PrivateKey.from_private_bytes(some(label))
+
+
+VERIFIER = signing_key("verifier key")
+VERDICT = signing_key("verdict key")
+
+
+def public(key: Ed25519PrivateKey) -> bytes:
+    return key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+
+
+def signed(what: str, *fields: bytes | str | int | None) -> str:
+    return VERIFIER.sign(enc("ragaudit/v1/sign/" + what, *fields)).hex()
+
+
+def activation_cases() -> dict[str, object]:
+    """5.6 and the signed activation of 8.4, for a chain of three instants."""
+    last = some("last preimage")
+    chain = [last]
+    for _ in range(3):
+        chain.append(sha("activation", WINDOW, chain[-1]))
+    anchor, preimages = chain[3], {1: chain[2], 2: chain[1], 3: chain[0]}
+    size, time = 17, START_MS - 600_000
+    message = {
+        "format": "ragaudit/v1/activation",
+        "window": WINDOW,
+        "a": 1,
+        "preimage": preimages[1].hex(),
+        "covered_size": size,
+        "time": time,
+        "signature": signed("activation", WINDOW, 1, preimages[1], size, time),
+    }
+    return {
+        "last_preimage": last.hex(),
+        "anchor": anchor.hex(),
+        "preimages": {str(a): preimage.hex() for a, preimage in preimages.items()},
+        "randomness": {str(a): sha("rnd", WINDOW, a, preimages[a], None).hex() for a in (1, 2)},
+        "message": canonical(message).decode(),
+    }
+
+
+def receipts_digest(receipts: list[tuple[int, bytes]]) -> bytes:
+    tag = "ragaudit/v1/receipts-list"
+    rising = sorted(receipts)
+    groups = [rising[at : at + 1000] for at in range(0, len(rising), 1000)]
+    packed = [enc(tag, *(part for receipt in group for part in receipt)) for group in groups]
+    return hashlib.sha256(enc(tag, *packed)).digest()
+
+
+def receipts_list(receipts: list[tuple[int, bytes]]) -> dict[str, object]:
+    digest, time = receipts_digest(receipts), START_MS + 7_200_000 - 1
+    return {
+        "format": "ragaudit/v1/receipts-list",
+        "window": WINDOW,
+        "digest": digest.hex(),
+        "count": len(receipts),
+        "time": time,
+        "signature": signed("receipts-list", WINDOW, digest, len(receipts), time),
+    }
+
+
+def receipts_list_cases() -> list[dict[str, object]]:
+    """Lists of 0, 1, 1000 and 1001 receipts, given in falling order; 1001 has two of one index."""
+    cases = []
+    for size in (0, 1, 1000, 1001):
+        receipts = [(n, some(f"receipt {n}") * 2) for n in range(size)]
+        if size == 1001:
+            receipts[1000] = (7, some("another receipt 7") * 2)
+        cases.append(
+            {
+                "count": size,
+                "doubled": size == 1001,
+                "message": canonical(receipts_list(receipts)).decode(),
+            }
+        )
+    return cases
+
+
+def challenge_message() -> str:
+    message = {
+        "format": "ragaudit/v1/challenge",
+        "window": WINDOW,
+        "final_root": some("final root").hex(),
+        "final_size": 60,
+        "preimage": some("last preimage").hex(),
+        "receipts_list": receipts_list([(5, some("receipt 5") * 2)]),
+        "strata": [
+            {"id": f"tenant:{TENANT}", "population": None, "sample": [2, 5]},
+            {"id": "account:" + some("ann").hex(), "population": [5], "sample": [5]},
+        ],
+        "deadline": START_MS + 9_000_000,
+    }
+    digest = hashlib.sha256(canonical(message)).digest()
+    return canonical({**message, "signature": signed("challenge", WINDOW, digest)}).decode()
+
+
+def record_body() -> bytes:
+    """A record of 5.7; the other cases below speak of it."""
+    return enc(
+        "ragaudit/v1/entry/record",
+        some("policy digest"),
+        WINDOW,
+        TENANT,
+        1,  # v
+        520,  # N
+        5,  # K
+        salted(some("salt f"), b""),
+        some("ann"),
+        1,  # g
+        3,  # slot
+        41,  # c
+        2,  # a
+        START_MS + 1,
+        some("nonce"),
+        salted(some("salt q"), b"what is a lease?"),
+        salted(some("salt e"), struct.pack("<4h", 100, -70, 3, 0)),
+        salted(some("salt s"), some("sketch")[:8]),
+        some("stands for C_sel"),
+        None,
+    )
+
+
+def record_cases() -> dict[str, object]:
+    """Leaf, noise key and both contexts of one record."""
+    body, rnd = record_body(), some("rnd 2")
+    who = (WINDOW, TENANT, 1, some("ann"), 1, 3, 41)
+    noise = enc("ragaudit/v1/noise", *who, rnd, some("nonce"))
+    index = (some("policy digest"), WINDOW, TENANT, 1, some("index root"))
+    return {
+        "body": body.hex(),
+        "salt": some("leaf salt").hex(),
+        "leaf": sha("leaf", some("leaf salt"), "record", body).hex(),
+        "key": some("k").hex(),
+        "randomness": rnd.hex(),
+        "noise_key": hmac.digest(some("k"), noise, "sha256").hex(),
+        "policy_digest": some("policy digest").hex(),
+        "index_root": some("index root").hex(),
+        "seed_root": some("seed root").hex(),
+        "index_context": sha("context/index", *index).hex(),
+        "selection_context": sha("context/selection", *index, some("seed root"), rnd, body).hex(),
+    }
+
+
+def response_cases() -> list[dict[str, object]]:
+    """8.5 with and without the text."""
+    embedding = struct.pack("<4h", 100, -70, 3, 0)
+    paths = [[some(f"{kind} {i}") for i in range(n)] for kind, n in (("counter", 6), ("slot", 2))]
+    cases = []
+    for query in ("what is a lease?", None):
+        message = enc(
+            "ragaudit/v1/response",
+            17,
+            some("k"),
+            b"".join(paths[0]),
+            b"".join(paths[1]),
+            None if query is None else some("salt q"),
+            query,
+            some("salt e"),
+            embedding,
+            some("salt f"),
+            "",
+            some("salt s"),
+            some("sketch")[:8],
+            b"stands for the proof",
+        )
+        cases.append({"query": query, "message": message.hex()})
+    return cases
+
+
+def handover_frames() -> str:
+    """8.3: an opening, a record and a close entry; their bodies are read by nobody here."""
+    entries = [
+        ("opening", b"opening body", None, None),
+        ("record", record_body(), some("salt s"), some("sketch")[:8]),
+        ("close", b"close body", None, None),
+    ]
+    out = b""
+    for index, (kind, body, salt_s, sketch) in enumerate(entries):
+        frame = enc(
+            "ragaudit/v1/handover", index, kind, some(f"salt {index}"), body, salt_s, sketch
+        )
+        out += struct.pack("<Q", len(frame)) + frame
+    return out.hex()
+
+
+def sample_size(n: int, beta: Fraction, eta: Fraction) -> int:
+    bad = ceil(beta * n)
+    if bad == n:  # also for an empty stratum
+        return n
+    return next(s for s in count() if Fraction(comb(n - bad, s), comb(n, s)) <= eta)
+
+
+def sample_cases() -> list[dict[str, object]]:
+    """9.1: 61 records of two of three tenants, every third with a submitted receipt."""
+    accounts = [some(f"account {i}") for i in range(4)]
+    records = [
+        {"index": 3 + i, "tenant": ("a", "b")[i % 2], "pseudonym": accounts[i % 4].hex()}
+        for i in range(60)
+    ]
+    records.append({"index": 63, "tenant": "b", "pseudonym": some("alone").hex()})
+    receipts = [*(3 + i for i in range(0, 60, 3)), 63]
+    root, preimage = some("final root"), some("last preimage")
+    seed = sha("sampling", root, b"", preimage)
+    cases = []
+    for mode, by in (("A", "account"), ("B", "account"), ("B", "tenant")):
+        audit = {
+            "mode": mode,
+            "beta": "0.1",
+            "tenants": {"eta": "0.05", "minimum": 4},
+            "submitters": {"by": by, "eta": "0.5", "minimum": 1},
+        }
+        strata = []
+        for tenant in ("a", "b", "c"):
+            mine = [int(str(each["index"])) for each in records if each["tenant"] == tenant]
+            strata.append((f"tenant:{tenant}", "tenants", mine))
+        groups: dict[str, list[int]] = {}
+        for each in records:
+            if each["index"] in receipts:
+                key = (
+                    f"account:{each['pseudonym']}"
+                    if by == "account"
+                    else f"receipts:{each['tenant']}"
+                )
+                groups.setdefault(key, []).append(int(str(each["index"])))
+        strata += [(key, "submitters", groups[key]) for key in sorted(groups)]
+        drawn = []
+        for name, kind, population in strata:
+            terms = audit[kind]
+            assert isinstance(terms, dict)
+            n = len(population)
+            size = sample_size(n, Fraction("0.1"), Fraction(str(terms["eta"])))
+            size = n if mode == "A" else max(size, min(n, int(str(terms["minimum"]))))
+
+            def rank(index: int, name: str = name) -> bytes:
+                return hmac.digest(seed, enc("ragaudit/v1/sample", name, index), "sha256")
+
+            drawn.append(
+                {
+                    "id": name,
+                    "population": population,
+                    "sample": sorted(sorted(population, key=rank)[:size]),
+                }
+            )
+        cases.append({"audit": audit, "strata": drawn})
+    return [
+        {
+            "tenants": ["a", "b", "c"],
+            "records": records,
+            "receipts": receipts,
+            "final_root": root.hex(),
+            "preimage": preimage.hex(),
+            "seed": seed.hex(),
+            "draws": cases,
+        }
+    ]
+
+
+def bundle_cases() -> list[dict[str, object]]:
+    """10.2: the archive as the standard library writes it, with what the chapter fixes."""
+    items = {
+        "public/policy.json": b'{"not":"a policy"}',
+        "public/leaves.bin": bytes(range(64)),
+        "confidential/claims.json": b"[]",
+    }
+    cases = []
+    for part in ("public", "all"):
+        chosen = {n: data for n, data in items.items() if part == "all" or n.startswith("public/")}
+        digests = {name: hashlib.sha256(data).hexdigest() for name, data in chosen.items()}
+        manifest = {"format": "ragaudit/v1/bundle", "items": digests, "part": part}
+        files = {**chosen, "manifest.json": canonical(manifest), "verdict.json": b"{}"}
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+            for name in sorted(files):
+                info = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+                info.create_system = 0
+                info.create_version = info.extract_version = 10
+                archive.writestr(info, files[name])
+                info.external_attr = 0  # the library puts permissions there
+        cases.append(
+            {
+                "part": part,
+                "items": {name: data.hex() for name, data in items.items()},
+                "verdict": "{}",
+                "archive": base64.b64encode(buffer.getvalue()).decode(),
+            }
+        )
+    return cases
+
+
+def build() -> dict[str, bytes]:
+    """Return file name -> content."""
+    document = {
+        "origin": "tests/vectors/make_messages.py, from docs/spec alone",
+        "window": WINDOW,
+        "verifier_seed": some("verifier key").hex(),
+        "verifier_key": public(VERIFIER).hex(),
+        "activation": activation_cases(),
+        "receipts_lists": receipts_list_cases(),
+        "challenge": challenge_message(),
+        "record": record_cases(),
+        "responses": response_cases(),
+        "handover": handover_frames(),
+        "samples": sample_cases(),
+        "bundles": bundle_cases(),
+    }
+    return {"messages.json": (json.dumps(document, indent=1, sort_keys=True) + "\n").encode()}
+
+
+if __name__ == "__main__":
+    for name, content in build().items():
+        (FOLDER / name).write_bytes(content)
