@@ -429,7 +429,7 @@ def predicate(result: str = "PASS", worthless: bool = False) -> dict[str, Any]:
     return {
         "window": "2026-w48", "provider": "acme", "result": result, "worthless": worthless,
         "time": 1, "engine": "core", "checks": [], "epsilon": table, "sampling": {}, "counts": {},
-        "coalition": {}, "not_covered": [], "assumptions": [],
+        "coalition": {}, "scope": {}, "not_covered": [], "assumptions": [],
     }  # fmt: skip
 
 

@@ -42,7 +42,7 @@ def test_the_auditors_commands(tmp_path: Path) -> None:
     predicate = {
         "window": "2026-w48", "provider": "acme", "result": "PASS", "worthless": False,
         "time": 1, "engine": "core", "checks": [], "epsilon": table, "sampling": {},
-        "counts": {}, "coalition": {}, "not_covered": [], "assumptions": [],
+        "counts": {}, "coalition": {}, "scope": {}, "not_covered": [], "assumptions": [],
     }  # fmt: skip
     (tmp_path / "verdict.json").write_bytes(sign_statement(statement({}, predicate), key))
     first, second = blocks("regulator.md", "ragaudit risk")

@@ -25,6 +25,9 @@ from window import COUNTERSIGNED, Window
 
 use_cached_table()
 
+PUBLIC_CHECKS = 9
+"""1 to 4, split-view, registrations, receipts, refusals, epsilon."""
+
 TIME = 1_900_000_500_000
 
 
@@ -70,9 +73,19 @@ def test_the_verdict_is_reproduced(tmp_path: Path, part: Part, name: str) -> Non
     done.raise_for_differences()
     assert done.verdict.result == "PASS"
     assert done.outcome.result == ("PASS" if part == "all" else None)
-    assert done.records == ((sampled(), sampled()) if part == "all" else None)
-    assert done.lines()[-1] == "the verdict stands"
-    assert ("confidential part" in " ".join(done.notes)) == (part == "public")
+    assert done.proofs == (sampled() if part == "all" else 0, sampled())
+    assert done.complete == (part == "all")
+    if part == "all":
+        assert done.checks == (21, 21)
+        whole = f"21 of 21 checks and {sampled()} of {sampled()} proofs repeated"
+        assert done.lines()[0] == f"the verdict stands: PASS ({whole})"
+    else:
+        assert done.checks == (PUBLIC_CHECKS, 21)
+        assert done.lines()[0] == (
+            "nothing differs, but not everything was repeated: "
+            f"{PUBLIC_CHECKS} of 21 checks and 0 of {sampled()} proofs repeated"
+        )
+    assert ("confidential part" in " ".join(done.not_repeated)) == (part == "public")
 
 
 def test_the_example_of_the_auditors_chapter(
@@ -95,11 +108,17 @@ def test_some_records_only(tmp_path: Path) -> None:
         path, engine=engine("reference"), records=2, verdict_key=window.verdict_key.public
     )
     assert done.differences == ()
-    assert done.records == (2, sampled())
-    assert f"2 of {sampled()} sampled records" in " ".join(done.notes)
+    assert done.proofs == (2, sampled())
+    assert done.checks == (18, 21)
+    assert [each.split(":")[0] for each in done.not_repeated] == [
+        "check 17 seed",
+        "check 18 embedding",
+        "check 19 selection",
+    ]
+    assert all(f"2 of {sampled()} sampled records" in each for each in done.not_repeated)
     assert done.outcome.check("selection").reason.startswith("2 selection arguments")
     none = recheck(path, engine=engine("core"), records=-1)
-    assert none.records == (0, sampled())
+    assert none.proofs == (0, sampled())
     assert none.differences == ()
 
 
@@ -111,7 +130,10 @@ def test_without_a_key_the_policy_is_believed_and_the_report_says_so(tmp_path: P
 def test_without_the_embedder_the_texts_are_not_compared(tmp_path: Path) -> None:
     done = recheck(bundled(tmp_path), engine=engine("core"))
     assert done.differences == ()
-    assert any("the embedder is not at hand" in note for note in done.notes)
+    assert done.checks == (20, 21)
+    assert done.not_repeated == (
+        "check 18 embedding: the committed embedder is not at hand to compare texts and vectors",
+    )
 
 
 def test_another_key(tmp_path: Path) -> None:
@@ -164,8 +186,8 @@ def worthless(predicate: dict[str, Any]) -> None:
         (other_epsilon, "epsilon: headline"),
         (other_claim, "coalition: max"),
         (other_count, "counts: accounts"),
-        (other_window, "window: signed w2"),
-        (worthless, "worthless: signed True"),
+        (other_window, 'window: signed "w2"'),
+        (worthless, "worthless: signed true"),
     ],
 )
 @pytest.mark.parametrize("part", ["public", "all"])
@@ -174,14 +196,17 @@ def test_a_false_verdict_differs(
 ) -> None:
     done = recheck(bundled(tmp_path, part, change), engine=engine("core"))
     assert any(said in each for each in done.differences), done.differences
-    assert done.lines()[-1] == "the verdict does not stand"
+    assert done.lines()[0].startswith(f"THE VERDICT DOES NOT STAND: {done.differences[0]}")
     with pytest.raises(RecheckDiffers):
         done.raise_for_differences()
 
 
 def test_a_false_result_differs(tmp_path: Path) -> None:
     done = recheck(bundled(tmp_path, "all", other_result), engine=engine("core"))
-    assert done.differences == ("result: signed FAIL, recomputed PASS",)
+    assert done.differences == (
+        "result: signed FAIL, the signed checks give PASS",
+        "result: signed FAIL, recomputed PASS",
+    )
 
 
 def other_sample(predicate: dict[str, Any]) -> None:
@@ -198,7 +223,7 @@ def test_what_only_the_confidential_part_shows(
 ) -> None:
     assert recheck(bundled(tmp_path, "all", change), engine=engine("core")).differences
     public = recheck(bundled(tmp_path, "public", change), engine=engine("core"))
-    assert public.differences == ()
+    assert not any("recomputed" in each for each in public.differences)
 
 
 def test_other_items_than_the_verdict_was_signed_over(tmp_path: Path) -> None:
@@ -243,7 +268,10 @@ def test_a_refusal_without_a_reason_differs(tmp_path: Path) -> None:
     signed = verdicts.sign_statement(statement, window.verdict_key)
     write_bundle(path, evidence, signed, part="all")
     done = recheck(path, engine=engine("core"))
-    assert done.differences == ("result: signed REFUSED, but nothing is to be refused",)
+    assert done.differences == (
+        "result: signed REFUSED, the signed checks give no refusal",
+        "result: signed REFUSED, but nothing is to be refused",
+    )
 
 
 def test_a_verdict_about_no_policy_needs_a_key_from_elsewhere(tmp_path: Path) -> None:

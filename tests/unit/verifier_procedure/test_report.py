@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 from ragaudit.encoding.signing import PrivateKey
+from ragaudit.encoding.times import rfc3339
 from ragaudit.privacy.accounting import GAMMA, epsilon_report
 from ragaudit.verifier import verdict as verdicts
 from ragaudit.verifier.procedure import CHECKS, CheckResult, Outcome, Status, limits
-from ragaudit.verifier.report import render_html, render_text
+from ragaudit.verifier.report import render_html, render_text, wording
 from ragaudit.verifier.verdict import Verdict
 
 KEY = PrivateKey.from_seed(b"k" * 32)
@@ -25,6 +27,27 @@ def table() -> dict[str, object]:
 
 
 TABLE = table()
+
+
+KEYS = {
+    "provider": "aa" * 32,
+    "log": "rag.example/ragaudit/w1+b3268e6c+AZF8w/cAdUtphcBYYuH6PONVS45QiHlj2WD6dU50U2m9",
+    "cosigner": "verifier.example/cosigner+bcae4261+BAiFXFCBMVW+fgqK9ySdyMTXVYiE8zcsAiYlOEytWZ5I",
+    "verifier": "bb" * 32,
+    "verdict": "cc" * 32,
+}
+SCOPE = {
+    "policy_digest": "ef" * 32,
+    "start": 1_700_000_000,
+    "end": 1_700_086_400,
+    "sampling_instant": 1_700_090_000,
+    "tenants": [{"id": "acme", "rows": 12345}, {"id": "umbrella", "rows": None}],
+    "top_k_max": 7,
+    "queries_per_account": 4,
+    "slots": 64,
+    "audit": {"mode": "B", "beta": "0.013", "eta": "0.00000077"},
+    "keys": KEYS,
+}
 
 
 def outcome(result: str = "PASS", **changes: object) -> Outcome:
@@ -56,6 +79,7 @@ def outcome(result: str = "PASS", **changes: object) -> Outcome:
         },
         counts={"records": 1200, "accounts": 4, "anchored": 2, "plain": 2, "records_plain": 7},
         coalition={"claimed": 1, "estimated": 1, "max": 2},
+        scope=SCOPE,
         not_covered=(*limits.NOT_COVERED, limits.UNSAMPLED, limits.PLAIN),
         assumptions=limits.ASSUMPTIONS,
     )
@@ -112,9 +136,8 @@ def test_both_reports_say_everything(result: str) -> None:
             assert line in report
         assert str(TABLE["headline"]["epsilon"]) in report  # type: ignore[index]
         assert "compliance rate" in report
-        assert "not an (epsilon, delta) statement" in report
         assert "0.000000953674" in report
-        assert "2023-11-14 22:13:20 UTC" in report
+        assert "2023-11-14T22:13:20Z" in report
         assert "not a guarantee" in report
         assert "100 candidates" in report
         assert "abababab" in report
@@ -153,6 +176,7 @@ def test_the_page_is_self_contained_and_accessible() -> None:
     assert ("lang", "en") in page.attributes
     assert page.tags.count("h1") == 1
     assert page.tags.count("caption") == page.tags.count("table")
+    assert page.tags.count("h3") == 0
     assert all(value in {"col", "row"} for name, value in page.attributes if name == "scope")
 
 
@@ -170,7 +194,8 @@ def test_nothing_in_a_verdict_becomes_markup() -> None:
         coalition={HOSTILE: HOSTILE},
         counts={HOSTILE: HOSTILE},
         epsilon={HOSTILE: {HOSTILE: [HOSTILE]}},
-        sampling={"mode": "B", "strata": [{"id": HOSTILE}]},
+        sampling={"mode": "B", "strata": [{"id": HOSTILE, HOSTILE: HOSTILE}]},
+        scope={HOSTILE: HOSTILE, "tenants": [HOSTILE], "keys": {"cosigner": HOSTILE}},
     )
     page = Page(render_html(signed(hostile)))
     assert "script" not in page.tags
@@ -179,7 +204,9 @@ def test_nothing_in_a_verdict_becomes_markup() -> None:
 
 
 def test_reports_of_verdicts_with_nothing_in_them() -> None:
-    empty = outcome("REFUSED", checks=(), epsilon={}, sampling={}, counts={}, coalition={})
+    empty = outcome(
+        "REFUSED", checks=(), epsilon={}, sampling={}, counts={}, coalition={}, scope={}
+    )
     verdict = signed(replace(empty, not_covered=(), assumptions=()))
     assert "No records were sampled" in Page(render_html(verdict)).text
     assert "No records were sampled" in render_text(verdict)
@@ -189,3 +216,236 @@ def test_a_time_beyond_the_calendar_is_shown_as_a_number() -> None:
     signed_far = verdicts.sign_verdict(outcome(), {}, KEY, time=2**53 - 1)
     verdict = verdicts.verify_verdict(signed_far, KEY.public)
     assert f"{2**53 - 1} ms" in render_text(verdict)
+
+
+# --- the guarantee, and how good it looks ---------------------------------------------------------
+
+
+def with_advantage(advantage: str) -> Outcome:
+    risk = {**TABLE["risk"], "membership_advantage": advantage}  # type: ignore[dict-item]
+    return outcome(epsilon={**TABLE, "risk": risk})
+
+
+@pytest.mark.parametrize(
+    ("advantage", "word", "tone"),
+    [
+        ("0.010000", "meaningful", "good"),
+        ("0.099999", "meaningful", "good"),
+        ("0.100000", "weak", "warn"),
+        ("0.499999", "weak", "warn"),
+        ("0.500000", "empty", "hollow"),
+        ("0.900000", "empty", "hollow"),
+    ],
+)
+def test_a_pass_looks_as_good_as_its_guarantee(advantage: str, word: str, tone: str) -> None:
+    verdict = signed(with_advantage(advantage))
+    html = render_html(verdict)
+    assert f'<header class="{tone}">' in html
+    assert f"<small>the guarantee is {word}</small>" in html
+    assert f"PASS: the guarantee is {word}" in render_text(verdict)
+    for report in (Page(html).text, " ".join(render_text(verdict).split())):
+        assert f"Membership advantage {advantage}" in report
+        assert "weak from 0.1 on, empty from 0.5 on" in report
+
+
+def test_the_guarantee_stands_first_in_one_sentence_and_the_rest_below_in_order() -> None:
+    page = Page(render_html(signed(outcome()))).text
+    text = " ".join(render_text(signed(outcome())).split())
+    for report in (page, text):
+        headline = TABLE["headline"]["epsilon"]  # type: ignore[index]
+        places = [
+            report.index(part)
+            for part in (
+                "Anybody who sees every answer of 2 accounts together",
+                f"epsilon {headline} at delta 0.00001 under replace",
+                "Every mandatory check passed",
+                "One account alone",
+                "All records of the largest tenant",
+                "As many queries as were asked",
+                "by Rényi accounting",
+                "by another library",
+                "if noise were continuous",
+                "Closed form of the source paper",
+            )
+        ]
+        assert places == sorted(places)
+    assert page.index("What was audited") < page.index("Other ways to count")
+
+
+@pytest.mark.parametrize(
+    "value", [outcome("FAIL"), outcome("REFUSED"), outcome(worthless=True)], ids=lambda o: o.result
+)
+def test_where_there_is_no_guarantee_none_is_printed(value: Outcome) -> None:
+    verdict = signed(value)
+    for report in (Page(render_html(verdict)).text, " ".join(render_text(verdict).split())):
+        assert "uarantee of this window" not in report
+        assert not re.search("guarantee is (meaningful|weak|empty)", report)
+        assert "Anybody who sees" not in report
+        assert "ther ways to count" not in report.lower()
+        assert "None of this is established" in report
+        assert report.index("None of this is established") < report.index("One account alone")
+        assert "risk translate" not in report
+    assert '<header class="bad">' in render_html(verdict)
+
+
+def test_a_table_that_is_none_gives_no_sentence_and_no_green() -> None:
+    for epsilon in ({}, {"headline": {"epsilon": "1"}}, with_advantage("2").epsilon):
+        html = render_html(signed(outcome(epsilon=epsilon)))
+        assert '<header class="hollow">' in html
+        assert "Anybody who sees" not in html
+
+
+# --- what was audited, what failed, who signed ----------------------------------------------------
+
+
+def test_what_was_audited_is_said() -> None:
+    verdict = signed(outcome())
+    for report in (Page(render_html(verdict)).text, render_text(verdict)):
+        for part in (
+            "2023-11-14T22:13:20Z", "2023-11-15T22:13:20Z", "2023-11-15T23:13:20Z", "ef" * 32,
+            "acme", "rows: 12,345", "umbrella", "rows: none", "K_max", "0.013", "0.00000077",
+            *KEYS.values(),
+        ):  # fmt: skip
+            assert part in report, part
+
+
+def failing() -> Outcome:
+    status = {"promises": Status.FAIL, "embedding": Status.NOT_ESTABLISHED, "seed": Status.NOT_RUN}
+    checks = tuple(
+        replace(each, status=status[each.id], reason=f"because of {each.id}", evidence=("line",))
+        if each.id in status
+        else each
+        for each in outcome().checks
+    )
+    return outcome("FAIL", checks=checks)
+
+
+def test_failures_stand_first() -> None:
+    verdict = signed(failing())
+    html = render_html(verdict)
+    for report in (Page(html).text, render_text(verdict)):
+        places = [
+            report.index(part)
+            for part in (
+                "because of promises", "because of embedding", "because of seed", "ef" * 32,
+                "in order, policy",
+            )
+        ]  # fmt: skip
+        assert places == sorted(places)
+        assert report.count("because of promises") == 1
+    assert Page(html).tags.count("h3") == 3
+
+
+def test_who_signed_and_how_to_check() -> None:
+    verdict = signed(outcome())
+    key = KEY.public.raw.hex()
+    for report in (Page(render_html(verdict)).text, " ".join(render_text(verdict).split())):
+        assert "verifier.example/cosigner" in report
+        assert verdicts.key_id(KEY.public) in report
+        assert f"ragaudit verifier recheck bundle.zip --verdict-key {key}" in report
+        assert f"ragaudit risk translate --verdict verdict.json --verdict-key {key}" in report
+        assert "Compare the key with the one that the verifier gave you in another way" in report
+
+
+def leaves(value: object) -> Iterator[object]:
+    if isinstance(value, dict):
+        for each in value.values():
+            yield from leaves(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from leaves(each)
+    else:
+        yield value
+
+
+@pytest.mark.parametrize("value", [outcome(), failing()], ids=["pass", "fail"])
+def test_every_signed_line_is_shown(value: Outcome) -> None:
+    verdict = signed(value)
+    times = {SCOPE[name] for name in ("start", "end", "sampling_instant")}
+    for report in (Page(render_html(verdict)).text, " ".join(render_text(verdict).split())):
+        for leaf in leaves({**verdict.predicate, "time": None}):
+            if leaf in times:
+                shown = rfc3339(1000 * int(str(leaf)))
+            elif isinstance(leaf, bool):
+                shown = "yes" if leaf else "no"
+            else:
+                shown = f"{leaf:,}" if isinstance(leaf, int) else str(leaf)
+            assert leaf is None or shown in report, leaf
+
+
+def test_members_that_nobody_foresaw_are_shown() -> None:
+    value = outcome(
+        counts={"moons": 3},
+        scope={"colour_of_ink": "blue"},
+        sampling={"mode": "B", "seeds": {"x": "y7"}, "strata": [{"id": "s", "b": 11}]},
+    )
+    for report in (Page(render_html(signed(value))).text, render_text(signed(value))):
+        for part in ("moons", "colour of ink", "blue", "y7", "11"):
+            assert part in report
+
+
+def test_responses_that_are_too_many_are_counted_and_said_to_be() -> None:
+    digests = {f"confidential/responses/{index}.bin": "ab" * 32 for index in range(1500)}
+    digests["public/policy.json"] = "cd" * 32
+    envelope = verdicts.sign_verdict(outcome(), digests, KEY, time=1)
+    verdict = verdicts.verify_verdict(envelope, KEY.public)
+    for report in (Page(render_html(verdict)).text, " ".join(render_text(verdict).split())):
+        assert "1,500 responses" in report
+        assert "stand in verdict.json only" in report
+        assert "cd" * 32 in report
+        assert "ab" * 32 not in report
+
+
+def strata(*sizes: tuple[str, int, int]) -> dict[str, object]:
+    found = [{"id": name, "population": n, "sample": s} for name, n, s in sizes]
+    return {"mode": "A", "strata": found}
+
+
+@pytest.mark.parametrize(
+    ("sampling", "said"),
+    [
+        (strata(("tenant:a", 700, 700), ("tenant:b", 500, 500)), "Every record was checked."),
+        (strata(("tenant:a", 700, 700), ("tenant:b", 499, 499)), "do not hold all records"),
+        (strata(("tenant:a", 1200, 1199)), "do not hold all records"),
+        (strata(("account:a", 1200, 1200)), "do not hold all records"),
+        (strata(), "No records were sampled."),
+    ],
+)
+def test_every_record_is_said_to_be_checked_only_if_it_was(
+    sampling: dict[str, object], said: str
+) -> None:
+    verdict = signed(outcome(sampling=sampling))
+    for report in (Page(render_html(verdict)).text, " ".join(render_text(verdict).split())):
+        assert said in report
+        assert ("Every record was checked." in report) == (said == "Every record was checked.")
+
+
+# --- on paper and on a phone ----------------------------------------------------------------------
+
+
+def test_nothing_is_folded_away_on_paper() -> None:
+    html = render_html(signed(failing()))
+    assert html.count("<details") == html.count("<details open>") > 0
+    assert "@media print" in html
+
+
+def test_columns_keep_their_headings_on_a_phone() -> None:
+    html = render_html(signed(outcome()))
+    assert "@media (max-width: 40rem)" in html
+    assert "attr(data-label)" in html
+    page = Page(html)
+    labels = [value for name, value in page.attributes if name == "data-label"]
+    assert {"epsilon", "Queries", "Records", "Checked", "Status", "Reason"} <= set(labels)
+    assert "nowrap" not in html
+    assert "overflow-x" not in html
+
+
+def test_the_disclaimers_exist_once() -> None:
+    """What a verdict does not cover is signed; the report's own words do not say it again."""
+    texts = (*limits.NOT_COVERED, *limits.ASSUMPTIONS, limits.UNSAMPLED, limits.PLAIN)
+    own = " ".join(each for each in vars(wording).values() if isinstance(each, str))
+    for text in texts:
+        for sentence in re.split(r"(?<=[.:]) ", text):
+            assert len(sentence) < 30 or sentence not in own
+    page = Page(render_html(signed(outcome()))).text
+    assert all(page.count(text) == 1 for text in texts)

@@ -5,11 +5,13 @@ import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
 import uvicorn
-from procedure_cases import use_cached_table
+from procedure_cases import audit, use_cached_table
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.verifier import keys, settings
 from ragaudit.verifier.bundle import write_bundle
@@ -27,7 +29,7 @@ runner = CliRunner()
 def run(*arguments: object, code: int = 0) -> str:
     result = runner.invoke(app, [str(each) for each in arguments])
     assert result.exit_code == code, (result.exit_code, result.output, result.exception)
-    return result.output
+    return result.output.lstrip()  # the progress line leaves an empty one
 
 
 @pytest.fixture
@@ -69,9 +71,9 @@ def test_init_shows_public_keys_only(tmp_path) -> None:
 
 def test_init_overwrites_nothing(folder) -> None:
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    assert "exist" in run("init", "--name", NAME, "--directory", folder, code=2)
+    assert "exist" in run("init", "--name", NAME, "--directory", folder, code=4)
     (folder / "verifier.yaml").unlink()
-    assert "exist" in run("init", "--name", NAME, "--directory", folder, code=2)
+    assert "exist" in run("init", "--name", NAME, "--directory", folder, code=4)
     for path, content in before.items():
         if path.name != "verifier.yaml":
             assert path.read_bytes() == content
@@ -89,11 +91,11 @@ def test_providers(folder) -> None:
     assert run("provider", "list", *path) == f"acme {key}\n"
     listed = json.loads(run("provider", "list", "--json", *path))
     assert [(each["name"], each["key"]) for each in listed] == [("acme", key)]
-    assert "another key" in run("provider", "add", "acme", "--key", "01" * 31 + "02", *path, code=2)
+    assert "another key" in run("provider", "add", "acme", "--key", "01" * 31 + "02", *path, code=4)
     assert "hexadecimal" in run("provider", "add", "b", "--key", "zz", *path, code=2)
     run("provider", "remove", "acme", *path)
     assert run("provider", "list", *path) == ""
-    run("provider", "remove", "acme", *path, code=2)
+    run("provider", "remove", "acme", *path, code=4)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +155,8 @@ def test_secrets_that_cannot_be_used(folder, name, content, mode) -> None:
     if content is not None:
         path.write_text(content)
         path.chmod(mode)
-    output = run("serve", "--settings", folder / "verifier.yaml", code=2)
+    refused = mode in {0o644, 0o620}  # a rule says no; everything else is no secret at all
+    output = run("serve", "--settings", folder / "verifier.yaml", code=4 if refused else 2)
     assert output.startswith("error: ")
     assert content is None or not content or content not in output
 
@@ -213,7 +216,7 @@ def served(desk: Desk) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    ("decided", "code"), [("PASS", 0), ("FAIL", 1), ("EXCEEDED", 3), ("REFUSED", 4)]
+    ("decided", "code"), [("PASS", 0), ("FAIL", 1), ("EXCEEDED", 6), ("REFUSED", 4)]
 )
 def test_audit(tmp_path, decided, code) -> None:
     auditor = SigningAuditor(decided)
@@ -223,7 +226,7 @@ def test_audit(tmp_path, decided, code) -> None:
     with desk.running(), served(desk) as url:
         desk.open_window()
         there = ("--url", url, "--token-file", token)
-        assert "409" not in run("audit", WINDOW, *there, code=2)
+        assert "409" not in run("audit", WINDOW, *there, code=5)
         desk.clock.at(SAMPLING)
         desk.service.sampler.sign_list(WINDOW)
         threading.Timer(0.3, auditor.go.set).start()
@@ -236,8 +239,8 @@ def test_audit(tmp_path, decided, code) -> None:
         right = desk.keys.verdict.public.raw.hex()
         run("audit", WINDOW, "--verdict-key", right, *there, code=code)
         wrong = desk.keys.statement.public.raw.hex()
-        assert "key" in run("audit", WINDOW, "--verdict-key", wrong, *there, code=2)
-        run("audit", "w9", *there, code=2)
+        assert "key" in run("audit", WINDOW, "--verdict-key", wrong, *there, code=1)
+        run("audit", "w9", *there, code=4)
 
 
 def test_audit_waits(tmp_path) -> None:
@@ -260,7 +263,7 @@ def test_audit_waits(tmp_path) -> None:
 
 def test_audit_without_a_service(folder) -> None:
     path = folder / "verifier.yaml"
-    output = run("audit", "w1", "--settings", path, "--url", "http://127.0.0.1:1", code=2)
+    output = run("audit", "w1", "--settings", path, "--url", "http://127.0.0.1:1", code=3)
     assert output.startswith("error: ")
 
 
@@ -271,22 +274,26 @@ def test_audit_with_a_wrong_token(tmp_path) -> None:
     wrong.chmod(0o600)
     with desk.running(), served(desk) as url:
         desk.open_window()
-        run("audit", WINDOW, "--url", url, "--token-file", wrong, code=2)
+        run("audit", WINDOW, "--url", url, "--token-file", wrong, code=4)
         wrong.chmod(0o644)
-        assert "others" in run("audit", WINDOW, "--url", url, "--token-file", wrong, code=2)
+        assert "others" in run("audit", WINDOW, "--url", url, "--token-file", wrong, code=4)
+
+
+@lru_cache(maxsize=1)
+def audited_window() -> tuple[Window, Evidence, Outcome]:
+    """An honest window whose auditor has no embedder."""
+    use_cached_table()
+    window = Window()
+    items = window.items()
+    return window, Evidence.of(items), audit(items, window, with_embedder=False)
 
 
 @pytest.fixture(scope="module")
 def audited(tmp_path_factory) -> Path:
     """Bundles of an honest window: all.zip, public.zip."""
-    use_cached_table()
-    from procedure_cases import audit
-
-    window = Window()
-    items = window.items()
-    outcome = audit(items, window, with_embedder=False)
-    evidence = Evidence.of(items)
-    signed = sign_verdict(outcome, evidence.digests(), window.verdict_key, time=1)
+    window, evidence, outcome = audited_window()
+    time = 1_900_000_500_000
+    signed = sign_verdict(outcome, evidence.digests(), window.verdict_key, time=time)
     folder = tmp_path_factory.mktemp("bundles")
     write_bundle(folder / "all.zip", evidence, signed, part="all")
     write_bundle(folder / "public.zip", evidence, signed, part="public")
@@ -297,16 +304,50 @@ def audited(tmp_path_factory) -> Path:
 def test_recheck(audited) -> None:
     key = (audited / "key").read_text()
     output = run("recheck", audited / "all.zip", "--verdict-key", key)
-    assert "the verdict stands" in output
-    found = json.loads(run("recheck", audited / "all.zip", "--records", 1, "--json"))
-    assert (found["stands"], found["part"], found["records"][0]) == (True, "all", 1)
+    assert output.startswith(
+        "the verdict stands: PASS (21 of 21 checks and 8 of 8 proofs repeated)"
+    )
+    output = run("recheck", audited / "all.zip", "--require", "all", "--json")
+    found = json.loads(output)
+    assert (found["stands"], found["complete"], found["not_repeated"]) == (True, True, [])
+
+
+def test_a_re_check_of_a_part_has_an_exit_code_of_its_own(audited) -> None:
+    found = json.loads(run("recheck", audited / "all.zip", "--records", 1, "--json", code=5))
+    assert (found["stands"], found["complete"], found["part"]) == (True, False, "all")
+    assert found["repeated"] == {"checks": [18, 21], "proofs": [1, 8]}
     assert len(found["checks"]) == len(CHECKS)
-    assert json.loads(run("recheck", audited / "public.zip", "--json"))["part"] == "public"
+    output = run("recheck", audited / "public.zip", code=5)
+    assert output.startswith(
+        "nothing differs, but not everything was repeated: 9 of 21 checks and 0 of 8 proofs"
+    )
+    assert "not repeated: check 19 selection: needs the confidential part" in output
+    found = json.loads(run("recheck", audited / "public.zip", "--json", code=5))
+    assert (found["part"], found["stands"], found["complete"]) == ("public", True, False)
+
+
+def test_require_all_does_not_begin_what_it_cannot_finish(audited) -> None:
+    output = run("recheck", audited / "public.zip", "--require", "all", code=5)
+    assert "the bundle has the public part only" in output
+    assert "nothing differs" not in output
+    output = run("recheck", audited / "all.zip", "--records", 1, "--require", "all", code=5)
+    assert "only 1 of 8 sampled records" in output
+    run("recheck", audited / "all.zip", "--records", 99, "--require", "all")
+
+
+def test_a_verdict_that_does_not_stand(audited, tmp_path) -> None:
+    window, evidence, outcome = audited_window()
+    false = sign_verdict(
+        replace(outcome, result="FAIL"), evidence.digests(), window.verdict_key, time=2 * 10**12
+    )
+    write_bundle(tmp_path / "b.zip", evidence, false, part="all")
+    output = run("recheck", tmp_path / "b.zip", code=1)
+    assert output.startswith("THE VERDICT DOES NOT STAND: result: signed FAIL, the signed checks")
 
 
 def test_recheck_refuses(audited, tmp_path) -> None:
     other = PrivateKey.generate().public.raw.hex()
-    run("recheck", audited / "all.zip", "--verdict-key", other, code=2)
+    run("recheck", audited / "all.zip", "--verdict-key", other, code=1)
     run("recheck", audited / "none.zip", code=2)
     run("recheck", audited / "all.zip", "--engine", "fast", code=2)
     damaged = tmp_path / "damaged.zip"

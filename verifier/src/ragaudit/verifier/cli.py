@@ -6,12 +6,14 @@ What a command alone needs is imported in it: the accounting libraries take seco
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 import yaml
-from ragaudit.encoding.errors import MalformedError, RagauditError, RefusedError
+from ragaudit.encoding.commands import ExitCode, failing
+from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import hex_decode
 from ragaudit.verifier import keys as key_files
@@ -30,8 +32,12 @@ if TYPE_CHECKING:
     from ragaudit.verifier.recheck import Recheck
     from ragaudit.verifier.verdict import Verdict
 
-ERROR = 2
-EXIT_CODES = {"PASS": 0, "FAIL": 1, "EXCEEDED": 3, "REFUSED": 4}
+EXIT_CODES = {
+    "PASS": ExitCode.DONE,
+    "FAIL": ExitCode.FALSE,
+    "EXCEEDED": ExitCode.EXCEEDED,
+    "REFUSED": ExitCode.REFUSED,
+}
 STYLES = {"PASS": "green", "FAIL": "bold red", "EXCEEDED": "yellow", "NOT ESTABLISHED": "yellow"}
 SETTINGS_FILE = "verifier.yaml"
 
@@ -54,14 +60,10 @@ VerdictKey = Annotated[
 DEFAULT_SETTINGS = Path(SETTINGS_FILE)
 
 
-@contextmanager
-def _reported() -> Iterator[None]:
-    """Errors of ours as one line and exit code 2."""
-    try:
-        yield
-    except RagauditError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(ERROR) from error
+class Required(StrEnum):
+    """How much a re-check must repeat."""
+
+    ALL = "all"
 
 
 @app.command(epilog="Example: ragaudit verifier init --name regulator.example/cosigner")
@@ -71,7 +73,7 @@ def init(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port on the loopback.")] = 8742,
 ) -> None:
     """Write settings and fresh secrets; nothing that exists is overwritten."""
-    with _reported():
+    with failing():
         path = directory / SETTINGS_FILE
         if path.exists():
             raise RefusedError("settings exist", where=str(path), expected="a fresh folder")
@@ -97,7 +99,7 @@ def serve(
     from ragaudit.serving import server  # noqa: PLC0415
     from ragaudit.verifier.service.app import create_app  # noqa: PLC0415
 
-    with _reported():
+    with failing():
         loaded = settings_files.load(settings)
         if engine is not None:
             loaded = loaded.model_copy(update={"engine": _engine_name(engine)})
@@ -127,18 +129,19 @@ def audit(
 ) -> None:
     """Audit a window: start, follow, print the verdict.
 
-    Exit code: 0 PASS, 1 FAIL, 3 EXCEEDED, 4 REFUSED, 2 no verdict.
+    Exit code: 0 PASS, 1 FAIL, 6 EXCEEDED, 4 REFUSED, 5 the audit is not due yet.
     """
     from ragaudit.verifier.verdict import verify_verdict  # noqa: PLC0415
 
-    with _reported():
+    with failing():
         address, token = _service(settings, url, token_file)
         with Remote(address, token) as remote:
             try:
                 remote.start(window)
-            except NotDue:
+            except NotDue as not_due:
                 if not wait:
-                    raise
+                    typer.echo(f"error: {not_due}", err=True)
+                    raise typer.Exit(ExitCode.INCOMPLETE) from not_due
             with _progress(window) as show:
                 remote.wait(window, show)
             key = remote.verdict_key() if verdict_key is None else _public_key(verdict_key)
@@ -156,21 +159,30 @@ def recheck(
         int | None, typer.Option(min=0, help="Check the first so many sampled records only.")
     ] = None,
     verdict_key: VerdictKey = None,
+    require: Annotated[
+        Required | None,
+        typer.Option(help="all: do not begin where not everything can be repeated."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run the procedure again over a bundle, offline, and compare with its verdict.
 
-    Exit code: 0 the verdict stands, 1 it does not, 2 not a bundle or not signed.
+    Exit code: 0 the verdict stands and all of it was repeated; 1 it does not stand, or that key
+    did not sign it; 5 nothing differs, but not everything was repeated; 2 not a bundle.
     """
     from ragaudit.verifier import recheck as rechecking  # noqa: PLC0415
     from ragaudit.verifier.bundle import open_bundle  # noqa: PLC0415
     from ragaudit.verifier.embedding import committed_embedder  # noqa: PLC0415
 
-    with _reported():
+    with failing():
         if not bundle.is_file():
             raise MalformedError("no such file", where=str(bundle))
         with open_bundle(bundle) as opened:
             embedder = committed_embedder(opened.evidence) if opened.part == "all" else None
+        missing = rechecking.obstacles(bundle, records=records) if require else ()
+        if missing:
+            typer.echo(f"error: not everything can be repeated: {'; '.join(missing)}", err=True)
+            raise typer.Exit(ExitCode.INCOMPLETE)
         with _progress("re-check") as show:
             found = rechecking.recheck(
                 bundle,
@@ -184,7 +196,9 @@ def recheck(
             typer.echo(json.dumps(_recheck_document(found)))
         else:
             typer.echo("\n".join(found.lines()))
-    raise typer.Exit(1 if found.differences else 0)
+    if found.differences:
+        raise typer.Exit(ExitCode.FALSE)
+    raise typer.Exit(ExitCode.DONE if found.complete else ExitCode.INCOMPLETE)
 
 
 @provider.command("add", epilog="Example: ragaudit verifier provider add acme --key 3b6a…")
@@ -194,7 +208,7 @@ def provider_add(
     settings: SettingsPath = DEFAULT_SETTINGS,
 ) -> None:
     """Pin a provider's key."""
-    with _reported(), _database(settings) as database:
+    with failing(), _database(settings) as database:
         providers.add(database, name, _public_key(key))
         typer.echo(f"pinned {name}")
 
@@ -202,7 +216,7 @@ def provider_add(
 @provider.command("list", epilog="Example: ragaudit verifier provider list --json")
 def provider_list(settings: SettingsPath = DEFAULT_SETTINGS, as_json: AsJson = False) -> None:
     """List the pinned keys."""
-    with _reported(), _database(settings) as database:
+    with failing(), _database(settings) as database:
         with database.read() as connection:
             found = providers.listed(connection)
         if as_json:
@@ -219,7 +233,7 @@ def provider_remove(
     settings: SettingsPath = DEFAULT_SETTINGS,
 ) -> None:
     """Forget a provider's key; its windows stay."""
-    with _reported(), _database(settings) as database:
+    with failing(), _database(settings) as database:
         providers.remove(database, name)
         typer.echo(f"removed {name}")
 
@@ -273,14 +287,16 @@ def _recheck_document(found: "Recheck") -> dict[str, Any]:
         "window": found.verdict.predicate["window"],
         "result": found.verdict.result,
         "stands": not found.differences,
+        "complete": found.complete,
+        "repeated": {"checks": found.checks, "proofs": found.proofs},
         "part": found.part,
         "engine": found.outcome.engine,
-        "records": found.records,
         "checks": [
             {"number": each.number, "id": each.id, "status": str(each.status)}
             for each in found.outcome.checks
         ],
         "differences": list(found.differences),
+        "not_repeated": list(found.not_repeated),
         "notes": list(found.notes),
     }
 
@@ -301,9 +317,11 @@ def _show(verdict: "Verdict", *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(predicate))
         return
+    from ragaudit.verifier.report.wording import gravity  # noqa: PLC0415
+
     console = Console()
     table = Table("no.", "check", "status", "reason", title=f"window {predicate['window']}")
-    for check in predicate["checks"]:
+    for check in sorted(predicate["checks"], key=lambda each: gravity(each["status"])):
         status = check["status"]
         shown = f"[{STYLES[status]}]{status}[/]" if status in STYLES else status
         table.add_row(str(check["number"]), check["id"], shown, escape(check["reason"]))

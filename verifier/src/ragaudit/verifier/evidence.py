@@ -35,6 +35,8 @@ CLAIMS: Final = "confidential/claims.json"
 DISPUTES: Final = "confidential/disputes.json"
 CHALLENGE: Final = "confidential/challenge.json"
 
+RESPONSES: Final = CONFIDENTIAL + "responses/"
+
 _FIXED: Final = frozenset(
     {
         POLICY,

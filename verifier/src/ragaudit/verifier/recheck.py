@@ -3,29 +3,21 @@
 Anyone can do it with the public part; who holds the confidential part re-checks everything.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
 
-from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError, RagauditError, RejectedError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.policy import Policy
 from ragaudit.verifier import evidence as items
 from ragaudit.verifier.bundle import Bundle, Part, open_bundle
+from ragaudit.verifier.comparison import Comparison, Found
 from ragaudit.verifier.engines import Engine
-from ragaudit.verifier.procedure.checks import CHECKS, OPENING_CHECKS
 from ragaudit.verifier.procedure.context import CommittedEmbedder, Pins, Progress
-from ragaudit.verifier.procedure.framework import CONFIDENTIAL_PART, CheckResult, Status
-from ragaudit.verifier.procedure.messages import Challenge
+from ragaudit.verifier.procedure.messages import Challenge, Clock
 from ragaudit.verifier.procedure.outcome import REFUSED, Outcome
 from ragaudit.verifier.procedure.run import run, run_opening_checks
 from ragaudit.verifier.verdict import MalformedVerdict, Verdict, verify_verdict
-
-# What the table says of the distribution of records needs the records.
-_NEEDS_RECORDS: Final = frozenset({"all_records", "realised"})
-_BY_RECORD: Final = frozenset({"seed", "embedding", "selection"})
 
 
 class RecheckDiffers(RejectedError):
@@ -40,18 +32,27 @@ class Recheck:
         verdict: the signed one; its signature is valid.
         outcome: the recomputed one.
         part: the part of the evidence that was at hand.
-        records: sampled records whose responses were checked again, and all sampled ones; None
-            where there is no sample at hand.
-        differences: what contradicts the verdict; empty for a verdict that stands.
-        notes: what was not checked again, and why.
+        proofs: sampled records whose responses were checked again, and all that were answered.
+        checks: checks that were repeated whole, and all that the verdict lists.
+        differences: what contradicts the verdict, the one that matters most first; empty for a
+            verdict that stands, as far as it was repeated.
+        not_repeated: what was signed and not computed again, and why.
+        notes: what is worth knowing and contradicts nothing.
     """
 
     verdict: Verdict
     outcome: Outcome
     part: Part
-    records: tuple[int, int] | None
+    proofs: tuple[int, int]
+    checks: tuple[int, int]
     differences: tuple[str, ...]
+    not_repeated: tuple[str, ...]
     notes: tuple[str, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything was repeated that a re-check can repeat."""
+        return not self.not_repeated
 
     def raise_for_differences(self) -> None:
         """RecheckDiffers if the verdict does not stand."""
@@ -60,18 +61,28 @@ class Recheck:
             raise RecheckDiffers(self.differences[0] + (f" (and {more} more)" if more else ""))
 
     def lines(self) -> list[str]:
-        """A summary for people."""
-        found = [
-            f"window {self.verdict.predicate['window']}: signed verdict {self.verdict.result}",
-            f"re-checked from the {self.part} part with the {self.outcome.engine} engine",
+        """A summary for people: the conclusion, what contradicts it, what was done, what not."""
+        found = [f"DIFFERS: {difference}" for difference in self.differences]
+        found.append(
+            f"verdict {self.verdict.result} of window {self.verdict.predicate['window']}, "
+            f"re-checked from the {self.part} part with the {self.outcome.engine} engine"
+        )
+        found += [
+            f"{each.number:2d} {each.id}: {each.status}"
+            + (f": {each.reason}" if each.status not in {"PASS", "NOT RUN"} else "")
+            for each in self.outcome.checks
         ]
-        if self.records is not None:
-            found.append("proofs of {} of {} sampled records checked".format(*self.records))
-        found += [f"{each.number:2d} {each.id}: {each.status}" for each in self.outcome.checks]
+        found += [f"not repeated: {each}" for each in self.not_repeated]
         found += [f"note: {note}" for note in self.notes]
-        found += [f"DIFFERS: {difference}" for difference in self.differences]
-        found.append("the verdict does not stand" if self.differences else "the verdict stands")
-        return found
+        return [self._conclusion(), *found]
+
+    def _conclusion(self) -> str:
+        repeated = "{} of {} checks and {} of {} proofs repeated".format(*self.checks, *self.proofs)
+        if self.differences:
+            return f"THE VERDICT DOES NOT STAND: {self.differences[0]} ({repeated})"
+        if self.complete:
+            return f"the verdict stands: {self.verdict.result} ({repeated})"
+        return f"nothing differs, but not everything was repeated: {repeated}"
 
 
 def recheck(
@@ -98,44 +109,88 @@ def recheck(
         VerdictRejected: the verdict is not signed with that key.
     """
     with open_bundle(bundle_path) as bundle:
-        notes: list[str] = []
-        key = verdict_key or _policy_key(bundle, notes)
+        policy = _policy(bundle)
+        key = verdict_key or _policy_key(policy)
         verdict = verify_verdict(bundle.verdict, key)
-        differences = _compare_subjects(bundle, verdict)
-        outcome, counted = _run(bundle, verdict, engine, records, pins, embedder, progress)
-        if counted is not None and counted[0] < counted[1]:
-            notes.append("responses of {} of {} sampled records were looked at".format(*counted))
-        differences += _compare(verdict, outcome, bundle.part, counted, notes)
-        return Recheck(
-            verdict, outcome, bundle.part, counted, tuple(differences), tuple(dict.fromkeys(notes))
+        outcome, proofs = _run(bundle, verdict, engine, records, pins, embedder, progress)
+        compared = Comparison(
+            verdict=verdict,
+            outcome=outcome,
+            part=bundle.part,
+            proofs=proofs,
+            policy=policy,
+            clock=_clock(bundle),
+            embedder=embedder is not None,
+        ).run(bundle.digests)
+        return _recheck(
+            bundle.part, verdict, outcome, proofs, compared, believed=verdict_key is None
         )
 
 
-def _policy_key(bundle: Bundle, notes: list[str]) -> PublicKey:
+def _recheck(
+    part: Part,
+    verdict: Verdict,
+    outcome: Outcome,
+    proofs: tuple[int, int],
+    compared: Found,
+    *,
+    believed: bool,
+) -> Recheck:
+    notes = list(compared.notes)
+    if believed:
+        key = verdict.key.raw.hex()
+        notes.insert(
+            0, f"the verdict key was taken from the policy in the bundle; compare it: {key}"
+        )
+    return Recheck(
+        verdict=verdict,
+        outcome=outcome,
+        part=part,
+        proofs=proofs,
+        checks=compared.checks,
+        differences=compared.differences,
+        not_repeated=compared.not_repeated,
+        notes=tuple(notes),
+    )
+
+
+def _policy(bundle: Bundle) -> Policy | None:
     try:
-        key = Policy.parse(bundle.evidence.get(items.POLICY, b"")).keys.verdict
-    except RagauditError as error:
+        return Policy.parse(bundle.evidence.get(items.POLICY, b""))
+    except RagauditError:
+        return None
+
+
+def _policy_key(policy: Policy | None) -> PublicKey:
+    if policy is None:
         raise MalformedVerdict(
             "the policy names no verdict key", expected="the verifier's key from elsewhere"
-        ) from error
-    notes.append(
-        "the verdict key was taken from the policy in the bundle; compare it: " + key.raw.hex()
-    )
-    return key
+        )
+    return policy.keys.verdict
 
 
-def _compare_subjects(bundle: Bundle, verdict: Verdict) -> list[str]:
-    """The items at hand are those that the verdict was signed over."""
-    signed = {
-        name: digest
-        for name, digest in verdict.subjects.items()
-        if bundle.part == "all" or name.startswith(items.PUBLIC)
-    }
-    return [
-        f"{name} is not the item that the verdict was signed over"
-        for name in sorted(signed.keys() | bundle.digests.keys())
-        if signed.get(name) != bundle.digests.get(name)
-    ]
+def _clock(bundle: Bundle) -> Clock | None:
+    try:
+        return Clock.parse(bundle.evidence.get(items.CLOCK, b""))
+    except MalformedError:
+        return None
+
+
+def obstacles(bundle_path: Path, *, records: int | None = None) -> tuple[str, ...]:
+    """Why a re-check could not repeat everything, as far as the bundle shows before it is run.
+
+    Raises:
+        MalformedBundle: not a bundle.
+    """
+    with open_bundle(bundle_path) as bundle:
+        found = []
+        # A window that was never countersigned has public items only.
+        if bundle.part == "public" and items.COUNTERSIGNATURE in bundle.digests:
+            found.append("the bundle has the public part only")
+        sampled = len(_sampled(bundle) or ())
+        if records is not None and records < sampled:
+            found.append(f"only {records} of {sampled} sampled records would be looked at")
+        return tuple(found)
 
 
 def _run(
@@ -146,13 +201,13 @@ def _run(
     pins: Pins | None,
     embedder: CommittedEmbedder | None,
     progress: Progress | None,
-) -> tuple[Outcome, tuple[int, int] | None]:
+) -> tuple[Outcome, tuple[int, int]]:
     if verdict.result == REFUSED:
         now = int(verdict.predicate["time"])
         refused = run_opening_checks(
             bundle.evidence, engine=engine, now=now, pins=pins, progress=progress
         )
-        return refused, None
+        return refused, (0, 0)
     sampled = _sampled(bundle)
     only = None if records is None else frozenset((sampled or ())[: max(0, records)])
     outcome = run(
@@ -165,7 +220,7 @@ def _run(
         progress=progress,
     )
     if sampled is None:
-        return outcome, None
+        return outcome, (0, sum(name.startswith(items.RESPONSES) for name in verdict.subjects))
     return outcome, (len(sampled) if only is None else len(only), len(sampled))
 
 
@@ -176,97 +231,3 @@ def _sampled(bundle: Bundle) -> tuple[int, ...] | None:
     except MalformedError:
         return None
     return tuple(sorted({index for stratum in challenge.strata for index in stratum.sample}))
-
-
-def _compare(
-    verdict: Verdict,
-    outcome: Outcome,
-    part: Part,
-    counted: tuple[int, int] | None,
-    notes: list[str],
-) -> list[str]:
-    signed = verdict.predicate
-    partial = counted is not None and counted[0] < counted[1]
-    found = _compare_checks(verdict, outcome, partial, notes)
-    if outcome.result is not None and outcome.result != verdict.result:
-        found.append(f"result: signed {verdict.result}, recomputed {outcome.result}")
-    if verdict.result == REFUSED and outcome.result is None:
-        found.append("result: signed REFUSED, but nothing is to be refused")
-    for name, value in (
-        ("window", outcome.window),
-        ("provider", outcome.provider),
-        ("worthless", outcome.worthless),
-    ):
-        if signed[name] != value:
-            found.append(f"{name}: signed {signed[name]}, recomputed {value}")
-    if verdict.result == REFUSED:
-        return found
-    objects: dict[str, Mapping[str, Any]] = {
-        "epsilon": outcome.epsilon,
-        "sampling": outcome.sampling,
-        "coalition": outcome.coalition,
-        "counts": outcome.counts,
-    }
-    for name, recomputed in objects.items():
-        found += _compare_objects(name, signed[name], recomputed, part)
-    return found
-
-
-def _compare_checks(
-    verdict: Verdict, outcome: Outcome, partial: bool, notes: list[str]
-) -> list[str]:
-    expected = OPENING_CHECKS if verdict.result == REFUSED else CHECKS
-    signed = {check_id: status for _, check_id, status in verdict.checks}
-    order = [(number, check_id) for number, check_id, _ in verdict.checks]
-    found = []
-    if order != [(check.number, check.id) for check in expected]:
-        found.append("the verdict does not list the checks of the procedure")
-    for each in outcome.checks:
-        status = signed.get(each.id, "nothing")
-        if status == each.status:
-            continue
-        reason = _excuse(each, status, partial)
-        if reason:
-            notes.append(f"{each.id}: {reason}")
-        else:
-            found.append(
-                f"check {each.number} {each.id}: signed {status}, recomputed {each.status}: "
-                f"{each.reason}"
-            )
-    return found
-
-
-def _excuse(each: CheckResult, signed: str, partial: bool) -> str:
-    """Why a status may differ from the signed one, if it may."""
-    if each.status is Status.NOT_RUN and CONFIDENTIAL_PART in each.needs:
-        return f"signed {signed}; not checked again without the confidential part"
-    if each.id == "embedding" and (signed, each.status) == ("PASS", Status.NOT_ESTABLISHED):
-        return "texts and vectors were not compared again, as the embedder is not at hand"
-    if partial and each.id in _BY_RECORD and each.status is Status.PASS:
-        return f"signed {signed}; not all records were checked again"
-    return ""
-
-
-def _compare_objects(
-    name: str, signed: Mapping[str, Any], value: Mapping[str, Any], part: Part
-) -> list[str]:
-    """Members that differ; from the public part, those that are known there."""
-    recomputed = canonical_json.loads(canonical_json.dumps(dict(value)))
-    if part == "public" and name == "sampling":
-        return []
-    found = []
-    for key in sorted(signed.keys() | recomputed.keys()):
-        unknown = recomputed.get(key) is None or (name == "epsilon" and key in _NEEDS_RECORDS)
-        if part == "public" and unknown:
-            continue
-        if signed.get(key) != recomputed.get(key):
-            found.append(
-                f"{name}: {key} is signed as {_shown(signed.get(key))}, "
-                f"recomputed as {_shown(recomputed.get(key))}"
-            )
-    return found
-
-
-def _shown(value: object) -> str:
-    text = canonical_json.dumps(value).decode()
-    return text if len(text) <= 200 else text[:199] + "…"

@@ -32,6 +32,7 @@ _PREDICATE: Final[Mapping[str, type | tuple[type, ...]]] = {
     "sampling": dict,
     "counts": dict,
     "coalition": dict,
+    "scope": dict,
     "not_covered": list,
     "assumptions": list,
 }
@@ -47,10 +48,17 @@ class VerdictRejected(RejectedError):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A verdict that was signed: digests of the evidence by name, and the predicate."""
+    """A verdict that was signed.
+
+    Attributes:
+        subjects: hexadecimal SHA-256 of each evidence item, by name.
+        predicate: of spec 10.3.
+        key: the public key that the signature verified under.
+    """
 
     subjects: Mapping[str, str]
     predicate: Mapping[str, Any]
+    key: PublicKey
 
     @property
     def result(self) -> str:
@@ -97,6 +105,7 @@ def predicate(outcome: Outcome, *, time: int) -> dict[str, Any]:
         "sampling": outcome.sampling,
         "counts": outcome.counts,
         "coalition": outcome.coalition,
+        "scope": outcome.scope,
         "not_covered": list(outcome.not_covered),
         "assumptions": list(outcome.assumptions),
     }
@@ -159,7 +168,7 @@ def verify_verdict(envelope: bytes, public: PublicKey) -> Verdict:
         public.verify_raw(signature, pae(PAYLOAD_TYPE, body))
     except SignatureRejected as error:
         raise VerdictRejected(error.what, where="verdict") from error
-    return _read_statement(_loads(body, "payload"))
+    return Verdict(*_read_statement(_loads(body, "payload")), public)
 
 
 def _open_envelope(envelope: bytes) -> tuple[bytes, str, bytes]:
@@ -180,7 +189,8 @@ def _open_envelope(envelope: bytes) -> tuple[bytes, str, bytes]:
     raise MalformedVerdict("not a DSSE envelope with one signature")
 
 
-def _read_statement(value: object) -> Verdict:
+def _read_statement(value: object) -> tuple[dict[str, str], dict[str, Any]]:
+    """(subjects, predicate) of a statement; MalformedVerdict for anything else."""
     match value:
         case {
             "_type": str(kind),
@@ -192,7 +202,7 @@ def _read_statement(value: object) -> Verdict:
             if (kind, predicate_type) != (STATEMENT_TYPE, PREDICATE_TYPE):
                 raise MalformedVerdict("another statement or predicate type")
             _check_predicate(verdict_predicate)
-            return Verdict(_read_subjects(subjects), verdict_predicate)
+            return _read_subjects(subjects), verdict_predicate
     raise MalformedVerdict("not an in-toto Statement", expected=STATEMENT_TYPE)
 
 

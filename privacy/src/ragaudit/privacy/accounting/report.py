@@ -1,4 +1,4 @@
-"""The epsilon table of a verdict (docs/spec/07-coalition.md §7.3)."""
+"""The epsilon table of a verdict (docs/spec/07-coalition.md §7.4)."""
 
 from collections.abc import Sequence
 from decimal import Decimal
@@ -23,20 +23,6 @@ PLACES = 6
 CROSS_CHECK_PLACES = 2
 CANDIDATES = (2, 10, 100)
 """Sizes of the uniform priors for which attribute and reconstruction risk is stated."""
-
-_NOT_COVERED = (
-    "The texts of returned documents and the generated answer: the epsilon is that of the "
-    "selected positions and of everything computed from them.",
-    "Other windows: over w windows of the same terms epsilon grows about as sqrt(w).",
-    "Coalitions of more than k_max accounts, and coalitions that the estimator does not see.",
-    "Answers whose account never checked its receipt.",
-)
-_ASSUMPTIONS = (
-    "Computational: the noise is pseudorandom (HMAC-SHA-256 and ChaCha20 as pseudorandom "
-    "functions); its distance from the discrete Gaussian is at most gamma per sample.",
-    "Neighbouring indexes have the same number of rows and the same public columns.",
-    "No privacy unit owns more rows than group_size says.",
-)
 
 
 def epsilon_report(
@@ -112,8 +98,6 @@ def epsilon_report(
             "label": "from the counts of this window's log; not a guarantee",
         },
         "risk": _risk(event),
-        "assumptions": list(_ASSUMPTIONS),
-        "not_covered": list(_NOT_COVERED),
     }
 
 

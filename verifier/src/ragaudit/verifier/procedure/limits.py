@@ -1,5 +1,6 @@
-"""What every verdict says about its own reach, in plain words (docs/threat-model.md)."""
+"""What every verdict says of its own reach; the texts are those of docs/spec/10-verdict.md §4."""
 
+from collections.abc import Mapping
 from typing import Final
 
 NOT_COVERED: Final = (
@@ -7,8 +8,9 @@ NOT_COVERED: Final = (
     "positions are selected. Whoever reads a document's text has read it, whatever the noise was.",
     "Other windows: each has its own budget, and the same documents are exposed again in each. "
     "Over w windows alike, the privacy loss grows about with the square root of w.",
-    "Coalitions that evade the estimator: accounts that agree to ask different questions about the "
-    "same document do not look alike. The value for all records of a tenant needs no estimate.",
+    "Coalitions of more accounts than the policy plans for, and coalitions that evade the "
+    "estimator: accounts that agree to ask different questions about the same document do not look "
+    "alike. The value for all records of a tenant needs no estimate.",
     "Answers whose account never checked its receipt: only the account can compare what it was "
     "given with what was committed.",
     "That one person has one account, that no document owns more rows than the policy says, and "
@@ -27,7 +29,8 @@ DISPUTED: Final = (
 
 UNSAMPLED: Final = (
     "Records outside the sample: what is stated about them is a compliance rate, not an (epsilon, "
-    "delta) guarantee."
+    "delta) guarantee. One record without noise can expose a document completely, and a sample can "
+    "miss it."
 )
 
 PLAIN: Final = (
@@ -40,9 +43,26 @@ ASSUMPTIONS: Final = (
     "Discrete logarithms in ristretto255 and collisions of SHA-256 are out of reach, and hash "
     "functions behave like random oracles.",
     "ChaCha20 keyed through HMAC-SHA-256 is indistinguishable from random: epsilon is a "
-    "computational one.",
+    "computational one. Each noise sample is then within the distance gamma of its exact law.",
     "Neighbouring indexes have the same number of rows and the same public columns.",
     "The verifier drew its activation chain at random, kept it secret until each instant, and does "
     "not collude with the provider or with accounts.",
     "The beacon is none: the verifier alone supplies the unpredictability of noise and sample.",
 )
+
+
+def not_covered(mode: str | None, counts: Mapping[str, int | None]) -> tuple[str, ...]:
+    """Return what a verdict does not cover.
+
+    Args:
+        mode: "A" or "B" of the policy, None where there is none.
+        counts: the verdict's; null for what was not counted.
+    """
+    texts = [*NOT_COVERED, UNOWNED]
+    if mode == "B":
+        texts.append(UNSAMPLED)
+    if counts.get("disputes"):
+        texts.append(DISPUTED)
+    if counts.get("plain"):
+        texts.append(PLAIN)
+    return tuple(texts)

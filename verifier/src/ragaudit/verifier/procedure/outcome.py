@@ -21,7 +21,7 @@ class Outcome:
         result: one of RESULTS; None if the checks that ran cannot conclude (the public part
             alone, an opening with nothing to refuse).
         worthless: the provider's randomness was derived from a published seed.
-        epsilon, sampling, counts, coalition: JSON objects of spec 10.3.
+        epsilon, sampling, counts, coalition, scope: JSON objects of spec 10.3.
     """
 
     window: str
@@ -34,6 +34,7 @@ class Outcome:
     sampling: Mapping[str, Any] = field(default_factory=dict)
     counts: Mapping[str, Any] = field(default_factory=dict)
     coalition: Mapping[str, Any] = field(default_factory=dict)
+    scope: Mapping[str, Any] = field(default_factory=dict)
     not_covered: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
 
@@ -50,7 +51,7 @@ class Outcome:
         return tuple(each.id for each in self.checks if each.status is Status.FAIL)
 
 
-def conclude(results: Sequence[CheckResult], removed: Collection[str]) -> str:
+def conclude(results: Sequence[CheckResult], removed: Collection[str] = ()) -> str:
     """PASS, FAIL or EXCEEDED from results.
 
     Args:

@@ -1,12 +1,13 @@
 """Checks 20 and 21: how many accounts act together, and what the guarantee is then worth."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ragaudit.encoding.digests import SALT_BYTES, salted
 from ragaudit.encoding.errors import RejectedError
-from ragaudit.privacy import coalition
+from ragaudit.ledger.policy import Policy
+from ragaudit.privacy import coalition as estimating
 from ragaudit.privacy.accounting import GAMMA, epsilon_report
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.framework import Findings, Lacking, Status
@@ -44,14 +45,14 @@ def _sketch_digest(each: LoggedRecord) -> bytes | None:
     return salted(each.salt_s, each.sketch) if len(each.salt_s) == SALT_BYTES else None
 
 
-def _estimate(context: Context) -> coalition.Estimate:
+def _estimate(context: Context) -> estimating.Estimate:
     """The estimate over all records of the log; RagauditError if their sketches do not fit."""
     terms = context.policy.estimator
     records = [
-        coalition.Record(each.record.pseudonym, each.record.time, each.sketch)
+        estimating.Record(each.record.pseudonym, each.record.time, each.sketch)
         for each in context.records
     ]
-    return coalition.estimate(
+    return estimating.estimate(
         records,
         tau=1000 * terms.tau_seconds,
         threshold=terms.hamming_threshold,
@@ -81,14 +82,24 @@ def coalition_size(context: Context) -> int:
 
 def _table(context: Context) -> Mapping[str, Any]:
     """The table of chapter 7; from the public part, without the records' distribution."""
-    policy = context.policy
     total, counts = _counts(context)
+    return table(context.policy, coalition_size(context), total, counts)
+
+
+def table(policy: Policy, coalition: int, total: int, counts: Sequence[int]) -> Mapping[str, Any]:
+    """The epsilon table of a policy (spec 7.4).
+
+    Args:
+        coalition: accounts that pool their answers, at least 1.
+        total: records of the tenant that has most, at least 0.
+        counts: records of each account, at least 0; only the ``coalition`` largest matter.
+    """
     return epsilon_report(
         sigma=policy.sigma,
         relation=policy.relation,
         group_size=policy.rows_per_document,
         queries_per_account=policy.queries_per_account,
-        coalition=coalition_size(context),
+        coalition=coalition,
         delta_policy=policy.delta_policy,
         gamma=GAMMA,
         total_records=total,

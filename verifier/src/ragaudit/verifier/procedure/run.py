@@ -1,7 +1,7 @@
 """Running the procedure: evidence in, outcome out; no clock, no network, no storage."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, TypeVar
 
@@ -24,6 +24,7 @@ from ragaudit.verifier.procedure.context import (
 )
 from ragaudit.verifier.procedure.framework import Check, CheckResult, Lacking, Status
 from ragaudit.verifier.procedure.outcome import REFUSED, Outcome, conclude
+from ragaudit.verifier.procedure.scope import scope
 
 PLACES = 12
 EXACT_SAMPLE = 4096
@@ -121,7 +122,8 @@ def _outcome(context: Context, results: tuple[CheckResult, ...], result: str | N
         sampling=_known(lambda: _sampling(context)) or {"mode": "", "beta": "", "strata": []},
         counts=counts,
         coalition=_coalition(context),
-        not_covered=_not_covered(context, counts),
+        scope=scope(context),
+        not_covered=limits.not_covered(_known(lambda: context.policy.audit.mode), counts),
         assumptions=limits.ASSUMPTIONS,
     )
 
@@ -210,18 +212,6 @@ def _coalition(context: Context) -> dict[str, int | None]:
         "estimated": context.stated.get("estimated"),
         "max": _known(lambda: context.policy.coalition_max),
     }
-
-
-def _not_covered(context: Context, counts: Mapping[str, int | None]) -> tuple[str, ...]:
-    texts = [*limits.NOT_COVERED, limits.UNOWNED]
-    mode = _known(lambda: context.policy.audit.mode)
-    if mode == "B":
-        texts.append(limits.UNSAMPLED)
-    if counts["disputes"]:
-        texts.append(limits.DISPUTED)
-    if counts["plain"]:
-        texts.append(limits.PLAIN)
-    return tuple(texts)
 
 
 def _known(read: Callable[[], T]) -> T | None:

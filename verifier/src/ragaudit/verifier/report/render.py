@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from ragaudit.verifier.report import wording
 from ragaudit.verifier.report.view import Report, report_of
 from ragaudit.verifier.verdict import Verdict
 
@@ -32,7 +33,8 @@ def _render(template: str, report: Report, *, autoescape: bool) -> str:
         keep_trailing_newline=True,
     )
     environment.filters["wrapped"] = _wrapped
-    return environment.get_template(template).render(report=report)
+    texts = {"claimed_only": wording.CLAIMED_ONLY, "signed": wording.SIGNED}
+    return environment.get_template(template).render(report=report, **texts)
 
 
 def _wrapped(text: str, indent: int = 0) -> str:

@@ -1,14 +1,23 @@
-"""What a report shows, as text: made once, laid out by the templates."""
+"""What a report shows, as text: made once, laid out by the templates.
+
+Every member of the predicate is shown, known or not: what is signed and not shown would mislead.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
+from ragaudit.encoding.errors import InvalidArgumentError, MalformedError
+from ragaudit.encoding.times import rfc3339
+from ragaudit.ledger.notes import VerifierKey
+from ragaudit.privacy.words import EMPTY_ADVANTAGE, WEAK_ADVANTAGE, guarantee_sentence, strength
+from ragaudit.verifier.evidence import RESPONSES
 from ragaudit.verifier.report import wording
-from ragaudit.verifier.verdict import Verdict
+from ragaudit.verifier.verdict import Verdict, key_id
 
 _MAX_DEPTH: Final = 4
+_HOLDS: Final = ("PASS", "EXCEEDED")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +28,14 @@ class Row:
     value: str
     note: str = ""
     level: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of texts under headings; the first column names the row."""
+
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +52,27 @@ class CheckRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Guarantee:
+    """What the window guarantees, in words; ``scale`` explains the strength."""
+
+    sentence: str
+    numbers: str
+    strength: str
+    tone: str
+    scale: str
+
+
+@dataclass(frozen=True, slots=True)
+class Signer:
+    """Who signed, and what the reader can do with it."""
+
+    name: str
+    key: str
+    key_id: str
+    commands: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """Everything on the page, in its order."""
 
@@ -43,52 +81,118 @@ class Report:
     result: str
     tone: str
     meaning: str
+    guarantee: Guarantee | None
     caveats: tuple[str, ...]
     worthless: str
     time: str
     engine: str
+    scope: tuple[Row, ...]
     checks: tuple[CheckRow, ...]
+    ways: Table | None
     epsilon: tuple[Row, ...]
-    sampling_mode: str
+    sampling: tuple[Row, ...]
     sampling_statement: str
-    strata: tuple[tuple[str, ...], ...]
+    strata: Table | None
     coalition: tuple[Row, ...]
     counts: tuple[Row, ...]
     counts_statement: str
     not_covered: tuple[str, ...]
     assumptions: tuple[str, ...]
+    signer: Signer
     subjects: tuple[tuple[str, str], ...]
+    unlisted: str
+
+    @property
+    def stands_out(self) -> tuple[CheckRow, ...]:
+        """The checks that did not pass, the worst first."""
+        return tuple(each for each in self.checks if each.tone != "good")
 
 
 def report_of(verdict: Verdict) -> Report:
     """The report of a verdict whose signature has been verified."""
     predicate = verdict.predicate
-    mode, statement = _sampling(predicate["sampling"])
+    guarantee = _guarantee(verdict)
+    listed, unlisted = _subjects(verdict)
+    sampling = predicate["sampling"]
+    checks = sorted(map(_check, predicate["checks"]), key=lambda each: wording.gravity(each.status))
     return Report(
         window=str(predicate["window"]),
         provider=str(predicate["provider"]),
         result=verdict.result,
-        tone=wording.TONES.get(verdict.result, "neutral"),
+        tone=_tone(verdict, guarantee),
         meaning=wording.MEANINGS[verdict.result],
+        guarantee=guarantee,
         caveats=tuple(
             f"{wording.NOT_ESTABLISHED} {each['reason']}."
             for each in predicate["checks"]
-            if each["status"] == "NOT ESTABLISHED"
+            if each["status"] == "NOT ESTABLISHED" and verdict.result in _HOLDS
         ),
         worthless=wording.WORTHLESS if predicate["worthless"] else "",
-        time=_time(predicate["time"]),
+        time=rfc3339(predicate["time"]),
         engine=str(predicate["engine"]),
-        checks=tuple(_check(each) for each in predicate["checks"]),
+        scope=tuple(_rows(predicate["scope"])),
+        checks=tuple(checks),
+        ways=_ways(predicate["epsilon"]),
         epsilon=tuple(_rows(predicate["epsilon"])),
-        sampling_mode=mode,
-        sampling_statement=statement,
-        strata=tuple(_stratum(each) for each in predicate["sampling"].get("strata", ())),
+        sampling=tuple(_rows({key: sampling[key] for key in sampling if key != "strata"})),
+        sampling_statement=_sampling_statement(sampling, predicate["counts"]),
+        strata=_strata(sampling.get("strata")),
         coalition=tuple(_rows(predicate["coalition"])),
         counts=tuple(_rows(predicate["counts"])),
-        counts_statement=_counts_statement(predicate["counts"]),
+        counts_statement=wording.ANCHORED if predicate["counts"].get("anchored") else "",
         not_covered=tuple(predicate["not_covered"]),
         assumptions=tuple(predicate["assumptions"]),
-        subjects=tuple(sorted(verdict.subjects.items())),
+        signer=_signer(verdict),
+        subjects=listed,
+        unlisted=unlisted,
+    )
+
+
+def _tone(verdict: Verdict, guarantee: Guarantee | None) -> str:
+    if verdict.predicate["worthless"]:
+        return "bad"
+    if verdict.result == "PASS":
+        return "hollow" if guarantee is None else guarantee.tone
+    return wording.TONES.get(verdict.result, "neutral")
+
+
+def _guarantee(verdict: Verdict) -> Guarantee | None:
+    """The guarantee of a verdict that states one."""
+    if verdict.result not in _HOLDS or verdict.predicate["worthless"]:
+        return None
+    match verdict.predicate["epsilon"]:
+        case {
+            "headline": {"epsilon": str(epsilon), "queries": int(queries)},
+            "parameters": {
+                "relation": str(relation),
+                "group_size": int(group),
+                "coalition": int(accounts),
+                "delta_policy": str(delta),
+            },
+            "risk": {"membership_advantage": str(advantage)},
+        }:
+            pass
+        case _:
+            return None
+    try:
+        unit, value = "document" if group > 1 else "row", Decimal(advantage)
+        sentence = guarantee_sentence(value, relation, accounts=accounts, unit=unit)
+        found = strength(value)
+    except (InvalidArgumentError, InvalidOperation):
+        return None
+    pooled = "one account" if accounts == 1 else f"{accounts:,} accounts together"
+    return Guarantee(
+        sentence=sentence,
+        numbers=(
+            f"epsilon {epsilon} at delta {delta} under {relation}, for {pooled} and "
+            f"{queries:,} queries"
+        ),
+        strength=str(found),
+        tone=wording.STRENGTH_TONES[found],
+        scale=(
+            f"Membership advantage {advantage}: a guarantee is called weak from "
+            f"{float(WEAK_ADVANTAGE)} on, empty from {float(EMPTY_ADVANTAGE)} on."
+        ),
     )
 
 
@@ -105,14 +209,25 @@ def _check(check: Mapping[str, Any]) -> CheckRow:
     )
 
 
-def _rows(value: Mapping[str, Any], level: int = 0) -> Iterator[Row]:
-    """Rows of a JSON object in the order of the labels, nested objects indented below theirs.
-
-    Lists of texts (assumptions and the like) have sections of their own.
-    """
-    for key, item in sorted(value.items(), key=lambda each: wording.place(each[0])):
-        if level == 0 and key in wording.ELSEWHERE:
+def _ways(table: Mapping[str, Any]) -> Table | None:
+    """The members of the epsilon table that state an epsilon, side by side."""
+    rows = []
+    for name, label, note in wording.WAYS:
+        found = table.get(name)
+        if not isinstance(found, Mapping):
             continue
+        stated = found.get("epsilon", found.get("total"))
+        text = _text(stated) if stated is not None else f"none: {_text(found.get('reason'))}"
+        queries = found.get("queries")
+        promised = [_text(found[each]) for each in ("epsilon_acc", "delta_acc") if each in found]
+        what = "promised: {} at delta {}".format(*promised) if len(promised) == 2 else note
+        rows.append((label, text, "" if queries is None else _text(queries), what))
+    return Table(("Counted", "epsilon", "Queries", "What it is"), tuple(rows)) if rows else None
+
+
+def _rows(value: Mapping[str, Any], level: int = 0) -> Iterator[Row]:
+    """Rows of a JSON object in the order of the labels, nested objects indented below theirs."""
+    for key, item in sorted(value.items(), key=lambda each: wording.place(each[0])):
         label, note = wording.LABELS.get(key, (key.replace("_", " "), ""))
         if isinstance(item, Mapping) and level < _MAX_DEPTH:
             yield Row(label, "", note, level)
@@ -120,6 +235,8 @@ def _rows(value: Mapping[str, Any], level: int = 0) -> Iterator[Row]:
         elif key in wording.CASES and isinstance(item, Sequence):
             yield Row(label, "", note, level)
             yield from _cases(item, wording.CASES[key], level + 1)
+        elif key in wording.SECONDS and isinstance(item, int):
+            yield Row(label, rfc3339(1000 * item), note, level)
         else:
             yield Row(label, _text(item), note, level)
 
@@ -127,8 +244,13 @@ def _rows(value: Mapping[str, Any], level: int = 0) -> Iterator[Row]:
 def _cases(items: Sequence[Any], named_by: str, level: int) -> Iterator[Row]:
     """One row for each object of a list, named by one of its members."""
     for item in items:
+        if not isinstance(item, Mapping):
+            yield Row("", _text(item), "", level)
+            continue
         others = {name: each for name, each in item.items() if name != named_by}
-        yield Row(f"{_text(item.get(named_by))} {named_by}", _text(others), "", level)
+        name = _text(item.get(named_by))
+        label = name if named_by == "id" else f"{name} {named_by}"
+        yield Row(label, _text(others), "", level)
 
 
 def _text(value: object) -> str:
@@ -141,28 +263,68 @@ def _text(value: object) -> str:
     if isinstance(value, Sequence) and not isinstance(value, str):
         return "; ".join(_text(each) for each in value)
     if isinstance(value, Mapping):
-        return "; ".join(f"{key}: {_text(each)}" for key, each in value.items())
+        return "; ".join(f"{key.replace('_', ' ')}: {_text(each)}" for key, each in value.items())
     return str(value)
 
 
-def _sampling(sampling: Mapping[str, Any]) -> tuple[str, str]:
-    mode = str(sampling.get("mode", ""))
-    return mode, wording.SAMPLING.get(mode, wording.NO_SAMPLING)
+def _sampling_statement(sampling: Mapping[str, Any], counts: Mapping[str, Any]) -> str:
+    strata = sampling.get("strata")
+    if not strata or not isinstance(strata, Sequence):
+        return wording.NO_SAMPLING
+    if sampling.get("mode") != "A":
+        return wording.SAMPLED
+    tenants = [each for each in strata if str(_member(each, "id")).startswith("tenant:")]
+    whole = all(_member(each, "sample") == _member(each, "population") for each in tenants)
+    covered = sum(n for each in tenants if isinstance(n := _member(each, "population"), int))
+    return (
+        wording.ALL_CHECKED
+        if whole and covered == counts.get("records")
+        else wording.STRATA_CHECKED
+    )
 
 
-def _stratum(stratum: Mapping[str, Any]) -> tuple[str, ...]:
-    keys = ("id", "population", "sample", "miss_probability", "with_replacement")
-    return tuple(_text(stratum.get(key)) for key in keys)
+def _strata(strata: object) -> Table | None:
+    """All members of the strata as columns, in the order of the labels."""
+    if not isinstance(strata, Sequence) or not strata:
+        return None
+    found = [each if isinstance(each, Mapping) else {"id": each} for each in strata]
+    keys = sorted({key for each in found for key in each}, key=_column)
+    headings = tuple(wording.LABELS.get(key, (key.replace("_", " "), ""))[0] for key in keys)
+    return Table(headings, tuple(tuple(_text(each.get(k)) for k in keys) for each in found))
 
 
-def _counts_statement(counts: Mapping[str, Any]) -> str:
-    plain = counts.get("records_plain")
-    return wording.PLAIN_ACCOUNTS if isinstance(plain, int) and plain else ""
+def _column(name: str) -> tuple[bool, tuple[int, str]]:
+    return name != "id", wording.place(name)
 
 
-def _time(milliseconds: int) -> str:
-    try:
-        moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
-    except (OverflowError, ValueError, OSError):
-        return f"{milliseconds} ms"
-    return moment.strftime("%Y-%m-%d %H:%M:%S UTC")
+def _member(value: object, name: str) -> object:
+    return value.get(name) if isinstance(value, Mapping) else None
+
+
+def _signer(verdict: Verdict) -> Signer:
+    key = verdict.key.raw.hex()
+    commands = [wording.RECHECK.format(key=key)]
+    if verdict.result in _HOLDS and not verdict.predicate["worthless"]:
+        commands.append(wording.TRANSLATE.format(key=key))
+    return Signer(_signer_name(verdict), key, key_id(verdict.key), tuple(commands))
+
+
+def _signer_name(verdict: Verdict) -> str:
+    """The verifier's name, as its cosigner key in the policy has it."""
+    match verdict.predicate["scope"]:
+        case {"keys": {"cosigner": str(cosigner)}}:
+            try:
+                return VerifierKey.parse(cosigner).name
+            except MalformedError:
+                return ""
+    return ""
+
+
+def _subjects(verdict: Verdict) -> tuple[tuple[tuple[str, str], ...], str]:
+    """Items with digests, and a line about those that are too many to list."""
+    items = sorted(verdict.subjects.items())
+    responses = sum(name.startswith(RESPONSES) for name, _ in items)
+    if responses <= wording.MOST_RESPONSES:
+        return tuple(items), ""
+    listed = tuple((name, each) for name, each in items if not name.startswith(RESPONSES))
+    return listed, wording.RESPONSES.format(count=f"{responses:,}")

@@ -1,7 +1,8 @@
-"""The words of the report. What is not covered is said here as plainly as what is."""
+"""The words of the report. What a verdict does not cover is said in the verdict, not here."""
 
 from typing import Final
 
+from ragaudit.privacy.words import Strength
 from ragaudit.verifier.procedure import CHECKS
 
 CHECK_TITLES: Final = {check.id: check.title for check in CHECKS}
@@ -15,16 +16,24 @@ TONES: Final = {
     "NOT RUN": "neutral",
 }
 
+STRENGTH_TONES: Final = {
+    Strength.MEANINGFUL: "good",
+    Strength.WEAK: "warn",
+    Strength.EMPTY: "hollow",
+}
+"""Of a PASS: a kept promise that promises nothing is not shown as a good one."""
+
+_GRAVITY: Final = ("FAIL", "EXCEEDED", "NOT ESTABLISHED", "NOT RUN", "PASS")
+
 MEANINGS: Final = {
     "PASS": (
         "Every mandatory check passed. For the records that were checked, the provider committed "
         "to its index and its randomness before the window, added the noise that this randomness "
-        "gives, and only then selected. The table below says what each check looked at; the "
-        "sections after it say how many records were checked, and what the result does not cover."
+        "gives, and only then selected."
     ),
     "FAIL": (
-        "At least one mandatory check failed. The reason stands beside it, with the evidence that "
-        "shows it. No guarantee follows from this window."
+        "At least one mandatory check failed; the reasons stand below, with the evidence that "
+        "shows them. No guarantee follows from this window."
     ),
     "EXCEEDED": (
         "Nothing false was found, but more accounts look as if they act together than the policy "
@@ -32,8 +41,8 @@ MEANINGS: Final = {
         "for the number that was estimated. Many accounts asking the same things can be innocent."
     ),
     "REFUSED": (
-        "The verifier refused to countersign the opening of this window. Nothing that the provider "
-        "does in it is audited."
+        "The verifier refused to countersign the opening of this window; the reasons stand below. "
+        "Nothing that the provider does in it is audited, and no guarantee follows."
     ),
 }
 
@@ -44,45 +53,93 @@ WORTHLESS: Final = (
     "experiment. Anyone can predict the noise. This verdict proves nothing about privacy."
 )
 
-SAMPLING: Final = {
-    "A": "Every record was checked.",
-    "B": (
-        "A sample of the records was checked. The probabilities below are a compliance rate: how "
-        "likely a sample of this size is to miss every bad record, if the stated share of a "
-        "stratum's records were bad. They are not an (epsilon, delta) statement about records that "
-        "were not sampled: one record without noise can expose a document completely, and a sample "
-        "can miss it."
-    ),
-}
-NO_SAMPLING: Final = "No records were sampled."
-
-PLAIN_ACCOUNTS: Final = (
-    "Anchored accounts contributed a secret of their own to each query's noise, and hold the "
-    "provider's promise of everything else from before it was revealed: for them the provider had "
-    "nothing left to choose. For plain accounts it could still refuse, delay past an activation "
-    "instant, log queries of its own in their name, or serve them under another pseudonym that it "
-    "had registered before."
+CLAIMED_ONLY: Final = (
+    "None of this is established. It is what the policy's own numbers would give if the provider "
+    "had kept to them."
 )
 
-ELSEWHERE: Final = frozenset({"assumptions", "not_covered", "finite"})
-"""Members of the epsilon table that the report shows in other places."""
+ALL_CHECKED: Final = "Every record was checked."
+STRATA_CHECKED: Final = (
+    "Every record of the strata below was checked. They do not hold all records of the log."
+)
+SAMPLED: Final = (
+    "A sample of the records was checked. The probabilities below are a compliance rate: how "
+    "likely a sample of this size is to miss every bad record, if the stated share of a "
+    "stratum's records were bad."
+)
+NO_SAMPLING: Final = "No records were sampled."
 
-CASES: Final = {"uniform_priors": "candidates"}
+ANCHORED: Final = (
+    "Anchored accounts contributed a secret of their own to each query's noise, and hold the "
+    "provider's promise of everything else from before it was revealed: for them the provider had "
+    "nothing left to choose."
+)
+
+RECHECK: Final = "ragaudit verifier recheck bundle.zip --verdict-key {key}"
+TRANSLATE: Final = "ragaudit risk translate --verdict verdict.json --verdict-key {key} --records 10"
+SIGNED: Final = (
+    "This page is not signed; the verdict it was made from is, with the key below. Compare the key "
+    "with the one that the verifier gave you in another way, then have the signature and the "
+    "checks done again:"
+)
+
+MOST_RESPONSES: Final = 40
+RESPONSES: Final = (
+    "and {count} responses to the challenge, confidential/responses/*.bin: for length, their "
+    "digests stand in verdict.json only"
+)
+
+CASES: Final = {"uniform_priors": "candidates", "tenants": "id"}
 """Lists of objects, and the member that names each."""
 
-# Member of epsilon, coalition or counts -> label, explanation; in the order of the report.
+SECONDS: Final = frozenset({"start", "end", "sampling_instant"})
+"""Members that are Unix seconds."""
+
+WAYS: Final = (
+    ("headline", "The largest coalition planned for", "what a PASS guarantees"),
+    ("per_account", "One account alone", "what the policy promises to each account"),
+    ("all_records", "All records of the largest tenant", "holds for any number of accounts"),
+    ("realised", "As many queries as were asked", "for comparison; not a guarantee"),
+    ("renyi", "The same, by Rényi accounting", "valid too, usually weaker"),
+    ("loss_distribution", "The same, by another library", "cross-check, floating point"),
+    ("gaussian_limit", "The same, if noise were continuous", "for comparison; not a guarantee"),
+    ("closed_form", "Closed form of the source paper", "a bound for its own noise only; loose"),
+)
+"""Members of the epsilon table that state an epsilon: in the order in which they explain each
+other, from the guarantee to what it is compared with."""
+
+# Member of the predicate's objects -> label, explanation; in the order of the report.
 LABELS: Final[dict[str, tuple[str, str]]] = {
-    "headline": ("Guarantee of this window", "for the largest coalition that is planned for"),
+    "start": ("Window begins", ""),
+    "end": ("Window ends", ""),
+    "sampling_instant": ("Sample drawn", "not before this instant"),
+    "policy_digest": ("Policy", "SHA-256, as countersigned"),
+    "tenants": ("Tenants", "and the rows of their indexes"),
+    "rows": ("rows", ""),
+    "top_k_max": ("K_max", "documents that one answer returns at most"),
+    "queries_per_account": ("queries per account", "at most"),
+    "slots": ("account slots", "accounts that the window can hold"),
+    "audit": ("Terms of the sample", ""),
+    "mode": ("mode", "A: every record, B: a sample"),
+    "beta": ("beta", "share of bad records that the sample is to find"),
+    "eta": ("eta", "largest chance to miss them all"),
+    "minimum_per_tenant": ("least sample of a tenant", ""),
+    "deadline_seconds": ("seconds to answer the challenge", ""),
+    "keys": ("Keys", ""),
+    "verifier": ("verifier", "signs countersignature, activations, challenge"),
+    "verdict": ("verifier's verdict key", "signs the verdict"),
+    "cosigner": ("verifier's cosigner", "signs checkpoints of the log"),
+    "provider": ("provider", "signs receipts, promises, refusals"),
+    "log": ("provider's log", "signs checkpoints"),
+    "finite": ("A finite bound exists", ""),
+    **{name: (label, note) for name, label, note in WAYS},
     "epsilon": ("epsilon", "smaller is more private; the odds of any guess grow by e^epsilon"),
     "delta_policy": ("delta", ""),
     "queries": ("queries together", ""),
     "mu": ("mu", "of Gaussian differential privacy"),
-    "per_account": ("One account alone", "what the policy promises to each account"),
     "epsilon_acc": ("epsilon promised", ""),
     "delta_acc": ("delta promised", ""),
     "satisfied": ("the noise gives it", ""),
-    "all_records": ("All records of the largest tenant", "needs no limit on coalitions"),
-    "realised": ("Counts of this window", "what was asked in fact; not a guarantee"),
     "risk": ("In terms of risk", "limits for the best attacker there can be"),
     "membership_advantage": (
         "membership advantage",
@@ -93,13 +150,9 @@ LABELS: Final[dict[str, tuple[str, str]]] = {
     "candidates": ("candidates", ""),
     "attribute": ("attribute advantage", ""),
     "reconstruction": ("reconstruction advantage", ""),
-    "renyi": ("Second accountant: Rényi", "another valid guarantee, usually weaker"),
     "rho": ("rho", "of zero-concentrated differential privacy"),
     "order_floor": ("order", ""),
-    "loss_distribution": ("Cross-check: privacy loss distribution", "floating point"),
     "agrees": ("agrees", ""),
-    "gaussian_limit": ("Continuous Gaussian", "for comparison"),
-    "closed_form": ("Closed form of the source paper", "loose, and valid for its noise only"),
     "in_class": ("the noise is in its class", ""),
     "least_sigma_units": ("least noise of its class", "score units"),
     "leading": ("leading term", ""),
@@ -111,12 +164,16 @@ LABELS: Final[dict[str, tuple[str, str]]] = {
     "relation": ("neighbouring relation", "which two indexes must look alike"),
     "group_size": ("rows per document", "the unit of protection"),
     "squared_sensitivity_units": ("squared sensitivity", "score units"),
-    "queries_per_account": ("queries per account", ""),
     "coalition": ("accounts together", ""),
     "gamma": ("distance of the sampler", "from the exact noise, per value"),
     "order": ("order", ""),
     "label": ("note", ""),
     "reason": ("reason", ""),
+    "id": ("Stratum", ""),
+    "population": ("Records", ""),
+    "sample": ("Checked", ""),
+    "miss_probability": ("Chance to miss all bad ones", ""),
+    "with_replacement": ("1 − (1 − beta)^s", ""),
     "claimed": ("Largest coalition, as the provider claims", "accounts"),
     "estimated": ("Largest coalition, as recomputed", "accounts"),
     "max": ("Largest coalition that the policy plans for", "accounts"),
@@ -131,10 +188,15 @@ LABELS: Final[dict[str, tuple[str, str]]] = {
         "to which tenant these accounts belong is the provider's word",
     ),
     "receipts": ("Receipts submitted", "with a valid signature of the provider"),
-    "disputes": ("Disputes", "their records were kept out of the sample"),
+    "disputes": ("Disputes", "about answers that accounts were given"),
 }
 
 _PLACES: Final = {name: place for place, name in enumerate(LABELS)}
+
+
+def gravity(status: str) -> int:
+    """Where a status stands when the worst comes first."""
+    return _GRAVITY.index(status) if status in _GRAVITY else 0
 
 
 def place(name: str) -> tuple[int, str]:

@@ -163,7 +163,7 @@ class AuditRunner:
 
     def _answered(self, window: Window) -> bool:
         with self._database.read() as connection:
-            given = items.listed(connection, window.name, items.RESPONSES)
+            given = items.listed(connection, window.name, names.RESPONSES)
             return len(given) == len(self._sampler.sample(connection, window.name))
 
 
@@ -212,8 +212,8 @@ def _array(documents: Sequence[bytes]) -> bytes:
 
 def _clock(connection: Connection, window: Window) -> bytes:
     responses = {
-        item.name.removeprefix(items.RESPONSES).removesuffix(".bin"): item.received
-        for item in items.listed(connection, window.name, items.RESPONSES)
+        item.name.removeprefix(names.RESPONSES).removesuffix(".bin"): item.received
+        for item in items.listed(connection, window.name, names.RESPONSES)
     }
     return canonical_json.dumps(
         {"responses": responses, "close": window.closed, "records": window.records}

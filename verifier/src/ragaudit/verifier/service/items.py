@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from ragaudit.encoding.errors import InternalError
-from ragaudit.verifier.evidence import CONFIDENTIAL
 from ragaudit.verifier.service.database import Transaction, chunks, items
 from sqlalchemy import ColumnElement, Connection, delete, insert, select
 
 CHUNK_BYTES = 2**20
 
-RESPONSES = CONFIDENTIAL + "responses/"
 VERDICT = "verdict.json"  # not evidence: signed over it
 
 

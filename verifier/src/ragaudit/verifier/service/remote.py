@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Any
 
 import httpx
-from ragaudit.encoding.errors import InternalError, RefusedError
+from ragaudit.encoding.errors import InternalError, RefusedError, UnavailableError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import hex_decode
 
@@ -21,6 +21,10 @@ class ServiceRefused(RefusedError):
 
 class NotDue(ServiceRefused):
     """The audit cannot start yet."""
+
+
+class ServiceAway(UnavailableError):
+    """The service does not answer, or cannot now."""
 
 
 class AuditFailed(InternalError):
@@ -63,7 +67,7 @@ class Remote:
         """Start the audit, unless there is a verdict.
 
         Raises:
-            NotDue: it cannot start yet. ServiceRefused: any other refusal.
+            NotDue: it cannot start yet. ServiceRefused: any other refusal. ServiceAway: no answer.
         """
         if self.state(window) not in FINAL_STATES:
             self._json("POST", f"/v1/windows/{window}/audit")
@@ -103,9 +107,11 @@ class Remote:
         try:
             answer = self._client.request(method, path)
         except httpx.HTTPError as error:
-            raise ServiceRefused(f"no answer: {error}", where=str(self._client.base_url)) from error
+            raise ServiceAway(f"no answer: {error}", where=str(self._client.base_url)) from error
         if answer.is_success:
             return answer
+        if answer.is_server_error:
+            raise ServiceAway(_detail(answer), where=str(answer.url))
         kind = NotDue if answer.status_code == httpx.codes.CONFLICT else ServiceRefused
         raise kind(_detail(answer), where=path)
 

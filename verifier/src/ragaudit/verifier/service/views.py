@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO, cast
 
 from ragaudit.verifier.bundle import Part, write_archive
+from ragaudit.verifier.evidence import RESPONSES
 from ragaudit.verifier.service import items, submissions, windows
 from ragaudit.verifier.service.audit_runner import AuditRunner, stored_evidence
 from ragaudit.verifier.service.auditor import Auditor
@@ -40,7 +41,7 @@ def status(database: Database, auditor: Auditor, sampler: Sampler, name: str) ->
             "refusals": submissions.count(connection, name, submissions.REFUSAL),
             "claims": submissions.count(connection, name, submissions.CLAIM),
             "disputes": submissions.count(connection, name, submissions.DISPUTE),
-            "responses": len(items.listed(connection, name, items.RESPONSES)),
+            "responses": len(items.listed(connection, name, RESPONSES)),
             "sampled": len(sampler.sample(connection, name)) if window.challenged else 0,
         }
     return {

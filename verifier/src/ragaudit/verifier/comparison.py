@@ -1,0 +1,380 @@
+"""A signed verdict against a second run of the procedure (docs/spec/10-verdict.md §5).
+
+What can be computed again is compared, also from parts: the result from the signed statuses, the
+table from the signed counts. What cannot is listed, so that silence never reads as agreement.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from itertools import chain
+from typing import Any, Final
+
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.times import rfc3339
+from ragaudit.ledger.policy import Policy
+from ragaudit.verifier.bundle import Part
+from ragaudit.verifier.procedure import limits
+from ragaudit.verifier.procedure.checks import CHECKS, OPENING_CHECKS
+from ragaudit.verifier.procedure.framework import CONFIDENTIAL_PART, CheckResult, Status
+from ragaudit.verifier.procedure.messages import Clock
+from ragaudit.verifier.procedure.outcome import PASS, REFUSED, Outcome, conclude
+from ragaudit.verifier.procedure.privacy_checks import table
+from ragaudit.verifier.verdict import Verdict
+
+BY_RECORD: Final = frozenset({"seed", "embedding", "selection"})
+"""Checks that look at sampled records one by one."""
+
+_NEEDS_RECORDS: Final = frozenset({"all_records", "realised"})
+"""Members of the epsilon table that the records' distribution decides."""
+
+_LONGEST: Final = 200
+
+
+class _Rank(IntEnum):
+    """Which difference matters most: one of a lower rank explains those of higher ones."""
+
+    EVIDENCE = 0
+    RESULT = 1
+    CHECK = 2
+    IDENTITY = 3
+    EPSILON = 4
+    NUMBERS = 5
+    TEXTS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a comparison found.
+
+    Attributes:
+        differences: what contradicts the verdict, the one that matters most first.
+        not_repeated: what was signed and could not be computed again here, and why.
+        notes: what is worth knowing and contradicts nothing.
+        checks: checks that were repeated whole, and all checks that the verdict lists.
+    """
+
+    differences: tuple[str, ...]
+    not_repeated: tuple[str, ...]
+    notes: tuple[str, ...]
+    checks: tuple[int, int]
+
+
+@dataclass(slots=True)
+class Comparison:
+    """One comparison.
+
+    Attributes:
+        proofs: sampled records whose responses were looked at again, and all that were answered.
+        policy: of the bundle, None where it cannot be read.
+        clock: of the bundle, None where it cannot be read.
+        embedder: whether the committed embedder was at hand.
+    """
+
+    verdict: Verdict
+    outcome: Outcome
+    part: Part
+    proofs: tuple[int, int]
+    policy: Policy | None
+    clock: Clock | None
+    embedder: bool
+    _differences: list[tuple[_Rank, str]] = field(default_factory=list)
+    _not_repeated: list[str] = field(default_factory=list)
+    _notes: list[str] = field(default_factory=list)
+
+    def run(self, digests: Mapping[str, str]) -> Found:
+        """Compare everything; ``digests`` are those of the items at hand."""
+        self._compare_items(digests)
+        repeated = self._compare_checks()
+        self._compare_result()
+        self._compare_identity()
+        self._compare_epsilon()
+        self._compare_sampling()
+        self._compare_coalition()
+        self._compare_counts()
+        self._compare_texts()
+        self._compare_time()
+        ranked = sorted(self._differences, key=lambda each: each[0])
+        return Found(
+            tuple(text for _, text in ranked),
+            tuple(dict.fromkeys(self._not_repeated)),
+            tuple(dict.fromkeys(self._notes)),
+            (repeated, len(self.verdict.checks)),
+        )
+
+    @property
+    def _signed(self) -> Mapping[str, Any]:
+        return self.verdict.predicate
+
+    @property
+    def _public(self) -> bool:
+        """Whether confidential items are lacking; a refusal has none."""
+        return self.part == "public" and self.verdict.result != REFUSED
+
+    def _status(self, check_id: str) -> str:
+        """The signed status of a check; empty where the verdict does not list it."""
+        return next((status for _, each, status in self.verdict.checks if each == check_id), "")
+
+    def _differ(self, rank: _Rank, text: str) -> None:
+        self._differences.append((rank, text))
+
+    def _compare_items(self, digests: Mapping[str, str]) -> None:
+        """The items at hand are those that the verdict was signed over."""
+        signed = {
+            name: digest
+            for name, digest in self.verdict.subjects.items()
+            if self.part == "all" or name.startswith("public/")
+        }
+        for name in sorted(signed.keys() | digests.keys()):
+            if signed.get(name) != digests.get(name):
+                text = f"{name} is not the item that the verdict was signed over"
+                self._differ(_Rank.EVIDENCE, text)
+
+    # --- checks and result ------------------------------------------------------------------
+
+    def _compare_checks(self) -> int:
+        """How many checks were repeated whole."""
+        expected = OPENING_CHECKS if self.verdict.result == REFUSED else CHECKS
+        order = [(number, check_id) for number, check_id, _ in self.verdict.checks]
+        if order != [(check.number, check.id) for check in expected]:
+            self._differ(_Rank.CHECK, "the verdict does not list the checks of the procedure")
+        signed = {each["id"]: each for each in self._signed["checks"]}
+        repeated = 0
+        for each in self.outcome.checks:
+            if each.id not in signed:
+                continue
+            status = str(signed[each.id]["status"])
+            excuse = self._excuse(each, status)
+            if excuse:
+                self._not_repeated.append(f"check {each.number} {each.id}: {excuse}")
+            else:
+                repeated += 1
+            if status != each.status and (not excuse or _refuted(status, each)):
+                self._differ(
+                    _Rank.CHECK,
+                    f"check {each.number} {each.id}: signed {status}, recomputed {each.status}: "
+                    f"{each.reason}",
+                )
+            elif not excuse and signed[each.id]["reason"] != each.reason:
+                self._notes.append(
+                    f"the reason of check {each.number} {each.id} reads otherwise: signed "
+                    f"{_shown(signed[each.id]['reason'])}, recomputed {_shown(each.reason)}"
+                )
+        return repeated
+
+    def _excuse(self, each: CheckResult, signed: str) -> str:
+        """Why a check was not repeated whole; empty where it was."""
+        if each.status is Status.NOT_RUN and CONFIDENTIAL_PART in each.needs:
+            return "needs the confidential part"
+        if self._public and each.id == "log":
+            return "the records themselves are confidential; leaves, root and entries were checked"
+        if self._public and self._log_failed and signed == Status.NOT_RUN:
+            return "the verifier found the log at fault, perhaps in its confidential part"
+        if each.id in BY_RECORD and self.proofs[0] < self.proofs[1]:
+            return "{} of {} sampled records".format(*self.proofs)
+        if each.id == "embedding" and not self.embedder and _texts_compared(each.status, signed):
+            return "the committed embedder is not at hand to compare texts and vectors"
+        return ""
+
+    @property
+    def _log_failed(self) -> bool:
+        return self._status("log") != PASS
+
+    def _compare_result(self) -> None:
+        result, statuses = self.verdict.result, [each for _, _, each in self.verdict.checks]
+        if result == REFUSED:
+            implied = REFUSED if any(each != PASS for each in statuses) else "no refusal"
+        else:
+            implied = conclude([_signed_result(each) for each in self._signed["checks"]])
+        if result != implied:
+            self._differ(_Rank.RESULT, f"result: signed {result}, the signed checks give {implied}")
+        recomputed = self.outcome.result
+        if recomputed is not None and recomputed != result:
+            self._differ(_Rank.RESULT, f"result: signed {result}, recomputed {recomputed}")
+        if result == REFUSED and recomputed is None:
+            self._differ(_Rank.RESULT, "result: signed REFUSED, but nothing is to be refused")
+
+    # --- members ----------------------------------------------------------------------------
+
+    def _compare_identity(self) -> None:
+        for name, value in (
+            ("window", self.outcome.window),
+            ("provider", self.outcome.provider),
+            ("worthless", self.outcome.worthless),
+            ("scope", dict(self.outcome.scope)),
+        ):
+            self._compare_value(_Rank.IDENTITY, name, self._signed[name], value)
+
+    def _compare_epsilon(self) -> None:
+        signed, recomputed = self._signed["epsilon"], dict(self.outcome.epsilon)
+        if self._public and not signed and self._log_failed:
+            self._not_repeated.append("epsilon: the verifier could not read the log")
+            return
+        if self._public and recomputed:
+            self._not_repeated.append(
+                "epsilon: how records are spread over tenants and accounts (all_records, realised)"
+            )
+            recomputed |= self._from_signed_counts(signed)
+        self._compare_value(_Rank.EPSILON, "epsilon", signed, recomputed)
+
+    def _from_signed_counts(self, signed: Mapping[str, Any]) -> dict[str, Any]:
+        """What the table says of signed numbers of queries that the public log allows."""
+        policy, records = self.policy, self.outcome.counts.get("records")
+        total, realised = (_queries(signed, name) for name in ("all_records", "realised"))
+        if policy is None or records is None or total is None or realised is None:
+            return {}
+        coalition = self.outcome.epsilon["parameters"]["coalition"]
+        contained, counted = (self._status(each) == PASS for each in ("containment", "counters"))
+        least = -(-records // len(policy.tenants)) if contained else 0
+        most = min(records, coalition * policy.queries_per_account) if counted else records
+        bounds = (("all_records", total, least, records), ("realised", realised, 0, most))
+        for name, value, least, most in bounds:
+            if not least <= value <= most:
+                text = f"epsilon: {name} counts {value} queries, the log allows {least} to {most}"
+                self._differ(_Rank.EPSILON, text)
+                return {}
+        found = table(policy, coalition, total, [realised])
+        return {name: found[name] for name in _NEEDS_RECORDS}
+
+    def _compare_sampling(self) -> None:
+        signed, recomputed = self._signed["sampling"], self.outcome.sampling
+        if not self._public:
+            self._compare_value(_Rank.NUMBERS, "sampling", signed, recomputed)
+            return
+        self._not_repeated.append("sampling: populations and samples of the strata")
+
+    def _compare_coalition(self) -> None:
+        signed = dict(self._signed["coalition"])
+        if self._public:
+            self._not_repeated.append("coalition: the estimate, which needs every record's sketch")
+            self._check_estimate(signed)
+            signed["estimated"] = None
+        self._compare_known(_Rank.NUMBERS, "coalition", signed, self.outcome.coalition)
+
+    def _check_estimate(self, signed: Mapping[str, Any]) -> None:
+        """The signed estimate is what the signed status of check 20 says of it."""
+        status, (claimed, estimated, most) = (
+            self._status("coalition"),
+            (signed.get(name) for name in ("claimed", "estimated", "max")),
+        )
+        if status not in {Status.PASS, Status.EXCEEDED}:
+            return
+        exceeded = type(estimated) is int and type(most) is int and estimated > most
+        if estimated != claimed or exceeded != (status == Status.EXCEEDED):
+            text = f"coalition: {claimed} claimed, {estimated} estimated, {most} planned: {status}"
+            self._differ(_Rank.NUMBERS, text)
+
+    def _compare_counts(self) -> None:
+        signed = self._signed["counts"]
+        self._compare_known(_Rank.NUMBERS, "counts", signed, self.outcome.counts)
+        for whole, parts in (
+            ("accounts", ("anchored", "plain")),
+            ("records", ("records_anchored", "records_plain")),
+        ):
+            numbers = [signed.get(name) for name in (whole, *parts)]
+            known = [each for each in numbers if type(each) is int]
+            if len(known) == len(numbers) and known[0] != sum(known[1:]):
+                text = f"counts: {known[0]} {whole}, but {' + '.join(map(str, known[1:]))} of kinds"
+                self._differ(_Rank.NUMBERS, text)
+
+    def _compare_texts(self) -> None:
+        mode = None if self.policy is None else self.policy.audit.mode
+        counts = dict(self.outcome.counts)
+        for name in self._unknown(self._signed["counts"], counts):
+            counts[name] = self._signed["counts"].get(name)
+        expected = limits.not_covered(mode, counts)
+        for name, texts in (("not_covered", expected), ("assumptions", limits.ASSUMPTIONS)):
+            signed = list(self._signed[name])
+            missing = [text for text in texts if text not in signed]
+            added = [text for text in signed if text not in texts]
+            for what, found in (("leaves out", missing), ("adds", added)):
+                for text in found:
+                    self._differ(_Rank.TEXTS, f"{name}: the verdict {what} {_shown(text)}")
+            if not missing and not added and signed != list(texts):
+                self._differ(_Rank.TEXTS, f"{name}: repeated or out of order")
+
+    def _compare_time(self) -> None:
+        """A verdict is signed after everything that it speaks of."""
+        self._notes.append("when the verdict was signed is the verifier's word alone")
+        if self.verdict.result == REFUSED or self.policy is None:
+            return
+        times = [1000 * self.policy.sampling_instant]
+        if self.clock is not None:
+            dated = chain(self.clock.responses.values(), (self.clock.close, self.clock.records))
+            times += [each for each in dated if each is not None]
+        if self._signed["time"] < max(times):
+            signed, latest = rfc3339(self._signed["time"]), rfc3339(max(times))
+            self._differ(_Rank.IDENTITY, f"time: signed at {signed}, before {latest}")
+
+    def _compare_known(
+        self, rank: _Rank, name: str, signed: Mapping[str, Any], value: Mapping[str, Any]
+    ) -> None:
+        """Compare members; from the public part, those that are known there."""
+        if not self._public:
+            self._compare_value(rank, name, signed, value)
+            return
+        unknown = self._unknown(signed, value)
+        if unknown:
+            self._not_repeated.append(f"{name}: {', '.join(sorted(unknown))}")
+        self._compare_value(
+            rank,
+            name,
+            {key: each for key, each in signed.items() if key not in unknown},
+            {key: each for key, each in value.items() if key not in unknown},
+        )
+
+    def _unknown(self, signed: Mapping[str, Any], value: Mapping[str, Any]) -> set[str]:
+        """Members that the public part does not tell, or that V could not tell without a log."""
+        if not self._public:
+            return set()
+        unknown = {key for key, each in value.items() if each is None}
+        if self._log_failed:
+            unknown |= {key for key in value if signed.get(key, 0) is None}
+        return unknown
+
+    def _compare_value(self, rank: _Rank, where: str, signed: object, value: object) -> None:
+        recomputed = canonical_json.loads(canonical_json.dumps(value))
+        for place, one, other in _leaves(where, signed, recomputed):
+            self._differ(rank, f"{place}: signed {_shown(one)}, recomputed {_shown(other)}")
+
+
+def _refuted(signed: str, recomputed: CheckResult) -> bool:
+    """Whether part of the work was enough to show that a check fails which is said not to."""
+    return recomputed.status is Status.FAIL and signed not in {Status.FAIL, Status.NOT_RUN}
+
+
+def _texts_compared(recomputed: Status, signed: str) -> bool:
+    """Whether the verifier concluded from texts what a run without the embedder left open."""
+    return signed in {PASS, Status.FAIL} and recomputed is Status.NOT_ESTABLISHED
+
+
+def _signed_result(check: Mapping[str, Any]) -> CheckResult:
+    return CheckResult(check["number"], check["id"], "", Status(check["status"]), "")
+
+
+def _leaves(where: str, signed: object, value: object) -> Iterator[tuple[str, object, object]]:
+    """(place, signed, recomputed) of what differs, as deep as objects and equal lists go."""
+    if isinstance(signed, Mapping) and isinstance(value, Mapping):
+        # A headline is what a reader looks at; the rest in order of name.
+        for key in sorted(
+            signed.keys() | value.keys(), key=lambda name: (name != "headline", name)
+        ):
+            yield from _leaves(f"{where}: {key}", signed.get(key), value.get(key))
+    elif isinstance(signed, list) and isinstance(value, list) and len(signed) == len(value):
+        for position, (one, other) in enumerate(zip(signed, value, strict=True)):
+            yield from _leaves(f"{where}: {position}", one, other)
+    elif type(signed) is not type(value) or signed != value:
+        yield where, signed, value
+
+
+def _queries(table: Mapping[str, Any], name: str) -> int | None:
+    """The number of queries that a member of a signed epsilon table speaks of."""
+    match table.get(name):
+        case {"queries": int(queries)} if queries >= 0:
+            return queries
+    return None
+
+
+def _shown(value: object) -> str:
+    text = canonical_json.dumps(value).decode()
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
