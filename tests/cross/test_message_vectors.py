@@ -265,7 +265,7 @@ def test_epsilon_table(case: dict[str, Any]) -> None:
         "risk": {name: risk[name] for name in expected["risk"]}
     }
     assert canonical_json.dumps(compared) == canonical_json.dumps(expected)
-    assert found.keys() - expected.keys() == {"loss_distribution", "assumptions", "not_covered"}
+    assert found.keys() - expected.keys() == {"loss_distribution"}
 
 
 def vector(label: str) -> bytes:
