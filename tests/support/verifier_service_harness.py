@@ -232,8 +232,9 @@ class Desk:
         answer = self.countersign()
         assert answer.status_code == 200, answer.text
 
-    def add_checkpoint(self, body: bytes) -> Response:
-        return self.client.post("/cosigner/add-checkpoint", content=body)
+    def add_checkpoint(self, body: bytes, read: int | None = None) -> Response:
+        headers = {} if read is None else {"Ragaudit-Time": str(read)}
+        return self.client.post("/cosigner/add-checkpoint", content=body, headers=headers)
 
 
 def problem_of(response: Response, status: int, name: str) -> dict[str, Any]:

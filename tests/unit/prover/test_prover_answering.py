@@ -1,7 +1,8 @@
 """Answering: receipts that check, refusals, bad requests; against the real verifier."""
 
-from concurrent.futures import ThreadPoolExecutor
+import asyncio
 
+import httpx
 import numpy as np
 import pytest
 from ragaudit import core
@@ -335,8 +336,18 @@ def test_unknown_failures_show_nothing(world, monkeypatch) -> None:
 
 def test_queries_of_one_account_at_the_same_time(world) -> None:
     world.open()
-    with ThreadPoolExecutor(8) as pool:
-        answers = list(pool.map(lambda _: world.ask(), range(8)))
+
+    async def at_once() -> list[httpx.Response]:
+        transport = httpx.ASGITransport(world.api.app)
+        body = {"query": "bread", "top_k": 2, "filter": ""}
+        async with httpx.AsyncClient(transport=transport, base_url="http://prover") as client:
+            asked = [
+                client.post("/v1/windows/w1/query", json=body, headers=world.headers("ada"))
+                for _ in range(8)
+            ]
+            return await asyncio.gather(*asked)
+
+    answers = asyncio.run(at_once())
     assert sorted(each.status_code for each in answers) == [200] * 6 + [429] * 2
     bodies = [
         bytes.fromhex(each.json()["public"]["body"]) for each in answers if each.status_code == 200
@@ -352,9 +363,9 @@ def test_the_cosigner_may_remember_less_than_we_think(world) -> None:
     live = world.service.lives.get("w1")
     honest, sizes = world.service.verifier.add_checkpoint, []
 
-    def forgetful(request):
+    def forgetful(request, read):
         sizes.append(request.old_size)
-        return SizeConflict(4) if len(sizes) == 1 else honest(request)
+        return SizeConflict(4) if len(sizes) == 1 else honest(request, read)
 
     world.service.verifier.add_checkpoint = forgetful
     world.service.driver.checkpoint("w1")

@@ -266,12 +266,12 @@ class TestBackups:
         from ragaudit.prover.verifier_client import SizeConflict
 
         class Ahead:
-            def add_checkpoint(self, _request):
+            def add_checkpoint(self, _request, _read):
                 return SizeConflict(999)
 
         world.open()
         world.ask()
-        world.service.driver._checkpointer = Checkpointer(Ahead())
+        world.service.driver._checkpointer = Checkpointer(Ahead(), world.service.clock)
         world.service.driver.checkpoint("w1")
         assert "larger tree" in world.service.windows.get("w1").unusable
         assert world.ask().status_code == 503

@@ -12,7 +12,7 @@ from ragaudit.ledger.cosigner_protocol import (
 )
 from ragaudit.ledger.notes import ED25519, SigningKey, parse_note, sign_note
 from ragaudit.ledger.tree import MemoryTree
-from ragaudit.verifier.service import cosigner
+from ragaudit.verifier.service import cosigner, windows
 from ragaudit.verifier.settings import Limits
 from verifier_service_harness import SAMPLING, WINDOW, Desk, Log, problem_of, seeded
 
@@ -34,6 +34,12 @@ def fork_of(desk, size: int, common: int) -> Log:
         label = str(index) if index < common else f"fork {index}"
         tree.append(sha256(label.encode()).digest())
     return Log(desk.log.key, tree)
+
+
+def opened_policy(desk):
+    with desk.service.database.read() as connection:
+        window = windows.get(connection, WINDOW)
+        return windows.policy(connection, window)
 
 
 def stored(desk):
@@ -75,6 +81,28 @@ def test_the_same_checkpoint_gets_the_same_cosignature(opened) -> None:
     again = opened.add_checkpoint(opened.log.add_request(3))
     assert (again.status_code, again.content) == (200, first.content)
     assert len(stored(opened)) == 1
+
+
+def test_a_request_that_waited_longer_than_the_skew_is_not_cosigned(opened) -> None:
+    grow(opened, 3)
+    skew = 1000 * opened_policy(opened).clock_skew_seconds
+    body = opened.log.add_request(0)
+    late = opened.add_checkpoint(body, read=opened.clock.now - skew - 1000)
+    assert late.status_code == 503 and b"skew" in late.content
+    assert stored(opened) == []
+    assert opened.add_checkpoint(body, read=opened.clock.now - skew).status_code == 200
+    # The one that is there already says nothing new, so it may be as late as it likes.
+    again = opened.add_checkpoint(opened.log.add_request(3), read=opened.clock.now - 10 * skew)
+    assert again.status_code == 200
+
+
+@pytest.mark.parametrize("read", ["-1", "soon", str(2**60)])
+def test_the_time_of_a_request_is_a_time(opened, read) -> None:
+    grow(opened, 3)
+    headers = {"Ragaudit-Time": read}
+    body = opened.log.add_request(0)
+    answer = opened.client.post("/cosigner/add-checkpoint", content=body, headers=headers)
+    assert answer.status_code == 400
 
 
 def test_a_retry_after_a_lost_answer(opened) -> None:

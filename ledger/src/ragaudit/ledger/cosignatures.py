@@ -88,6 +88,11 @@ def cosign(text: str, key: SigningKey, timestamp: int) -> NoteSignature:
     return NoteSignature(key.name, key.verifier_key.key_id, blob)
 
 
+def cosignature_time(line: NoteSignature) -> int:
+    """Unix seconds that a cosignature line states; the caller has verified it."""
+    return int.from_bytes(line.blob[:_TIME_BYTES], "big")
+
+
 def verify_cosignature(text: str, line: NoteSignature, key: VerifierKey) -> Cosignature:
     """Check one cosignature line over the note text ``text``.
 
@@ -99,7 +104,7 @@ def verify_cosignature(text: str, line: NoteSignature, key: VerifierKey) -> Cosi
         raise NoteRejected("a cosignature of another key", where="cosignature", expected=str(key))
     if len(line.blob) != _BLOB_BYTES:
         raise NoteRejected("a cosignature of another length", where=key.name, expected="72 bytes")
-    timestamp = int.from_bytes(line.blob[:_TIME_BYTES], "big")
+    timestamp = cosignature_time(line)
     if not 0 < timestamp <= MAX_TIMESTAMP:
         raise NoteRejected("cosignature time out of range", where=key.name)
     verify_signature(key, line.blob[_TIME_BYTES:], cosignature_message(text, timestamp))

@@ -124,6 +124,12 @@ class Fence:
         Raises:
             RestoredBackup: the database is behind the fence, or holds another history.
         """
+        self.check_head(root_of)
+        for pseudonym in self.records:
+            self.check_account(pseudonym, records_of(pseudonym))
+
+    def check_head(self, root_of: Callable[[int], bytes]) -> None:
+        """Compare the database's tree with the fence; arguments and errors as `check`."""
         try:
             root = root_of(self.head.size)
         except UnknownResource as error:
@@ -132,13 +138,16 @@ class Fence:
             ) from error
         if root != self.head.root_hash:
             raise RestoredBackup("the database holds another history", where=self._origin)
-        for pseudonym, records in self.records.items():
-            if records_of(pseudonym) < records:
-                raise RestoredBackup(
-                    "an account's counter is behind the fence",
-                    where=self._origin,
-                    expected=f"at least {records}",
-                )
+
+    def check_account(self, pseudonym: bytes, records: int) -> None:
+        """Compare an account's number of records in the database; RestoredBackup if fewer."""
+        known = self.records.get(pseudonym, 0)
+        if records < known:
+            raise RestoredBackup(
+                "an account's counter is behind the fence",
+                where=self._origin,
+                expected=f"at least {known}",
+            )
 
     def close(self) -> None:
         os.close(self._file)

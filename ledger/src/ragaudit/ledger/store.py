@@ -128,9 +128,15 @@ class LogStore:
     def is_frozen(self) -> bool:
         return self._reading(self.rows.head).frozen
 
-    def root(self, size: int) -> bytes:
-        """Root of the first ``size`` committed leaves; UnknownResource if the log is smaller."""
-        return self._reading(lambda c: root_hash(self.rows.source(c, size), size))
+    def root(self, size: int, connection: Connection | None = None) -> bytes:
+        """Root of the first ``size`` leaves, as committed or as ``connection`` sees them.
+
+        Raises:
+            UnknownResource: the log is smaller.
+        """
+        if connection is not None:
+            return root_hash(self.rows.source(connection, size), size)
+        return self._reading(lambda c: self.root(size, c))
 
     def inclusion_proof(self, index: int, size: int) -> tuple[bytes, ...]:
         """Inclusion proof of leaf ``index`` in the tree of the first ``size`` committed leaves.

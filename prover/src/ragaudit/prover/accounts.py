@@ -3,8 +3,12 @@
 import hmac
 import re
 import secrets
+from contextlib import suppress
 from dataclasses import dataclass
+from time import monotonic
 
+from anyio import to_thread
+from ragaudit.encoding.errors import UnavailableError
 from ragaudit.prover import tables
 from ragaudit.prover.errors import (
     Conflict,
@@ -19,6 +23,8 @@ from ragaudit.prover.store import Store
 from sqlalchemy import insert, select, update
 
 KEY_BYTES = 32
+REFRESH_SECONDS = 5.0
+_OPERATOR = "operator"
 _TENANT = re.compile(NAME_PATTERN, re.ASCII)
 _ACCOUNT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,126}", re.ASCII)
 
@@ -97,6 +103,13 @@ class Accounts:
             )
             return [Account(row.name, row.tenant) for row in rows]
 
+    def key_digests(self) -> dict[bytes, str]:
+        """Return the names of all accounts by the SHA-256 of their API keys."""
+        columns = tables.account.c
+        with self._store.read() as connection:
+            rows = connection.execute(select(columns.key_digest, columns.name))
+            return {bytes(row.key_digest): row.name for row in rows}
+
     def authenticate(self, key: str) -> Account:
         """Return the account of an API key; NotAuthenticated if there is none."""
         digest = token_digest(key)
@@ -112,6 +125,28 @@ class Accounts:
                 "unknown API key", where="Authorization", expected="Bearer <API key>"
             )
         return Account(row.name, row.tenant)
+
+
+class AccountKeys:
+    """Whose API key a token is, from memory: good for queues, not for authentication."""
+
+    def __init__(self, accounts: Accounts, operator_digest: bytes) -> None:
+        self._accounts = accounts
+        self._callers = {operator_digest: _OPERATOR}
+        self._read = -REFRESH_SECONDS
+
+    async def caller(self, token: str) -> str | None:
+        """Return a name for the account or operator with this token; None if nobody has it.
+
+        A key made less than `REFRESH_SECONDS` ago may not be known yet.
+        """
+        digest = token_digest(token)
+        if digest not in self._callers and monotonic() - self._read >= REFRESH_SECONDS:
+            self._read = monotonic()
+            with suppress(UnavailableError):  # whoever asks is told so by what follows
+                known = await to_thread.run_sync(self._accounts.key_digests)
+                self._callers |= {key: f"account {name}" for key, name in known.items()}
+        return self._callers.get(digest)
 
 
 def check_tenant_name(name: str) -> None:

@@ -24,7 +24,7 @@ from ragaudit.prover.backends.base import Backend
 from ragaudit.prover.entries import insert_entry, insert_record
 from ragaudit.prover.errors import Conflict, MalformedQuery
 from ragaudit.prover.index_commitment import VERSION
-from ragaudit.prover.live import LiveWindow
+from ragaudit.prover.live import LiveWindow, LogTransaction
 from ragaudit.prover.mechanism import Embedding, Mechanism, Scores
 from ragaudit.prover.openings import QueryDigests, RecordOpenings
 from ragaudit.prover.receipts import LoggedRecord, SelectedRow
@@ -135,18 +135,14 @@ class Answering(Mechanism):
         request: Request,
         openings: Openings,
     ) -> Record:
-        """Return the record but for nonce and selection: what a promise says.
+        """Return the record but for nonce and selection, at the account's last time.
 
-        Raises:
-            QueryRefused: the window ended meanwhile.
+        `stamp` puts the time in when record or promise becomes durable: whatever the work before
+        that takes, the checkpoints around an entry then confirm its time.
         """
         activation = self.activation(live, registered)
         assert activation is not None  # `admit` refused otherwise
         digests = QueryDigests.of(openings)
-        # The clock may have been set back; times of one account never go back.
-        time = max(self._clock(), registered.last_time)
-        if time >= 1000 * live.policy.end:
-            raise self._refuse(live, registered, CLOSED)
         return Record(
             policy_digest=live.policy_digest,
             window=live.name,
@@ -160,13 +156,29 @@ class Answering(Mechanism):
             slot=registered.slot,
             counter=registered.counter,
             activation=activation,
-            time=time,
+            time=registered.last_time,
             nonce=None,
             query_digest=digests.query,
             embedding_digest=digests.embedding,
             sketch_digest=digests.sketch,
             selection_commitment=None,
         )
+
+    def stamp(self, live: LiveWindow, registered: Registered, record: Record) -> Record:
+        """Return the record with the present time; call it inside `LiveWindow.committing`.
+
+        Raises:
+            QueryRefused: the window ended meanwhile, or the clock is behind the cosigner's.
+        """
+        # Times of one account never go back, whatever the clock does.
+        time = max(self._clock(), registered.last_time)
+        if time >= 1000 * live.policy.end:
+            raise self._refuse(live, registered, CLOSED)
+        if time < live.log.cosigned_time - 1000 * live.policy.clock_skew_seconds:
+            raise self._refuse(
+                live, registered, UNAVAILABLE, "the clock is behind the cosigner's by the skew"
+            )
+        return replace(record, time=time)
 
     def log(
         self,
@@ -195,7 +207,7 @@ class Answering(Mechanism):
         blinding = live.randomness.scalars(1, "selection", *purpose)[0].tobytes()
         commitment = self.selection_commitment(selected, blinding)
         rows = self.served_documents(index, selected) if serve else []
-        body = self.record_body(replace(record, nonce=nonce, selection_commitment=commitment))
+        record = replace(record, nonce=nonce, selection_commitment=commitment)
         opened = RecordOpenings(
             request=request,
             openings=openings,
@@ -204,7 +216,7 @@ class Answering(Mechanism):
             salt_r=live.randomness.draw(SALT_BYTES, "salt_r", *purpose),
         )
         salt = live.randomness.draw(SALT_BYTES, "record", *purpose)
-        logged = self._commit(live, registered, record, salt, body, opened, state)
+        logged = self._commit(live, registered, record, salt, opened, state)
         return logged, rows
 
     def _commit(
@@ -213,35 +225,40 @@ class Answering(Mechanism):
         registered: Registered,
         record: Record,
         salt: bytes,
-        body: bytes,
         opened: RecordOpenings,
         state: State,
     ) -> LoggedRecord:
-        issued = self._clock()
-        with live.commit_lock:
-            with self._store.write() as connection:
-                check_state(
-                    live.name, self._windows.standing(connection, live.name).state, (state,)
-                )
-                current = find(connection, live.name, registered.account)
-                if current is None or current.counter != record.counter:
-                    raise Conflict("the account's counter moved", where=live.name)
-                position = self.append(connection, live, salt, body)
-                insert_entry(connection, live.name, position, Record.KIND, salt, body)
-                insert_record(
-                    connection,
-                    live.name,
-                    position,
-                    account=registered.account,
-                    counter=record.counter,
-                    openings=opened,
-                    issued=issued,
-                )
-                count_record(connection, live.name, registered.account, record.time)
-                head = live.log.entries.head(connection)
-            live.fence.advance(head, registered.pseudonym, record.counter + 1)
-        live.grown.set()
+        with live.committing(self._store) as transaction:
+            connection, counter = transaction.connection, record.counter
+            check_state(live.name, self._windows.standing(connection, live.name).state, (state,))
+            current = self.current(transaction, live, registered, counter)
+            promised = registered.anchor is not None
+            transaction.use_counter(current.pseudonym, counter + promised, counter + 1)
+            if not promised:
+                record = self.stamp(live, current, record)
+            body, issued = self.record_body(record), self._clock()
+            position = self.append(connection, live, salt, body)
+            insert_entry(connection, live.name, position, Record.KIND, salt, body)
+            insert_record(
+                connection,
+                live.name,
+                position,
+                account=registered.account,
+                counter=counter,
+                openings=opened,
+                issued=issued,
+            )
+            count_record(connection, live.name, registered.account, record.time)
         return LoggedRecord(position, salt, body, opened, issued)
+
+    def current(
+        self, transaction: LogTransaction, live: LiveWindow, registered: Registered, counter: int
+    ) -> Registered:
+        """Return the registration as a transaction reads it, with ``counter`` its next one."""
+        current = find(transaction.connection, live.name, registered.account)
+        if current is None or current.counter != counter:
+            raise Conflict("the account's counter moved", where=live.name)
+        return current
 
     def respond(
         self,

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 import anyio.to_thread
 from fastapi import FastAPI
 from ragaudit.prover.http import account, operator, problems, public
+from ragaudit.prover.http.turns import FairTurns
 from ragaudit.prover.service import Components, Service
 from ragaudit.prover.settings import Settings
 from ragaudit.serving.bodies import BodyLimit
@@ -39,6 +40,7 @@ def create_app(settings: Settings, *, components: Components | None = None) -> F
         responses={"4XX": problems.DOCUMENTED, "5XX": problems.DOCUMENTED},
     )
     app.state.service = service
+    app.add_middleware(FairTurns, limits=settings.limits, keys=service.account_keys)
     app.add_middleware(BodyLimit, limit=settings.server.max_body_bytes)
     problems.install(app)
     for router in (public.router, account.router, operator.router):

@@ -56,6 +56,7 @@ class Background:
         pause, told = self._timing.driver_seconds, ""
         while not self._stopping.is_set():
             try:
+                self._driver.confirm_clock(name)
                 if self._driver.step(name):
                     continue
                 window = self._windows.get(name)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from ragaudit.embedders import registry
 from ragaudit.encoding.errors import RagauditError
 from ragaudit.prover.backends.stored import MIN_DOCUMENTS, StoredDocuments
+from ragaudit.prover.clock import wall_milliseconds
 from ragaudit.prover.errors import MalformedDocument
 from ragaudit.prover.keys import load_key, read_secret_file
 from ragaudit.prover.policy_builder import noise_of
-from ragaudit.prover.service import system_clock
 from ragaudit.prover.settings import Settings
 from ragaudit.prover.store import Store
 from ragaudit.prover.verifier_client import VerifierClient
@@ -90,10 +90,10 @@ def _verifier(settings: Settings) -> None:
         provider=settings.provider,
         key=load_key(settings.keys.provider_file),
         timeout=settings.verifier.timeout_seconds,
-        clock=system_clock,
+        clock=wall_milliseconds,
     )
     try:
         keys = checked_keys(client.keys(), settings.verifier)
-        check_clocks(system_clock(), keys.time, settings.window.clock_skew_seconds)
+        check_clocks(wall_milliseconds(), keys.time, settings.window.clock_skew_seconds)
     finally:
         client.close()

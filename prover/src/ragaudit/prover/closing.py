@@ -137,7 +137,8 @@ class Closing:
             )
 
     def _log_close(self, live: LiveWindow) -> None:
-        with live.commit_lock, self._store.write() as connection:
+        with live.committing(self._store) as transaction:
+            connection = transaction.connection
             logged = [
                 _seen(Record.decode(each.body), each.openings)
                 for each in records(connection, live.name)
@@ -147,8 +148,6 @@ class Closing:
             position = live.log.entries.append(connection, entry_leaf_data(salt, body))
             insert_entry(connection, live.name, position, body.KIND, salt, body.encode())
             live.log.entries.freeze(connection)
-        live.fence.advance(live.log.entries.head())
-        live.grown.set()
 
 
 def _seen(record: Record, opened: RecordOpenings) -> coalition.Record:

@@ -11,9 +11,11 @@ from typing import Any
 
 from ragaudit.encoding.canonical_json import dumps, loads
 from ragaudit.ledger.errors import RestoredBackup
+from ragaudit.ledger.policy import Policy
 from ragaudit.ledger.records import Record
 from ragaudit.prover.challenges import ChallengeWorker
 from ragaudit.prover.checkpointer import Checkpointer
+from ragaudit.prover.clock import SystemClock
 from ragaudit.prover.closing import Closing
 from ragaudit.prover.committing import Committer
 from ragaudit.prover.entries import entries
@@ -79,6 +81,13 @@ class Driver:
             return False
         return self._steps[window.state](window)
 
+    def confirm_clock(self, name: str) -> None:
+        """After a step of the system's clock, take the new time if the verifier confirms it."""
+        if isinstance(self._clock, SystemClock) and self._clock.stepped:
+            skew = Policy.parse(self._windows.get(name).policy).clock_skew_seconds
+            # Half of it: the clocks must not use up on the first day what they may differ by.
+            self._clock.confirm(self._verifier.keys().time, 500 * skew)
+
     def checkpoint(self, name: str) -> None:
         """Sign and cosign the log of a window if it grew."""
         window = self._windows.get(name)
@@ -88,7 +97,7 @@ class Driver:
         try:
             self._checkpointer.step(live.log)
         except RestoredBackup as error:
-            self._unusable(name, error)
+            self._lives.give_up(name, error)
 
     def _commit(self, window: Window) -> bool:
         def notify(tenant: str, share: float) -> None:
@@ -226,7 +235,3 @@ class Driver:
         with self._store.write() as connection:
             self._windows.advance(connection, name, before, after, **values)
         _log.info("window %s is %s", name, after)
-
-    def _unusable(self, name: str, error: RestoredBackup) -> None:
-        _log.error("window %s never answers again: %s", name, error)
-        self._windows.note(name, unusable=str(error))

@@ -2,8 +2,8 @@
 
 RagauditError
 ├── MalformedError    MalformedSettings, MalformedDocument, MalformedQuery, MalformedRequest
-├── RefusedError      NotAuthenticated, UnknownTenant, UnknownAccount, UnknownWindow,
-│                     UnknownRecord, WrongState, Conflict (PromisePending), NotReady,
+├── RefusedError      NotAuthenticated, TooManyRequests, UnknownTenant, UnknownAccount,
+│                     UnknownWindow, UnknownRecord, WrongState, Conflict (PromisePending), NotReady,
 │                     QueryRefused, IndexInUse, ClocksDiffer, VerifierRefused, WindowUnusable
 ├── RejectedError     ChallengeRejected, VerifierMessageRejected
 └── UnavailableError  VerifierUnreachable, BackendUnavailable
@@ -37,6 +37,10 @@ class MalformedRequest(MalformedError):
 
 class NotAuthenticated(RefusedError):
     """No key, or one that belongs to nobody."""
+
+
+class TooManyRequests(RefusedError):
+    """A caller over its rate, with a full queue, or that waited too long: ask again later."""
 
 
 class UnknownTenant(RefusedError):

@@ -1,23 +1,26 @@
 """A countersigned window in memory: what answering, registering and proving need of it."""
 
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ragaudit.circuits.noise import NoiseParameters, Table, table
 from ragaudit.encoding.errors import InternalError, RagauditError
 from ragaudit.ledger.chains import activation_of, activation_randomness
-from ragaudit.ledger.errors import StoreUnavailable
+from ragaudit.ledger.errors import RestoredBackup, StoreUnavailable
 from ragaudit.ledger.fence import Fence
 from ragaudit.ledger.identifiers import pseudonym
 from ragaudit.ledger.policy import Policy
 from ragaudit.ledger.tree import TreeHead
 from ragaudit.prover.checkpointer import WindowLog
+from ragaudit.prover.errors import WindowUnusable
 from ragaudit.prover.index_commitment import CommittedIndex
 from ragaudit.prover.randomness import Randomness
 from ragaudit.prover.seed_commitment import SeedTree
+from ragaudit.prover.store import Store
+from sqlalchemy import Connection
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,28 @@ class Activation:
     number: int
     preimage: bytes
     covered_size: int
+
+
+class LogTransaction:
+    """A transaction that changes a window's log, or an account's counters; see `committing`."""
+
+    def __init__(self, connection: Connection, fence: "WindowFence") -> None:
+        self.connection = connection
+        self._fence = fence
+        self.account: tuple[bytes, int] | None = None
+
+    def use_counter(self, pseudonym: bytes, used: int, after: int) -> None:
+        """Compare an account's counters with the fence, and have it note those used afterwards.
+
+        Args:
+            used: counters logged or promised, as this transaction reads them.
+            after: the same at its end.
+
+        Raises:
+            RestoredBackup: the fence knows of more.
+        """
+        self._fence.check_account(pseudonym, used)
+        self.account = (pseudonym, after)
 
 
 class LiveWindow:
@@ -55,8 +80,10 @@ class LiveWindow:
         self.randomness = randomness
         self.anchor = anchor
         self.noise_table: Table = table(NoiseParameters.for_sigma(policy.sigma))
-        # Held around (counter, append): the answers of a window are logged one after the other.
-        self.commit_lock = threading.Lock()
+        # Held around (counter, time, append): answers are logged one after the other.
+        self.commit_lock = log.append_lock
+        # Called once the database turns out to be behind the fence.
+        self.on_restored: Callable[[RestoredBackup], None] = lambda _: None
         self.grown = threading.Event()  # set when the log grew: the checkpointer waits for it
         self._pseudonym_key = pseudonym_key
         self._activations: dict[int, Activation] = {}
@@ -75,6 +102,31 @@ class LiveWindow:
         """Return the lock under which an account's queries run one after the other."""
         with self._locks_guard:
             return self._account_locks.setdefault(account, threading.Lock())
+
+    @contextmanager
+    def committing(self, store: Store) -> Iterator[LogTransaction]:
+        """One transaction that changes the window's log or counters, and then its fence.
+
+        A database can be restored while the process runs, so each of them compares head and
+        counters with the fence before it writes.
+
+        Raises:
+            WindowUnusable: the database is behind the fence. Nothing was written.
+            StoreUnavailable: it is not durable; nothing may be answered.
+        """
+        with self.commit_lock:
+            try:
+                with store.write() as connection:
+                    before = self.fence.check_head(connection)
+                    transaction = LogTransaction(connection, self.fence)
+                    yield transaction
+                    head = self.log.entries.head(connection)
+                if transaction.account is not None or head != before:
+                    self.fence.advance(head, *(transaction.account or ()))
+            except RestoredBackup as error:
+                self.on_restored(error)
+                raise WindowUnusable(str(error), where=self.name) from error
+        self.grown.set()
 
     def activate(self, activation: Activation) -> None:
         """Take over a verified activation."""
@@ -101,6 +153,8 @@ class WindowFence:
 
     Args:
         records_of: an account's number of records or promises in the database, by pseudonym.
+
+    Every method raises RestoredBackup where the database is behind the fence.
     """
 
     path: Path
@@ -114,6 +168,7 @@ class WindowFence:
 
         Raises:
             RestoredBackup: the database is behind, or the fence is missing.
+            RefusedError: another process holds it.
         """
         origin = self.log.entries.log_key.name
         fence = Fence(self.path, origin, log_is_empty=self.log.entries.head().size == 0)
@@ -124,24 +179,44 @@ class WindowFence:
             raise
         self._fence = fence
 
+    def check_head(self, connection: Connection) -> TreeHead:
+        """Compare the tree that a transaction reads; returns its head."""
+        head = self.log.entries.head(connection)
+
+        def root_of(size: int) -> bytes:
+            same = size == head.size
+            return head.root_hash if same else self.log.entries.root(size, connection)
+
+        with self._lock:
+            self.opened().check_head(root_of)
+        return head
+
+    def check_account(self, pseudonym: bytes, used: int) -> None:
+        """Compare the counters of an account that a transaction reads."""
+        with self._lock:
+            self.opened().check_account(pseudonym, used)
+
     def advance(self, head: TreeHead, pseudonym: bytes | None = None, records: int = 0) -> None:
         """Make it durable outside the database that the log reached ``head``.
 
         Raises:
             StoreUnavailable: it is not durable; nothing may be answered.
-            RestoredBackup: a fence that was opened again is ahead of the database.
         """
         with self._lock:
-            if self._fence is None:
-                self.open()
-            assert self._fence is not None
             try:
-                self._fence.advance(head, pseudonym, records)
+                self.opened().advance(head, pseudonym, records)
             except (OSError, InternalError):
                 self.close()
                 raise StoreUnavailable(
                     "the fence cannot be written", where=str(self.path), expected="free disk space"
                 ) from None
+
+    def opened(self) -> Fence:
+        """Return the fence, opened again if a write failed."""
+        if self._fence is None:
+            self.open()
+        assert self._fence is not None
+        return self._fence
 
     def close(self) -> None:
         if self._fence is not None:

@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from functools import partial
 
 from ragaudit.encoding.canonical_json import loads
 from ragaudit.ledger.errors import RestoredBackup
@@ -88,15 +89,17 @@ class LiveWindows:
         if window.state in _APPENDS and window.unusable is None:
             for index in indexes.values():
                 index.prepare()
-            self._open_fence(window, live)
+            live.on_restored = partial(self.give_up, window.name)
+            try:
+                live.fence.open()
+            except RestoredBackup as error:
+                live.on_restored(error)
         return live
 
-    def _open_fence(self, window: Window, live: LiveWindow) -> None:
-        try:
-            live.fence.open()
-        except RestoredBackup as error:
-            _log.error("window %s never answers again: %s", window.name, error)
-            self._windows.note(window.name, unusable=str(error))
+    def give_up(self, name: str, error: RestoredBackup) -> None:
+        """Note that a window never answers again: its database is behind fence or cosigner."""
+        _log.error("window %s never answers again: %s", name, error)
+        self._windows.note(name, unusable=str(error))
 
     def _used(self, window: str, pseudonym: bytes) -> int:
         with self._store.read() as connection:

@@ -58,8 +58,7 @@ class Promises:
             if pending is None:
                 openings = self._answering.open_query(live, registered, request)
                 record = self._answering.describe(live, registered, request, openings)
-                pending = self.issue(live, record, request, openings)
-                self._store_promise(live, registered, pending)
+                pending = self._store_promise(live, registered, record, request, openings)
             elif pending.request != request:
                 raise PromisePending(
                     "the counter has a promise for another request",
@@ -119,16 +118,30 @@ class Promises:
         rows = self._answering.served_documents(index, logged.openings.selected)
         return self._answering.respond(live, registered, logged, rows)
 
-    def _store_promise(self, live: LiveWindow, registered: Registered, promise: Promise) -> None:
-        with live.commit_lock, self._store.write() as connection:
+    def _store_promise(
+        self,
+        live: LiveWindow,
+        registered: Registered,
+        record: Record,
+        request: Request,
+        openings: Openings,
+    ) -> Promise:
+        """Sign the promise and make it durable, with the time at which that happens."""
+        with live.committing(self._store) as transaction:
+            connection, counter = transaction.connection, record.counter
+            current = self._answering.current(transaction, live, registered, counter)
+            transaction.use_counter(current.pseudonym, counter, counter + 1)
+            stamped = self._answering.stamp(live, current, record)
+            promise = self.issue(live, stamped, request, openings)
             connection.execute(
                 insert(tables.promise).values(
                     window=live.name,
                     account=registered.account,
-                    counter=registered.counter,
+                    counter=counter,
                     message=promise.encode(),
                 )
             )
+        return promise
 
     def _note_nonce(self, live: LiveWindow, account: Account, counter: int, nonce: bytes) -> None:
         table = tables.promise
@@ -137,8 +150,8 @@ class Promises:
             & (table.c.account == account.name)
             & (table.c.counter == counter)
         )
-        with live.commit_lock, self._store.write() as connection:
-            connection.execute(update(table).where(mine).values(nonce=nonce))
+        with live.committing(self._store) as transaction:
+            transaction.connection.execute(update(table).where(mine).values(nonce=nonce))
 
     def _check_age(self, live: LiveWindow, record: Record) -> None:
         life = live.policy.promise_life_seconds

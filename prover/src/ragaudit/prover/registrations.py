@@ -66,20 +66,21 @@ class Registrar:
             Conflict: registered with another anchor or dispute key, or no slot is left.
             WrongState: the window does not register any more, or not yet.
         """
-        with live.account_lock(account.name), live.commit_lock:
-            with self._store.write() as connection:
+        with live.account_lock(account.name):
+            with self._store.read() as connection:
                 known = find(connection, live.name, account.name)
-                if known is not None:
-                    _demand_same(live, known, anchor, dispute_key)
-                    return known, False
-                check_state(
-                    live.name, self._windows.standing(connection, live.name).state, REGISTERS
-                )
-                registered = self._insert(connection, live, account, anchor, dispute_key)
-                head = live.log.entries.head(connection)
-            live.fence.advance(head)
-        live.grown.set()
-        return registered, True
+            if known is not None:
+                _demand_same(live, known, anchor, dispute_key)
+                return known, False
+            return self._log(live, account, anchor, dispute_key), True
+
+    def _log(
+        self, live: LiveWindow, account: Account, anchor: bytes | None, dispute_key: bytes | None
+    ) -> Registered:
+        with live.committing(self._store) as transaction:
+            connection = transaction.connection
+            check_state(live.name, self._windows.standing(connection, live.name).state, REGISTERS)
+            return self._insert(connection, live, account, anchor, dispute_key)
 
     def assign_slot(self, connection: Connection, live: LiveWindow) -> int:
         """Return the slot of the next registration."""

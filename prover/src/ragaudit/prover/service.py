@@ -1,9 +1,8 @@
 """The prover as one object: everything wired together, its background threads, its operations."""
 
 import hmac
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,14 @@ from ragaudit.embedders.base import Embedder
 from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.identifiers import pseudonym
 from ragaudit.ledger.policy import Policy
-from ragaudit.prover.accounts import Account, Accounts
+from ragaudit.prover.accounts import Account, AccountKeys, Accounts
 from ragaudit.prover.answering import Answering
 from ragaudit.prover.backends.base import Backend
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.background import Background
 from ragaudit.prover.challenges import ChallengeWorker
 from ragaudit.prover.checkpointer import Checkpointer
+from ragaudit.prover.clock import SystemClock
 from ragaudit.prover.closing import Closing
 from ragaudit.prover.committing import Committer
 from ragaudit.prover.driver import Driver
@@ -49,11 +49,6 @@ from ragaudit.prover.windows import Window, Windows
 SECRET_BYTES = 32
 
 
-def system_clock() -> int:
-    """Return the time in Unix milliseconds."""
-    return time.time_ns() // 1_000_000
-
-
 def stored_documents(settings: Settings, store: Store) -> Backend:
     """Return the only backend of version 1."""
     return StoredDocuments(store)
@@ -77,7 +72,7 @@ class Components:
     backend: Callable[[Settings, Store], Backend] = stored_documents
     embedder: Callable[[str], Embedder] = registry.load
     transport: httpx.BaseTransport | None = None
-    clock: Callable[[], int] = system_clock
+    clock: Callable[[], int] = field(default_factory=SystemClock)
 
 
 class Service:
@@ -96,6 +91,7 @@ class Service:
         self._operator_digest = _operator_digest(settings.keys.operator_digest_file)
         self.store = Store.open(settings.store.url)
         self.accounts = Accounts(self.store)
+        self.account_keys = AccountKeys(self.accounts, self._operator_digest)
         self.windows = Windows(self.store)
         self.backend = components.backend(settings, self.store)
         self.embedder = components.embedder(settings.embedder.name)
@@ -141,7 +137,7 @@ class Service:
             windows=self.windows,
             lives=self.lives,
             committer=committer,
-            checkpointer=components.checkpointer(self.verifier),
+            checkpointer=components.checkpointer(self.verifier, self.clock),
             closing=components.closing(
                 store=self.store,
                 answering=self.answering,
@@ -181,13 +177,15 @@ class Service:
 
         Raises:
             StoreUnavailable, BackendUnavailable: the database or the documents do not answer.
+            ClockStepped: the system's clock was set.
             WindowUnusable: an unfinished window is behind its fence.
         """
+        now = self.clock()
         self.store.check_writable()
         self.backend.check()
         for window in self.windows.all():
             ends = 1000 * Policy.parse(window.policy).end
-            if window.unusable is not None and self.clock() < ends:
+            if window.unusable is not None and now < ends:
                 raise WindowUnusable(window.unusable, where=window.name)
 
     def check_operator(self, token: str) -> None:

@@ -156,6 +156,16 @@ class TimingSettings(_Section):
     driver_seconds: float = Field(default=0.25, gt=0, le=60)
 
 
+class LimitSettings(_Section):
+    """What one caller may take of the service: an account, or a peer without a known key."""
+
+    workers: int = Field(default=8, ge=1, le=32)
+    waiting: int = Field(default=16, ge=1, le=1000)
+    wait_seconds: float = Field(default=5.0, gt=0, le=60)
+    account_per_second: int = Field(default=100, ge=1, le=10_000)
+    peer_per_second: int = Field(default=200, ge=1, le=10_000)
+
+
 class Settings(BaseSettings):
     """The whole file."""
 
@@ -176,6 +186,7 @@ class Settings(BaseSettings):
     embedder: EmbedderSettings = EmbedderSettings()
     window: WindowSettings = WindowSettings()
     timing: TimingSettings = TimingSettings()
+    limits: LimitSettings = LimitSettings()
 
     @classmethod
     def settings_customise_sources(

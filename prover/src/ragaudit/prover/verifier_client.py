@@ -126,13 +126,12 @@ class VerifierClient:
         self._send("POST", f"{_window(window)}/entries", dumps({"entries": list(entries)}))
 
     def add_checkpoint(
-        self, request: AddCheckpointRequest
+        self, request: AddCheckpointRequest, read: int
     ) -> tuple[NoteSignature, ...] | SizeConflict:
-        """Ask for a cosignature (C2SP tlog-witness)."""
+        """Ask for a cosignature (C2SP tlog-witness) of a tree head read at the time ``read``."""
+        path, body = "/cosigner/add-checkpoint", request.encode()
         try:
-            answer = self._send(
-                "POST", "/cosigner/add-checkpoint", request.encode(), kind="text/plain"
-            )
+            answer = self._send("POST", path, body, kind="text/plain", time=read)
             return parse_cosignatures(answer.content)
         except VerifierRefused as error:
             if error.status != httpx.codes.CONFLICT:
@@ -203,12 +202,14 @@ class VerifierClient:
         *,
         kind: str = "application/json",
         signed: bool = True,
+        time: int | None = None,
     ) -> httpx.Response:
         request = self._http.build_request(
             method, path, content=body or None, headers={"Content-Type": kind} if body else None
         )
         if signed:
-            request.headers.update(self._signature(method, request.url.raw_path, body))
+            now = self._clock() if time is None else time
+            request.headers.update(self._signature(method, request.url.raw_path, body, now))
         try:
             response = self._http.send(request)
         except httpx.HTTPError as error:
@@ -223,8 +224,7 @@ class VerifierClient:
             raise VerifierUnreachable(f"the verifier answered {response.status_code}", where=path)
         raise _refused(response)
 
-    def _signature(self, method: str, path: bytes, body: bytes) -> dict[str, str]:
-        time = self._clock()
+    def _signature(self, method: str, path: bytes, body: bytes, time: int) -> dict[str, str]:
         signature = sign(
             self._key, "request", method, path.decode("ascii"), sha256(body).digest(), time
         )

@@ -130,12 +130,12 @@ class DropsALeaf(Answering):
         registered: Registered,
         record: Record,
         salt: bytes,
-        body: bytes,
         opened: RecordOpenings,
         state: State,
     ) -> LoggedRecord:
         if registered.anchor is not None or record.counter != 1:
-            return super()._commit(live, registered, record, salt, body, opened, state)
+            return super()._commit(live, registered, record, salt, opened, state)
+        body = self.record_body(self.stamp(live, registered, record))
         return LoggedRecord(live.log.entries.head().size, salt, body, opened, self._clock())
 
 
@@ -148,16 +148,14 @@ class RewritesALeaf(Answering):
         registered: Registered,
         record: Record,
         salt: bytes,
-        body: bytes,
         opened: RecordOpenings,
         state: State,
     ) -> LoggedRecord:
+        logged = super()._commit(live, registered, record, salt, opened, state)
         if registered.anchor is not None:
-            return super()._commit(live, registered, record, salt, body, opened, state)
-        signed = Record.decode(body)
-        other = replace(signed, time=signed.time + 1).encode()
-        logged = super()._commit(live, registered, record, salt, other, opened, state)
-        return replace(logged, body=body)
+            return logged
+        entry = Record.decode(logged.body)
+        return replace(logged, body=replace(entry, time=entry.time - 1).encode())
 
 
 CHEATS: Final = (

@@ -53,6 +53,8 @@ class PromisesTwice(Promises):
         with live.commit_lock, self._store.write() as connection:
             pending = (table.c.account == account.name) & (table.c.counter == request.counter)
             connection.execute(delete(table).where(table.c.window == live.name, pending))
+        # The honest prover's fence would remember the promise.
+        live.fence.opened().records.pop(live.pseudonym_of(account.name), None)
         return super().promise(live, account, request)
 
 

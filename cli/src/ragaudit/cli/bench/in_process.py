@@ -43,7 +43,7 @@ from ragaudit.prover.states import State
 from ragaudit.prover.store import Store
 from ragaudit.prover.verifier_client import VerifierKeys
 from ragaudit.prover.windows import Windows
-from sqlalchemy import event
+from sqlalchemy import Connection, event
 
 __all__ = ["InProcess"]
 
@@ -153,6 +153,12 @@ class HashEmbedder:
 
 class NoFence(WindowFence):
     """Nothing outside the database."""
+
+    def check_head(self, connection: Connection) -> TreeHead:
+        return self.log.entries.head(connection)
+
+    def check_account(self, pseudonym: bytes, used: int) -> None:
+        pass
 
     def advance(self, head: TreeHead, pseudonym: bytes | None = None, records: int = 0) -> None:
         pass

@@ -23,11 +23,13 @@ from starlette.exceptions import HTTPException
 _log = logging.getLogger(__name__)
 
 TOO_EARLY = 425
+TOO_MANY = 429
 RETRY_SECONDS = 1
 
 # The first class that fits decides, so special ones stand first.
 _STATUS: tuple[tuple[type[RagauditError], int], ...] = (
     (errors.NotAuthenticated, 401),
+    (errors.TooManyRequests, TOO_MANY),
     (errors.UnknownTenant, 404),
     (errors.UnknownAccount, 404),
     (errors.UnknownWindow, 404),
@@ -93,7 +95,7 @@ def response(error: RagauditError, instance: str) -> JSONResponse:
         document["promise"] = error.promise
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    if status in {TOO_EARLY, 503}:
+    if status in {TOO_EARLY, 503} or isinstance(error, errors.TooManyRequests):
         headers["Retry-After"] = str(RETRY_SECONDS)
     return JSONResponse(document, status, headers, media_type=MEDIA_TYPE)
 

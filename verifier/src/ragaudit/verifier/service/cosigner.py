@@ -52,8 +52,16 @@ class StoredCheckpoint:
     note: bytes
 
 
-def add_checkpoint(database: Database, key: SigningKey, body: bytes, *, cap: int) -> Answer:
-    """Answer an add-checkpoint request; ``cap`` bounds the checkpoints of one window."""
+def add_checkpoint(
+    database: Database, key: SigningKey, body: bytes, *, cap: int, read: int | None = None
+) -> Answer:
+    """Answer an add-checkpoint request.
+
+    Args:
+        cap: bounds the checkpoints of one window.
+        read: when the log says that it read the head, Unix milliseconds. A request that is older
+            than the policy's skew is not cosigned: entries made since would seem back-dated.
+    """
     try:
         request = AddCheckpointRequest.parse(body)
         origin = parse_checkpoint(request.checkpoint).checkpoint.origin
@@ -64,7 +72,8 @@ def add_checkpoint(database: Database, key: SigningKey, body: bytes, *, cap: int
         if window is None or window.countersigned is None:
             return _refusal(UNKNOWN_ORIGIN, "unknown origin")
         policy = windows.policy(transaction.connection, window)
-        return _decide(transaction, window, policy, key, request, cap)
+        late = read is not None and transaction.now > read + 1000 * policy.clock_skew_seconds
+        return _decide(transaction, window, policy, key, request, cap, late=late)
 
 
 def _decide(
@@ -74,6 +83,8 @@ def _decide(
     key: SigningKey,
     request: AddCheckpointRequest,
     cap: int,
+    *,
+    late: bool,
 ) -> Answer:
     if transaction.now >= 1000 * policy.sampling_instant:
         return _refusal(UNTRUSTED_LOG, "the sampling instant has passed")
@@ -85,6 +96,8 @@ def _decide(
         return Answer(verdict.status, verdict.body, SIZE_CONTENT_TYPE if conflict else TEXT)
     if latest is not None and latest.head == verdict.checkpoint.head:
         line = parse_note(latest.note).signature_of(key.verifier_key)
+    elif late:
+        return _refusal(HTTPStatus.SERVICE_UNAVAILABLE, "the request waited longer than the skew")
     elif window.closed is not None:
         return _refusal(UNTRUSTED_LOG, "the log is closed")
     elif _count(transaction.connection, window.name) >= cap:

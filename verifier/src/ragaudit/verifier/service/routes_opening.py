@@ -2,9 +2,10 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Response
+from fastapi import APIRouter, Depends, Header, Path, Response
 from fastapi.responses import PlainTextResponse
 from ragaudit.ledger.cosigner_protocol import MAX_REQUEST_BYTES
+from ragaudit.ledger.records import MAX_TIME
 from ragaudit.verifier.service import activation, cosigner
 from ragaudit.verifier.service.bodies import Body, OpeningRequest, Registration, parse
 from ragaudit.verifier.service.core import Service
@@ -118,15 +119,20 @@ def countersign(window: WindowName, request: SignedJson, service: ServiceOf) -> 
             (409, "Another old size; the body is the right one.", "text/x.tlog.size"),
             (422, "Inconsistent with what was cosigned.", "text/plain"),
             (429, "Too many checkpoints.", "text/plain"),
+            (503, "The head was read longer ago than the policy's skew.", "text/plain"),
         )
     },
 )
 def add_checkpoint(
-    body: Annotated[Body, Depends(unsigned(_request_limit))], service: ServiceOf
+    body: Annotated[Body, Depends(unsigned(_request_limit))],
+    service: ServiceOf,
+    ragaudit_time: Annotated[int | None, Header(ge=0, le=MAX_TIME)] = None,
 ) -> Response:
-    """Cosign a checkpoint (C2SP tlog-witness)."""
+    """Cosign a checkpoint (C2SP tlog-witness); the header says when its head was read."""
     cap = service.settings.limits.checkpoints
-    answer = cosigner.add_checkpoint(service.database, service.keys.cosigner, body.read(), cap=cap)
+    answer = cosigner.add_checkpoint(
+        service.database, service.keys.cosigner, body.read(), cap=cap, read=ragaudit_time
+    )
     return Response(answer.body, answer.status, media_type=answer.content_type)
 
 

@@ -1,0 +1,135 @@
+"""Who is served next: every caller in turn, whatever one of them sends (docs/operations.md).
+
+Requests wait in one queue for each caller: an account, known by its API key, or, for everybody
+else, the address of the peer. Workers take from the queues in turn, one request of a caller at a
+time: an account's queries run one after the other anyway. What would wait too long, or exceeds
+the caller's rate, is answered with 429 and ``Retry-After`` before it costs anything.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from ipaddress import ip_network
+
+from limits import parse
+from limits.storage import MemoryStorage
+from limits.strategies import FixedWindowRateLimiter
+from ragaudit.prover.accounts import AccountKeys
+from ragaudit.prover.errors import TooManyRequests
+from ragaudit.prover.http.problems import response
+from ragaudit.prover.settings import LimitSettings
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+# Answered without a turn: it touches nothing.
+_FREE = "/healthz"
+_BEARER = b"bearer "
+# A caller that is over its limits gets its answer this late, so that asking again at once costs
+# it more than it costs us.
+PENALTY_SECONDS = 1.0
+
+
+class Turns:
+    """Queues of callers, served in turn, each one request at a time. For one event loop."""
+
+    def __init__(self, limits: LimitSettings) -> None:
+        self._limits = limits
+        self._queues: dict[str, deque[asyncio.Future[None]]] = {}
+        self._busy: set[str] = set()
+
+    @asynccontextmanager
+    async def turn(self, caller: str) -> AsyncIterator[None]:
+        """Wait for the caller's turn, and hold a worker.
+
+        Raises:
+            TooManyRequests: too many of its requests wait already, or it waited too long.
+        """
+        await self._wait(caller)
+        try:
+            yield
+        finally:
+            self._leave(caller)
+
+    async def _wait(self, caller: str) -> None:
+        queue = self._queues.setdefault(caller, deque())
+        if len(queue) >= self._limits.waiting:
+            raise TooManyRequests("too many requests wait", expected="one at a time")
+        ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        queue.append(ready)
+        self._next()
+        try:
+            async with asyncio.timeout(self._limits.wait_seconds):
+                await ready
+        except (TimeoutError, asyncio.CancelledError) as error:
+            if not ready.cancelled():  # it got its turn at the same moment
+                self._leave(caller)
+            elif ready in queue:
+                queue.remove(ready)
+                self._next()
+            if isinstance(error, TimeoutError):
+                raise TooManyRequests("the service is busy", expected="later") from None
+            raise
+
+    def _leave(self, caller: str) -> None:
+        self._busy.remove(caller)
+        if caller in self._queues:
+            self._queues[caller] = self._queues.pop(caller)  # behind all others
+        self._next()
+
+    def _next(self) -> None:
+        """Give free workers to the callers that have waited for their turn longest."""
+        for caller, queue in list(self._queues.items()):
+            while queue and queue[0].cancelled():  # cut off just now
+                queue.popleft()
+            if queue and (caller in self._busy or len(self._busy) >= self._limits.workers):
+                continue
+            del self._queues[caller]
+            if queue:
+                queue.popleft().set_result(None)
+                self._busy.add(caller)
+            if queue:
+                self._queues[caller] = queue
+
+
+class FairTurns:
+    """ASGI middleware: admits requests in turns.
+
+    Args:
+        keys: tells accounts' API keys from others. It decides who waits where, not who may.
+    """
+
+    def __init__(self, app: ASGIApp, limits: LimitSettings, keys: AccountKeys) -> None:
+        self._app = app
+        self._keys = keys
+        self._turns = Turns(limits)
+        self._rates = FixedWindowRateLimiter(MemoryStorage())
+        self._account_rate = parse(f"{limits.account_per_second}/second")
+        self._peer_rate = parse(f"{limits.peer_per_second}/second")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] == _FREE:
+            await self._app(scope, receive, send)
+            return
+        known = await self._known(scope)
+        caller = known or f"peer {_network(scope)}"
+        rate = self._peer_rate if known is None else self._account_rate
+        try:
+            if not self._rates.hit(rate, caller):
+                raise TooManyRequests("too many requests a second", expected=str(rate))
+            async with self._turns.turn(caller):
+                await self._app(scope, receive, send)
+        except TooManyRequests as error:
+            await asyncio.sleep(PENALTY_SECONDS)
+            await response(error, scope["path"])(scope, receive, send)
+
+    async def _known(self, scope: Scope) -> str | None:
+        for name, value in scope["headers"]:
+            if name == b"authorization" and value[: len(_BEARER)].lower() == _BEARER:
+                return await self._keys.caller(value[len(_BEARER) :].decode("latin-1"))
+        return None
+
+
+def _network(scope: Scope) -> str:
+    """The peer's address; of IPv6 the /64, which one customer has."""
+    peer = scope["client"][0] if scope["client"] else ""
+    return str(ip_network(f"{peer}/64", strict=False)) if ":" in peer else str(peer)

@@ -1,0 +1,158 @@
+"""Times of records under load, slow answers, slow cosigners and clocks that are set: PASS."""
+
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from prover_process import Setting, body_of, check_log
+from ragaudit.ledger.records import Record
+from ragaudit.verifier.service import cosigner
+
+SKEW = 1
+
+# One account's answers take longer than the clocks may differ, in the midst of the work.
+_SLOW = """
+import time
+from ragaudit.prover.mechanism import Mechanism
+honest = Mechanism.draw_noise
+def slow(self, live, index, record, nonce):
+    if record.slot == 0:
+        time.sleep(%d)
+    return honest(self, live, index, record, nonce)
+Mechanism.draw_noise = slow
+"""
+
+# The system's clock as an operator or a time daemon sets it.
+_STEPPING = """
+import pathlib, time
+honest, offset = time.time_ns, pathlib.Path(%r)
+time.time_ns = lambda: honest() + 10**6 * int(offset.read_text() or 0)
+"""
+
+
+@pytest.fixture
+def setting(tmp_path: Path) -> Iterator[Setting]:
+    made = Setting(tmp_path)
+    yield made
+    made.stop()
+
+
+class Steady(threading.Thread):
+    """An account that goes on asking, so that there are checkpoints all the time."""
+
+    def __init__(self, setting: Setting, account: str) -> None:
+        super().__init__()
+        self.setting, self.account = setting, account
+        self.done = threading.Event()
+        self.answers: list[httpx.Response] = []
+
+    def run(self) -> None:
+        while not self.done.wait(0.1):
+            number = len(self.answers)
+            self.answers.append(self.setting.post(self.account, "query", body_of(number)))
+
+    def end(self) -> None:
+        self.done.set()
+        self.join()
+
+
+def result(setting: Setting) -> Any:
+    """What the verifier says in the end."""
+    setting.prover.wait_for(lambda: setting.prover.state() == "archived", 400)
+    shown = httpx.get(f"{setting.verifier.url}/v1/windows/w1", trust_env=False).json()
+    return shown["result"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_answers_slower_than_the_skew_pass(setting: Setting) -> None:
+    setting.prover.prelude = _SLOW % (3 * SKEW)
+    setting.open(length_seconds=45, clock_skew_seconds=SKEW)
+    other = Steady(setting, "bea")
+    other.start()
+    answers = [setting.post("ada", "query", body_of(n)) for n in range(3)]
+    other.end()
+    assert {each.status_code for each in [*answers, *other.answers]} == {200}
+    assert result(setting) == "PASS"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_cosigner_slower_than_the_skew_passes(
+    setting: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setting.open(length_seconds=45, clock_skew_seconds=SKEW)
+    honest, waits = cosigner.add_checkpoint, iter([3 * SKEW, 3 * SKEW])
+
+    def slow(*arguments: Any, **options: Any) -> Any:
+        time.sleep(next(waits, 0))
+        return honest(*arguments, **options)
+
+    monkeypatch.setattr(cosigner, "add_checkpoint", slow)
+    other = Steady(setting, "bea")
+    other.start()
+    time.sleep(8 * SKEW)
+    other.end()
+    assert {each.status_code for each in other.answers} == {200}
+    assert next(waits, None) is None, "the cosigner was never slow"
+    assert result(setting) == "PASS"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("step", [20_000, -20_000])
+def test_a_clock_that_is_set_and_set_back_passes(
+    setting: Setting, tmp_path: Path, step: int
+) -> None:
+    offset = tmp_path / "offset"
+    offset.write_text("0")
+    setting.prover.prelude = _STEPPING % str(offset)
+    setting.open(length_seconds=45, clock_skew_seconds=5)
+    assert setting.post("ada", "query", body_of(0)).status_code == 200
+    offset.write_text(str(step))
+    during = [setting.post("ada", "query", body_of(n)) for n in range(1, 4)]
+    assert setting.prover.http.get("/readyz").status_code == 503
+    time.sleep(2)
+    offset.write_text("0")
+    for each in during:
+        assert each.status_code == 503 and each.headers["retry-after"]
+        assert each.json()["type"] == "urn:ragaudit:problem:clock-stepped"
+    assert setting.post("ada", "query", body_of(4)).status_code == 200
+    assert result(setting) == "PASS"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_database_restored_while_it_serves_gives_nothing_twice(setting: Setting) -> None:
+    setting.open(length_seconds=600)
+    before = [asked(setting, n) for n in range(3)]
+    path = setting.settings.store.url.removeprefix("sqlite:///")
+    backup = sqlite3.connect(":memory:")
+    with sqlite3.connect(path) as live:
+        live.backup(backup)
+    lost = [asked(setting, n) for n in range(3, 7)]
+    with sqlite3.connect(path) as live:
+        backup.backup(live)
+    answer = setting.post("ada", "query", body_of(7))
+    assert answer.status_code == 503 and "behind the fence" in answer.json()["detail"]
+    again = setting.post("bea", "query", body_of(8))
+    assert again.status_code == 503 and again.json()["refusal"]["reason"] == "unavailable"
+    assert setting.prover.http.get("/readyz").status_code == 503
+    setting.prover.kill()
+    setting.prover.start()
+    assert setting.post("ada", "query", body_of(9)).status_code == 503
+    setting.prover.kill()
+    records = [Record.decode(bytes.fromhex(each["body"])) for each in [*before, *lost]]
+    assert [each.counter for each in records] == list(range(7))
+    check_log(setting, before)
+
+
+def asked(setting: Setting, number: int) -> Any:
+    answer = setting.post("ada", "query", body_of(number))
+    assert answer.status_code == 200, answer.text
+    return answer.json()["public"]

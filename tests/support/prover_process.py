@@ -1,0 +1,207 @@
+"""The prover as a process, beside the verifier service in a thread: for tests of faults."""
+
+import itertools
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import uvicorn
+from ragaudit.encoding.digests import leaf_data
+from ragaudit.ledger.chains import NonceChain
+from ragaudit.ledger.notes import ED25519, VerifierKey
+from ragaudit.ledger.records import Record
+from ragaudit.ledger.store import LogStore
+from ragaudit.prover.accounts import Accounts
+from ragaudit.prover.backends.base import Document
+from ragaudit.prover.backends.stored import StoredDocuments
+from ragaudit.prover.set_up import SetUp, set_up
+from ragaudit.prover.settings import load_settings
+from ragaudit.prover.store import Store
+from ragaudit.verifier import keys as verifier_keys
+from ragaudit.verifier.service import providers
+from ragaudit.verifier.service.app import create_app
+from ragaudit.verifier.settings import Settings as VerifierSettings
+
+PLAIN = ("ada", "bea", "cyd")
+ANCHORED = "dan"
+WORDS = ("river", "train", "bread", "violin", "library", "tomato", "museum", "bicycle")
+PATIENCE = 0.05
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class Verifier:
+    """The verifier service in a thread of this process."""
+
+    def __init__(self, folder: Path) -> None:
+        verifier_keys.create(folder / "secrets", "regulator.example/cosigner")
+        self.app = create_app(
+            VerifierSettings(
+                name="regulator.example/cosigner",
+                data=folder / "data",
+                secrets=folder / "secrets",
+                tick_seconds=0.2,
+            )
+        )
+        self.url = f"http://127.0.0.1:{(port := free_port())}"
+        config = uvicorn.Config(self.app, port=port, log_config=None, access_log=False)
+        self.server = uvicorn.Server(config)
+        self.thread = threading.Thread(target=self.server.run)
+        self.thread.start()
+        while not self.server.started:
+            time.sleep(PATIENCE)
+
+    def stop(self) -> None:
+        self.server.should_exit = True
+        self.thread.join()
+
+
+class Prover:
+    """``ragaudit prover serve`` in a process of its own."""
+
+    def __init__(self, made: SetUp) -> None:
+        self.made = made
+        self.port = free_port()
+        self.prelude = ""
+        self.process: subprocess.Popen[bytes] | None = None
+        self.http = httpx.Client(
+            base_url=f"http://127.0.0.1:{self.port}", timeout=20, trust_env=False
+        )
+
+    def start(self) -> None:
+        """Start it, with ``prelude`` (Python code) run before."""
+        script = f"{self.prelude}\nfrom ragaudit.prover.cli import app; app()"
+        arguments = ["serve", "--settings", str(self.made.settings), "--log-level", "error"]
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", script, *arguments],
+            env={**os.environ, "RAGAUDIT_PROVER__SERVER__PORT": str(self.port)},
+            stderr=subprocess.DEVNULL,
+        )
+        self.wait_for(lambda: self.http.get("/healthz").is_success)
+
+    def kill(self, how: int = signal.SIGKILL) -> None:
+        assert self.process is not None
+        self.process.send_signal(how)
+        self.process.wait()
+
+    def limit_files(self, size: int = resource.RLIM_INFINITY) -> None:
+        """Let the process write no file beyond ``size`` bytes, as on a full disk."""
+        assert self.process is not None
+        resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+    def wait_for(self, condition: Any, seconds: float = 120) -> None:
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            try:
+                if condition():
+                    return
+            except httpx.HTTPError:
+                pass
+            time.sleep(PATIENCE)
+        raise AssertionError("waited too long")
+
+    def operator(self, method: str, path: str, body: Any = None) -> Any:
+        token = self.made.operator_token.read_text().strip()
+        headers = {"Authorization": f"Bearer {token}"}
+        answer = self.http.request(method, f"/v1/operator{path}", json=body, headers=headers)
+        assert answer.is_success, answer.text
+        return answer.json()
+
+    def state(self) -> str:
+        return str(self.operator("GET", "/windows/w1")["state"])
+
+
+class Setting:
+    """Verifier, prover, documents and accounts."""
+
+    def __init__(self, folder: Path) -> None:
+        self.verifier = Verifier(folder / "verifier")
+        made = set_up(folder / "prover", provider="p.example", verifier=self.verifier.url)
+        providers.add(self.verifier.app.state.service.database, "p.example", made.provider_key)
+        self.settings = load_settings(made.settings)
+        store = Store.open(self.settings.store.url)
+        texts = itertools.islice(itertools.permutations(WORDS, 3), 40)
+        StoredDocuments(store).add(
+            "one", [Document(f"d{n}", " ".join(words)) for n, words in enumerate(texts)]
+        )
+        self.keys = {name: Accounts(store).add("one", name) for name in (*PLAIN, ANCHORED)}
+        store.close()
+        self.prover = Prover(made)
+        self.made = made
+        self.chain: NonceChain | None = None
+
+    def post(self, account: str, path: str, body: Any) -> httpx.Response:
+        headers = {"Authorization": f"Bearer {self.keys[account]}"}
+        return self.prover.http.post(f"/v1/windows/w1/{path}", json=body, headers=headers)
+
+    def open(self, **overrides: Any) -> None:
+        """Start the prover, open the window, register everybody."""
+        self.prover.start()
+        standard = {
+            "opens_after_seconds": 8,
+            "activation_every_seconds": 1000,
+            "sampling_after_seconds": 6,
+            "sigma": "300",
+            "epsilon_acc": None,
+            "queries_per_account": 100,
+            "slots": 4,
+            "coalition_max": 4,  # all ask alike here
+            "audit": {"mode": "A", "deadline_seconds": 300},
+            "release_seconds": 5,
+            "claim_margin_seconds": 5,
+        }
+        body = {"window": "w1", "overrides": {**standard, **overrides}}
+        self.prover.operator("POST", "/windows", body)
+        self.prover.wait_for(lambda: self.prover.state() == "countersigned")
+        for account in PLAIN:
+            assert self.post(account, "registration", {"anchor": None}).status_code == 201
+        headers = {"Authorization": f"Bearer {self.keys[ANCHORED]}"}
+        shown = self.prover.http.get("/v1/windows/w1/account", headers=headers).json()
+        pseudonym = bytes.fromhex(shown["pseudonym"])
+        self.chain = NonceChain("w1", pseudonym, os.urandom(32), 100)
+        anchor = self.chain.anchor.hex()
+        assert self.post(ANCHORED, "registration", {"anchor": anchor}).status_code == 201
+        self.prover.wait_for(lambda: self.prover.state() == "open")
+
+    def log(self) -> tuple[LogStore, Store]:
+        store = Store.open(self.settings.store.url)
+        key = VerifierKey("p.example/ragaudit/w1", ED25519, self.made.log_key)
+        return LogStore.open(store.engine, key), store
+
+    def stop(self) -> None:
+        if self.prover.process is not None and self.prover.process.poll() is None:
+            self.prover.kill(signal.SIGTERM)
+        self.prover.http.close()
+        self.verifier.stop()
+
+
+def check_log(setting: Setting, public: list[dict[str, Any]]) -> None:
+    """Every answered record stands in the log; counters and noise inputs are used once."""
+    log, store = setting.log()
+    log.audit()
+    leaves = log.entries(0, log.head().size)
+    store.close()
+    for each in public:
+        salt, body = bytes.fromhex(each["salt"]), bytes.fromhex(each["body"])
+        assert leaves[each["index"]] == leaf_data(salt, "record", body)
+    decoded = [Record.decode(bytes.fromhex(each["body"])) for each in public]
+    inputs = [(each.pseudonym, each.counter, each.nonce) for each in decoded]
+    assert len(set(inputs)) == len(inputs)
+    assert len({each["index"] for each in public}) == len(public)
+
+
+def body_of(number: int) -> dict[str, Any]:
+    return {"query": f"{WORDS[number % len(WORDS)]} {number}", "top_k": 3, "filter": ""}
