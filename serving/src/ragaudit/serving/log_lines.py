@@ -5,6 +5,7 @@ foreign exception may quote anything.
 """
 
 import logging
+import sys
 import time
 import traceback
 from pathlib import PurePath
@@ -46,9 +47,20 @@ class LineFormatter(logging.Formatter):
         return f"{name} at {' < '.join(reversed(frames[-_FRAMES:])) or 'unknown place'}"
 
 
+class _StandardError(logging.Handler):
+    """Standard error as it is when a line is written, not as it was when logging began."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            sys.stderr.write(self.format(record) + "\n")
+            sys.stderr.flush()
+        except Exception:
+            self.handleError(record)
+
+
 def configure(level: str) -> None:
     """Write the log of this process to standard error; one of `LEVELS`."""
-    handler = logging.StreamHandler()
+    handler = _StandardError()
     handler.setFormatter(LineFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     logging.getLogger("httpx").setLevel(logging.WARNING)
