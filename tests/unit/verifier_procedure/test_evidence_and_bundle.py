@@ -1,4 +1,4 @@
-"""Evidence names and the one encoding of a bundle (docs/spec/10-verdict.md §1, §2)."""
+"""Evidence names and the one encoding of a bundle (docs/spec/10-verdict.md §10.1, §2)."""
 
 import io
 import struct

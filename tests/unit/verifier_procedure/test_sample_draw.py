@@ -1,4 +1,4 @@
-"""The draw of docs/spec/09-audit.md §1."""
+"""The draw of docs/spec/09-audit.md §9.1."""
 
 import hashlib
 import hmac

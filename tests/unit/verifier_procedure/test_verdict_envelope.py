@@ -1,4 +1,4 @@
-"""The signed verdict: DSSE, in-toto Statement, predicate (docs/spec/10-verdict.md §3)."""
+"""The signed verdict: DSSE, in-toto Statement, predicate (docs/spec/10-verdict.md §10.3)."""
 
 import base64
 import json

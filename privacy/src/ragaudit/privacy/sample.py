@@ -1,4 +1,4 @@
-"""Which records are sampled (docs/spec/09-audit.md §1): one function for prover and verifier.
+"""Which records are sampled (docs/spec/09-audit.md §9.1): one function for prover and verifier.
 
 The verifier draws with it, the prover recomputes with it before it opens anything.
 """

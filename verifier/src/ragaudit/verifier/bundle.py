@@ -1,4 +1,4 @@
-"""Evidence bundles: a ZIP archive with exactly one encoding (docs/spec/10-verdict.md §2).
+"""Evidence bundles: a ZIP archive with exactly one encoding (docs/spec/10-verdict.md §10.2).
 
 The writer stores items uncompressed, in rising name order, with fixed times and attributes. The
 reader walks the file from its first byte, builds the headers that the writer would have written

@@ -1,4 +1,4 @@
-"""A signed verdict against a second run of the procedure (docs/spec/10-verdict.md §5).
+"""A signed verdict against a second run of the procedure (docs/spec/10-verdict.md §10.5).
 
 What can be computed again is compared, also from parts: the result from the signed statuses, the
 table from the signed counts. What cannot is listed, so that silence never reads as agreement.

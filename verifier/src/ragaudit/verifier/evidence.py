@@ -1,4 +1,4 @@
-"""The evidence of a window: named byte strings (docs/spec/10-verdict.md §1).
+"""The evidence of a window: named byte strings (docs/spec/10-verdict.md §10.1).
 
 Every byte that the procedure looks at is an item here, so that a verdict can name the digests of
 its inputs and anyone who has the items can run the procedure again. Items are read when they are

@@ -16,7 +16,7 @@ from ragaudit.encoding.text import hex_decode
 
 ENVIRONMENT_PREFIX = "RAGAUDIT_VERIFIER__"
 MIB = 2**20
-MAX_ITEM_BYTES = 2**31  # an evidence item (docs/spec/10-verdict.md §2)
+MAX_ITEM_BYTES = 2**31  # an evidence item (docs/spec/10-verdict.md §10.2)
 
 EngineName = Literal["auto", "core", "reference"]
 

@@ -1,4 +1,4 @@
-"""The signed verdict: an in-toto Statement in a DSSE envelope (docs/spec/10-verdict.md §3)."""
+"""The signed verdict: an in-toto Statement in a DSSE envelope (docs/spec/10-verdict.md §10.3)."""
 
 import hashlib
 from collections.abc import Callable, Mapping

@@ -7,7 +7,7 @@
     epsilon_report(...)              the whole table of a verdict, ready for canonical JSON
     sample_size(...)                 records to check per stratum
 
-Derivations: docs/notes/accounting.md. Format of the table: docs/spec/07-coalition.md §7.3.
+Derivations: docs/notes/accounting.md. Format of the table: docs/spec/07-coalition.md §7.4.
 """
 
 from ragaudit.privacy.accounting.calibration import calibrate, largest_mu

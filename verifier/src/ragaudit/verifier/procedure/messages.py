@@ -1,4 +1,4 @@
-"""The verifier's own signed messages, read back (docs/spec/08-services.md §4).
+"""The verifier's own signed messages, read back (docs/spec/08-services.md §8.4).
 
 The procedure checks them like anything else: who re-checks a bundle trusts the verifier's keys,
 not the files that the verifier packed.

@@ -1,4 +1,4 @@
-"""Responses to the challenge (docs/spec/08-services.md §5)."""
+"""Responses to the challenge (docs/spec/08-services.md §8.5)."""
 
 from dataclasses import dataclass, field
 from typing import Final

@@ -1,4 +1,4 @@
-"""What was audited, for the reader of a verdict (docs/spec/10-verdict.md §3)."""
+"""What was audited, for the reader of a verdict (docs/spec/10-verdict.md §10.3)."""
 
 from collections.abc import Mapping
 from typing import Any

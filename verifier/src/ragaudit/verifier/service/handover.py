@@ -1,7 +1,7 @@
 """The log's content in the verifier's hands: entries at once, records after the close.
 
 The handover is read as a stream of frames; its leaf data and its entries other than records are
-derived from it (docs/spec/10-verdict.md §1). Whether it is the log's is check 5 of the audit.
+derived from it (docs/spec/10-verdict.md §10.1). Whether it is the log's is check 5 of the audit.
 """
 
 import tempfile

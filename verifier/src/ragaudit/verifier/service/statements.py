@@ -1,4 +1,4 @@
-"""The four signed messages of the verifier (docs/spec/08-services.md §4), canonical JSON."""
+"""The four signed messages of the verifier (docs/spec/08-services.md §8.4), canonical JSON."""
 
 from hashlib import sha256
 from typing import Any
