@@ -8,7 +8,7 @@ from ragaudit.client.transport import Service
 
 __all__ = ["Submission", "VerifierService"]
 
-BATCH = 1000  # receipts of one request, docs/spec/08-services.md §8.8.3
+BATCH = 1000  # receipts of one request, docs/spec/08-services.md §8.3
 
 Json = Mapping[str, Any]
 

@@ -1,4 +1,4 @@
-"""Canonical JSON: RFC 8785 without floating point (docs/spec/01-encoding.md §4)."""
+"""Canonical JSON: RFC 8785 without floating point (docs/spec/01-encoding.md §1.4)."""
 
 import json
 import re

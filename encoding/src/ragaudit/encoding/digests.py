@@ -1,4 +1,4 @@
-"""Salted digests, digests of structures, log leaves (docs/spec/01-encoding.md §2)."""
+"""Salted digests, digests of structures, log leaves (docs/spec/01-encoding.md §1.2)."""
 
 import secrets
 from hashlib import sha256

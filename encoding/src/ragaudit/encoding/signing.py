@@ -1,4 +1,4 @@
-"""Ed25519 (RFC 8032) over tagged encodings (docs/spec/01-encoding.md §3)."""
+"""Ed25519 (RFC 8032) over tagged encodings (docs/spec/01-encoding.md §1.3)."""
 
 import secrets
 from dataclasses import dataclass, field

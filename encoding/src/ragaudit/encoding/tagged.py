@@ -1,4 +1,4 @@
-"""Tagged, injective encoding of field lists (docs/spec/01-encoding.md §1)."""
+"""Tagged, injective encoding of field lists (docs/spec/01-encoding.md §1.1)."""
 
 from typing import TypeAlias
 

@@ -1,4 +1,4 @@
-"""Bytes as text: lower-case hexadecimal and canonical base64 (docs/spec/01-encoding.md §5)."""
+"""Bytes as text: lower-case hexadecimal and canonical base64 (docs/spec/01-encoding.md §1.5)."""
 
 import base64
 import binascii

@@ -114,7 +114,7 @@ class ChallengeWorker:
                 )
 
     def respond(self, live: LiveWindow, position: int) -> bytes:
-        """Return the response for one record (docs/spec/08-services.md §8.8.5)."""
+        """Return the response for one record (docs/spec/08-services.md §8.5)."""
         with self._store.read() as connection:
             logged = record_at(connection, live.name, position)
         if logged is None:

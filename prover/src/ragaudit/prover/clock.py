@@ -1,4 +1,4 @@
-"""The prover's clock: the system's, as long as that runs evenly (docs/spec/08-services.md §8.8.7).
+"""The prover's clock: the system's, as long as that runs evenly (docs/spec/08-services.md §8.7).
 
 A record's time is evidence against the provider. A system clock that is set, by hand or by a time
 daemon that steps it, would put times into the log that the checkpoints around them contradict. So

@@ -1,4 +1,4 @@
-"""The life of a window: docs/spec/08-services.md §8.8.2.
+"""The life of a window: docs/spec/08-services.md §8.2.
 
 draft -> committed -> countersigned -> activated -> open -> closed -> challenged -> archived
 draft | committed -> refused

@@ -1,4 +1,4 @@
-"""Calls to the verifier service: docs/spec/08-services.md §8.8.1 and §8.3.
+"""Calls to the verifier service: docs/spec/08-services.md §8.1 and §8.3.
 
 Every method raises VerifierUnreachable when the call may simply be repeated, and VerifierRefused
 when the verifier declined it.
@@ -156,7 +156,7 @@ class VerifierClient:
         return claims
 
     def put_records(self, window: str, data: bytes) -> None:
-        """Hand over all bodies (docs/spec/08-services.md §8.8.3)."""
+        """Hand over all bodies (docs/spec/08-services.md §8.3)."""
         self._send("PUT", f"{_window(window)}/records", data, kind="application/octet-stream")
 
     def close_window(self, window: str, final_checkpoint: bytes) -> None:

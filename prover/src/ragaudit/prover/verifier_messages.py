@@ -1,4 +1,4 @@
-"""The verifier's signed messages, read and verified: docs/spec/08-services.md §8.8.4."""
+"""The verifier's signed messages, read and verified: docs/spec/08-services.md §8.4."""
 
 from dataclasses import dataclass
 from hashlib import sha256

@@ -1,6 +1,6 @@
 """A small window from end to end in one process: a provider, its accounts, and a verifier.
 
-`Window().evidence()` gives the items of docs/spec/10-verdict.md §10.1 of an honest window. A provider
+`Window().evidence()` gives an honest window's items (docs/spec/10-verdict.md §10.1). A provider
 that cheats is a subclass which overrides the step where it cheats; everything after that step
 follows from it, so that what is wrong is that step and nothing else. Times are real Unix times of
 a future window; nothing waits.

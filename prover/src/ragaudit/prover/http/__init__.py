@@ -1,1 +1,1 @@
-"""The prover's HTTP API: docs/spec/08-services.md §8.8.6."""
+"""The prover's HTTP API: docs/spec/08-services.md §8.6."""

@@ -1,4 +1,4 @@
-"""What every verdict says of its own reach; the texts are those of docs/spec/10-verdict.md §10.4."""
+"""What every verdict says of its own reach, in the words of docs/spec/10-verdict.md §10.4."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -1,4 +1,4 @@
-"""Who calls: providers by request signatures, the auditor by a token (docs/spec/08-services.md §8.1)."""
+"""Who calls: providers by signatures, the auditor by a token (docs/spec/08-services.md §8.1)."""
 
 import hashlib
 import hmac
