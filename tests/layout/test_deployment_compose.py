@@ -145,7 +145,7 @@ def test_the_verifiers_settings_name_what_is_mounted(compose: dict[str, Any]) ->
     assert settings.secrets == Path("/run/secrets")
     assert settings.data == Path("/var/lib/ragaudit")
     expected = {
-        verifier_keys.COSIGNER, verifier_keys.STATEMENT, verifier_keys.VERDICT,
+        verifier_keys.COSIGNER, verifier_keys.VERIFIER, verifier_keys.VERDICT,
         verifier_keys.ACTIVATION, verifier_keys.TOKEN_DIGEST,
     }  # fmt: skip
     assert set(_secrets(compose, "verifier")) == expected

@@ -38,7 +38,6 @@ def small_plan(options: Options) -> Plan:
         "queries_per_account": 10,
         "slots": 8,
         "coalition_max": 2,
-        "activation_every_seconds": 10**6,
         "estimator": {"sketch_bits": 512, "tau_seconds": 600},
         "experiment_seed": options.seed,
     }

@@ -281,7 +281,7 @@ class TestVerifierMessages:
     """Nothing that the verifier says is believed unsigned or out of place."""
 
     def signer(self, world) -> PrivateKey:
-        seed = (world.folder / "verifier/secrets/statement.key").read_text().strip()
+        seed = (world.folder / "verifier/secrets/verifier.key").read_text().strip()
         return PrivateKey.from_seed(bytes.fromhex(seed))
 
     def challenge(self, world) -> dict:
@@ -385,7 +385,7 @@ class TestVerifierMessages:
         assert checked_keys(shown, VerifierSettings()) is shown
         good = VerifierSettings(cosigner_key=str(shown.cosigner))
         assert checked_keys(shown, good) is shown
-        for pins in ({"signing_key": "00" * 32}, {"verdict_key": "00" * 32}):
+        for pins in ({"verifier_key": "00" * 32}, {"verdict_key": "00" * 32}):
             with pytest.raises(VerifierMessageRejected):
                 checked_keys(shown, VerifierSettings(**pins))
 

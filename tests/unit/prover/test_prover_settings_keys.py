@@ -5,6 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from ragaudit.encoding.errors import MalformedError
+from ragaudit.ledger.errors import StoreUnavailable
 from ragaudit.prover.errors import MalformedSettings
 from ragaudit.prover.keys import (
     create_key,
@@ -68,6 +70,51 @@ def test_bad_settings_are_named(tmp_path: Path, text: str, where: str) -> None:
     assert where in caught.value.where
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("provider: Example.org\n", "1 to 64 of a-z"),
+        ("provider: a\nwindow: {sigma: '1e3'}\n", "a decimal in quotes"),
+        ("provider: a\nverifier: {verdict_key: zz}\n", "64 digits 0-9a-f"),
+        ("provider: a\nverifier: {url: not a url}\n", "http://host:port or https://host"),
+        ("provider: a\nverifier: {url: 'https://u:p@host'}\n", "no password"),
+        ("provider: a\nverifier: {proxy: 'socks5://host'}\n", "http://host:port"),
+        ("provider: a\nsurprise: 1\n", "no such member"),
+    ],
+)
+def test_what_would_be_right_is_said_in_words(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(MalformedSettings) as caught:
+        load_settings(write(tmp_path, text))
+    assert words in str(caught.value) and "^" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "RAGAUDIT_PROVER__SERVR__PORT",
+        "RAGAUDIT_PROVER__SERVER__PROT",
+        "RAGAUDIT_PROVER_SERVER_PORT",
+        "ragaudit_prover__surprise",
+    ],
+)
+def test_unknown_variables_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, "1")
+    with pytest.raises(MalformedError) as caught:
+        load_settings(write(tmp_path, "provider: a\n"))
+    assert "no such" in caught.value.what
+
+
+def test_other_variables_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAGAUDIT_PROVER_SETTINGS", "x")
+    monkeypatch.setenv("RAGAUDIT_PROVERS", "x")
+    load_settings(write(tmp_path, "provider: a\n"))
+    monkeypatch.setenv("RAGAUDIT_PROVER__SERVER", "not JSON")
+    with pytest.raises(MalformedSettings, match="not a value"):
+        load_settings(write(tmp_path, "provider: a\n"))
+
+
 def test_missing_and_undecodable_files(tmp_path: Path) -> None:
     with pytest.raises(MalformedSettings, match="cannot read"):
         load_settings(tmp_path / "none.yaml")
@@ -120,7 +167,7 @@ def test_key_files_of_others_and_wrong_ones(tmp_path: Path) -> None:
 def test_secret_files_hold_one_line(tmp_path: Path) -> None:
     write_secret_file(tmp_path / "token", "abc")
     assert read_secret_file(tmp_path / "token") == "abc"
-    with pytest.raises(MalformedSettings, match="cannot write"):
+    with pytest.raises(StoreUnavailable, match="cannot write"):
         write_secret_file(tmp_path / "token" / "below-a-file", "abc")
 
 

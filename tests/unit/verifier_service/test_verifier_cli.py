@@ -59,8 +59,8 @@ def test_init(folder) -> None:
         "auditor-token",
         "auditor-token.sha256",
         "cosigner.key",
-        "statement.key",
         "verdict.key",
+        "verifier.key",
     ]
     for path in loaded.secrets.iterdir():
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -152,7 +152,7 @@ def test_the_environment_overrides_the_file(folder, monkeypatch) -> None:
         ("cosigner.key", None, 0),
         ("cosigner.key", "00", 0o600),
         ("verdict.key", "secret rubbish", 0o600),
-        ("statement.key", "ab" * 33, 0o600),
+        ("verifier.key", "ab" * 33, 0o600),
         ("activation.key", "AB" * 32, 0o600),
         ("auditor-token.sha256", "", 0o600),
         ("cosigner.key", "ab" * 32, 0o644),

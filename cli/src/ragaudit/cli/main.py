@@ -1,73 +1,101 @@
-"""The `ragaudit` command: its own commands and the groups of the installed members."""
+"""The `ragaudit` command: the command groups of the installed distributions."""
 
+import ast
 import sys
+from collections.abc import Sequence
+from functools import cache
+from importlib.machinery import PathFinder
 from importlib.metadata import EntryPoint, entry_points, version
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from ragaudit.encoding.commands import ExitCode, report_error
 from ragaudit.encoding.errors import RagauditError, UnsupportedError
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 __all__ = ["app", "run"]
 
 GROUP = "ragaudit.commands"
-"""Members add a command group by an entry point of this group that names a typer app."""
+"""Members add a command group by an entry point of this group that names a typer app.
 
-_OWN = {
-    "demo": EntryPoint("demo", "ragaudit.cli.demo.command:app", GROUP),
-    "bench": EntryPoint("bench", "ragaudit.cli.bench.command:app", GROUP),
-    "plan": EntryPoint("plan", "ragaudit.cli.plan.command:app", GROUP),
-    "reproduce": EntryPoint("reproduce", "ragaudit.cli.reproduce.command:app", GROUP),
-    "risk": EntryPoint("risk", "ragaudit.cli.risk.command:app", GROUP),
-}
+The first line of its module's docstring, "`ragaudit NAME`: what it is for.", is its help in the
+list of commands, so that the list imports none of them.
+"""
 
 
 class MemberGroup(TyperGroup):
     """Commands found in the installed distributions, each imported only when it is used."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return sorted({*super().list_commands(ctx), *_commands()})
+        """Return the names of all commands."""
+        return sorted(_commands())
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a stand-in with name and help, None for an unknown name."""
         entry = _commands().get(cmd_name)
-        return super().get_command(ctx, cmd_name) if entry is None else _load(entry)
+        return None if entry is None else TyperCommand(cmd_name, help=_help(entry))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that is to run: now its module is imported."""
+        name, found, rest = super().resolve_command(ctx, args)
+        return name, None if found is None else _load(_commands()[str(found.name)]), rest
 
 
+@cache
 def _commands() -> dict[str, EntryPoint]:
-    return {**{each.name: each for each in entry_points(group=GROUP)}, **_OWN}
+    return {each.name: each for each in entry_points(group=GROUP)}
+
+
+def _help(entry: EntryPoint) -> str:
+    """Return what a command is for, from the source of its module, which is not run."""
+    source = _source(entry.module)
+    if source is None:
+        return f"(not available: {entry.module} is not installed)"
+    first = (ast.get_docstring(ast.parse(source)) or "").partition("\n")[0]
+    return first.partition(": ")[2]
+
+
+def _source(module: str) -> str | None:
+    """Return a module's source; unlike `importlib.util.find_spec` this imports no package."""
+    path: Sequence[str] | None = None
+    name, origin = "", None
+    for part in module.split("."):
+        name = f"{name}.{part}".lstrip(".")
+        spec = PathFinder.find_spec(name, path)
+        if spec is None:
+            return None
+        path, origin = spec.submodule_search_locations, spec.origin
+    return None if origin is None else Path(origin).read_text(encoding="utf-8")
 
 
 def _load(entry: EntryPoint) -> Any:
-    """The command group of an entry point, or one that says what is missing."""
+    """Return the command group of an entry point; UnsupportedError says what is missing."""
     try:
         group = typer.main.get_command(entry.load())
     except ModuleNotFoundError as error:
-        group = typer.main.get_command(_unavailable(entry.name, error.name or "?"))
+        raise missing(entry.name, error.name or "?") from None
     group.name = entry.name
     return group
 
 
-def _unavailable(name: str, module: str) -> typer.Typer:
-    missing = typer.Typer(help=f"(not available: {module} is not installed)")
-
-    @missing.command(
-        name,
-        help=f"(not available: {module} is not installed)",
-        context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+def missing(name: str, module: str) -> UnsupportedError:
+    """Return the error of a command whose part is not installed."""
+    outermost = module.split(".")
+    ours = outermost[0] == "ragaudit" and len(outermost) > 1
+    return UnsupportedError(
+        f"'{name}' needs the module {module}",
+        expected=f"the distribution ragaudit-{outermost[1]}"
+        if ours
+        else "its distribution, or ragaudit-cli with the extra demo, plots, bench or digits",
     )
-    def unavailable() -> None:
-        raise UnsupportedError(
-            f"'{name}' needs the module {module}", expected="install the ragaudit member with it"
-        )
-
-    return missing
 
 
 app = typer.Typer(
     cls=MemberGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # half of the time that this help would take
     help="Verifiable privacy audits for multi-tenant retrieval-augmented generation.",
 )
 

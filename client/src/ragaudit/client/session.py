@@ -1,17 +1,14 @@
 """One account in one window: the window's signature, the registration, the nonce chain."""
 
-import asyncio
-from collections.abc import Callable
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
-from ragaudit.client.errors import AnswerRejected, ServiceUnreachable, StateConflict
+from ragaudit.client.errors import AnswerRejected, StateConflict
 from ragaudit.client.registration import AccountState, parse_account
-from ragaudit.client.state import AccountKeys, StateDirectory
+from ragaudit.client.state import StateDirectory
 from ragaudit.client.transport import Service
-from ragaudit.client.verifier import VerifierService
 from ragaudit.client.window import Pins, Window, authenticate
-from ragaudit.encoding.errors import MalformedError
 from ragaudit.ledger.chains import NonceChain, activation_of
 
 if TYPE_CHECKING:
@@ -21,8 +18,6 @@ __all__ = ["POLL_SECONDS", "Session"]
 
 POLL_SECONDS = 0.25
 _REGISTRATION_SECONDS = 30.0
-T = TypeVar("T")
-
 _SERVED = ("countersigned", "activated", "open")
 
 
@@ -31,37 +26,24 @@ class Session:
 
     Attributes:
         provider: calls with the account's API key.
-        verifier: calls to the verifier, or None.
-        clock: Unix milliseconds.
         embedder: recomputes embeddings, or None.
-        anchored: whether the account is to have a nonce chain.
-        state: durable state of the account, None before registration and without a directory.
-        keys: the account's secrets in it.
-        chain: the nonce chain of an anchored account.
-        began_chain: whether this session drew the chain's seed.
+        state: durable state of an anchored account, None before registration and for plain ones.
+        chain: the nonce chain that goes with it.
     """
 
     def __init__(
         self,
         provider: Service,
-        verifier: VerifierService | None,
         pins: Pins,
         *,
         window: str | None,
         embedder: "Embedder | None",
         state_root: Path | None,
-        anchored: bool,
-        clock: Callable[[], int],
     ) -> None:
         self.provider = provider
-        self.verifier = verifier
         self.embedder = embedder
-        self.clock = clock
         self.state: StateDirectory | None = None
-        self.anchored = anchored
-        self.keys: AccountKeys | None = None
         self.chain: NonceChain | None = None
-        self.began_chain = False
         self._pins = pins
         self._wanted = window
         self._state_root = state_root
@@ -69,176 +51,119 @@ class Session:
         self._account: AccountState | None = None
         self._checked = False
 
-    async def aclose(self) -> None:
+    def close(self) -> None:
         """Close the connections and release the state directory."""
-        await self.provider.aclose()
-        if self.verifier is not None:
-            await self.verifier.aclose()
+        self.provider.close()
         if self.state is not None:
             self.state.close()
             self.state = None
 
     @property
-    def window(self) -> Window:
-        """The window, once `opened`."""
-        assert self._window is not None
-        return self._window
+    def anchored(self) -> bool:
+        return self._state_root is not None
 
     @property
-    def registered(self) -> AccountState:
-        """The account, once `ready`."""
-        assert self._account is not None
-        return self._account
-
-    async def opened(self) -> Window:
+    def window(self) -> Window:
         """The window, its countersignature checked; fetched once."""
         if self._window is None:
-            self._window = await self._fetch_window()
+            self._window = self._fetch_window()
         return self._window
 
     def path(self, rest: str) -> str:
         """The path of a call in this window."""
         return f"/v1/windows/{self.window.name}/{rest}"
 
-    async def account(self) -> AccountState:
+    def account(self) -> AccountState:
         """What the provider says of the account now."""
-        await self.opened()
-        return _shown(parse_account, await self.provider.get(self.path("account")))
+        return parse_account(self.provider.get(self.path("account")))
 
-    async def register(self) -> AccountState:
-        """Register once; an account's secrets are durable before their public halves are sent.
-        Raises StateConflict and AnswerRejected as `Client.register`."""
+    def register(self) -> AccountState:
+        """Register once; the seed of an anchored account's chain is durable before its anchor is
+        sent. Raises StateConflict and AnswerRejected as `Client.register`."""
         if self._account is not None:
             return self._account
-        account = await self.account()
-        if self.anchored:
-            await self.check_verifier()
-        await asyncio.to_thread(self._prepare_keys, account)
-        anchor = None if self.chain is None else self.chain.anchor
-        key = None if self.keys is None else self.keys.dispute_key.public.raw
+        account = self.account()
+        anchor = self._prepare_chain(account)
         if account.slot is None:
-            body = {"anchor": _hex(anchor), "dispute_key": _hex(key)}
-            await self.provider.post(self.path("registration"), body, repeatable=True)
-            account = await self.account()
+            body = {"anchor": None if anchor is None else anchor.hex()}
+            self.provider.post(self.path("registration"), body, repeatable=True)
+            account = self.account()
         if account.slot is None:
             raise AnswerRejected("the account is not registered after all", where=self.window.name)
-        if (account.anchor, account.dispute_key) != (anchor, key):
+        if account.anchor != anchor:
             raise StateConflict(
-                _difference(account, anchor),
+                "registered with another nonce chain" if account.anchor else "registered as plain",
                 where=self.window.name,
                 expected="the state directory of the registration, or another account",
             )
         self._account = account
         return account
 
-    async def ready(self) -> AccountState:
+    def ready(self) -> AccountState:
         """The account, registered, included in the log and activated; checked once."""
-        account = await self.register()
+        account = self.register()
         if not self._checked:
             self._check_embedder()
-            self._account = account = await self._included(account)
-            if self.state is not None and self.chain is not None:
+            self._account = account = self._included(account)
+            if self.state is not None:
                 self._check_counter(self.state, account)
             self._checked = True
         return account
 
-    async def check_verifier(self) -> None:
-        """Return if the verifier is the policy's, and this machine's clock is near its clock.
-
-        Raises:
-            StateConflict: no verifier is known, another one, or the clocks differ.
-            ServiceUnreachable: it does not answer.
-        """
-        if self.verifier is None:
-            raise StateConflict(
-                "an anchored account hands claims to the verifier", expected="verifier_url="
-            )
-        begun = self.clock()
-        keys = await self.verifier.keys()
-        policy = self.window.view.policy
-        if keys.get("verifier") != policy.keys.verifier.raw.hex():
-            raise StateConflict(
-                "another verifier than the policy's listens there",
-                where="verifier_url",
-                expected=policy.keys.verifier.raw.hex(),
-            )
-        skew = 1000 * policy.clock_skew_seconds
-        if not begun - skew <= keys["time"] <= self.clock() + skew:
-            raise StateConflict(
-                f"this machine's clock is {(self.clock() - keys['time']) / 1000:+.1f} s off",
-                where="clock",
-                expected=f"within {policy.clock_skew_seconds} s of the verifier's",
-            )
-
-    async def _fetch_window(self) -> Window:
+    def _fetch_window(self) -> Window:
         if self._wanted is not None:
-            return self._authenticated(await self.provider.get(f"/v1/windows/{self._wanted}"))
-        listed = await self.provider.get("/v1/windows")
-        windows = listed.get("windows") if isinstance(listed, dict) else listed
-        if not isinstance(windows, list) or not all(isinstance(each, dict) for each in windows):
-            raise AnswerRejected("not a list of windows", where="windows")
+            return authenticate(self.provider.get(f"/v1/windows/{self._wanted}"), self._pins)
+        listed = self.provider.get("/v1/windows")
+        windows = listed["windows"] if isinstance(listed, dict) else listed
         served = [each for each in windows if each.get("state") in _SERVED]
         if len(served) != 1:
             names = ", ".join(str(each.get("window")) for each in served) or "none"
             raise StateConflict(f"windows being served: {names}", expected="name one: window=")
-        return self._authenticated(served[0])
+        return authenticate(served[0], self._pins)
 
-    def _authenticated(self, value: Any) -> Window:
-        return _shown(lambda shown: authenticate(shown, self._pins), value)
-
-    def _prepare_keys(self, account: AccountState) -> None:
-        """Open the state directory, if there is one, with the keys that it holds or gets now."""
+    def _prepare_chain(self, account: AccountState) -> bytes | None:
+        """Open the state directory; return the anchor to register with, None for plain."""
         if self._state_root is None:
-            return
+            return None
         policy = self.window.view.policy
         if self.state is None:
             folder = self._state_root / policy.window / account.pseudonym.hex()[:16]
             self.state = StateDirectory(folder)
-        keys = self.state.keys()
-        if keys is None:
+        chain = self.state.chain()
+        if chain is None:
             if account.slot is not None:
                 raise StateConflict(
-                    "the account is registered, and this state directory has no keys for it",
+                    "the account is registered, and this state directory has no chain for it",
                     where=str(self.state.directory),
                     expected="the directory of the registration, or another account",
                 )
-            length = policy.queries_per_account if self.anchored else 0
-            keys = self.state.make_keys(policy.origin, account.pseudonym, length=length)
-            self.began_chain = True
-        if (keys.origin, keys.pseudonym) != (policy.origin, account.pseudonym):
-            raise StateConflict("the keys are of another account", where=str(self.state.directory))
-        if self.anchored != (keys.seed is not None):
+            length = policy.queries_per_account
+            chain = self.state.start_chain(policy.origin, account.pseudonym, length)
+        if (chain.origin, chain.pseudonym) != (policy.origin, account.pseudonym):
             raise StateConflict(
-                "the keys are of a plain account" if self.anchored else "it holds a nonce chain",
-                where=str(self.state.directory),
-                expected=f"anchored={not self.anchored}",
+                "the nonce chain is of another account", where=str(self.state.directory)
             )
-        self.keys = keys
-        if keys.seed is not None:
-            self.chain = NonceChain(policy.window, keys.pseudonym, keys.seed, keys.length)
+        self.chain = NonceChain(policy.window, chain.pseudonym, chain.seed, chain.length)
+        return self.chain.anchor
 
-    async def _included(self, account: AccountState) -> AccountState:
+    def _included(self, account: AccountState) -> AccountState:
         """The account with an included, activated registration."""
-        deadline = asyncio.get_running_loop().time() + _REGISTRATION_SECONDS
+        deadline = time.monotonic() + _REGISTRATION_SECONDS
         while True:
             entry = account.registration
             if entry is None:
                 raise AnswerRejected("no registration entry", where=self.window.name)
             if entry.verify(self.window, account.expected(self.window)):
                 break
-            if asyncio.get_running_loop().time() > deadline:
-                raise ServiceUnreachable(
-                    "no inclusion proof of the registration",
-                    where=self.window.name,
-                    expected="a checkpoint that the verifier cosigned",
+            if time.monotonic() > deadline:
+                raise AnswerRejected(
+                    "no inclusion proof of the registration", expected="a cosigned checkpoint"
                 )
-            await asyncio.sleep(POLL_SECONDS)
-            account = await self.account()
+            time.sleep(POLL_SECONDS)
+            account = self.account()
         if activation_of(entry.index, self.window.view.covered_sizes) is None:
-            self._window = await self._fetch_window()  # released since the first look, perhaps
-        entry.check_activated(self.window, self.clock())
-        if self.state is not None:
-            await asyncio.to_thread(self.state.keep_account, account.shown)
+            self._window = self._fetch_window()  # released since the first look, perhaps
+        entry.check_activated(self.window)
         return account
 
     def _check_counter(self, state: StateDirectory, account: AccountState) -> None:
@@ -260,22 +185,3 @@ class Session:
                 where=self.window.name,
                 expected=str(self.window.embedder.get("name")),
             )
-
-
-def _difference(account: AccountState, anchor: bytes | None) -> str:
-    """What the provider has registered instead."""
-    if account.anchor == anchor:
-        return "registered with another dispute key"
-    return "registered with another nonce chain" if account.anchor else "registered as plain"
-
-
-def _shown(read: Callable[[Any], T], value: Any) -> T:
-    """What the provider shows; AnswerRejected also for what is malformed."""
-    try:
-        return read(value)
-    except MalformedError as error:
-        raise AnswerRejected(error.what, where=error.where, expected=error.expected) from error
-
-
-def _hex(value: bytes | None) -> str | None:
-    return None if value is None else value.hex()

@@ -55,11 +55,33 @@ def loads(data: bytes) -> Any:
     Raises:
         MalformedError: ``data`` is not canonical.
     """
+    value = _parse(data)
+    if dumps(value) != data:
+        raise MalformedError("not in canonical form", expected="RFC 8785 encoding")
+    return value
+
+
+def loads_any(data: bytes) -> Any:
+    """Return the value of JSON in any spelling, if it has a canonical form.
+
+    Spaces, another order of keys and other escapes are accepted, as people and other libraries
+    write them; duplicate keys, fractions, lone surrogates, deep nesting and integers out of range
+    are refused, as in :func:`loads`: two readers must never understand one document differently.
+
+    Raises:
+        MalformedError: anything else.
+    """
+    value = _parse(data)
+    dumps(value)
+    return value
+
+
+def _parse(data: bytes) -> Any:
     if len(data) > MAX_BYTES:
         raise MalformedError("document too long", expected=f"at most {MAX_BYTES} bytes")
     _check_depth(data)
     try:
-        value = json.loads(
+        return json.loads(
             data.decode("utf-8"),
             parse_int=_integer,
             parse_float=_refuse("number with fraction or exponent"),
@@ -70,9 +92,6 @@ def loads(data: bytes) -> Any:
         raise MalformedError("document is not UTF-8") from error
     except json.JSONDecodeError as error:
         raise MalformedError("not JSON", where=f"offset {error.pos}") from error
-    if dumps(value) != data:
-        raise MalformedError("not in canonical form", expected="RFC 8785 encoding")
-    return value
 
 
 def _encode(value: object) -> bytes:

@@ -44,6 +44,11 @@ class PublicKey:
         """Return the key; MalformedError if it is not 32 canonical bytes of large order."""
         return cls(bytes(raw))
 
+    def pem(self) -> str:
+        """Return the key as PEM (RFC 7468, SubjectPublicKeyInfo of RFC 8410)."""
+        key = Ed25519PublicKey.from_public_bytes(self.raw)
+        return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode("ascii")
+
     def verify_raw(self, signature: bytes, message: bytes) -> None:
         """Check ``signature`` over bytes that have their own framing (notes, DSSE).
 

@@ -5,19 +5,23 @@ synchronous=FULL, so that a commit that returned survives a loss of power. Postg
 takes a row lock (`store.LogStore`), and synchronous_commit is on whatever the cluster's default.
 """
 
+import fcntl
+import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-from ragaudit.encoding.errors import InternalError, UnsupportedError
+from ragaudit.encoding.errors import InternalError, MalformedError, RefusedError, UnsupportedError
 from ragaudit.ledger.errors import CorruptLog, StoreUnavailable
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import DatabaseError, OperationalError
+from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError, OperationalError
 
 LOCK_SECONDS = 30
 _WRITES = "ragaudit_writes"
+_ADVISORY_KEY = 0x7261676175646974  # "ragaudit"
 
 
 def open_engine(url: str) -> Engine:
@@ -26,24 +30,101 @@ def open_engine(url: str) -> Engine:
     Statement parameters never appear in errors or logs: they hold salts and bodies.
 
     Raises:
-        UnsupportedError: another database, or an SQLite one without a file.
+        MalformedError: not a database URL; its text is not repeated.
+        UnsupportedError: another database, an SQLite one without a file, a driver that is missing.
     """
-    parsed = make_url(url)
-    dialect = parsed.get_backend_name()
+    supported = "sqlite:///<file> or postgresql+<driver>://..."
+    try:
+        parsed = make_url(url)
+        dialect = parsed.get_backend_name()
+    except (ArgumentError, ValueError):
+        # Never the URL itself: it may hold a password.
+        raise MalformedError(
+            "not a database URL", where="database URL", expected=supported
+        ) from None
     if dialect == "postgresql":
-        engine = create_engine(parsed, hide_parameters=True, pool_pre_ping=True)
+        engine = _postgresql(parsed)
         event.listen(engine, "begin", _begin_postgresql)
         return engine
     if dialect != "sqlite" or not parsed.database or parsed.database == ":memory:":
-        raise UnsupportedError(
-            "database not supported",
-            where="database URL",
-            expected="sqlite:///<file> or postgresql+<driver>://...",
-        )
-    engine = create_engine(parsed, hide_parameters=True, connect_args={"timeout": LOCK_SECONDS})
+        raise UnsupportedError("database not supported", where="database URL", expected=supported)
+    try:
+        engine = create_engine(parsed, hide_parameters=True, connect_args={"timeout": LOCK_SECONDS})
+    except (ArgumentError, NoSuchModuleError, TypeError, ValueError):
+        raise MalformedError(
+            "not an SQLite URL", where="database URL", expected="sqlite:///<file>"
+        ) from None
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def _postgresql(url: URL) -> Engine:
+    try:
+        return create_engine(url, hide_parameters=True, pool_pre_ping=True)
+    except NoSuchModuleError:
+        raise UnsupportedError(
+            "no such PostgreSQL driver", where="database URL", expected="postgresql+psycopg://..."
+        ) from None
+    except ModuleNotFoundError as error:
+        raise UnsupportedError(
+            f"the PostgreSQL driver {error.name} is not installed",
+            where="database URL",
+            expected="pip install 'psycopg[binary]' and postgresql+psycopg://...",
+        ) from None
+    except (ArgumentError, TypeError, ValueError):
+        raise MalformedError("not a PostgreSQL URL", where="database URL") from None
+
+
+def database_file(engine: Engine) -> Path | None:
+    """Return the file of an SQLite database, None for a server."""
+    return Path(str(engine.url.database)) if engine.name == "sqlite" else None
+
+
+class DatabaseLock:
+    """The right of one process to serve a database; ends with the process at the latest."""
+
+    def __init__(self, release: Callable[[], None]) -> None:
+        self.release = release
+
+
+def take_database(engine: Engine) -> DatabaseLock:
+    """Take the right to serve a database: a lock file beside SQLite's, PostgreSQL's advisory lock.
+
+    Raises:
+        RefusedError: another process has it.
+        StoreUnavailable: the lock file cannot be made, or the server does not answer.
+    """
+    taken = RefusedError(
+        "another process serves this database", where="database", expected="one at a time"
+    )
+    file = database_file(engine)
+    if file is not None:
+        descriptor = _open_lock(file.with_name(file.name + ".lock"))
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            raise taken from None
+        return DatabaseLock(lambda: os.close(descriptor))
+    with _errors_of_ours():
+        connection = engine.connect()
+        connection.detach()  # closing it ends the session, and the lock with it
+        free = connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": _ADVISORY_KEY})
+        connection.commit()
+    if not free:
+        connection.close()
+        raise taken
+    return DatabaseLock(connection.close)
+
+
+def _open_lock(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StoreUnavailable(
+            f"cannot write: {error.strerror}", where=str(path), expected="a writable folder"
+        ) from None
 
 
 @contextmanager

@@ -183,7 +183,8 @@ class Fence:
             records = [FenceRecord(self.head, None, 0)]
         data = self._header + b"".join(each.encode() for each in records)
         temporary = self.path.with_name(self.path.name + ".new")
-        with temporary.open("wb") as stream:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        with os.fdopen(os.open(temporary, flags, 0o600), "wb") as stream:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())

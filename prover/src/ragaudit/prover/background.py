@@ -57,14 +57,17 @@ class Background:
         while not self._stopping.is_set():
             try:
                 self._driver.confirm_clock(name)
-                if self._driver.step(name):
+                moved = self._driver.step(name)
+                self._driver.failures.pop(name, None)
+                if moved:
                     continue
                 window = self._windows.get(name)
                 if window.state in FINAL or window.unusable is not None:
+                    self._lives.forget(name)
                     return
                 wait, told = pause, ""
             except Exception as error:
-                told = tell(name, error, told)
+                told = self._driver.failures[name] = tell(name, error, told)
                 wait = max(pause, RETRY_SECONDS)
             self._stopping.wait(wait)
 

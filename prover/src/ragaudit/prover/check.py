@@ -1,10 +1,12 @@
 """The deep check of ``ragaudit prover check``: everything that serving will need, one by one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ragaudit.embedders import registry
 from ragaudit.encoding.errors import RagauditError
+from ragaudit.ledger.errors import StoreUnavailable
 from ragaudit.prover.backends.stored import MIN_DOCUMENTS, StoredDocuments
 from ragaudit.prover.clock import wall_milliseconds
 from ragaudit.prover.errors import MalformedDocument
@@ -13,7 +15,7 @@ from ragaudit.prover.policy_builder import noise_of
 from ragaudit.prover.settings import Settings
 from ragaudit.prover.store import Store
 from ragaudit.prover.verifier_client import VerifierClient
-from ragaudit.prover.verifier_trust import check_clocks, checked_keys
+from ragaudit.prover.verifier_trust import check_clocks, check_pins, checked_keys
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,9 @@ def run_checks(settings: Settings) -> list[Check]:
         "documents": _documents,
         "embedder": _embedder,
         "noise": _noise,
+        "pins": _pins,
         "verifier": _verifier,
+        "provider key": _provider_key,
     }
     return [Check(name, _problem(check, settings)) for name, check in checks.items()]
 
@@ -55,6 +59,10 @@ def _store(settings: Settings) -> None:
     store = Store.open(settings.store.url)
     try:
         store.check_writable()
+        if store.file is not None and store.file.stat().st_mode & 0o077:
+            raise StoreUnavailable(
+                "others may read the database", where=str(store.file), expected="mode 600"
+            )
     finally:
         store.close()
 
@@ -85,15 +93,24 @@ def _noise(settings: Settings) -> None:
 
 
 def _verifier(settings: Settings) -> None:
-    client = VerifierClient(
-        settings.verifier.url,
-        provider=settings.provider,
-        key=load_key(settings.keys.provider_file),
-        timeout=settings.verifier.timeout_seconds,
-        clock=wall_milliseconds,
-    )
-    try:
+    with _client(settings) as client:
         keys = checked_keys(client.keys(), settings.verifier)
         check_clocks(wall_milliseconds(), keys.time, settings.window.clock_skew_seconds)
+
+
+def _provider_key(settings: Settings) -> None:
+    with _client(settings) as client:
+        client.check_pinned()
+
+
+def _pins(settings: Settings) -> None:
+    check_pins(settings.verifier)
+
+
+@contextmanager
+def _client(settings: Settings) -> Iterator[VerifierClient]:
+    client = VerifierClient.of(settings, load_key(settings.keys.provider_file), wall_milliseconds)
+    try:
+        yield client
     finally:
         client.close()

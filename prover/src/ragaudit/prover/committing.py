@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from ragaudit.encoding.canonical_json import dumps
@@ -36,6 +37,14 @@ from ragaudit.prover.windows import Window, Windows
 _log = logging.getLogger(__name__)
 
 Notify = Callable[[str, float], bool | None]  # tenant, done share of its proof
+
+
+@dataclass(frozen=True)
+class WindowReader:
+    """What was signed of a window's log, for everybody."""
+
+    entries: LogStore
+    checkpoints: CheckpointStore
 
 
 class Committer:
@@ -143,6 +152,12 @@ class Committer:
         return WindowLog(
             entries, CheckpointStore(entries, CosignerPolicy((policy.keys.cosigner,), 1)), key
         )
+
+    def signed_log(self, policy: Policy) -> WindowReader:
+        """Open the window's log for reading what was signed of it."""
+        entries = LogStore.open(self._store.engine, policy.keys.log)
+        cosigners = CosignerPolicy((policy.keys.cosigner,), 1)
+        return WindowReader(entries, CheckpointStore(entries, cosigners))
 
     def fence_path(self, policy: Policy) -> Path:
         return self._fence_folder / f"{policy.window}.fence"

@@ -2,19 +2,23 @@
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from ragaudit.encoding.errors import UnavailableError
+from ragaudit.prover.settings import SETTINGS_VARIABLE
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-SettingsOption = Annotated[Path, typer.Option(help="The YAML file that `init` wrote.")]
+SettingsOption = Annotated[
+    Path, typer.Option(envvar=SETTINGS_VARIABLE, help="The YAML file that `init` wrote.")
+]
 
 
 class ServiceUnreachable(UnavailableError):
@@ -47,9 +51,9 @@ def emit_rows(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
 
 
 @contextmanager
-def progress_bar(as_json: bool, what: str) -> Iterator[None]:
-    """Show that something is going on, on standard error."""
+def progress_bar(as_json: bool, what: str) -> Iterator[Callable[[str], None]]:
+    """Show that something is going on, on standard error; yields what changes the text."""
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), disable=as_json) as progress:
-        progress.add_task(what, total=None)
-        yield
+        task = progress.add_task(what, total=None)
+        yield lambda text: progress.update(task, description=escape(text))

@@ -21,7 +21,7 @@ from ragaudit.prover.committing import Committer
 from ragaudit.prover.entries import entries
 from ragaudit.prover.live import LiveWindow
 from ragaudit.prover.live_windows import LiveWindows
-from ragaudit.prover.states import FINAL, State
+from ragaudit.prover.states import FINAL, UNSIGNED, State, check_transition
 from ragaudit.prover.store import Store
 from ragaudit.prover.verifier_client import VerifierClient
 from ragaudit.prover.verifier_messages import Challenge, read_activation, read_challenge
@@ -30,6 +30,7 @@ from ragaudit.prover.windows import Window, Windows
 _log = logging.getLogger(__name__)
 
 ENTRY_BATCH = 500
+MAX_REASON = 500
 
 
 class Driver:
@@ -59,6 +60,7 @@ class Driver:
         self._clock = clock
         self._proven: set[str] = set()  # windows whose sampled records are proven
         self.progress: dict[str, tuple[str, float]] = {}  # what a window is busy with, share done
+        self.failures: dict[str, str] = {}  # why the last step of a window failed, if it did
         self._steps: dict[State, Callable[[Window], bool]] = {
             State.DRAFT: self._commit,
             State.COMMITTED: self._countersign,
@@ -79,6 +81,10 @@ class Driver:
         window = self._windows.get(name)
         if window.state in FINAL or window.unusable is not None:
             return False
+        if window.state in UNSIGNED and self._is_late(window):
+            last = self.failures.get(name)
+            self.abandon(name, f"not countersigned before its start; {last or 'no time was left'}")
+            return True
         return self._steps[window.state](window)
 
     def confirm_clock(self, name: str) -> None:
@@ -98,6 +104,25 @@ class Driver:
             self._checkpointer.step(live.log)
         except RestoredBackup as error:
             self._lives.give_up(name, error)
+
+    def abandon(self, name: str, reason: str) -> None:
+        """End a window that nobody has countersigned; its documents are free again.
+
+        Raises:
+            WrongState: it is countersigned: the verifier expects its log; or it is finished.
+        """
+        with self._store.write() as connection:
+            window = self._windows.get(name, connection)
+            check_transition(name, window.state, State.ABANDONED)
+            self._windows.advance(
+                connection, name, window.state, State.ABANDONED, unusable=reason[:MAX_REASON]
+            )
+        self.progress.pop(name, None)
+        _log.warning("window %s is abandoned: %s", name, reason)
+
+    def _is_late(self, window: Window) -> bool:
+        """Whether no verifier will countersign it any more: its first instant has come."""
+        return self._clock() >= 1000 * Policy.parse(window.policy).start
 
     def _commit(self, window: Window) -> bool:
         def notify(tenant: str, share: float) -> None:

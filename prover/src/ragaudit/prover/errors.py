@@ -4,7 +4,8 @@ RagauditError
 ├── MalformedError    MalformedSettings, MalformedDocument, MalformedQuery, MalformedRequest
 ├── RefusedError      NotAuthenticated, TooManyRequests, UnknownTenant, UnknownAccount,
 │                     UnknownWindow, UnknownRecord, WrongState, Conflict (PromisePending), NotReady,
-│                     QueryRefused, IndexInUse, ClocksDiffer, VerifierRefused, WindowUnusable
+│                     QueryRefused, IndexInUse, ClocksDiffer, VerifierRefused, NotPinned,
+│                     UnpinnedVerifier, KeyChanged, WindowUnusable
 ├── RejectedError     ChallengeRejected, VerifierMessageRejected
 └── UnavailableError  VerifierUnreachable, BackendUnavailable
 """
@@ -134,6 +135,18 @@ class VerifierRefused(RefusedError):
         self.status = status
         self.document = document
         self.content = content
+
+
+class KeyChanged(RefusedError):
+    """A key file is not the one that an unfinished window has committed to."""
+
+
+class UnpinnedVerifier(RefusedError):
+    """The settings do not say which keys the verifier must show."""
+
+
+class NotPinned(RefusedError):
+    """The verifier does not know this provider, or knows another key of it."""
 
 
 class VerifierUnreachable(UnavailableError):

@@ -8,6 +8,7 @@ from pathlib import Path
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.text import hex_decode, hex_encode
+from ragaudit.ledger.errors import StoreUnavailable
 from ragaudit.prover.errors import MalformedSettings
 
 SECRET_MODE = 0o600
@@ -17,7 +18,8 @@ def write_secret_file(path: Path, text: str) -> None:
     """Create ``path`` with mode 0600; never replaces a file.
 
     Raises:
-        MalformedSettings: the file exists, or its folder cannot be written.
+        MalformedSettings: the file exists.
+        StoreUnavailable: its folder cannot be written.
     """
     if path.exists():
         raise MalformedSettings(
@@ -26,12 +28,12 @@ def write_secret_file(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, SECRET_MODE)
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text + "\n")
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        raise MalformedSettings(
+        raise StoreUnavailable(
             f"cannot write a secret file: {error.strerror}", where=str(path)
         ) from None
 

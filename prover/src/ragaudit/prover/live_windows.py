@@ -7,20 +7,19 @@ from functools import partial
 from ragaudit.encoding.canonical_json import loads
 from ragaudit.ledger.errors import RestoredBackup
 from ragaudit.ledger.policy import Policy
-from ragaudit.prover.committing import Committer
+from ragaudit.prover.committing import Committer, WindowReader
 from ragaudit.prover.errors import WrongState
 from ragaudit.prover.index_commitment import load_indexes
 from ragaudit.prover.live import LiveWindow, WindowFence
 from ragaudit.prover.promises import used_counters
 from ragaudit.prover.randomness import randomness_for
-from ragaudit.prover.states import State
+from ragaudit.prover.states import FINAL, State
 from ragaudit.prover.store import Store
 from ragaudit.prover.verifier_messages import read_activation, read_countersignature
 from ragaudit.prover.windows import Window, Windows
 
 _log = logging.getLogger(__name__)
 
-_NOT_YET = (State.DRAFT, State.COMMITTED, State.REFUSED)
 _APPENDS = (State.COUNTERSIGNED, State.ACTIVATED, State.OPEN, State.CLOSED)
 
 
@@ -39,13 +38,35 @@ class LiveWindows:
 
         Raises:
             UnknownWindow: there is none of this name.
-            WrongState: it is not countersigned.
+            WrongState: it is not countersigned, or it is finished.
             RefusedError: another process serves it.
         """
         with self._lock:
             if name not in self._loaded:
                 self._loaded[name] = self._load(self._windows.get(name))
             return self._loaded[name]
+
+    def signed_log(self, name: str) -> WindowReader:
+        """Return what is public of a window's log, without loading indexes and keys.
+
+        Raises:
+            UnknownWindow: there is none of this name.
+            WrongState: it is not countersigned.
+        """
+        with self._lock:
+            live = self._loaded.get(name)
+        if live is not None:
+            return WindowReader(live.log.entries, live.log.checkpoints)
+        window = self._windows.get(name)
+        _check_countersigned(window)
+        return self._committer.signed_log(Policy.parse(window.policy))
+
+    def forget(self, name: str) -> None:
+        """Let go of a finished window: it is loaded again should anybody need it."""
+        with self._lock:
+            live = self._loaded.pop(name, None)
+        if live is not None:
+            live.fence.close()
 
     def close(self) -> None:
         """Release the fences."""
@@ -55,7 +76,8 @@ class LiveWindows:
             self._loaded.clear()
 
     def _load(self, window: Window) -> LiveWindow:
-        if window.state in _NOT_YET:
+        _check_countersigned(window)
+        if window.state in FINAL:
             raise WrongState(f"the window is {window.state}", where=window.name)
         assert window.slot_roots is not None and window.countersignature is not None
         assert window.opening_salt is not None and window.opening_body is not None
@@ -104,3 +126,8 @@ class LiveWindows:
     def _used(self, window: str, pseudonym: bytes) -> int:
         with self._store.read() as connection:
             return used_counters(connection, window, pseudonym)
+
+
+def _check_countersigned(window: Window) -> None:
+    if window.countersignature is None:
+        raise WrongState(f"the window is {window.state}", where=window.name)

@@ -32,5 +32,7 @@ def window_status(service: Service, window: Window) -> dict[str, Any]:
         "unusable": window.unusable,
         "stopped": window.stopped,
         "handed_over": window.handed_over,
+        "instants": list(policy.activation_instants),
+        "last_error": service.driver.failures.get(window.name),
         "busy": None if busy is None else {"with": busy[0], "percent": int(100 * busy[1])},
     }

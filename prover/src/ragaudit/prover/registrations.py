@@ -9,7 +9,7 @@ from ragaudit.ledger.records import Registration, entry_leaf_data
 from ragaudit.prover import tables
 from ragaudit.prover.accounts import Account
 from ragaudit.prover.entries import insert_entry
-from ragaudit.prover.errors import Conflict
+from ragaudit.prover.errors import Conflict, WrongState
 from ragaudit.prover.live import LiveWindow
 from ragaudit.prover.states import REGISTERS, check_state
 from ragaudit.prover.store import Store
@@ -72,6 +72,12 @@ class Registrar:
             if known is not None:
                 _demand_same(live, known, anchor, dispute_key)
                 return known, False
+            if account.tenant not in live.policy.tenants:
+                raise WrongState(
+                    f"the window does not serve tenant {account.tenant}",
+                    where=live.name,
+                    expected="a window that is created after the tenant has documents",
+                )
             return self._log(live, account, anchor, dispute_key), True
 
     def _log(

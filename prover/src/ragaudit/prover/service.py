@@ -1,6 +1,7 @@
 """The prover as one object: everything wired together, its background threads, its operations."""
 
 import hmac
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 import httpx
 from ragaudit.embedders import registry
 from ragaudit.embedders.base import Embedder
-from ragaudit.encoding.text import hex_decode
+from ragaudit.encoding.text import hex_decode, hex_encode
 from ragaudit.ledger.identifiers import pseudonym
 from ragaudit.ledger.policy import Policy
 from ragaudit.prover.accounts import Account, AccountKeys, Accounts
@@ -22,8 +23,10 @@ from ragaudit.prover.checkpointer import Checkpointer
 from ragaudit.prover.clock import SystemClock
 from ragaudit.prover.closing import Closing
 from ragaudit.prover.committing import Committer
+from ragaudit.prover.disk import check_folder, check_space
 from ragaudit.prover.driver import Driver
 from ragaudit.prover.errors import (
+    KeyChanged,
     MalformedDocument,
     NotAuthenticated,
     WindowUnusable,
@@ -45,6 +48,8 @@ from ragaudit.prover.store import Store
 from ragaudit.prover.verifier_client import VerifierClient
 from ragaudit.prover.verifier_trust import check_clocks, checked_keys
 from ragaudit.prover.windows import Window, Windows
+
+_log = logging.getLogger(__name__)
 
 SECRET_BYTES = 32
 
@@ -87,6 +92,7 @@ class Service:
         self.settings = settings
         self.clock = components.clock
         provider_key = load_key(settings.keys.provider_file)
+        self._provider_key = provider_key.public
         log_key = load_key(settings.keys.log_file)
         self._operator_digest = _operator_digest(settings.keys.operator_digest_file)
         self.store = Store.open(settings.store.url)
@@ -96,14 +102,7 @@ class Service:
         self.backend = components.backend(settings, self.store)
         self.embedder = components.embedder(settings.embedder.name)
         self.refusals = Refusals(provider_key)
-        self.verifier = VerifierClient(
-            settings.verifier.url,
-            provider=settings.provider,
-            key=provider_key,
-            timeout=settings.verifier.timeout_seconds,
-            clock=self.clock,
-            transport=components.transport,
-        )
+        self.verifier = VerifierClient.of(settings, provider_key, self.clock, components.transport)
         self.policy_builder = components.policy_builder(
             settings.provider, provider_key.public, log_key.public
         )
@@ -155,13 +154,22 @@ class Service:
         )
 
     def start(self) -> None:
-        """Load the countersigned windows and begin to drive every unfinished one.
+        """Take the database, load the countersigned windows, drive every unfinished one.
 
         Raises:
-            RefusedError: another process holds a window's fence.
+            RefusedError: another prover serves this database, or a key is not the one that an
+                unfinished window has committed to.
+            StoreUnavailable: the folder of the fences cannot be written.
         """
-        for window in self.windows.all():
-            if window.countersignature is not None and window.state not in FINAL:
+        self.store.take()
+        check_folder(self.settings.store.fence_folder)
+        for name in self.settings.verifier.unpinned:
+            _log.warning("verifier.%s is not pinned: whoever answers first is believed", name)
+        unfinished = [each for each in self.windows.all() if each.state not in FINAL]
+        for window in unfinished:
+            self._check_key(window)
+        for window in unfinished:
+            if window.countersignature is not None:
                 self.lives.get(window.name)
         self._background.start()
 
@@ -176,16 +184,20 @@ class Service:
         """Return if queries can be answered.
 
         Raises:
-            StoreUnavailable, BackendUnavailable: the database or the documents do not answer.
+            StoreUnavailable, BackendUnavailable: database or documents do not answer, or a disk
+                is nearly full.
             ClockStepped: the system's clock was set.
             WindowUnusable: an unfinished window is behind its fence.
         """
         now = self.clock()
         self.store.check_writable()
         self.backend.check()
+        check_space(self.store.file, self.settings.store.free_bytes_min)
+        check_space(self.settings.store.fence_folder, self.settings.store.free_bytes_min)
         for window in self.windows.all():
-            ends = 1000 * Policy.parse(window.policy).end
-            if window.unusable is not None and now < ends:
+            if window.unusable is None or window.state in FINAL:
+                continue
+            if now < 1000 * Policy.parse(window.policy).end:
                 raise WindowUnusable(window.unusable, where=window.name)
 
     def check_operator(self, token: str) -> None:
@@ -229,6 +241,25 @@ class Service:
         self._background.drive(name)
         return window
 
+    def abandon_window(self, name: str) -> Window:
+        """End a window that the verifier has not countersigned: its documents are free again.
+
+        Raises:
+            UnknownWindow: there is none of this name.
+            WrongState: it is countersigned, so that the verifier expects its log, or finished.
+        """
+        self.driver.abandon(name, "abandoned by the operator")
+        return self.windows.get(name)
+
+    def _check_key(self, window: Window) -> None:
+        committed = Policy.parse(window.policy).keys.provider
+        if committed != self._provider_key:
+            raise KeyChanged(
+                "not the provider's key that an unfinished window has committed to",
+                where=f"window {window.name}: {self.settings.keys.provider_file}",
+                expected=f"the key with the public half {hex_encode(committed.raw)}",
+            )
+
     def stop_window(self, name: str) -> Window:
         """Stop answering in an open window now; its log is closed at its end."""
         window = self.windows.get(name)
@@ -245,7 +276,7 @@ class Service:
             QueryRefused: it cannot be open, as its state says.
         """
         window = self.windows.get(name)
-        if window.countersignature is not None:
+        if window.countersignature is not None and window.state not in FINAL:
             return self.lives.get(name)
         policy = Policy.parse(window.policy)
         raise self.refusals.refuse(

@@ -5,8 +5,10 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
+from ragaudit.encoding.addresses import service_url
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import hex_encode
+from ragaudit.ledger.errors import StoreUnavailable
 from ragaudit.prover.errors import MalformedSettings
 from ragaudit.prover.keys import create_key, token_digest, write_secret_file
 from ragaudit.prover.settings import PROVIDER_PATTERN, load_settings
@@ -64,13 +66,14 @@ def set_up(folder: Path, *, provider: str, verifier: str) -> SetUp:
     """Make everything in ``folder``; what exists already is never replaced.
 
     Raises:
-        MalformedSettings: a bad name, a file that exists, or a folder that cannot be written.
-        StoreUnavailable: the database cannot be made.
+        MalformedError: a bad name or URL, or a file that exists.
+        StoreUnavailable: folder or database cannot be written.
     """
     if re.fullmatch(PROVIDER_PATTERN, provider, re.ASCII) is None:
         raise MalformedSettings(
             "not a provider name", where="provider", expected="1 to 64 of a-z, 0-9, . and -"
         )
+    verifier = service_url(verifier, "verifier")
     path = folder / "prover.yaml"
     if path.exists():
         raise MalformedSettings(
@@ -84,8 +87,11 @@ def set_up(folder: Path, *, provider: str, verifier: str) -> SetUp:
         token = secrets.token_urlsafe(TOKEN_BYTES)
         write_secret_file(token_file, token)
         write_secret_file(folder / "keys" / "operator.sha256", hex_encode(token_digest(token)))
-        path.write_text(_TEMPLATE.format(provider=provider, verifier=verifier), encoding="utf-8")
+        # It may come to hold a database's password.
+        write_secret_file(path, _TEMPLATE.format(provider=provider, verifier=verifier).rstrip())
     except OSError as error:
-        raise MalformedSettings(f"cannot write: {error.strerror}", where=str(folder)) from None
+        raise StoreUnavailable(
+            f"cannot write: {error.strerror}", where=str(folder), expected="a writable folder"
+        ) from None
     Store.create(load_settings(path).store.url).close()
     return SetUp(path, token_file, provider_key, log_key)

@@ -4,24 +4,45 @@ Secrets are never settings: members ending in ``_file`` name the files that hold
 paths are relative to the folder of the YAML file.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+)
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
+    SettingsError,
 )
 from ragaudit.circuits.parameters import LIMITS
 from ragaudit.embedders import registry
+from ragaudit.encoding.addresses import service_url
+from ragaudit.encoding.environment import check_environment
+from ragaudit.encoding.errors import MalformedError
 from ragaudit.prover.errors import MalformedSettings
 
 ENVIRONMENT_PREFIX = "RAGAUDIT_PROVER__"
+SETTINGS_VARIABLE = "RAGAUDIT_PROVER_SETTINGS"
 PROVIDER_PATTERN = r"^[a-z0-9]([a-z0-9.-]{0,62}[a-z0-9])?$"
 NAME_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$"
 DECIMAL_PATTERN = r"^(0|[1-9][0-9]{0,8})(\.[0-9]{1,12})?$"
+HEX32_PATTERN = r"^[0-9a-f]{64}$"
+
+PATTERNS_IN_WORDS = {
+    PROVIDER_PATTERN: "1 to 64 of a-z, 0-9, inner . and -",
+    NAME_PATTERN: "1 to 64 of a-z, 0-9 and inner -",
+    DECIMAL_PATTERN: 'a decimal in quotes such as "0.25", at most 12 places, no exponent',
+    HEX32_PATTERN: "64 digits 0-9a-f",
+}
 
 
 def _decimal_text(value: object) -> object:
@@ -49,6 +70,7 @@ class StoreSettings(_Section):
 
     url: str = "sqlite:///prover.db"
     fence_folder: Path = Path("fences")
+    free_bytes_min: int = Field(default=64 * 2**20, ge=0, le=2**50)
 
 
 class KeySettings(_Section):
@@ -59,15 +81,37 @@ class KeySettings(_Section):
     operator_digest_file: Path = Path("keys/operator.sha256")
 
 
-class VerifierSettings(_Section):
-    """The verifier service and the keys it must show; without pins the first answer is trusted."""
+def _url(text: str) -> str:
+    try:
+        return service_url(text)
+    except MalformedError as error:
+        raise ValueError(f"{error.what}; expected {error.expected}") from None
 
-    url: str = "http://127.0.0.1:8742"
-    arbiter_key: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
+
+Url = Annotated[str, AfterValidator(_url)]
+Hex32 = Annotated[str, Field(pattern=HEX32_PATTERN)]
+
+
+class VerifierSettings(_Section):
+    """The verifier service and the keys it must show; without pins the first answer is trusted.
+
+    The three keys are called as in a policy (docs/spec/05-records.md, ``keys``).
+    """
+
+    url: Url = "http://127.0.0.1:8742"
+    arbiter_key: Hex32 | None = None
     cosigner_key: str | None = None
-    signing_key: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
-    verdict_key: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
+    verifier_key: Hex32 | None = None
+    verdict_key: Hex32 | None = None
     timeout_seconds: float = Field(default=10.0, gt=0, le=600)
+    ca_file: Path | None = None
+    proxy: Url | None = None
+
+    @property
+    def unpinned(self) -> list[str]:
+        """Names of the members that should pin a key and do not."""
+        names = ("cosigner_key", "verifier_key", "verdict_key")
+        return [name for name in names if getattr(self, name) is None]
 
 
 class BackendSettings(_Section):
@@ -216,17 +260,43 @@ def load_settings(path: Path) -> Settings:
     if not isinstance(document, dict):
         raise MalformedSettings("not a YAML mapping", where=str(path), expected="provider: ...")
     try:
+        check_environment("PROVER", Settings.model_fields, beside=(SETTINGS_VARIABLE,))
         settings = Settings(**document)
     except ValidationError as error:
         raise malformed(error, str(path)) from None
+    except (SettingsError, TypeError):
+        raise MalformedSettings(
+            "a variable of the environment is not a value",
+            where=f"{path} and {ENVIRONMENT_PREFIX}*",
+            expected="JSON for a whole section",
+        ) from None
     return _absolute(settings, path.resolve().parent)
 
 
 def malformed(error: ValidationError, where: str) -> MalformedSettings:
     """Return the first validation error without the values that it was about."""
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    first = error.errors(include_url=False, include_input=False)[0]
     member = ".".join(str(part) for part in first["loc"])
-    return MalformedSettings(str(first["msg"]), where=f"{where}: {member}" if member else where)
+    what, expected = in_words(first)
+    return MalformedSettings(
+        what, where=f"{where}: {member}" if member else where, expected=expected
+    )
+
+
+def in_words(error: Mapping[str, Any]) -> tuple[str, str]:
+    """Return what is wrong and what would be right, of an error of the validating library.
+
+    A regular expression is no explanation: it is said in the words of `PATTERNS_IN_WORDS`.
+    """
+    pattern = error.get("ctx", {}).get("pattern")
+    if pattern in PATTERNS_IN_WORDS:
+        return "not in the form that is demanded", PATTERNS_IN_WORDS[pattern]
+    if error["type"] == "extra_forbidden":
+        return "no such member", ""
+    if error["type"] == "value_error":
+        what, _, expected = str(error["msg"]).removeprefix("Value error, ").partition("; expected ")
+        return what, expected
+    return str(error["msg"]), ""
 
 
 def window_settings(base: WindowSettings, overrides: dict[str, Any]) -> WindowSettings:
@@ -247,9 +317,11 @@ def _merged(base: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:
 
 
 def _absolute(settings: Settings, folder: Path) -> Settings:
-    store, keys = settings.store, settings.keys
+    store, keys, verifier = settings.store, settings.keys, settings.verifier
+    authority = None if verifier.ca_file is None else folder / verifier.ca_file
     return settings.model_copy(
         update={
+            "verifier": verifier.model_copy(update={"ca_file": authority}),
             "store": store.model_copy(
                 update={
                     "url": _absolute_url(store.url, folder),

@@ -1,7 +1,7 @@
 """The life of a window: docs/spec/08-services.md §8.2.
 
 draft -> committed -> countersigned -> activated -> open -> closed -> challenged -> archived
-draft | committed -> refused
+draft | committed -> refused | abandoned
 """
 
 from enum import StrEnum
@@ -21,11 +21,12 @@ class State(StrEnum):
     CHALLENGED = "challenged"
     ARCHIVED = "archived"
     REFUSED = "refused"
+    ABANDONED = "abandoned"
 
 
 _NEXT: dict[State, frozenset[State]] = {
-    State.DRAFT: frozenset({State.COMMITTED, State.REFUSED}),
-    State.COMMITTED: frozenset({State.COUNTERSIGNED, State.REFUSED}),
+    State.DRAFT: frozenset({State.COMMITTED, State.REFUSED, State.ABANDONED}),
+    State.COMMITTED: frozenset({State.COUNTERSIGNED, State.REFUSED, State.ABANDONED}),
     State.COUNTERSIGNED: frozenset({State.ACTIVATED}),
     State.ACTIVATED: frozenset({State.OPEN}),
     State.OPEN: frozenset({State.CLOSED}),
@@ -33,6 +34,7 @@ _NEXT: dict[State, frozenset[State]] = {
     State.CHALLENGED: frozenset({State.ARCHIVED}),
     State.ARCHIVED: frozenset(),
     State.REFUSED: frozenset(),
+    State.ABANDONED: frozenset(),
 }
 
 HOLDS_DOCUMENTS = (
@@ -43,7 +45,8 @@ HOLDS_DOCUMENTS = (
     State.OPEN,
 )
 REGISTERS = (State.COUNTERSIGNED, State.ACTIVATED, State.OPEN)
-FINAL = (State.ARCHIVED, State.REFUSED)
+UNSIGNED = (State.DRAFT, State.COMMITTED)
+FINAL = (State.ARCHIVED, State.REFUSED, State.ABANDONED)
 
 
 def check_transition(window: str, before: State, after: State) -> None:

@@ -1,11 +1,20 @@
 """The prover's database: opening it, and transactions with its own and the ledger's tables."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.ledger import schema as ledger_schema
-from ragaudit.ledger.database import open_engine, read_transaction, write_transaction
+from ragaudit.ledger.database import (
+    DatabaseLock,
+    database_file,
+    open_engine,
+    read_transaction,
+    take_database,
+    write_transaction,
+)
 from ragaudit.ledger.errors import StoreUnavailable
 from ragaudit.prover import tables
 from sqlalchemy import Connection, Engine, insert, inspect, select, update
@@ -17,11 +26,14 @@ class Store:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
+        self._writer: DatabaseLock | None = None
 
     @classmethod
     def create(cls, url: str) -> "Store":
         """Make the tables where they are missing and return the store."""
         store = cls(open_engine(url))
+        if store.file is not None:
+            _make_private(store.file)
         with store.write() as connection:
             ledger_schema.metadata.create_all(connection)
             tables.metadata.create_all(connection)
@@ -74,8 +86,36 @@ class Store:
         with self.write() as connection:
             connection.execute(update(tables.schema).values(version=tables.SCHEMA_VERSION))
 
+    @property
+    def file(self) -> Path | None:
+        """The database's file, None if it is a server's."""
+        return database_file(self.engine)
+
+    def take(self) -> None:
+        """Make this process the only one that serves the database, until `close`.
+
+        Raises:
+            RefusedError: another one serves it.
+        """
+        if self._writer is None:
+            self._writer = take_database(self.engine)
+
     def close(self) -> None:
+        """Let go of the database."""
+        if self._writer is not None:
+            self._writer.release()
+            self._writer = None
         self.engine.dispose()
+
+
+def _make_private(file: Path) -> None:
+    """Create the file before the database does: whoever reads it can open every commitment."""
+    try:
+        os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        raise StoreUnavailable(
+            f"cannot write: {error.strerror}", where=str(file), expected="a writable folder"
+        ) from None
 
 
 @contextmanager

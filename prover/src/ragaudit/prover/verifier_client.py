@@ -5,15 +5,18 @@ when the verifier declined it.
 """
 
 import base64
-import json
+import socket
+import ssl
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import httpx
-from ragaudit.encoding.canonical_json import dumps, loads
+from ragaudit.encoding.canonical_json import dumps, loads, loads_any
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.signing import PrivateKey, PublicKey, sign
 from ragaudit.encoding.text import hex_decode, hex_encode
@@ -25,12 +28,16 @@ from ragaudit.ledger.cosigner_protocol import (
 from ragaudit.ledger.errors import MalformedNote
 from ragaudit.ledger.notes import NoteSignature, VerifierKey
 from ragaudit.prover.errors import (
+    MalformedSettings,
+    NotPinned,
     VerifierMessageRejected,
     VerifierRefused,
     VerifierUnreachable,
 )
+from ragaudit.prover.settings import Settings
 
 MAX_ANSWER_BYTES = 2**26
+ANSWER_TIMEOUTS = 12  # for a whole answer, in timeouts of one phase
 _TOO_EARLY = 425
 
 
@@ -65,22 +72,82 @@ class VerifierClient:
         timeout: float,
         clock: Callable[[], int],
         transport: httpx.BaseTransport | None = None,
+        authorities: Path | None = None,
+        proxy: str | None = None,
     ) -> None:
         """Prepare the calls; nothing is sent yet.
 
         Args:
             timeout: seconds for each phase of a call.
             clock: milliseconds since 1970, for the time under each signature.
+            authorities: PEM file of the certificate authorities to trust instead of the usual.
+            proxy: URL of the HTTP proxy through which the verifier is reached.
+
+        Raises:
+            MalformedSettings: the file holds no certificates.
         """
         self._provider = provider
         self._key = key
         self._clock = clock
+        self._url = url
+        self._proxied = proxy is not None
+        self._timeout = timeout
         self._http = httpx.Client(
-            base_url=url, timeout=timeout, trust_env=False, transport=transport
+            base_url=url,
+            timeout=timeout,
+            trust_env=False,
+            transport=transport,
+            verify=_trusted(authorities),
+            proxy=proxy,
+            # A small answer that unpacks to a large one would be read in full.
+            headers={"Accept-Encoding": "identity"},
+        )
+
+    @classmethod
+    def of(
+        cls,
+        settings: Settings,
+        key: PrivateKey,
+        clock: Callable[[], int],
+        transport: httpx.BaseTransport | None = None,
+    ) -> "VerifierClient":
+        """Return the client that the settings describe."""
+        chosen = settings.verifier
+        return cls(
+            chosen.url,
+            provider=settings.provider,
+            key=key,
+            timeout=chosen.timeout_seconds,
+            clock=clock,
+            transport=transport,
+            authorities=chosen.ca_file,
+            proxy=chosen.proxy,
         )
 
     def close(self) -> None:
         self._http.close()
+
+    def check_pinned(self) -> None:
+        """Return if the verifier knows this provider's key.
+
+        A signed question about a window that does not exist: who is known is told so (404).
+
+        Raises:
+            NotPinned: the signature was not accepted.
+            VerifierUnreachable, VerifierRefused: there is no telling.
+        """
+        try:
+            self._send("GET", f"{_window('check-of-a-key')}/claims", b"")
+        except VerifierRefused as error:
+            if error.status == httpx.codes.UNAUTHORIZED:
+                raise NotPinned(
+                    f"the verifier does not accept our signature: {error.what}",
+                    where=self._url,
+                    expected=f"there: ragaudit verifier provider add {self._provider} "
+                    f"--key {hex_encode(self._key.public.raw)}",
+                ) from None
+            if error.status not in {httpx.codes.NOT_FOUND, httpx.codes.FORBIDDEN}:
+                raise
 
     def keys(self) -> VerifierKeys:
         """Return the verifier's public keys and clock."""
@@ -210,19 +277,64 @@ class VerifierClient:
         if signed:
             now = self._clock() if time is None else time
             request.headers.update(self._signature(method, request.url.raw_path, body, now))
+        place = f"{self._url}{path}"
         try:
-            response = self._http.send(request)
+            response = self._receive(request, place)
         except httpx.HTTPError as error:
-            raise VerifierUnreachable(
-                f"the verifier cannot be reached: {type(error).__name__}", where=path
-            ) from error
+            raise VerifierUnreachable(self._reason(error), where=place) from error
         if response.is_success:
-            if len(response.content) > MAX_ANSWER_BYTES:
-                raise VerifierMessageRejected("answer too long", where=path)
             return response
         if response.is_server_error or response.status_code == httpx.codes.TOO_MANY_REQUESTS:
-            raise VerifierUnreachable(f"the verifier answered {response.status_code}", where=path)
+            raise VerifierUnreachable(f"the verifier answered {response.status_code}", where=place)
+        if response.is_redirect:
+            raise VerifierUnreachable(
+                "the verifier redirects", where=place, expected="its own address in verifier.url"
+            )
         raise _refused(response)
+
+    def _receive(self, request: httpx.Request, place: str) -> httpx.Response:
+        """Return the response with its body, which is read up to a limit and never unpacked."""
+        response = self._http.send(request, stream=True)
+        try:
+            if response.headers.get("content-encoding", "identity").lower() != "identity":
+                raise VerifierMessageRejected("packed answer", where=place, expected="plain bytes")
+            body, until = bytearray(), time.monotonic() + ANSWER_TIMEOUTS * self._timeout
+            for part in response.iter_bytes():
+                body += part
+                if time.monotonic() > until:
+                    raise httpx.ReadTimeout("a drip", request=request)
+                if len(body) > MAX_ANSWER_BYTES:
+                    raise VerifierMessageRejected(
+                        "answer too long", where=place, expected=f"at most {MAX_ANSWER_BYTES} bytes"
+                    )
+        finally:
+            response.close()
+        return httpx.Response(response.status_code, content=bytes(body), request=request)
+
+    def _reason(self, error: httpx.HTTPError) -> str:
+        """Return what stands between us and the verifier, in words."""
+        causes = []
+        cause: BaseException | None = error
+        while cause is not None:
+            causes.append(cause)
+            cause = cause.__cause__ or cause.__context__
+        for each in causes:
+            if isinstance(each, ssl.SSLCertVerificationError):
+                return f"the verifier's certificate is not trusted: {each.verify_message}"
+            if isinstance(each, ssl.SSLError):
+                return f"no TLS with the verifier: {each.reason or 'broken off'}"
+            if isinstance(each, socket.gaierror):
+                return "the name of the verifier (or proxy) is not known"
+        if isinstance(error, httpx.ProxyError):
+            return f"the proxy does not connect: {str(error)[:100]}"
+        if isinstance(error, httpx.TimeoutException):
+            return (
+                f"no answer from the verifier in time (verifier.timeout_seconds {self._timeout:g})"
+            )
+        if isinstance(error, httpx.ConnectError):
+            peer = "proxy to the verifier" if self._proxied else "verifier"
+            return f"the {peer} cannot be reached: connection refused or no route"
+        return f"the connection to the verifier broke off: {type(error).__name__}"
 
     def _signature(self, method: str, path: bytes, body: bytes, time: int) -> dict[str, str]:
         signature = sign(
@@ -235,15 +347,28 @@ class VerifierClient:
         }
 
 
+def _trusted(authorities: Path | None) -> ssl.SSLContext | bool:
+    if authorities is None:
+        return True
+    try:
+        return ssl.create_default_context(cafile=authorities)
+    except (OSError, ssl.SSLError):
+        raise MalformedSettings(
+            "no certificates", where=f"verifier.ca_file: {authorities}", expected="a PEM file"
+        ) from None
+
+
 def _window(name: str) -> str:
     return f"/v1/windows/{quote(name, safe='')}"
 
 
 def _json_value(response: httpx.Response) -> Any:
     try:
-        return response.json()
-    except ValueError as error:
-        raise VerifierMessageRejected("answer is not JSON", where=str(response.url)) from error
+        return loads_any(response.content)
+    except MalformedError as error:
+        raise VerifierMessageRejected(
+            f"answer is not JSON: {error.what}", where=str(response.url)
+        ) from error
 
 
 def _json(response: httpx.Response) -> dict[str, Any]:
@@ -255,8 +380,8 @@ def _json(response: httpx.Response) -> dict[str, Any]:
 
 def _refused(response: httpx.Response) -> VerifierRefused:
     try:
-        document = json.loads(response.content)
-    except ValueError:
+        document = loads_any(response.content)
+    except MalformedError:
         document = {}
     if not isinstance(document, dict):
         document = {}

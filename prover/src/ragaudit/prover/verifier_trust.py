@@ -1,7 +1,7 @@
 """What the prover demands of the verifier before it creates a window."""
 
 from ragaudit.encoding.text import hex_encode
-from ragaudit.prover.errors import ClocksDiffer, VerifierMessageRejected
+from ragaudit.prover.errors import ClocksDiffer, UnpinnedVerifier, VerifierMessageRejected
 from ragaudit.prover.settings import VerifierSettings
 from ragaudit.prover.verifier_client import VerifierKeys
 
@@ -16,7 +16,7 @@ def checked_keys(keys: VerifierKeys, pinned: VerifierSettings) -> VerifierKeys:
     for member, shown, expected in (
         ("arbiter_key", arbiter, pinned.arbiter_key),
         ("cosigner_key", str(keys.cosigner), pinned.cosigner_key),
-        ("signing_key", hex_encode(keys.signing.raw), pinned.signing_key),
+        ("verifier_key", hex_encode(keys.signing.raw), pinned.verifier_key),
         ("verdict_key", hex_encode(keys.verdict.raw), pinned.verdict_key),
     ):
         if expected is not None and shown != expected:
@@ -24,6 +24,21 @@ def checked_keys(keys: VerifierKeys, pinned: VerifierSettings) -> VerifierKeys:
                 "the verifier shows another key", where=f"verifier.{member}", expected=expected
             )
     return keys
+
+
+def check_pins(settings: VerifierSettings) -> None:
+    """Return if every key of the verifier is pinned.
+
+    Raises:
+        UnpinnedVerifier: whoever answers first would be believed for the others.
+    """
+    if settings.unpinned:
+        names = ", ".join(f"verifier.{name}" for name in settings.unpinned)
+        raise UnpinnedVerifier(
+            "keys of the verifier are not pinned: whoever answers first is believed",
+            where=names,
+            expected="the keys that the regulator published, as GET /v1/keys shows them",
+        )
 
 
 def check_clocks(ours: int, verifiers: int, skew: int) -> None:

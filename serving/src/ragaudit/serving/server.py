@@ -54,10 +54,10 @@ def run(
         RagauditError: as ``make_app`` and the life span raise.
     """
     check_log_level(log_level)
-    log_lines.configure(log_level)
     _check_tls(certificate, key)
     listener = _listen(host, port)
     try:
+        log_lines.configure(log_level)
         chosen = limits or ConnectionLimits()
         server = _Server(make_app(), _within_descriptors(chosen), certificate, key)
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -1,6 +1,6 @@
 """The verifier's secrets: files of mode 0600 in one folder, read once at the start.
 
-``cosigner.key``, ``statement.key``, ``verdict.key`` and ``activation.key`` hold 32 bytes in
+``cosigner.key``, ``verifier.key``, ``verdict.key`` and ``activation.key`` hold 32 bytes in
 hexadecimal each; ``auditor-token.sha256`` the digest of the auditor's token. The token itself is
 in ``auditor-token`` when it was made here; the service never reads that file.
 """
@@ -17,7 +17,7 @@ from ragaudit.encoding.signing import PrivateKey, PublicKey
 from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.notes import COSIGNATURE_V1, SigningKey, VerifierKey
 
-COSIGNER, STATEMENT, VERDICT = "cosigner.key", "statement.key", "verdict.key"
+COSIGNER, VERIFIER, VERDICT = "cosigner.key", "verifier.key", "verdict.key"
 ACTIVATION = "activation.key"
 TOKEN, TOKEN_DIGEST = "auditor-token", "auditor-token.sha256"
 SECRET_BYTES = 32
@@ -61,7 +61,7 @@ def create(folder: Path, name: str) -> VerifierKeys:
         MalformedError: ``name`` is not a key name.
         RefusedError: one of the files exists.
     """
-    generated = {each: PrivateKey.generate() for each in (COSIGNER, STATEMENT, VERDICT)}
+    generated = {each: PrivateKey.generate() for each in (COSIGNER, VERIFIER, VERDICT)}
     VerifierKey(name, COSIGNATURE_V1, generated[COSIGNER].public)  # checks the name
     token = secrets.token_urlsafe(SECRET_BYTES)
     contents = {each: key.seed().hex() for each, key in generated.items()}
@@ -90,7 +90,7 @@ def load(folder: Path, name: str, arbiter: PublicKey | None = None) -> VerifierK
     """
     return VerifierKeys(
         cosigner=SigningKey(name, COSIGNATURE_V1, PrivateKey.from_seed(_read(folder / COSIGNER))),
-        statement=PrivateKey.from_seed(_read(folder / STATEMENT)),
+        statement=PrivateKey.from_seed(_read(folder / VERIFIER)),
         verdict=PrivateKey.from_seed(_read(folder / VERDICT)),
         activation=_read(folder / ACTIVATION),
         token_digest=_read(folder / TOKEN_DIGEST),

@@ -1,4 +1,4 @@
-"""`ragaudit bench`: medians, peak memory, and the ratio against a baseline of the same run."""
+"""`ragaudit bench`: measure the parts, each beside a stated baseline."""
 
 from pathlib import Path
 from typing import Annotated

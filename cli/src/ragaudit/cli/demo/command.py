@@ -1,4 +1,4 @@
-"""`ragaudit demo`."""
+"""`ragaudit demo`: two services, twelve accounts, two windows, a verdict."""
 
 import json
 import signal
@@ -130,7 +130,11 @@ def _show(console: Any, report: "Report", cheat: str | None) -> None:
     show.show_complaints(console, report.traffic.complaints)
     sigma = next(iter(report.policies.values()))["sigma"]
     show.show_utility(console, report.utility, sigma, TOP_K)
-    console.print(f"\nevidence: {report.evidence}", soft_wrap=True)
+    show.show_where_to_look(console, report.evidence, list(report.verdicts))
+    if unasked := sum(each.unasked for each in report.traffic.outcomes.values()):
+        console.print(
+            f"{unasked} questions were not asked: this machine was too busy for the windows' length"
+        )
     console.print("re-check the verdicts offline, from the bundles alone:")
     for line in report.recheck:
         console.print(f"  {line}", soft_wrap=True, highlight=False)
@@ -156,6 +160,7 @@ def _json(report: "Report") -> dict[str, Any]:
                 "account": name,
                 "window": window,
                 "answered": each.answered,
+                "unasked": each.unasked,
                 "submitted": each.submitted,
                 "resumed": each.resumed,
                 "disputed": each.disputed,

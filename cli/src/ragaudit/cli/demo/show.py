@@ -1,6 +1,7 @@
 """What the demonstration prints: verdicts, the price of usefulness, words."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from ragaudit.cli.demo.traffic import Complaint, Traffic
@@ -10,7 +11,13 @@ from rich.markup import escape
 from rich.panel import Panel
 from rich.table import Table
 
-__all__ = ["show_accounts", "show_complaints", "show_utility", "show_verdict"]
+__all__ = [
+    "show_accounts",
+    "show_complaints",
+    "show_utility",
+    "show_verdict",
+    "show_where_to_look",
+]
 
 _STYLES = {
     "PASS": "green", "FAIL": "bold red", "REFUSED": "bold red", "EXCEEDED": "yellow",
@@ -144,3 +151,18 @@ def _member(forms: Mapping[str, Any], name: str, member: str) -> str:
 
 def _text(value: object) -> str:
     return "none" if value is None else str(value)
+
+
+def show_where_to_look(console: Console, evidence: Path, windows: Sequence[str]) -> None:
+    """Say which files are there, and what is to be seen in them."""
+    console.print("\nWhat to look at:", style="bold")
+    for window in windows:
+        console.print(f"  {evidence / window}/", soft_wrap=True, highlight=False)
+    console.print(
+        "    report.html        for people: the verdict, then what each of its checks saw\n"
+        "    verdict.json       the same, signed by the verifier (DSSE, in-toto)\n"
+        "    bundle-public.zip  what anyone needs to check it again\n"
+        "    bundle.zip         what a regulator needs: with proofs, keys and embeddings of the "
+        "sampled records",
+        highlight=False,
+    )

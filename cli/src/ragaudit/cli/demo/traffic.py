@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -40,7 +41,9 @@ class Complaint:
 class Outcome:
     """What became of one account in one window."""
 
+    until: float
     answered: int = 0
+    unasked: int = 0
     submitted: int = 0
     resumed: bool = False
     disputed: bool = False
@@ -84,11 +87,16 @@ class Traffic:
 
         self._each(window, one)
 
-    def ask(self, window: str, progress: Callable[[], object]) -> None:
-        """Ask every question of the window; ``progress`` is called after each."""
+    def ask(self, window: str, progress: Callable[[], object], *, until: float) -> None:
+        """Ask every question of the window; ``progress`` is called after each.
+
+        Args:
+            until: Unix seconds; what would be asked later is left out and counted as such, so
+                that a busy machine does not make the accounts knock at a closed window.
+        """
 
         def one(account: AccountPlan) -> None:
-            outcome = Outcome()
+            outcome = Outcome(until=until)
             with self._lock:
                 self.outcomes[account.name, window] = outcome
             questions = list(account.questions[window])
@@ -112,6 +120,10 @@ class Traffic:
             for question in questions:
                 if self._stopping.is_set():
                     return
+                if time.time() > outcome.until:
+                    outcome.unasked += 1
+                    progress()
+                    continue
                 attempt(partial(self._search, client, question, outcome, receipts))
                 progress()
             for receipt in receipts:

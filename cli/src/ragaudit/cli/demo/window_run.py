@@ -15,6 +15,8 @@ __all__ = ["WindowRun"]
 _POLL_SECONDS = 0.25
 _COMMIT_SECONDS = 120.0
 _AUDIT_SECONDS = 60.0
+_COSIGN_SECONDS = 2.0  # until a registration is under a cosigned checkpoint
+_ANSWER_SECONDS = 3.0  # what an account needs before the end to ask once more
 _REGISTERING = ("countersigned", "activated", "open")
 
 
@@ -67,9 +69,10 @@ class WindowRun:
         asking = [each for each in self._plan.accounts if each.questions.get(name)]
         task = self._bars.add_task(f"{name}: registering accounts", total=len(asking))
         self._traffic.register(name, lambda: self._bars.advance(task))
-        self._await_start()
+        self._await_start(time.time())
         task = self._bars.add_task(f"{name}: questions, receipts checked", total=total)
-        self._traffic.ask(name, lambda: self._bars.advance(task))
+        last = self.policy["end"] - self.policy["claim_margin_seconds"] - _ANSWER_SECONDS
+        self._traffic.ask(name, lambda: self._bars.advance(task), until=last)
 
     def await_verdict(self, check_alive: Callable[[], None]) -> dict[str, Any]:
         """Return the predicate of the signed verdict.
@@ -95,16 +98,32 @@ class WindowRun:
         """What the provider shows of the window now."""
         return self._operator.window(self.window.name)
 
-    def _await_start(self) -> None:
-        """Return when the window is open; its start is an instant of the policy."""
-        name, start = self.window.name, self.policy["start"]
+    def _await_start(self, registered: float) -> None:
+        """Return when the window is open and the accounts' registrations are activated.
+
+        The start is the first activation instant. On a busy machine registering may have taken
+        longer than until then; the next instant activates who came late.
+        """
+        name, instants = self.window.name, self.policy["activation_instants"]
+        own = next(n for n, at in enumerate(instants) if at > registered + _COSIGN_SECONDS)
+        start = instants[own]
+        if own == len(instants) - 1:
+            raise ServiceFailed(
+                "registering took longer than the window",
+                where=f"window {name}",
+                expected="a machine that is less busy",
+            )
         wait = max(0.0, start - time.time())
         task = self._bars.add_task(f"{name}: waiting for the start", total=round(wait))
-        while self._operator.status(name)["state"] != "open":
+        while len(self._operator.window(name)["activations"]) <= own:
             if time.time() > start + _COMMIT_SECONDS:
                 raise ServiceFailed("did not open", where=f"window {name}")
             left = max(0.0, start - time.time())
             self._bars.update(task, completed=round(wait - left))
+            time.sleep(_POLL_SECONDS)
+        while self._operator.status(name)["state"] != "open":
+            if time.time() > start + _COMMIT_SECONDS:
+                raise ServiceFailed("did not open", where=f"window {name}")
             time.sleep(_POLL_SECONDS)
         self._bars.update(task, completed=round(wait))
 

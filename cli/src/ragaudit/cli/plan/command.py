@@ -1,4 +1,4 @@
-"""`ragaudit plan`."""
+"""`ragaudit plan`: what a window promises, and what it leaves of search."""
 
 import json
 import sys

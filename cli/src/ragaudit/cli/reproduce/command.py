@@ -1,4 +1,4 @@
-"""`ragaudit reproduce`: one command per paper, each in a module of its own."""
+"""`ragaudit reproduce`: the papers' tables and figures, recomputed and corrected."""
 
 import ragaudit.privacy  # noqa: F401 - every command needs it; said at once if it is missing
 import typer

@@ -1,4 +1,4 @@
-"""`ragaudit risk`: one command per question, each in a module of its own."""
+"""`ragaudit risk`: disclosure risk, its bounds, and audits by attack."""
 
 import ragaudit.privacy  # noqa: F401 - the group exists where this member is installed
 import typer

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from ragaudit.ledger.policy import Policy
 from ragaudit.prover import tables
 from ragaudit.prover.accounts import check_tenant_name
 from ragaudit.prover.backends.base import Document
@@ -109,15 +110,17 @@ def _count(connection: Connection, tenant: str) -> int:
 
 
 def _check_free(connection: Connection, tenant: str) -> None:
-    """No window holds the documents. A draft may yet list any tenant, so it holds all of them."""
+    """No window holds the documents: none that is not closed names the tenant in its policy."""
     windows = tables.window.c
-    user = connection.scalar(select(windows.name).where(windows.state.in_(HOLDS_DOCUMENTS)))
-    if user is not None:
-        raise IndexInUse(
-            f"window {user} has committed to the documents",
-            where=f"tenant {tenant}",
-            expected="ingest before a window is created, or after it is closed",
-        )
+    query = select(windows.name, windows.policy).where(windows.state.in_(HOLDS_DOCUMENTS))
+    for user in connection.execute(query):
+        if tenant in Policy.parse(bytes(user.policy)).tenants:
+            raise IndexInUse(
+                f"window {user.name} has committed to the documents",
+                where=f"tenant {tenant}",
+                expected="ingest before a window is created, or after it is closed; "
+                "ragaudit prover window abandon ends one that is not countersigned",
+            )
 
 
 def _ensure_tenant(connection: Connection, tenant: str) -> None:

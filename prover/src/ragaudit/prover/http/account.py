@@ -12,11 +12,12 @@ from ragaudit.prover.entries import entry_at
 from ragaudit.prover.http.dependencies import AccountDependency, ServiceDependency
 from ragaudit.prover.http.models import PromiseBody, QueryBody, RegistrationBody, RevealBody
 from ragaudit.prover.http.public import WindowName
+from ragaudit.prover.http.strict_json import StrictRoute
 from ragaudit.prover.live import LiveWindow
 from ragaudit.prover.registrations import Registered, find
 from ragaudit.prover.service import Service
 
-router = APIRouter(prefix="/v1/windows/{window}", tags=["account"])
+router = APIRouter(prefix="/v1/windows/{window}", tags=["account"], route_class=StrictRoute)
 
 
 @router.get("/account", operation_id="getAccount")

@@ -1,15 +1,13 @@
 """Request bodies. Unknown members and other types are refused."""
 
-from typing import Annotated, Any
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 from ragaudit.circuits.parameters import LIMITS
-from ragaudit.prover.settings import NAME_PATTERN
+from ragaudit.prover.settings import NAME_PATTERN, Hex32
 
 MAX_QUERY_CHARACTERS = 8192
 MAX_COUNTER = 10**6
-
-Hex32 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class _Body(BaseModel):

@@ -6,9 +6,15 @@ from fastapi import APIRouter, Depends, Path, status
 from ragaudit.prover.http.dependencies import ServiceDependency, operator
 from ragaudit.prover.http.models import NewAccountBody, NewWindowBody
 from ragaudit.prover.http.public import WindowName
+from ragaudit.prover.http.strict_json import StrictRoute
 from ragaudit.prover.operations import window_status
 
-router = APIRouter(prefix="/v1/operator", tags=["operator"], dependencies=[Depends(operator)])
+router = APIRouter(
+    prefix="/v1/operator",
+    tags=["operator"],
+    dependencies=[Depends(operator)],
+    route_class=StrictRoute,
+)
 
 AccountName = Annotated[str, Path(min_length=1, max_length=127)]
 
@@ -18,6 +24,12 @@ def create_window(service: ServiceDependency, body: NewWindowBody) -> dict[str, 
     """Create a window from the settings and overrides; it then opens by itself."""
     window = service.create_window(body.window, body.overrides)
     return window_status(service, window)
+
+
+@router.get("/windows", operation_id="listWindowStatus")
+def list_window_status(service: ServiceDependency) -> list[dict[str, Any]]:
+    """Show where every window stands, in order of creation."""
+    return [window_status(service, each) for each in service.windows.all()]
 
 
 @router.get("/windows/{window}", operation_id="getWindowStatus")
@@ -30,6 +42,12 @@ def get_window_status(service: ServiceDependency, window: WindowName) -> dict[st
 def close_window(service: ServiceDependency, window: WindowName) -> dict[str, Any]:
     """Stop answering now; claims, close entry and handover wait for the window's end."""
     return window_status(service, service.stop_window(window))
+
+
+@router.post("/windows/{window}/abandon", operation_id="abandonWindow")
+def abandon_window(service: ServiceDependency, window: WindowName) -> dict[str, Any]:
+    """End a window that is not countersigned yet; its documents are free again."""
+    return window_status(service, service.abandon_window(window))
 
 
 @router.get("/accounts", operation_id="listAccounts")

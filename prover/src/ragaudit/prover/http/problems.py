@@ -18,6 +18,7 @@ from ragaudit.encoding.errors import (
 from ragaudit.encoding.problems import MEDIA_TYPE, problem
 from ragaudit.ledger.errors import UnknownResource
 from ragaudit.prover import errors
+from ragaudit.prover.settings import in_words
 from starlette.exceptions import HTTPException
 
 _log = logging.getLogger(__name__)
@@ -113,7 +114,8 @@ def install(app: FastAPI) -> None:
         assert isinstance(error, RequestValidationError)
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        refused = errors.MalformedRequest(str(first["msg"]), where=where)
+        what, expected = in_words(first)
+        refused = errors.MalformedRequest(what, where=where, expected=expected)
         return response(refused, request.url.path)
 
     async def framework(request: Request, error: Exception) -> JSONResponse:
@@ -122,7 +124,12 @@ def install(app: FastAPI) -> None:
             return response_with(NotFoundError("no such path"), 404, request.url.path)
         if error.status_code == 405:
             return response_with(NotAllowedError("no such method here"), 405, request.url.path)
-        refused = errors.MalformedRequest("the body cannot be read", expected="JSON in UTF-8")
+        cause = error.__cause__
+        what = cause.what if isinstance(cause, MalformedError) else "the body cannot be read"
+        where = cause.where if isinstance(cause, MalformedError) else ""
+        refused = errors.MalformedRequest(
+            what, where=f"body {where}".strip(), expected="JSON in UTF-8, without duplicate keys"
+        )
         return response(refused, request.url.path)
 
     async def unknown(request: Request, error: Exception) -> JSONResponse:

@@ -5,11 +5,10 @@ lone surrogates, deep nesting and integers beyond ±(2^53 - 1) are refused, as a
 """
 
 import hashlib
-import json
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Annotated, Any, BinaryIO, NoReturn, TypeVar, cast
+from typing import Annotated, Any, BinaryIO, TypeVar, cast
 
 from fastapi import Request
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -63,7 +62,7 @@ def parse(model: type[Model], data: bytes) -> Model:
     Raises:
         MalformedError: not JSON, not in the canonical value space, or not of this model.
     """
-    value = loads(data)
+    value = canonical_json.loads_any(data)
     try:
         return model.model_validate(value)
     except ValidationError as error:
@@ -73,55 +72,11 @@ def parse(model: type[Model], data: bytes) -> Model:
 
 
 def json_object(data: bytes) -> dict[str, Any]:
-    """The object of a JSON body; MalformedError as `loads`, and for any other value."""
-    value = loads(data)
+    """The object of a JSON body; MalformedError for anything else."""
+    value = canonical_json.loads_any(data)
     if not isinstance(value, dict):
         raise MalformedError("not an object", where="body")
     return value
-
-
-def loads(data: bytes) -> Any:
-    """A JSON value in the value space of canonical JSON, in any spelling of its own.
-
-    Raises:
-        MalformedError: anything else.
-    """
-    try:
-        value = json.loads(
-            data.decode("utf-8"),
-            object_pairs_hook=_object,
-            parse_int=_integer,
-            parse_float=_refuse("number with fraction or exponent"),
-            parse_constant=_refuse("NaN or infinity"),
-        )
-    except UnicodeDecodeError:
-        raise MalformedError("body is not UTF-8", where="body") from None
-    except json.JSONDecodeError as error:
-        raise MalformedError("body is not JSON", where=f"offset {error.pos}") from None
-    except RecursionError:
-        raise MalformedError("nested too deeply", where="body") from None
-    canonical_json.dumps(value)  # refuses what has no canonical form
-    return value
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) != len(pairs):
-        raise MalformedError("duplicate key in object", where="body")
-    return value
-
-
-def _integer(digits: str) -> int:
-    if len(digits) > 17:  # int() itself refuses very long digit strings with another error
-        raise MalformedError("integer out of range", where="body", expected="±(2^53 - 1)")
-    return int(digits)
-
-
-def _refuse(what: str) -> Callable[[str], NoReturn]:
-    def refuse(_text: str) -> NoReturn:
-        raise MalformedError(what, where="body", expected="integers or decimal strings")
-
-    return refuse
 
 
 def _hex(value: object) -> object:

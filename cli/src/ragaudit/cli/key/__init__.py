@@ -1,0 +1,1 @@
+"""`ragaudit key`."""

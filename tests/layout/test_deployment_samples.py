@@ -1,0 +1,127 @@
+"""The samples for systemd and nginx: accepted by these programs where they are installed."""
+
+import re
+import shutil
+import socket
+import subprocess
+from configparser import ConfigParser
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from ragaudit.prover.settings import ServerSettings
+from ragaudit.serving.limits import ConnectionLimits
+from ragaudit.serving.server import BACKLOG
+from ragaudit.verifier.settings import Listen
+
+ROOT = Path(__file__).resolve().parents[2]
+SERVICES = ("prover", "verifier")
+LIMITS = ConnectionLimits()
+
+
+def unit(service: str) -> ConfigParser:
+    parser = ConfigParser(interpolation=None, strict=False)
+    parser.optionxform = str  # type: ignore[assignment, method-assign]
+    parser.read(ROOT / f"deployment/systemd/ragaudit-{service}.service")
+    return parser
+
+
+def proxy(service: str) -> str:
+    return (ROOT / f"deployment/nginx/{service}.conf").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_a_unit_runs_the_service_confined(service: str) -> None:
+    found = unit(service)["Service"]
+    words = found["ExecStart"].split()
+    assert words[0] == "/opt/ragaudit/bin/ragaudit" and words[1:3] == [service, "serve"]
+    assert words[4].startswith(f"/var/lib/{found['StateDirectory']}/")
+    assert found["User"] == found["Group"] != "root"
+    assert found["UMask"] == "0077" and found["NoNewPrivileges"] == "yes"
+    assert found["ProtectSystem"] == "strict" and found["CapabilityBoundingSet"] == ""
+    assert int(found["LimitNOFILE"]) >= 2 * LIMITS.connections + 2 * BACKLOG
+    assert int(found["TimeoutStopSec"]) > LIMITS.stop_seconds
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
+@pytest.mark.parametrize("service", SERVICES)
+def test_systemd_accepts_a_unit(service: str, tmp_path: Path) -> None:
+    text = (ROOT / f"deployment/systemd/ragaudit-{service}.service").read_text()
+    file = tmp_path / f"ragaudit-{service}.service"
+    file.write_text(text.replace("/opt/ragaudit/bin/ragaudit", "/bin/true"))
+    done = subprocess.run(
+        ["systemd-analyze", "verify", str(file)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_a_proxy_leads_to_the_service_and_rewrites_nothing(service: str) -> None:
+    text = proxy(service)
+    port = ServerSettings().port if service == "prover" else Listen().port
+    assert f"server 127.0.0.1:{port};" in text
+    # A path behind the upstream's name would be decoded and encoded again: signatures cover it.
+    assert set(re.findall(r"proxy_pass (\S+);", text)) == {f"http://ragaudit_{service}"}
+    assert "proxy_next_upstream off;" in text and "rewrite" not in text.replace("may rewrite", "")
+    (idle,) = re.findall(r"\n    keepalive_timeout (\d+)s;", text)
+    assert int(idle) < LIMITS.idle_seconds
+
+
+def test_the_operators_api_is_not_proxied() -> None:
+    assert re.search(r"location /v1/operator/ \{\s+return 404;", proxy("prover"))
+
+
+def test_a_proxy_lets_in_no_more_than_the_prover_reads() -> None:
+    (size,) = re.findall(r"client_max_body_size (\d+)k;", proxy("prover"))
+    assert int(size) * 1024 == ServerSettings().max_body_bytes
+
+
+@pytest.mark.skipif(shutil.which("nginx") is None, reason="needs nginx")
+@pytest.mark.parametrize("service", SERVICES)
+def test_nginx_accepts_a_proxy(service: str, tmp_path: Path) -> None:
+    certificate, key = _certificate(tmp_path)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    text = proxy(service).replace("443 ssl", f"{port} ssl").replace(f"[::]:{port}", "[::1]:0")
+    text = text.replace("    listen [::1]:0 ssl;\n", "")
+    text = re.sub(r"/etc/ssl/\S+\.pem", str(certificate), text)
+    text = re.sub(r"/etc/ssl/\S+\.key", str(key), text)
+    file = tmp_path / "nginx.conf"
+    folders = "".join(
+        f"{name}_temp_path {tmp_path}/{name};"
+        for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    head = f"pid {tmp_path}/pid; error_log stderr; events {{}}"
+    file.write_text(f"{head} http {{ access_log off; {folders}\n{text} }}")
+    done = subprocess.run(
+        ["nginx", "-t", "-c", str(file), "-p", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0 and "[warn]" not in done.stderr, done.stderr
+
+
+def _certificate(folder: Path) -> tuple[Path, Path]:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "rag.example")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now)
+        .not_valid_after(now + timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
+    files = folder / "server.pem", folder / "server.key"
+    files[0].write_bytes(certificate.public_bytes(Encoding.PEM))
+    files[1].write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return files

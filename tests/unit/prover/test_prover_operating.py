@@ -1,0 +1,236 @@
+"""What an operator lives through: stuck windows, other tenants, changed keys, full disks."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from ragaudit.encoding.errors import RefusedError
+from ragaudit.encoding.signing import PrivateKey
+from ragaudit.ledger.errors import StoreUnavailable
+from ragaudit.prover.app import create_app
+from ragaudit.prover.backends.base import Document
+from ragaudit.prover.backends.stored import StoredDocuments
+from ragaudit.prover.check import run_checks
+from ragaudit.prover.disk import check_folder, check_space
+from ragaudit.prover.errors import (
+    IndexInUse,
+    KeyChanged,
+    NotPinned,
+    UnpinnedVerifier,
+    VerifierRefused,
+    WrongState,
+)
+from ragaudit.prover.keys import load_key
+from ragaudit.prover.service import Service
+from ragaudit.prover.settings import VerifierSettings
+from ragaudit.prover.states import State
+from ragaudit.prover.verifier_trust import check_pins
+from ragaudit.verifier.service import providers
+
+
+def forget_the_provider(world) -> None:
+    """The regulator has not pinned the key, or pinned another."""
+    providers.remove(world.verifier.app.state.service.database, "provider.example")
+
+
+def new_documents(count: int = 8) -> list[Document]:
+    return [Document(f"new-{n}", f"a new document about bread, number {n}") for n in range(count)]
+
+
+def test_a_window_that_nobody_countersigns_ends_at_its_start(world) -> None:
+    forget_the_provider(world)
+    world.create()
+    world.drive(State.COMMITTED)
+    with pytest.raises(VerifierRefused, match="401"):
+        world.service.driver.step("w1")
+    world.service.driver.failures["w1"] = "the verifier answered 401"
+    status = world.api.get("/v1/operator/windows/w1", headers=world.operator).json()
+    assert status["last_error"] == "the verifier answered 401"
+    world.clock.to(status["start"])
+    assert world.service.driver.step("w1")
+    window = world.service.windows.get("w1")
+    assert window.state is State.ABANDONED and "401" in window.unusable
+    assert world.service.windows.unfinished() == []
+    world.service.check_ready()  # an abandoned window is no fault of the service
+    assert StoredDocuments(world.service.store).add("one", new_documents()) == 20
+    world.create("w2")
+
+
+def test_a_window_is_abandoned_before_the_countersignature_only(world) -> None:
+    world.create()
+    path = "/v1/operator/windows/w1/abandon"
+    assert world.api.post(path).status_code == 401
+    done = world.api.post(path, headers=world.operator)
+    assert done.status_code == 200 and done.json()["state"] == "abandoned"
+    assert world.api.post(path, headers=world.operator).status_code == 409
+    world.create("w2")
+    world.drive(State.COUNTERSIGNED, "w2")
+    with pytest.raises(WrongState):
+        world.service.abandon_window("w2")
+    listed = world.api.get("/v1/operator/windows", headers=world.operator).json()
+    assert [(each["window"], each["state"]) for each in listed] == [
+        ("w1", "abandoned"),
+        ("w2", "countersigned"),
+    ]
+
+
+def test_documents_of_others_and_of_new_tenants_change_while_a_window_is_open(world) -> None:
+    world.open()
+    documents = StoredDocuments(world.service.store)
+    with pytest.raises(IndexInUse, match="w1"):
+        documents.add("one", new_documents())
+    assert documents.add("three", new_documents()) == 8
+    key = world.service.accounts.add("three", "dot")
+    world.keys["dot"] = key
+    refused = world.post("/v1/windows/w1/registration", "dot", {"anchor": None})
+    assert refused.status_code == 409 and "three" in refused.json()["detail"]
+    assert world.ask().status_code == 200
+
+
+def test_a_changed_provider_key_is_refused_at_the_start(world) -> None:
+    world.create()
+    path = world.settings.keys.provider_file
+    path.write_text(PrivateKey.generate().seed().hex() + "\n")
+    world.service.stop()
+    service = create_app(world.settings, components=world.components).state.service
+    with pytest.raises(KeyChanged, match="w1"):
+        service.start()
+    service.stop()
+
+
+def test_a_second_prover_is_refused_before_there_is_a_window(world) -> None:
+    world.service.start()
+    second = Service(world.settings, world.components)
+    with pytest.raises(RefusedError, match="another process serves this database"):
+        second.start()
+    second.stop()
+    world.service.stop()
+    third = Service(world.settings, world.components)
+    third.start()
+    third.stop()
+
+
+def test_check_makes_a_signed_call(world) -> None:
+    client = world.service.verifier
+    client.check_pinned()
+    forget_the_provider(world)
+    key = load_key(world.settings.keys.provider_file).public.raw.hex()
+    with pytest.raises(NotPinned, match=f"provider add provider.example --key {key}"):
+        client.check_pinned()
+
+
+def test_another_key_of_the_provider_is_told_too(world) -> None:
+    forget_the_provider(world)
+    database = world.verifier.app.state.service.database
+    providers.add(database, "provider.example", PrivateKey.generate().public)
+    with pytest.raises(NotPinned):
+        world.service.verifier.check_pinned()
+
+
+def test_unset_pins_are_told(world, caplog: pytest.LogCaptureFixture) -> None:
+    found = {each.name: each.problem for each in run_checks(world.settings)}
+    assert "verifier.cosigner_key, verifier.verifier_key, verifier.verdict_key" in found["pins"]
+    world.service.start()
+    assert "verifier.verdict_key is not pinned" in caplog.text
+    pins = {"cosigner_key": "x", "verifier_key": "00" * 32, "verdict_key": "00" * 32}
+    check_pins(VerifierSettings(**pins))
+    with pytest.raises(UnpinnedVerifier, match="verdict_key"):
+        check_pins(VerifierSettings(**pins | {"verdict_key": None}))
+
+
+def test_a_full_disk_is_not_ready(world) -> None:
+    assert world.api.get("/readyz").status_code == 200
+    store = world.settings.store.model_copy(update={"free_bytes_min": 2**50})
+    world.settings = world.settings.model_copy(update={"store": store})
+    world.restart()
+    answer = world.api.get("/readyz")
+    assert answer.status_code == 503 and "disk is full" in answer.json()["detail"]
+
+
+def test_space_is_that_of_the_disk(tmp_path: Path) -> None:
+    found = os.statvfs(tmp_path)
+    check_space(tmp_path, 0)
+    check_space(tmp_path / "none", 2**50)
+    check_space(None, 2**50)
+    with pytest.raises(StoreUnavailable):
+        check_space(tmp_path, found.f_blocks * found.f_frsize + 1)
+
+
+def test_folders_that_cannot_be_written_are_named(tmp_path: Path) -> None:
+    check_folder(tmp_path / "new" / "fences")
+    assert stat.S_IMODE((tmp_path / "new" / "fences").stat().st_mode) == 0o700
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreUnavailable, match="cannot write"):
+        check_folder(tmp_path / "file" / "fences")
+
+
+def test_what_holds_secrets_is_for_its_owner_only(world) -> None:
+    world.open()
+    private = [world.settings.store.fence_folder / "w1.fence", world.folder / "prover/prover.yaml"]
+    private += sorted((world.folder / "prover").glob("prover.db*"))
+    assert len(private) >= 3
+    for file in private:
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
+    (world.folder / "prover/prover.db").chmod(0o644)
+    found = {each.name: each.problem for each in run_checks(world.settings)}
+    assert "others may read the database" in found["store"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"query": "a", "query": "b", "top_k": 2, "filter": ""}',
+        '{"query": "a", "top_k": 2, "top_k": 3, "filter": ""}',
+        '{"query": "a", "top_k": 2.0, "filter": ""}',
+        '{"query": "a", "top_k": 2, "filter": NaN}',
+        '{"query": "a", "top_k": ' + "[" * 100 + "]" * 100 + "}",
+        '{"query": "\\ud800", "top_k": 2, "filter": ""}',
+        '{"query": "a", "top_k": ' + "9" * 5000 + "}",
+    ],
+)
+def test_a_body_has_one_meaning(open_world, text: str) -> None:
+    headers = open_world.headers("ada") | {"Content-Type": "application/json"}
+    answer = open_world.api.post("/v1/windows/w1/query", content=text, headers=headers)
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["type"] == "urn:ragaudit:problem:malformed-request"
+
+
+def test_patterns_are_said_in_words(open_world) -> None:
+    answer = open_world.api.get("/v1/windows/Not A Name")
+    assert answer.status_code == 400 and answer.json()["expected"].startswith("1 to 64 of a-z")
+    body = {"counter": 0, "nonce": "no"}
+    answer = open_world.post("/v1/windows/w1/reveal", "bob", body)
+    assert answer.json()["expected"] == "64 digits 0-9a-f" and "^" not in answer.text
+
+
+def test_the_public_log_of_a_finished_window_loads_nothing(world, embedder) -> None:
+    world.open()
+    assert world.ask().status_code == 200
+    world.service.driver.checkpoint("w1")
+    with world.service.store.write() as connection:
+        for before, after in (
+            (State.OPEN, State.CLOSED),
+            (State.CLOSED, State.CHALLENGED),
+            (State.CHALLENGED, State.ARCHIVED),
+        ):
+            world.service.windows.advance(connection, "w1", before, after)
+    world.service.lives.forget("w1")
+    for path in ("log/checkpoint", "log/tile/0/000.p/5", "receipts/4/proof"):
+        assert world.api.get(f"/v1/windows/w1/{path}").status_code == 200, path
+    assert world.ask().status_code == 409
+    headers = world.headers("ada")
+    assert world.api.get("/v1/windows/w1/account", headers=headers).status_code == 409
+    assert world.service.lives._loaded == {}
+    world.restart()
+    assert world.api.get("/v1/windows/w1/log/checkpoint").status_code == 200
+    assert world.service.lives._loaded == {}
+
+
+def test_the_driver_lets_go_of_what_is_finished(world) -> None:
+    world.open()
+    fence = world.service.lives.get("w1").fence
+    world.service.lives.forget("w1")
+    world.service.lives.forget("w1")
+    assert fence._fence is None
+    assert world.ask().status_code == 200  # an open window is loaded again
