@@ -77,7 +77,6 @@ class Services:
             lambda port: {
                 "RAGAUDIT_PROVER__SERVER__PORT": str(port),
                 "RAGAUDIT_PROVER__VERIFIER__URL": self.verifier_url,
-                "RAGAUDIT_PROVER__TIMING__HANDOVER_GRID_SECONDS": "1",
             },
         )  # fmt: skip
         self.prover_url = process.url
