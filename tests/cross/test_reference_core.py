@@ -14,11 +14,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.circuits import noise as circuits_noise
 from ragaudit.circuits.selection import scores, select
+from ragaudit.verifier.reference import ristretto
 from ragaudit.verifier.reference.generators import generator
 from ragaudit.verifier.reference.noise import build_sampler
 from ragaudit.verifier.reference.ristretto import encode
 from reference_index_prover import commit_field_rows
-from reference_vectors import cases, index_arguments, index_forgeries, selection_arguments
+from reference_vectors import (
+    cases,
+    index_arguments,
+    index_forgeries,
+    read,
+    selection_arguments,
+)
 
 LISTS = ["H", "Q", "G", "A", "sel/A*", "sel/M", "sel/R", "idx/P", "idx/P*", "idx/M", "idx/R"]
 SELECTION_FILES = ("selection", "selection_edge", "selection_noncanonical")
@@ -273,6 +280,36 @@ def test_core_decides_the_selection_vectors(vector: dict[str, Any]) -> None:
     passed = None if allowed is None else tuple(allowed)
     case = Case(context, commitments, tuple(query), tuple(noise), top_k, selection, proof, passed)
     assert core_accepts(case) == reference_accepts(case) == (vector["expect"] == "accept")
+
+
+def decoded_by(encoding: bytes) -> tuple[bool, bool]:
+    """Whether (core, reference) decode 32 bytes as a point."""
+    zero = np.zeros((1, 32), dtype=np.uint8)
+    decisions = []
+    for decode, error in (
+        (lambda: core.reblind_rows(encoding, zero, zero), core.MalformedInput),
+        (lambda: ristretto.encode(ristretto.decode(encoding)), reference.MalformedProof),
+    ):
+        try:
+            assert decode() == encoding
+            decisions.append(True)
+        except error:
+            decisions.append(False)
+    return decisions[0], decisions[1]
+
+
+def test_points_are_decoded_alike() -> None:
+    """The encodings of RFC 9496, and every other spelling of the valid ones."""
+    p = ristretto.P
+    for valid in map(bytes.fromhex, read("rfc9496")["multiples"]):
+        assert decoded_by(valid) == (True, True)
+        s = int.from_bytes(valid, "little")
+        for other in {s + 2**255, p - s, p - s + 2**255, s + p} - {s}:
+            if other < 2**256:
+                assert decoded_by(other.to_bytes(32, "little")) == (False, False), hex(other)
+    for refused in read("rfc9496")["refused"].values():
+        for encoding in map(bytes.fromhex, refused):
+            assert decoded_by(encoding) == (False, False), encoding.hex()
 
 
 def index_decisions(*arguments: Any, squared_norm: int = 127**2) -> tuple[bool, bool]:

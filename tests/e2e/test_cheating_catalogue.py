@@ -59,6 +59,7 @@ BEHAVIOURS = {
     "INDEX": {
         "row of norm 128": "row-of-norm-128",
         "entry that wraps the field": "entry-that-wraps-the-field",
+        "offset hidden in the mask": "offset-hidden-in-the-mask",
         "squares that do not complete the row": "squares-do-not-complete",
         "a row outside the committed ones": "row-outside-the-committed-ones",
         "a commitment to another row": "commitment-to-another-row",

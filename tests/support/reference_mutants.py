@@ -90,6 +90,39 @@ CONTEXT = Mutant(
 )
 MARGIN = Mutant("margin_of_u_too_small", (("statement.py", "2 * SQUARED_NORM", "SQUARED_NORM"),))
 
+
+def _decoder(name: str, old: str, new: str) -> Mutant:
+    return Mutant(name, (("ristretto.py", old, new),))
+
+
+DECODER_MUTANTS = (
+    _decoder("decoder_accepts_negative_s", " or _is_negative(s):", ":"),
+    _decoder(
+        "decoder_drops_the_top_bit",
+        's = int.from_bytes(data, "little")',
+        's = int.from_bytes(data, "little") & (1 << 255) - 1',
+    ),
+    _decoder(
+        "decoder_reduces_s",
+        's = int.from_bytes(data, "little")',
+        's = int.from_bytes(data, "little") % P',
+    ),
+    _decoder("decoder_accepts_non_squares", "not was_square or ", ""),
+    _decoder("decoder_accepts_negative_xy", "_is_negative(t) or ", ""),
+    _decoder("decoder_accepts_y_0", " or y == 0:", ":"),
+)
+LENGTH_MUTANTS = (
+    Mutant(
+        "commitments_too_many",
+        (("statement.py", "len(self.commitments) == ", "len(self.commitments) >= "),),
+    ),
+    Mutant("noise_too_much", (("statement.py", "len(self.noise) == ", "len(self.noise) >= "),)),
+)
+ZERO_MUTANTS = {
+    "fold": Mutant("fold_may_be_0", (("opening.py", "if c_k == 0:", "if False:"),)),
+    "rho": Mutant("rho_may_be_0", (("sumcheck.py", "if rho == 0:", "if False:"),)),
+}
+
 INDEX_PROJECTIONS = Mutant(
     "projections_before_commitments",
     (

@@ -13,7 +13,8 @@ import ragaudit.verifier.reference as reference
 from cheating import assert_caught, assert_passes_without
 from procedure_cases import use_cached_table
 from ragaudit.attacks import CATALOGUE, ConstructedCheat, find, stage
-from ragaudit.attacks.constructed.proofs import KeepsTies, OwnThresholds, Tied, wrapping_pair
+from ragaudit.attacks.constructed.indexes import HidesAnOffset, wrapping_pair
+from ragaudit.attacks.constructed.proofs import KeepsTies, OwnThresholds, Tied
 from ragaudit.circuits.selection import scores, select
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence
@@ -93,3 +94,18 @@ def test_a_wrapping_pair_has_the_right_norm_modulo_the_order() -> None:
     x, y = wrapping_pair(random.Random(1).getrandbits)
     assert (x * x + y * y) % reference.field.ORDER == 127**2
     assert min(x, y) > 2**43
+
+
+@pytest.mark.slow
+def test_records_over_rows_shifted_by_an_offset_are_proven_and_right() -> None:
+    """Why the fault of index/v1 selected no wrong row: a common shift of all scores is none."""
+    window = HidesAnOffset()
+    window.play()
+    (asked,) = (each for each in window.asked if each.served_tenant == "beta")
+    honest = window.indices["beta"].vectors
+    noised = scores(honest, asked.embedding) + asked.noise
+    assert asked.selected == select(noised, asked.record.top_k)
+    committed = np.array(window.committed, dtype=object)
+    assert np.abs(committed).min() > 10**18
+    held = committed[:, : window.dimension] @ asked.embedding.astype(object) + asked.noise
+    assert asked.selected == select((held - held.min()).astype(np.int64), asked.record.top_k)

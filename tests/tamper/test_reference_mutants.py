@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
@@ -21,7 +22,7 @@ import reference_prover as prover
 from ragaudit.verifier.reference.statement import Statement
 from reference_mutants import Mutant
 from reference_prover import Assignment
-from reference_vectors import cases, decision
+from reference_vectors import cases, decision, read
 
 CONTEXT = bytes(range(32))
 TOP_K = 3
@@ -52,6 +53,54 @@ def test_an_index_vector_is_decided_wrongly(
     mutant: Mutant, load: Callable[[Mutant], ModuleType]
 ) -> None:
     assert flips(load(mutant), "index", ("index_v2",))
+
+
+@pytest.mark.parametrize("mutant", mutants.DECODER_MUTANTS, ids=lambda m: m.name)
+def test_a_point_decoder_with_a_fault_accepts_what_rfc_9496_refuses(
+    mutant: Mutant, load: Callable[[Mutant], ModuleType]
+) -> None:
+    decode = prover.modules(load(mutant)).ristretto.decode
+    accepted = []
+    for refused in read("rfc9496")["refused"].values():
+        for encoding in map(bytes.fromhex, refused):
+            with suppress(Exception):
+                accepted.append(decode(encoding))
+    # A set top bit is set in none of them: the transcripts below have it.
+    assert accepted or mutant.name == "decoder_drops_the_top_bit"
+
+
+@pytest.mark.parametrize("mutant", mutants.DECODER_MUTANTS[:2], ids=lambda m: m.name)
+def test_a_proof_over_other_spellings_of_its_points_is_decided_wrongly(
+    mutant: Mutant, load: Callable[[Mutant], ModuleType]
+) -> None:
+    package = load(mutant)
+    odd = [case for case in cases("selection_noncanonical") if case["expect"] == "reject"]
+    assert any(decision(package, "selection", case) == "accept" for case in odd)
+
+
+@pytest.mark.parametrize(
+    ("mutant", "field"), [*zip(mutants.LENGTH_MUTANTS, ["C", "z"], strict=True)], ids=["C", "z"]
+)
+def test_a_list_too_long_is_accepted_without_its_check(
+    mutant: Mutant, field: str, load: Callable[[Mutant], ModuleType]
+) -> None:
+    case = next(case for case in cases("selection") if case["name"] == "honest-4")
+    longer = {**case, field: [*case[field], case[field][0]]}
+    assert decision(load(mutant), "selection", longer) == "accept"
+    assert decision(reference, "selection", longer) == "reject"
+
+
+@pytest.mark.parametrize("tag", mutants.ZERO_MUTANTS)
+def test_a_challenge_of_zero_is_not_refused_without_its_check(
+    tag: str, load: Callable[[Mutant], ModuleType], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = load(mutants.ZERO_MUTANTS[tag])
+    transcript = prover.modules(package).transcript.Transcript
+    draw = transcript.scalar
+    monkeypatch.setattr(transcript, "scalar", lambda self, t: 0 if t == tag else draw(self, t))
+    case = next(case for case in cases("selection") if case["name"] == "honest-4")
+    with pytest.raises(ValueError, match="not invertible"):
+        decision(package, "selection", case)
 
 
 def test_an_unchanged_copy_decides_the_vectors_rightly(

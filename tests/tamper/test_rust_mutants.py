@@ -88,9 +88,10 @@ def test_mutant_is_caught(copy: Path, mutant: dict[str, Any]) -> None:
         assert text.count(pattern) == 1, f"{file}: {pattern!r} occurs {text.count(pattern)} times"
         path.write_text(text.replace(pattern, replacement), encoding="utf-8")
     package, target, test = mutant["caught_by"]
+    tests = ["--lib"] if target == "lib" else ["--test", target]
     try:
         passed, failed, output = cargo_test(
-            copy, "--package", package, "--test", target, "--", "--exact", test
+            copy, "--package", package, *tests, "--", "--exact", test
         )
     finally:
         for path, text in originals.items():

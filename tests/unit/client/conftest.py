@@ -2,8 +2,9 @@
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -13,6 +14,8 @@ import pytest
 from ragaudit import core
 from ragaudit.circuits.quantise import quantise_rows
 from ragaudit.circuits.sketch import sketch
+from ragaudit.client import transport
+from ragaudit.client.client import Client
 from ragaudit.embedders.manifest import EmbedderManifest
 from ragaudit.encoding.digests import leaf_data, salted, structure
 from ragaudit.encoding.signing import PrivateKey, sign
@@ -137,6 +140,12 @@ def make_policy(now: int) -> Policy:
     )
 
 
+def file_bytes(value: Any) -> bytes:
+    """A receipt file as it is sent; what has no canonical form stays as near as it can."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    return text.encode()
+
+
 @dataclass
 class Pending:
     """A promise of the provider, and the answer once its nonce has come."""
@@ -153,6 +162,7 @@ class FakeProvider:
 
     now: int = field(default_factory=lambda: int(time.time()))
     interfere: Callable[[str, Any], Any] = lambda _call, reply: reply
+    clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     proofs_ready: bool = True
 
     def __post_init__(self) -> None:
@@ -189,10 +199,15 @@ class FakeProvider:
     def _salt(index: int) -> bytes:
         return bytes([200 + index % 50]) * 32
 
-    def proof(self, index: int) -> str:
+    def checkpoint(self) -> bytes:
+        """The log as it is now, cosigned."""
         signed = sign_checkpoint(Checkpoint(LOG.name, self.tree.head()), LOG)
         note = signed.note.with_signatures([cosign(signed.note.text, COSIGNER, self.now)])
-        return TlogProof(index, self.tree.inclusion_proof(index), note.encode()).encode().decode()
+        return note.encode()
+
+    def proof(self, index: int) -> str:
+        path = self.tree.inclusion_proof(index)
+        return TlogProof(index, path, self.checkpoint()).encode().decode()
 
     def handle(self, request: httpx.Request) -> httpx.Response:
         call = request.url.path.removeprefix("/v1/windows").removeprefix("/w1").strip("/")
@@ -205,6 +220,8 @@ class FakeProvider:
             return reply
         if isinstance(reply, str):
             return httpx.Response(200, text=reply)
+        if call in ("query", "reveal"):
+            return httpx.Response(200, content=file_bytes(reply))
         return httpx.Response(200, json=reply)
 
     def _answer(self, call: str, body: Any) -> Any:
@@ -268,24 +285,28 @@ class FakeProvider:
                 "proof": self.proof(1) if self.proofs_ready else None,
             }
         anchor = None if self.registration is None else self.registration.anchor
+        key = None if self.registration is None else self.registration.dispute_key
         return {
             "tenant": "acme",
             "pseudonym": PSEUDONYM.hex(),
             "slot": None if self.registration is None else 0,
             "anchor": None if anchor is None else anchor.hex(),
-            "dispute_key": None,
+            "dispute_key": None if key is None else key.hex(),
             "counter": self.counter,
             "remaining": BUDGET - self.counter,
             "registration": entry,
         }
 
     def _register(self, body: Any) -> Any:
-        anchor = None if body["anchor"] is None else bytes.fromhex(body["anchor"])
+        anchor, key = (
+            None if body[name] is None else bytes.fromhex(body[name])
+            for name in ("anchor", "dispute_key")
+        )
         if self.registration is None:
             at = 1000 * (self.now - 150)
-            self.registration = Registration("w1", PSEUDONYM, "acme", 0, anchor, None, at)
+            self.registration = Registration("w1", PSEUDONYM, "acme", 0, anchor, key, at)
             self._append("registration", self.registration.encode())
-        assert self.registration.anchor == anchor
+        assert (self.registration.anchor, self.registration.dispute_key) == (anchor, key)
         return self._account()
 
     def _openings(self, query: str) -> Openings:
@@ -315,7 +336,7 @@ class FakeProvider:
             slot=0,
             counter=self.counter,
             activation=1,
-            time=time.time_ns() // 1_000_000,
+            time=self.clock(),
             nonce=None,
             query_digest=salted(openings.salt_q, openings.query),
             embedding_digest=embedding_digest(openings.salt_e, openings.embedding),
@@ -398,10 +419,20 @@ class FakeProvider:
             index=index,
             salt=self._salt(index),
             body=record.encode(),
-            issued=time.time_ns() // 1_000_000,
+            issued=self.clock(),
             answer_digest=answer_digest(request, answer, private),
         )
         return ReceiptFile(request, answer, public, private).to_json()
+
+    def signed_anew(self, file: dict[str, Any]) -> dict[str, Any]:
+        """A receipt file whose parts, whatever they are now, this provider signs."""
+        public = PublicReceipt.from_json(file["public"])
+        parts = [file_bytes(file[name]) for name in ("request", "answer", "private")]
+        digest = structure("answer", bytes.fromhex(file["private"]["salt_r"]), *parts)
+        fields = (public.origin, public.index, public.salt, public.body, public.issued, digest)
+        signed = sign(PROVIDER, "receipt", *fields).hex()
+        shown = {**file["public"], "answer_digest": digest.hex(), "signature": signed}
+        return {**file, "public": shown}
 
 
 @dataclass
@@ -410,8 +441,21 @@ class FakeVerifier:
 
     received: list[tuple[str, Any]] = field(default_factory=list)
     refuses: bool = False
+    clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    ahead: int = 0
+    cosigned: bytes | None = None
+    refuses_all: bool = False
 
     def handle(self, request: httpx.Request) -> httpx.Response:
+        if self.refuses_all:
+            raise httpx.ConnectError("nobody listens")
+        if request.url.path == "/v1/keys":
+            now = self.clock() + self.ahead
+            return httpx.Response(200, json={"verifier": VERIFIER.public.raw.hex(), "time": now})
+        if request.url.path.startswith("/cosigner/"):
+            if self.cosigned is None:
+                return httpx.Response(404, json={"title": "Unknown"})
+            return httpx.Response(200, content=self.cosigned)
         if self.refuses:
             return httpx.Response(409, json={"title": "Conflict", "detail": "too late"})
         body = json.loads(request.content)
@@ -433,3 +477,40 @@ def toy_embedder() -> ToyEmbedder:
 @pytest.fixture
 def verifier() -> FakeVerifier:
     return FakeVerifier()
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "FIRST_PAUSE_SECONDS", 0.0)
+
+
+@pytest.fixture
+def options(provider: FakeProvider, verifier: FakeVerifier, tmp_path: Path) -> Callable[..., Any]:
+    """Options of clients of the fake provider, anchored unless told otherwise."""
+
+    def chosen(*, anchored: bool = True, **changes: Any) -> dict[str, Any]:
+        return {
+            "window": "w1",
+            "verifier_url": "http://verifier",
+            "verifier_key": provider.policy.keys.verifier.raw.hex(),
+            "state_dir": tmp_path / "state" if anchored else None,
+            "transport": httpx.MockTransport(provider.handle),
+            "verifier_transport": httpx.MockTransport(verifier.handle),
+            **changes,
+        }
+
+    return chosen
+
+
+@pytest.fixture
+def opened(options: Callable[..., Any]) -> Iterator[Callable[..., Client]]:
+    """Opens clients of the fake provider; closes them."""
+    clients: list[Client] = []
+
+    def open_client(**changes: Any) -> Client:
+        clients.append(Client("http://provider", API_KEY, **options(**changes)))
+        return clients[-1]
+
+    yield open_client
+    for client in clients:
+        client.close()

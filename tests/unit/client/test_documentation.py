@@ -23,12 +23,12 @@ def test_the_example_runs(
         response: httpx.Response = service.handle(request)
         return response
 
-    real = httpx.Client
+    real = httpx.AsyncClient
 
-    def mocked(**arguments: Any) -> httpx.Client:
+    def mocked(**arguments: Any) -> httpx.AsyncClient:
         return real(**{**arguments, "transport": httpx.MockTransport(handle)})
 
-    monkeypatch.setattr(transport.httpx, "Client", mocked)  # type: ignore[attr-defined]
+    monkeypatch.setattr(transport.httpx, "AsyncClient", mocked)  # type: ignore[attr-defined]
     (example,) = re.findall(r"```python\n(.*?)```", CHAPTER.read_text(encoding="utf-8"), re.DOTALL)
     names = {
         "api_key": "secret-api-key",

@@ -11,6 +11,7 @@ from ragaudit.client import transport
 from ragaudit.client.cli import app
 from ragaudit.client.client import Client
 from ragaudit.encoding.canonical_json import dumps
+from ragaudit.ledger.receipts import ReceiptFile
 from typer.testing import CliRunner
 
 RUNNER = CliRunner()
@@ -26,18 +27,21 @@ def network(provider: Any, verifier: Any, monkeypatch: pytest.MonkeyPatch) -> No
         response: httpx.Response = service.handle(request)
         return response
 
-    real = httpx.Client
+    real = httpx.AsyncClient
 
-    def mocked(**arguments: Any) -> httpx.Client:
+    def mocked(**arguments: Any) -> httpx.AsyncClient:
         return real(**{**arguments, "transport": httpx.MockTransport(handle)})
 
-    monkeypatch.setattr(transport.httpx, "Client", mocked)  # type: ignore[attr-defined]
+    monkeypatch.setattr(transport.httpx, "AsyncClient", mocked)  # type: ignore[attr-defined]
 
 
 @pytest.fixture
-def receipt(tmp_path: Path) -> Iterator[Path]:
+def receipt(tmp_path: Path, toy_embedder: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A receipt file of an anchored account, completed."""
-    with Client("http://provider", "secret-api-key", window="w1", state_dir=tmp_path) as client:
+    with Client(
+        "http://provider", "secret-api-key", window="w1", state_dir=tmp_path,
+        verifier_url="http://verifier",
+    ) as client:  # fmt: skip
         result = client.search("what is it?", 3)
         result.receipt.complete()
         assert result.receipt.path is not None
@@ -67,13 +71,56 @@ def test_the_policy_is_a_pin_too(receipt: Path, provider: Any, tmp_path: Path) -
     other = {**provider.policy.to_json(), "sigma": "0.5"}
     policy.write_bytes(dumps(other))
     code, report = check(receipt, "--prover", "http://provider", "--policy", str(policy))
-    assert code == 1
+    assert (code, report["result"]) == (1, "rejected")
     assert "policy digest" in report["error"]
 
 
-def test_strict_wants_every_check(receipt: Path) -> None:
-    code, _ = check(receipt, "--prover", "http://provider", "--strict")
-    assert code == 3
+def strict_options(receipt: Path) -> list[str]:
+    """What the state directory holds beside the receipt."""
+    folder = receipt.parents[1]
+    return [
+        "--account", str(folder / "account.json"),
+        "--promise", str(folder / "promises" / receipt.name), "--strict",
+    ]  # fmt: skip
+
+
+def test_strict_wants_every_check(
+    receipt: Path, provider: Any, toy_embedder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = [
+        "--prover",
+        "http://provider",
+        "--verifier-key",
+        provider.policy.keys.verifier.raw.hex(),
+    ]
+    code, report = check(receipt, *known, "--strict")
+    assert code == 5
+    assert report["result"] == "accepted"
+    code, report = check(receipt, *known, *strict_options(receipt))
+    assert code == 5
+    assert [each["name"] for each in report["checks"] if each["status"] == "not done"] == [
+        "embedder"
+    ]
+    monkeypatch.setattr("ragaudit.client.offline.load_embedder", lambda _window: toy_embedder)
+    code, report = check(receipt, *known, *strict_options(receipt))
+    assert code == 0
+    assert {each["status"] for each in report["checks"]} == {"done"}
+
+
+def test_another_accounts_receipt_is_rejected(receipt: Path, provider: Any) -> None:
+    account = receipt.parents[1] / "account.json"
+    other = {**json.loads(account.read_bytes()), "slot": 1}
+    account.write_bytes(dumps(other))
+    code, report = check(receipt, "--prover", "http://provider", "--account", str(account))
+    assert code == 1
+    assert "slot" in report["error"]
+
+
+def test_an_anchor_is_named_once(receipt: Path) -> None:
+    account = str(receipt.parents[1] / "account.json")
+    options = ["--prover", "http://provider", "--account", account, "--anchor", "00" * 32]
+    code, report = check(receipt, *options)
+    assert (code, report["result"]) == (2, "not judged")
 
 
 def test_a_forged_receipt_is_rejected_with_its_step(receipt: Path) -> None:
@@ -99,17 +146,98 @@ def test_a_table_is_printed_without_json(receipt: Path) -> None:
 @pytest.mark.parametrize("options", [[], ["--prover", "http://provider", "--window", "x"]])
 def test_one_source_of_the_window_is_needed(receipt: Path, options: list[str]) -> None:
     code, report = check(receipt, *options)
-    assert code == 1
+    assert code == 2
     assert "--window or --prover" in report["error"]
 
 
+def not_judged(path: Path, code: int, *options: str) -> str:
+    """Run a check that judges nothing: no REJECTED anywhere, and the exit code of the fault."""
+    options = options or ("--prover", "http://provider")
+    found, report = check(path, *options)
+    assert (found, report["result"]) == (code, "not judged")
+    shown = RUNNER.invoke(app, ["check", str(path), *options])
+    assert shown.exit_code == code
+    assert "REJECTED" not in shown.output
+    return str(report["error"])
+
+
 @pytest.mark.parametrize("content", [b"", b"{}", b"[]", b"not json", b"\xff"])
-def test_other_files_are_refused(tmp_path: Path, content: bytes) -> None:
+def test_what_is_no_receipt_is_not_rejected(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "file.json"
     path.write_bytes(content)
+    not_judged(path, 2)
+
+
+def test_a_missing_file_is_not_rejected(tmp_path: Path) -> None:
+    assert "no such file" in not_judged(tmp_path / "absent.json", 2)
+
+
+def test_a_copy_that_was_formatted_anew_is_not_rejected(receipt: Path) -> None:
+    receipt.write_text(json.dumps(json.loads(receipt.read_bytes()), indent=2))
+    assert "as the service sent it" in not_judged(receipt, 2)
+
+
+def test_a_file_that_the_account_broke_is_not_rejected(receipt: Path) -> None:
+    file = json.loads(receipt.read_bytes())
+    file["answer"]["documents"].reverse()
+    receipt.write_bytes(dumps(file))
+    not_judged(receipt, 2)
+
+
+def test_an_answer_in_no_order_is_rejected_when_the_provider_signed_it(
+    receipt: Path, provider: Any
+) -> None:
+    """The same file as the one before, but for who did it."""
+    file = json.loads(receipt.read_bytes())
+    file["answer"]["documents"].reverse()
+    receipt.write_bytes(dumps(provider.signed_anew(file)))
+    code, report = check(receipt, "--prover", "http://provider")
+    assert (code, report["result"]) == (1, "rejected")
+    assert "not rising" in report["error"]
+
+
+def test_a_dead_service_is_not_rejected(receipt: Path, provider: Any) -> None:
+    def dead(_call: str, _reply: Any) -> Any:
+        raise httpx.ConnectError("nobody listens")
+
+    provider.interfere = dead
+    assert "no reply" in not_judged(receipt, 3)
+
+
+def test_a_service_that_declines_is_not_rejected(receipt: Path, provider: Any) -> None:
+    provider.interfere = lambda *_: httpx.Response(404, json={"title": "Unknown window"})
+    not_judged(receipt, 4)
+
+
+def test_a_window_without_countersignature_is_not_rejected(receipt: Path, provider: Any) -> None:
+    """As it is while the verifier is away."""
+    provider.interfere = lambda call, reply: {**reply, "countersignature": None}
+    assert "not countersigned" in not_judged(receipt, 4)
+
+
+def test_another_file_than_a_window_is_not_rejected(receipt: Path) -> None:
+    not_judged(receipt, 2, "--window", str(receipt))
+    not_judged(receipt, 2, "--window", "absent.json")
+
+
+def test_a_receipt_is_completed_in_its_file(
+    opened: Callable[..., Client], provider: Any, tmp_path: Path
+) -> None:
+    with opened(anchored=False) as client:
+        file = client.search("what is it?").receipt.file
+    path = tmp_path / "answer.json"
+    path.write_bytes(file.encode())
+    arguments = ["complete", str(path), "--prover", "http://provider"]
+    provider.proofs_ready = False
+    assert RUNNER.invoke(app, arguments).exit_code == 4
+    provider.proofs_ready = True
+    done = RUNNER.invoke(app, [*arguments, "--json"])
+    assert json.loads(done.stdout) == {"completed": 1}
     code, report = check(path, "--prover", "http://provider")
-    assert code == 1
-    assert report["result"] == "rejected"
+    assert code == 0
+    assert report["checks"][2]["status"] == "done"
+    assert "0 completed" in RUNNER.invoke(app, arguments).stdout
+    assert ReceiptFile.parse(path.read_bytes()).answer == file.answer
 
 
 def test_submit_sends_the_public_half_alone(receipt: Path, verifier: Any) -> None:

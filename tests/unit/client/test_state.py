@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from ragaudit.client.errors import StateConflict
-from ragaudit.client.state import PendingPromise, StateDirectory, write_durably
+from ragaudit.client.state import PendingPromise, StateDirectory, StateUnavailable, write_durably
 from ragaudit.encoding.canonical_json import loads
 
 PSEUDONYM = bytes(range(32))
@@ -27,32 +27,46 @@ def reopened(state: StateDirectory) -> StateDirectory:
     return StateDirectory(state.directory)
 
 
-def test_chain_is_kept_and_secret(state: StateDirectory) -> None:
-    assert state.chain() is None
-    chain = state.start_chain("p/ragaudit/w", PSEUDONYM, 40)
-    assert len(chain.seed) == 32
-    assert chain.seed.hex() not in repr(chain)
+def test_keys_are_kept_and_secret(state: StateDirectory) -> None:
+    assert state.keys() is None
+    keys = state.make_keys("p/ragaudit/w", PSEUDONYM, length=40)
+    assert keys.seed is not None
+    assert len(keys.seed) == 32
+    secrets = (keys.seed, keys.dispute_key.seed())
+    for secret in secrets:
+        assert secret.hex() not in repr(keys)
+        assert repr(secret) not in repr(keys)
     again = reopened(state)
-    assert again.chain() == chain
+    assert again.keys() == keys
     again.close()
     path = state.directory / "registration.json"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert loads(path.read_bytes())["seed"] == chain.seed.hex()
+    kept = loads(path.read_bytes())
+    assert (kept["seed"], kept["dispute_seed"]) == tuple(each.hex() for each in secrets)
 
 
-def test_a_chain_is_never_replaced(state: StateDirectory) -> None:
-    state.start_chain("p/ragaudit/w", PSEUDONYM, 40)
-    with pytest.raises(StateConflict, match="exists already"):
-        state.start_chain("p/ragaudit/w", PSEUDONYM, 40)
+def test_a_plain_account_has_a_dispute_key_alone(state: StateDirectory) -> None:
+    keys = state.make_keys("p/ragaudit/w", PSEUDONYM, length=0)
+    assert keys.seed is None
+    again = reopened(state)
+    assert again.keys() == keys
+    again.close()
+
+
+def test_keys_are_never_replaced(state: StateDirectory) -> None:
+    state.make_keys("p/ragaudit/w", PSEUDONYM, length=40)
+    with pytest.raises(StateConflict, match="has keys already"):
+        state.make_keys("p/ragaudit/w", PSEUDONYM, length=40)
 
 
 def test_every_seed_is_fresh(tmp_path: Path) -> None:
     seeds = set()
     for number in range(5):
         state = StateDirectory(tmp_path / str(number))
-        seeds.add(state.start_chain("o", PSEUDONYM, 3).seed)
+        keys = state.make_keys("o", PSEUDONYM, length=3)
+        seeds |= {keys.seed, keys.dispute_key.seed()}
         state.close()
-    assert len(seeds) == 5
+    assert len(seeds) == 10
 
 
 def test_promise_then_answer(state: StateDirectory) -> None:
@@ -60,8 +74,9 @@ def test_promise_then_answer(state: StateDirectory) -> None:
     again = reopened(state)
     assert again.pending() == PROMISE
     again.keep_promise(PROMISE)  # the same once more is a retry
-    path = again.keep_answer(0, {"receipt": 1})
-    assert loads(path.read_bytes()) == {"receipt": 1}
+    path = again.keep_answer(0, b"receipt")
+    assert path.read_bytes() == b"receipt"
+    assert loads((state.directory / "promises" / "0.json").read_bytes()) == PROMISE.promise
     assert again.pending() is None
     assert again.next_counter() == 1
     again.close()
@@ -79,7 +94,7 @@ def test_a_crash_between_answer_and_removal_changes_nothing(
     state.keep_promise(PROMISE)
     with monkeypatch.context() as patch:
         patch.setattr(Path, "unlink", lambda *_, **__: None)
-        state.keep_answer(0, {"receipt": 1})
+        state.keep_answer(0, b"receipt")
     assert (state.directory / "promise.json").exists()
     again = reopened(state)
     assert again.pending() is None
@@ -101,7 +116,7 @@ def test_a_failed_write_leaves_the_old_file(
         patch.setattr(os, "fsync", fail) if step == "fsync" else patch.setattr(
             Path, "replace", fail
         )
-        with pytest.raises(OSError, match="no space"):
+        with pytest.raises(StateUnavailable, match="no space"):
             write_durably(path, b"new")
     assert path.read_bytes() == b"old"
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
@@ -134,7 +149,7 @@ def test_one_client_at_a_time(state: StateDirectory) -> None:
 def test_damaged_files_are_refused(state: StateDirectory, content: bytes) -> None:
     (state.directory / "registration.json").write_bytes(content)
     with pytest.raises(StateConflict):
-        state.chain()
+        state.keys()
 
 
 def test_rejected_answers_are_kept_apart(state: StateDirectory) -> None:

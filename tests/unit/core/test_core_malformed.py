@@ -75,6 +75,7 @@ def test_verify_selection(change: dict[str, Any], match: str, record: Any, proof
         ({"allowed": [1, 1, 2]}, "allowed: a position occurs twice"),
         ({"allowed": [1, 7, 2]}, "allowed: position not below N = 7"),
         ({"commitments": bytes(32 * 7 - 1)}, "commitments: 223 bytes"),
+        ({"commitments": bytes(32 * 8)}, "commitments: 256 bytes"),
         ({"commitments": b"\xff" * 32 * 7}, "not a canonical ristretto255 encoding"),
         ({"selection_commitment": b"\xff" * 32}, "B_sel: not a canonical"),
         ({"squared_norm": 0}, "B² = 0"),

@@ -11,9 +11,10 @@ import ragaudit.verifier.reference as reference
 import reference_prover as prover
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ragaudit.verifier.reference import field
+from ragaudit.verifier.reference import field, ristretto
 from ragaudit.verifier.reference.field import ORDER
 from ragaudit.verifier.reference.statement import Statement
+from ragaudit.verifier.reference.transcript import Transcript
 from reference_vectors import (
     cases,
     decision,
@@ -69,6 +70,8 @@ def first(name: str) -> dict[str, Any]:
     return next(case for case in SELECTION if case["name"] == name)
 
 
+FIRST = first("honest-4")
+
 CHANGES: dict[str, tuple[dict[str, Any], str]] = {
     "short context": ({"context": "00" * 31}, "context"),
     "long context": ({"context": "00" * 33}, "context"),
@@ -78,7 +81,9 @@ CHANGES: dict[str, tuple[dict[str, Any], str]] = {
     "K zero": ({"K": 0}, "K must be"),
     "K too large": ({"K": 2**32}, "K must be"),
     "a commitment missing": ({"C": []}, "N commitments"),
+    "a commitment too many": ({"C": [*FIRST["C"], "00" * 32]}, "N commitments"),
     "noise missing": ({"z": [0]}, "N noise"),
+    "noise too much": ({"z": [*FIRST["z"], 0]}, "N noise"),
     "empty query": ({"e": []}, "dimension"),
     "long query": ({"e": [127, 1, 0, 0, 0, 0]}, "longer than B"),
     "allowed twice": ({"allowed": [0, 1, 1]}, "twice"),
@@ -167,6 +172,57 @@ def test_every_part_of_the_index_statement_is_bound() -> None:
     ):
         with pytest.raises(reference.ProofRejected):
             reference.verify_index(*arguments)
+
+
+@pytest.mark.parametrize("tag", ["fold", "rho"])
+@pytest.mark.parametrize("kind", ["selection", "index"])
+def test_a_challenge_of_zero_is_refused(
+    kind: str, tag: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has probability 1/l, so the transcript is made to draw it."""
+    draw = Transcript.scalar
+    monkeypatch.setattr(Transcript, "scalar", lambda self, t: 0 if t == tag else draw(self, t))
+    name = {"fold": "c_k", "rho": "rho"}[tag]
+    with pytest.raises(reference.ProofRejected, match=f"challenge {name} is 0"):
+        if kind == "index":
+            reference.verify_index(*index_arguments(HONEST_INDEX))
+        else:
+            reference.verify_selection(*selection_arguments(FIRST))
+
+
+def test_malformed_elements_are_refused_before_they_are_absorbed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    absorbed: list[bytes] = []
+    absorb = Transcript.absorb
+
+    def listen(self: Transcript, tag: str, message: bytes) -> None:
+        absorbed.append(message)
+        absorb(self, tag, message)
+
+    monkeypatch.setattr(Transcript, "absorb", listen)
+    for case in cases("selection_noncanonical"):
+        if case["expect"] == "accept":
+            continue
+        absorbed.clear()
+        with pytest.raises(reference.MalformedProof):
+            reference.verify_selection(*selection_arguments(case))
+        elements = [case["B_sel"], *case["C"]]
+        elements += [case["proof"][i : i + 64] for i in range(0, len(case["proof"]), 64)]
+        for element in map(bytes.fromhex, elements):
+            if element in absorbed:
+                assert canonical(element), case["name"]
+
+
+def canonical(element: bytes) -> bool:
+    """Whether 32 bytes are a point or a scalar."""
+    for decode in (ristretto.decode, field.decode_scalar):
+        try:
+            decode(element)
+        except reference.MalformedProof:
+            continue
+        return True
+    return False
 
 
 def test_an_index_statement_out_of_range_is_refused() -> None:

@@ -3,8 +3,8 @@
 from typing import Final
 
 from ragaudit.attacks.cheat import FAMILIES, Cheat
+from ragaudit.attacks.constructed import indexes, proofs
 from ragaudit.attacks.constructed import log as constructed_log
-from ragaudit.attacks.constructed import proofs
 from ragaudit.attacks.service import answers, audit, log, opening, promises
 from ragaudit.encoding.errors import UnsupportedError
 
@@ -12,7 +12,7 @@ CATALOGUE: Final[tuple[Cheat, ...]] = tuple(
     sorted(
         (
             *opening.CHEATS, *log.CHEATS, *promises.CHEATS, *answers.CHEATS, *audit.CHEATS,
-            *constructed_log.CHEATS, *proofs.CHEATS,
+            *constructed_log.CHEATS, *indexes.CHEATS, *proofs.CHEATS,
         ),
         key=lambda each: FAMILIES.index(each.family),
     )

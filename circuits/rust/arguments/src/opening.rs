@@ -333,4 +333,25 @@ mod tests {
     fn a_wrong_value_is_rejected() {
         (1..10).for_each(|length| assert!(check(length, true).is_err()));
     }
+
+    fn opened(tag: &'static str) -> (Result<OpeningProof>, Transcript) {
+        let mut randomness = ProverRandomness::from_system().unwrap();
+        let mut transcript = Transcript::drawing_zero(tag);
+        let secret = Secret { vector: randomness.scalars(3), blinding: randomness.scalar() };
+        let (form, x) = (randomness.scalars(3), randomness.scalar());
+        let generators = generators::first(List::G, 3);
+        let proof = prove(&mut transcript, generators, &form, &x, secret, &mut randomness, &Silent);
+        (proof, transcript)
+    }
+
+    /// It has probability 1/l, and nothing could be inverted.
+    #[test]
+    fn a_folding_challenge_of_zero_is_refused() {
+        let zero = Err(rejected("challenge fold is zero"));
+        assert_eq!(opened("fold").0.map(|_| ()), zero);
+        let proof = opened("none").0.unwrap();
+        let follow = |mut transcript: Transcript| follow(&mut transcript, &proof).map(|_| ());
+        assert_eq!(follow(Transcript::drawing_zero("fold")), zero);
+        assert_eq!(follow(Transcript::drawing_zero("none")), Ok(()));
+    }
 }

@@ -168,6 +168,14 @@ pub fn mask_value(claim: &Scalar, polynomial_value: &Scalar, rho: &Scalar) -> Re
 mod tests {
     use super::*;
 
+    /// It has probability 1/l; the mask then hides nothing and binds nothing.
+    #[test]
+    fn a_mixing_challenge_of_zero_is_refused() {
+        let value = |rho| mask_value(&Scalar::from(5u8), &Scalar::ONE, &rho);
+        assert_eq!(value(Scalar::ZERO), Err(rejected("challenge rho is zero")));
+        assert_eq!(value(Scalar::from(2u8)), Ok(Scalar::from(2u8)));
+    }
+
     #[test]
     fn the_mask_sums_and_rounds_are_those_of_its_polynomial() {
         let degrees = [3, 2, 3];

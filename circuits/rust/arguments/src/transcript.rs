@@ -11,13 +11,20 @@ use sha3::{
 #[derive(Clone)]
 pub struct Transcript {
     state: [u8; 64],
+    /// A tag whose next scalars are zero, which no transcript of a test would draw.
+    #[cfg(test)]
+    zero: Option<&'static str>,
 }
 
 impl Transcript {
     /// A transcript of the named argument, e.g. `selection/v1`.
     pub fn new(argument: &str) -> Self {
         let state = Sha512::digest(b"ragaudit/transcript/v1").into();
-        let mut transcript = Transcript { state };
+        let mut transcript = Transcript {
+            state,
+            #[cfg(test)]
+            zero: None,
+        };
         transcript.absorb("argument", argument.as_bytes());
         transcript
     }
@@ -38,6 +45,10 @@ impl Transcript {
     /// A uniform scalar challenge named `tag`.
     pub fn scalar(&mut self, tag: &str) -> Scalar {
         self.squeeze(tag);
+        #[cfg(test)]
+        if self.zero == Some(tag) {
+            return Scalar::ZERO;
+        }
         let mut hash = Sha512::new();
         Digest::update(&mut hash, [0x03]);
         Digest::update(&mut hash, self.state);
@@ -58,6 +69,12 @@ impl Transcript {
     /// The current state, for the prover's randomness and for known-answer tests.
     pub fn state(&self) -> &[u8; 64] {
         &self.state
+    }
+
+    /// A transcript that draws zero for this challenge.
+    #[cfg(test)]
+    pub fn drawing_zero(tag: &'static str) -> Self {
+        Transcript { zero: Some(tag), ..Transcript::new("test") }
     }
 
     fn squeeze(&mut self, tag: &str) {

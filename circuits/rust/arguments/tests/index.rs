@@ -109,6 +109,7 @@ fn statements_out_of_range_are_rejected() {
     assert!(statement(2, 3, SQUARED_NORM).is_ok());
     assert!(statement(0, 3, SQUARED_NORM).is_err());
     assert!(statement(3, 3, SQUARED_NORM).is_err());
+    assert!(statement(1, 3, SQUARED_NORM).is_err());
     assert!(statement(1 << 32, 3, SQUARED_NORM).is_err());
     assert!(statement(2, 0, SQUARED_NORM).is_err());
     assert!(statement(2, 1 << 16, SQUARED_NORM).is_err());

@@ -237,6 +237,23 @@ fn statements_out_of_range_are_rejected() {
     rejected(Instance { commitments: &index.commitments[..95], ..instance });
 }
 
+/// What is beyond the N-th entry is read by nothing: only the length can refuse it.
+#[test]
+fn lists_that_are_too_long_are_rejected() {
+    let mut random = Random(23);
+    let index = Index::random(5, 4, &mut random);
+    let record = Record::honest(&index, random.vector(4), vec![10, -400, 900, 33, 5], 2, None);
+    let proof = record.prove();
+    let instance = record.instance();
+    selection::verify(&instance, &proof).unwrap();
+    let commitments = [&index.commitments[..], &index.commitments[..32]].concat();
+    let longer = Instance { commitments: &commitments, ..instance.clone() };
+    assert!(selection::verify(&longer, &proof).is_err(), "commitments");
+    let noise = [instance.noise, &[7]].concat();
+    let longer = Instance { noise: &noise, ..instance.clone() };
+    assert!(selection::verify(&longer, &proof).is_err(), "noise");
+}
+
 #[test]
 fn a_commitment_outside_u_need_not_decode() {
     let mut random = Random(23);

@@ -1,6 +1,39 @@
 """Ask an audited RAG service, check every receipt, anchor queries by a nonce chain."""
 
+from ragaudit.client.asynchronous import AsyncClient
 from ragaudit.client.client import Client
-from ragaudit.client.results import Receipt, SearchResult
+from ragaudit.client.errors import (
+    AnswerRejected,
+    BudgetExhausted,
+    CannotClaim,
+    InvalidReply,
+    PromiseUnanswered,
+    ProviderRefusal,
+    ServiceUnreachable,
+    StateConflict,
+)
+from ragaudit.client.pool import AsyncPool, Pool
+from ragaudit.client.results import AsyncReceipt, Receipt, SearchResult
+from ragaudit.client.verifier import Submission
+from ragaudit.encoding.errors import MalformedError, RagauditError
 
-__all__ = ["Client", "Receipt", "SearchResult"]
+__all__ = [
+    "AnswerRejected",
+    "AsyncClient",
+    "AsyncPool",
+    "AsyncReceipt",
+    "BudgetExhausted",
+    "CannotClaim",
+    "Client",
+    "InvalidReply",
+    "MalformedError",
+    "Pool",
+    "PromiseUnanswered",
+    "ProviderRefusal",
+    "RagauditError",
+    "Receipt",
+    "SearchResult",
+    "ServiceUnreachable",
+    "StateConflict",
+    "Submission",
+]

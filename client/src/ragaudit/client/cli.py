@@ -1,19 +1,21 @@
-"""`ragaudit receipt`: check receipts, and give their public halves to the verifier."""
+"""`ragaudit receipt`: check receipts, complete them, give their public halves to the verifier."""
 
 import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from ragaudit.client import offline
-from ragaudit.client.transport import Service
-from ragaudit.client.verifier import VerifierService
-from ragaudit.client.window import Pins, Window
-from ragaudit.encoding.errors import MalformedError, RagauditError, RefusedError
+from ragaudit.client import calls, offline
+from ragaudit.client.state import write_durably
+from ragaudit.client.window import Pins, Window, authenticate
+from ragaudit.encoding.canonical_json import dumps
+from ragaudit.encoding.commands import ExitCode, exit_code, failing
+from ragaudit.encoding.errors import InvalidArgumentError, RagauditError, RejectedError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import hex_decode
-from ragaudit.ledger.receipt_check import StepResult
-from ragaudit.ledger.receipts import PublicReceipt, ReceiptFile
+from ragaudit.ledger.receipt_check import StepResult, check_inclusion
+from ragaudit.ledger.receipts import ReceiptFile
+from ragaudit.ledger.tlog_proof import TlogProof
 from rich.console import Console
 from rich.table import Table
 
@@ -23,85 +25,130 @@ app = typer.Typer(
     no_args_is_help=True, help="Check receipts; give their public halves to the verifier."
 )
 
-EXIT_REJECTED = 1
-EXIT_INCOMPLETE = 3
-
 _CHECK_EXAMPLES = """Examples:
 
   ragaudit receipt check answer.json --prover https://rag.example --verifier-key 3b6a...
 
-  ragaudit receipt check answer.json --window window.json --policy policy.json --json
+  ragaudit receipt check answer.json --window window.json --policy policy.json
+  --account account.json --promise promise.json --strict
 
-Exit status: 0 no check failed, 1 a check failed or the input is unusable, 3 with --strict, a
-check could not be done."""
+Exit status: 0 no check failed; 1 REJECTED, the provider signed something false; 2 not a receipt
+file, or another input that is unusable; 3 a service does not answer; 4 a service declines;
+5 with --strict, nothing failed and a check could not be done."""
 
 _SUBMIT_EXAMPLES = """Example:
 
   ragaudit receipt submit state/*/*/receipts/*.json --verifier https://regulator.example"""
 
+_COMPLETE_EXAMPLES = """Example:
+
+  ragaudit receipt complete answer.json --prover https://rag.example --verifier-key 3b6a..."""
+
+Files = Annotated[list[Path], typer.Argument(help="Receipt files.")]
+SavedWindow = Annotated[
+    Path | None, typer.Option("--window", help="Saved reply of GET /v1/windows/{window}.")
+]
+Prover = Annotated[str | None, typer.Option("--prover", help="URL: ask this provider for it.")]
+PinnedPolicy = Annotated[
+    Path | None, typer.Option("--policy", help="Pin: the policy that you agreed to.")
+]
+PinnedKey = Annotated[
+    str | None,
+    typer.Option("--verifier-key", help="Pin: the verifier's key (keys.verifier), hex."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
 
 @app.command("check", epilog=_CHECK_EXAMPLES)
 def check(
     file: Annotated[Path, typer.Argument(help="Receipt file, both halves.")],
-    window: Annotated[
-        Path | None, typer.Option("--window", help="Saved reply of GET /v1/windows/{window}.")
+    window: SavedWindow = None,
+    prover: Prover = None,
+    policy: PinnedPolicy = None,
+    verifier_key: PinnedKey = None,
+    account: Annotated[
+        Path | None, typer.Option("--account", help="Saved reply of GET .../account.")
     ] = None,
-    prover: Annotated[
-        str | None, typer.Option("--prover", help="Ask this provider for it.")
-    ] = None,
-    policy: Annotated[
-        Path | None, typer.Option("--policy", help="Pin: the policy that you agreed to.")
-    ] = None,
-    verifier_key: Annotated[
-        str | None,
-        typer.Option("--verifier-key", help="Pin: the verifier's key (keys.verifier), hex."),
+    promise: Annotated[
+        Path | None, typer.Option("--promise", help="Saved reply of POST .../promise.")
     ] = None,
     anchor: Annotated[
-        str | None, typer.Option("--anchor", help="Anchor of the account's nonce chain, hex.")
+        str | None, typer.Option("--anchor", help="Anchor of the nonce chain, hex.")
     ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Fail if a check cannot be done.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run the ten checks of a receipt and say of each whether it was done."""
     steps: list[StepResult] = []
     failure: RagauditError | None = None
     try:
-        receipt = offline.read_receipt(file)
-        pins = _pins(policy, verifier_key)
-        shown = _window(receipt, window, prover, pins)
-        steps.append(_pinning(shown))
-        parsed_anchor = None if anchor is None else hex_decode(anchor, 32)
-        steps += offline.check(receipt, shown, offline.load_embedder(shown), parsed_anchor)
+        if account is not None and anchor is not None:
+            raise InvalidArgumentError(
+                "the account names its anchor", where="--anchor", expected="one of the two"
+            )
+        value = offline.read_file(file)
+        shown = _window(value, file, window, prover, _pins(policy, verifier_key))
+        steps.append(offline.pinning(shown))
+        known = offline.Known(
+            None if account is None else offline.read_account(account),
+            None if anchor is None else hex_decode(anchor, 32),
+            None if promise is None else offline.read_promise(promise),
+            offline.load_embedder(shown),
+        )
+        steps += offline.check(value, shown, known)
     except RagauditError as error:
         failure = error
+    incomplete = strict and any(each.status == "not done" for each in steps)
     _report(file, steps, failure, as_json)
     if failure is not None:
-        raise typer.Exit(EXIT_REJECTED)
-    if strict and any(each.status == "not done" for each in steps):
-        raise typer.Exit(EXIT_INCOMPLETE)
+        raise typer.Exit(int(exit_code(failure)))
+    if incomplete:
+        raise typer.Exit(int(ExitCode.INCOMPLETE))
+
+
+@app.command("complete", epilog=_COMPLETE_EXAMPLES)
+def complete(
+    files: Files,
+    prover: Annotated[str, typer.Option("--prover", help="URL of the provider.")],
+    policy: PinnedPolicy = None,
+    verifier_key: PinnedKey = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fetch the inclusion proofs that are outstanding, check them, and add them to the files."""
+    done = 0
+    with failing(as_json):
+        for path in files:
+            value = offline.read_file(path)
+            file = ReceiptFile.from_json(value)
+            if file.public.proof is not None:
+                continue
+            shown = _window(value, path, None, prover, _pins(policy, verifier_key))
+            text = calls.proof(prover, shown.name, file.public.index)
+            public = file.public.with_proof(TlogProof.parse(text.encode()))
+            check_inclusion(public, shown.view)
+            write_durably(path, dumps({**value, "public": public.to_json()}))
+            done += 1
+    typer.echo(json.dumps({"completed": done}) if as_json else f"{done} completed")
 
 
 @app.command("submit", epilog=_SUBMIT_EXAMPLES)
 def submit(
     files: Annotated[list[Path], typer.Argument(help="Receipt files, or public halves alone.")],
     verifier: Annotated[str, typer.Option("--verifier", help="URL of the verifier.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Give the verifier the public halves of receipts. Private halves stay here."""
     halves: dict[str, list[dict[str, Any]]] = {}
-    for path in files:
-        public = _public_half(path)
-        halves.setdefault(public.record.window, []).append(public.to_json())
-    service = VerifierService(Service(verifier))
-    try:
-        accepted = known = 0
+    accepted = known = 0
+    with failing(as_json):
+        for path in files:
+            public = offline.public_half(offline.read_file(path), path)
+            halves.setdefault(public.record.window, []).append(public.to_json())
         for name, batch in halves.items():
-            result = service.submit(name, batch)
+            result = calls.submit(verifier, name, batch)
             accepted, known = accepted + result.accepted, known + result.known
-    finally:
-        service.close()
     if as_json:
         typer.echo(json.dumps({"accepted": accepted, "known": known}))
     else:
@@ -115,34 +162,28 @@ def _pins(policy: Path | None, verifier_key: str | None) -> Pins:
     )
 
 
-def _window(receipt: ReceiptFile, window: Path | None, prover: str | None, pins: Pins) -> Window:
+def _window(
+    value: dict[str, Any], path: Path, window: Path | None, prover: str | None, pins: Pins
+) -> Window:
+    """The window that a receipt names, from a file or from the provider."""
     if (window is None) == (prover is None):
-        raise RefusedError("one source of the window is needed", expected="--window or --prover")
+        raise InvalidArgumentError(
+            "one source of the window is needed", expected="--window or --prover"
+        )
     if window is not None:
         return offline.read_window(window, pins)
-    return offline.fetch_window(str(prover), receipt, pins)
-
-
-def _pinning(window: Window) -> StepResult:
-    if window.pinned:
-        return StepResult(0, "window", "done")
-    return StepResult(0, "window", "not done", "neither --verifier-key nor --policy was given")
-
-
-def _public_half(path: Path) -> PublicReceipt:
-    try:
-        return offline.read_receipt(path).public
-    except MalformedError:
-        return PublicReceipt.parse(path.read_bytes())
+    name = offline.public_half(value, path).record.window
+    return authenticate(calls.window(str(prover), name), pins)
 
 
 def _report(
     path: Path, steps: list[StepResult], failure: RagauditError | None, as_json: bool
 ) -> None:
+    result = _result(failure)
     if as_json:
         document = {
             "file": str(path),
-            "result": "rejected" if failure is not None else "accepted",
+            "result": result,
             "error": None if failure is None else str(failure),
             "checks": [
                 {"number": s.number, "name": s.name, "status": s.status, "detail": s.detail}
@@ -151,14 +192,23 @@ def _report(
         }
         typer.echo(json.dumps(document, ensure_ascii=False))
         return
-    console = Console()
     if failure is None:
         table = Table("no.", "check", "status", "detail", title=str(path), title_justify="left")
         for step in steps:
             style = "green" if step.status == "done" else "yellow"
             table.add_row(str(step.number), step.name, f"[{style}]{step.status}[/]", step.detail)
+        console = Console()
         console.print(table)
         console.print("No check failed.")
-    else:
+    elif result == "rejected":
         Console(stderr=True).print("REJECTED", style="bold red", end=" ")
         typer.echo(str(failure), err=True)
+    else:
+        typer.echo(f"error: {failure}", err=True)
+
+
+def _result(failure: RagauditError | None) -> str:
+    """A receipt is rejected for what the provider signed; anything else judges nothing."""
+    if failure is None:
+        return "accepted"
+    return "rejected" if isinstance(failure, RejectedError) else "not judged"

@@ -3,9 +3,10 @@
 RagauditError
 ├── RefusedError     ProviderRefusal (a problem document of the provider or the verifier)
 │                    └── BudgetExhausted (with the provider's signed refusal)
-│                    StateConflict (the state directory does not fit the account)
+│                    StateConflict (registration, state directory or clock do not fit)
+│                    CannotClaim (a nonce that is not revealed: no claim could follow it)
 ├── RejectedError    AnswerRejected (an answer, promise or registration that is false)
-├── UnavailableError ServiceUnreachable (no answer in time)
+├── UnavailableError ServiceUnreachable (no whole answer in time)
 │                    └── PromiseUnanswered (a revealed nonce, and no answer)
 └── InternalError    InvalidReply (not this API)
 """
@@ -20,10 +21,12 @@ from ragaudit.encoding.errors import (
     RejectedError,
     UnavailableError,
 )
+from ragaudit.encoding.times import rfc3339
 
 __all__ = [
     "AnswerRejected",
     "BudgetExhausted",
+    "CannotClaim",
     "InvalidReply",
     "PromiseUnanswered",
     "ProviderRefusal",
@@ -38,13 +41,22 @@ class ProviderRefusal(RefusedError):
     Attributes:
         status: HTTP status code.
         problem: the document, as sent.
+        retry_after: seconds after which the service wants to be asked again, or None.
     """
 
-    def __init__(self, status: int, problem: Mapping[str, Any], *, where: str = "") -> None:
+    def __init__(
+        self,
+        status: int,
+        problem: Mapping[str, Any],
+        *,
+        where: str = "",
+        retry_after: float | None = None,
+    ) -> None:
         title = problem.get("detail") or problem.get("title") or f"HTTP status {status}"
         super().__init__(f"{title} (HTTP {status})", where=where)
         self.status = status
         self.problem = dict(problem)
+        self.retry_after = retry_after
 
 
 class BudgetExhausted(ProviderRefusal):
@@ -58,7 +70,26 @@ class BudgetExhausted(ProviderRefusal):
 
 
 class StateConflict(RefusedError):
-    """The state directory belongs to another registration, is in use, or was restored."""
+    """Registration, state directory or clock do not fit what is asked.
+
+    Attributes:
+        next_instant: Unix seconds from which the same call may succeed; None if no instant helps.
+    """
+
+    def __init__(
+        self, what: str, *, where: str = "", expected: str = "", next_instant: int | None = None
+    ) -> None:
+        if next_instant is not None:
+            what = f"{what}; next at {rfc3339(1000 * next_instant)}"
+        super().__init__(what, where=where, expected=expected)
+        self.next_instant = next_instant
+
+
+class CannotClaim(RefusedError):
+    """The nonce stays here: if the provider kept it, no claim could follow in time.
+
+    The promise is void when it expires; ask again then.
+    """
 
 
 class AnswerRejected(RejectedError):
@@ -66,7 +97,9 @@ class AnswerRejected(RejectedError):
 
     Attributes:
         evidence: file with the receipt or promise, as received, if one was written.
-        received: the JSON value itself; a whole receipt file can be disputed.
+        received: the JSON value itself, or the text where it is none; a whole receipt file can be
+            disputed.
+        claimed: whether the verifier has the claim of the promise that this should have answered.
     """
 
     def __init__(
@@ -81,10 +114,21 @@ class AnswerRejected(RejectedError):
         super().__init__(what, where=where, expected=expected)
         self.evidence = evidence
         self.received = received
+        self.claimed = False
 
 
 class ServiceUnreachable(UnavailableError):
-    """No reply, in spite of retries."""
+    """No whole reply in time, in spite of retries.
+
+    Attributes:
+        sent: whether the request may have arrived; False only if no byte of it can have left.
+    """
+
+    def __init__(
+        self, what: str, *, where: str = "", expected: str = "", sent: bool = True
+    ) -> None:
+        super().__init__(what, where=where, expected=expected)
+        self.sent = sent
 
 
 class InvalidReply(InternalError):

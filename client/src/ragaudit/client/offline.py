@@ -1,65 +1,106 @@
 """Check a receipt file apart from the client that received it."""
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragaudit.client.group import CoreOperations
-from ragaudit.client.transport import Service
+from ragaudit.client.registration import AccountState, parse_account
+from ragaudit.client.transport import json_value
 from ragaudit.client.window import Pins, Window, authenticate
-from ragaudit.encoding.canonical_json import loads
-from ragaudit.encoding.errors import MalformedError, RefusedError
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.digests import SALT_BYTES, structure
+from ragaudit.encoding.errors import MalformedError, RagauditError, UnavailableError
+from ragaudit.encoding.text import hex_decode
+from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.policy import Policy
-from ragaudit.ledger.receipt_check import Embed, StepResult, check_receipt_file
-from ragaudit.ledger.receipts import ReceiptFile
+from ragaudit.ledger.promises import Promise
+from ragaudit.ledger.receipt_check import AccountView, Embed, StepResult, check_receipt_file
+from ragaudit.ledger.receipts import PublicReceipt, ReceiptFile
 
 if TYPE_CHECKING:
     from ragaudit.embedders.base import Embedder
 
 __all__ = [
+    "Known",
     "check",
-    "fetch_window",
     "load_embedder",
+    "pinning",
+    "public_half",
+    "read_account",
+    "read_file",
     "read_policy_digest",
-    "read_receipt",
+    "read_promise",
     "read_window",
-    "window_name",
 ]
 
 MAX_FILE_BYTES = 2**28
 
 
-def read_receipt(path: Path) -> ReceiptFile:
-    """Return the receipt file at ``path``; MalformedError if it is none."""
-    return ReceiptFile.parse(_read(path))
+@dataclass(frozen=True)
+class Known:
+    """What a check knows beside receipt and window; each part may be missing.
+
+    Attributes:
+        account: as the provider shows it; its registration is checked against the log.
+        anchor: of the account's nonce chain, where there is no ``account``.
+        promise: the one that the record keeps.
+        embedder: the committed one.
+    """
+
+    account: AccountState | None = None
+    anchor: bytes | None = None
+    promise: Promise | None = None
+    embedder: "Embedder | None" = field(default=None, repr=False)
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """Return the JSON object of a receipt file, or of its public half, in its canonical bytes.
+
+    Raises:
+        MalformedError: another form, also a copy that was formatted anew.
+    """
+    data = read_bytes(path)
+    try:
+        value = canonical_json.loads(data)
+    except MalformedError as error:
+        raise MalformedError(
+            error.what, where=str(path), expected="the file as the service sent it, byte for byte"
+        ) from error
+    if not isinstance(value, dict):
+        raise MalformedError("not an object", where=str(path), expected="a receipt file")
+    return value
+
+
+def public_half(value: Mapping[str, Any], path: Path) -> PublicReceipt:
+    """Return the public half of a receipt file, or of itself; MalformedError."""
+    try:
+        return PublicReceipt.from_json(value.get("public", value))
+    except MalformedError as error:
+        raise MalformedError(
+            error.what, where=f"{path}: {error.where}", expected=error.expected
+        ) from error
 
 
 def read_window(path: Path, pins: Pins) -> Window:
     """Return the window saved from `GET /v1/windows/{w}`; raises as `authenticate`."""
-    try:
-        return authenticate(json.loads(_read(path)), pins)
-    except ValueError as error:
-        raise MalformedError("not JSON", where=str(path)) from error
+    return authenticate(_read_json(path), pins)
 
 
-def fetch_window(prover_url: str, file: ReceiptFile, pins: Pins) -> Window:
-    """Return the receipt's window as the provider shows it."""
-    service = Service(prover_url)
-    try:
-        return authenticate(service.get(f"/v1/windows/{window_name(file)}"), pins)
-    finally:
-        service.close()
+def read_account(path: Path) -> AccountState:
+    """Return the account saved from `GET /v1/windows/{w}/account`."""
+    return parse_account(_read_json(path))
 
 
-def window_name(file: ReceiptFile) -> str:
-    """The window that a receipt names."""
-    return file.public.record.window
+def read_promise(path: Path) -> Promise:
+    """Return the promise at ``path``; MalformedError if it is none."""
+    return Promise.parse(read_bytes(path))
 
 
 def read_policy_digest(path: Path) -> bytes:
     """Return the digest of the policy at ``path``, canonical JSON."""
-    return Policy.from_json(loads(_read(path).rstrip(b"\n"))).digest
+    return Policy.from_json(canonical_json.loads(read_bytes(path).rstrip(b"\n"))).digest
 
 
 def load_embedder(window: Window) -> "Embedder | None":
@@ -77,12 +118,91 @@ def load_embedder(window: Window) -> "Embedder | None":
     return embedder
 
 
-def check(
-    file: ReceiptFile, window: Window, embedder: "Embedder | None", anchor: bytes | None
-) -> list[StepResult]:
-    """Run the ten steps; raises ReceiptRejected naming the first that fails."""
-    embed = None if embedder is None else _embed(embedder)
-    return check_receipt_file(file, window.view, CoreOperations(), anchor=anchor, embed=embed)
+def pinning(window: Window) -> StepResult:
+    """Step 0: whether the window is the one that the account agreed to."""
+    if window.pinned:
+        return StepResult(0, "window", "done")
+    return StepResult(0, "window", "not done", "neither --verifier-key nor --policy was given")
+
+
+def check(value: Mapping[str, Any], window: Window, known: Known) -> list[StepResult]:
+    """Run the ten steps on a receipt file, a JSON value.
+
+    Raises:
+        RejectedError: the provider signed something false: the first step that fails, or a
+            registration that is not in the log.
+        MalformedError: not a receipt file, and not because of the provider.
+    """
+    try:
+        file = ReceiptFile.from_json(value)
+    except RagauditError as error:
+        if _provider_signed(value, window.view.policy):
+            where = f"step 4 (answer digest), {error.where}"
+            raise ReceiptRejected(error.what, where=where, expected=error.expected) from error
+        raise
+    anchor, view = known.anchor, AccountView()
+    if known.account is not None:
+        anchor = known.account.anchor
+        view = _account_view(known.account, window)
+    embed = None if known.embedder is None else _embed(known.embedder)
+    return check_receipt_file(
+        file, window.view, CoreOperations(),
+        anchor=anchor, account=view, promise=known.promise, embed=embed,
+    )  # fmt: skip
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the content of a file.
+
+    Raises:
+        MalformedError: there is none, or it is too long.
+        UnavailableError: it cannot be read.
+    """
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise MalformedError("file too long", where=str(path))
+        return path.read_bytes()
+    except (FileNotFoundError, IsADirectoryError) as error:
+        raise MalformedError("no such file", where=str(path)) from error
+    except OSError as error:
+        raise UnavailableError(f"cannot be read: {error.strerror}", where=str(path)) from error
+
+
+def _account_view(account: AccountState, window: Window) -> AccountView:
+    """What the records of the account must say, as far as the log shows its registration."""
+    view = account.view(None)
+    entry = account.registration
+    if entry is not None and entry.verify(window, account.expected(window)):
+        return view
+    return AccountView(view.tenant, view.pseudonym, view.slot, None, None)
+
+
+def _provider_signed(value: Mapping[str, Any], policy: Policy) -> bool:
+    """Whether the provider signed these parts, whatever form it gave them."""
+    match value:
+        case {
+            "request": request,
+            "answer": answer,
+            "public": public,
+            "private": {"salt_r": str(salt)} as private,
+        }:
+            parts = [canonical_json.dumps(part) for part in (request, answer, private)]
+        case _:
+            return False
+    try:
+        receipt = PublicReceipt.from_json(public)
+        receipt.verify_signature(policy.keys.provider)
+        digest = structure("answer", hex_decode(salt, SALT_BYTES), *parts)
+    except RagauditError:
+        return False
+    return receipt.origin == policy.origin and digest == receipt.answer_digest
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json_value(read_bytes(path))
+    except ValueError as error:
+        raise MalformedError("not JSON", where=str(path)) from error
 
 
 def _embed(embedder: "Embedder") -> Embed:
@@ -92,12 +212,3 @@ def _embed(embedder: "Embedder") -> Embed:
         return embed_quantised(embedder, texts).tolist()
 
     return embed
-
-
-def _read(path: Path) -> bytes:
-    try:
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise MalformedError("file too long", where=str(path))
-        return path.read_bytes()
-    except OSError as error:
-        raise RefusedError(f"cannot be read: {error.strerror}", where=str(path)) from error

@@ -1,6 +1,6 @@
 """The account's place in a window: its registration, checked against the log."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ragaudit.client.errors import AnswerRejected, StateConflict
@@ -59,23 +59,32 @@ class RegistrationEntry:
         verify_tlog_proof(proof, leaf=leaf, log_key=keys.log, cosigners=cosigners)
         return True
 
-    def check_activated(self, window: Window) -> None:
+    def check_activated(self, window: Window, now: int) -> None:
         """Return if the registration is activated by what the verifier has released.
 
+        Args:
+            now: Unix milliseconds.
+
         Raises:
-            StateConflict: no instant released so far activates it.
+            StateConflict: no instant released so far activates it; it names the next one.
         """
         if activation_of(self.index, window.view.covered_sizes) is None:
+            activating = window.view.policy.activation_instants[:-1]
             raise StateConflict(
                 "the registration is not activated",
                 where=window.name,
                 expected="registration before an activation instant of the policy",
+                next_instant=next((each for each in activating if 1000 * each > now), None),
             )
 
 
 @dataclass(frozen=True)
 class AccountState:
-    """`GET /v1/windows/{w}/account`; slot and registration are None before registration."""
+    """`GET /v1/windows/{w}/account`; slot and registration are None before registration.
+
+    Attributes:
+        shown: the reply itself.
+    """
 
     tenant: str
     pseudonym: bytes
@@ -85,6 +94,7 @@ class AccountState:
     counter: int
     remaining: int
     registration: RegistrationEntry | None
+    shown: dict[str, Any] = field(repr=False, compare=False)
 
     def view(self, counter: int | None) -> AccountView:
         """What a record of this account must say."""
@@ -107,23 +117,21 @@ class AccountState:
 
 
 def parse_account(value: Any) -> AccountState:
-    """Return the account's state; AnswerRejected if it is malformed."""
-    try:
-        names = "tenant pseudonym slot anchor dispute_key counter remaining registration"
-        f = Fields(value, names, MalformedRecord, "account")
-        slot = None if f.raw("slot") is None else f.integer("slot", 0, MAX_SLOTS - 1)
-        return AccountState(
-            tenant=f.text("tenant", 1, 64),
-            pseudonym=f.hex("pseudonym", 32),
-            slot=slot,
-            anchor=None if f.raw("anchor") is None else f.hex("anchor", 32),
-            dispute_key=None if f.raw("dispute_key") is None else f.hex("dispute_key", 32),
-            counter=f.integer("counter", 0, MAX_QUERIES),
-            remaining=f.integer("remaining", 0, MAX_QUERIES),
-            registration=_entry(f.raw("registration")),
-        )
-    except MalformedRecord as error:
-        raise AnswerRejected(error.what, where=error.where, expected=error.expected) from error
+    """Return the account's state; MalformedRecord if it is none."""
+    names = "tenant pseudonym slot anchor dispute_key counter remaining registration"
+    f = Fields(value, names, MalformedRecord, "account")
+    slot = None if f.raw("slot") is None else f.integer("slot", 0, MAX_SLOTS - 1)
+    return AccountState(
+        tenant=f.text("tenant", 1, 64),
+        pseudonym=f.hex("pseudonym", 32),
+        slot=slot,
+        anchor=None if f.raw("anchor") is None else f.hex("anchor", 32),
+        dispute_key=None if f.raw("dispute_key") is None else f.hex("dispute_key", 32),
+        counter=f.integer("counter", 0, MAX_QUERIES),
+        remaining=f.integer("remaining", 0, MAX_QUERIES),
+        registration=_entry(f.raw("registration")),
+        shown=value,
+    )
 
 
 def _entry(value: Any) -> RegistrationEntry | None:

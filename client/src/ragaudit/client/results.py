@@ -1,31 +1,32 @@
 """What a search returns: the documents and a receipt that was checked."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 from ragaudit.ledger.receipt_check import StepResult
 from ragaudit.ledger.receipts import ReceiptFile
 from ragaudit.ledger.requests import Document
 
-__all__ = ["Receipt", "SearchResult"]
+__all__ = ["AsyncReceipt", "CheckedReceipt", "Receipt", "SearchResult"]
+
+COMPLETION_SECONDS = 60.0
 
 
 @dataclass
-class Receipt:
+class CheckedReceipt:
     """A receipt whose checks have run; `checks` says which were done and which could not be.
 
     Attributes:
         file: request, answer, public and private half.
         checks: the steps of docs/spec 5.9, and the pinning of the window as step 0.
         path: where the client keeps it, or None without a state directory.
-        counter: of the record.
     """
 
     file: ReceiptFile = field(repr=False)
     checks: Sequence[StepResult]
     path: Path | None
-    _complete: Callable[["Receipt", float], None] = field(repr=False)
 
     @property
     def index(self) -> int:
@@ -47,18 +48,49 @@ class Receipt:
         """The checks that could not be done, each with what it lacked."""
         return [each for each in self.checks if each.status == "not done"]
 
-    def complete(self, timeout_seconds: float = 60.0) -> None:
+
+@dataclass
+class Receipt(CheckedReceipt):
+    """A checked receipt of a `Client`."""
+
+    _complete: Callable[[CheckedReceipt, float], None] = field(repr=False)
+
+    def complete(self, timeout_seconds: float = COMPLETION_SECONDS) -> None:
         """Fetch and check the inclusion proof, a .tlog-proof: the check that was outstanding.
 
         Raises:
-            AnswerRejected: the proof is false, or is missing after the policy's merge delay.
-            ServiceUnreachable: no proof within ``timeout_seconds``, which is not overdue yet.
+            AnswerRejected: the proof is false, or is withheld: a checkpoint that covers the record
+                is cosigned, and the merge delay is over.
+            ServiceUnreachable: no proof within ``timeout_seconds``.
         """
         self._complete(self, timeout_seconds)
 
 
+@dataclass
+class AsyncReceipt(CheckedReceipt):
+    """A checked receipt of an `AsyncClient`."""
+
+    _complete: Callable[[CheckedReceipt, float], Coroutine[Any, Any, None]] = field(repr=False)
+
+    async def complete(self, timeout_seconds: float = COMPLETION_SECONDS) -> None:
+        """As `Receipt.complete`."""
+        await self._complete(self, timeout_seconds)
+
+    def blocking(self, run: Callable[[Coroutine[Any, Any, None]], None]) -> Receipt:
+        """Return the same receipt, completed by ``run``, which awaits a coroutine and blocks."""
+        return Receipt(
+            self.file,
+            self.checks,
+            self.path,
+            lambda receipt, seconds: run(self._complete(receipt, seconds)),
+        )
+
+
+R = TypeVar("R", bound=CheckedReceipt)
+
+
 @dataclass(frozen=True)
-class SearchResult:
+class SearchResult(Generic[R]):
     """Documents in row order, without scores: a set, not a ranking.
 
     Attributes:
@@ -70,6 +102,6 @@ class SearchResult:
     """
 
     documents: tuple[Document, ...]
-    receipt: Receipt
+    receipt: R
     remaining: int
     missed: int = 0

@@ -1,14 +1,17 @@
 """One account in one window: the window's signature, the registration, the nonce chain."""
 
-import time
+import asyncio
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from ragaudit.client.errors import AnswerRejected, StateConflict
+from ragaudit.client.errors import AnswerRejected, ServiceUnreachable, StateConflict
 from ragaudit.client.registration import AccountState, parse_account
-from ragaudit.client.state import StateDirectory
+from ragaudit.client.state import AccountKeys, StateDirectory
 from ragaudit.client.transport import Service
+from ragaudit.client.verifier import VerifierService
 from ragaudit.client.window import Pins, Window, authenticate
+from ragaudit.encoding.errors import MalformedError
 from ragaudit.ledger.chains import NonceChain, activation_of
 
 if TYPE_CHECKING:
@@ -18,6 +21,8 @@ __all__ = ["POLL_SECONDS", "Session"]
 
 POLL_SECONDS = 0.25
 _REGISTRATION_SECONDS = 30.0
+T = TypeVar("T")
+
 _SERVED = ("countersigned", "activated", "open")
 
 
@@ -26,24 +31,37 @@ class Session:
 
     Attributes:
         provider: calls with the account's API key.
+        verifier: calls to the verifier, or None.
+        clock: Unix milliseconds.
         embedder: recomputes embeddings, or None.
-        state: durable state of an anchored account, None before registration and for plain ones.
-        chain: the nonce chain that goes with it.
+        anchored: whether the account is to have a nonce chain.
+        state: durable state of the account, None before registration and without a directory.
+        keys: the account's secrets in it.
+        chain: the nonce chain of an anchored account.
+        began_chain: whether this session drew the chain's seed.
     """
 
     def __init__(
         self,
         provider: Service,
+        verifier: VerifierService | None,
         pins: Pins,
         *,
         window: str | None,
         embedder: "Embedder | None",
         state_root: Path | None,
+        anchored: bool,
+        clock: Callable[[], int],
     ) -> None:
         self.provider = provider
+        self.verifier = verifier
         self.embedder = embedder
+        self.clock = clock
         self.state: StateDirectory | None = None
+        self.anchored = anchored
+        self.keys: AccountKeys | None = None
         self.chain: NonceChain | None = None
+        self.began_chain = False
         self._pins = pins
         self._wanted = window
         self._state_root = state_root
@@ -51,119 +69,176 @@ class Session:
         self._account: AccountState | None = None
         self._checked = False
 
-    def close(self) -> None:
+    async def aclose(self) -> None:
         """Close the connections and release the state directory."""
-        self.provider.close()
+        await self.provider.aclose()
+        if self.verifier is not None:
+            await self.verifier.aclose()
         if self.state is not None:
             self.state.close()
             self.state = None
 
     @property
-    def anchored(self) -> bool:
-        return self._state_root is not None
+    def window(self) -> Window:
+        """The window, once `opened`."""
+        assert self._window is not None
+        return self._window
 
     @property
-    def window(self) -> Window:
+    def registered(self) -> AccountState:
+        """The account, once `ready`."""
+        assert self._account is not None
+        return self._account
+
+    async def opened(self) -> Window:
         """The window, its countersignature checked; fetched once."""
         if self._window is None:
-            self._window = self._fetch_window()
+            self._window = await self._fetch_window()
         return self._window
 
     def path(self, rest: str) -> str:
         """The path of a call in this window."""
         return f"/v1/windows/{self.window.name}/{rest}"
 
-    def account(self) -> AccountState:
+    async def account(self) -> AccountState:
         """What the provider says of the account now."""
-        return parse_account(self.provider.get(self.path("account")))
+        await self.opened()
+        return _shown(parse_account, await self.provider.get(self.path("account")))
 
-    def register(self) -> AccountState:
-        """Register once; the seed of an anchored account's chain is durable before its anchor is
-        sent. Raises StateConflict and AnswerRejected as `Client.register`."""
+    async def register(self) -> AccountState:
+        """Register once; an account's secrets are durable before their public halves are sent.
+        Raises StateConflict and AnswerRejected as `Client.register`."""
         if self._account is not None:
             return self._account
-        account = self.account()
-        anchor = self._prepare_chain(account)
+        account = await self.account()
+        if self.anchored:
+            await self.check_verifier()
+        await asyncio.to_thread(self._prepare_keys, account)
+        anchor = None if self.chain is None else self.chain.anchor
+        key = None if self.keys is None else self.keys.dispute_key.public.raw
         if account.slot is None:
-            body = {"anchor": None if anchor is None else anchor.hex()}
-            self.provider.post(self.path("registration"), body, repeatable=True)
-            account = self.account()
+            body = {"anchor": _hex(anchor), "dispute_key": _hex(key)}
+            await self.provider.post(self.path("registration"), body, repeatable=True)
+            account = await self.account()
         if account.slot is None:
             raise AnswerRejected("the account is not registered after all", where=self.window.name)
-        if account.anchor != anchor:
+        if (account.anchor, account.dispute_key) != (anchor, key):
             raise StateConflict(
-                "registered with another nonce chain" if account.anchor else "registered as plain",
+                _difference(account, anchor),
                 where=self.window.name,
                 expected="the state directory of the registration, or another account",
             )
         self._account = account
         return account
 
-    def ready(self) -> AccountState:
+    async def ready(self) -> AccountState:
         """The account, registered, included in the log and activated; checked once."""
-        account = self.register()
+        account = await self.register()
         if not self._checked:
             self._check_embedder()
-            self._account = account = self._included(account)
-            if self.state is not None:
+            self._account = account = await self._included(account)
+            if self.state is not None and self.chain is not None:
                 self._check_counter(self.state, account)
             self._checked = True
         return account
 
-    def _fetch_window(self) -> Window:
+    async def check_verifier(self) -> None:
+        """Return if the verifier is the policy's, and this machine's clock is near its clock.
+
+        Raises:
+            StateConflict: no verifier is known, another one, or the clocks differ.
+            ServiceUnreachable: it does not answer.
+        """
+        if self.verifier is None:
+            raise StateConflict(
+                "an anchored account hands claims to the verifier", expected="verifier_url="
+            )
+        begun = self.clock()
+        keys = await self.verifier.keys()
+        policy = self.window.view.policy
+        if keys.get("verifier") != policy.keys.verifier.raw.hex():
+            raise StateConflict(
+                "another verifier than the policy's listens there",
+                where="verifier_url",
+                expected=policy.keys.verifier.raw.hex(),
+            )
+        skew = 1000 * policy.clock_skew_seconds
+        if not begun - skew <= keys["time"] <= self.clock() + skew:
+            raise StateConflict(
+                f"this machine's clock is {(self.clock() - keys['time']) / 1000:+.1f} s off",
+                where="clock",
+                expected=f"within {policy.clock_skew_seconds} s of the verifier's",
+            )
+
+    async def _fetch_window(self) -> Window:
         if self._wanted is not None:
-            return authenticate(self.provider.get(f"/v1/windows/{self._wanted}"), self._pins)
-        listed = self.provider.get("/v1/windows")
-        windows = listed["windows"] if isinstance(listed, dict) else listed
+            return self._authenticated(await self.provider.get(f"/v1/windows/{self._wanted}"))
+        listed = await self.provider.get("/v1/windows")
+        windows = listed.get("windows") if isinstance(listed, dict) else listed
+        if not isinstance(windows, list) or not all(isinstance(each, dict) for each in windows):
+            raise AnswerRejected("not a list of windows", where="windows")
         served = [each for each in windows if each.get("state") in _SERVED]
         if len(served) != 1:
             names = ", ".join(str(each.get("window")) for each in served) or "none"
             raise StateConflict(f"windows being served: {names}", expected="name one: window=")
-        return authenticate(served[0], self._pins)
+        return self._authenticated(served[0])
 
-    def _prepare_chain(self, account: AccountState) -> bytes | None:
-        """Open the state directory; return the anchor to register with, None for plain."""
+    def _authenticated(self, value: Any) -> Window:
+        return _shown(lambda shown: authenticate(shown, self._pins), value)
+
+    def _prepare_keys(self, account: AccountState) -> None:
+        """Open the state directory, if there is one, with the keys that it holds or gets now."""
         if self._state_root is None:
-            return None
+            return
         policy = self.window.view.policy
         if self.state is None:
             folder = self._state_root / policy.window / account.pseudonym.hex()[:16]
             self.state = StateDirectory(folder)
-        chain = self.state.chain()
-        if chain is None:
+        keys = self.state.keys()
+        if keys is None:
             if account.slot is not None:
                 raise StateConflict(
-                    "the account is registered, and this state directory has no chain for it",
+                    "the account is registered, and this state directory has no keys for it",
                     where=str(self.state.directory),
                     expected="the directory of the registration, or another account",
                 )
-            length = policy.queries_per_account
-            chain = self.state.start_chain(policy.origin, account.pseudonym, length)
-        if (chain.origin, chain.pseudonym) != (policy.origin, account.pseudonym):
+            length = policy.queries_per_account if self.anchored else 0
+            keys = self.state.make_keys(policy.origin, account.pseudonym, length=length)
+            self.began_chain = True
+        if (keys.origin, keys.pseudonym) != (policy.origin, account.pseudonym):
+            raise StateConflict("the keys are of another account", where=str(self.state.directory))
+        if self.anchored != (keys.seed is not None):
             raise StateConflict(
-                "the nonce chain is of another account", where=str(self.state.directory)
+                "the keys are of a plain account" if self.anchored else "it holds a nonce chain",
+                where=str(self.state.directory),
+                expected=f"anchored={not self.anchored}",
             )
-        self.chain = NonceChain(policy.window, chain.pseudonym, chain.seed, chain.length)
-        return self.chain.anchor
+        self.keys = keys
+        if keys.seed is not None:
+            self.chain = NonceChain(policy.window, keys.pseudonym, keys.seed, keys.length)
 
-    def _included(self, account: AccountState) -> AccountState:
+    async def _included(self, account: AccountState) -> AccountState:
         """The account with an included, activated registration."""
-        deadline = time.monotonic() + _REGISTRATION_SECONDS
+        deadline = asyncio.get_running_loop().time() + _REGISTRATION_SECONDS
         while True:
             entry = account.registration
             if entry is None:
                 raise AnswerRejected("no registration entry", where=self.window.name)
             if entry.verify(self.window, account.expected(self.window)):
                 break
-            if time.monotonic() > deadline:
-                raise AnswerRejected(
-                    "no inclusion proof of the registration", expected="a cosigned checkpoint"
+            if asyncio.get_running_loop().time() > deadline:
+                raise ServiceUnreachable(
+                    "no inclusion proof of the registration",
+                    where=self.window.name,
+                    expected="a checkpoint that the verifier cosigned",
                 )
-            time.sleep(POLL_SECONDS)
-            account = self.account()
+            await asyncio.sleep(POLL_SECONDS)
+            account = await self.account()
         if activation_of(entry.index, self.window.view.covered_sizes) is None:
-            self._window = self._fetch_window()  # released since the first look, perhaps
-        entry.check_activated(self.window)
+            self._window = await self._fetch_window()  # released since the first look, perhaps
+        entry.check_activated(self.window, self.clock())
+        if self.state is not None:
+            await asyncio.to_thread(self.state.keep_account, account.shown)
         return account
 
     def _check_counter(self, state: StateDirectory, account: AccountState) -> None:
@@ -185,3 +260,22 @@ class Session:
                 where=self.window.name,
                 expected=str(self.window.embedder.get("name")),
             )
+
+
+def _difference(account: AccountState, anchor: bytes | None) -> str:
+    """What the provider has registered instead."""
+    if account.anchor == anchor:
+        return "registered with another dispute key"
+    return "registered with another nonce chain" if account.anchor else "registered as plain"
+
+
+def _shown(read: Callable[[Any], T], value: Any) -> T:
+    """What the provider shows; AnswerRejected also for what is malformed."""
+    try:
+        return read(value)
+    except MalformedError as error:
+        raise AnswerRejected(error.what, where=error.where, expected=error.expected) from error
+
+
+def _hex(value: bytes | None) -> str | None:
+    return None if value is None else value.hex()

@@ -1,9 +1,12 @@
-"""What a client must not forget: its nonce chain, its revealed promise, its receipts.
+"""What a client must not forget: its keys, its revealed promise, its receipts.
 
-    <directory>/registration.json     seed and anchor of the chain, durable before it is sent
+    <directory>/registration.json     dispute key and seed of the chain, durable before their
+                                      public halves are sent
+    <directory>/account.json          the registration as the provider shows it, for receipt check
     <directory>/promise.json          the promise, durable before its nonce is revealed
     <directory>/progress.json         the next counter
     <directory>/receipts/<counter>.json
+    <directory>/promises/<counter>.json              what each of them was promised to be
     <directory>/rejected/<counter>-<random>.json     answers that a check refused: evidence
     <directory>/lock                  held while a client uses the directory
 
@@ -14,16 +17,19 @@ flushed: a crash leaves the old content or the new one. Files are readable by th
 import fcntl
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ragaudit.client.errors import StateConflict
 from ragaudit.encoding.canonical_json import dumps, loads
-from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.errors import MalformedError, UnavailableError
+from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.text import hex_decode
 
-__all__ = ["Chain", "PendingPromise", "StateDirectory", "write_durably"]
+__all__ = ["AccountKeys", "PendingPromise", "StateDirectory", "StateUnavailable", "write_durably"]
 
 REGISTRATION_FORMAT = "ragaudit/v1/client/registration"
 PENDING_FORMAT = "ragaudit/v1/client/promise"
@@ -31,23 +37,43 @@ PROGRESS_FORMAT = "ragaudit/v1/client/progress"
 SEED_BYTES = 32
 
 
+class StateUnavailable(UnavailableError):
+    """The state directory cannot be read or written now."""
+
+
 @dataclass(frozen=True)
-class Chain:
-    """The seed of a nonce chain and the registration it belongs to."""
+class AccountKeys:
+    """The secrets of one registration.
+
+    Attributes:
+        origin: of the window's log.
+        pseudonym: of the account in it.
+        dispute_key: signs what only the account can say.
+        length: of the nonce chain, r; 0 without one.
+        seed: of the nonce chain, 32 bytes; None for a plain account.
+    """
 
     origin: str
     pseudonym: bytes
-    length: int
-    seed: bytes = field(repr=False)
+    dispute_key: PrivateKey
+    length: int = 0
+    seed: bytes | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
 class PendingPromise:
-    """A promise whose nonce may have been revealed, with the request it answers."""
+    """A promise whose nonce may have been revealed, with the request it answers.
+
+    Attributes:
+        sent: False only if it is known that the nonce has not left.
+        claimed: whether the verifier has the claim.
+    """
 
     counter: int
     request: dict[str, Any] = field(repr=False)
     promise: dict[str, Any] = field(repr=False)
+    sent: bool = True
+    claimed: bool = False
 
 
 class StateDirectory:
@@ -58,13 +84,16 @@ class StateDirectory:
 
         Raises:
             StateConflict: another client uses it at this moment.
+            StateUnavailable: it cannot be made.
         """
         self.directory = directory
         self._receipts = directory / "receipts"
+        self._promises = directory / "promises"
         self._rejected = directory / "rejected"
-        for each in (directory, self._receipts, self._rejected):
-            each.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._lock = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        with _using(directory):
+            for each in (directory, self._receipts, self._promises, self._rejected):
+                each.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._lock = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -81,32 +110,44 @@ class StateDirectory:
             os.close(self._lock)
             self._lock = -1
 
-    def chain(self) -> Chain | None:
-        """Return the chain, or None before the first registration."""
+    def keys(self) -> AccountKeys | None:
+        """Return the keys, or None before the first registration."""
         value = self._read("registration.json", REGISTRATION_FORMAT)
         if value is None:
             return None
-        return Chain(
+        seed = value["seed"]
+        return AccountKeys(
             origin=value["origin"],
             pseudonym=hex_decode(value["pseudonym"], 32),
+            dispute_key=PrivateKey.from_seed(hex_decode(value["dispute_seed"], SEED_BYTES)),
             length=value["length"],
-            seed=hex_decode(value["seed"], SEED_BYTES),
+            seed=None if seed is None else hex_decode(seed, SEED_BYTES),
         )
 
-    def start_chain(self, origin: str, pseudonym: bytes, length: int) -> Chain:
-        """Draw a fresh seed and keep it; StateConflict if there is a chain already."""
-        if self.chain() is not None:
-            raise StateConflict("a nonce chain exists already", where=str(self.directory))
-        chain = Chain(origin, pseudonym, length, secrets.token_bytes(SEED_BYTES))
+    def make_keys(self, origin: str, pseudonym: bytes, *, length: int) -> AccountKeys:
+        """Draw fresh keys and keep them; without a nonce chain if ``length`` is 0.
+
+        Raises:
+            StateConflict: there are keys already.
+        """
+        if self.keys() is not None:
+            raise StateConflict("the account has keys already", where=str(self.directory))
+        seed = secrets.token_bytes(SEED_BYTES) if length else None
+        keys = AccountKeys(origin, pseudonym, PrivateKey.generate(), length, seed)
         value = {
             "format": REGISTRATION_FORMAT,
             "origin": origin,
             "pseudonym": pseudonym.hex(),
             "length": length,
-            "seed": chain.seed.hex(),
+            "seed": None if seed is None else seed.hex(),
+            "dispute_seed": keys.dispute_key.seed().hex(),
         }
         self._write("registration.json", value)
-        return chain
+        return keys
+
+    def keep_account(self, shown: dict[str, Any]) -> None:
+        """Keep what the provider says of the account, for the checks of its receipts elsewhere."""
+        self._write("account.json", shown)
 
     def next_counter(self) -> int:
         """Return the counter of the next query, 0 at first."""
@@ -118,15 +159,18 @@ class StateDirectory:
         value = self._read("promise.json", PENDING_FORMAT)
         if value is None or value["counter"] < self.next_counter():
             return None  # answered; a crash came before the file was removed
-        return PendingPromise(value["counter"], value["request"], value["promise"])
+        return PendingPromise(
+            value["counter"], value["request"], value["promise"], value["sent"], value["claimed"]
+        )
 
     def keep_promise(self, pending: PendingPromise) -> None:
-        """Make the promise durable; only afterwards may its nonce be revealed.
+        """Make the promise durable, or what became of it; only then may its nonce be revealed.
 
         Raises:
             StateConflict: another promise awaits its answer.
         """
-        if (earlier := self.pending()) is not None and earlier != pending:
+        earlier = self.pending()
+        if earlier is not None and earlier.promise != pending.promise:
             raise StateConflict(
                 "another promise awaits its answer",
                 where=f"counter {earlier.counter}",
@@ -137,21 +181,29 @@ class StateDirectory:
             "counter": pending.counter,
             "request": pending.request,
             "promise": pending.promise,
+            "sent": pending.sent,
+            "claimed": pending.claimed,
         }
         self._write("promise.json", value)
 
-    def keep_answer(self, counter: int, receipt_file: dict[str, Any]) -> Path:
-        """Make the receipt durable, advance the counter, forget the promise."""
-        path = self._receipts / f"{counter}.json"
-        write_durably(path, dumps(receipt_file))
+    def drop_promise(self) -> None:
+        """Forget a promise that was answered, or whose nonce is known not to have left."""
+        with _using(self.directory):
+            (self.directory / "promise.json").unlink(missing_ok=True)
+
+    def keep_answer(self, counter: int, receipt_file: bytes) -> Path:
+        """Make the receipt durable, advance the counter, put the promise beside the receipt."""
+        if (pending := self.pending()) is not None:
+            write_durably(self._promises / f"{counter}.json", dumps(pending.promise))
+        path = self.keep_receipt(counter, receipt_file)
         self._write("progress.json", {"format": PROGRESS_FORMAT, "next": counter + 1})
-        (self.directory / "promise.json").unlink(missing_ok=True)
+        self.drop_promise()
         return path
 
-    def replace_receipt(self, counter: int, receipt_file: dict[str, Any]) -> Path:
-        """Write the completed receipt over the one that was kept."""
+    def keep_receipt(self, counter: int, receipt_file: bytes) -> Path:
+        """Make a receipt durable: a plain account's, or a completed one over what was kept."""
         path = self._receipts / f"{counter}.json"
-        write_durably(path, dumps(receipt_file))
+        write_durably(path, receipt_file)
         return path
 
     def keep_rejected(self, counter: int, evidence: bytes) -> Path:
@@ -168,7 +220,8 @@ class StateDirectory:
     def _read(self, name: str, form: str) -> dict[str, Any] | None:
         path = self.directory / name
         try:
-            value = loads(path.read_bytes())
+            with _using(path):
+                value = loads(path.read_bytes())
         except FileNotFoundError:
             return None
         except MalformedError as error:
@@ -182,20 +235,36 @@ class StateDirectory:
 
 
 def write_durably(path: Path, data: bytes) -> None:
-    """Replace the file at once: after a crash it holds the old bytes or ``data``, flushed."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    """Replace the file at once: after a crash it holds the old bytes or ``data``, flushed.
+
+    Raises:
+        StateUnavailable: the disk is full, or the folder cannot be written.
+    """
+    with _using(path):
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+@contextmanager
+def _using(path: Path) -> Iterator[None]:
+    """Say of an error of the file system what it is; that a file is missing is none."""
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
+        yield
+    except FileNotFoundError:
         raise
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    except OSError as error:
+        raise StateUnavailable(f"cannot be used: {error.strerror}", where=str(path)) from error

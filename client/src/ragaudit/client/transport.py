@@ -1,7 +1,7 @@
-"""JSON over HTTP with problem documents, retries where a repetition is harmless, size caps."""
+"""JSON over HTTP: a deadline for the whole of a call, problem documents, harmless retries."""
 
+import asyncio
 import json
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,18 +12,22 @@ from ragaudit.client.errors import (
     ProviderRefusal,
     ServiceUnreachable,
 )
+from ragaudit.encoding.errors import MalformedError
 
-__all__ = ["Service"]
+__all__ = ["Service", "json_value"]
 
 # Larger replies than any of this API are not read to their end.
 MAX_REPLY_BYTES = 2**26
 ATTEMPTS = 4
 FIRST_PAUSE_SECONDS = 0.25
-_TRY_AGAIN = frozenset({502, 503, 504})
+_BUSY = frozenset({502, 503, 504})
+_TOO_MANY = 429
+# No byte of the request has left when one of these is raised.
+_NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 
 class Service:
-    """One base URL. Not shared between threads."""
+    """One base URL. Used on one event loop."""
 
     def __init__(
         self,
@@ -31,92 +35,187 @@ class Service:
         *,
         headers: Mapping[str, str] | None = None,
         timeout_seconds: float = 30.0,
-        transport: httpx.BaseTransport | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
+        """Connect nowhere yet.
+
+        Args:
+            base_url: ``http://`` or ``https://``, host, perhaps a path.
+            timeout_seconds: of one call, retries and every byte of the reply included.
+
+        Raises:
+            MalformedError: no such URL, or a header that HTTP cannot carry.
+        """
         self.base_url = base_url.rstrip("/")
-        self._http = httpx.Client(
-            base_url=self.base_url,
-            headers=dict(headers or {}),
+        self._seconds = timeout_seconds
+        self._http = httpx.AsyncClient(
+            base_url=_checked_url(self.base_url),
+            # What is not compressed cannot expand: the limit below is of what is read.
+            headers={"Accept-Encoding": "identity", **_checked_headers(headers or {})},
             timeout=timeout_seconds,
             transport=transport,
             follow_redirects=False,
         )
 
-    def close(self) -> None:
+    async def aclose(self) -> None:
         """Close the connections."""
-        self._http.close()
+        await self._http.aclose()
 
-    def get(self, path: str) -> Any:
+    async def get(self, path: str) -> Any:
         """Return the JSON value at ``path``; errors as :meth:`request`."""
-        return self.json("GET", path)
+        return self.value(path, await self.request("GET", path))
 
-    def get_text(self, path: str) -> str:
+    async def get_text(self, path: str) -> str:
         """Return the text at ``path``; errors as :meth:`request`."""
-        return self.request("GET", path).decode("utf-8", errors="strict")
-
-    def post(self, path: str, body: object, *, repeatable: bool) -> Any:
-        """Send JSON; ``repeatable`` says that a second arrival does no harm."""
-        return self.json("POST", path, body, repeatable=repeatable)
-
-    def json(self, method: str, path: str, body: object = None, *, repeatable: bool = True) -> Any:
-        """Return the JSON value of the reply; InvalidReply if it is none."""
-        data = self.request(method, path, body, repeatable=repeatable)
+        data = await self.request("GET", path)
         try:
-            return json.loads(data)
+            return data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise InvalidReply("the reply is no text", where=self._place(path)) from error
+
+    async def post(self, path: str, body: object, *, repeatable: bool) -> Any:
+        """Send JSON, return JSON; ``repeatable`` says that a second arrival does no harm."""
+        return self.value(path, await self.request("POST", path, body, repeatable=repeatable))
+
+    def value(self, path: str, data: bytes) -> Any:
+        """Return the JSON value of a reply; InvalidReply if it is none."""
+        try:
+            return json_value(data)
         except ValueError as error:
             raise InvalidReply("the reply is not JSON", where=self._place(path)) from error
 
-    def request(
-        self, method: str, path: str, body: object = None, *, repeatable: bool = True
+    async def request(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        repeatable: bool = True,
+        seconds: float | None = None,
     ) -> bytes:
         """Return the bytes of a reply with status 2xx.
 
+        Args:
+            repeatable: whether a second arrival does no harm.
+            seconds: less than the service's time for the whole call.
+
         Raises:
             ProviderRefusal: a problem document; BudgetExhausted for status 429 with a refusal.
-            ServiceUnreachable: no reply, after retries if ``repeatable``.
+            ServiceUnreachable: no whole reply in time.
             InvalidReply: a redirection, an endless reply, or an error that is no document.
         """
-        attempts = ATTEMPTS if repeatable else 1
-        pause = FIRST_PAUSE_SECONDS
-        for attempt in range(1, attempts + 1):
+        limit = self._seconds if seconds is None else min(seconds, self._seconds)
+        begun = asyncio.get_running_loop().time()
+        try:
+            async with asyncio.timeout(limit):
+                return await self._attempts(method, path, body, repeatable, begun + limit)
+        except TimeoutError as error:
+            raise ServiceUnreachable(
+                f"no whole reply within {limit:.3g} s", where=self._place(path)
+            ) from error
+
+    async def _attempts(
+        self, method: str, path: str, body: object, repeatable: bool, deadline: float
+    ) -> bytes:
+        """Try until there is a reply that counts, while that does no harm and time is left."""
+        pause, sent = FIRST_PAUSE_SECONDS, False
+        for attempt in range(1, ATTEMPTS + 1):
+            last = attempt == ATTEMPTS
+            wait = pause
             try:
-                status, data = self._once(method, path, body)
+                response, data = await self._once(method, path, body)
             except httpx.TransportError as error:
-                if attempt == attempts:
+                sent = sent or not isinstance(error, _NOT_SENT)
+                if last or not (repeatable or not sent):
                     raise ServiceUnreachable(
-                        f"no reply ({type(error).__name__})", where=self._place(path)
+                        f"no reply ({type(error).__name__})", where=self._place(path), sent=sent
                     ) from error
             else:
-                if status not in _TRY_AGAIN or attempt == attempts:
-                    return self._checked(path, status, data)
-            time.sleep(pause)
+                wait = max(pause, retry_after(response) or 0.0)
+                again = _asks_again(response.status_code, data, repeatable)
+                left = deadline - asyncio.get_running_loop().time()
+                if last or not again or wait >= left:
+                    return self._checked(path, response, data)
+                sent = True
+            await asyncio.sleep(wait)
             pause *= 2
         raise AssertionError("unreachable: the last attempt returns or raises")
 
-    def _once(self, method: str, path: str, body: object) -> tuple[int, bytes]:
+    async def _once(self, method: str, path: str, body: object) -> tuple[httpx.Response, bytes]:
         content = None if body is None else json.dumps(body, ensure_ascii=False).encode()
         headers = None if body is None else {"Content-Type": "application/json"}
-        with self._http.stream(method, path, content=content, headers=headers) as response:
+        async with self._http.stream(method, path, content=content, headers=headers) as response:
+            if response.headers.get("Content-Encoding", "identity") != "identity":
+                raise InvalidReply("a compressed reply", where=self._place(path))
             data = bytearray()
-            for chunk in response.iter_bytes():
+            async for chunk in response.aiter_bytes():
                 data += chunk
                 if len(data) > MAX_REPLY_BYTES:
                     raise InvalidReply("the reply is too long", where=self._place(path))
-            return response.status_code, bytes(data)
+            return response, bytes(data)
 
-    def _checked(self, path: str, status: int, data: bytes) -> bytes:
+    def _checked(self, path: str, response: httpx.Response, data: bytes) -> bytes:
+        status = response.status_code
         if 200 <= status < 300:
             return data
-        try:
-            problem = json.loads(data)
-        except ValueError:
-            problem = None
-        if status < 400 or not isinstance(problem, dict):
+        problem = _problem(data)
+        if status < 400 or problem is None:
             raise InvalidReply(
                 f"HTTP status {status} without a problem document", where=self._place(path)
             )
-        kind = BudgetExhausted if status == 429 and "refusal" in problem else ProviderRefusal
-        raise kind(status, problem, where=self._place(path))
+        kind = BudgetExhausted if _is_budget(status, problem) else ProviderRefusal
+        raise kind(status, problem, where=self._place(path), retry_after=retry_after(response))
 
     def _place(self, path: str) -> str:
         return f"{self.base_url}{path}"
+
+
+def json_value(data: bytes) -> Any:
+    """Return the value of JSON bytes; ValueError for anything else, nesting without end too."""
+    try:
+        return json.loads(data)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
+def retry_after(response: httpx.Response) -> float | None:
+    """Return the seconds of ``Retry-After`` (RFC 9110 §10.2.3), or None; dates are not read."""
+    text = response.headers.get("Retry-After", "")
+    return float(text) if text.isascii() and text.isdigit() and len(text) < 9 else None
+
+
+def _asks_again(status: int, data: bytes, repeatable: bool) -> bool:
+    """Whether the same call may succeed: busy, or shed before anything was done with it."""
+    if status == _TOO_MANY:
+        return not _is_budget(status, _problem(data) or {})
+    return repeatable and status in _BUSY
+
+
+def _is_budget(status: int, problem: Mapping[str, Any]) -> bool:
+    return status == _TOO_MANY and "refusal" in problem
+
+
+def _problem(data: bytes) -> dict[str, Any] | None:
+    try:
+        value = json_value(data)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _checked_url(text: str) -> httpx.URL:
+    try:
+        url = httpx.URL(text)
+    except (httpx.InvalidURL, TypeError):
+        url = httpx.URL("")
+    if url.scheme not in ("http", "https") or not url.host:
+        raise MalformedError("not a URL", where="base_url", expected="http(s)://host[:port]")
+    return url
+
+
+def _checked_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
+    for name, value in headers.items():
+        if not (value.isascii() and value.isprintable()):
+            # The value may be a key: it is not shown.
+            raise MalformedError("not a header value", where=name, expected="printable ASCII")
+    return headers

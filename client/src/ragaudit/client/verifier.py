@@ -1,10 +1,14 @@
-"""What an account tells the verifier: public halves, claims, disputes, refusals."""
+"""What an account tells the verifier, and what it asks it."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ragaudit.client.errors import InvalidReply
 from ragaudit.client.transport import Service
+from ragaudit.encoding.errors import RagauditError
+from ragaudit.ledger.checkpoints import verify_checkpoint
+from ragaudit.ledger.notes import VerifierKey
 
 __all__ = ["Submission", "VerifierService"]
 
@@ -33,42 +37,58 @@ class VerifierService:
     def __init__(self, service: Service) -> None:
         self._service = service
 
-    def close(self) -> None:
-        self._service.close()
+    async def aclose(self) -> None:
+        await self._service.aclose()
 
-    def keys(self) -> Json:
-        """Return the verifier's name and public keys (`GET /v1/keys`)."""
-        value = self._service.get("/v1/keys")
-        if not isinstance(value, Mapping):
-            raise InvalidReply("not a list of keys", where=self._service.base_url)
+    async def keys(self) -> Json:
+        """Return the verifier's name, public keys and time (`GET /v1/keys`)."""
+        value = await self._service.get("/v1/keys")
+        if not isinstance(value, Mapping) or type(value.get("time")) is not int:
+            raise InvalidReply("not the keys of a verifier", where=self._service.base_url)
         return value
 
-    def submit(self, window: str, public_halves: Sequence[Json]) -> Submission:
+    async def cosigned_size(self, log_key: VerifierKey) -> int:
+        """Return the size of the largest checkpoint of a log that it has cosigned."""
+        name = hashlib.sha256(log_key.name.encode()).hexdigest()
+        note = await self._service.request("GET", f"/cosigner/{name}/checkpoint")
+        try:
+            return verify_checkpoint(note, log_key).head.size
+        except RagauditError as error:
+            raise InvalidReply("not a checkpoint", where=self._service.base_url) from error
+
+    async def submit(self, window: str, public_halves: Sequence[Json]) -> Submission:
         """Hand over public halves of receipts; private halves never leave the account here."""
         accepted = known = 0
         for start in range(0, len(public_halves), BATCH):
             batch = list(public_halves[start : start + BATCH])
-            reply = self._service.post(
-                f"/v1/windows/{window}/receipts", {"receipts": batch}, repeatable=True
-            )
-            accepted += int(reply["accepted"])
-            known += int(reply["known"])
+            reply = await self._post(window, "receipts", {"receipts": batch})
+            accepted += _count(reply, "accepted")
+            known += _count(reply, "known")
         return Submission((accepted, known))
 
-    def refuse(self, window: str, refusals: Sequence[Json]) -> None:
+    async def refuse(self, window: str, refusals: Sequence[Json]) -> None:
         """Hand over signed refusals of the provider."""
-        body = {"refusals": list(refusals)}
-        self._service.request("POST", f"/v1/windows/{window}/refusals", body)
+        await self._post(window, "refusals", {"refusals": list(refusals)})
 
-    def claim(self, window: str, promise: Json, nonce: bytes) -> None:
+    async def claim(self, window: str, promise: Json, nonce: bytes) -> None:
         """Hand over a promise whose nonce was revealed and which the provider does not answer."""
-        body = {"promise": promise, "nonce": nonce.hex()}
-        self._service.request("POST", f"/v1/windows/{window}/claims", body)
+        await self._post(window, "claims", {"promise": promise, "nonce": nonce.hex()})
 
-    def dispute(self, window: str, receipt_file: Json) -> None:
+    async def dispute(self, window: str, receipt_file: Json) -> None:
         """Show a whole receipt, private half included, to the verifier.
 
         The verifier takes it only before the sample is drawn, and then never opens the noise
         key of that record.
         """
-        self._service.request("POST", f"/v1/windows/{window}/disputes", dict(receipt_file))
+        await self._post(window, "disputes", dict(receipt_file))
+
+    async def _post(self, window: str, what: str, body: Json) -> Any:
+        path = f"/v1/windows/{window}/{what}"
+        return await self._service.post(path, body, repeatable=True)
+
+
+def _count(reply: Any, name: str) -> int:
+    count = reply.get(name) if isinstance(reply, Mapping) else None
+    if type(count) is not int:
+        raise InvalidReply(f"no number of {name} receipts", where="verifier")
+    return count

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ragaudit.client.errors import AnswerRejected
+from ragaudit.client.errors import AnswerRejected, StateConflict
 from ragaudit.encoding.canonical_json import dumps
 from ragaudit.encoding.digests import structure
-from ragaudit.encoding.errors import RagauditError
+from ragaudit.encoding.errors import MalformedError, RagauditError
 from ragaudit.encoding.signing import PublicKey, verify
 from ragaudit.ledger.chains import verify_activation_preimage
 from ragaudit.ledger.errors import MalformedRecord
@@ -62,12 +62,14 @@ def authenticate(value: Any, pins: Pins) -> Window:
     """Return the window of `GET /v1/windows/{w}`.
 
     Raises:
-        AnswerRejected: not countersigned (yet), another key or policy than pinned, a bad
-            signature, an opening or embedder other than countersigned, or malformed members.
+        StateConflict: not countersigned yet.
+        AnswerRejected: another key or policy than pinned, a bad signature, an opening or embedder
+            other than countersigned.
+        MalformedError: not such a window.
     """
     try:
         return _authenticate(value, pins)
-    except AnswerRejected:
+    except (AnswerRejected, StateConflict, MalformedError):
         raise
     except RagauditError as error:
         where = f"window, {error.where}" if error.where else "window"
@@ -82,7 +84,8 @@ def _authenticate(value: Any, pins: Pins) -> Window:
     _same("window", name, policy.window)
     _same("policy_digest", f.hex("policy_digest", 32), policy.digest)
     if f.raw("countersignature") is None:
-        raise AnswerRejected(
+        # As honest as any window before its countersignature, or while the verifier is away.
+        raise StateConflict(
             "the window is not countersigned", where=name, expected="the verifier's signature"
         )
     if pins.verifier is not None:

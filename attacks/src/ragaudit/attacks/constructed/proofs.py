@@ -1,20 +1,16 @@
 """Cheats in selections and arguments that an honest prover function cannot make."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 from ragaudit.attacks.cheat import ConstructedCheat
-from ragaudit.attacks.constructed.window import START, Account, Asked, TenantIndex, Window
-from ragaudit.attacks.forging import index_prover, selection_prover
+from ragaudit.attacks.constructed.window import START, Account, Asked, Window
+from ragaudit.attacks.forging import selection_prover
 from ragaudit.circuits.selection import scores, select
-from ragaudit.circuits.statements import index_context, selection_context
-from ragaudit.ledger import merkle_commitments
-from ragaudit.ledger.merkle_commitments import IndexCommitment
+from ragaudit.circuits.statements import selection_context
 from ragaudit.verifier import reference
-from ragaudit.verifier.reference.field import ORDER
 from ragaudit.verifier.reference.statement import Statement
 
 SQUARED_NORM = 127**2
@@ -166,56 +162,6 @@ class OwnThresholds(Window):
         )
 
 
-class WrapsTheField(Window):
-    """A row of beta has entries near 2^251 whose squares sum to B² modulo the group order."""
-
-    def script(self) -> list[Event]:
-        idle = ("carol", "dora", 81)  # a second checkpoint of the same size adds nothing
-        return [event for event in super().script() if event[1] not in idle]
-
-    def build_index(self, tenant: str) -> TenantIndex:
-        index = super().build_index(tenant)
-        return self.wrapped(index) if tenant == "beta" else index
-
-    def wrapped(self, index: TenantIndex) -> TenantIndex:
-        """The index with one row replaced, and an argument about it all the same."""
-        rows = index.rows.tolist()
-        rows[3] = [*wrapping_pair(self.random.getrandbits), *[0] * (len(rows[3]) - 2)]
-        blindings = [int.from_bytes(each.tobytes(), "little") for each in index.blindings]
-        commitments = index_prover.commit_field_rows(reference, rows, blindings)
-        digests = index.commitment.row_digests
-        context = index_context(
-            policy_digest=self.policy.digest,
-            window=self.window,
-            tenant=index.tenant,
-            version=1,
-            index_root=merkle_commitments.index_root(commitments, digests),
-        )
-        _, proof = index_prover.prove_index(reference, context, rows, blindings)
-        index.commitment = IndexCommitment(
-            self.window, index.tenant, 1, self.dimension, commitments, digests, proof
-        )
-        return index
-
-
-def wrapping_pair(random_bits: Any) -> Sequence[int]:
-    """(x, y), both huge, with x² + y² = B² modulo the group order."""
-    while True:
-        x = random_bits(250)
-        y = _square_root((SQUARED_NORM - x * x) % ORDER)
-        if y is not None and min(x, ORDER - x, y, ORDER - y) > 2**43:
-            return x, y
-
-
-def _square_root(value: int) -> int | None:
-    """A root modulo the group order, which is 5 modulo 8; None for a non-residue."""
-    root = pow(value, (ORDER + 3) // 8, ORDER)
-    for candidate in (root, root * pow(2, (ORDER - 1) // 4, ORDER) % ORDER):
-        if candidate * candidate % ORDER == value:
-            return candidate
-    return None
-
-
 CHEATS: Final = (
     ConstructedCheat(
         name="row-dependent-threshold", family="SELECTION",
@@ -237,13 +183,6 @@ CHEATS: Final = (
         why="no provider can bring a tie about",
         window=BreaksTiesByScore,
         checks=("selection",), reason="selection argument does not hold",
-    ),
-    ConstructedCheat(
-        name="entry-that-wraps-the-field", family="INDEX",
-        description="Commits to huge entries whose squared norm is right modulo the group order.",
-        why="the prover's rows are 8-bit integers",
-        window=WrapsTheField, slow=True,
-        checks=("index-proof",), reason="index of beta",
     ),
     ConstructedCheat(
         name="proof-over-another-tenants-index", family="CONTAINMENT",

@@ -314,6 +314,6 @@ CHEATS: Final = (
         name="filter-that-was-not-asked-for", family="RECEIPT",
         description="Commits to a filter in the account's name; the account disputes.",
         parts={"answering": HidesAFilter}, disputes=True,
-        checks=("disputes",), reason="step 5 (openings)", complaint="step 5 (openings)",
+        checks=("disputes", "embedding"), reason="step 5 (openings)", complaint="step 5 (openings)",
     ),
 )  # fmt: skip

@@ -96,7 +96,7 @@ CHEATS: Final = (
         name="nonce-not-in-the-chain", family="NONCE",
         description="Logs another nonce than the client revealed, and draws noise from that.",
         parts={"answering": ForeignNonce},
-        checks=("nonces",), reason="not the chain's nonce", complaint="step 10 (nonce)",
+        checks=("nonces", "promises"), reason="not the chain's nonce", complaint="step 10 (nonce)",
     ),
     ServiceCheat(
         name="promise-not-kept", family="NONCE",

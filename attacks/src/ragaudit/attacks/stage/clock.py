@@ -1,10 +1,10 @@
-"""A clock that the stage moves; both services and nothing else read it."""
+"""A clock that the stage moves; services and client libraries read it."""
 
 import time
 
 
 class Clock:
-    """Unix milliseconds. It starts at the machine's time, as client libraries use that one."""
+    """Unix milliseconds. It starts at the machine's time."""
 
     def __init__(self) -> None:
         self.now = 1000 * (time.time_ns() // 10**9)

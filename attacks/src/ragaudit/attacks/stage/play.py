@@ -211,6 +211,7 @@ class Play:
             state_dir=self.folder / "clients" / name if anchored else None,
             transport=transport,
             verifier_transport=self.verifier.transport,
+            clock=self.clock,
         )
         return Account(name, client, transport)
 

@@ -56,8 +56,6 @@ ROWS: Final = 20
 
 _POLL_SECONDS = 0.002
 _MOST_STEPS = 100
-# The client library reads the machine's clock; the stage's is at most this far ahead.
-_SKEW_SECONDS = 3600
 
 SETTINGS: Final = WindowSettings(
     opens_after_seconds=20,
@@ -76,9 +74,9 @@ SETTINGS: Final = WindowSettings(
     embedder_tolerance=4,
     estimator=EstimatorSettings(theta="0.9", tau_seconds=10, sketch_bits=64),
     audit=AuditSettings(mode="A", deadline_seconds=100),
-    merge_delay_seconds=_SKEW_SECONDS,
-    clock_skew_seconds=_SKEW_SECONDS,
-    promise_life_seconds=_SKEW_SECONDS,
+    merge_delay_seconds=30,
+    clock_skew_seconds=2,
+    promise_life_seconds=30,
     claim_margin_seconds=5,
     release_seconds=20,
 )

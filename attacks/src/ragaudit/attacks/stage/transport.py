@@ -1,4 +1,4 @@
-"""Calls into ASGI applications of this process, for synchronous HTTP clients."""
+"""Calls into ASGI applications of this process, for HTTP clients of both kinds."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ class Loop:
         self._loop.close()
 
 
-class AppTransport(httpx.BaseTransport):
+class AppTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
     """Sends requests to an application; remembers the last answer with each path's last name.
 
     Attributes:
@@ -45,7 +45,14 @@ class AppTransport(httpx.BaseTransport):
         self.answered: dict[str, Any] = {}
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        response = self._loop.call(self._transport, request)
+        return self._noted(request, self._loop.call(self._transport, request))
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        # The application stays on its own loop, whichever loop asks.
+        response = await asyncio.to_thread(self._loop.call, self._transport, request)
+        return self._noted(request, response)
+
+    def _noted(self, request: httpx.Request, response: httpx.Response) -> httpx.Response:
         name = request.url.path.rsplit("/", 1)[-1]
         if request.method == "POST" and response.is_success:
             self.asked[name] = _json(request.content)

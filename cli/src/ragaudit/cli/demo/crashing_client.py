@@ -10,22 +10,22 @@ import sys
 from typing import NoReturn
 
 from ragaudit.client import Client
+from ragaudit.client.revealing import Revealing
 
 EXIT_CRASHED = 137
 
 
-class CrashingClient(Client):
-    """Ends its process where a real one would reveal the nonce."""
-
-    def _reveal(self, *_: object) -> NoReturn:
-        os._exit(EXIT_CRASHED)
+def crash(*_: object, **__: object) -> NoReturn:
+    """End the process where a real client would reveal the nonce."""
+    os._exit(EXIT_CRASHED)
 
 
 def main() -> None:
     """Ask and crash."""
     arguments = json.load(sys.stdin)
     query, top_k = arguments.pop("query"), arguments.pop("top_k")
-    with CrashingClient(**arguments) as client:
+    Revealing._begin = crash  # type: ignore[method-assign]
+    with Client(**arguments) as client:
         client.search(query, top_k)
 
 

@@ -1,0 +1,410 @@
+"""The client: asks, checks, anchors, claims. `Client` is the same for callers that block.
+
+One account in one window. Calls of an account form one queue, because a chain of nonces has one
+next value; `pool` asks through several accounts at once.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
+
+import httpx
+from ragaudit.client.checker import Checker
+from ragaudit.client.errors import (
+    AnswerRejected,
+    ProviderRefusal,
+    ServiceUnreachable,
+    StateConflict,
+)
+from ragaudit.client.registration import AccountState
+from ragaudit.client.results import (
+    COMPLETION_SECONDS,
+    AsyncReceipt,
+    CheckedReceipt,
+    SearchResult,
+)
+from ragaudit.client.revealing import Revealing
+from ragaudit.client.session import POLL_SECONDS, Session
+from ragaudit.client.transport import Service
+from ragaudit.client.verifier import Submission, VerifierService
+from ragaudit.client.window import Pins, Window
+from ragaudit.encoding.errors import (
+    InternalError,
+    MalformedError,
+    RefusedError,
+    UnavailableError,
+)
+from ragaudit.encoding.signing import PublicKey
+from ragaudit.encoding.text import hex_decode
+from ragaudit.ledger.errors import ReceiptRejected
+from ragaudit.ledger.receipts import ReceiptFile
+from ragaudit.ledger.requests import MAX_QUERY_BYTES, Request
+from ragaudit.ledger.tlog_proof import TlogProof
+
+if TYPE_CHECKING:
+    from ragaudit.embedders.base import Embedder
+
+__all__ = ["AsyncClient", "ClientOptions"]
+
+_TOO_EARLY = 425
+
+T = TypeVar("T")
+Result = SearchResult[AsyncReceipt]
+
+
+def _system_clock() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class ClientOptions(TypedDict, total=False):
+    """Options of a client; each may be left out.
+
+    Attributes:
+        window: its name; None for the only one that is being served.
+        verifier_url: where claims, receipts and disputes go; an anchored account needs it.
+        verifier_key: pin, the verifier's key (`keys.verifier`) in hexadecimal.
+        policy_digest: pin, the digest of the policy in hexadecimal.
+        embedder: with it, embeddings are recomputed (check 9); it must be the committed one.
+        state_dir: holds the account's keys, promises and receipts; keep it, never restore it.
+        anchored: whether the account asks through a nonce chain: by default if there is a
+            state_dir, which it needs.
+        timeout_seconds: of one call, retries and every byte of the reply included; 30 by default.
+        transport, verifier_transport: httpx transports, for tests and proxies.
+        clock: Unix milliseconds; this machine's by default.
+    """
+
+    window: str | None
+    verifier_url: str | None
+    verifier_key: str | None
+    policy_digest: str | None
+    embedder: "Embedder | None"
+    state_dir: str | Path | None
+    anchored: bool | None
+    timeout_seconds: float
+    transport: httpx.AsyncBaseTransport | None
+    verifier_transport: httpx.AsyncBaseTransport | None
+    clock: Callable[[], int]
+
+
+class AsyncClient:
+    """One account in one window, for asyncio. Used on one event loop, by any number of tasks."""
+
+    def __init__(self, base_url: str, api_key: str, **options: Unpack[ClientOptions]) -> None:
+        """Nothing is sent before the first call.
+
+        Args:
+            base_url: of the provider's prover service.
+            api_key: the account's.
+            options: see `ClientOptions`.
+
+        Raises:
+            MalformedError: an address, key or digest that is none.
+        """
+        seconds = options.get("timeout_seconds", 30.0)
+        headers = {"Authorization": f"Bearer {api_key}"}
+        state_dir = options.get("state_dir")
+        self._session = Session(
+            Service(
+                base_url,
+                headers=headers,
+                timeout_seconds=seconds,
+                transport=options.get("transport"),
+            ),
+            _verifier(options, seconds),
+            _pins(options),
+            window=options.get("window"),
+            embedder=options.get("embedder"),
+            state_root=None if state_dir is None else Path(state_dir),
+            anchored=_anchored(options),
+            clock=options.get("clock", _system_clock),
+        )
+        self._checker = Checker(self._session)
+        self._revealing = Revealing(self._session, self._checker, seconds)
+        self._turn = asyncio.Lock()
+        self._last: int | None = None  # counter of a plain account's last record
+
+    async def __aenter__(self) -> "AsyncClient":
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        name = type(self).__name__
+        return f"{name}({self._session.provider.base_url!r}, anchored={self.anchored})"
+
+    async def aclose(self) -> None:
+        """Wait for what was revealed, close the connections, release the state directory."""
+        await self._revealing.ended()
+        async with self._turn:
+            await self._session.aclose()
+
+    @property
+    def anchored(self) -> bool:
+        """Whether the client holds a nonce chain."""
+        return self._session.anchored
+
+    async def window(self) -> Window:
+        """Return the window, its countersignature checked; fetched once."""
+        return await self._session.opened()
+
+    async def account(self) -> AccountState:
+        """Return what the provider says of the account now."""
+        return await self._session.account()
+
+    async def register(self) -> AccountState:
+        """Register the account in the window, once; later calls return the same.
+
+        An anchored account's chain is made here: its seed is durable before its anchor is sent.
+
+        Raises:
+            StateConflict: registered before with another chain, or as the other kind.
+            AnswerRejected: the provider's registration says something else.
+        """
+        return await self._queued(self._session.register())
+
+    async def search(self, query: str, top_k: int = 5) -> Result:
+        """Ask one question; the answer and its receipt are checked before they are returned.
+
+        Args:
+            query: 1 to 8,192 bytes of UTF-8.
+            top_k: K, at most the policy's K_max.
+
+        Raises:
+            MalformedError: not a query.
+            BudgetExhausted, ProviderRefusal: the provider declines.
+            ServiceUnreachable: no reply; a plain query may have been logged.
+            CannotClaim: an anchored query was promised too late to be revealed.
+            PromiseUnanswered: an anchored query was revealed and not answered.
+            AnswerRejected: a promise, an answer or a receipt is false; evidence is kept.
+            StateConflict: the state directory does not fit the account.
+        """
+        _check_query(query, top_k)
+        return await self._queued(self._search(query, top_k))
+
+    async def resume(self) -> Result | None:
+        """Finish a query whose promise was kept before a crash, or return None.
+
+        The nonce is revealed again with the same counter: the provider must give the answer
+        that it promised, and nothing else.
+        """
+        return await self._queued(self._resume())
+
+    async def claim(self) -> bool:
+        """Hand the verifier the promise that was revealed and not answered; whether there is one.
+
+        `search` and `resume` do this by themselves whenever a reveal ends in anything but a checked
+        answer. It is for what they could not do: the verifier was away, the process was killed.
+
+        Raises:
+            ProviderRefusal: the verifier does not take it (expired, or the window has ended).
+            ServiceUnreachable: the verifier does not answer.
+        """
+        return await self._queued(self._claim())
+
+    async def complete(
+        self, receipt: CheckedReceipt, timeout_seconds: float = COMPLETION_SECONDS
+    ) -> None:
+        """Fetch and check the inclusion proof of a receipt; errors as `Receipt.complete`."""
+        if receipt.completed:
+            return
+        proof = await self._await_proof(receipt, timeout_seconds)
+        old = receipt.file
+        file = ReceiptFile(old.request, old.answer, old.public.with_proof(proof), old.private)
+        receipt.checks = await asyncio.to_thread(self._checker.completed, file, receipt.checks)
+        receipt.file = file
+        state = self._session.state
+        if state is not None and receipt.path is not None:
+            await asyncio.to_thread(state.keep_receipt, receipt.counter, file.encode())
+
+    async def receipts(self) -> list[ReceiptFile]:
+        """Return the receipts that the state directory keeps; none without one."""
+        await self._queued(self._session.ready())
+        if (state := self._session.state) is None:
+            return []
+        return [ReceiptFile.parse(path.read_bytes()) for path in state.receipts().values()]
+
+    async def submit(self, receipts: Sequence[CheckedReceipt | ReceiptFile]) -> Submission:
+        """Give the verifier the public halves; nothing of the private ones leaves the client."""
+        files = [each.file if isinstance(each, CheckedReceipt) else each for each in receipts]
+        halves = [each.public.to_json() for each in files]
+        verifier, window = self._required_verifier(), await self.window()
+        return await verifier.submit(window.name, halves)
+
+    async def submit_refusal(self, refusal: Mapping[str, Any]) -> None:
+        """Give the verifier a signed refusal of the provider."""
+        verifier, window = self._required_verifier(), await self.window()
+        await verifier.refuse(window.name, [refusal])
+
+    async def dispute(self, receipt: CheckedReceipt | ReceiptFile | Mapping[str, Any]) -> None:
+        """Show the verifier a whole receipt, private half included.
+
+        The verifier checks it as this client does; it will not open that record's noise key.
+        """
+        file: Any = receipt.file if isinstance(receipt, CheckedReceipt) else receipt
+        value = file.to_json() if isinstance(file, ReceiptFile) else file
+        verifier, window = self._required_verifier(), await self.window()
+        await verifier.dispute(window.name, value)
+
+    async def _queued(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do one thing of this account at a time, in the order of the calls."""
+        try:
+            await self._turn.acquire()
+        except BaseException:
+            work.close()
+            raise
+        try:
+            await self._revealing.ended()  # of a caller that went away
+            return await work
+        finally:
+            self._turn.release()
+
+    async def _search(self, query: str, top_k: int) -> Result:
+        await self._session.ready()
+        policy = self._session.window.view.policy
+        if top_k > policy.top_k_max:
+            raise MalformedError(f"K = {top_k}", where="top_k", expected=f"1..{policy.top_k_max}")
+        if not self.anchored:
+            return await self._search_plain(Request(query, top_k))
+        await self._resume()
+        return await self._search_anchored(query, top_k)
+
+    async def _resume(self) -> Result | None:
+        await self._session.ready()
+        if not self.anchored:
+            return None
+        found = await self._revealing.resume()
+        return None if found is None else self._result(found)
+
+    async def _claim(self) -> bool:
+        await self._session.register()
+        return await self._revealing.claim()
+
+    async def _search_plain(self, request: Request) -> Result:
+        body = {"query": request.query, "top_k": request.top_k, "filter": request.filter}
+        asked, path = self._session.clock(), self._session.path("query")
+        data = await self._session.provider.request("POST", path, body, repeatable=False)
+        file = await asyncio.to_thread(self._checker.answer, data, request)
+        checks = await asyncio.to_thread(self._checker.receipt, file, None)
+        await self._timed(lambda: self._checker.plain_time(file, asked))
+        counter = file.public.record.counter
+        missed = 0 if self._last is None else counter - self._last - 1
+        if missed < 0:
+            raise AnswerRejected(f"counter {counter} again", expected=f"above {self._last}")
+        self._last = counter
+        kept, state = None, self._session.state
+        if state is not None:
+            kept = await asyncio.to_thread(state.keep_receipt, counter, file.encode())
+        return self._result(CheckedReceipt(file, checks, kept), missed)
+
+    async def _search_anchored(self, query: str, top_k: int) -> Result:
+        request, asked, first = self._revealing.asking(query, top_k)
+        body = {"query": query, "top_k": top_k, "filter": "", "counter": request.counter}
+        path = self._session.path("promise")
+        value = await self._session.provider.post(path, body, repeatable=True)
+        promise = await self._timed(
+            lambda: self._checker.promise(value, request, asked, first=first)
+        )
+        return self._result(await self._revealing.reveal(promise))
+
+    def _result(self, receipt: CheckedReceipt, missed: int = 0) -> Result:
+        queries = self._session.window.view.policy.queries_per_account
+        shown = AsyncReceipt(receipt.file, receipt.checks, receipt.path, self.complete)
+        documents = receipt.file.answer.documents
+        return SearchResult(documents, shown, queries - receipt.counter - 1, missed)
+
+    async def _await_proof(self, receipt: CheckedReceipt, seconds: float) -> TlogProof:
+        path = self._session.path(f"receipts/{receipt.index}/proof")
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
+        while True:
+            try:
+                return TlogProof.parse((await self._session.provider.get_text(path)).encode())
+            except ProviderRefusal as error:
+                if error.status != _TOO_EARLY:
+                    raise
+                if self._checker.overdue(receipt.file):
+                    await self._check_withheld(receipt)
+                if loop.time() > deadline:
+                    raise ServiceUnreachable("no inclusion proof yet", where=path) from error
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def _check_withheld(self, receipt: CheckedReceipt) -> None:
+        """AnswerRejected if the verifier cosigned what the provider gives no proof of.
+
+        Without that, the provider may be waiting for a verifier that is away.
+        """
+        if (verifier := self._session.verifier) is None:
+            return
+        try:
+            size = await verifier.cosigned_size(self._session.window.view.policy.keys.log)
+        except (RefusedError, UnavailableError, InternalError):
+            return
+        if size > receipt.index:
+            error = ReceiptRejected(
+                "no inclusion proof after the merge delay",
+                where=f"index {receipt.index}",
+                expected=f"one under the cosigned checkpoint of {size} entries",
+            )
+            raise self._checker.rejected(receipt.counter, receipt.file.to_json(), error)
+
+    async def _timed(self, check: Callable[[], T]) -> T:
+        """Run a check. A time that does not fit is no lie where this machine's clock is off.
+
+        Raises:
+            StateConflict: this clock differs from the verifier's, too.
+        """
+        try:
+            return await asyncio.to_thread(check)
+        except AnswerRejected as error:
+            if error.where.endswith("time") and self._session.verifier is not None:
+                with suppress(UnavailableError, InternalError, ProviderRefusal):
+                    await self._session.check_verifier()
+            raise
+
+    def _required_verifier(self) -> VerifierService:
+        if self._session.verifier is None:
+            raise StateConflict("this client knows no verifier", expected="verifier_url=")
+        return self._session.verifier
+
+
+def _pins(options: ClientOptions) -> Pins:
+    key, digest = options.get("verifier_key"), options.get("policy_digest")
+    return Pins(
+        None if key is None else PublicKey.from_raw(hex_decode(key, 32)),
+        None if digest is None else hex_decode(digest, 32),
+    )
+
+
+def _anchored(options: ClientOptions) -> bool:
+    chosen, kept = options.get("anchored"), options.get("state_dir") is not None
+    if chosen and not kept:
+        raise MalformedError("an anchored account keeps its chain", expected="state_dir=")
+    return kept if chosen is None else chosen
+
+
+def _verifier(options: ClientOptions, seconds: float) -> VerifierService | None:
+    if (url := options.get("verifier_url")) is None:
+        return None
+    transport = options.get("verifier_transport")
+    return VerifierService(Service(url, timeout_seconds=seconds, transport=transport))
+
+
+def _check_query(query: str, top_k: int) -> None:
+    try:
+        length = len(query.encode())
+    except UnicodeEncodeError as error:
+        raise MalformedError("text has lone surrogates", where="query") from error
+    if not 1 <= length <= MAX_QUERY_BYTES:
+        raise MalformedError(f"{length} bytes", where="query", expected=f"1..{MAX_QUERY_BYTES}")
+    if type(top_k) is not int or top_k < 1:
+        raise MalformedError(f"{top_k!r}", where="top_k", expected="1 or more")

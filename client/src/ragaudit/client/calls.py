@@ -1,0 +1,45 @@
+"""What the commands call of a service: one connection each, for callers that block."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from ragaudit.client.background import run
+from ragaudit.client.transport import Service
+from ragaudit.client.verifier import Submission, VerifierService
+
+__all__ = ["proof", "submit", "window"]
+
+T = TypeVar("T")
+
+
+def window(prover_url: str, name: str) -> Any:
+    """Return a window as the provider shows it, JSON."""
+    return _call(prover_url, lambda service: service.get(f"/v1/windows/{name}"))
+
+
+def proof(prover_url: str, window_name: str, index: int) -> str:
+    """Return the .tlog-proof of a record; ProviderRefusal while there is none."""
+    path = f"/v1/windows/{window_name}/receipts/{index}/proof"
+    return _call(prover_url, lambda service: service.get_text(path))
+
+
+def submit(
+    verifier_url: str, window_name: str, public_halves: Sequence[Mapping[str, Any]]
+) -> Submission:
+    """Give the verifier public halves of receipts."""
+    return _call(
+        verifier_url, lambda service: VerifierService(service).submit(window_name, public_halves)
+    )
+
+
+def _call(url: str, work: Callable[[Service], Awaitable[T]]) -> T:
+    """Call a service and close the connection; errors as `Service.request`."""
+
+    async def called() -> T:
+        service = Service(url)
+        try:
+            return await work(service)
+        finally:
+            await service.aclose()
+
+    return run(called())

@@ -1,0 +1,157 @@
+"""Ask through several accounts: each has its own budget, nonce chain and queue.
+
+Every account that asks adds its queries to what a coalition of accounts may learn; the policy's
+k_max says against how many of them the window's guarantee holds.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from types import TracebackType
+from typing import TypeVar
+
+from ragaudit.client import background
+from ragaudit.client.asynchronous import AsyncClient
+from ragaudit.client.client import Client, blocking_result
+from ragaudit.client.errors import BudgetExhausted, StateConflict
+from ragaudit.client.results import AsyncReceipt, CheckedReceipt, Receipt, SearchResult
+from ragaudit.client.verifier import Submission
+from ragaudit.ledger.receipts import ReceiptFile
+
+__all__ = ["AsyncPool", "Pool"]
+
+T = TypeVar("T")
+
+
+class AsyncPool:
+    """Accounts of one window; each query goes to the one that has waited longest.
+
+    An account whose budget is used up is not asked again. Whatever else an account complains about
+    is the caller's to see, and the account keeps its place.
+    """
+
+    def __init__(self, clients: Iterable[AsyncClient]) -> None:
+        """Args:
+        clients: of different accounts; the pool closes them.
+        """
+        self._clients = tuple(clients)
+        self._idle = deque(self._clients)
+        self._useful = len(self._clients)
+        self._exhausted: BudgetExhausted | None = None
+        self._changed = asyncio.Condition()
+
+    async def __aenter__(self) -> "AsyncPool":
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close every client."""
+        await self._each(lambda client: client.aclose())
+
+    async def register(self) -> None:
+        """Register every account, as `AsyncClient.register`."""
+        await self._each(lambda client: client.register())
+
+    async def search(self, query: str, top_k: int = 5) -> SearchResult[AsyncReceipt]:
+        """Ask one question through an account that is free, waiting for one if need be.
+
+        Raises:
+            BudgetExhausted: every account has used its queries; others as `AsyncClient.search`.
+            StateConflict: the pool has no account.
+        """
+        while True:
+            client = await self._take()
+            spent = False
+            try:
+                result = await client.search(query, top_k)
+                spent = result.remaining == 0
+                return result
+            except BudgetExhausted as error:
+                self._exhausted, spent = error, True
+            finally:
+                await asyncio.shield(self._give(client, spent))
+
+    async def claim(self) -> int:
+        """Hand in what was revealed and not answered, of every account; how many there were."""
+        return sum(await self._each(lambda client: client.claim()))
+
+    async def submit(self, receipts: Sequence[CheckedReceipt | ReceiptFile]) -> Submission:
+        """Give the verifier the public halves, as `AsyncClient.submit`."""
+        if not self._clients:
+            raise StateConflict("a pool without accounts")
+        return await self._clients[0].submit(receipts)
+
+    async def _take(self) -> AsyncClient:
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._idle or not self._useful)
+            if not self._useful:
+                raise self._exhausted or StateConflict("no account with queries left")
+            return self._idle.popleft()
+
+    async def _give(self, client: AsyncClient, spent: bool) -> None:
+        async with self._changed:
+            if spent:
+                self._useful -= 1
+            else:
+                self._idle.append(client)
+            self._changed.notify_all()
+
+    async def _each(self, action: Callable[[AsyncClient], Awaitable[T]]) -> list[T]:
+        """Do it with every client; the first error is raised when all have ended."""
+        done = await asyncio.gather(
+            *(action(client) for client in self._clients), return_exceptions=True
+        )
+        found: list[T] = []
+        for each in done:
+            if isinstance(each, BaseException):
+                raise each
+            found.append(each)
+        return found
+
+
+class Pool:
+    """An `AsyncPool` for callers that block, from any number of threads."""
+
+    def __init__(self, clients: Iterable[Client]) -> None:
+        """Args:
+        clients: of different accounts; the pool closes them.
+        """
+        self._pool = AsyncPool(client.asynchronous for client in clients)
+
+    def __enter__(self) -> "Pool":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close every client."""
+        background.run(self._pool.aclose())
+
+    def register(self) -> None:
+        """Register every account."""
+        background.run(self._pool.register())
+
+    def search(self, query: str, top_k: int = 5) -> SearchResult[Receipt]:
+        """Ask one question through an account that is free; errors as `AsyncPool.search`."""
+        return blocking_result(background.run(self._pool.search(query, top_k)))
+
+    def claim(self) -> int:
+        """Hand in what was revealed and not answered, of every account; how many there were."""
+        return background.run(self._pool.claim())
+
+    def submit(self, receipts: Sequence[CheckedReceipt | ReceiptFile]) -> Submission:
+        """Give the verifier the public halves."""
+        return background.run(self._pool.submit(receipts))

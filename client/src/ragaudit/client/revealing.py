@@ -1,0 +1,204 @@
+"""Reveal the nonce of a promise, and claim whenever that ends in anything but a checked answer.
+
+Whoever has the nonce knows the noise. A provider that took it and could then be silent would have
+looked at the noise first, so (docs/spec/08-services.md, 8.7):
+
+- nothing is revealed unless time is left in which the verifier still takes a claim;
+- one deadline covers the whole of a reveal, a reply that drips in byte by byte too;
+- every outcome but an answer that passes its checks becomes a claim;
+- what was begun is ended, whatever becomes of the caller.
+"""
+
+import asyncio
+from dataclasses import replace
+
+from ragaudit.client.checker import Checker
+from ragaudit.client.errors import (
+    AnswerRejected,
+    CannotClaim,
+    PromiseUnanswered,
+    ServiceUnreachable,
+    StateConflict,
+)
+from ragaudit.client.results import CheckedReceipt
+from ragaudit.client.session import Session
+from ragaudit.client.state import PendingPromise, StateDirectory
+from ragaudit.encoding.errors import RagauditError
+from ragaudit.encoding.times import rfc3339
+from ragaudit.ledger.chains import NonceChain
+from ragaudit.ledger.promises import Promise
+from ragaudit.ledger.requests import Request
+
+__all__ = ["Revealing"]
+
+CLAIM_SECONDS = 10.0
+"""Kept free for a claim at the end of a promise's life, at most a third of that life. At the end
+of the window the policy's margin is kept free."""
+
+LEAST_SECONDS = 1.0
+"""Less than this for an answer is no attempt."""
+
+
+class Revealing:
+    """The promises of one session, one at a time."""
+
+    def __init__(self, session: Session, checker: Checker, timeout_seconds: float) -> None:
+        self._session = session
+        self._checker = checker
+        self._seconds = timeout_seconds
+        self._task: asyncio.Task[CheckedReceipt] | None = None
+        self._asked: tuple[int, int] = (-1, 0)
+        self._reached: int | None = None
+
+    async def ended(self) -> None:
+        """Wait until what was revealed is answered or claimed."""
+        if self._task is not None and not self._task.done():
+            await asyncio.wait({self._task})
+
+    def asking(self, query: str, top_k: int) -> tuple[Request, int, bool]:
+        """Return the next request, when it was first asked, and whether nobody can have before.
+
+        The last two are of the counter: Unix milliseconds; and that this process answered the
+        query before, or began the chain.
+        """
+        state, _ = self._anchored()
+        counter = state.next_counter()
+        if self._asked[0] != counter:
+            self._asked = (counter, self._session.clock())
+        first = counter == self._reached or (counter == 0 and self._session.began_chain)
+        return Request(query, top_k, counter), self._asked[1], first
+
+    async def reveal(self, promise: Promise) -> CheckedReceipt:
+        """Keep a checked promise, reveal its nonce, and return the checked answer.
+
+        Raises:
+            CannotClaim: too late to claim if it were not answered; nothing was revealed.
+            AnswerRejected, PromiseUnanswered: no answer that counts; claimed if that was possible.
+            ServiceUnreachable: nothing was sent.
+        """
+        state, _ = self._anchored()
+        counter = promise.record.counter
+        if (left := self._left(promise)) < LEAST_SECONDS:
+            made = rfc3339(promise.record.time)
+            raise CannotClaim(
+                f"not revealed: a promise of {made} leaves no time to claim",
+                where=f"counter {counter}",
+                expected="a later query, or the next window",
+            )
+        pending = PendingPromise(counter, promise.request.to_json(), promise.to_json())
+        await asyncio.to_thread(state.keep_promise, pending)
+        return await self._begin(pending, promise, min(left, self._seconds), fresh=True)
+
+    async def resume(self) -> CheckedReceipt | None:
+        """Reveal again what was kept, or return None; a nonce that never left may stay here."""
+        state, _ = self._anchored()
+        if (pending := state.pending()) is None:
+            return None
+        promise = Promise.from_json(pending.promise)
+        if pending.sent:
+            return await self._begin(pending, promise, self._seconds, fresh=False)
+        if (left := self._left(promise)) < LEAST_SECONDS:
+            self._reached = None  # the next promise of this counter may be this one still
+            await asyncio.to_thread(state.drop_promise)
+            return None
+        pending = replace(pending, sent=True)
+        await asyncio.to_thread(state.keep_promise, pending)
+        return await self._begin(pending, promise, min(left, self._seconds), fresh=True)
+
+    async def claim(self) -> bool:
+        """Hand in the promise that was revealed and not answered; whether there is one."""
+        state, _ = self._anchored()
+        pending = state.pending()
+        if pending is None or not pending.sent:
+            return False
+        await self._hand_in(pending)
+        return True
+
+    def _anchored(self) -> tuple[StateDirectory, NonceChain]:
+        state, chain = self._session.state, self._session.chain
+        if state is None or chain is None:
+            raise StateConflict("a plain account promises nothing", expected="state_dir=")
+        return state, chain
+
+    def _left(self, promise: Promise) -> float:
+        """Seconds in which an answer may come, and a claim still after it."""
+        policy = self._session.window.view.policy
+        life = 1000 * policy.promise_life_seconds
+        claiming = min(round(1000 * CLAIM_SECONDS), life // 3)
+        latest = min(promise.record.time + life - claiming, policy.last_promise)
+        return (latest - self._session.clock()) / 1000
+
+    async def _begin(
+        self, pending: PendingPromise, promise: Promise, seconds: float, *, fresh: bool
+    ) -> CheckedReceipt:
+        """Reveal in a task of its own, which a cancelled caller does not stop."""
+        self._task = asyncio.create_task(self._revealed(pending, promise, seconds, fresh))
+        self._task.add_done_callback(_look)
+        return await asyncio.shield(self._task)
+
+    async def _revealed(
+        self, pending: PendingPromise, promise: Promise, seconds: float, fresh: bool
+    ) -> CheckedReceipt:
+        """Reveal and take the answer.
+
+        Args:
+            seconds: for the whole call.
+            fresh: whether the nonce has certainly not left before.
+        """
+        state, chain = self._anchored()
+        body = {"counter": pending.counter, "nonce": chain.nonce(pending.counter).hex()}
+        path = self._session.path("reveal")
+        try:
+            data = await self._session.provider.request("POST", path, body, seconds=seconds)
+            file = await asyncio.to_thread(self._checker.answer, data, promise.request)
+            checks = await asyncio.to_thread(self._checker.receipt, file, promise)
+        except ServiceUnreachable as error:
+            if fresh and not error.sent:
+                await asyncio.to_thread(state.keep_promise, replace(pending, sent=False))
+                raise
+            raise await self._unanswered(pending, error) from error
+        except AnswerRejected as error:
+            error.claimed, told = await self._try_claim(pending)
+            error.what = f"{error.what}; {told}"
+            raise
+        except RagauditError as error:
+            raise await self._unanswered(pending, error) from error
+        except Exception:
+            await self._try_claim(pending)
+            raise
+        kept = await asyncio.to_thread(state.keep_answer, pending.counter, file.encode())
+        self._reached = pending.counter + 1
+        return CheckedReceipt(file, checks, kept)
+
+    async def _unanswered(self, pending: PendingPromise, error: RagauditError) -> PromiseUnanswered:
+        claimed, told = await self._try_claim(pending)
+        return PromiseUnanswered(
+            f"a revealed promise was not answered ({error}); {told}",
+            claimed=claimed,
+            where=f"counter {pending.counter}",
+        )
+
+    async def _try_claim(self, pending: PendingPromise) -> tuple[bool, str]:
+        """Claim, and say in words what became of it."""
+        try:
+            await self._hand_in(pending)
+        except RagauditError as refused:
+            return False, f"the verifier did not take the claim: {refused}"
+        return True, "the verifier has the claim"
+
+    async def _hand_in(self, pending: PendingPromise) -> None:
+        """Claim once; errors of the verifier's."""
+        state, chain = self._anchored()
+        verifier, window = self._session.verifier, self._session.window.name
+        if pending.claimed:
+            return
+        if verifier is None:
+            raise StateConflict("this client knows no verifier", expected="verifier_url=")
+        await verifier.claim(window, pending.promise, chain.nonce(pending.counter))
+        await asyncio.to_thread(state.keep_promise, replace(pending, claimed=True))
+
+
+def _look(task: asyncio.Task[CheckedReceipt]) -> None:
+    """Take the outcome that nobody may be left to take."""
+    if not task.cancelled():
+        task.exception()
