@@ -117,6 +117,7 @@ class ProcessDesk:
             "Ragaudit-Provider": self.provider,
             "Ragaudit-Time": str(time_ms),
             "Ragaudit-Signature": b64encode(signature).decode(),
+            "Content-Digest": f"sha-256=:{b64encode(digest).decode()}:",
         }
 
     def send(self, method: str, target: str, body: bytes | dict[str, Any] = b"") -> httpx.Response:

@@ -194,8 +194,10 @@ class Desk:
     def headers(self, method: str, target: str, body: bytes, **changes: Any) -> dict[str, str]:
         key = changes.get("key", self.provider_key)
         time = changes.get("time", self.clock.now)
-        signature = sign(key, "request", method, target, sha256(body).digest(), time)
+        digest = sha256(body).digest()
+        signature = sign(key, "request", method, target, digest, time)
         return {
+            "Content-Digest": f"sha-256=:{b64encode(digest).decode()}:",
             "Ragaudit-Provider": changes.get("provider", self.provider),
             "Ragaudit-Time": str(time),
             "Ragaudit-Signature": b64encode(signature).decode(),

@@ -1,6 +1,7 @@
 """Request signatures of providers, and the auditor's token."""
 
 import json
+from typing import Any
 
 import pytest
 from ragaudit.encoding.errors import RagauditError
@@ -80,7 +81,9 @@ def test_a_removed_provider(desk, body) -> None:
     problem_of(post(desk, body, desk.headers("POST", TARGET, body)), 401, "unauthenticated")
 
 
-@pytest.mark.parametrize("missing", ["Ragaudit-Provider", "Ragaudit-Time", "Ragaudit-Signature"])
+@pytest.mark.parametrize(
+    "missing", ["Ragaudit-Provider", "Ragaudit-Time", "Ragaudit-Signature", "Content-Digest"]
+)
 def test_each_header_is_demanded_once(desk, body, missing) -> None:
     headers = desk.headers("POST", TARGET, body)
     twice = [*headers.items(), (missing, headers[missing])]
@@ -99,6 +102,66 @@ def test_ill_formed_times(desk, body, time) -> None:
 def test_ill_formed_signatures(desk, body, signature) -> None:
     headers = {**desk.headers("POST", TARGET, body), "Ragaudit-Signature": signature}
     problem_of(post(desk, body, headers), 401, "unauthenticated")
+
+
+@pytest.mark.parametrize(
+    "digest",
+    [
+        "",
+        "sha-256",
+        "sha-256=::",
+        "sha-256=:AAAA:",
+        "md5=:{}:",
+        "SHA-256=:{}:",
+        "sha-256=:{}",
+        "{}",
+    ],
+)
+def test_ill_formed_digests(desk, body, digest) -> None:
+    headers = desk.headers("POST", TARGET, body)
+    right = headers["Content-Digest"].split(":")[1]
+    headers["Content-Digest"] = digest.format(right)
+    problem_of(post(desk, body, headers), 401, "unauthenticated")
+    not_canonical = right[:-2] + chr(ord(right[-2]) + 1) + "="
+    headers["Content-Digest"] = f"sha-256=:{not_canonical}:"
+    problem_of(post(desk, body, headers), 401, "unauthenticated")
+
+
+def test_nothing_of_a_body_is_read_before_its_signature_holds(desk, body) -> None:
+    """Called as a server calls it, with a body that must not be asked for."""
+    read: list[str] = []
+
+    def answer(headers: dict[str, str]) -> int:
+        sent: list[dict[str, Any]] = []
+
+        async def receive() -> dict[str, Any]:
+            read.append("a piece")
+            return {"type": "http.request", "body": b"x" * 1000, "more_body": len(read) < 5}
+
+        async def send(message: dict[str, Any]) -> None:
+            sent.append(message)
+
+        raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+        scope = {
+            "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "POST",
+            "scheme": "http", "path": TARGET, "raw_path": TARGET.encode(), "query_string": b"",
+            "root_path": "", "headers": raw, "client": ("127.0.0.1", 1), "server": ("x", 80),
+        }  # fmt: skip
+        desk.client.portal.call(desk.client.app, scope, receive, send)
+        return int(sent[0]["status"])
+
+    right = desk.headers("POST", TARGET, body)
+    for headers in (
+        {},
+        {**right, "Ragaudit-Provider": "stranger"},
+        {**right, "Ragaudit-Time": "1"},
+        {**right, "Content-Digest": "sha-256=:" + "A" * 43 + "=:"},
+        desk.headers("POST", TARGET, body, key=seeded("other")),
+    ):
+        assert answer(headers) == 401
+    assert read == []
+    assert answer(right) == 401  # the body is another one
+    assert len(read) == 5
 
 
 def test_no_headers_at_all(desk, body) -> None:

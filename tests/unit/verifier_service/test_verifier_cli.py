@@ -52,6 +52,7 @@ def test_init(folder) -> None:
     loaded = settings.load(folder / "verifier.yaml")
     assert (loaded.name, loaded.listen.port) == (NAME, 9000)
     assert loaded.secrets == folder / "secrets"
+    assert stat.S_IMODE((folder / "verifier.yaml").stat().st_mode) == 0o600
     assert loaded.database_url == f"sqlite:///{folder / 'data' / 'verifier.db'}"
     files = sorted(path.name for path in loaded.secrets.iterdir())
     assert files == [

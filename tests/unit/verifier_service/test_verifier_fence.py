@@ -3,9 +3,10 @@
 import shutil
 
 import pytest
-from ragaudit.encoding.errors import InternalError, RefusedError
+from ragaudit.encoding.errors import RefusedError
 from ragaudit.ledger.errors import RestoredBackup
 from ragaudit.verifier.service.database import Database
+from ragaudit.verifier.service.errors import StorageError
 from ragaudit.verifier.service.fence import RECORD_BYTES, Fence
 from verifier_service_harness import Desk, RecordingAuditor, problem_of
 
@@ -91,8 +92,7 @@ def test_what_the_fence_cannot_hold_is_not_answered(tmp_path, monkeypatch) -> No
         with monkeypatch.context() as patched:
             patched.setattr("ragaudit.verifier.service.fence.os.pwrite", fail)
             answer = desk.add_checkpoint(desk.log.add_request(0))
-            problem_of(answer, 500, "internal")
-            assert "disk" not in answer.text
-        problem_of(desk.client.get("/readyz"), 500, "internal")
-        with pytest.raises(InternalError), desk.service.database.write():
+            problem_of(answer, 503, "storage")
+        problem_of(desk.client.get("/readyz"), 503, "storage")
+        with pytest.raises(StorageError), desk.service.database.write():
             pass

@@ -61,6 +61,25 @@ def test_the_description_is_whole(desk) -> None:
     }
 
 
+def test_who_may_call_is_described(desk) -> None:
+    """Every route that answers 401 says which scheme it wants, and no other does."""
+    schema = desk.client.app.openapi()
+    assert set(schema["components"]["securitySchemes"]) == {"provider", "auditor"}
+    wanted = {}
+    for path, methods in schema["paths"].items():
+        for method, route in methods.items():
+            schemes = {name for each in route.get("security", []) for name in each}
+            assert bool(schemes) == ("401" in route["responses"]), (method, path)
+            for name in schemes:
+                wanted.setdefault(name, set()).add((method.upper(), path.rpartition("/")[2]))
+    assert wanted["auditor"] == {("POST", "audit"), ("GET", "confidential")}
+    assert wanted["provider"] == {
+        ("POST", "windows"), ("PUT", "1"), ("POST", "countersign"), ("GET", "claims"),
+        ("POST", "entries"), ("PUT", "records"), ("POST", "close"), ("GET", "challenge"),
+        ("PUT", "{index}"),
+    }  # fmt: skip
+
+
 def body_of(case) -> bytes:
     if isinstance(case.body, bytes):
         return case.body

@@ -337,10 +337,10 @@ class VerifierClient:
         return f"the connection to the verifier broke off: {type(error).__name__}"
 
     def _signature(self, method: str, path: bytes, body: bytes, time: int) -> dict[str, str]:
-        signature = sign(
-            self._key, "request", method, path.decode("ascii"), sha256(body).digest(), time
-        )
+        digest = sha256(body).digest()
+        signature = sign(self._key, "request", method, path.decode("ascii"), digest, time)
         return {
+            "Content-Digest": f"sha-256=:{base64.b64encode(digest).decode('ascii')}:",
             "Ragaudit-Provider": self._provider,
             "Ragaudit-Time": str(time),
             "Ragaudit-Signature": base64.b64encode(signature).decode("ascii"),

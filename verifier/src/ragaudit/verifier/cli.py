@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-import yaml
 from ragaudit.encoding.commands import ExitCode, failing
 from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.encoding.signing import PublicKey
@@ -79,8 +78,7 @@ def init(
             raise RefusedError("settings exist", where=str(path), expected="a fresh folder")
         keys = key_files.create(directory / "secrets", name)
         document = {"name": name, "data": "data", "secrets": "secrets", "listen": {"port": port}}
-        path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
-        settings_files.load(path)
+        settings_files.write(path, document)
         typer.echo(f"settings: {path}")
         typer.echo(f"auditor token: {directory / 'secrets' / key_files.TOKEN} (keep it secret)")
         for role, key in keys.public().items():
@@ -241,7 +239,7 @@ def provider_remove(
 @contextmanager
 def _database(path: Path) -> Iterator[Database]:
     settings = settings_files.load(path)
-    settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    settings_files.make_data_folder(settings)
     database = Database(settings.database_url, system_clock)
     try:
         yield database

@@ -4,13 +4,15 @@
 are files in the folder ``secrets`` (`keys`).
 """
 
+import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
-from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.errors import MalformedError, UnavailableError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import hex_decode
 
@@ -37,11 +39,17 @@ class Listen(_Strict):
 class Limits(_Strict):
     """Caps on what others may send: bytes of one body, or what one window may hold.
 
-    ``submitted_bytes`` bounds each of receipts, refusals, claims and disputes. It and the two
-    numbers keep every list of the evidence within the largest canonical JSON document.
+    ``anonymous_bytes`` bounds what anybody may send unsigned, ``dispute_bytes`` a receipt
+    file, and ``anonymous_at_once`` how many such bodies are parsed at a time: parsed JSON takes up
+    to thirty times its bytes. ``submitted_bytes`` bounds each of receipts, refusals, claims and
+    disputes. It and the two numbers keep every list of the evidence within the largest canonical
+    JSON document.
     """
 
     json_bytes: int = Field(default=64 * MIB, ge=1024, le=2**28)
+    anonymous_bytes: int = Field(default=4 * MIB, ge=1024, le=64 * MIB)
+    dispute_bytes: int = Field(default=16 * MIB, ge=1024, le=64 * MIB)
+    anonymous_at_once: int = Field(default=4, ge=1, le=64)
     index_bytes: int = Field(default=MAX_ITEM_BYTES, ge=1024, le=MAX_ITEM_BYTES)
     records_bytes: int = Field(default=MAX_ITEM_BYTES, ge=1024, le=MAX_ITEM_BYTES)
     response_bytes: int = Field(default=64 * MIB, ge=1024, le=MAX_ITEM_BYTES)
@@ -126,6 +134,31 @@ def load(path: Path) -> Settings:
     folders = {"data": base / settings.data, "secrets": base / settings.secrets}
     fence = None if settings.fence is None else base / settings.fence
     return settings.model_copy(update={**folders, "fence": fence})
+
+
+def write(path: Path, document: Mapping[str, object]) -> Settings:
+    """Write a settings file that only its owner reads, as it may get a password; read it back.
+
+    Raises:
+        UnavailableError: it cannot be written. MalformedError: as `load`.
+    """
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            yaml.safe_dump(dict(document), file, sort_keys=False)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise UnavailableError(f"settings cannot be written: {reason}", where=str(path)) from None
+    return load(path)
+
+
+def make_data_folder(settings: Settings) -> None:
+    """Make the folder ``data``, for its owner only; UnavailableError if that cannot be."""
+    try:
+        settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise UnavailableError(f"no folder: {reason}", where=str(settings.data)) from None
 
 
 def _first_fault(error: Exception) -> str:

@@ -11,6 +11,7 @@ from ragaudit.verifier.service import problems, routes_audit, routes_log, routes
 from ragaudit.verifier.service.auditor import Auditor
 from ragaudit.verifier.service.core import Service
 from ragaudit.verifier.service.database import Clock, system_clock
+from ragaudit.verifier.service.errors import StorageError
 from ragaudit.verifier.settings import Settings
 
 _log = logging.getLogger(__name__)
@@ -63,6 +64,8 @@ async def _tick(service: Service) -> None:
     while True:
         try:
             await to_thread.run_sync(service.scheduler.tick)
+        except StorageError as error:
+            _log.error("nothing that is due can be done: %s", error)
         except Exception:
             _log.exception("a tick failed")
         await asyncio.sleep(service.settings.tick_seconds)

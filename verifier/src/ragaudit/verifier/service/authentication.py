@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fastapi import Request
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.signing import SIGNATURE_BYTES, PublicKey, SignatureRejected, verify
+from ragaudit.encoding.tagged import DIGEST_BYTES
 from ragaudit.encoding.text import b64_decode
 from ragaudit.verifier.service.bodies import Body
 from ragaudit.verifier.service.errors import UnauthenticatedError
@@ -15,19 +16,28 @@ from ragaudit.verifier.service.errors import UnauthenticatedError
 PROVIDER_HEADER = "ragaudit-provider"
 TIME_HEADER = "ragaudit-time"
 SIGNATURE_HEADER = "ragaudit-signature"
+DIGEST_HEADER = "content-digest"
 TOLERANCE_MS = 60_000
 
 _TIME = re.compile(r"0|[1-9][0-9]{0,15}", re.ASCII)
 _EXPECTED = "Ragaudit-Provider, Ragaudit-Time and Ragaudit-Signature"
+_SHA256 = re.compile(r"sha-256=:([A-Za-z0-9+/=]{44}):", re.ASCII)
+_DIGEST_FORM = "sha-256=:<base64>: (RFC 9530)"
 
 
 @dataclass(frozen=True)
 class Claimed:
-    """What a request's headers claim; nothing is verified yet. ``time`` in milliseconds."""
+    """What a request's headers claim; nothing is verified yet.
+
+    Args:
+        time: Unix milliseconds.
+        digest: SHA-256 that the body is said to have; that of no bytes where nothing is said.
+    """
 
     provider: str
     time: int
     signature: bytes
+    digest: bytes
 
 
 @dataclass(frozen=True)
@@ -56,13 +66,16 @@ def claimed(request: Request, now: int) -> Claimed:
             expected=f"within {TOLERANCE_MS // 1000} s of {now}",
         )
     try:
-        return Claimed(provider, int(time), b64_decode(signature, SIGNATURE_BYTES))
+        signed = b64_decode(signature, SIGNATURE_BYTES)
     except MalformedError as error:
         raise UnauthenticatedError(error.what, where=SIGNATURE_HEADER) from None
+    return Claimed(provider, int(time), signed, _digest(request))
 
 
-def verify_request(request: Request, claim: Claimed, key: PublicKey, body: Body) -> Provider:
-    """Check the signature over method, path with query, body and time.
+def verify_request(request: Request, claim: Claimed, key: PublicKey) -> Provider:
+    """Check the signature over method, path with query, claimed digest of the body, and time.
+
+    Needs nothing of the body, so that nobody else's is read: see `demand_digest`.
 
     Raises:
         UnauthenticatedError: it does not verify under the pinned key.
@@ -74,12 +87,20 @@ def verify_request(request: Request, claim: Claimed, key: PublicKey, body: Body)
             "request",
             request.method,
             target(request),
-            body.digest,
+            claim.digest,
             claim.time,
         )
     except SignatureRejected as error:
         raise UnauthenticatedError(error.what, where=SIGNATURE_HEADER) from None
     return Provider(claim.provider, key)
+
+
+def demand_digest(claim: Claimed, body: Body) -> None:
+    """UnauthenticatedError unless the body is the one whose digest was signed."""
+    if body.digest != claim.digest:
+        raise UnauthenticatedError(
+            "another body than the one that was signed", where=DIGEST_HEADER, expected=_DIGEST_FORM
+        )
 
 
 def target(request: Request) -> str:
@@ -101,6 +122,20 @@ def verify_token(request: Request, digest: bytes) -> None:
     given = hashlib.sha256(token.encode("utf-8")).digest()
     if scheme.lower() != "bearer" or not hmac.compare_digest(given, digest):
         raise UnauthenticatedError("not the auditor's token", expected="Authorization: Bearer")
+
+
+def _digest(request: Request) -> bytes:
+    """SHA-256 of the field Content-Digest (RFC 9530), which has this one member."""
+    values = request.headers.getlist(DIGEST_HEADER)
+    if not values:
+        return hashlib.sha256().digest()
+    found = _SHA256.fullmatch(values[0])
+    if len(values) != 1 or found is None:
+        raise UnauthenticatedError("not one digest", where=DIGEST_HEADER, expected=_DIGEST_FORM)
+    try:
+        return b64_decode(found[1], DIGEST_BYTES)
+    except MalformedError as error:
+        raise UnauthenticatedError(error.what, where=DIGEST_HEADER) from None
 
 
 def _single(request: Request, name: str) -> str:

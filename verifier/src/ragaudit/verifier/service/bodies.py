@@ -4,18 +4,19 @@ JSON bodies may be written with any spacing and key order, but duplicate keys, f
 lone surrogates, deep nesting and integers beyond ±(2^53 - 1) are refused, as are unknown members.
 """
 
+import errno
 import hashlib
 import tempfile
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Annotated, Any, BinaryIO, TypeVar, cast
+from typing import IO, Annotated, Any, BinaryIO, TypeVar, cast
 
 from fastapi import Request
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.text import hex_decode
-from ragaudit.verifier.service.errors import TooLargeError
+from ragaudit.verifier.service.errors import StorageError, TooLargeError
 
 MEMORY_BYTES = 2**20  # longer bodies wait on disk
 MAX_BATCH = 1000
@@ -52,8 +53,16 @@ async def receive(request: Request, limit: int) -> AsyncIterator[Body]:
             if size > limit:
                 raise TooLargeError("body too long", expected=f"at most {limit} bytes")
             digest.update(data)
-            file.write(data)
+            _keep(file, data)
         yield Body(cast(BinaryIO, file), size, digest.digest())
+
+
+def _keep(file: IO[bytes], data: bytes) -> None:
+    try:
+        file.write(data)
+    except OSError as error:
+        name = errno.errorcode.get(error.errno or 0, type(error).__name__)
+        raise StorageError(f"a body cannot be kept: {name}", expected="a disk with room") from None
 
 
 def parse(model: type[Model], data: bytes) -> Model:

@@ -1,5 +1,6 @@
 """The service put together: what every request handler works with."""
 
+import asyncio
 from dataclasses import dataclass
 
 from ragaudit.verifier import keys as key_files
@@ -13,7 +14,7 @@ from ragaudit.verifier.service.handover import Handover
 from ragaudit.verifier.service.intake import Intake
 from ragaudit.verifier.service.registration import Registrar
 from ragaudit.verifier.service.scheduler import Scheduler
-from ragaudit.verifier.settings import Settings
+from ragaudit.verifier.settings import Settings, make_data_folder
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Service:
     sampler: Sampler
     runner: AuditRunner
     scheduler: Scheduler
+    anonymous: asyncio.Semaphore
 
     @classmethod
     def open(cls, settings: Settings, clock: Clock, auditor: Auditor | None) -> "Service":
@@ -39,11 +41,12 @@ class Service:
             MalformedError, RefusedError: `keys.load`.
             InternalError: the database is of another version.
             RestoredBackup: the database is behind its fence.
+            UnavailableError: database, fence or their folder cannot be used now.
             UnsupportedError: the chosen engine is not installed.
         """
         keys = key_files.load(settings.secrets, settings.name, settings.arbiter)
         auditor = auditor or ProcedureAuditor(keys, settings.engine)
-        settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_data_folder(settings)
         database = Database(settings.database_url, clock, Fence(settings.fence_path))
         sampler = Sampler(database, keys)
         runner = AuditRunner(database, keys, auditor, sampler)
@@ -58,6 +61,7 @@ class Service:
             sampler=sampler,
             runner=runner,
             scheduler=Scheduler(database, sampler, runner),
+            anonymous=asyncio.Semaphore(settings.limits.anonymous_at_once),
         )
 
     def close(self) -> None:

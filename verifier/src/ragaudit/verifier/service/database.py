@@ -5,15 +5,17 @@ writing transaction first takes the row of the table ``clock`` (SQLite: the whol
 check-and-persist steps are atomic among threads and processes.
 """
 
+import errno
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from ragaudit.encoding.errors import InternalError
+from ragaudit.encoding.errors import InternalError, MalformedError, UnsupportedError
 from ragaudit.ledger.errors import RestoredBackup
-from ragaudit.verifier.service.errors import ClockError
+from ragaudit.verifier.service.errors import ClockError, StorageError
 from ragaudit.verifier.service.fence import Fence
 from sqlalchemy import (
     BigInteger,
@@ -27,6 +29,7 @@ from sqlalchemy import (
     Table,
     create_engine,
     event,
+    exc,
     insert,
     select,
     update,
@@ -174,8 +177,8 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """A consistent snapshot."""
-        with self._engine.begin() as connection:
+        """A consistent snapshot; StorageError if the database cannot be used."""
+        with _spoken(), self._engine.begin() as connection:
             yield connection
 
     @contextmanager
@@ -184,9 +187,10 @@ class Database:
 
         Raises:
             ClockError: the clock is behind the time of an earlier transaction.
-            OSError: the fence could not be written; what was committed must not be answered for.
+            StorageError: the database cannot be used; or the fence could not be written, and what
+                was committed must not be answered for.
         """
-        with self._lock:  # held until the fence is written: times reach it in order
+        with self._lock, _spoken():  # held until the fence is written: times reach it in order
             with self._writer.begin() as connection:
                 transaction = Transaction(connection, self._advance(connection))
                 yield transaction
@@ -210,7 +214,7 @@ class Database:
             self._fence.close()
 
     def _prepare(self) -> None:
-        with self._lock, self._writer.begin() as connection:
+        with self._lock, _spoken(), self._writer.begin() as connection:
             metadata.create_all(connection)
             stored = connection.execute(select(clock_table)).one_or_none()
             if stored is None:
@@ -233,12 +237,58 @@ def _check_fence(fence: Fence, latest: int, *, fenced: bool) -> None:
         raise RestoredBackup("the fence is missing", expected="the file beside which it ran")
 
 
+@contextmanager
+def _spoken() -> Iterator[None]:
+    """Say what is wrong with the database without its statements and their parameters."""
+    try:
+        yield
+    except (exc.IntegrityError, exc.ProgrammingError, exc.DataError) as error:
+        raise InternalError(f"the database refused a statement: {_reason(error)}") from None
+    except (exc.DBAPIError, exc.TimeoutError) as error:
+        what = f"the database cannot be used: {_reason(error)}"
+        raise StorageError(what, expected="a database that answers, with room left") from None
+    except OSError as error:
+        name = errno.errorcode.get(error.errno or 0, type(error).__name__)
+        raise StorageError(
+            f"a file cannot be written: {name}", expected="a disk with room"
+        ) from None
+
+
+def _reason(error: exc.SQLAlchemyError) -> str:
+    """The driver's error by name; its text may quote what was stored."""
+    original = getattr(error, "orig", None) or error
+    return str(getattr(original, "sqlite_errorname", type(original).__name__))
+
+
 def _engine(url: str) -> Engine:
-    engine = create_engine(url)
+    try:
+        engine = create_engine(url)
+    except ImportError as error:
+        raise UnsupportedError(
+            f"no driver for this database: {error.name}", where="database"
+        ) from None
+    except (exc.ArgumentError, ValueError):
+        # Never the URL: it holds the password.
+        raise MalformedError(
+            "not a database URL", where="database", expected="sqlite:/// or postgresql+psycopg://"
+        ) from None
     if engine.dialect.name == "sqlite":
+        _private(engine.url.database)
         event.listen(engine, "connect", _configure_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def _private(path: str | None) -> None:
+    """Make the file of a database one that nobody else reads; its journals follow it."""
+    if not path or path == ":memory:":
+        return
+    with _spoken():
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            os.fchmod(descriptor, 0o600)
+        finally:
+            os.close(descriptor)
 
 
 def _configure_sqlite(connection: object, _record: object) -> None:

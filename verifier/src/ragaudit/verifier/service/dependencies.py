@@ -4,13 +4,15 @@ from collections.abc import AsyncIterator, Callable
 from typing import Annotated, TypeVar
 
 from anyio import to_thread
-from fastapi import Depends, Path, Request, Response
+from fastapi import Depends, Path, Request, Response, Security
+from fastapi.security import APIKeyHeader, HTTPBearer
 from pydantic import BaseModel
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.verifier.service import bodies, providers
 from ragaudit.verifier.service.authentication import (
     Provider,
     claimed,
+    demand_digest,
     verify_request,
     verify_token,
 )
@@ -34,7 +36,18 @@ def service_of(request: Request) -> Service:
 ServiceOf = Annotated[Service, Depends(service_of)]
 
 
-def auditor(request: Request, service: ServiceOf) -> None:
+SMALL_BYTES = 2**16  # parsed at once, whoever waits
+
+_TOKEN = HTTPBearer(scheme_name="auditor", description="The auditor's token.", auto_error=False)
+_SIGNATURE = APIKeyHeader(
+    name="Ragaudit-Signature",
+    scheme_name="provider",
+    description="With Ragaudit-Provider, Ragaudit-Time and Content-Digest: docs/spec, 8.1.",
+    auto_error=False,
+)
+
+
+def auditor(request: Request, service: ServiceOf, _: Annotated[object, Security(_TOKEN)]) -> None:
     """Demand the auditor's token."""
     verify_token(request, service.keys.token_digest)
 
@@ -50,21 +63,29 @@ class Signed:
 def signed(limit: Callable[[Service], int]) -> Callable[..., AsyncIterator[Signed]]:
     """A dependency: the request of a pinned provider, with a body of at most ``limit`` bytes."""
 
-    async def dependency(request: Request, service: ServiceOf) -> AsyncIterator[Signed]:
+    async def dependency(
+        request: Request, service: ServiceOf, _: Annotated[object, Security(_SIGNATURE)]
+    ) -> AsyncIterator[Signed]:
         claim = claimed(request, service.database.now())
         key = await to_thread.run_sync(_pinned, service, claim.provider)
+        provider = verify_request(request, claim, key)  # before anything of the body is read
         async for body in bodies.receive(request, limit(service)):
-            yield Signed(verify_request(request, claim, key, body), body)
+            demand_digest(claim, body)
+            yield Signed(provider, body)
 
     return dependency
 
 
 def unsigned(limit: Callable[[Service], int]) -> Callable[..., AsyncIterator[Body]]:
-    """A dependency: the body of anyone's request, of at most ``limit`` bytes."""
+    """A dependency: anybody's body, of at most ``limit`` bytes; large ones in turn."""
 
     async def dependency(request: Request, service: ServiceOf) -> AsyncIterator[Body]:
         async for body in bodies.receive(request, limit(service)):
-            yield body
+            if body.size <= SMALL_BYTES:
+                yield body
+                continue
+            async with service.anonymous:
+                yield body
 
     return dependency
 
@@ -78,8 +99,18 @@ def _pinned(service: Service, name: str) -> PublicKey:
 
 
 def json_limit(service: Service) -> int:
-    """Limit of ordinary JSON bodies."""
+    """Limit of a provider's JSON bodies."""
     return service.settings.limits.json_bytes
+
+
+def anonymous_limit(service: Service) -> int:
+    """Limit of anybody's JSON bodies."""
+    return service.settings.limits.anonymous_bytes
+
+
+def dispute_limit(service: Service) -> int:
+    """Limit of a receipt file, which holds rows."""
+    return service.settings.limits.dispute_bytes
 
 
 def json_bytes(content: bytes) -> Response:

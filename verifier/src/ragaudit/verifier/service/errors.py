@@ -88,6 +88,10 @@ class CapError(RefusedError):
     status: ClassVar[int] = 429
 
 
+class StorageError(UnavailableError):
+    """Database, fence or disk cannot be used now; nothing of the request was kept."""
+
+
 class ClockError(RefusedError):
     """The clock is behind a time that this service has already attested."""
 

@@ -11,6 +11,7 @@ from ragaudit.encoding.problems import MEDIA_TYPE, problem
 from ragaudit.verifier.service.errors import (
     MethodError,
     RefusedWindowError,
+    StorageError,
     TooEarlyError,
     UnauthenticatedError,
     UnknownError,
@@ -62,6 +63,8 @@ def _ours(_request: Request, error: Exception) -> JSONResponse:
     headers: dict[str, str] = {}
     if isinstance(error, InternalError):
         _log.error("internal error: %s", error, exc_info=error)
+    if isinstance(error, StorageError):
+        _log.error("%s", error)
     if isinstance(error, RefusedWindowError):
         document["verdict"] = error.verdict
     if isinstance(error, TooEarlyError):

@@ -18,7 +18,9 @@ from ragaudit.verifier.service.dependencies import (
     ServiceOf,
     Signed,
     WindowName,
+    anonymous_limit,
     described,
+    dispute_limit,
     json_limit,
     octets,
     signed,
@@ -35,7 +37,8 @@ def _records_limit(service: Service) -> int:
 
 SignedJson = Annotated[Signed, Depends(signed(json_limit))]
 SignedRecords = Annotated[Signed, Depends(signed(_records_limit))]
-Json = Annotated[Body, Depends(unsigned(json_limit))]
+Json = Annotated[Body, Depends(unsigned(anonymous_limit))]
+ReceiptFileJson = Annotated[Body, Depends(unsigned(dispute_limit))]
 
 _SUBMITTED = documented(400, 404, 409, 413, 422, 429)
 
@@ -74,7 +77,7 @@ def claims(window: WindowName, request: SignedJson, service: ServiceOf) -> dict[
     },
     responses=_SUBMITTED,
 )
-def dispute(window: WindowName, body: Json, service: ServiceOf) -> dict[str, int]:
+def dispute(window: WindowName, body: ReceiptFileJson, service: ServiceOf) -> dict[str, int]:
     """Submit a receipt file that does not check."""
     return service.intake.dispute(window, json_object(body.read()))
 
