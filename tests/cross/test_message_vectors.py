@@ -83,9 +83,9 @@ def test_activation() -> None:
 def test_receipts_list(case: dict[str, Any]) -> None:
     read = messages.ReceiptsList.of(canonical_json.loads(case["message"].encode()))
     read.verify(PUBLIC)
-    receipts = [(n, vector(f"receipt {n}") * 2) for n in range(case["count"])]
+    receipts = [(n, vector(f"receipt {n}")) for n in range(case["count"])]
     if case["doubled"]:
-        receipts[1000] = (7, vector("another receipt 7") * 2)
+        receipts[1000] = (7, vector("another receipt 7"))
     assert messages.receipts_digest(reversed(receipts)) == read.digest
     again = statements.receipts_list(
         KEY, window=read.window, digest=read.digest, count=read.count, time=read.time

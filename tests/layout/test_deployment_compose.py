@@ -132,7 +132,7 @@ def test_no_secret_is_in_the_environment(compose: dict[str, Any]) -> None:
 def test_the_provers_settings_name_what_is_mounted(compose: dict[str, Any]) -> None:
     settings = load_settings(_settings_file(compose, "prover"))
     keys = settings.keys
-    files = {keys.provider_file, keys.log_file, keys.operator_digest_file}
+    files = {keys.provider_file, keys.operator_digest_file}
     assert files == {Path("/run/secrets") / target for target in _secrets(compose, "prover")}
     assert settings.store.url == "sqlite:////var/lib/ragaudit/prover.db"
     assert settings.store.fence_folder == Path("/var/lib/fences")

@@ -73,8 +73,9 @@ def test_image_listens_where_it_says(service: str, dockerfile: Dockerfile) -> No
 def test_build_context_is_an_allow_list() -> None:
     context = Context(ROOT / ".dockerignore")
     for path in (
-        ".git/config", ".env", ".venv/bin/python", ".bootstrap/bin/uv", "var/prover/keys/log.key",
-        "tests/conftest.py", "docs/glossary.md", "docker-compose.yml", "deployment/prover.yaml",
+        ".git/config", ".env", ".venv/bin/python", ".bootstrap/bin/uv",
+        "var/prover/keys/provider.key", "tests/conftest.py", "docs/glossary.md",
+        "docker-compose.yml", "deployment/prover.yaml",
         "circuits/rust/target/release/lib_core.so", "verifier/src/ragaudit/__pycache__/a.pyc",
         "circuits/rust/python/ragaudit/core/_core.abi3.so", "attacks/src/ragaudit/attacks/cheat.py",
         "client/src/ragaudit/client/client.py", "prover/.pytest_cache/x",

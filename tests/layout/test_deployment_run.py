@@ -202,7 +202,7 @@ def test_service_starts_answers_and_stops(image: Image) -> None:
 
 def test_service_refuses_secrets_that_others_can_read(image: Image) -> None:
     settings = _set_up(image)
-    name = {"prover": "keys/log.key", "verifier": "secrets/verdict.key"}[image.service]
+    name = {"prover": "keys/provider.key", "verifier": "secrets/verdict.key"}[image.service]
     secret = settings.parent / name
     content = secret.read_text(encoding="ascii").strip()
     secret.chmod(secret.stat().st_mode | stat.S_IROTH)

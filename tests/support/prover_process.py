@@ -16,7 +16,7 @@ import httpx
 import uvicorn
 from ragaudit.encoding.digests import leaf_data
 from ragaudit.ledger.chains import NonceChain
-from ragaudit.ledger.notes import ED25519, VerifierKey
+from ragaudit.ledger.policy import Policy
 from ragaudit.ledger.records import Record
 from ragaudit.ledger.store import LogStore
 from ragaudit.prover.accounts import Accounts
@@ -25,6 +25,7 @@ from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.set_up import SetUp, set_up
 from ragaudit.prover.settings import load_settings
 from ragaudit.prover.store import Store
+from ragaudit.prover.windows import Windows
 from ragaudit.verifier import keys as verifier_keys
 from ragaudit.verifier.service import providers
 from ragaudit.verifier.service.app import create_app
@@ -178,8 +179,8 @@ class Setting:
 
     def log(self) -> tuple[LogStore, Store]:
         store = Store.open(self.settings.store.url)
-        key = VerifierKey("p.example/ragaudit/w1", ED25519, self.made.log_key)
-        return LogStore.open(store.engine, key), store
+        policy = Policy.parse(Windows(store).get("w1").policy)
+        return LogStore.open(store.engine, policy.keys.log), store
 
     def stop(self) -> None:
         if self.prover.process is not None and self.prover.process.poll() is None:

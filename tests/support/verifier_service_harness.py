@@ -181,7 +181,7 @@ class Desk:
             "release_seconds": 20,
             "keys": {
                 "arbiter": None,
-                "log": str(self.log.key.verifier_key),
+                "log": str(self._log_key(changes.get("window", WINDOW)).verifier_key),
                 "provider": self.provider_key.public.raw.hex(),
                 "cosigner": public["cosigner"],
                 "verifier": public["verifier"],
@@ -190,6 +190,13 @@ class Desk:
             "experiment_seed": None,
         }
         return {**policy, **changes}
+
+    def _log_key(self, window: object) -> SigningKey:
+        """Of a window's log; a window without a possible name has none of its own."""
+        named = isinstance(window, str) and window.replace("-", "").isalnum()
+        if window == WINDOW or not named:
+            return self.log.key
+        return SigningKey(f"{PROVIDER}/ragaudit/{window}", ED25519, seeded(f"log of {window}"))
 
     def headers(self, method: str, target: str, body: bytes, **changes: Any) -> dict[str, str]:
         key = changes.get("key", self.provider_key)

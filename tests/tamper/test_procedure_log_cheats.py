@@ -139,7 +139,7 @@ class ClosesElsewhere(Window):
 class RegistersAfterClose(Window):
     def close(self) -> None:
         super().close()
-        self.register("eve", "acme", False, CLOSED)
+        self.register("eve", "acme", False, CLOSED - START)
         self.checkpoints.pop()
         self.checkpoint(CLOSED - START)
 
@@ -434,13 +434,13 @@ class TooManyQueries(Window):
 
     def script(self) -> list[tuple[Any, ...]]:
         more = [("query", "bob", f"bob again {i}", 1, 82 + i) for i in range(3)]
-        return [*super().script(), *more]
+        return [*super().script(), *more, ("checkpoint", 90)]
 
 
 class TooManyAnchoredQueries(Window):
     def script(self) -> list[tuple[Any, ...]]:
         more = [("query", "alice", f"alice again {i}", 1, 82 + i) for i in range(2)]
-        return [*super().script(), *more]
+        return [*super().script(), *more, ("checkpoint", 90)]
 
 
 @pytest.mark.parametrize(

@@ -480,7 +480,7 @@ def test_refusals(cheat: type[Window], reason: str) -> None:
 class RefusesHonestly(Window):
     def script(self) -> list[tuple[Any, ...]]:
         more = [("query", "bob", f"bob again {i}", 1, 82 + i) for i in range(2)]
-        return [*super().script(), *more]
+        return [*super().script(), *more, ("checkpoint", 90)]
 
     def close(self) -> None:
         self.refuse("bob", 4, "budget", 85)

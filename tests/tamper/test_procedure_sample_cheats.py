@@ -22,7 +22,7 @@ from ragaudit.ledger.tree import MemoryTree
 from ragaudit.verifier import evidence as names
 from ragaudit.verifier.evidence import response_name
 from ragaudit.verifier.procedure import Status
-from window import CHALLENGED, INSTANTS, START, Account, Asked, Window
+from window import CHALLENGED, END, INSTANTS, START, Account, Asked, Window
 
 use_cached_table()
 
@@ -35,7 +35,7 @@ class FinalTooLate(Window):
     """The final checkpoint is cosigned when the sample is already known."""
 
     def close(self) -> None:
-        body = Close(self.window, len(self.asked), self.estimate(), 1000 * START)
+        body = Close(self.window, len(self.asked), self.estimate(), 1000 * END)
         self.append("close", body.encode())
         self.checkpoint(INSTANTS[-1] - START)
 

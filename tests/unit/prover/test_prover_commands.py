@@ -87,7 +87,7 @@ def test_check_names_what_is_wrong(prover: Path, tmp_path: Path) -> None:
     run("ingest", "shop", corpus(tmp_path, 3), "--settings", prover)
     found = run_json("check", "--settings", prover, code=1)
     assert "3 documents" in found["documents"] and "reached" in found["verifier"]
-    (prover.parent / "keys/log.key").chmod(0o644)
+    (prover.parent / "keys/provider.key").chmod(0o644)
     assert "others may read" in run_json("check", "--settings", prover, code=1)["keys"]
 
 

@@ -28,7 +28,7 @@ def write(folder: Path, text: str) -> Path:
 def test_defaults_and_relative_paths(tmp_path: Path) -> None:
     settings = load_settings(write(tmp_path, "provider: example.org\n"))
     assert settings.provider == "example.org"
-    assert settings.keys.log_file == tmp_path / "keys/log.key"
+    assert settings.keys.provider_file == tmp_path / "keys/provider.key"
     assert settings.store.url == f"sqlite:///{tmp_path}/prover.db"
     assert settings.store.fence_folder == tmp_path / "fences"
 

@@ -110,7 +110,7 @@ def test_strata_of_another_form(strata: Any) -> None:
         Challenge.parse(canonical_json.dumps({**value, "strata": strata}))
 
 
-@given(st.lists(st.tuples(st.integers(0, 9), st.binary(min_size=64, max_size=64)), max_size=5))
+@given(st.lists(st.tuples(st.integers(0, 9), st.binary(min_size=32, max_size=32)), max_size=5))
 def test_the_digest_of_receipts_does_not_depend_on_their_order(
     receipts: list[tuple[int, bytes]],
 ) -> None:
@@ -118,7 +118,7 @@ def test_the_digest_of_receipts_does_not_depend_on_their_order(
 
 
 def test_the_digest_of_receipts_distinguishes_groups() -> None:
-    many = [(i, bytes(64)) for i in range(2001)]
+    many = [(i, bytes(32)) for i in range(2001)]
     digests = {receipts_digest(many[:n]) for n in (0, 1, 999, 1000, 1001, 2000, 2001)}
     assert len(digests) == 7
 
@@ -127,12 +127,15 @@ def test_the_digest_of_receipts_distinguishes_groups() -> None:
     "value",
     [
         {},
-        {"responses": {}, "close": 1},
-        {"responses": {}, "close": "1", "records": 1},
-        {"responses": {"01": 1}, "close": 1, "records": 1},
-        {"responses": {"x": 1}, "close": 1, "records": 1},
-        {"responses": {"1": True}, "close": 1, "records": 1},
-        {"responses": {"1": 1}, "close": 1, "records": 1, "more": 1},
+        {"responses": {}, "close": 1, "records": 1},
+        {"responses": {}, "claims": {}, "close": 1},
+        {"responses": {}, "claims": {}, "close": "1", "records": 1},
+        {"responses": {"01": 1}, "claims": {}, "close": 1, "records": 1},
+        {"responses": {"x": 1}, "claims": {}, "close": 1, "records": 1},
+        {"responses": {"1": True}, "claims": {}, "close": 1, "records": 1},
+        {"responses": {}, "claims": {"ab": 1}, "close": 1, "records": 1},
+        {"responses": {}, "claims": {"ab" * 32: "1"}, "close": 1, "records": 1},
+        {"responses": {"1": 1}, "claims": {}, "close": 1, "records": 1, "more": 1},
     ],
 )
 def test_clocks_of_another_form(value: Any) -> None:
@@ -141,7 +144,9 @@ def test_clocks_of_another_form(value: Any) -> None:
 
 
 def test_a_clock() -> None:
-    value = {"responses": {"0": 5, "12": 6}, "close": None, "records": 4}
+    claimed = {"ab" * 32: 7}
+    value = {"responses": {"0": 5, "12": 6}, "claims": claimed, "close": None, "records": 4}
     clock = Clock.parse(canonical_json.dumps(value))
     assert dict(clock.responses) == {0: 5, 12: 6}
+    assert dict(clock.claims) == {b"\xab" * 32: 7}
     assert (clock.close, clock.records) == (None, 4)

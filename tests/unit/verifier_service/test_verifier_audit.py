@@ -128,7 +128,7 @@ def test_the_receipts_list(story) -> None:
     story.finish()
     desk.clock.at(SAMPLING)
     listed = story.send("GET", "challenge").json()["receipts_list"]
-    expected = [(index, story.receipt(index).signature) for index in (3, 4)]
+    expected = [(index, story.receipt(index).identity) for index in (3, 4)]
     assert listed["digest"] == receipts_digest(expected).hex()
     assert (listed["count"], listed["time"]) == (2, 1000 * SAMPLING - 1)
     fields = (WINDOW, bytes.fromhex(listed["digest"]), listed["count"], listed["time"])
@@ -234,6 +234,7 @@ def test_the_audit_runs_when_everything_is_answered(story, auditor) -> None:
     clock = canonical_json.loads(evidence["public/clock.json"])
     assert clock == {
         "responses": {str(index): 1000 * (SAMPLING + 5) for index in story.records},
+        "claims": {},
         "close": 1000 * END,
         "records": 1000 * END,
     }

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from hashlib import sha256
+from threading import Event, Thread
 
 import pytest
 from ragaudit.encoding import canonical_json
@@ -9,10 +10,12 @@ from ragaudit.encoding.digests import leaf_data, structure
 from ragaudit.ledger.notes import ED25519, SigningKey, parse_note, sign_note
 from ragaudit.ledger.promises import Promise, Refusal
 from ragaudit.ledger.receipts import PrivateReceipt, ReceiptFile, answer_digest
+from ragaudit.ledger.records import Registration
 from ragaudit.ledger.requests import Answer
 from ragaudit.ledger.tree import MemoryTree
 from ragaudit.verifier.service import submissions
 from ragaudit.verifier.settings import Limits
+from resigning import another_signature
 from verifier_service_harness import (
     END,
     OPENINGS,
@@ -253,41 +256,169 @@ def give_entries(story):
     return story.send("POST", "entries", {"entries": story.documents()[:3]})
 
 
-def test_claims(story) -> None:
-    assert claim(story).json() == {"accepted": 1, "known": 0}
-    assert claim(story).json() == {"accepted": 0, "known": 1}
-    expected = {"promise": promise(story).to_json(), "nonce": nonce_chain(0).nonce(1).hex()}
-    answer = story.send("GET", "claims")
-    problem_of(answer, 425, "too-early")
-    assert answer.headers["retry-after"] == str(END - story.desk.clock.now // 1000)
-    story.desk.clock.at(END)
-    assert story.send("GET", "claims").json() == {"claims": [expected]}
-    problem_of(claim(story, counter=2), 409, "too-late")
-
-
-def test_a_claim_on_an_expired_promise(story) -> None:
-    given = promise(story)
-    made = given.record.time // 1000
-    story.desk.clock.at(made + EXPIRED_AFTER_SECONDS + 1)
-    problem_of(claim(story, given=given), 422, "rejected")
-
-
-def test_claims_are_the_providers_to_read(story) -> None:
-    story.desk.clock.at(END)
-    problem_of(story.desk.client.get(f"{BASE}/claims"), 401, "unauthenticated")
-
-
-def test_a_wrong_nonce_where_the_registration_is_known(story) -> None:
+@pytest.fixture
+def known(story):
+    """A story whose registrations the provider gave."""
     assert give_entries(story).status_code == 204
-    problem_of(claim(story, nonce=bytes(32)), 422, "chain-rejected")
-    problem_of(claim(story, nonce=nonce_chain(0).nonce(0)), 422, "chain-rejected")
-    problem_of(claim(story, nonce=nonce_chain(1).nonce(1)), 422, "chain-rejected")
-    assert claim(story).status_code == 200
+    return story
+
+
+def test_claims(known) -> None:
+    assert claim(known).json() == {"accepted": 1, "known": 0}
+    assert claim(known).json() == {"accepted": 0, "known": 1}
+    expected = {"promise": promise(known).to_json(), "nonce": nonce_chain(0).nonce(1).hex()}
+    answer = known.send("GET", "claims")
+    problem_of(answer, 425, "too-early")
+    assert answer.headers["retry-after"] == str(END - known.desk.clock.now // 1000)
+    known.desk.clock.at(END)
+    assert known.send("GET", "claims").json() == {"claims": [expected]}
+    problem_of(claim(known, counter=2), 409, "too-late")
+
+
+def dated(story, made, **changes) -> Promise:
+    body = replace(record(story.desk, 0, 1).promised(), time=made).encode()
+    return promise(story, body=body, **changes)
+
+
+def test_a_claim_on_an_expired_promise(known) -> None:
+    now = known.desk.clock.now
+    last = dated(known, now - 1000 * EXPIRED_AFTER_SECONDS)
+    problem_of(claim(known, given=dated(known, last.record.time - 1)), 422, "rejected")
+    assert claim(known, given=last).json() == {"accepted": 1, "known": 0}
+
+
+def test_a_promise_that_is_dated_ahead_is_taken_as_evidence(known) -> None:
+    """The provider chose the time; to refuse the claim would be to let it choose."""
+    for made in (known.desk.clock.now + 10**7, 1000 * END - 1):
+        assert claim(known, given=dated(known, made)).json() == {"accepted": 1, "known": 0}
+
+
+def test_a_claim_is_one_whatever_else_is_in_it(known) -> None:
+    """Identity is what was promised: a salt that opens nothing else, or a signature, is not."""
+    assert claim(known).json() == {"accepted": 1, "known": 0}
+    again = resigned(promise(known), known.desk.provider_key)
+    assert again.signature != promise(known).signature
+    again.verify(known.desk.provider_key.public)
+    assert claim(known, given=again).json() == {"accepted": 0, "known": 1}
+    assert len(kept(known, "claim")) == 1
+
+
+def resigned(given: Promise, key) -> Promise:
+    signature = another_signature(key, "promise", given.origin, given.body)
+    return replace(given, signature=signature)
+
+
+def test_two_promises_for_one_query_are_kept_and_no_third(known) -> None:
+    now = known.desk.clock.now
+    answers = [claim(known, given=dated(known, now - n)).json() for n in range(4)]
+    assert [each["accepted"] for each in answers] == [1, 1, 0, 0]
+    assert claim(known, counter=2).json() == {"accepted": 1, "known": 0}
+    assert claim(known, account=1).json() == {"accepted": 1, "known": 0}
+
+
+def test_a_claim_that_is_being_taken_is_handed_out(known) -> None:
+    """The race at the end: whatever was taken before it, the provider gets, or fails for it."""
+    desk, database = known.desk, known.desk.service.database
+    document = canonical_json.dumps({"promise": promise(known).to_json()})
+    begun, hold, answers = Event(), Event(), []
+
+    def take() -> None:
+        with database.write() as transaction:
+            begun.set()
+            hold.wait(10)
+            late = submissions.Submission("claim", 1, b"i" * 32, document, pseudonym(0))
+            submissions.put(transaction, WINDOW, late)
+
+    def fetch() -> None:
+        answers.append(known.send("GET", "claims").json())
+
+    taking = Thread(target=take)
+    taking.start()
+    begun.wait(10)
+    desk.clock.at(END)
+    fetching = Thread(target=fetch)
+    fetching.start()
+    fetching.join(0.3)
+    assert answers == []
+    hold.set()
+    taking.join()
+    fetching.join()
+    assert answers == [{"claims": [canonical_json.loads(document)]}]
+
+
+def test_whether_a_promise_was_claimed(known) -> None:
+    made = known.desk.clock.now
+    path = f"claims/{pseudonym(0).hex()}/1?made={made}"
+    answer = known.send("GET", path)
+    problem_of(answer, 425, "too-early")
+    assert answer.headers["retry-after"] == str(EXPIRED_AFTER_SECONDS + 1)
+    known.desk.clock.now = made + 1000 * EXPIRED_AFTER_SECONDS
+    assert claim(known, given=dated(known, made)).status_code == 200  # its last millisecond
+    problem_of(known.send("GET", path), 425, "too-early")
+    known.desk.clock.now += 1
+    assert known.send("GET", path).json() == {"claimed": True}
+    other = f"claims/{pseudonym(0).hex()}/2?made={made}"
+    assert known.send("GET", other).json() == {"claimed": False}
+    problem_of(claim(known, given=dated(known, made)), 422, "rejected")
+    problem_of(known.desk.client.get(f"{BASE}/{path}"), 401, "unauthenticated")
+    for bad in ("claims/00/1?made=1", "claims/" + "0" * 64 + "/1", "claims/" + "0" * 64 + "/x"):
+        assert known.send("GET", bad).status_code == 400
+
+
+def test_claims_are_the_providers_to_read(known) -> None:
+    known.desk.clock.at(END)
+    problem_of(known.desk.client.get(f"{BASE}/claims"), 401, "unauthenticated")
+
+
+def test_a_wrong_nonce_is_refused(known) -> None:
+    problem_of(claim(known, nonce=bytes(32)), 422, "chain-rejected")
+    problem_of(claim(known, nonce=nonce_chain(0).nonce(0)), 422, "chain-rejected")
+    problem_of(claim(known, nonce=nonce_chain(1).nonce(1)), 422, "chain-rejected")
+    assert claim(known).status_code == 200
+
+
+def shown(story, checkpoint, **changes):
+    """The account's own registration, as the prover gives it."""
+    entry = story.entries[1]
+    document = {
+        "index": 1,
+        "salt": entry.salt.hex(),
+        "body": entry.body.hex(),
+        "proof": story.proof(1, checkpoint).encode().decode(),
+    }
+    return post(story, "registrations", {**document, **changes})
 
 
 def test_a_claim_cannot_be_blocked_by_withholding_the_registration(story) -> None:
-    assert claim(story, nonce=bytes([1] * 32)).status_code == 200
+    final = story.cosign()
+    problem_of(claim(story), 409, "conflict")
+    assert shown(story, final).status_code == 204
     assert claim(story).json() == {"accepted": 1, "known": 0}
+    assert shown(story, final).status_code == 204
+    # It binds the provider: the handover must hold it.
+    entries = [each for each in story.documents() if each["index"] == 1]
+    other = {**entries[0], "salt": "77" * 32}
+    problem_of(story.send("POST", "entries", {"entries": [other]}), 409, "conflict")
+
+
+def test_a_registration_needs_a_proof_under_a_cosigned_checkpoint(story) -> None:
+    final = story.cosign()
+    other = story.proof(2, final).encode().decode()
+    bare = story.proof(1, story.desk.log.checkpoint()).encode().decode()
+    changed = Registration.decode(story.entries[1].body)
+    foreign = replace(changed, window="w2").encode().hex()
+    for changes in (
+        {"proof": other},
+        {"proof": bare},
+        {"proof": "x"},
+        {"salt": "77" * 32},
+        {"index": 2},
+        {"body": story.entries[2].body.hex()},
+        {"body": story.entries[3].body.hex()},  # a record
+        {"body": foreign},
+    ):
+        assert shown(story, final, **changes).status_code in (400, 422), changes
+    problem_of(claim(story), 409, "conflict")
 
 
 @pytest.mark.parametrize(
@@ -299,10 +430,56 @@ def test_a_claim_cannot_be_blocked_by_withholding_the_registration(story) -> Non
         {"openings": replace(OPENINGS, query="another question")},
     ],
 )
-def test_claims_that_the_provider_did_not_sign(story, changes) -> None:
-    answer = claim(story, given=promise(story, **changes))
+def test_claims_that_the_provider_did_not_sign(known, changes) -> None:
+    answer = claim(known, given=promise(known, **changes))
     assert answer.status_code == 422, answer.text
     assert "another question" not in answer.text
+
+
+def test_an_account_has_a_share_that_others_cannot_fill(tmp_path, auditor) -> None:
+    """The provider signs refusals to pseudonyms that it invents; a real account has room left."""
+    desk = Desk(tmp_path, auditor)
+    with desk.running():
+        desk.open_window()
+        story = Story(desk)
+        give_entries(story)
+        slots = desk.policy()["slots"]
+        share = submissions.share(desk.settings.limits.submitted_bytes, slots)
+        assert share * slots <= desk.settings.limits.submitted_bytes
+        desk.service.intake._cap = 4 * submissions.LEAST_SHARE_BYTES
+        size = len(refusal(story).encode())
+        many = submissions.LEAST_SHARE_BYTES // size
+        invented = [
+            refusal(story, pseudonym=sha256(bytes([n % 256, n // 256])).digest()).to_json()
+            for n in range(many + 1)
+        ]
+        assert post(story, "refusals", {"refusals": invented[:many]}).status_code == 200
+        problem_of(post(story, "refusals", {"refusals": invented[many:]}), 429, "cap")
+        assert post(story, "refusals", {"refusals": [refusal(story).to_json()]}).json() == {
+            "accepted": 1,
+            "known": 0,
+        }
+
+
+def test_a_refusal_is_one_however_often_it_is_given(story) -> None:
+    """An account can have itself refused as often as it likes: the time says nothing."""
+    many = [refusal(story, time=1000 * START + n).to_json() for n in range(5)]
+    assert post(story, "refusals", {"refusals": many}).json() == {"accepted": 1, "known": 4}
+    other = refusal(story, counter=3).to_json()
+    assert post(story, "refusals", {"refusals": [other]}).json() == {"accepted": 1, "known": 0}
+
+
+def test_receipts_by_resigning_are_one(story) -> None:
+    first = story.receipt(3)
+    fields = (first.origin, first.index, first.salt, first.body, first.issued, first.answer_digest)
+    again = replace(first, signature=another_signature(story.desk.provider_key, "receipt", *fields))
+    again.verify_signature(story.desk.provider_key.public)
+    assert submit(story, first, again).json() == {"accepted": 1, "known": 1}
+
+
+def test_a_third_receipt_for_one_record_proves_nothing_more(story) -> None:
+    many = [story.receipt(3, issued=n) for n in range(4)]
+    assert submit(story, *many).json() == {"accepted": 2, "known": 2}
 
 
 def receipt_file(story, index=3, **changes) -> ReceiptFile:

@@ -45,6 +45,8 @@ def test_the_description_is_whole(desk) -> None:
         ("POST", base + "/refusals"),
         ("POST", base + "/claims"),
         ("GET", base + "/claims"),
+        ("GET", base + "/claims/{pseudonym}/{counter}"),
+        ("POST", base + "/registrations"),
         ("POST", base + "/disputes"),
         ("PUT", base + "/records"),
         ("POST", base + "/close"),

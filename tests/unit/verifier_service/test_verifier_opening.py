@@ -70,6 +70,18 @@ def test_two_windows_have_different_seeds(desk) -> None:
     assert len(seeds) == 2
 
 
+def test_a_log_key_serves_one_window(desk) -> None:
+    """One key for two windows would let a checkpoint of one pass for one of the other."""
+    assert desk.register().status_code == 201
+    keys = {**desk.policy()["keys"]}
+    document = problem_of(desk.register(window="w2", keys=keys), 422, "rejected")
+    assert document["where"] == "keys/log" and WINDOW in document["detail"]
+    assert desk.register().status_code == 200
+    for key in (5, "no key"):  # check 1 says what is wrong with these
+        name = f"w-{type(key).__name__}"
+        assert desk.register(window=name, keys={**keys, "log": key}).status_code == 201
+
+
 def test_registering_again_is_the_same_and_other_content_is_a_conflict(desk) -> None:
     first = desk.register()
     assert first.status_code == 201

@@ -158,6 +158,20 @@ class Policy:
         return 1000 * (self.end - self.claim_margin_seconds)
 
     @property
+    def link_time(self) -> int:
+        """Milliseconds within which alike queries are linked: tau and what times may be off by.
+
+        Two clocks, and a record that was dated back as far as check 9 lets it.
+        """
+        slack = 2 * self.clock_skew_seconds + self.merge_delay_seconds
+        return 1000 * (self.estimator.tau_seconds + slack)
+
+    @property
+    def promise_life(self) -> int:
+        """Milliseconds for which a promise can be kept."""
+        return 1000 * self.promise_life_seconds
+
+    @property
     def release_time(self) -> int:
         """Unix milliseconds at which the provider hands its proofs over, whenever they are made."""
         return 1000 * (self.sampling_instant + self.release_seconds)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
 from ragaudit.encoding import canonical_json
+from ragaudit.encoding.digests import structure
 from ragaudit.encoding.signing import SIGNATURE_BYTES, PrivateKey, PublicKey, sign
 from ragaudit.ledger.errors import MalformedRecord, ReceiptRejected
 from ragaudit.ledger.identifiers import PSEUDONYM_BYTES
@@ -35,6 +36,14 @@ class Promise:
     ) -> "Promise":
         """Sign a promise, with the provider's key; store it durably before it is sent."""
         return cls(origin, body, request, openings, sign(key, "promise", origin, body))
+
+    @property
+    def identity(self) -> bytes:
+        """What makes it one promise, 32 bytes: log and promised body, whatever the signature.
+
+        The body names pseudonym and counter. An Ed25519 signer can sign one message in many ways.
+        """
+        return structure("promise", self.origin, self.body)
 
     @property
     def record(self) -> Record:
@@ -156,6 +165,11 @@ class Refusal:
             f.integer("time", 0, MAX_TIME),
             f.hex("signature", SIGNATURE_BYTES),
         )
+
+    @property
+    def identity(self) -> bytes:
+        """What makes it one refusal, 32 bytes: all that can contradict a log, not its time."""
+        return structure("refusal", self.origin, self.pseudonym, self.counter, self.reason)
 
     def verify_signature(self, provider: PublicKey) -> None:
         """Check the provider's signature; ReceiptRejected."""

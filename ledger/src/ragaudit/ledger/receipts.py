@@ -76,6 +76,12 @@ class PublicReceipt:
         return cls(*fields, signature=sign(key, "receipt", *fields))
 
     @property
+    def identity(self) -> bytes:
+        """What makes it one receipt, 32 bytes: what is signed, whatever the signature."""
+        fields = (self.origin, self.index, self.salt, self.body, self.issued, self.answer_digest)
+        return structure("receipt", *fields)
+
+    @property
     def record(self) -> Record:
         """The record of the body; MalformedRecord if it is none."""
         return Record.decode(self.body)

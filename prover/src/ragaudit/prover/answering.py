@@ -180,6 +180,11 @@ class Answering(Mechanism):
             )
         return replace(record, time=time)
 
+    def check_margin(self, live: LiveWindow, registered: Registered, promised: Record) -> None:
+        """Refuse a promise that its account would have no time to claim."""
+        if promised.time > live.policy.last_promise:
+            raise self._refuse(live, registered, CLOSED, "no promise is made so near to the end")
+
     def log(
         self,
         live: LiveWindow,

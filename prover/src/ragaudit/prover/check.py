@@ -51,7 +51,6 @@ def _problem(check: Callable[[Settings], None], settings: Settings) -> str | Non
 
 def _keys(settings: Settings) -> None:
     load_key(settings.keys.provider_file)
-    load_key(settings.keys.log_file)
     read_secret_file(settings.keys.operator_digest_file)
 
 

@@ -56,7 +56,6 @@ def init(
                 "settings": str(made.settings),
                 "operator_token_file": str(made.operator_token),
                 "provider_key": hex_encode(made.provider_key.raw),
-                "log_key": hex_encode(made.log_key.raw),
             },
             as_json,
             "The auditor pins provider_key. Keep the operator token file away from the service.",

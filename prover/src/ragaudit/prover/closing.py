@@ -75,9 +75,12 @@ class Closing:
 
     def coalition_claim(self, live: LiveWindow, logged: Sequence[coalition.Record]) -> int:
         """Return k-hat: the accounts in the largest cluster of alike queries."""
-        terms = live.policy.estimator
+        policy = live.policy
         found = coalition.estimate(
-            logged, tau=1000 * terms.tau_seconds, threshold=terms.hamming_threshold
+            logged,
+            tau=policy.link_time,
+            life=policy.promise_life,
+            threshold=policy.estimator.hamming_threshold,
         )
         return found.k_hat
 
@@ -151,7 +154,8 @@ class Closing:
 
 
 def _seen(record: Record, opened: RecordOpenings) -> coalition.Record:
-    return coalition.Record(record.pseudonym, record.time, opened.openings.sketch)
+    anchored = record.nonce is not None
+    return coalition.Record(record.pseudonym, record.time, opened.openings.sketch, anchored)
 
 
 def _sketch(opened: RecordOpenings | None) -> tuple[bytes | None, bytes | None]:

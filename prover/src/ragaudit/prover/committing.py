@@ -58,7 +58,6 @@ class Committer:
         builder: Callable[[Randomness], IndexBuilder],
         seed_tree: type[SeedTree],
         verifier: VerifierClient,
-        log_key: PrivateKey,
         fence_folder: Path,
     ) -> None:
         self._store = store
@@ -66,7 +65,6 @@ class Committer:
         self._builder = builder
         self._seed_tree = seed_tree
         self._verifier = verifier
-        self._log_key = log_key
         self._fence_folder = fence_folder
 
     def commit(self, window: Window, notify: Notify | None = None) -> None:
@@ -121,7 +119,7 @@ class Committer:
         """
         assert window.opening_salt is not None and window.opening_body is not None
         policy = Policy.parse(window.policy)
-        log = self.open_log(policy)
+        log = self.open_log(window, policy)
         empty = log.checkpoints.at(0) if log.entries.head().size else log.sign()
         self._make_fence(policy, log)
         self._verifier.register(window.policy, window.embedder)
@@ -145,9 +143,9 @@ class Committer:
         )
         self._log_opening(window, log, dumps(message))
 
-    def open_log(self, policy: Policy) -> WindowLog:
-        """Open the window's log, or create it."""
-        key = SigningKey(policy.origin, ED25519, self._log_key)
+    def open_log(self, window: Window, policy: Policy) -> WindowLog:
+        """Open the window's log, or create it; its key signs no other window's."""
+        key = SigningKey(policy.origin, ED25519, PrivateKey.from_seed(window.log_seed))
         entries = LogStore.create(self._store.engine, key.verifier_key)
         return WindowLog(
             entries, CheckpointStore(entries, CosignerPolicy((policy.keys.cosigner,), 1)), key

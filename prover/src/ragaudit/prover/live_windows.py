@@ -84,7 +84,7 @@ class LiveWindows:
         policy = Policy.parse(window.policy)
         seed = self._committer.seed_of(window, policy)
         seed.restore(window.slot_roots)
-        log = self._committer.open_log(policy)
+        log = self._committer.open_log(window, policy)
         with self._store.read() as connection:
             indexes = load_indexes(connection, window.name)
         live = LiveWindow(

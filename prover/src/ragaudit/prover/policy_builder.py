@@ -25,15 +25,15 @@ SEED_BYTES = 32
 class PolicyBuilder:
     """Builds policies of one provider."""
 
-    def __init__(self, provider: str, provider_key: PublicKey, log_key: PublicKey) -> None:
+    def __init__(self, provider: str, provider_key: PublicKey) -> None:
         self._provider = provider
         self._provider_key = provider_key
-        self._log_key = log_key
 
     def build(
         self,
         *,
         window: str,
+        log_key: PublicKey,
         settings: WindowSettings,
         tenants: Sequence[str],
         dimension: int,
@@ -46,6 +46,7 @@ class PolicyBuilder:
         The first activation instant is the start; the last is the sampling instant.
 
         Args:
+            log_key: of this window's log, and of no other.
             tenants: rising names.
             now: milliseconds.
 
@@ -54,6 +55,7 @@ class PolicyBuilder:
         """
         document = self.document(
             window=window,
+            log_key=log_key,
             settings=settings,
             tenants=tenants,
             dimension=dimension,
@@ -72,6 +74,7 @@ class PolicyBuilder:
         self,
         *,
         window: str,
+        log_key: PublicKey,
         settings: WindowSettings,
         tenants: Sequence[str],
         dimension: int,
@@ -125,7 +128,7 @@ class PolicyBuilder:
             "release_seconds": settings.release_seconds,
             "keys": {
                 "arbiter": verifier.arbiter and hex_encode(verifier.arbiter.raw),
-                "log": str(VerifierKey(origin, ED25519, self._log_key)),
+                "log": str(VerifierKey(origin, ED25519, log_key)),
                 "provider": hex_encode(self._provider_key.raw),
                 "cosigner": str(verifier.cosigner),
                 "verifier": hex_encode(verifier.signing.raw),

@@ -22,28 +22,40 @@ from ragaudit.prover.live import LiveWindow
 from ragaudit.prover.receipts import LoggedRecord
 from ragaudit.prover.registrations import Registered, find
 from ragaudit.prover.store import Store
-from sqlalchemy import Connection, func, insert, select, update
+from ragaudit.prover.verifier_client import VerifierClient
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
 
 
 class Promises:
     """Promises and their fulfilment. Safe to use from several threads."""
 
     def __init__(
-        self, *, store: Store, answering: Answering, key: PrivateKey, clock: Callable[[], int]
+        self,
+        *,
+        store: Store,
+        answering: Answering,
+        verifier: VerifierClient,
+        key: PrivateKey,
+        clock: Callable[[], int],
     ) -> None:
         self._store = store
         self._answering = answering
+        self._verifier = verifier
         self._key = key
         self._clock = clock
 
     def promise(self, live: LiveWindow, account: Account, request: Request) -> Promise:
         """Return the signed promise for a request; the stored one if it was asked before.
 
+        A stored one that has expired is superseded, unless its nonce is known or it was claimed.
+
         Raises:
             PromisePending: the counter was promised to another request. Two different promises
                 for one counter would be evidence against the prover.
-            Conflict: not the account's next counter, not registered, or plain.
-            QueryRefused, MalformedQuery, MalformedError: as for a query.
+            Conflict: not the account's next counter, not registered, plain, or promised for good.
+            QueryRefused, MalformedQuery, MalformedError: as for a query; closed also so near to
+                the end that a promise could not be claimed.
+            VerifierUnreachable: an expired promise, and nobody to ask whether it was claimed.
         """
         with live.account_lock(account.name):
             registered = self._answering.admit(live, account, anchored=True)
@@ -55,10 +67,16 @@ class Promises:
                 )
             with self._store.read() as connection:
                 pending = stored(connection, live.name, account.name, registered.counter)
+            expired = None
+            if pending is not None and self._expired(live, pending.record):
+                self._check_unclaimed(live, account, pending.record)
+                pending, expired = None, pending
             if pending is None:
                 openings = self._answering.open_query(live, registered, request)
                 record = self._answering.describe(live, registered, request, openings)
-                pending = self._store_promise(live, registered, record, request, openings)
+                pending = self._store_promise(
+                    live, registered, record, request, openings, superseded=expired
+                )
             elif pending.request != request:
                 raise PromisePending(
                     "the counter has a promise for another request",
@@ -125,13 +143,20 @@ class Promises:
         record: Record,
         request: Request,
         openings: Openings,
+        *,
+        superseded: Promise | None,
     ) -> Promise:
         """Sign the promise and make it durable, with the time at which that happens."""
         with live.committing(self._store) as transaction:
             connection, counter = transaction.connection, record.counter
             current = self._answering.current(transaction, live, registered, counter)
-            transaction.use_counter(current.pseudonym, counter, counter + 1)
+            promised = superseded is not None
+            transaction.use_counter(current.pseudonym, counter + promised, counter + 1)
             stamped = self._answering.stamp(live, current, record)
+            self._answering.check_margin(live, current, stamped)
+            connection.execute(
+                delete(tables.promise).where(_row(live.name, registered.account, counter))
+            )
             promise = self.issue(live, stamped, request, openings)
             connection.execute(
                 insert(tables.promise).values(
@@ -144,19 +169,40 @@ class Promises:
         return promise
 
     def _note_nonce(self, live: LiveWindow, account: Account, counter: int, nonce: bytes) -> None:
-        table = tables.promise
-        mine = (
-            (table.c.window == live.name)
-            & (table.c.account == account.name)
-            & (table.c.counter == counter)
-        )
+        mine = _row(live.name, account.name, counter)
         with live.committing(self._store) as transaction:
-            transaction.connection.execute(update(table).where(mine).values(nonce=nonce))
+            transaction.connection.execute(update(tables.promise).where(mine).values(nonce=nonce))
+
+    def _expired(self, live: LiveWindow, record: Record) -> bool:
+        """Whether nobody can claim the promise any more, by the verifier's clock whatever it is."""
+        policy = live.policy
+        return self._clock() > record.time + policy.promise_life + 2000 * policy.clock_skew_seconds
+
+    def _check_unclaimed(self, live: LiveWindow, account: Account, record: Record) -> None:
+        """Check that nobody has seen the noise of a promise, so that another may be made.
+
+        With a nonce in view, another promise would be a second draw.
+        """
+        mine = _row(live.name, account.name, record.counter)
+        with self._store.read() as connection:
+            revealed = connection.scalar(select(tables.promise.c.nonce).where(mine)) is not None
+        if revealed or self._verifier.claimed(live.name, record) is not False:
+            raise Conflict(
+                "the promise for this counter has expired, and its nonce was revealed",
+                where="counter",
+                expected="the record at the window's end, if it was claimed",
+            )
 
     def _check_age(self, live: LiveWindow, record: Record) -> None:
         life = live.policy.promise_life_seconds
         if self._clock() > record.time + 1000 * life:
             raise Conflict("the promise is too old", where="counter", expected=f"within {life} s")
+
+
+def _row(window: str, account: str, counter: int) -> ColumnElement[bool]:
+    table = tables.promise
+    place = (table.c.account == account) & (table.c.counter == counter)
+    return (table.c.window == window) & place
 
 
 def stored(connection: Connection, window: str, account: str, counter: int) -> Promise | None:

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 from ragaudit.embedders import registry
 from ragaudit.embedders.base import Embedder
+from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.text import hex_decode, hex_encode
 from ragaudit.ledger.identifiers import pseudonym
 from ragaudit.ledger.policy import Policy
@@ -93,7 +94,6 @@ class Service:
         self.clock = components.clock
         provider_key = load_key(settings.keys.provider_file)
         self._provider_key = provider_key.public
-        log_key = load_key(settings.keys.log_file)
         self._operator_digest = _operator_digest(settings.keys.operator_digest_file)
         self.store = Store.open(settings.store.url)
         self.accounts = Accounts(self.store)
@@ -103,9 +103,7 @@ class Service:
         self.embedder = components.embedder(settings.embedder.name)
         self.refusals = Refusals(provider_key)
         self.verifier = VerifierClient.of(settings, provider_key, self.clock, components.transport)
-        self.policy_builder = components.policy_builder(
-            settings.provider, provider_key.public, log_key.public
-        )
+        self.policy_builder = components.policy_builder(settings.provider, provider_key.public)
         committer = components.committer(
             store=self.store,
             windows=self.windows,
@@ -114,7 +112,6 @@ class Service:
             ),
             seed_tree=components.seed_tree,
             verifier=self.verifier,
-            log_key=log_key,
             fence_folder=settings.store.fence_folder,
         )
         self.lives = LiveWindows(self.store, self.windows, committer)
@@ -129,7 +126,11 @@ class Service:
             clock=self.clock,
         )
         self.promises = components.promises(
-            store=self.store, answering=self.answering, key=provider_key, clock=self.clock
+            store=self.store,
+            answering=self.answering,
+            verifier=self.verifier,
+            key=provider_key,
+            clock=self.clock,
         )
         self.driver = components.driver(
             store=self.store,
@@ -221,8 +222,10 @@ class Service:
         tenants = self._tenants(chosen.top_k_max)
         keys = checked_keys(self.verifier.keys(), self.settings.verifier)
         check_clocks(self.clock(), keys.time, chosen.clock_skew_seconds)
+        log_key = PrivateKey.generate()
         policy = self.policy_builder.build(
             window=name,
+            log_key=log_key.public,
             settings=chosen,
             tenants=tenants,
             dimension=self.embedder.dimension,
@@ -235,6 +238,7 @@ class Service:
             name,
             policy=policy.canonical,
             embedder=self.embedder.manifest().to_bytes(),
+            log_seed=log_key.seed(),
             noise_seed=randomness.draw(SECRET_BYTES, "noise seed", name),
             pseudonym_key=randomness.draw(SECRET_BYTES, "pseudonym key", name),
         )
@@ -303,7 +307,9 @@ class Service:
         return tenants
 
     def _previous_checkpoint(self) -> str | None:
-        finals = [each.final_checkpoint for each in self.windows.all() if each.final_checkpoint]
+        """The final checkpoint of the last window that the verifier has whole."""
+        closed = [each for each in self.windows.all() if each.handed_over]
+        finals = [each.final_checkpoint for each in closed if each.final_checkpoint is not None]
         return finals[-1].decode("utf-8") if finals else None
 
 

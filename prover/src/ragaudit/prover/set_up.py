@@ -31,7 +31,6 @@ store:
 
 keys:
   provider_file: keys/provider.key
-  log_file: keys/log.key
   operator_digest_file: keys/operator.sha256
 
 verifier:
@@ -54,12 +53,11 @@ window:
 
 @dataclass(frozen=True)
 class SetUp:
-    """Where things are, and the public halves of the keys."""
+    """Where things are, and the provider's public key."""
 
     settings: Path
     operator_token: Path
     provider_key: PublicKey
-    log_key: PublicKey
 
 
 def set_up(folder: Path, *, provider: str, verifier: str) -> SetUp:
@@ -82,7 +80,6 @@ def set_up(folder: Path, *, provider: str, verifier: str) -> SetUp:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         provider_key = create_key(folder / "keys" / "provider.key").public
-        log_key = create_key(folder / "keys" / "log.key").public
         token_file = folder / "keys" / "operator.token"
         token = secrets.token_urlsafe(TOKEN_BYTES)
         write_secret_file(token_file, token)
@@ -94,4 +91,4 @@ def set_up(folder: Path, *, provider: str, verifier: str) -> SetUp:
             f"cannot write: {error.strerror}", where=str(folder), expected="a writable folder"
         ) from None
     Store.create(load_settings(path).store.url).close()
-    return SetUp(path, token_file, provider_key, log_key)
+    return SetUp(path, token_file, provider_key)

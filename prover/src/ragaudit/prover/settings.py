@@ -74,10 +74,9 @@ class StoreSettings(_Section):
 
 
 class KeySettings(_Section):
-    """Files of the provider's two signing keys and of the operator token's SHA-256."""
+    """Files of the provider's signing key and of the operator token's SHA-256."""
 
     provider_file: Path = Path("keys/provider.key")
-    log_file: Path = Path("keys/log.key")
     operator_digest_file: Path = Path("keys/operator.sha256")
 
 

@@ -20,7 +20,7 @@ from sqlalchemy import (
 
 metadata = MetaData()
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 schema = Table("prover_schema", metadata, Column("version", Integer, primary_key=True))
 
@@ -52,6 +52,7 @@ window = Table(
     Column("state", Text, nullable=False),
     Column("policy", LargeBinary, nullable=False),
     Column("embedder", LargeBinary, nullable=False),
+    Column("log_seed", LargeBinary(32), nullable=False),  # of the key that signs its checkpoints
     Column("noise_seed", LargeBinary(32), nullable=False),  # s_W
     Column("pseudonym_key", LargeBinary(32), nullable=False),
     Column("slot_roots", LargeBinary),  # 32 bytes a slot, once committed

@@ -27,6 +27,7 @@ from ragaudit.ledger.cosigner_protocol import (
 )
 from ragaudit.ledger.errors import MalformedNote
 from ragaudit.ledger.notes import NoteSignature, VerifierKey
+from ragaudit.ledger.records import Record
 from ragaudit.prover.errors import (
     MalformedSettings,
     NotPinned,
@@ -221,6 +222,16 @@ class VerifierClient:
             raise VerifierMessageRejected("not a list of claims", where="claims")
         claims: list[Any] = value["claims"]
         return claims
+
+    def claimed(self, window: str, record: Record) -> bool | None:
+        """Return whether a promise for the query was claimed, None while the record's may be."""
+        query = f"{hex_encode(record.pseudonym)}/{record.counter}?made={record.time}"
+        value = self._unless_early("GET", f"{_window(window)}/claims/{query}")
+        if value is None:
+            return None
+        if not isinstance(value.get("claimed"), bool):
+            raise VerifierMessageRejected("not whether it was claimed", where="claims")
+        return bool(value["claimed"])
 
     def put_records(self, window: str, data: bytes) -> None:
         """Hand over all bodies (docs/spec/08-services.md §8.3)."""

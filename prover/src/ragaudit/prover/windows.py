@@ -22,6 +22,7 @@ class Window:
     state: State
     policy: bytes
     embedder: bytes
+    log_seed: bytes = field(repr=False)
     noise_seed: bytes = field(repr=False)
     pseudonym_key: bytes = field(repr=False)
     slot_roots: bytes | None
@@ -63,7 +64,14 @@ class Windows:
         self._store = store
 
     def create(
-        self, name: str, *, policy: bytes, embedder: bytes, noise_seed: bytes, pseudonym_key: bytes
+        self,
+        name: str,
+        *,
+        policy: bytes,
+        embedder: bytes,
+        log_seed: bytes,
+        noise_seed: bytes,
+        pseudonym_key: bytes,
     ) -> Window:
         """Store a draft.
 
@@ -83,6 +91,7 @@ class Windows:
                     state=State.DRAFT,
                     policy=policy,
                     embedder=embedder,
+                    log_seed=log_seed,
                     noise_seed=noise_seed,
                     pseudonym_key=pseudonym_key,
                     stopped=False,

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from ragaudit.attacks.cheat import ConstructedCheat
-from ragaudit.attacks.constructed.window import CLOSED, INSTANTS, START, Account, Window
+from ragaudit.attacks.constructed.window import CLOSED, END, INSTANTS, START, Account, Window
 from ragaudit.encoding.digests import leaf_data
 from ragaudit.ledger.checkpoints import Checkpoint, sign_checkpoint
 from ragaudit.ledger.cosignatures import cosign
@@ -37,7 +37,7 @@ class OverBudget(Window):
 
     def script(self) -> list[Event]:
         more = [("query", "bob", f"once more, {i}", 1, 82 + i) for i in range(3)]
-        return [*super().script(), *more]
+        return [*super().script(), *more, ("checkpoint", 90)]
 
 
 class RestoresABackup(Window):
@@ -116,7 +116,7 @@ class ClosesLate(Window):
     """The final root is cosigned when the sampling nonce is known."""
 
     def close(self) -> None:
-        body = Close(self.window, len(self.asked), self.estimate(), 1000 * START)
+        body = Close(self.window, len(self.asked), self.estimate(), 1000 * END)
         self.append("close", body.encode())
         self.checkpoint(INSTANTS[-1] - START)
 

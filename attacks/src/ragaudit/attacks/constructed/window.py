@@ -210,6 +210,7 @@ class Window:
         self.asked: list[Asked] = []
         self.checkpoints: list[tuple[int, int, str]] = []  # size, time, note
         self.claims: list[dict[str, Any]] = []
+        self.claimed: dict[str, int] = {}  # identity of a promise, when it was claimed
         self.refusals: list[dict[str, Any]] = []
         self.policy = Policy.from_json(self.policy_json())
         self.noise_table = table(NoiseParameters.for_sigma(self.policy.sigma))
@@ -598,8 +599,12 @@ class Window:
             openings=asked.openings,
         )
 
-    def claim(self, promise: Promise, nonce: bytes) -> None:
+    def claim(self, promise: Promise, nonce: bytes, received: int | None = None) -> None:
+        """Hand a claim to the verifier at START + ``received``; 2 s after it was promised."""
         self.claims.append({"promise": promise.to_json(), "nonce": nonce.hex()})
+        made = promise.record.time + 2000
+        taken = made if received is None else 1000 * (START + received)
+        self.claimed.setdefault(promise.identity.hex(), taken)
 
     def refuse(self, name: str, counter: int, reason: str, time: int) -> None:
         refusal = Refusal.issue(
@@ -670,12 +675,19 @@ class Window:
 
     def estimate(self) -> int:
         records = [
-            coalition.Record(a.record.pseudonym, a.record.time, a.openings.sketch)
+            coalition.Record(
+                a.record.pseudonym,
+                a.record.time,
+                a.openings.sketch,
+                a.record.nonce is not None,
+            )
             for a in self.asked
         ]
-        terms = self.policy.estimator
         return coalition.estimate(
-            records, tau=1000 * terms.tau_seconds, threshold=terms.hamming_threshold
+            records,
+            tau=self.policy.link_time,
+            life=self.policy.promise_life,
+            threshold=self.policy.estimator.hamming_threshold,
         ).k_hat
 
     def close(self) -> None:
@@ -742,7 +754,8 @@ class Window:
         }
 
     def receipts_list(self, receipts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        listed = {(r["index"], bytes.fromhex(r["signature"])) for r in receipts}
+        read = [PublicReceipt.from_json(each) for each in receipts]
+        listed = {(each.index, each.identity) for each in read}
         digest, time = receipts_digest(listed), 1000 * INSTANTS[-1] - 1
         fields = (self.window, digest, len(listed), time)
         return {
@@ -901,6 +914,7 @@ class Window:
             names.CLOCK: dumps(
                 {
                     "responses": {str(i): received for i in sorted(sampled)},
+                    "claims": self.claimed,
                     "close": 1000 * CLOSED,
                     "records": 1000 * HANDED_OVER,
                 }

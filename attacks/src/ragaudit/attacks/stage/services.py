@@ -272,8 +272,8 @@ class Verifier:
 def prover_folder(folder: Path) -> SetUp:
     """What `new_prover_folder` made."""
     keys = folder / "keys"
-    provider, log = (load_key(keys / name).public for name in ("provider.key", "log.key"))
-    return SetUp(folder / "prover.yaml", keys / "operator.token", provider, log)
+    provider = load_key(keys / "provider.key").public
+    return SetUp(folder / "prover.yaml", keys / "operator.token", provider)
 
 
 def new_prover_folder(folder: Path) -> SetUp:

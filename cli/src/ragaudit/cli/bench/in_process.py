@@ -113,6 +113,7 @@ class InProcess:
             WINDOW,
             policy=policy.canonical,
             embedder=embedder.manifest().to_bytes(),
+            log_seed=log_key.seed(),
             noise_seed=secret,
             pseudonym_key=pseudonym_key,
         )
@@ -172,8 +173,9 @@ def _policy(sizes: Sizes, slots: int, provider: PrivateKey, log_key: PrivateKey)
         sigma=sizes.sigma, epsilon_acc=None, top_k_max=sizes.top_k,
         queries_per_account=_PER_ACCOUNT, slots=slots, coalition_max=1,
     )  # fmt: skip
-    return PolicyBuilder("bench.example", provider.public, log_key.public).build(
+    return PolicyBuilder("bench.example", provider.public).build(
         window=WINDOW,
+        log_key=log_key.public,
         settings=settings,
         tenants=[TENANT],
         dimension=sizes.dimension,

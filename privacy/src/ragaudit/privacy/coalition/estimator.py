@@ -29,11 +29,13 @@ class Record:
         account: pseudonym.
         time: Unix milliseconds.
         sketch: bits / 8 bytes, the same length for all records.
+        anchored: whether its time is that of a promise, which may be answered much later.
     """
 
     account: bytes
     time: int
     sketch: bytes
+    anchored: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,39 +57,54 @@ def estimate(
     *,
     tau: int,
     threshold: int,
+    life: int = 0,
     progress: Callable[[float], None] | None = None,
 ) -> Estimate:
     """Link accounts that asked near-identical things near in time; return the components.
 
     Vertices are accounts. Two accounts are joined iff some record of one and some record of
-    the other have times at most ``tau`` apart and sketches at most ``threshold`` bits apart.
+    the other have times at most ``tau`` apart, ``tau + life`` where one of them is anchored, and
+    sketches at most ``threshold`` bits apart.
 
     Time: quadratic in the records within tau of each other, in word operations.
 
     Args:
         records: in any order.
-        tau: milliseconds, >= 0.
+        tau: milliseconds, >= 0; what the clocks may differ by is part of it (spec 7.2).
+        life: milliseconds for which promises may be kept, >= 0.
         threshold: bits, >= 0; see :func:`~ragaudit.privacy.coalition.hamming_threshold`.
         progress: called with the share done, in [0, 1].
 
     Raises:
         InvalidArgumentError: sketches of different lengths, a time that is no whole number, or
-            negative tau or threshold.
+            negative tau, life or threshold.
     """
     check_count(tau, "tau", least=0)
+    check_count(life, "life", least=0)
     check_count(threshold, "threshold", least=0)
     if not records:
         return Estimate(0, ())
     for record in records:
         check_count(record.time, "time", least=-_LATEST, most=_LATEST)
-    ordered = sorted(records, key=lambda r: (r.time, r.account, r.sketch))
+    ordered = sorted(records, key=lambda r: (r.time, r.account, r.sketch, r.anchored))
     names = sorted({record.account for record in ordered})
     number = {name: index for index, name in enumerate(names)}
     accounts = np.array([number[record.account] for record in ordered], dtype=np.int64)
     times = np.array([record.time for record in ordered], dtype=np.int64)
+    slack = np.array([life if record.anchored else 0 for record in ordered], dtype=np.int64)
     components = _Components(len(names))
-    _link(accounts, times, _words(ordered), tau, threshold, components, progress)
+    _link(_Queries(accounts, times, slack, _words(ordered)), tau, threshold, components, progress)
     return _summary(names, components)
+
+
+@dataclass(frozen=True)
+class _Queries:
+    """All records by rising time: int64[n] three times, and sketches as uint64[words, n]."""
+
+    accounts: npt.NDArray[np.int64]
+    times: npt.NDArray[np.int64]
+    slack: npt.NDArray[np.int64]
+    words: npt.NDArray[np.uint64]
 
 
 class _Components:
@@ -122,45 +139,29 @@ def _words(records: Sequence[Record]) -> npt.NDArray[np.uint64]:
 
 
 def _link(
-    accounts: npt.NDArray[np.int64],
-    times: npt.NDArray[np.int64],
-    words: npt.NDArray[np.uint64],
+    queries: _Queries,
     tau: int,
     threshold: int,
     components: _Components,
     progress: Callable[[float], None] | None,
 ) -> None:
-    count = len(accounts)
+    count = len(queries.times)
+    furthest = tau + int(queries.slack.max())
     for start in range(0, count, _LEFT):
         end = min(start + _LEFT, count)
-        reach = int(np.searchsorted(times, times[end - 1] + tau, side="right"))
+        reach = int(np.searchsorted(queries.times, queries.times[end - 1] + furthest, "right"))
         for right in range(start, reach, _RIGHT):
             stop = min(right + _RIGHT, reach)
-            _link_block(
-                slice(start, end),
-                slice(right, stop),
-                accounts,
-                times,
-                words,
-                tau,
-                threshold,
-                components,
-            )
+            _link_block(slice(start, end), slice(right, stop), queries, tau, threshold, components)
         if progress is not None:
             progress(end / count)
 
 
 def _link_block(
-    left: slice,
-    right: slice,
-    accounts: npt.NDArray[np.int64],
-    times: npt.NDArray[np.int64],
-    words: npt.NDArray[np.uint64],
-    tau: int,
-    threshold: int,
-    components: _Components,
+    left: slice, right: slice, queries: _Queries, tau: int, threshold: int, components: _Components
 ) -> None:
     """Join all linked accounts of two blocks; links within one component are skipped."""
+    words, times, slack = queries.words, queries.times, queries.slack
     difference = words[0][left, np.newaxis] ^ words[0][np.newaxis, right]
     count = np.bitwise_count(difference)
     # Eight-bit sums suffice below 256 bits; they are several times faster.
@@ -172,8 +173,9 @@ def _link_block(
     if not close.any():
         return
     rows, columns = np.nonzero(close)
-    near = np.abs(times[left][rows] - times[right][columns]) <= tau
-    a, b = accounts[left][rows[near]], accounts[right][columns[near]]
+    apart_in_time = np.abs(times[left][rows] - times[right][columns])
+    near = apart_in_time <= tau + np.maximum(slack[left][rows], slack[right][columns])
+    a, b = queries.accounts[left][rows[near]], queries.accounts[right][columns[near]]
     while True:
         apart = components.label[a] != components.label[b]
         if not np.any(apart):

@@ -158,9 +158,16 @@ class Challenge:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """What only the verifier's clock says, in Unix milliseconds."""
+    """What only the verifier's clock says, in Unix milliseconds.
+
+    Attributes:
+        responses: when each response was received, by leaf index.
+        claims: when each claim was taken, by the identity of its promise.
+        close, records: when the window was closed and its log handed over.
+    """
 
     responses: Mapping[int, int]
+    claims: Mapping[bytes, int]
     close: int | None
     records: int | None
 
@@ -170,12 +177,13 @@ class Clock:
         match canonical_json.loads(data):
             case {
                 "responses": dict(responses),
+                "claims": dict(claims),
                 "close": int() | None as close,
                 "records": int() | None as records,
                 **more,
             } if not more:
-                return cls(dict(_received(responses)), close, records)
-        raise MalformedError("not a clock", expected="responses, close and records")
+                return cls(dict(_received(responses)), dict(_taken(claims)), close, records)
+        raise MalformedError("not a clock", expected="responses, claims, close and records")
 
 
 def opening_digest(salt: bytes, body: bytes) -> bytes:
@@ -184,11 +192,11 @@ def opening_digest(salt: bytes, body: bytes) -> bytes:
 
 
 def receipts_digest(receipts: Iterable[tuple[int, bytes]]) -> bytes:
-    """Digest of a receipts list over (leaf index, signature); the order given does not matter."""
+    """Digest of a receipts list over (leaf index, identity); the order given does not matter."""
     fields: list[Field] = []
     groups: list[bytes] = []
-    for count, (index, signature) in enumerate(sorted(receipts), start=1):
-        fields += (index, signature)
+    for count, (index, identity) in enumerate(sorted(receipts), start=1):
+        fields += (index, identity)
         if count % RECEIPTS_PER_GROUP == 0:
             groups.append(enc(RECEIPTS_LIST_TAG, *fields))
             fields = []
@@ -251,3 +259,10 @@ def _received(responses: Mapping[str, object]) -> Iterable[tuple[int, int]]:
         if not canonical or str(int(index)) != index or type(time) is not int:
             raise MalformedError("not a time of receipt", where="clock responses")
         yield int(index), time
+
+
+def _taken(claims: Mapping[str, object]) -> Iterable[tuple[bytes, int]]:
+    for identity, time in claims.items():
+        if type(time) is not int:
+            raise MalformedError("not a time of intake", where="clock claims")
+        yield hex_decode(identity, DIGEST_BYTES), time

@@ -47,15 +47,18 @@ def _sketch_digest(each: LoggedRecord) -> bytes | None:
 
 def _estimate(context: Context) -> estimating.Estimate:
     """The estimate over all records of the log; RagauditError if their sketches do not fit."""
-    terms = context.policy.estimator
+    policy = context.policy
     records = [
-        estimating.Record(each.record.pseudonym, each.record.time, each.sketch)
+        estimating.Record(
+            each.record.pseudonym, each.record.time, each.sketch, each.record.nonce is not None
+        )
         for each in context.records
     ]
     return estimating.estimate(
         records,
-        tau=1000 * terms.tau_seconds,
-        threshold=terms.hamming_threshold,
+        tau=policy.link_time,
+        life=policy.promise_life,
+        threshold=policy.estimator.hamming_threshold,
         progress=lambda share: context.progress("coalition", int(100 * share), 100),
     )
 

@@ -1,7 +1,5 @@
 """Checks 9 to 11: every record at its time, in its tenant, with its client's nonce."""
 
-from bisect import bisect_right
-
 from ragaudit.encoding.errors import RejectedError
 from ragaudit.encoding.times import rfc3339
 from ragaudit.ledger.chains import activation_of, verify_nonce
@@ -9,17 +7,18 @@ from ragaudit.ledger.records import Epoch, Version
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.framework import Findings, Lacking
 from ragaudit.verifier.procedure.log_view import LoggedRecord
-from ragaudit.verifier.procedure.statement_checks import claimed_records
+from ragaudit.verifier.procedure.time_bounds import TimeBounds
 
 
 def check_schedule(context: Context, found: Findings) -> None:
-    """9: version, epoch, activation and time of every record."""
+    """9: version, epoch, activation and time of every entry."""
     for kind in (Version.KIND, Epoch.KIND):
         for entry in context.log.of_kind(kind):
             found.fault(f"a {kind} entry after the opening", f"entry {entry.index}")
     bounds = None
     with found.attempt():
-        bounds = _TimeBounds(context)
+        bounds = TimeBounds(context)
+        _check_other_times(context, bounds, found)
     for pseudonym, records in context.by_account.items():
         activation = None
         with found.attempt(f"account {pseudonym.hex()}"):
@@ -33,11 +32,19 @@ def check_schedule(context: Context, found: Findings) -> None:
                     activation.check(each)
             if bounds is not None:
                 with found.attempt(each.name):
-                    bounds.check(each)
+                    bounds.check_record(each)
             if each.record.time < last:
                 found.fault("earlier than the account's record before it", each.name)
             last = each.record.time
     found.summary = f"{len(context.records)} records at times that the checkpoints confirm"
+
+
+def _check_other_times(context: Context, bounds: TimeBounds, found: Findings) -> None:
+    for each in context.registrations:
+        with found.attempt(each.name):
+            bounds.check_registration(each)
+    with found.attempt("close"):
+        bounds.check_close(context.close.time, context.log.entries[-1].index)
 
 
 def _check_in_force(context: Context, each: LoggedRecord) -> None:
@@ -70,41 +77,6 @@ class _Activation:
         if each.record.time < self._instant:
             raise RejectedError(
                 f"at {rfc3339(each.record.time)}", expected=f"{rfc3339(self._instant)} or later"
-            )
-
-
-class _TimeBounds:
-    """What the cosigner's clock says about when a leaf was appended; milliseconds."""
-
-    def __init__(self, context: Context) -> None:
-        known = context.checkpoints
-        final = context.log.tree.size
-        self._sizes = [each.size for each in known if each.size < final]
-        self._times = [1000 * each.time for each in known if each.size < final]
-        self._sizes.append(final)
-        self._times.append(1000 * context.final_time)
-        self._skew = 1000 * context.policy.clock_skew_seconds
-        self._life = 1000 * context.policy.promise_life_seconds
-        self._claimed = claimed_records(context)
-
-    def check(self, each: LoggedRecord) -> None:
-        """RejectedError unless the record's time fits the checkpoints around it."""
-        time = each.record.time
-        following = bisect_right(self._sizes, each.index)
-        latest = self._times[following] + self._skew
-        if time > latest:
-            raise RejectedError(
-                f"at {rfc3339(time)}, but it was in the log before",
-                expected=f"{rfc3339(latest)} at the latest",
-            )
-        if following == 0 or (each.record.pseudonym, each.record.counter) in self._claimed:
-            return
-        life = self._life if each.record.nonce is not None else 0
-        earliest = self._times[following - 1] - self._skew - life
-        if time < earliest:
-            raise RejectedError(
-                f"at {rfc3339(time)}, but it was not in the log then",
-                expected=f"{rfc3339(earliest)} at the earliest",
             )
 
 

@@ -17,6 +17,7 @@ from ragaudit.ledger.chains import verify_activation_preimage
 from ragaudit.ledger.merkle_commitments import verify_key_opening
 from ragaudit.privacy import sample as sampling
 from ragaudit.verifier.engines import SelectionInstance, SelectionsRejected
+from ragaudit.verifier.procedure.claims import claims
 from ragaudit.verifier.procedure.context import BEACON, CommittedEmbedder, Context
 from ragaudit.verifier.procedure.framework import Findings, Lacking, Status
 from ragaudit.verifier.procedure.log_view import LoggedRecord
@@ -40,6 +41,8 @@ def check_sampling(context: Context, found: Findings) -> None:
         _check_receipts_list(context)
     with found.attempt("activations"):
         _check_activations(context)
+    with found.attempt("clock"):
+        _ = claims(context)
     with found.attempt("sample"):
         _check_sample(context)
     with found.attempt("responses"):
@@ -54,7 +57,7 @@ def _check_receipts_list(context: Context) -> None:
         raise RejectedError("of another window")
     if listed.time >= 1000 * context.policy.sampling_instant:
         raise RejectedError("made after the sampling instant")
-    signed = {(receipt.index, receipt.signature) for receipt in receipts}
+    signed = {(receipt.index, receipt.identity) for receipt in receipts}
     if (listed.count, listed.digest) != (len(signed), receipts_digest(signed)):
         raise RejectedError("not the receipts at hand")
 

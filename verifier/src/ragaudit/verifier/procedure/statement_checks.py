@@ -13,85 +13,58 @@ from ragaudit.encoding.digests import SALT_BYTES, structure
 from ragaudit.encoding.errors import MalformedError, RagauditError, RejectedError
 from ragaudit.encoding.text import hex_decode
 from ragaudit.encoding.times import rfc3339
-from ragaudit.ledger.chains import verify_nonce
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.policy import Policy
-from ragaudit.ledger.promises import Promise, Refusal
+from ragaudit.ledger.promises import Refusal
 from ragaudit.ledger.receipt_check import WindowView, check_receipt_file
 from ragaudit.ledger.receipts import PublicReceipt, ReceiptFile
-from ragaudit.ledger.records import Record
 from ragaudit.verifier import evidence as items
+from ragaudit.verifier.procedure.claims import Claim, claims, revealed
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.framework import Findings
 
 
 def check_promises(context: Context, found: Findings) -> None:
-    """12: every revealed promise is kept, and there are no two for one counter."""
-    claims = context.list(items.CLAIMS, found.owner)
-    promised: dict[tuple[bytes, int], Promise] = {}
+    """12: promises are made in time, every revealed one is kept, none twice for one counter."""
+    promised: dict[tuple[bytes, int], bytes] = {}
     kept = 0
-    for promise, record, nonce in _promises(claims, context.policy):
-        where = f"promise for query {record.counter} of {record.pseudonym.hex()}"
-        other = promised.setdefault((record.pseudonym, record.counter), promise)
-        if other.body != promise.body:
+    for claim in claims(context):
+        pseudonym, counter = claim.query
+        where = f"promise for query {counter} of {pseudonym.hex()}"
+        if promised.setdefault(claim.query, claim.promise.body) != claim.promise.body:
             found.fault("another promise was signed for the same query", where)
+        if not claim.in_time(context.policy):
+            found.note(f"{where}: dismissed, as it had expired when it was claimed")
+            continue
         with found.attempt(where):
-            if _revealed(context, record, nonce):
-                _check_kept(context, promise, record, nonce)
+            if revealed(context, claim):
+                _check_made(context.policy, claim)
+                _check_kept(context, claim)
                 kept += 1
     found.summary = f"{kept} revealed promises, all kept"
 
 
-def _promises(claims: list[object], policy: Policy) -> Iterator[tuple[Promise, Record, bytes]]:
-    """Promises that the provider signed for this log, with what is claimed to be the nonce."""
-    for claim in claims:
-        match claim:
-            case {"promise": document, "nonce": str(nonce), **more} if not more:
-                try:
-                    promise = Promise.from_json(document)
-                    promise.verify(policy.keys.provider)
-                    revealed = hex_decode(nonce, 32)
-                except RagauditError:
-                    continue
-                if promise.origin == policy.origin:
-                    yield promise, promise.record, revealed
+def _check_made(policy: Policy, claim: Claim) -> None:
+    made = claim.record.time
+    if made > claim.received + 1000 * policy.clock_skew_seconds:
+        raise RejectedError(
+            f"made at {rfc3339(made)}, but claimed at {rfc3339(claim.received)} already"
+        )
+    if made > policy.last_promise:
+        raise RejectedError(
+            f"made at {rfc3339(made)}, when no account could claim any more",
+            expected=f"{rfc3339(policy.last_promise)} at the latest",
+        )
 
 
-def claimed_records(context: Context) -> set[tuple[bytes, int]]:
-    """(pseudonym, counter) of every revealed promise that was handed to the verifier.
-
-    The records that keep them are logged when the window ends, at the times of their promises.
-    """
-    claims = context.list(items.CLAIMS, "promises")
-    return {
-        (record.pseudonym, record.counter)
-        for _, record, nonce in _promises(claims, context.policy)
-        if _revealed(context, record, nonce)
-    }
-
-
-def _revealed(context: Context, record: Record, nonce: bytes) -> bool:
-    """Whether the claim shows the nonce of the account's chain; one of a plain account cannot."""
-    limit = context.policy.queries_per_account
-    if record.pseudonym not in context.registered or record.counter >= limit:
-        return False
-    anchor = context.registration(record.pseudonym).registration.anchor
-    if anchor is None:
-        return False
-    try:
-        verify_nonce(context.policy.window, record.pseudonym, anchor, record.counter, nonce)
-    except RejectedError:
-        return False
-    return True
-
-
-def _check_kept(context: Context, promise: Promise, record: Record, nonce: bytes) -> None:
+def _check_kept(context: Context, claim: Claim) -> None:
     """That several records carry the counter is `counters`' to say."""
-    records = context.by_account.get(record.pseudonym, ())
-    same = [each.record for each in records if each.record.counter == record.counter]
+    pseudonym, counter = claim.query
+    records = context.by_account.get(pseudonym, ())
+    same = [each.record for each in records if each.record.counter == counter]
     if not same:
         raise RejectedError("no record keeps it, although its nonce was revealed")
-    if not any(each.nonce == nonce and each.promised() == record for each in same):
+    if not any(each.nonce == claim.nonce and each.promised() == claim.record for each in same):
         raise RejectedError("the record contradicts it")
 
 
@@ -109,7 +82,7 @@ def check_receipts(context: Context, found: Findings) -> None:
         if receipt.index >= len(log.leaves) or log.leaves[receipt.index] != receipt.leaf_data:
             found.fault("signed for a record that is not in the log at that place", where)
         other = seen.setdefault(receipt.index, receipt)
-        if replace(other, proof=None) != replace(receipt, proof=None):
+        if other.identity != receipt.identity:
             found.fault("two different receipts were signed", where)
     found.summary = f"{len(receipts)} receipts, all of them in the log"
 

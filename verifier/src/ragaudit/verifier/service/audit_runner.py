@@ -216,7 +216,12 @@ def _clock(connection: Connection, window: Window) -> bytes:
         for item in items.listed(connection, window.name, names.RESPONSES)
     }
     return canonical_json.dumps(
-        {"responses": responses, "close": window.closed, "records": window.records}
+        {
+            "responses": responses,
+            "claims": submissions.received(connection, window.name, submissions.CLAIM),
+            "close": window.closed,
+            "records": window.records,
+        }
     )
 
 

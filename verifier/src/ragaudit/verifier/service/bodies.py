@@ -141,6 +141,15 @@ class EntryDocument(Document):
     body: Hex
 
 
+class RegistrationDocument(Document):
+    """`POST .../registrations`: an account's own registration, as the prover shows it."""
+
+    index: int = Field(ge=0, le=2**53 - 1)
+    salt: Digest
+    body: Hex
+    proof: str = Field(max_length=2**19)
+
+
 class Entries(Document):
     """`POST .../entries`."""
 

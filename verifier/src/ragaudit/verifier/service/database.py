@@ -22,6 +22,7 @@ from sqlalchemy import (
     Column,
     Connection,
     Engine,
+    Index,
     Integer,
     LargeBinary,
     MetaData,
@@ -37,7 +38,7 @@ from sqlalchemy import (
 
 Clock = Callable[[], int]  # Unix milliseconds
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 BUSY_SECONDS = 30
 _BEGIN = "ragaudit_begin"
 
@@ -66,6 +67,7 @@ windows = Table(
     Column("origin", String(160), nullable=False, unique=True),
     Column("origin_hash", LargeBinary(32), nullable=False, unique=True),
     Column("policy_digest", LargeBinary(32), nullable=False),
+    Column("log_key", LargeBinary(32), unique=True),  # none if check 1 will not read it
     Column("chain_salt", LargeBinary(32), nullable=False),
     Column("registered", BigInteger, nullable=False),
     Column("countersigned", BigInteger),
@@ -112,6 +114,8 @@ entries = Table(
     Column("kind", String(16), nullable=False),
     Column("salt", LargeBinary(32), nullable=False),
     Column("body", LargeBinary, nullable=False),
+    Column("pseudonym", LargeBinary(32)),  # of a registration
+    Index("entry_pseudonym", "window", "pseudonym"),
 )
 activations = Table(
     "activation",
@@ -128,6 +132,7 @@ submissions = Table(
     Column("kind", String(16), primary_key=True),
     Column("position", BigInteger, primary_key=True, autoincrement=False),
     Column("identity", LargeBinary(64), primary_key=True),
+    Column("account", LargeBinary(32), nullable=False),  # whose share it counts against
     Column("received", BigInteger, nullable=False),
     Column("document", LargeBinary, nullable=False),
 )

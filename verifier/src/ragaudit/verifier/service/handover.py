@@ -14,11 +14,20 @@ from ragaudit.encoding.digests import SALT_BYTES, leaf_data
 from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.encoding.tagged import decode, read_int, read_text
 from ragaudit.ledger.cosignatures import CosignerPolicy, verify_cosigned
+from ragaudit.ledger.records import Registration
+from ragaudit.ledger.tlog_proof import TlogProof, verify_tlog_proof
+from ragaudit.ledger.tree import leaf_hash
 from ragaudit.verifier.evidence import ENTRIES, FINAL_CHECKPOINT, LEAVES, RECORDS
 from ragaudit.verifier.service import cosigner, items, windows
 from ragaudit.verifier.service.activation import check_due
 from ragaudit.verifier.service.authentication import Provider
-from ragaudit.verifier.service.bodies import MEMORY_BYTES, Body, Close, EntryDocument
+from ragaudit.verifier.service.bodies import (
+    MEMORY_BYTES,
+    Body,
+    Close,
+    EntryDocument,
+    RegistrationDocument,
+)
 from ragaudit.verifier.service.database import Database, Transaction, entries
 from ragaudit.verifier.service.errors import (
     CapError,
@@ -126,6 +135,39 @@ class Handover:
             if known > self._entry_cap:
                 raise CapError("too many entries", expected=f"at most {self._entry_cap}")
 
+    def put_registration(self, name: str, document: RegistrationDocument) -> None:
+        """Keep a registration that an account shows with its proof, as if the provider gave it.
+
+        A provider that keeps a registration back would otherwise keep back the account's claims.
+
+        Raises:
+            MalformedError: not a registration, or not a proof.
+            RejectedError: not of this window, or not in the log under a cosigned checkpoint.
+            ConflictError: the index was given with other content, or after the handover.
+            CapError: too many entries.
+        """
+        body = Registration.decode(document.body)
+        with self._database.read() as connection:
+            window = windows.demand_countersigned(windows.get(connection, name))
+            policy = windows.policy(connection, window)
+        if body.window != name:
+            raise RejectedError("of another window", where="body", expected=name)
+        proof = TlogProof.parse(document.proof.encode("utf-8"))
+        if proof.index != document.index:
+            raise RejectedError("a proof of another index", where="proof")
+        leaf = leaf_hash(leaf_data(document.salt, Registration.KIND, document.body))
+        cosigners = CosignerPolicy((policy.keys.cosigner,), 1)
+        verify_tlog_proof(proof, leaf=leaf, log_key=policy.keys.log, cosigners=cosigners)
+        entry = EntryDocument.model_construct(
+            index=document.index, kind=Registration.KIND, salt=document.salt, body=document.body
+        )
+        with self._database.write() as transaction:
+            if windows.get(transaction.connection, name).records is not None:
+                raise ConflictError("the log was handed over", where=name)
+            _put_entry(transaction, name, entry)
+            if _count(transaction.connection, name) > self._entry_cap:
+                raise CapError("too many entries", expected=f"at most {self._entry_cap}")
+
     def put_records(self, provider: Provider, name: str, body: Body) -> None:
         """Keep the whole log's content, and what is derived from it.
 
@@ -192,6 +234,14 @@ def entries_of(connection: Connection, name: str) -> dict[int, tuple[str, bytes,
     }
 
 
+def registration(connection: Connection, name: str, pseudonym: bytes) -> Registration | None:
+    """The account's registration, if it was given; that there is only one is check 7's."""
+    condition = (entries.c.window == name) & (entries.c.pseudonym == pseudonym)
+    query = select(entries.c.body).where(condition).order_by(entries.c.index).limit(1)
+    body = connection.execute(query).scalar_one_or_none()
+    return None if body is None else Registration.decode(bytes(body))
+
+
 def _derive(file: BinaryIO, leaves: BinaryIO, given: dict[int, tuple[str, bytes, bytes]]) -> bytes:
     """Write the leaf data to ``leaves``; returns `public/entries.json`."""
     outstanding = dict(given)
@@ -235,12 +285,23 @@ def _put_entry(transaction: Transaction, name: str, each: EntryDocument) -> int:
             "kind": each.kind,
             "salt": each.salt,
             "body": each.body,
+            "pseudonym": _pseudonym(each),
         }
         transaction.connection.execute(insert(entries).values(row))
         return 1
     if (stored.kind, bytes(stored.salt), bytes(stored.body)) != (each.kind, each.salt, each.body):
         raise ConflictError("given before with other content", where=f"entry {each.index}")
     return 0
+
+
+def _pseudonym(each: EntryDocument) -> bytes | None:
+    """Whom a registration is about; None for others, and for what check 5 will not read."""
+    if each.kind != Registration.KIND:
+        return None
+    try:
+        return Registration.decode(each.body).pseudonym
+    except MalformedError:
+        return None
 
 
 def _count(connection: Connection, name: str) -> int:

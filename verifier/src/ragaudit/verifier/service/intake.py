@@ -21,7 +21,7 @@ from ragaudit.ledger.notes import Note, parse_note
 from ragaudit.ledger.policy import Policy
 from ragaudit.ledger.promises import Promise, Refusal
 from ragaudit.ledger.receipts import FILE_FORMAT, PRIVATE_FORMAT, PublicReceipt
-from ragaudit.ledger.records import Record, Registration
+from ragaudit.ledger.records import Record
 from ragaudit.ledger.tlog_proof import TlogProof
 from ragaudit.ledger.tree import TreeHead
 from ragaudit.verifier.service import cosigner, handover, submissions, windows
@@ -29,7 +29,7 @@ from ragaudit.verifier.service.activation import check_due
 from ragaudit.verifier.service.authentication import Provider
 from ragaudit.verifier.service.bodies import Claim
 from ragaudit.verifier.service.database import Database, Transaction
-from ragaudit.verifier.service.errors import TooLateError
+from ragaudit.verifier.service.errors import ConflictError, TooEarlyError, TooLateError
 from ragaudit.verifier.service.submissions import (
     CLAIM,
     DISPUTE,
@@ -38,6 +38,7 @@ from ragaudit.verifier.service.submissions import (
     UNCOSIGNED,
     Submission,
 )
+from sqlalchemy import Connection
 
 _PRIVATE_MEMBERS = frozenset({"private", "selection_blinding", "salt_r", "rows", "salt_e"})
 
@@ -74,70 +75,122 @@ class Intake:
             for receipt, head in checked:
                 if head is not None and not cosigner.has(transaction.connection, name, head):
                     _keep_uncosigned(transaction, name, _bare(receipt, policy), head)
-            return self._put(transaction, name, RECEIPT, stripped)
+            return self._put(transaction, policy, RECEIPT, stripped)
 
     def refusals(self, name: str, documents: Sequence[dict[str, Any]]) -> Counts:
         """Take signed refusals before the sampling instant. Raises as `receipts`."""
         policy = self._policy(name)
         checked = _checked("refusals", documents, policy, _refusal)
-        return self._store(name, REFUSAL, checked, policy.sampling_instant)
+        return self._store(policy, REFUSAL, checked, policy.sampling_instant)
 
     def claim(self, name: str, document: Claim) -> Counts:
         """Take a promise with its revealed nonce, while it lives and before the window's end.
 
-        Raises as `receipts`; RejectedError for a promise that has expired.
+        A promise that is dated ahead, or later than any may be made, is taken: check 12 says so.
+
+        Raises as `receipts`; RejectedError for a promise that has expired, or another nonce than
+        that of the account's chain; ConflictError while the account's registration is not known.
         """
         policy = self._policy(name)
         promise, submission = _claim(document, policy)
-        self._check_nonce(name, promise.record, document.nonce)
+        self._check_nonce(policy, promise.record, document.nonce)
         with self._database.write() as transaction:
             _check_time(transaction, name, policy.end)
-            _check_life(promise.record.time, policy, self._database.now())
-            return self._put(transaction, name, CLAIM, [submission])
+            if transaction.now > _expiry(promise.record.time, policy):
+                raise RejectedError("the promise has expired", where="promise")
+            return self._put(transaction, policy, CLAIM, [submission])
 
     def dispute(self, name: str, document: dict[str, Any]) -> Counts:
         """Take a receipt file before the sampling instant. Raises as `receipts`."""
         policy = self._policy(name)
-        return self._store(name, DISPUTE, [_dispute(document, policy)], policy.sampling_instant)
+        return self._store(policy, DISPUTE, [_dispute(document, policy)], policy.sampling_instant)
 
     def claims(self, provider: Provider, name: str) -> list[object]:
-        """The claims, for the provider; TooEarlyError before the window's end."""
-        with self._database.read() as connection:
-            window = windows.of_provider(connection, name, provider.name)
-            end = windows.policy(connection, window).end
-            check_due(end, self._database.now())
-            documents = submissions.documents(connection, name, CLAIM)
+        """The claims, for the provider; TooEarlyError before the window's end.
+
+        The writing transaction orders it behind every claim that was taken before the end.
+        """
+        policy = self._policy_for(provider, name)
+        check_due(policy.end, self._database.now())  # spares the early ones the transaction
+        with self._database.write() as transaction:
+            check_due(policy.end, transaction.now)
+            documents = submissions.documents(transaction.connection, name, CLAIM)
         return [canonical_json.loads(each) for each in documents]
+
+    def claimed(
+        self, provider: Provider, name: str, pseudonym: bytes, counter: int, made: int
+    ) -> bool:
+        """Whether a promise for this query was claimed, once one of ``made`` (ms) cannot be.
+
+        If not, the provider may supersede that promise: the writing transaction orders this
+        behind every claim of it.
+
+        Raises:
+            TooEarlyError: such a promise has not expired.
+        """
+        policy = self._policy_for(provider, name)
+        with self._database.write() as transaction:
+            left = _expiry(made, policy) + 1 - transaction.now
+            if left > 0:
+                raise TooEarlyError("the promise has not expired", retry_after=-(-left // 1000))
+            return submissions.claimed(transaction.connection, name, pseudonym, counter)
 
     def _policy(self, name: str) -> Policy:
         with self._database.read() as connection:
             return windows.policy(connection, windows.get(connection, name))
 
-    def _check_nonce(self, name: str, record: Record, nonce: bytes) -> None:
-        """ChainRejected if the account's registration is known and the nonce is not its chain's."""
+    def _policy_for(self, provider: Provider, name: str) -> Policy:
         with self._database.read() as connection:
-            given = handover.entries_of(connection, name).values()
-        for kind, _, body in given:
-            if kind != Registration.KIND:
-                continue
-            registration = _registration(body)
-            if registration is None or registration.pseudonym != record.pseudonym:
-                continue
-            if registration.anchor is None:
-                raise RejectedError("the account is not anchored", where="promise")
-            verify_nonce(name, record.pseudonym, registration.anchor, record.counter, nonce)
+            window = windows.of_provider(connection, name, provider.name)
+            return windows.policy(connection, window)
 
-    def _store(self, name: str, kind: str, checked: Sequence[Submission], until: int) -> Counts:
+    def _check_nonce(self, policy: Policy, record: Record, nonce: bytes) -> None:
+        """Check that the nonce is the one of the account's chain for this query.
+
+        Raises:
+            ConflictError: the account's registration is not known.
+            RejectedError: the account is not anchored, or has no such query.
+            ChainRejected: another nonce.
+        """
+        with self._database.read() as connection:
+            registration = handover.registration(connection, policy.window, record.pseudonym)
+        if registration is None:
+            raise ConflictError(
+                "the account's registration is not known",
+                where="promise",
+                expected="POST .../registrations with its proof first",
+            )
+        if registration.anchor is None:
+            raise RejectedError("the account is not anchored", where="promise")
+        if record.counter >= policy.queries_per_account:
+            raise RejectedError("the account has no such query", where="promise")
+        verify_nonce(policy.window, record.pseudonym, registration.anchor, record.counter, nonce)
+
+    def _store(
+        self, policy: Policy, kind: str, checked: Sequence[Submission], until: int
+    ) -> Counts:
         with self._database.write() as transaction:
-            _check_time(transaction, name, until)
-            return self._put(transaction, name, kind, checked)
+            _check_time(transaction, policy.window, until)
+            return self._put(transaction, policy, kind, checked)
 
     def _put(
-        self, transaction: Transaction, name: str, kind: str, checked: Sequence[Submission]
+        self, transaction: Transaction, policy: Policy, kind: str, checked: Sequence[Submission]
     ) -> Counts:
-        new = sum(submissions.put(transaction, name, each) for each in checked)
-        submissions.check_cap(transaction.connection, name, kind, self._cap)
+        connection, name = transaction.connection, policy.window
+        new, share = 0, submissions.share(self._cap, policy.slots)
+        owned = [_owned(connection, name, each) for each in checked]
+        for each in owned:
+            new += submissions.put(transaction, name, each)
+        for account in {each.account for each in owned}:
+            submissions.check_share(connection, name, kind, account, share)
+        submissions.check_cap(connection, name, kind, self._cap)
         return {"accepted": new, "known": len(checked) - new}
+
+
+def _owned(connection: Connection, name: str, submission: Submission) -> Submission:
+    """The submission, counted against its account if that is registered, else with strangers'."""
+    known = handover.registration(connection, name, submission.account) is not None
+    return submission if known else replace(submission, account=submissions.NOBODY)
 
 
 def _keep_uncosigned(
@@ -147,8 +200,8 @@ def _keep_uncosigned(
 
     Its cap is its own: what the provider signs besides must not crowd out receipts.
     """
-    identity = structure("uncosigned", receipt.signature, head.size, head.root_hash)
-    submission = Submission(UNCOSIGNED, receipt.index, identity, receipt.encode())
+    identity = structure("uncosigned", head.size, head.root_hash)
+    submission = Submission(UNCOSIGNED, head.size, identity, receipt.encode())
     submissions.put(transaction, name, submission)
     submissions.check_cap(transaction.connection, name, UNCOSIGNED, MAX_UNCOSIGNED_BYTES)
 
@@ -203,14 +256,16 @@ def _receipt(document: dict[str, Any], policy: Policy) -> tuple[PublicReceipt, T
 
 
 def _submission(receipt: PublicReceipt) -> Submission:
-    return Submission(RECEIPT, receipt.index, receipt.signature, receipt.encode())
+    account = receipt.record.pseudonym
+    return Submission(RECEIPT, receipt.index, receipt.identity, receipt.encode(), account)
 
 
 def _refusal(document: dict[str, Any], policy: Policy) -> Submission:
     refusal = Refusal.from_json(document)
     _check_origin(refusal.origin, policy)
     refusal.verify_signature(policy.keys.provider)
-    return Submission(REFUSAL, refusal.counter, refusal.signature, refusal.encode())
+    place = (refusal.counter, refusal.identity)
+    return Submission(REFUSAL, *place, refusal.encode(), refusal.pseudonym)
 
 
 def _claim(document: Claim, policy: Policy) -> tuple[Promise, Submission]:
@@ -218,18 +273,13 @@ def _claim(document: Claim, policy: Policy) -> tuple[Promise, Submission]:
     _check_origin(promise.origin, policy)
     promise.verify(policy.keys.provider)
     claim = {"promise": promise.to_json(), "nonce": document.nonce.hex()}
-    identity = structure("claim", promise.signature, document.nonce)
-    encoded = canonical_json.dumps(claim)
-    return promise, Submission(CLAIM, promise.record.counter, identity, encoded)
+    record, encoded = promise.record, canonical_json.dumps(claim)
+    return promise, Submission(CLAIM, record.counter, promise.identity, encoded, record.pseudonym)
 
 
-def _check_life(made: int, policy: Policy, now: int) -> None:
-    """RejectedError for a promise made longer ago than promises live."""
-    oldest = now - 1000 * (policy.promise_life_seconds + policy.clock_skew_seconds)
-    if made < oldest:
-        raise RejectedError(
-            f"made at {made}, and it is {now}", where="promise", expected=f"{oldest} or later"
-        )
+def _expiry(made: int, policy: Policy) -> int:
+    """The last millisecond of V's clock at which a promise made then can be claimed."""
+    return made + policy.promise_life + 1000 * policy.clock_skew_seconds
 
 
 def _dispute(document: dict[str, Any], policy: Policy) -> Submission:
@@ -258,11 +308,3 @@ def _dispute(document: dict[str, Any], policy: Policy) -> Submission:
 def _check_origin(origin: str, policy: Policy) -> None:
     if origin != policy.origin:
         raise RejectedError("of another log", where="origin", expected=policy.origin)
-
-
-def _registration(body: bytes) -> Registration | None:
-    """The registration of an entry; None if it cannot be read, which check 5 judges."""
-    try:
-        return Registration.decode(body)
-    except MalformedError:
-        return None

@@ -9,8 +9,9 @@ from typing import Any
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
-from ragaudit.encoding.errors import InternalError
+from ragaudit.encoding.errors import InternalError, MalformedError, RejectedError
 from ragaudit.ledger.identifiers import log_origin
+from ragaudit.ledger.notes import VerifierKey
 from ragaudit.ledger.policy import Policy
 from ragaudit.verifier.evidence import (
     COUNTERSIGNATURE,
@@ -55,6 +56,7 @@ class Registrar:
 
         Raises:
             MalformedError, RejectedError: `identity.check_identity`.
+            RejectedError: its log key is another window's.
             ConflictError: the window exists with other content.
         """
         keys = {**self._keys.public(), "provider": provider.key.raw.hex()}
@@ -74,12 +76,22 @@ class Registrar:
     def _file(
         self, transaction: Transaction, provider: Provider, name: str, documents: dict[str, bytes]
     ) -> Window:
+        log_key = _log_key(canonical_json.loads(documents[POLICY]))
+        if log_key is not None:
+            other = windows.find_by_log_key(transaction.connection, log_key)
+            if other is not None:
+                raise RejectedError(
+                    f"the log key of window {other.name}",
+                    where="keys/log",
+                    expected="a key of its own for each window",
+                )
         row = {
             "name": name,
             "provider": provider.name,
             "origin": log_origin(provider.name, name),
             "origin_hash": sha256(log_origin(provider.name, name).encode()).digest(),
             "policy_digest": structure("policy", documents[POLICY]),
+            "log_key": log_key,
             "chain_salt": secrets.token_bytes(SECRET_BYTES),
             "registered": transaction.now,
         }
@@ -219,6 +231,16 @@ def _evidence(connection: Connection, window: Window, given: dict[str, bytes]) -
         if index_name(tenant) not in held:
             raise ConflictError("no index commitment", where=tenant, expected="its upload first")
     return Evidence.of(held)
+
+
+def _log_key(policy: dict[str, Any]) -> bytes | None:
+    """The log's public key in a policy that nobody has checked; None if it cannot be read."""
+    keys = policy.get("keys")
+    key = keys.get("log") if isinstance(keys, dict) else None
+    try:
+        return VerifierKey.parse(key).public.raw if isinstance(key, str) else None
+    except MalformedError:
+        return None
 
 
 def _tenants(policy: dict[str, Any]) -> list[str]:

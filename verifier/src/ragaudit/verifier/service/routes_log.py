@@ -2,7 +2,10 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Path, Query
+from ragaudit.encoding.text import hex_decode
+from ragaudit.ledger.identifiers import PSEUDONYM_BYTES
+from ragaudit.ledger.records import MAX_QUERIES, MAX_TIME
 from ragaudit.verifier.service.bodies import (
     Body,
     Claim,
@@ -10,6 +13,7 @@ from ragaudit.verifier.service.bodies import (
     Entries,
     Receipts,
     Refusals,
+    RegistrationDocument,
     json_object,
     parse,
 )
@@ -40,6 +44,8 @@ SignedRecords = Annotated[Signed, Depends(signed(_records_limit))]
 Json = Annotated[Body, Depends(unsigned(anonymous_limit))]
 ReceiptFileJson = Annotated[Body, Depends(unsigned(dispute_limit))]
 
+PseudonymText = Annotated[str, Path(pattern="^[0-9a-f]{64}$")]
+
 _SUBMITTED = documented(400, 404, 409, 413, 422, 429)
 
 
@@ -61,10 +67,35 @@ def claim(window: WindowName, body: Json, service: ServiceOf) -> dict[str, int]:
     return service.intake.claim(window, parse(Claim, body.read()))
 
 
+@router.post(
+    "/registrations",
+    status_code=204,
+    openapi_extra=described(RegistrationDocument),
+    responses=documented(400, 404, 409, 413, 422, 429),
+)
+def registration(window: WindowName, body: Json, service: ServiceOf) -> None:
+    """Show an account's registration, with its proof, to a verifier that was not given it."""
+    service.handover.put_registration(window, parse(RegistrationDocument, body.read()))
+
+
 @router.get("/claims", responses=documented(400, 401, 403, 404, 409, 425))
 def claims(window: WindowName, request: SignedJson, service: ServiceOf) -> dict[str, list[object]]:
     """The claims that the provider must meet before it closes."""
     return {"claims": service.intake.claims(request.provider, window)}
+
+
+@router.get("/claims/{pseudonym}/{counter}", responses=documented(400, 401, 403, 404, 409, 425))
+def claimed(
+    window: WindowName,
+    pseudonym: PseudonymText,
+    counter: Annotated[int, Path(ge=0, le=MAX_QUERIES)],
+    made: Annotated[int, Query(ge=0, le=MAX_TIME)],
+    request: SignedJson,
+    service: ServiceOf,
+) -> dict[str, bool]:
+    """Whether a promise was claimed, once one made at ``made`` (ms) cannot be any more."""
+    intake, account = service.intake, hex_decode(pseudonym, PSEUDONYM_BYTES)
+    return {"claimed": intake.claimed(request.provider, window, account, counter, made)}
 
 
 @router.post(

@@ -1,7 +1,9 @@
 """Rows of what anyone may submit: receipts, refusals, claims, disputes, as canonical JSON.
 
-A submission has a position (a leaf index, or a counter) and an identity (a signature, or a
-digest); what has both in common is the same submission.
+A submission has a position (a leaf index, a counter, a size) and an identity, a digest of what it
+says: never a signature, as a signer can sign one statement in as many ways as it likes. What has
+both in common is the same submission. Two that differ at one place prove all that there is to
+prove, so no more are kept; and each account has a share of the space, which others cannot fill.
 """
 
 from dataclasses import dataclass
@@ -14,26 +16,38 @@ from sqlalchemy import ColumnElement, Connection, func, insert, select
 RECEIPT, REFUSAL, CLAIM, DISPUTE = "receipt", "refusal", "claim", "dispute"
 UNCOSIGNED = "uncosigned"  # receipts with a proof under a checkpoint that was not cosigned
 
+CONTRADICTORY = frozenset({RECEIPT, CLAIM, UNCOSIGNED})  # two at one place contradict each other
+LEAST_SHARE_BYTES = 2**16  # a claim has less
+NOBODY = b""  # whose account V does not know
+
 
 @dataclass(frozen=True)
 class Submission:
-    """A checked submission; ``document`` is canonical JSON."""
+    """A checked submission; ``document`` is canonical JSON.
+
+    Attributes:
+        account: the pseudonym that it is about, if V knows its registration; `NOBODY` otherwise.
+    """
 
     kind: str
     position: int
     identity: bytes
     document: bytes
+    account: bytes = NOBODY
 
 
 def put(transaction: Transaction, window: str, submission: Submission) -> bool:
-    """Store a submission unless it is known; returns whether it was new."""
+    """Store a submission unless it is known, or a third at its place; returns whether it was."""
     if stored(transaction.connection, window, submission) is not None:
+        return False
+    if submission.kind in CONTRADICTORY and _rivals(transaction.connection, window, submission) > 1:
         return False
     row = {
         "window": window,
         "kind": submission.kind,
         "position": submission.position,
         "identity": submission.identity,
+        "account": submission.account,
         "received": transaction.now,
         "document": submission.document,
     }
@@ -73,9 +87,44 @@ def count(connection: Connection, window: str, kind: str) -> int:
 
 def check_cap(connection: Connection, window: str, kind: str, cap: int) -> None:
     """CapError if the documents of a kind exceed ``cap`` bytes in all."""
-    query = select(func.sum(func.length(table.c.document))).where(_of(window, kind))
-    if int(connection.execute(query).scalar_one() or 0) > cap:
+    if _bytes(connection, _of(window, kind)) > cap:
         raise CapError(f"too many {kind}s", where=window, expected=f"at most {cap} bytes in all")
+
+
+def check_share(connection: Connection, window: str, kind: str, account: bytes, share: int) -> None:
+    """CapError if an account's documents of a kind exceed its ``share``, in bytes."""
+    if _bytes(connection, _of(window, kind) & (table.c.account == account)) > share:
+        whose = account.hex() or "accounts that are not registered"
+        raise CapError(f"too many {kind}s", where=whose, expected=f"at most {share} bytes")
+
+
+def share(cap: int, slots: int) -> int:
+    """Bytes of ``cap`` that each of a window's accounts has to itself."""
+    return max(cap // slots, LEAST_SHARE_BYTES)
+
+
+def received(connection: Connection, window: str, kind: str) -> dict[str, int]:
+    """When each submission of a kind was taken (Unix milliseconds), by hexadecimal identity."""
+    query = select(table.c.identity, table.c.received).where(_of(window, kind))
+    return {bytes(row.identity).hex(): row.received for row in connection.execute(query)}
+
+
+def claimed(connection: Connection, window: str, account: bytes, counter: int) -> bool:
+    """Whether there is a claim for this query of an account."""
+    place = (table.c.account == account) & (table.c.position == counter)
+    query = select(func.count()).select_from(table).where(_of(window, CLAIM) & place)
+    return bool(connection.execute(query).scalar_one())
+
+
+def _rivals(connection: Connection, window: str, submission: Submission) -> int:
+    place = (table.c.account == submission.account) & (table.c.position == submission.position)
+    query = select(func.count()).select_from(table).where(_of(window, submission.kind) & place)
+    return int(connection.execute(query).scalar_one())
+
+
+def _bytes(connection: Connection, condition: ColumnElement[bool]) -> int:
+    query = select(func.sum(func.length(table.c.document))).where(condition)
+    return int(connection.execute(query).scalar_one() or 0)
 
 
 def _of(window: str, kind: str) -> ColumnElement[bool]:

@@ -17,6 +17,7 @@ class Window:
     """A row of the table ``window``; times in Unix milliseconds, None for what has not happened.
 
     Args:
+        log_key: of the window's log, and of no other window's.
         chain_salt: what the seed of the activation chain is derived with.
         listed: when the list of receipts was signed.
         sealed: when the evidence was complete and the audit began.
@@ -27,6 +28,7 @@ class Window:
     origin: str
     origin_hash: bytes
     policy_digest: bytes
+    log_key: bytes | None
     chain_salt: bytes
     registered: int
     countersigned: int | None
@@ -66,6 +68,11 @@ def find_by_origin(connection: Connection, origin: str) -> Window | None:
 def find_by_origin_hash(connection: Connection, digest: bytes) -> Window | None:
     """The window whose log's origin has this SHA-256."""
     return _one(connection, windows.c.origin_hash == digest)
+
+
+def find_by_log_key(connection: Connection, key: bytes) -> Window | None:
+    """The window whose log signs with this public key."""
+    return _one(connection, windows.c.log_key == key)
 
 
 def get(connection: Connection, name: str) -> Window:

@@ -1,0 +1,95 @@
+"""Claims: promises whose nonce was revealed, as accounts handed them to the verifier.
+
+Anyone may submit anything, so only what the provider's signature binds counts against it; the
+rest is dismissed. When a claim was taken is the verifier's clock to say.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ragaudit.encoding.errors import RagauditError, RejectedError
+from ragaudit.encoding.text import hex_decode
+from ragaudit.ledger.chains import verify_nonce
+from ragaudit.ledger.policy import Policy
+from ragaudit.ledger.promises import Promise
+from ragaudit.ledger.records import Record
+from ragaudit.verifier import evidence as items
+from ragaudit.verifier.procedure.context import Context
+from ragaudit.verifier.procedure.framework import Lacking
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A promise that the provider signed for this log; ``received`` in Unix milliseconds."""
+
+    promise: Promise
+    record: Record
+    nonce: bytes = field(repr=False)
+    received: int
+
+    @property
+    def query(self) -> tuple[bytes, int]:
+        """(pseudonym, counter) of the promised record."""
+        return self.record.pseudonym, self.record.counter
+
+    def in_time(self, policy: Policy) -> bool:
+        """Whether the promise still lived when the verifier took the claim."""
+        life = policy.promise_life_seconds + policy.clock_skew_seconds
+        return self.received <= self.record.time + 1000 * life
+
+
+def claims(context: Context) -> tuple[Claim, ...]:
+    """The claims whose promise the provider signed, with their times of intake.
+
+    Raises:
+        Lacking: `promises` for the list, `sampling` for the clock or a claim's time in it.
+    """
+    found = []
+    for promise, nonce in _signed(context.list(items.CLAIMS, "promises"), context.policy):
+        if promise.identity not in context.clock.claims:
+            raise Lacking("sampling", "the clock has no time of intake for a claim")
+        received = context.clock.claims[promise.identity]
+        found.append(Claim(promise, promise.record, nonce, received))
+    return tuple(found)
+
+
+def claimed_records(context: Context) -> dict[tuple[bytes, int], Record]:
+    """The promised record of every claim that binds the provider, by (pseudonym, counter).
+
+    The records that keep them are logged when the window ends, at the times of their promises.
+    """
+    return {
+        each.query: each.record
+        for each in claims(context)
+        if each.in_time(context.policy) and revealed(context, each)
+    }
+
+
+def revealed(context: Context, claim: Claim) -> bool:
+    """Whether the claim shows the nonce of the account's chain; one of a plain account cannot."""
+    pseudonym, counter = claim.query
+    if pseudonym not in context.registered or counter >= context.policy.queries_per_account:
+        return False
+    anchor = context.registration(pseudonym).registration.anchor
+    if anchor is None:
+        return False
+    try:
+        verify_nonce(context.policy.window, pseudonym, anchor, counter, claim.nonce)
+    except RejectedError:
+        return False
+    return True
+
+
+def _signed(listed: list[object], policy: Policy) -> Iterator[tuple[Promise, bytes]]:
+    """Promises that the provider signed for this log, with what is claimed to be the nonce."""
+    for claim in listed:
+        match claim:
+            case {"promise": document, "nonce": str(nonce), **more} if not more:
+                try:
+                    promise = Promise.from_json(document)
+                    promise.verify(policy.keys.provider)
+                    revealed = hex_decode(nonce, 32)
+                except RagauditError:
+                    continue
+                if promise.origin == policy.origin:
+                    yield promise, revealed
