@@ -40,6 +40,10 @@ BEHAVIOURS = {
         "not in the client's chain": "nonce-not-in-the-chain",
         "a promise not kept": "promise-not-kept",
         "two promises for one nonce": "two-promises-for-one-nonce",
+        "intake flooded": "intake-flooded",
+        "promise dated ahead": "promise-dated-ahead",
+        "promise dated back": "back-dated-promise",
+        "promise too near to the end": "last-promise-before-the-end",
         "counters reused after a restore": "counters-reused-after-a-restore",
     },
     "SELECTION": {
@@ -86,6 +90,7 @@ BEHAVIOURS = {
         "rewritten": "leaf-rewritten-after-its-receipt",
         "rewritten after the cosignature": "leaf-rewritten-after-the-cosignature",
         "two checkpoints of one size": "two-checkpoints-of-one-size",
+        "made up after the end": "record-made-up-after-the-end",
     },
     "POLICY": {
         "late": "late-policy",
@@ -109,7 +114,10 @@ BEHAVIOURS = {
         "non-canonical scalar": "non-canonical-scalar",
         "another transcript context": "another-transcript-context",
     },
-    "COALITION": {"k-hat below the recomputed cluster": "coalition-understated"},
+    "COALITION": {
+        "k-hat below the recomputed cluster": "coalition-understated",
+        "pulled apart in time": "coalition-pulled-apart-in-time",
+    },
 }
 
 runner = CliRunner()
@@ -148,7 +156,7 @@ def test_an_entry_says_what_there_is_to_say(cheat: Cheat) -> None:
 def test_a_service_cheat_overrides_little() -> None:
     """One component each, but for a broken promise: it takes two to forget one."""
     several = [c.name for c in CATALOGUE if isinstance(c, ServiceCheat) and len(c.parts) != 1]
-    assert several == ["promise-not-kept"]
+    assert several == ["promise-not-kept", "intake-flooded"]
 
 
 def test_every_check_but_two_catches_a_cheat_of_the_catalogue() -> None:

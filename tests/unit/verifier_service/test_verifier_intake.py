@@ -5,6 +5,7 @@ from hashlib import sha256
 from threading import Event, Thread
 
 import pytest
+from ragaudit.attacks.forging.resigning import another_signature
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import leaf_data, structure
 from ragaudit.ledger.notes import ED25519, SigningKey, parse_note, sign_note
@@ -15,7 +16,6 @@ from ragaudit.ledger.requests import Answer
 from ragaudit.ledger.tree import MemoryTree
 from ragaudit.verifier.service import submissions
 from ragaudit.verifier.settings import Limits
-from resigning import another_signature
 from verifier_service_harness import (
     END,
     OPENINGS,

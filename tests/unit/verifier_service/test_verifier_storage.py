@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from ragaudit.encoding.errors import MalformedError, UnavailableError, UnsupportedError
 from ragaudit.verifier.service.app import create_app
-from ragaudit.verifier.service.database import Database, system_clock
+from ragaudit.verifier.service.clock import system_clock
+from ragaudit.verifier.service.database import Database
 from ragaudit.verifier.service.errors import StorageError
 from sqlalchemy import event
 from verifier_service_harness import WINDOW, Desk, RecordingAuditor, problem_of

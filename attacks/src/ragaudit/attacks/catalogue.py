@@ -3,16 +3,17 @@
 from typing import Final
 
 from ragaudit.attacks.cheat import FAMILIES, Cheat
-from ragaudit.attacks.constructed import indexes, proofs
+from ragaudit.attacks.constructed import indexes, proofs, times
 from ragaudit.attacks.constructed import log as constructed_log
-from ragaudit.attacks.service import answers, audit, log, opening, promises
+from ragaudit.attacks.service import answers, audit, claims, log, opening, promises
 from ragaudit.encoding.errors import UnsupportedError
 
 CATALOGUE: Final[tuple[Cheat, ...]] = tuple(
     sorted(
         (
-            *opening.CHEATS, *log.CHEATS, *promises.CHEATS, *answers.CHEATS, *audit.CHEATS,
-            *constructed_log.CHEATS, *indexes.CHEATS, *proofs.CHEATS,
+            *opening.CHEATS, *log.CHEATS, *promises.CHEATS, *claims.CHEATS, *answers.CHEATS,
+            *audit.CHEATS,
+            *constructed_log.CHEATS, *indexes.CHEATS, *times.CHEATS, *proofs.CHEATS,
         ),
         key=lambda each: FAMILIES.index(each.family),
     )

@@ -18,7 +18,8 @@ from ragaudit.encoding.text import hex_decode
 from ragaudit.verifier import keys as key_files
 from ragaudit.verifier import settings as settings_files
 from ragaudit.verifier.service import providers
-from ragaudit.verifier.service.database import Database, system_clock
+from ragaudit.verifier.service.clock import system_clock
+from ragaudit.verifier.service.database import Database
 from ragaudit.verifier.service.remote import NotDue, Remote
 from ragaudit.verifier.settings import EngineName, Settings
 from rich.console import Console

@@ -9,29 +9,31 @@ from anyio import to_thread
 from fastapi import FastAPI
 from ragaudit.verifier.service import problems, routes_audit, routes_log, routes_opening
 from ragaudit.verifier.service.auditor import Auditor
+from ragaudit.verifier.service.clock import EvenClock
 from ragaudit.verifier.service.core import Service
-from ragaudit.verifier.service.database import Clock, system_clock
-from ragaudit.verifier.service.errors import StorageError
+from ragaudit.verifier.service.database import Clock
+from ragaudit.verifier.service.errors import ClockError, StorageError
 from ragaudit.verifier.settings import Settings
 
 _log = logging.getLogger(__name__)
 
 
 def create_app(
-    settings: Settings, *, clock: Clock = system_clock, auditor: Auditor | None = None
+    settings: Settings, *, clock: Clock | None = None, auditor: Auditor | None = None
 ) -> FastAPI:
     """The verifier's HTTP application.
 
     Args:
         settings: see `ragaudit.verifier.settings`.
-        clock: Unix milliseconds; every attested time is taken from it.
+        clock: Unix milliseconds; every attested time is taken from it. By default the system's,
+            while it runs evenly.
         auditor: who runs the checks and signs verdicts; the audit procedure by default.
 
     Raises:
         MalformedError, RefusedError, InternalError: secrets or database cannot be used.
         UnsupportedError: the engine of the settings is not installed.
     """
-    service = Service.open(settings, clock, auditor)
+    service = Service.open(settings, clock or EvenClock(), auditor)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -64,7 +66,7 @@ async def _tick(service: Service) -> None:
     while True:
         try:
             await to_thread.run_sync(service.scheduler.tick)
-        except StorageError as error:
+        except (ClockError, StorageError) as error:
             _log.error("nothing that is due can be done: %s", error)
         except Exception:
             _log.exception("a tick failed")

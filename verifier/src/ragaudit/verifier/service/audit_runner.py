@@ -27,11 +27,13 @@ from ragaudit.verifier.service import (
 from ragaudit.verifier.service.auditor import Auditor
 from ragaudit.verifier.service.challenge import Sampler
 from ragaudit.verifier.service.database import Database, Transaction
-from ragaudit.verifier.service.errors import ConflictError
+from ragaudit.verifier.service.errors import ClockError, ConflictError
 from ragaudit.verifier.service.windows import Window
 from sqlalchemy import Connection
 
 _log = logging.getLogger(__name__)
+
+RETRY_SECONDS = 1.0
 
 LISTS = {
     names.RECEIPTS: (submissions.RECEIPT, submissions.UNCOSIGNED),
@@ -129,6 +131,8 @@ class AuditRunner:
             self._audit(name)
         except Stopped:
             _log.info("audit of %s stopped", name)
+        except ClockError as error:
+            _log.error("audit of %s waits: %s", name, error)  # the next tick starts it again
         except Exception:
             failed = True
             _log.exception("audit of %s failed", name)
@@ -150,10 +154,21 @@ class AuditRunner:
             now,
             lambda step, done, total: self._report(name, step, done, total),
         )
-        with self._database.write() as transaction:
-            items.put(transaction, name, items.VERDICT, verdict)
-            windows.mark(transaction, name, decided=transaction.now)
+        while not self._decide(name, verdict):
+            if self._stopping.wait(RETRY_SECONDS):
+                raise Stopped("the service is shutting down", where=name)
         _log.info("audit of %s: %s", name, self._auditor.result(verdict))
+
+    def _decide(self, name: str, verdict: bytes) -> bool:
+        """Store the verdict; False while the clock does not say when that is."""
+        try:
+            with self._database.write() as transaction:
+                items.put(transaction, name, items.VERDICT, verdict)
+                windows.mark(transaction, name, decided=transaction.now)
+        except ClockError as error:
+            _log.error("the verdict on %s waits: %s", name, error)
+            return False
+        return True
 
     def _report(self, name: str, step: str, done: int, total: int) -> None:
         if self._stopping.is_set():

@@ -8,7 +8,6 @@ check-and-persist steps are atomic among threads and processes.
 import errno
 import os
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -136,11 +135,6 @@ submissions = Table(
     Column("received", BigInteger, nullable=False),
     Column("document", LargeBinary, nullable=False),
 )
-
-
-def system_clock() -> int:
-    """Unix milliseconds of the machine's clock."""
-    return time.time_ns() // 1_000_000
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,7 @@ class StorageError(UnavailableError):
 
 
 class ClockError(RefusedError):
-    """The clock is behind a time that this service has already attested."""
+    """The clock was set, or is behind a time that this service has already attested."""
 
     status: ClassVar[int] = 503
 

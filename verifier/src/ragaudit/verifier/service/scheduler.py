@@ -21,7 +21,12 @@ class Scheduler:
         self._runner = runner
 
     def tick(self) -> None:
-        """Do what is due for every window; one window's trouble does not stop the others."""
+        """Do what is due for every window; one window's trouble does not stop the others.
+
+        Raises:
+            ClockError: the clock was set; nothing is due until it is known what time it is.
+        """
+        self._database.now()
         with self._database.read() as connection:
             waiting = windows.undecided(connection)
         for window in waiting:

@@ -1,0 +1,83 @@
+"""NONCE: a provider that floods the verifier's intake, so that an account cannot claim."""
+
+from typing import Any, Final
+
+from ragaudit.attacks.cheat import ServiceCheat
+from ragaudit.attacks.forging.resigning import another_signature
+from ragaudit.attacks.service.promises import BreaksPromises, ForgetsClaims
+from ragaudit.attacks.stage.play import Play
+from ragaudit.attacks.stage.services import WINDOW
+from ragaudit.encoding.digests import structure
+from ragaudit.encoding.errors import InternalError
+from ragaudit.encoding.signing import PrivateKey
+from ragaudit.ledger.promises import Refusal
+
+_AT_ONCE = 200
+_RESIGNED = 20
+_FULL = 429
+
+
+class FloodsTheIntake(Play):
+    """The provider fills what room there is before it breaks alice's second promise.
+
+    It signs refusals to pseudonyms that it invents, until no more are taken, and alice's first
+    promise again and again. The room is small here, and the flood with it.
+    """
+
+    room = 2**18
+
+    def before_second(self, at: int) -> None:
+        self.verifier.service.intake._cap = self.room
+        super().before_second(at)
+
+    def ask(self, name: str, text: str, top_k: int) -> None:
+        if (name, text) == ("alice", "the second question of alice"):
+            self._refuse_strangers()
+            self._claim_again()
+        super().ask(name, text, top_k)
+
+    def _refuse_strangers(self) -> None:
+        for batch in range(1000):
+            refusals = [self._refusal(batch, n) for n in range(_AT_ONCE)]
+            if self._submit("refusals", {"refusals": refusals}) == _FULL:
+                return
+        raise InternalError("the intake is never full")
+
+    def _refusal(self, batch: int, number: int) -> dict[str, Any]:
+        return Refusal.issue(
+            self._key,
+            origin=self.prover.policy.origin,
+            pseudonym=structure("nobody", batch, number),
+            counter=0,
+            reason="unavailable",
+            time=self.clock.now,
+        ).to_json()
+
+    def _claim_again(self) -> None:
+        transport = self.accounts["alice"].transport
+        promise, nonce = transport.answered["promise"], transport.asked["reveal"]["nonce"]
+        body = bytes.fromhex(promise["body"])
+        for _ in range(_RESIGNED):
+            signature = another_signature(self._key, "promise", promise["origin"], body)
+            self._submit(
+                "claims", {"promise": {**promise, "signature": signature.hex()}, "nonce": nonce}
+            )
+
+    def _submit(self, kind: str, document: Any) -> int:
+        with self.http("verifier") as http:
+            return http.post(f"/v1/windows/{WINDOW}/{kind}", json=document).status_code
+
+    @property
+    def _key(self) -> PrivateKey:
+        return self.prover.service.promises._key
+
+
+CHEATS: Final = (
+    ServiceCheat(
+        name="intake-flooded", family="NONCE",
+        description="Fills the verifier's intake, takes a nonce and does not answer.",
+        parts={"promises": BreaksPromises, "closing": ForgetsClaims}, play=FloodsTheIntake,
+        checks=("promises",), reason="no record keeps it",
+        complaint="a revealed promise was not answered",
+    ),
+)  # fmt: skip

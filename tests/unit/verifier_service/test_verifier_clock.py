@@ -1,0 +1,152 @@
+"""A clock that is set: nothing is attested across a step, and the service recovers by itself."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from ragaudit.verifier.service import audit_runner
+from ragaudit.verifier.service.clock import PATIENCE_MS, TOLERANCE_MS, EvenClock
+from ragaudit.verifier.service.errors import ClockError
+from verifier_service_harness import SAMPLING, START, WINDOW, Clock, Desk, Story, problem_of
+
+HOUR = 3_600_000
+BASE = f"/v1/windows/{WINDOW}"
+
+
+class Hands:
+    """A wall clock and a steady one; only the first is ever set."""
+
+    def __init__(self, now: int = 10**12) -> None:
+        self.passed, self.offset = 0, now
+
+    def wall(self) -> int:
+        return self.offset + self.passed
+
+    def steady(self) -> int:
+        return self.passed
+
+    def clock(self) -> EvenClock:
+        return EvenClock(self.wall, self.steady)
+
+
+@pytest.mark.parametrize("step", [20_000, -20_000, HOUR, -HOUR, TOLERANCE_MS + 1])
+def test_a_step_gives_no_time_until_it_is_taken_back(step: int) -> None:
+    hands = Hands()
+    clock = hands.clock()
+    before = clock()
+    hands.offset += step
+    for _ in range(2):
+        hands.passed += 1000
+        with pytest.raises(ClockError, match="was set by"):
+            clock()
+    hands.offset -= step
+    assert clock() == before + 2000
+
+
+def test_a_step_that_stays_is_believed() -> None:
+    hands = Hands()
+    clock = hands.clock()
+    hands.offset += HOUR
+    with pytest.raises(ClockError):
+        clock()
+    hands.passed += PATIENCE_MS - 1
+    with pytest.raises(ClockError):
+        clock()
+    hands.passed += 1
+    assert clock() == hands.wall()
+    hands.passed += 1
+    assert clock() == hands.wall()
+
+
+def test_a_clock_that_is_set_again_and_again_is_not_believed() -> None:
+    hands = Hands()
+    clock = hands.clock()
+    for _ in range(10):
+        hands.offset += HOUR
+        hands.passed += PATIENCE_MS // 2
+        with pytest.raises(ClockError):
+            clock()
+
+
+def test_slow_corrections_are_followed() -> None:
+    hands = Hands()
+    clock = hands.clock()
+    for _ in range(100):
+        hands.offset += TOLERANCE_MS
+        hands.passed += 1000
+        assert clock() == hands.wall()
+
+
+class SetClock(Clock):
+    """The harness's clock as a guarded one; ``ahead`` milliseconds are how far it was set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ahead = 0
+        self.even = EvenClock(lambda: self.now + self.ahead, lambda: self.now)
+
+    def __call__(self) -> int:
+        return self.even()
+
+
+def test_an_hour_ahead_for_a_moment_draws_no_sample(tmp_path, auditor) -> None:
+    clock = SetClock()
+    desk = Desk(tmp_path, auditor, clock)
+    with desk.running():
+        desk.open_window()
+        story = Story(desk)
+        story.finish()
+        clock.ahead = 1000 * (SAMPLING - START)
+        with pytest.raises(ClockError):
+            desk.service.scheduler.tick()
+        problem_of(story.send("GET", "challenge"), 503, "clock")
+        clock.ahead = 0
+        assert desk.client.get(BASE).json()["state"] == "closed"
+        clock.at(SAMPLING)
+        desk.service.scheduler.tick()
+        assert desk.client.get(BASE).json()["state"] == "challenged"
+        assert story.send("GET", "challenge").status_code == 200
+
+
+def test_a_verdict_waits_for_the_clock(tmp_path, auditor, monkeypatch) -> None:
+    """The step comes while the audit runs: it is neither lost nor done twice."""
+    monkeypatch.setattr(audit_runner, "RETRY_SECONDS", 0.01)
+    clock = SetClock()
+    desk = Desk(tmp_path, auditor, clock)
+    judged = auditor.audit
+
+    def audit(*arguments):
+        clock.ahead = HOUR
+        return judged(*arguments)
+
+    auditor.audit = audit
+    with desk.running():
+        desk.open_window()
+        clock.at(SAMPLING)  # nothing was closed or handed over: there is nothing to wait for
+        desk.service.scheduler.tick()
+        while clock.ahead == 0:
+            time.sleep(0.01)
+        assert desk.service.runner.busy()
+        clock.ahead = 0
+        while desk.service.runner.busy():
+            time.sleep(0.01)
+        assert desk.client.get(BASE).json()["state"] == "decided"
+
+
+def test_an_audit_that_cannot_begin_is_begun_again(tmp_path, auditor) -> None:
+    clock = SetClock()
+    desk = Desk(tmp_path, auditor, clock)
+    with desk.running():
+        desk.open_window()
+        clock.at(SAMPLING)
+        clock.ahead = HOUR
+        desk.service.runner.start(WINDOW)
+        while desk.service.runner.busy():
+            time.sleep(0.01)
+        assert desk.service.runner.progress(WINDOW).step == ""  # not "failed"
+        clock.ahead = 0
+        desk.service.scheduler.tick()
+        while desk.service.runner.busy():
+            time.sleep(0.01)
+        assert desk.client.get(BASE).json()["state"] == "decided"
