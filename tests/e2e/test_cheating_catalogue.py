@@ -30,6 +30,7 @@ BEHAVIOURS = {
         "activation older than version or epoch": "activation-older-than-the-opening",
         "unscheduled epoch": "unscheduled-epoch",
         "unscheduled index version": "unscheduled-index-version",
+        "anchored by the provider": "anchored-by-the-provider",
     },
     "COUNTER": {
         "gap": "counter-gap",
@@ -58,6 +59,8 @@ BEHAVIOURS = {
         "ties dropped without a tie": "ties-dropped-without-a-tie",
         "K not the request's": "k-not-the-requests",
         "filter not the request's": "filter-not-the-requests",
+        "no noise, and its answers disputed": "noiseless-and-disputed",
+        "the same in mode B": "noiseless-and-disputed-in-mode-b",
     },
     "NOISE": {"another sampler": "another-sampler"},
     "INDEX": {
@@ -84,6 +87,7 @@ BEHAVIOURS = {
         "content not of its row": "content-not-of-its-row",
         "rows ordered by score": "rows-ordered-by-score",
         "filter committed that was not asked for": "filter-that-was-not-asked-for",
+        "the intake of disputes flooded": "disputes-flooded",
     },
     "LOG": {
         "leaf dropped after its receipt": "leaf-dropped-after-its-receipt",
@@ -100,6 +104,9 @@ BEHAVIOURS = {
         "K_max >= N": "k-max-not-below-n",
         "sigma too small for the claim": "sigma-too-small-for-the-claim",
         "no finite epsilon": "no-finite-epsilon",
+        "a tolerance that accepts every vector": "tolerance-that-accepts-every-vector",
+        "samples of one": "samples-of-one",
+        "a promise that is none": "promise-that-is-none",
     },
     "SAMPLING": {
         "no answer": "no-answer",

@@ -90,10 +90,12 @@ class ServiceWindow(Window):
     # --- after the window --------------------------------------------------------------------
 
     def submit(self) -> None:
-        """The accounts' receipts and disputes."""
+        """The accounts' receipts, statements and disputes."""
         self.post("/receipts", {"receipts": self.receipts()})
-        for dispute in self.disputes():
-            self.post("/disputes", dispute)
+        for statement in self.statements():
+            self.post("/statements", {"statement": statement})
+        for kept in self.disputes():
+            self.post("/disputes", {"disputes": [kept["dispute"]]})
 
     def hand_over(self) -> None:
         self.desk.clock.at(HANDED_OVER)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from ragaudit.attacks.terms import small_terms_file
 from ragaudit.encoding.signing import sign
 from ragaudit.verifier import keys, settings
 from ragaudit.verifier.service.database import Database
@@ -51,6 +52,7 @@ class VerifierProcess:
             "name": NAME,
             "data": "data",
             "secrets": "secrets",
+            "terms": small_terms_file(folder).name,
             "listen": {"port": self.port},
             **listed,
         }

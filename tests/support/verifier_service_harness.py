@@ -11,6 +11,7 @@ from typing import Any
 
 from fastapi.testclient import TestClient
 from httpx import Response
+from ragaudit.attacks.terms import small_terms_file
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import leaf_data, salted, structure
 from ragaudit.encoding.signing import PrivateKey, sign
@@ -20,13 +21,16 @@ from ragaudit.ledger.checkpoints import Checkpoint, parse_checkpoint, sign_check
 from ragaudit.ledger.cosigner_protocol import AddCheckpointRequest, parse_cosignatures
 from ragaudit.ledger.notes import ED25519, SigningKey, parse_note
 from ragaudit.ledger.openings import Openings, embedding_digest
+from ragaudit.ledger.receipt_check import WindowView
 from ragaudit.ledger.receipts import PublicReceipt
 from ragaudit.ledger.records import Close, Record, Registration
 from ragaudit.ledger.requests import Request
 from ragaudit.ledger.tlog_proof import TlogProof
 from ragaudit.ledger.tree import MemoryTree
 from ragaudit.verifier import keys
+from ragaudit.verifier.engines import CoreEngine
 from ragaudit.verifier.evidence import Evidence
+from ragaudit.verifier.procedure.disputes import Judgement, judge
 from ragaudit.verifier.service import providers
 from ragaudit.verifier.service.app import create_app
 from ragaudit.verifier.service.auditor import Auditor, Progress
@@ -66,6 +70,9 @@ class RecordingAuditor:
     def check_opening(self, evidence: Evidence, now: int) -> bytes | None:
         self.seen.append(evidence)
         return self.refusal
+
+    def judge_dispute(self, file: dict[str, Any], view: WindowView) -> Judgement:
+        return judge(file, view, CoreEngine())
 
     def audit(self, evidence: Evidence, now: int, progress: Progress) -> bytes:
         self.seen.append(Evidence.of({name: evidence[name] for name in evidence}))
@@ -111,7 +118,11 @@ class Desk:
         self.clock = clock or Clock()
         self.auditor = auditor
         self.settings = Settings(
-            name=NAME, data=folder / "data", secrets=folder / "secrets", tick_seconds=60
+            name=NAME,
+            data=folder / "data",
+            secrets=folder / "secrets",
+            terms=small_terms_file(folder),
+            tick_seconds=60,
         )
         if not self.settings.secrets.exists():
             keys.create(self.settings.secrets, NAME)

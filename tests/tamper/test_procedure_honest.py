@@ -40,7 +40,9 @@ def test_passes(mode: str, name: str) -> None:
         "records_anchored": 4,
         "records_plain": 4,
         "receipts": 4,
+        "anchored_unshown": 0,
         "disputes": 0,
+        "disputes_open": 0,
         "unowned_registrations": 4,
     }
     assert outcome.coalition == {"claimed": 1, "estimated": 1, "max": 2}

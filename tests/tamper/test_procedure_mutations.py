@@ -35,7 +35,8 @@ class Rich(Window):
         super().close()
 
     def disputes(self) -> list[dict[str, Any]]:
-        return [self.receipt_file(self.asked[4]).to_json()]
+        file = self.receipt_file(self.asked[4]).to_json()
+        return [self.dispute(self.asked[4], file, file=file, step=0)]
 
 
 @lru_cache(maxsize=1)

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import pytest
 from procedure_cases import assert_caught, audit, use_cached_table
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
+from ragaudit.encoding.errors import RagauditError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.tagged import decode, enc
 from ragaudit.encoding.text import b64_decode, b64_encode
 from ragaudit.encoding.times import rfc3339
+from ragaudit.ledger.disputes import Dispute, Finding, file_digest
 from ragaudit.ledger.promises import Promise
+from ragaudit.ledger.receipt_check import WindowView
 from ragaudit.ledger.receipts import PublicReceipt
 from ragaudit.ledger.records import Epoch, Record, Version
 from ragaudit.verifier import evidence as names
+from ragaudit.verifier.engines import engine
 from ragaudit.verifier.procedure import Status
+from ragaudit.verifier.procedure.disputes import judge
 from window import END, START, Account, Asked, Window
 
 use_cached_table()
@@ -504,11 +510,22 @@ def test_refusals_that_contradict_nothing() -> None:
 
 
 class Disputed(Window):
-    """bob complains about his second answer."""
+    """bob complains about his second answer, and shows the verifier its file."""
 
     def disputes(self) -> list[dict[str, Any]]:
         assert self.asked[4].account.name == "bob"
-        return [self.receipt_file(self.asked[4]).to_json()]
+        return [self.kept(self.receipt_file(self.asked[4]).to_json())]
+
+    def kept(self, file: dict[str, Any]) -> dict[str, Any]:
+        self.halves.append({**file["public"], "proof": None})
+        return self.dispute(self.asked[4], file, file=file, step=1)
+
+    @cached_property
+    def halves(self) -> list[dict[str, Any]]:
+        return []
+
+    def judged(self) -> list[dict[str, Any]]:
+        return self.halves
 
 
 def resigned(window: Window, value: dict[str, Any]) -> dict[str, Any]:
@@ -591,34 +608,138 @@ def other_sketch(value: dict[str, Any]) -> None:
 def test_disputes(spoil: Callable[[dict[str, Any]], None], reason: str) -> None:
     class Cheats(Disputed):
         def disputes(self) -> list[dict[str, Any]]:
-            value = super().disputes()[0]
+            value = self.receipt_file(self.asked[4]).to_json()
             spoil(value)
-            return [resigned(self, value)]
+            return [self.kept(resigned(self, value))]
 
     window = Cheats()
     assert_caught(window.items(), window, "disputes", reason)
 
 
+def findings(window: Disputed, step: int, **changes: Any) -> list[dict[str, Any]]:
+    """The same dispute, as the arbiter's finding about it."""
+    file = window.receipt_file(window.asked[4]).to_json()
+    public = PublicReceipt.from_json(file["public"])
+    named: dict[str, Any] = {
+        "origin": public.origin,
+        "index": public.index,
+        "answer_digest": public.answer_digest,
+        "file_digest": file_digest(file),
+        "step": step,
+        "time": 5,
+    }
+    key = changes.pop("key", ARBITER)
+    finding = Finding.issue(key, **{**named, **changes}).to_json()
+    window.halves.append(public.to_json())
+    return [window.dispute(window.asked[4], file, step=step, finding=finding)]
+
+
+ARBITER = PrivateKey.from_seed(b"\xa7" * 32)
+WITH_ARBITER = {"keys/arbiter": ARBITER.public.raw.hex()}
+
+
+def test_what_the_arbiter_upholds_fails() -> None:
+    class Cheats(Disputed):
+        def disputes(self) -> list[dict[str, Any]]:
+            return findings(self, 8)
+
+    window = Cheats(overrides=WITH_ARBITER)
+    assert_caught(window.items(), window, "disputes", "upheld by the arbiter: step 8")
+
+
+def test_what_the_arbiter_dismisses_changes_nothing() -> None:
+    class Dismissed(Disputed):
+        def disputes(self) -> list[dict[str, Any]]:
+            return findings(self, 0)
+
+    window = Dismissed(overrides=WITH_ARBITER)
+    outcome = audit(window.items(), window)
+    assert outcome.result == "PASS"
+    assert outcome.check("disputes").reason == "1 disputes, 1 judged, none upheld"
+    assert outcome.counts["disputes_open"] == 0
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"key": PrivateKey.from_seed(b"\xa8" * 32)},
+        {"index": 5},
+        {"file_digest": bytes(32)},
+        {"answer_digest": bytes(32)},
+        {"origin": "rag.example/ragaudit/w2"},
+    ],
+)
+def test_findings_that_are_not_the_arbiters_about_this_file(changes: dict[str, Any]) -> None:
+    class Other(Disputed):
+        def disputes(self) -> list[dict[str, Any]]:
+            return findings(self, 0, **changes)
+
+    window = Other(overrides=WITH_ARBITER)
+    assert audit(window.items(), window).check("disputes").status is Status.FAIL
+
+
+def test_a_window_without_an_arbiter_has_no_findings() -> None:
+    class Unnamed(Disputed):
+        def disputes(self) -> list[dict[str, Any]]:
+            return findings(self, 8)
+
+    window = Unnamed()
+    outcome = audit(window.items(), window)
+    assert outcome.check("disputes").status is Status.FAIL
+    assert "names no arbiter" in outcome.check("disputes").reason
+
+
 class DisputeAboutNothing(Disputed):
+    """The public half of a judged file names a record that is not in the log at its place."""
+
     def disputes(self) -> list[dict[str, Any]]:
-        asked = replace(self.asked[4], index=99)
-        return [self.receipt_file(asked).to_json()]
+        return [self.kept(self.receipt_file(replace(self.asked[4], salt=bytes(32))).to_json())]
 
 
-def test_a_dispute_about_a_record_that_was_never_logged() -> None:
+def test_a_disputed_file_is_a_receipt_like_any_other() -> None:
     window = DisputeAboutNothing()
-    assert_caught(window.items(), window, "disputes", "not in the log at that place")
+    assert_caught(window.items(), window, "receipts", "not in the log at that place")
 
 
 def test_a_dispute_that_is_not_upheld_changes_nothing() -> None:
-    window = Disputed()
-    items = window.items()
-    outcome = audit(items, window)
-    assert outcome.result == "PASS"
+    class Open(Disputed):
+        def disputes(self) -> list[dict[str, Any]]:
+            return [self.dispute(self.asked[4])]
+
+    for window, unjudged in ((Disputed(), 0), (Open(), 1)):
+        items = window.items()
+        outcome = audit(items, window)
+        assert outcome.result == "PASS"
+        assert outcome.check("disputes").status is Status.PASS
+        assert names.response_name(window.asked[4].index) in items
+        assert (outcome.counts["disputes"], outcome.counts["disputes_open"]) == (1, unjudged)
+        told = any("Disputes that nobody judged" in text for text in outcome.not_covered)
+        assert told is bool(unjudged)
+
+
+def test_only_the_account_disputes_its_record() -> None:
+    """A provider that made every receipt file signs with what keys it likes."""
+
+    class NotBob(Disputed):
+        def disputes(self) -> list[dict[str, Any]]:
+            value = self.receipt_file(self.asked[4]).to_json()
+            other_document(value)
+            kept = self.kept(resigned(self, value))
+            disputes = []
+            alice = self.accounts["alice"]
+            for pseudonym, key in (
+                (alice.pseudonym, alice.dispute_key),  # not her record
+                (self.accounts["bob"].pseudonym, alice.dispute_key),  # not his key
+                (bytes(32), alice.dispute_key),  # no account
+            ):
+                dispute = Dispute.issue(key, pseudonym=pseudonym, receipt_file=kept["file"])
+                disputes.append({**kept, "dispute": dispute.to_json()})
+            return disputes
+
+    window = NotBob()
+    outcome = audit(window.items(), window)
     assert outcome.check("disputes").status is Status.PASS
-    disputed = window.asked[4].index
-    assert names.response_name(disputed) in items
-    assert outcome.counts["disputes"] == 1
+    assert len([each for each in outcome.check("disputes").evidence if "dismissed" in each]) == 3
 
 
 @pytest.mark.parametrize(
@@ -628,25 +749,19 @@ def test_nobody_can_frame_the_provider_with_a_receipt(
     spoil: Callable[[dict[str, Any]], None],
 ) -> None:
     """What an account changed in its own receipt file is not what the provider signed."""
-
-    class Framed(Disputed):
-        def disputes(self) -> list[dict[str, Any]]:
-            value = super().disputes()[0]
-            spoil(value)
-            return [value]
-
-    window = Framed()
-    outcome = audit(window.items(), window)
-    assert outcome.result == "PASS"
-    assert "dismissed" in outcome.check("disputes").evidence[0]
+    window = Window()
+    window.items()
+    value = window.receipt_file(window.asked[4]).to_json()
+    spoil(value)
+    with pytest.raises(RagauditError):
+        judge(value, WindowView(window.policy, window.opening), engine("core"))
 
 
 def test_a_mangled_proof_in_a_dispute_is_not_the_providers() -> None:
-    class Mangled(Disputed):
-        def disputes(self) -> list[dict[str, Any]]:
-            value = super().disputes()[0]
-            value["public"]["proof"] = "nonsense"
-            return [value]
-
-    window = Mangled()
-    assert audit(window.items(), window).result == "PASS"
+    window = Window()
+    window.items()
+    value = window.receipt_file(window.asked[4]).to_json()
+    value["public"]["proof"] = "nonsense"
+    judged = judge(value, WindowView(window.policy, window.opening), engine("core"))
+    assert not judged.upheld
+    assert judged.public.proof is None

@@ -243,7 +243,8 @@ class FakeProvider:
         body, salt = self.opening.encode(), self._salt(0)
         digest = structure("opening-digest", salt, body)
         at = 1000 * (self.now - 200)
-        fields = ("w1", self.policy.digest, digest, anchor, at)
+        terms = bytes(32)
+        fields = ("w1", self.policy.digest, digest, terms, anchor, at)
         preimage = activation_preimage("w1", ACTIVATION_SEED, 2, 1)
         released = ("w1", 1, preimage, 2, 1000 * (self.now - 100))
         return {
@@ -256,6 +257,7 @@ class FakeProvider:
                 "window": "w1",
                 "policy_digest": self.policy.digest.hex(),
                 "opening_digest": digest.hex(),
+                "terms_digest": terms.hex(),
                 "activation_anchor": anchor.hex(),
                 "time": at,
                 "signature": sign(VERIFIER, "countersignature", *fields).hex(),
@@ -445,6 +447,7 @@ class FakeVerifier:
     ahead: int = 0
     cosigned: bytes | None = None
     refuses_all: bool = False
+    standing: dict[str, Any] = field(default_factory=dict)
 
     def handle(self, request: httpx.Request) -> httpx.Response:
         if self.refuses_all:
@@ -458,9 +461,13 @@ class FakeVerifier:
             return httpx.Response(200, content=self.cosigned)
         if self.refuses:
             return httpx.Response(409, json={"title": "Conflict", "detail": "too late"})
-        body = json.loads(request.content)
         call = request.url.path.removeprefix("/v1/windows/w1/")
+        if request.method == "GET":
+            return httpx.Response(200, json=self.standing)
+        body = json.loads(request.content)
         self.received.append((call, body))
+        if request.method == "PUT":
+            return httpx.Response(200, json=self.standing)
         return httpx.Response(200, json={"accepted": len(body.get("receipts", [1])), "known": 0})
 
 

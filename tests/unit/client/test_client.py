@@ -12,6 +12,7 @@ from ragaudit.client.client import Client
 from ragaudit.client.errors import (
     AnswerRejected,
     BudgetExhausted,
+    InvalidReply,
     PromiseUnanswered,
     ProviderRefusal,
     ServiceUnreachable,
@@ -22,6 +23,8 @@ from ragaudit.client.state import StateDirectory
 from ragaudit.embedders.registry import load
 from ragaudit.encoding.canonical_json import loads
 from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.signing import PublicKey
+from ragaudit.ledger.disputes import Dispute, RegistrationStatement, file_digest
 from ragaudit.ledger.promises import Promise
 from ragaudit.ledger.receipts import ReceiptFile
 
@@ -91,17 +94,52 @@ def test_only_public_halves_are_submitted(opened: Open, verifier: Any) -> None:
     client = opened()
     result = client.search("what is it?")
     assert client.submit([result.receipt]).accepted == 1
-    (call, body), *_ = verifier.received
-    assert call == "receipts"
+    (call, said), (second, body) = verifier.received
+    assert (call, second) == ("statements", "receipts")
     assert body == {"receipts": [result.receipt.file.public.to_json()]}
-    assert "what is it" not in json.dumps(body)
+    assert "what is it" not in json.dumps(verifier.received)
+    statement = RegistrationStatement.from_json(said["statement"])
+    account = client.account()
+    assert account.dispute_key is not None
+    statement.verify_signature(PublicKey.from_raw(account.dispute_key))
+    assert (statement.pseudonym, statement.anchor) == (account.pseudonym, account.anchor)
 
 
-def test_a_dispute_shows_the_whole_receipt(opened: Open, verifier: Any) -> None:
+def test_a_dispute_shows_a_digest(opened: Open, verifier: Any) -> None:
     client = opened()
     result = client.search("what is it?")
     client.dispute(result.receipt)
-    assert verifier.received == [("disputes", result.receipt.file.to_json())]
+    ((call, body),) = verifier.received
+    assert call == "disputes"
+    assert "what is it" not in json.dumps(body)
+    dispute = Dispute.from_json(body["disputes"][0])
+    account = client.account()
+    assert account.dispute_key is not None
+    dispute.verify_signature(PublicKey.from_raw(account.dispute_key))
+    assert dispute.file_digest == file_digest(result.receipt.file.to_json())
+    assert set(body["registration"]) == {"index", "salt", "body", "proof"}
+
+
+def test_a_file_is_shown_only_if_its_record_was_not_sampled(opened: Open, verifier: Any) -> None:
+    client = opened()
+    receipt = client.search("what is it?").receipt
+    index = receipt.file.public.index
+    verifier.standing = {"sampled": True, "step": None}
+    assert client.settle(receipt) == {"sampled": True, "step": None}
+    assert verifier.received == []
+    verifier.standing = {"sampled": False, "step": 0}
+    assert client.settle(receipt) == {"sampled": False, "step": 0}
+    assert verifier.received == [(f"disputes/{index}/file", receipt.file.to_json())]
+    verifier.standing = {"sampled": 1}
+    with pytest.raises(InvalidReply):
+        client.settle(receipt)
+
+
+def test_an_account_without_a_state_directory_disputes_nothing(opened: Open) -> None:
+    client = opened(anchored=False, state_dir=None)
+    result = client.search("what is it?")
+    with pytest.raises(StateConflict, match="no dispute key"):
+        client.dispute(result.receipt)
 
 
 def test_without_a_verifier_nothing_can_be_submitted(opened: Open) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from fastapi.testclient import TestClient
+from ragaudit.attacks.terms import small_terms_file
 from ragaudit.embedders import registry
 from ragaudit.embedders.base import Embedder
 from ragaudit.embedders.manifest import EmbedderManifest
@@ -240,6 +241,7 @@ def worlds(folder: Path) -> Iterator[Any]:
             name="regulator.example/cosigner",
             data=folder / "verifier/data",
             secrets=secrets,
+            terms=small_terms_file(folder / "verifier"),
             tick_seconds=0.05,
         ),
         clock=clock,

@@ -27,7 +27,13 @@ LISTED = statements.receipts_list(KEY, window="w", digest=b"d" * 32, count=2, ti
 MESSAGES: dict[str, tuple[bytes, Any]] = {
     "countersignature": (
         statements.countersignature(
-            KEY, window="w", policy=b"p" * 32, opening=b"o" * 32, anchor=b"a" * 32, time=7
+            KEY,
+            window="w",
+            policy=b"p" * 32,
+            opening=b"o" * 32,
+            terms=b"t" * 32,
+            anchor=b"a" * 32,
+            time=7,
         ),
         Countersignature.parse,
     ),

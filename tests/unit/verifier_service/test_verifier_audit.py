@@ -223,6 +223,9 @@ def test_the_audit_runs_when_everything_is_answered(story, auditor) -> None:
             "public/checkpoints.json",
             "public/receipts.json",
             "public/refusals.json",
+            "public/statements.json",
+            "public/judged.json",
+            "public/terms.json",
             "public/clock.json",
             "confidential/records.bin",
             "confidential/claims.json",
@@ -411,25 +414,6 @@ def test_the_auditor_cannot_hurry(story) -> None:
     story.desk.clock.at(SAMPLING)
     tick(story.desk)
     problem_of(audit(story.desk), 409, "conflict")
-
-
-def test_disputed_records_are_sampled_like_any_other(story) -> None:
-    from ragaudit.ledger.receipts import PrivateReceipt, ReceiptFile, answer_digest
-    from ragaudit.ledger.requests import Answer
-    from verifier_service_harness import OPENINGS, request_for
-
-    request, answer = request_for(0, anchored=True), Answer(())
-    private = PrivateReceipt(OPENINGS, (), b"\x07" * 32, b"\x08" * 32, ())
-    digest = answer_digest(request, answer, private)
-    file = ReceiptFile(request, answer, story.receipt(3, answer_digest=digest), private)
-    taken = story.desk.client.post(f"{BASE}/disputes", content=file.encode())
-    assert taken.status_code == 200
-    submit(story, 5)
-    story.finish()
-    story.desk.clock.at(SAMPLING)
-    challenge = story.send("GET", "challenge").json()
-    assert "disputed" not in challenge
-    assert challenge["strata"][0]["sample"] == story.records
 
 
 def test_status_of_windows(desk) -> None:

@@ -1,4 +1,4 @@
-"""Receipts, refusals, claims and disputes: what is taken, what is refused, and until when."""
+"""Receipts, refusals and claims: what is taken, what is refused, and until when."""
 
 from dataclasses import replace
 from hashlib import sha256
@@ -7,12 +7,10 @@ from threading import Event, Thread
 import pytest
 from ragaudit.attacks.forging.resigning import another_signature
 from ragaudit.encoding import canonical_json
-from ragaudit.encoding.digests import leaf_data, structure
+from ragaudit.encoding.digests import leaf_data
 from ragaudit.ledger.notes import ED25519, SigningKey, parse_note, sign_note
 from ragaudit.ledger.promises import Promise, Refusal
-from ragaudit.ledger.receipts import PrivateReceipt, ReceiptFile, answer_digest
 from ragaudit.ledger.records import Registration
-from ragaudit.ledger.requests import Answer
 from ragaudit.ledger.tree import MemoryTree
 from ragaudit.verifier.service import submissions
 from ragaudit.verifier.settings import Limits
@@ -110,7 +108,7 @@ def test_malformed_receipts(story, document) -> None:
     "body", [b"", b"[]", b"{}", b'{"receipts": {}}', b'{"receipts": [1]}', b'{"receipts": [[]]}']
 )
 def test_malformed_bodies(story, body) -> None:
-    for path in ("receipts", "refusals", "claims", "disputes"):
+    for path in ("receipts", "refusals", "claims", "disputes", "statements", "findings"):
         assert post(story, path, body).status_code == 400
 
 
@@ -175,7 +173,6 @@ def test_receipts_end_at_the_sampling_instant(story) -> None:
     story.desk.clock.now = 1000 * SAMPLING
     problem_of(submit(story, story.receipt(4)), 409, "too-late")
     problem_of(post(story, "refusals", {"refusals": []}), 409, "too-late")
-    problem_of(post(story, "disputes", dispute(story)), 409, "too-late")
 
 
 def test_receipts_have_a_cap(tmp_path, auditor) -> None:
@@ -480,53 +477,3 @@ def test_receipts_by_resigning_are_one(story) -> None:
 def test_a_third_receipt_for_one_record_proves_nothing_more(story) -> None:
     many = [story.receipt(3, issued=n) for n in range(4)]
     assert submit(story, *many).json() == {"accepted": 2, "known": 2}
-
-
-def receipt_file(story, index=3, **changes) -> ReceiptFile:
-    request = request_for(0, anchored=True)
-    answer = Answer(())
-    private = PrivateReceipt(OPENINGS, (), b"\x07" * 32, b"\x08" * 32, ())
-    digest = answer_digest(request, answer, private)
-    public = story.receipt(index, answer_digest=digest, **changes)
-    return ReceiptFile(request, answer, public, private)
-
-
-def dispute(story, **changes):
-    return receipt_file(story, **changes).to_json()
-
-
-def test_disputes(story) -> None:
-    assert post(story, "disputes", dispute(story)).json() == {"accepted": 1, "known": 0}
-    assert post(story, "disputes", dispute(story)).json() == {"accepted": 0, "known": 1}
-    assert kept(story, "dispute") == [dispute(story)]
-
-
-def test_a_dispute_is_bound_by_the_signature(story) -> None:
-    good = dispute(story)
-    for changed in (
-        {**good, "request": {**good["request"], "top_k": 2}},
-        {**good, "answer": {"documents": [{}]}},
-        {**good, "private": {**good["private"], "query": "planted"}},
-        dispute(story, key=seeded("other")),
-        dispute(story, origin="acme/ragaudit/w2"),
-    ):
-        answer = post(story, "disputes", changed)
-        assert answer.status_code == 422, answer.text
-        assert "planted" not in answer.text
-
-
-def test_a_signed_answer_in_an_impossible_form_can_be_disputed(story) -> None:
-    """The provider signed the digest of it, so its form is no excuse."""
-    file = dispute(story)
-    file["answer"] = {"documents": "what I was given was not even a list"}
-    salt = bytes.fromhex(file["private"]["salt_r"])
-    halves = [canonical_json.dumps(file[name]) for name in ("request", "answer", "private")]
-    file["public"] = story.receipt(3, answer_digest=structure("answer", salt, *halves)).to_json()
-    assert post(story, "disputes", file).json() == {"accepted": 1, "known": 0}
-
-
-@pytest.mark.parametrize(
-    "change", [{"private": {}}, {"private": 1}, {"format": "x"}, {"more": 1}, {"public": {}}]
-)
-def test_malformed_disputes(story, change) -> None:
-    assert post(story, "disputes", {**dispute(story), **change}).status_code == 400

@@ -34,6 +34,7 @@ def test_the_description_is_whole(desk) -> None:
         ("GET", "/healthz"),
         ("GET", "/readyz"),
         ("GET", "/v1/keys"),
+        ("GET", "/v1/terms"),
         ("POST", "/v1/windows"),
         ("PUT", base + "/tenants/{tenant}/versions/1"),
         ("POST", base + "/countersign"),
@@ -48,6 +49,10 @@ def test_the_description_is_whole(desk) -> None:
         ("GET", base + "/claims/{pseudonym}/{counter}"),
         ("POST", base + "/registrations"),
         ("POST", base + "/disputes"),
+        ("GET", base + "/disputes/{index}"),
+        ("PUT", base + "/disputes/{index}/file"),
+        ("POST", base + "/findings"),
+        ("POST", base + "/statements"),
         ("PUT", base + "/records"),
         ("POST", base + "/close"),
         ("GET", base + "/challenge"),
@@ -78,7 +83,7 @@ def test_who_may_call_is_described(desk) -> None:
     assert wanted["provider"] == {
         ("POST", "windows"), ("PUT", "1"), ("POST", "countersign"), ("GET", "claims"),
         ("POST", "entries"), ("PUT", "records"), ("POST", "close"), ("GET", "challenge"),
-        ("PUT", "{index}"),
+        ("PUT", "{index}"), ("GET", "{counter}"),
     }  # fmt: skip
 
 

@@ -32,6 +32,7 @@ def test_a_window_opens(desk, auditor) -> None:
         "public/index/t2/1.bin",
         "public/opening.json",
         "public/policy.json",
+        "public/terms.json",
     ]
     message = desk.countersign().json()
     verify(
@@ -41,6 +42,7 @@ def test_a_window_opens(desk, auditor) -> None:
         WINDOW,
         bytes.fromhex(message["policy_digest"]),
         structure("opening-digest", b"\x11" * 32, b"opening"),
+        desk.service.terms.digest,
         bytes.fromhex(message["activation_anchor"]),
         message["time"],
     )

@@ -3,17 +3,28 @@
 from typing import Final
 
 from ragaudit.attacks.cheat import FAMILIES, Cheat
+from ragaudit.attacks.constructed import disputes as constructed_disputes
 from ragaudit.attacks.constructed import indexes, proofs, times
 from ragaudit.attacks.constructed import log as constructed_log
-from ragaudit.attacks.service import answers, audit, claims, log, opening, promises
+from ragaudit.attacks.service import (
+    answers,
+    audit,
+    claims,
+    disputes,
+    log,
+    opening,
+    promises,
+    terms,
+)
 from ragaudit.encoding.errors import UnsupportedError
 
 CATALOGUE: Final[tuple[Cheat, ...]] = tuple(
     sorted(
         (
             *opening.CHEATS, *log.CHEATS, *promises.CHEATS, *claims.CHEATS, *answers.CHEATS,
-            *audit.CHEATS,
+            *audit.CHEATS, *disputes.CHEATS, *terms.CHEATS,
             *constructed_log.CHEATS, *indexes.CHEATS, *times.CHEATS, *proofs.CHEATS,
+            *constructed_disputes.CHEATS,
         ),
         key=lambda each: FAMILIES.index(each.family),
     )

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 import httpx
+from ragaudit.client import disputing
 from ragaudit.client.checker import Checker
 from ragaudit.client.errors import (
     AnswerRejected,
@@ -238,6 +239,8 @@ class AsyncClient:
         files = [each.file if isinstance(each, CheckedReceipt) else each for each in receipts]
         halves = [each.public.to_json() for each in files]
         verifier, window = self._required_verifier(), await self.window()
+        if self._session.keys is not None:
+            await self.show_registration()
         return await verifier.submit(window.name, halves)
 
     async def submit_refusal(self, refusal: Mapping[str, Any]) -> None:
@@ -245,15 +248,33 @@ class AsyncClient:
         verifier, window = self._required_verifier(), await self.window()
         await verifier.refuse(window.name, [refusal])
 
-    async def dispute(self, receipt: CheckedReceipt | ReceiptFile | Mapping[str, Any]) -> None:
-        """Show the verifier a whole receipt, private half included.
+    async def show_registration(self) -> None:
+        """Tell the verifier that this registration, with its nonce chain, is the account's own.
 
-        The verifier checks it as this client does; it will not open that record's noise key.
+        `submit` does it, too. Raises StateConflict for an account without a state directory.
         """
-        file: Any = receipt.file if isinstance(receipt, CheckedReceipt) else receipt
-        value = file.to_json() if isinstance(file, ReceiptFile) else file
-        verifier, window = self._required_verifier(), await self.window()
-        await verifier.dispute(window.name, value)
+        verifier = self._required_verifier()
+        await self._queued(disputing.show_registration(self._session, verifier))
+
+    async def dispute(self, receipt: CheckedReceipt | ReceiptFile | Mapping[str, Any]) -> None:
+        """Dispute an answer before the sampling instant; the verifier learns a digest only.
+
+        Raises:
+            StateConflict: the account has no dispute key, which it keeps in its state directory.
+        """
+        verifier = self._required_verifier()
+        await self._queued(disputing.dispute(self._session, verifier, _file(receipt)))
+
+    async def settle(
+        self, receipt: CheckedReceipt | ReceiptFile | Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        """Show the verifier a disputed receipt after the draw, if its record was not sampled.
+
+        Returns:
+            ``sampled``: then the verifier must not see it, and the arbiter judges; ``step`` of the
+            receipt check that fails, 0 if none does.
+        """
+        return await disputing.settle(self._session, self._required_verifier(), _file(receipt))
 
     async def _queued(self, work: Coroutine[Any, Any, T]) -> T:
         """Do one thing of this account at a time, in the order of the calls."""
@@ -408,3 +429,9 @@ def _check_query(query: str, top_k: int) -> None:
         raise MalformedError(f"{length} bytes", where="query", expected=f"1..{MAX_QUERY_BYTES}")
     if type(top_k) is not int or top_k < 1:
         raise MalformedError(f"{top_k!r}", where="top_k", expected="1 or more")
+
+
+def _file(receipt: CheckedReceipt | ReceiptFile | Mapping[str, Any]) -> Mapping[str, Any]:
+    """The receipt file as JSON value; a rejected answer is one as it came."""
+    file: Any = receipt.file if isinstance(receipt, CheckedReceipt) else receipt
+    return file.to_json() if isinstance(file, ReceiptFile) else file

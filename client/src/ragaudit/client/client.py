@@ -99,8 +99,18 @@ class Client:
         background.run(self._client.submit_refusal(refusal))
 
     def dispute(self, receipt: CheckedReceipt | ReceiptFile | Mapping[str, Any]) -> None:
-        """Show the verifier a whole receipt, private half included."""
+        """Dispute an answer before the sampling instant; the verifier learns a digest only."""
         background.run(self._client.dispute(receipt))
+
+    def settle(
+        self, receipt: CheckedReceipt | ReceiptFile | Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        """Show the verifier a disputed receipt after the draw, if its record was not sampled."""
+        return background.run(self._client.settle(receipt))
+
+    def show_registration(self) -> None:
+        """Tell the verifier that this registration, with its nonce chain, is the account's own."""
+        background.run(self._client.show_registration())
 
 
 def blocking_result(result: SearchResult[AsyncReceipt]) -> SearchResult[Receipt]:

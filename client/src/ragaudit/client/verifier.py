@@ -74,13 +74,19 @@ class VerifierService:
         """Hand over a promise whose nonce was revealed and which the provider does not answer."""
         await self._post(window, "claims", {"promise": promise, "nonce": nonce.hex()})
 
-    async def dispute(self, window: str, receipt_file: Json) -> None:
-        """Show a whole receipt, private half included, to the verifier.
+    async def tell(self, window: str, what: str, body: Json) -> None:
+        """Hand over what the account signed: "statements" or "disputes"."""
+        await self._post(window, what, body)
 
-        The verifier takes it only before the sample is drawn, and then never opens the noise
-        key of that record.
-        """
-        await self._post(window, "disputes", dict(receipt_file))
+    async def standing(self, window: str, index: int) -> Json:
+        """Return whether a disputed record was sampled, and how far it was judged."""
+        return _standing(await self._service.get(f"/v1/windows/{window}/disputes/{index}"))
+
+    async def show(self, window: str, index: int, receipt_file: Json) -> Json:
+        """Show a whole receipt, private half included, of a record that was not sampled."""
+        path = f"/v1/windows/{window}/disputes/{index}/file"
+        data = await self._service.request("PUT", path, dict(receipt_file))
+        return _standing(self._service.value(path, data))
 
     async def _post(self, window: str, what: str, body: Json) -> Any:
         path = f"/v1/windows/{window}/{what}"
@@ -92,3 +98,10 @@ def _count(reply: Any, name: str) -> int:
     if type(count) is not int:
         raise InvalidReply(f"no number of {name} receipts", where="verifier")
     return count
+
+
+def _standing(reply: Any) -> Json:
+    known = isinstance(reply, Mapping) and isinstance(reply.get("sampled"), bool)
+    if not known or not isinstance(reply.get("step"), int | None):
+        raise InvalidReply("not the standing of a dispute", where="verifier")
+    return dict(reply)

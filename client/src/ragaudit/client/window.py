@@ -114,15 +114,16 @@ def _opening(value: Any) -> tuple[Opening, bytes]:
 
 def _countersignature(value: Any, policy: Policy, opening: Opening, salt: bytes) -> bytes:
     """Check the countersignature; return the anchor of the activation chain."""
-    members = "format window policy_digest opening_digest activation_anchor time signature"
-    f = Fields(value, members, MalformedRecord, "countersignature")
+    members = "window policy_digest opening_digest terms_digest activation_anchor time"
+    f = Fields(value, f"format {members} signature", MalformedRecord, "countersignature")
     f.constant("format", "ragaudit/v1/countersignature")
     f.constant("window", policy.window)
     opening_digest = structure("opening-digest", salt, opening.encode())
     _same("countersigned policy", f.hex("policy_digest", 32), policy.digest)
     _same("countersigned opening", f.hex("opening_digest", 32), opening_digest)
     anchor, time = f.hex("activation_anchor", 32), f.integer("time", 0, MAX_TIME)
-    fields = (policy.window, policy.digest, opening_digest, anchor, time)
+    terms = f.hex("terms_digest", 32)
+    fields = (policy.window, policy.digest, opening_digest, terms, anchor, time)
     verify(policy.keys.verifier, f.hex("signature", 64), "countersignature", *fields)
     if time >= 1000 * policy.activation_instants[0] or time >= 1000 * policy.start:
         raise AnswerRejected("countersigned too late", where="countersignature")

@@ -55,15 +55,19 @@ def read_countersignature(
         VerifierMessageRejected: another window, policy or opening, or not the verifier's.
     """
     f = _fields(
-        value, "window policy_digest opening_digest activation_anchor time", "countersignature"
+        value,
+        "window policy_digest opening_digest terms_digest activation_anchor time",
+        "countersignature",
     )
     opening = structure("opening-digest", opening_salt, opening_body)
     _same(f.text("window", 1, 64), policy.window, "window")
     _same(f.hex("policy_digest", DIGEST_BYTES), policy.digest, "policy digest")
     _same(f.hex("opening_digest", DIGEST_BYTES), opening, "opening digest")
+    terms = f.hex("terms_digest", DIGEST_BYTES)
     anchor = f.hex("activation_anchor", DIGEST_BYTES)
     time = f.integer("time", 0, MAX_TIME)
-    _verify(policy, f, "countersignature", policy.window, policy.digest, opening, anchor, time)
+    fields = (policy.window, policy.digest, opening, terms, anchor, time)
+    _verify(policy, f, "countersignature", *fields)
     return anchor
 
 

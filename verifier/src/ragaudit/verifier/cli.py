@@ -15,6 +15,7 @@ from ragaudit.encoding.commands import ExitCode, failing
 from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import hex_decode
+from ragaudit.verifier import arbiter_cli
 from ragaudit.verifier import keys as key_files
 from ragaudit.verifier import settings as settings_files
 from ragaudit.verifier.service import providers
@@ -22,6 +23,7 @@ from ragaudit.verifier.service.clock import system_clock
 from ragaudit.verifier.service.database import Database
 from ragaudit.verifier.service.remote import NotDue, Remote
 from ragaudit.verifier.settings import EngineName, Settings
+from ragaudit.verifier.terms import DEFAULT, Terms
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
@@ -48,6 +50,7 @@ app = typer.Typer(
 )
 provider = typer.Typer(no_args_is_help=True, help="The providers whose keys are pinned.")
 app.add_typer(provider, name="provider")
+app.add_typer(arbiter_cli.app, name="arbiter")
 
 SettingsPath = Annotated[
     Path,
@@ -85,6 +88,20 @@ def init(
         for role, key in keys.public().items():
             if key is not None:
                 typer.echo(f"{role}: {key}")
+
+
+@app.command(epilog="Example: ragaudit verifier terms > terms.toml")
+def terms(
+    file: Annotated[Path | None, typer.Argument(help="Terms, TOML or JSON.")] = None,
+    json_output: AsJson = False,
+) -> None:
+    """Print the terms of a file, or the shipped ones: what a policy must keep to be audited."""
+    with failing():
+        found = DEFAULT if file is None else Terms.load(file)
+        if json_output:
+            typer.echo(json.dumps({"digest": found.digest.hex(), "terms": found.to_json()}))
+        else:
+            typer.echo(found.to_toml() + f"\n# digest: {found.digest.hex()}")
 
 
 @app.command(epilog="Example: ragaudit verifier serve --settings verifier.yaml")

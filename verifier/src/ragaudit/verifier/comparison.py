@@ -201,6 +201,7 @@ class Comparison:
             ("window", self.outcome.window),
             ("provider", self.outcome.provider),
             ("worthless", self.outcome.worthless),
+            ("terms", self.outcome.terms),
             ("scope", dict(self.outcome.scope)),
         ):
             self._compare_value(_Rank.IDENTITY, name, self._signed[name], value)

@@ -30,6 +30,9 @@ CHECKPOINTS: Final = "public/checkpoints.json"
 RECEIPTS: Final = "public/receipts.json"
 REFUSALS: Final = "public/refusals.json"
 CLOCK: Final = "public/clock.json"
+TERMS: Final = "public/terms.json"
+STATEMENTS: Final = "public/statements.json"
+JUDGED: Final = "public/judged.json"
 RECORDS: Final = "confidential/records.bin"
 CLAIMS: Final = "confidential/claims.json"
 DISPUTES: Final = "confidential/disputes.json"
@@ -53,6 +56,9 @@ _FIXED: Final = frozenset(
         RECEIPTS,
         REFUSALS,
         CLOCK,
+        TERMS,
+        STATEMENTS,
+        JUDGED,
         RECORDS,
         CLAIMS,
         DISPUTES,

@@ -98,6 +98,21 @@ def load(folder: Path, name: str, arbiter: PublicKey | None = None) -> VerifierK
     )
 
 
+def read_seed(path: Path) -> bytes:
+    """The 32 bytes of a key file. Raises as `load`."""
+    return _read(path)
+
+
+def write_seed(path: Path, key: PrivateKey) -> None:
+    """Write a key file of mode 0600; RefusedError if it exists."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        _write(path, key.seed().hex() + "\n")
+    except FileExistsError:
+        raise RefusedError("a key exists", where=str(path), expected="no such file") from None
+    _sync_folder(path.parent)
+
+
 def read_token(path: Path) -> str:
     """The auditor's token in a file, for the client side.
 

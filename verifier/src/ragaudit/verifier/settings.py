@@ -66,6 +66,7 @@ class Settings(BaseSettings):
         data: folder of the database and of temporary files.
         secrets: folder of the key files.
         arbiter_key: public key of the arbiter, hexadecimal; policies must name it, or null.
+        terms: file of the terms on which this verifier audits; the shipped ones when absent.
         database: SQLAlchemy URL; SQLite in ``data`` when absent.
         fence: file that tells a restored database; in ``data`` when absent.
         engine: who checks the arguments: the compiled core, the reference, or the core if present.
@@ -80,6 +81,7 @@ class Settings(BaseSettings):
     data: Path
     secrets: Path
     arbiter_key: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
+    terms: Path | None = None
     database: str | None = None
     fence: Path | None = None
     engine: EngineName = "auto"
@@ -132,8 +134,11 @@ def load(path: Path) -> Settings:
         raise MalformedError(_first_fault(error), where=str(path)) from error
     base = path.resolve().parent
     folders = {"data": base / settings.data, "secrets": base / settings.secrets}
-    fence = None if settings.fence is None else base / settings.fence
-    return settings.model_copy(update={**folders, "fence": fence})
+    files = {
+        name: None if path is None else base / path
+        for name, path in (("fence", settings.fence), ("terms", settings.terms))
+    }
+    return settings.model_copy(update={**folders, **files})
 
 
 def write(path: Path, document: Mapping[str, object]) -> Settings:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from ragaudit import core
+from ragaudit.attacks.terms import SMALL_TERMS
 from ragaudit.circuits.noise import NoiseParameters, noise_key, table
 from ragaudit.circuits.quantise import quantise
 from ragaudit.circuits.selection import scores, select
@@ -29,6 +30,7 @@ from ragaudit.encoding.tagged import enc
 from ragaudit.ledger import chains, merkle_commitments
 from ragaudit.ledger.checkpoints import Checkpoint, sign_checkpoint
 from ragaudit.ledger.cosignatures import cosign
+from ragaudit.ledger.disputes import Dispute, RegistrationStatement
 from ragaudit.ledger.merkle_commitments import IndexCommitment, IndexTree, SeedCommitment
 from ragaudit.ledger.notes import COSIGNATURE_V1, ED25519, SigningKey
 from ragaudit.ledger.openings import Openings
@@ -58,6 +60,7 @@ from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import Pins
 from ragaudit.verifier.procedure.log_view import Entry, read_record
 from ragaudit.verifier.procedure.messages import opening_digest, receipts_digest
+from ragaudit.verifier.terms import Terms
 
 START = 1_900_000_000
 END = START + 120
@@ -160,6 +163,7 @@ class Window:
     rows: int = 20
     dimension: int = 8
     disclosure: str = "sampled"
+    terms: Terms = SMALL_TERMS
     overrides: dict[str, Any] = field(default_factory=dict)
 
     tenants = ("acme", "beta")
@@ -377,6 +381,7 @@ class Window:
         _, salt, body = self.entries[0]
         return {
             names.POLICY: self.policy.canonical,
+            names.TERMS: self.terms.canonical,
             names.EMBEDDER: self.embedder.manifest,
             names.OPENING: canonical_json.dumps({"salt": salt.hex(), "body": body.hex()}),
             names.EMPTY_CHECKPOINT: self.empty_checkpoint.encode(),
@@ -668,8 +673,36 @@ class Window:
         return found
 
     def disputes(self) -> list[dict[str, Any]]:
-        """Receipt files that accounts complain with."""
+        """What accounts disputed, as the verifier keeps it."""
         return []
+
+    def dispute(
+        self, asked: Asked, about: dict[str, Any] | None = None, **kept: Any
+    ) -> dict[str, Any]:
+        """A dispute of the account that asked ``about`` a receipt file; ``kept``: step, file,
+        finding."""
+        file = about or self.receipt_file(asked).to_json()
+        key = asked.account.dispute_key
+        dispute = Dispute.issue(key, pseudonym=asked.account.pseudonym, receipt_file=file)
+        empty = {"step": None, "file": None, "finding": None}
+        return {"dispute": dispute.to_json(), **empty, **kept}
+
+    def judged(self) -> list[dict[str, Any]]:
+        """Public halves of the disputed files that somebody judged."""
+        return []
+
+    def statements(self) -> list[dict[str, Any]]:
+        """What accounts say of their registrations: each anchored one shows its chain."""
+        return [
+            RegistrationStatement.issue(
+                account.dispute_key,
+                origin=self.origin,
+                pseudonym=account.pseudonym,
+                anchor=account.chain.anchor,
+            ).to_json()
+            for account in self.accounts.values()
+            if account.chain is not None
+        ]
 
     # --- the close ---------------------------------------------------------------------------
 
@@ -727,13 +760,15 @@ class Window:
     def countersigned_at(self, time: int) -> bytes:
         _, salt, body = self.entries[0]
         anchor = chains.activation_anchor(self.window, self.chain_seed, len(INSTANTS))
-        fields = (self.window, self.policy.digest, opening_digest(salt, body), anchor)
+        opening, terms = opening_digest(salt, body), self.terms.digest
+        fields = (self.window, self.policy.digest, opening, terms, anchor)
         return canonical_json.dumps(
             {
                 "format": "ragaudit/v1/countersignature",
                 "window": self.window,
                 "policy_digest": self.policy.digest.hex(),
-                "opening_digest": fields[2].hex(),
+                "opening_digest": opening.hex(),
+                "terms_digest": terms.hex(),
                 "activation_anchor": anchor.hex(),
                 "time": time,
                 "signature": sign(self.verifier_key, "countersignature", *fields, time).hex(),
@@ -922,9 +957,15 @@ class Window:
             names.RECORDS: self.handover(),
             names.CLAIMS: dumps(self.claims),
             names.DISPUTES: dumps(disputes),
+            names.JUDGED: dumps(self.judged()),
+            names.STATEMENTS: dumps(self.statements()),
             names.CHALLENGE: dumps(self.challenge(strata, listed)),
             **{names.response_name(i): self.response(by_index[i]) for i in sorted(sampled)},
         }
+
+    def evidence_of_opening(self) -> Evidence:
+        """What the verifier has before it countersigns."""
+        return Evidence.of(self.opening_items())
 
     def evidence(self) -> Evidence:
         return Evidence.of(self.items())

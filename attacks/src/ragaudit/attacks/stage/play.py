@@ -208,7 +208,8 @@ class Play:
             verifier_url="http://verifier.test",
             verifier_key=self.verifier.key,
             embedder=HashEmbedder(),
-            state_dir=self.folder / "clients" / name if anchored else None,
+            state_dir=self.folder / "clients" / name,
+            anchored=anchored,
             transport=transport,
             verifier_transport=self.verifier.transport,
             clock=self.clock,
@@ -233,6 +234,7 @@ class Play:
         self.clock.at(sampling)
         self.verifier.tick()
         self.troubles += self.prover.drive()
+        self.after_sampling()
         self.clock.at(sampling + policy.release_seconds)
         self.troubles += self.prover.drive()
         self.verifier.tick()
@@ -268,6 +270,28 @@ class Play:
 
     def after_submission(self) -> None:
         """What accounts do after they handed their receipts in."""
+
+    def after_sampling(self) -> None:
+        """What accounts do when the sample is drawn: every record is in it, and only the arbiter
+        may see what they dispute."""
+        for account in self.accounts.values():
+            for file in account.rejected if self.disputes else ():
+                self.arbitrate(account.name, file)
+
+    def arbitrate(self, name: str, file: dict[str, Any]) -> None:
+        """Take a disputed receipt file to the arbiter, and its finding to the verifier."""
+        with self.http("prover", name) as prover:
+            window = prover.get(f"/v1/windows/{WINDOW}").json()
+        try:
+            finding, public = self.verifier.arbitrate(file, window)
+        except RagauditError as error:
+            self.accounts[name].complaints.append(f"arbiter: {error}")
+            return
+        told = {"finding": finding.to_json(), "public": public.to_json()}
+        with self.http("verifier") as verifier:
+            answer = verifier.post(f"/v1/windows/{WINDOW}/findings", json=told)
+        if not answer.is_success:
+            raise InternalError(f"the verifier did not take a finding: {answer.text}")
 
     def ask(self, name: str, text: str, top_k: int) -> None:
         """An account asks a question."""

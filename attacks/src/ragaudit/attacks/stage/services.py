@@ -12,8 +12,13 @@ from fastapi import FastAPI
 from ragaudit.attacks.stage.clock import Clock
 from ragaudit.attacks.stage.embedder import HashEmbedder, VerifierEmbedder
 from ragaudit.attacks.stage.transport import AppTransport, Loop
+from ragaudit.attacks.terms import small_terms_file
 from ragaudit.encoding.errors import InternalError, RagauditError
+from ragaudit.encoding.signing import PublicKey
+from ragaudit.ledger.disputes import Finding
 from ragaudit.ledger.policy import Policy
+from ragaudit.ledger.receipt_check import WindowView
+from ragaudit.ledger.receipts import PublicReceipt
 from ragaudit.prover.app import create_app as create_prover
 from ragaudit.prover.backends.base import Document
 from ragaudit.prover.backends.stored import StoredDocuments
@@ -31,6 +36,7 @@ from ragaudit.prover.settings import (
 from ragaudit.prover.states import State
 from ragaudit.prover.store import Store
 from ragaudit.verifier import keys as verifier_keys
+from ragaudit.verifier.arbiter import Arbiter, read_window
 from ragaudit.verifier.engines import fastest_engine
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import (
@@ -42,6 +48,7 @@ from ragaudit.verifier.procedure import (
     run,
     run_opening_checks,
 )
+from ragaudit.verifier.procedure.disputes import Judgement, judge
 from ragaudit.verifier.report.render import render_html, render_text
 from ragaudit.verifier.service import providers
 from ragaudit.verifier.service.app import create_app as create_verifier
@@ -198,6 +205,9 @@ class StageAuditor:
         self.outcome = outcome
         return sign_verdict(outcome, evidence.digests(), self._key, time=now)
 
+    def judge_dispute(self, file: dict[str, Any], view: WindowView) -> Judgement:
+        return judge(file, view, self._engine)
+
     def audit(self, evidence: Evidence, now: int, progress: Any) -> bytes:
         self.evidence = Evidence.of({name: evidence[name] for name in evidence})
         self.outcome = self.judge(self._without)
@@ -242,22 +252,37 @@ class Verifier:
     auditor: StageAuditor
     transport: AppTransport
     key: str
+    arbiter: Arbiter
+    clock: Clock
 
     @classmethod
     def open(
         cls, folder: Path, loop: Loop, clock: Clock, made: SetUp, without: Sequence[str]
     ) -> "Verifier":
         """A verifier that has pinned the provider's key; a fresh one in a new folder."""
-        settings = VerifierSettings(name=VERIFIER, data=folder / "data", secrets=folder / "secrets")
+        arbiter = open_arbiter(folder.parent / "arbiter")
+        settings = VerifierSettings(
+            name=VERIFIER,
+            arbiter_key=arbiter.public.raw.hex(),
+            data=folder / "data",
+            secrets=folder / "secrets",
+            terms=small_terms_file(folder),
+        )
         fresh = not settings.secrets.exists()
-        make = verifier_keys.create if fresh else verifier_keys.load
-        keys = make(settings.secrets, VERIFIER)
+        if fresh:
+            verifier_keys.create(settings.secrets, VERIFIER)
+        keys = verifier_keys.load(settings.secrets, VERIFIER, settings.arbiter)
         auditor = StageAuditor(keys, without)
         app = create_verifier(settings, clock=clock, auditor=auditor)
         service = app.state.service
         providers.add(service.database, PROVIDER, made.provider_key)
         key = keys.statement.public.raw.hex()
-        return cls(app, service, auditor, AppTransport(app, loop), key)
+        return cls(app, service, auditor, AppTransport(app, loop), key, arbiter, clock)
+
+    def arbitrate(self, file: dict[str, Any], window: Any) -> tuple[Finding, PublicReceipt]:
+        """The arbiter's finding about a receipt file; ``window`` as the provider shows it."""
+        view = read_window(window, PublicKey.from_raw(bytes.fromhex(self.key)))
+        return self.arbiter.judge(file, view, fastest_engine(), self.clock)
 
     def tick(self) -> None:
         """Do what is due, and wait for an audit that began."""
@@ -267,6 +292,11 @@ class Verifier:
 
     def close(self) -> None:
         self.service.close()
+
+
+def open_arbiter(folder: Path) -> Arbiter:
+    """The stage's arbiter, whose folder is its own."""
+    return Arbiter(folder) if folder.exists() else Arbiter.create(folder)
 
 
 def prover_folder(folder: Path) -> SetUp:

@@ -12,11 +12,15 @@ from typing import Any
 
 from ragaudit.cli.demo.corpus import Passage
 from ragaudit.cli.demo.processes import ServiceFailed, ServiceProcess, free_port
+from ragaudit.verifier.arbiter import Arbiter
+from ragaudit.verifier.terms import Terms
 
 __all__ = ["PROVIDER", "Services", "command", "prepare"]
 
 PROVIDER = "provider.example"
 VERIFIER = "regulator.example/ragaudit"
+TERMS = Terms.of({"least_coalition_max": 2, "most_epsilon_acc": "1000"})
+"""Of the demo's regulator: a coalition of two, and any noise that a visitor tries."""
 _ATTEMPTS = 3
 _COMMAND_SECONDS = 120
 
@@ -33,6 +37,7 @@ class Services:
     work: Path
     operator_token: str = field(repr=False)
     auditor_token: str = field(repr=False)
+    arbiter_key: str = ""
     prover_url: str = ""
     verifier_url: str = ""
 
@@ -61,6 +66,8 @@ class Services:
             lambda port: {
                 "RAGAUDIT_VERIFIER__LISTEN__PORT": str(port),
                 "RAGAUDIT_VERIFIER__TICK_SECONDS": "0.25",
+                "RAGAUDIT_VERIFIER__ARBITER_KEY": self.arbiter_key,
+                "RAGAUDIT_VERIFIER__TERMS": str(self.work / "verifier" / "terms.toml"),
             },
         )  # fmt: skip
         self.verifier_url = process.url
@@ -96,11 +103,13 @@ def prepare(work: Path, pool: Executor) -> Services:
     made = json.loads(_run("prover", "init", "--provider", PROVIDER, *folder, "--json"))
     verifier.result()
     settings = ("--settings", str(work / "verifier" / "verifier.yaml"))
+    (work / "verifier" / "terms.toml").write_text(TERMS.to_toml(), encoding="utf-8")
     _run("verifier", "provider", "add", PROVIDER, "--key", made["provider_key"], *settings)
     return Services(
         work,
         operator_token=_read(Path(made["operator_token_file"])),
         auditor_token=_read(work / "verifier" / "secrets" / "auditor-token"),
+        arbiter_key=Arbiter.create(work / "arbiter").public.raw.hex(),
     )
 
 

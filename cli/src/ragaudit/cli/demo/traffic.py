@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ragaudit.cli.demo.arbitration import arbitrate
 from ragaudit.cli.demo.crashing_client import EXIT_CRASHED
 from ragaudit.cli.demo.plan import TOP_K, AccountPlan, Plan
 from ragaudit.client import Client, Receipt
@@ -66,6 +67,7 @@ class Traffic:
         self._disputing = disputing
         self._lock = threading.Lock()
         self._stopping = threading.Event()
+        self._disputed: list[tuple[AccountPlan, str, dict[str, Any]]] = []
         self.outcomes: dict[tuple[str, str], Outcome] = {}
         self.complaints: list[Complaint] = []
 
@@ -130,14 +132,31 @@ class Traffic:
                 attempt(receipt.complete)
                 outcome.checks.update((each.name, each.status) for each in receipt.checks)
             if account.disputes and receipts and not outcome.disputed:
-                attempt(partial(self._dispute, client, receipts[-1], outcome))
+                file = receipts[-1].file.to_json()
+                attempt(partial(self._dispute, account, window, client, file))
+                outcome.disputed = True
             if account.submits and receipts:
                 attempt(partial(self._submit, client, receipts, outcome))
 
-    @staticmethod
-    def _dispute(client: Client, receipt: Receipt, outcome: Outcome) -> None:
-        client.dispute(receipt)
-        outcome.disputed = True
+    def settle(self, window: str) -> None:
+        """Once the sample is drawn: have the verifier, or the arbiter, judge what was disputed."""
+        for account, of, file in self._disputed:
+            if of != window:
+                continue
+            with self._client(account, window) as client:
+                if client.settle(file)["sampled"]:
+                    arbitrate(
+                        self._work / "arbiter", file, window=window,
+                        verifier_key=self._verifier_key, prover=self._addresses["base_url"],
+                        verifier=self._addresses["verifier_url"],
+                    )  # fmt: skip
+
+    def _dispute(
+        self, account: AccountPlan, window: str, client: Client, file: dict[str, Any]
+    ) -> None:
+        client.dispute(file)
+        with self._lock:
+            self._disputed.append((account, window, file))
 
     @staticmethod
     def _submit(client: Client, receipts: list[Receipt], outcome: Outcome) -> None:
@@ -170,8 +189,8 @@ class Traffic:
             if not self._disputing:
                 return
             if isinstance(received, dict) and received.get("format") == _RECEIPT_FILE:
-                with suppress(RefusedError):  # a false signature cannot be disputed
-                    client.dispute(received)
+                with suppress(RefusedError):
+                    self._dispute(account, window, client, received)
 
     def _crash(self, account: AccountPlan, window: str, question: str) -> None:
         """Let a client of its own process store a promise and die before revealing the nonce."""
@@ -195,7 +214,8 @@ class Traffic:
             "api_key": self._keys[account.name],
             "window": window,
             "verifier_key": self._verifier_key,
-            "state_dir": str(self._work / "clients" / account.name) if account.anchored else None,
+            "state_dir": str(self._work / "clients" / account.name),
+            "anchored": account.anchored,
         }
 
     def _client(self, account: AccountPlan, window: str) -> Client:

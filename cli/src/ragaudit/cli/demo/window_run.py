@@ -83,8 +83,12 @@ class WindowRun:
         name = self.window.name
         task = self._bars.add_task(f"{name}: waiting for the end", total=None)
         deadline = self._last_second()
+        settled = False
         while (verdict := self._auditor.verdict(name)) is None:
             check_alive()
+            if not settled and self._auditor.status(name)["state"] == "challenged":
+                self._traffic.settle(name)
+                settled = True
             if time.time() > deadline:
                 state = self._auditor.status(name)
                 raise ServiceFailed(f"no verdict; {state['state']}", where=f"window {name}")

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from ragaudit.verifier.procedure.dispute_checks import check_disputes
 from ragaudit.verifier.procedure.framework import Check
 from ragaudit.verifier.procedure.log_checks import (
     check_counters,
@@ -28,7 +29,6 @@ from ragaudit.verifier.procedure.sample_checks import (
     check_selection,
 )
 from ragaudit.verifier.procedure.statement_checks import (
-    check_disputes,
     check_promises,
     check_receipts,
     check_refusals,

@@ -5,11 +5,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from ragaudit.encoding.errors import MalformedError, RagauditError, RejectedError
+from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.chains import activation_randomness, verify_activation_preimage
 from ragaudit.ledger.cosignatures import verify_cosigned
+from ragaudit.ledger.disputes import RegistrationStatement
 from ragaudit.ledger.policy import Policy
 from ragaudit.ledger.receipts import PublicReceipt
 from ragaudit.verifier import evidence as items
+from ragaudit.verifier.procedure.disputes import KeptDispute
 from ragaudit.verifier.procedure.facts import fact
 from ragaudit.verifier.procedure.framework import Lacking
 from ragaudit.verifier.procedure.inputs import (
@@ -111,6 +114,47 @@ class Context(LogFacts):
         """The submitted receipts that carry a valid signature of the provider."""
         listed = self.list(items.RECEIPTS, "receipts")
         return tuple(_signed_receipts(listed, self.policy))
+
+    @fact("disputes")
+    def disputes(self) -> tuple[KeptDispute, ...]:
+        """What accounts disputed, as the verifier kept it."""
+        return tuple(map(KeptDispute.from_json, self.list(items.DISPUTES, "disputes")))
+
+    @property
+    def disputed_receipts(self) -> tuple[PublicReceipt, ...]:
+        """Public halves of judged files that carry a valid signature of the provider."""
+        return tuple(_signed_receipts(self.list(items.JUDGED, "receipts"), self.policy))
+
+    @fact("nonces")
+    def shown(self) -> frozenset[bytes]:
+        """Pseudonyms of the anchored accounts that showed their chain.
+
+        A registration's anchor is the provider's word until a statement about it, signed with the
+        registration's dispute key, reached the verifier. Receipts and claims are no evidence of
+        that: whoever made the chain has them all.
+        """
+        found = set()
+        for value in self.list(items.STATEMENTS, "nonces"):
+            try:
+                statement = RegistrationStatement.from_json(value)
+                if statement.origin == self.policy.origin and self._is_own(statement):
+                    found.add(statement.pseudonym)
+            except RagauditError:
+                continue
+        return frozenset(found)
+
+    def _is_own(self, statement: RegistrationStatement) -> bool:
+        """Whether a registration with this anchor has the key that signed; raises if not."""
+        registered = self.registered.get(statement.pseudonym, ())
+        if len(registered) != 1:  # that there is one only is check 7's
+            return False
+        registration = registered[0].registration
+        if registration.anchor is None or registration.anchor != statement.anchor:
+            return False
+        if registration.dispute_key is None:
+            return False
+        statement.verify_signature(PublicKey.from_raw(registration.dispute_key))
+        return True
 
     @fact("sampling")
     def receipts_list(self) -> ReceiptsList:

@@ -23,8 +23,8 @@ UNOWNED: Final = (
 )
 
 DISPUTED: Final = (
-    "Disputed records: their noise is never opened, so nobody but their accounts checked them. "
-    "An account that works with the provider can keep its own records out of the sample like this."
+    "Disputes that nobody judged: the account showed no receipt file after the sample was drawn, "
+    "or its record was sampled, when no verifier may see the file, and no arbiter found anything."
 )
 
 UNSAMPLED: Final = (
@@ -36,7 +36,15 @@ UNSAMPLED: Final = (
 PLAIN: Final = (
     "What plain accounts were made to ask: for them the provider could still refuse, delay past "
     "an activation instant, log queries of its own in their name, or serve them under another "
-    "pseudonym that it had registered before."
+    "pseudonym that it had registered before. An account counts as plain unless it showed the "
+    "chain of its registration."
+)
+
+SHOWN: Final = (
+    "Whose chain an anchored account's is: the account counts as anchored because a statement "
+    "signed with the dispute key of its registration reached the verifier. That this key is the "
+    "account's, the account checks when it registers; for one that does not look, it is the "
+    "provider's word."
 )
 
 ASSUMPTIONS: Final = (
@@ -61,8 +69,10 @@ def not_covered(mode: str | None, counts: Mapping[str, int | None]) -> tuple[str
     texts = [*NOT_COVERED, UNOWNED]
     if mode == "B":
         texts.append(UNSAMPLED)
-    if counts.get("disputes"):
+    if counts.get("disputes_open"):
         texts.append(DISPUTED)
+    if counts.get("anchored"):
+        texts.append(SHOWN)
     if counts.get("plain"):
         texts.append(PLAIN)
     return tuple(texts)

@@ -29,6 +29,7 @@ class Countersignature:
     window: str
     policy_digest: bytes
     opening_digest: bytes
+    terms_digest: bytes
     activation_anchor: bytes
     time: int
     signature: bytes
@@ -36,11 +37,12 @@ class Countersignature:
     @classmethod
     def parse(cls, data: bytes) -> "Countersignature":
         """MalformedError unless ``data`` is a countersignature in canonical JSON."""
-        read = _Reader(data, "countersignature", 6)
+        read = _Reader(data, "countersignature", 7)
         return cls(
             read.text("window"),
             read.hex("policy_digest"),
             read.hex("opening_digest"),
+            read.hex("terms_digest"),
             read.hex("activation_anchor"),
             read.integer("time"),
             read.hex("signature", SIGNATURE_BYTES),
@@ -48,8 +50,9 @@ class Countersignature:
 
     def verify(self, key: PublicKey) -> None:
         """SignatureRejected unless ``key`` signed it."""
-        fields = (self.window, self.policy_digest, self.opening_digest, self.activation_anchor)
-        verify(key, self.signature, "countersignature", *fields, self.time)
+        digests = (self.policy_digest, self.opening_digest, self.terms_digest)
+        fields = (self.window, *digests, self.activation_anchor, self.time)
+        verify(key, self.signature, "countersignature", *fields)
 
 
 @dataclass(frozen=True, slots=True)

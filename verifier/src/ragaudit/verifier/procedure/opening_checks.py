@@ -19,6 +19,8 @@ def check_policy(context: Context, found: Findings) -> None:
         _check_threshold(policy)
     with found.attempt("keys"):
         _check_keys(context, policy)
+    with found.attempt("the verifier's terms"):
+        context.terms.check(policy)
     with found.attempt("countersignature"):
         _check_time(context, policy)
     for tenant in policy.tenants:

@@ -16,6 +16,7 @@ from ragaudit.verifier.procedure.facts import fact
 from ragaudit.verifier.procedure.framework import Lacking
 from ragaudit.verifier.procedure.inputs import Inputs
 from ragaudit.verifier.procedure.messages import Countersignature, opening_digest
+from ragaudit.verifier.terms import Terms
 
 
 class OpeningFacts(Inputs):
@@ -43,6 +44,14 @@ class OpeningFacts(Inputs):
         """The verifier's countersignature, its signature checked."""
         found = Countersignature.parse(self.item(items.COUNTERSIGNATURE, "policy"))
         found.verify(self.policy.keys.verifier)
+        return found
+
+    @fact("policy")
+    def terms(self) -> Terms:
+        """The verifier's terms; after the countersignature, those that it names."""
+        found = Terms.parse(self.item(items.TERMS, "policy"))
+        if self.now is None and found.digest != self.countersignature.terms_digest:
+            raise RejectedError("other terms than were countersigned", where=items.TERMS)
         return found
 
     @property

@@ -21,6 +21,7 @@ class Outcome:
         result: one of RESULTS; None if the checks that ran cannot conclude (the public part
             alone, an opening with nothing to refuse).
         worthless: the provider's randomness was derived from a published seed.
+        terms: digest of the verifier's terms, hexadecimal; empty where there are none.
         epsilon, sampling, counts, coalition, scope: JSON objects of spec 10.3.
     """
 
@@ -30,6 +31,7 @@ class Outcome:
     result: str | None
     worthless: bool
     checks: tuple[CheckResult, ...]
+    terms: str = ""
     epsilon: Mapping[str, Any] = field(default_factory=dict)
     sampling: Mapping[str, Any] = field(default_factory=dict)
     counts: Mapping[str, Any] = field(default_factory=dict)

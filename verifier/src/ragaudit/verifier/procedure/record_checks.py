@@ -121,7 +121,22 @@ def check_nonces(context: Context, found: Findings) -> None:
                 _check_chain(context, pseudonym, anchor, records)
             elif any(each.record.nonce is not None for each in records):
                 raise RejectedError("a nonce in a record of a plain account")
-    found.summary = f"nonces of {anchored} anchored accounts lie on their chains"
+    _check_share(context, found)
+    found.summary = (
+        f"nonces of {anchored} anchored accounts lie on their chains; "
+        f"{len(context.shown)} of these accounts showed theirs to the verifier"
+    )
+
+
+def _check_share(context: Context, found: Findings) -> None:
+    """The verifier's terms may demand a share of records whose account showed its chain."""
+    records, least = context.records, context.terms.bounds["least_anchored_share"]
+    shown = sum(each.record.pseudonym in context.shown for each in records)
+    if shown < least * len(records):
+        found.fault(
+            f"{shown} of {len(records)} records are of accounts that showed their chain, and the "
+            f"verifier's terms demand a share of {least}"
+        )
 
 
 def _check_chain(

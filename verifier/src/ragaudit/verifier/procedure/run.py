@@ -117,6 +117,7 @@ def _outcome(context: Context, results: tuple[CheckResult, ...], result: str | N
         engine=context.engine.name,
         result=result,
         worthless=seeded,
+        terms=_terms_digest(context),
         checks=results,
         epsilon=context.stated.get("epsilon", {}),
         sampling=_known(lambda: _sampling(context)) or {"mode": "", "beta": "", "strata": []},
@@ -139,6 +140,11 @@ def _identity(evidence: Evidence) -> tuple[str, str, bool]:
     names = (value.get("provider"), value.get("window"))
     provider, window = (name if isinstance(name, str) else "" for name in names)
     return provider, window, value.get("experiment_seed") is not None
+
+
+def _terms_digest(context: Context) -> str:
+    terms = _known(lambda: context.terms)
+    return "" if terms is None else terms.digest.hex()
 
 
 def _sampling(context: Context) -> dict[str, Any]:
@@ -182,13 +188,12 @@ def _counts(context: Context) -> dict[str, int | None]:
     registrations = _known(lambda: context.registrations)
     records = _known(lambda: context.records)
     accounts = len(registrations) if registrations is not None else None
-    anchored = (
-        sum(each.registration.anchor is not None for each in registrations)
-        if registrations is not None
-        else None
-    )
+    shown = _known(lambda: context.shown)
+    anchored = None if registrations is None or shown is None else len(shown)
     with_nonce = (
-        sum(each.record.nonce is not None for each in records) if records is not None else None
+        sum(each.record.pseudonym in shown for each in records)
+        if records is not None and shown is not None
+        else None
     )
     receipts = _known(lambda: context.receipts)
     return {
@@ -196,12 +201,18 @@ def _counts(context: Context) -> dict[str, int | None]:
         "accounts": accounts,
         "anchored": anchored,
         "plain": None if accounts is None or anchored is None else accounts - anchored,
+        "anchored_unshown": (
+            sum(each.registration.anchor is not None for each in registrations) - anchored
+            if registrations is not None and anchored is not None
+            else None
+        ),
         "records_anchored": with_nonce,
         "records_plain": (
             None if records is None or with_nonce is None else len(records) - with_nonce
         ),
         "receipts": None if receipts is None else len(receipts),
-        "disputes": _known(lambda: len(context.list(items.DISPUTES, "disputes"))),
+        "disputes": _known(lambda: len(context.disputes)),
+        "disputes_open": context.stated.get("disputes_open"),
         "unowned_registrations": accounts,
     }
 

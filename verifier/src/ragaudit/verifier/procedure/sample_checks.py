@@ -184,8 +184,9 @@ def check_embedding(context: Context, found: Findings) -> None:
             if embedder is not None:
                 _check_embedded(context, embedder, response)
         if embedder is None:
-            anchored += each.record.nonce is not None
-            plain += each.record.nonce is None
+            shown = each.record.pseudonym in context.shown
+            anchored += shown
+            plain += not shown
     found.summary = "query vectors are the committed ones"
     found.summary += ", and the embeddings of the texts" if embedder is not None else ""
     _state_unembedded(context, found, anchored, plain)

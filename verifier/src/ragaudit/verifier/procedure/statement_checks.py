@@ -1,23 +1,16 @@
-"""Checks 12 to 15: what the provider signed for accounts, against the log.
+"""Checks 12 to 14: what the provider signed for accounts, against the log.
 
 Anyone may submit anything, so only what the provider's signature binds counts against it; the
 rest is dismissed.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any
 
-from ragaudit.encoding import canonical_json
-from ragaudit.encoding.digests import SALT_BYTES, structure
-from ragaudit.encoding.errors import MalformedError, RagauditError, RejectedError
-from ragaudit.encoding.text import hex_decode
+from ragaudit.encoding.errors import RagauditError, RejectedError
 from ragaudit.encoding.times import rfc3339
-from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.policy import Policy
 from ragaudit.ledger.promises import Refusal
-from ragaudit.ledger.receipt_check import WindowView, check_receipt_file
-from ragaudit.ledger.receipts import PublicReceipt, ReceiptFile
+from ragaudit.ledger.receipts import PublicReceipt
 from ragaudit.verifier import evidence as items
 from ragaudit.verifier.procedure.claims import Claim, claims, revealed
 from ragaudit.verifier.procedure.context import Context
@@ -71,11 +64,14 @@ def _check_kept(context: Context, claim: Claim) -> None:
 def check_receipts(context: Context, found: Findings) -> None:
     """13: every receipt's record stands where the receipt says, and no two contradict.
 
+    The public halves of disputed receipt files are receipts like any other.
+
     Two receipts for one query of an account at two places of the log contradict each other only
     if one of them is not in the log, which is found here, or if the log holds the query twice,
     which `counters` says.
     """
-    receipts, log = context.receipts, context.log
+    log = context.log
+    receipts = (*context.receipts, *context.disputed_receipts)
     seen: dict[int, PublicReceipt] = {}
     for receipt in receipts:
         where = f"receipt for record {receipt.index}"
@@ -113,69 +109,3 @@ def _refusals(listed: list[object], policy: Policy) -> Iterator[Refusal]:
             continue
         if refusal.origin == policy.origin:
             yield refusal
-
-
-def check_disputes(context: Context, found: Findings) -> None:
-    """15: no account shows an answer that contradicts its record."""
-    view = WindowView(context.policy, context.opening)
-    judged = 0
-    for value in context.list(items.DISPUTES, found.owner):
-        try:
-            receipt = _bound(value, context.policy)
-        except RagauditError as error:
-            found.note(f"dismissed, as the provider did not sign it: {error}")
-            continue
-        judged += 1
-        with found.attempt(f"dispute about record {receipt.index}"):
-            _check_dispute(context, view, value, receipt)
-    found.summary = f"{judged} disputes, none upheld"
-
-
-def _bound(value: Any, policy: Policy) -> PublicReceipt:
-    """The public half of a receipt file whose every part the provider's signature binds.
-
-    The parts are taken as they are: an answer in a form that no honest provider gives is the
-    provider's own when it signed its digest.
-
-    Raises:
-        RagauditError: it is not signed, or the digest names another answer.
-    """
-    match value:
-        case {
-            "format": "ragaudit/v1/receipt/file",
-            "request": request,
-            "answer": answer,
-            "public": public,
-            "private": {"salt_r": str(salt)} as private,
-            **more,
-        } if not more:
-            receipt = PublicReceipt.from_json(public)
-            receipt.verify_signature(policy.keys.provider)
-            if receipt.origin != policy.origin:
-                raise ReceiptRejected("of another log")
-            parts = [canonical_json.dumps(part) for part in (request, answer, private)]
-            digest = structure("answer", hex_decode(salt, SALT_BYTES), *parts)
-            if digest != receipt.answer_digest:
-                raise ReceiptRejected("another answer was signed")
-            return receipt
-    raise MalformedError("not a receipt file")
-
-
-def _check_dispute(context: Context, view: WindowView, value: Any, receipt: PublicReceipt) -> None:
-    """RagauditError if the dispute is upheld, with the reason."""
-    leaves = context.log.leaves
-    if receipt.index >= len(leaves) or leaves[receipt.index] != receipt.leaf_data:
-        raise ReceiptRejected("signed for a record that is not in the log at that place")
-    # The proof is not signed; the log itself has answered what it is for.
-    file = ReceiptFile.from_json({**value, "public": replace(receipt, proof=None).to_json()})
-    check_receipt_file(file, view, context.engine)
-
-
-def disputed_indices(context: Context) -> tuple[int, ...]:
-    """Leaf indices of the disputes that were taken, rising."""
-    found = set()
-    for value in context.list(items.DISPUTES, "disputes"):
-        match value:
-            case {"public": {"index": int(index)}} if type(index) is int:
-                found.add(index)
-    return tuple(sorted(found))

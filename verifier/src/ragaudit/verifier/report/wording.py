@@ -181,14 +181,16 @@ LABELS: Final[dict[str, tuple[str, str]]] = {
     "records_anchored": ("of anchored accounts", ""),
     "records_plain": ("of plain accounts", ""),
     "accounts": ("Accounts", "registrations in the log"),
-    "anchored": ("anchored", "with a secret of their own in each query's noise"),
-    "plain": ("plain", "without one"),
+    "anchored": ("anchored", "they showed the secret that is in each of their queries' noise"),
+    "plain": ("plain", "without such a secret, or never shown"),
+    "anchored_unshown": ("registered with a secret that nobody showed", "counted as plain"),
     "unowned_registrations": (
         "Registrations that no owner countersigned",
         "to which tenant these accounts belong is the provider's word",
     ),
     "receipts": ("Receipts submitted", "with a valid signature of the provider"),
-    "disputes": ("Disputes", "about answers that accounts were given"),
+    "disputes": ("Disputes", "about answers that accounts were given; they never move the sample"),
+    "disputes_open": ("Disputes that nobody judged", ""),
 }
 
 _PLACES: Final = {name: place for place, name in enumerate(LABELS)}

@@ -7,7 +7,13 @@ from contextlib import asynccontextmanager, suppress
 
 from anyio import to_thread
 from fastapi import FastAPI
-from ragaudit.verifier.service import problems, routes_audit, routes_log, routes_opening
+from ragaudit.verifier.service import (
+    problems,
+    routes_audit,
+    routes_disputes,
+    routes_log,
+    routes_opening,
+)
 from ragaudit.verifier.service.auditor import Auditor
 from ragaudit.verifier.service.clock import EvenClock
 from ragaudit.verifier.service.core import Service
@@ -55,7 +61,7 @@ def create_app(
         redirect_slashes=False,
     )
     app.state.service = service
-    for routes in (routes_opening, routes_log, routes_audit):
+    for routes in (routes_opening, routes_log, routes_disputes, routes_audit):
         app.include_router(routes.router)
     problems.install(app)
     return app

@@ -19,6 +19,7 @@ from ragaudit.verifier.service import (
     activation,
     challenge,
     cosigner,
+    disputes,
     handover,
     items,
     submissions,
@@ -27,6 +28,7 @@ from ragaudit.verifier.service import (
 from ragaudit.verifier.service.auditor import Auditor
 from ragaudit.verifier.service.challenge import Sampler
 from ragaudit.verifier.service.database import Database, Transaction
+from ragaudit.verifier.service.disputes import Disputes
 from ragaudit.verifier.service.errors import ClockError, ConflictError
 from ragaudit.verifier.service.windows import Window
 from sqlalchemy import Connection
@@ -39,7 +41,7 @@ LISTS = {
     names.RECEIPTS: (submissions.RECEIPT, submissions.UNCOSIGNED),
     names.REFUSALS: (submissions.REFUSAL,),
     names.CLAIMS: (submissions.CLAIM,),
-    names.DISPUTES: (submissions.DISPUTE,),
+    names.STATEMENTS: (submissions.STATEMENT,),
 }
 
 
@@ -60,12 +62,18 @@ class AuditRunner:
     """One audit at a time, in a thread of its own."""
 
     def __init__(
-        self, database: Database, keys: VerifierKeys, auditor: Auditor, sampler: Sampler
+        self,
+        database: Database,
+        keys: VerifierKeys,
+        auditor: Auditor,
+        sampler: Sampler,
+        open_disputes: Disputes,
     ) -> None:
         self._database = database
         self._keys = keys
         self._auditor = auditor
         self._sampler = sampler
+        self._disputes = open_disputes
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="audit")
         self._lock = threading.Lock()
         self._running: dict[str, Progress] = {}
@@ -80,7 +88,9 @@ class AuditRunner:
             return True
         if window.challenged is None or window.deadline is None:
             return False
-        return self._database.now() > window.deadline or self._answered(window)
+        if self._database.now() > window.deadline:
+            return True
+        return self._answered(window) and not self._disputes.pending(window)
 
     def start(self, name: str, *, again: bool = False) -> None:
         """Queue the audit of a window unless it is queued or, without ``again``, has failed."""
@@ -194,6 +204,8 @@ def seal(transaction: Transaction, keys: VerifierKeys, window: Window) -> None:
         names.ACTIVATIONS: _array(released),
         names.CHECKPOINTS: canonical_json.dumps(notes),
         names.CLOCK: _clock(connection, window),
+        names.DISPUTES: _array(disputes.kept(connection, name)),
+        names.JUDGED: _array(disputes.judged(connection, name)),
     }
     for item, kinds in LISTS.items():
         found = (submissions.documents(connection, name, kind) for kind in kinds)

@@ -1,14 +1,16 @@
 """The audit procedure as the service uses it: evidence in, signed verdict out."""
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 from ragaudit.encoding.errors import InternalError
+from ragaudit.ledger.receipt_check import WindowView
 from ragaudit.verifier.embedding import committed_embedder
 from ragaudit.verifier.engines import Engine, engine, fastest_engine
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.keys import VerifierKeys
 from ragaudit.verifier.procedure.context import Pins
+from ragaudit.verifier.procedure.disputes import Judgement, judge
 from ragaudit.verifier.procedure.outcome import REFUSED
 from ragaudit.verifier.procedure.run import run, run_opening_checks
 from ragaudit.verifier.report.render import render_html, render_text
@@ -28,6 +30,9 @@ class Auditor(Protocol):
         Returns:
             None if the opening may be countersigned, otherwise the signed REFUSED verdict.
         """
+
+    def judge_dispute(self, file: dict[str, Any], view: WindowView) -> Judgement:
+        """Judge a disputed receipt file; RagauditError if the provider did not sign it."""
 
     def audit(self, evidence: Evidence, now: int, progress: Progress) -> bytes:
         """Run every check; the signed verdict."""
@@ -67,6 +72,9 @@ class ProcedureAuditor:
         if outcome.result != REFUSED:
             return None
         return sign_verdict(outcome, evidence.digests(), self._key, time=now)
+
+    def judge_dispute(self, file: dict[str, Any], view: WindowView) -> Judgement:
+        return judge(file, view, self._engine)
 
     def audit(self, evidence: Evidence, now: int, progress: Progress) -> bytes:
         outcome = run(

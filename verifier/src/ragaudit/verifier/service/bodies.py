@@ -175,6 +175,27 @@ class Claim(Document):
     nonce: Digest
 
 
+class Disputes(Document):
+    """`POST .../disputes`: of one account, whose registration V may not have been given yet."""
+
+    disputes: list[dict[str, Any]] = Field(max_length=MAX_BATCH)
+    registration: RegistrationDocument | None = None
+
+
+class Statement(Document):
+    """`POST .../statements`: an account says that a registration is its own."""
+
+    statement: dict[str, Any]
+    registration: RegistrationDocument | None = None
+
+
+class Finding(Document):
+    """`POST .../findings`: the arbiter's finding, and the public half that it is about."""
+
+    finding: dict[str, Any]
+    public: dict[str, Any]
+
+
 class Close(Document):
     """`POST .../close`."""
 

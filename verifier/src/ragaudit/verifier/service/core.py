@@ -9,12 +9,14 @@ from ragaudit.verifier.service.audit_runner import AuditRunner
 from ragaudit.verifier.service.auditor import Auditor, ProcedureAuditor
 from ragaudit.verifier.service.challenge import Sampler
 from ragaudit.verifier.service.database import Clock, Database
+from ragaudit.verifier.service.disputes import Disputes
 from ragaudit.verifier.service.fence import Fence
 from ragaudit.verifier.service.handover import Handover
 from ragaudit.verifier.service.intake import Intake
 from ragaudit.verifier.service.registration import Registrar
 from ragaudit.verifier.service.scheduler import Scheduler
 from ragaudit.verifier.settings import Settings, make_data_folder
+from ragaudit.verifier.terms import DEFAULT, Terms
 
 
 @dataclass(frozen=True)
@@ -23,10 +25,12 @@ class Service:
 
     settings: Settings
     keys: VerifierKeys
+    terms: Terms
     database: Database
     auditor: Auditor
     registrar: Registrar
     intake: Intake
+    disputes: Disputes
     handover: Handover
     sampler: Sampler
     runner: AuditRunner
@@ -38,25 +42,29 @@ class Service:
         """Load the secrets and open the database.
 
         Raises:
-            MalformedError, RefusedError: `keys.load`.
+            MalformedError, RefusedError: `keys.load`, `Terms.load`.
             InternalError: the database is of another version.
             RestoredBackup: the database is behind its fence.
             UnavailableError: database, fence or their folder cannot be used now.
             UnsupportedError: the chosen engine is not installed.
         """
+        terms = DEFAULT if settings.terms is None else Terms.load(settings.terms)
         keys = key_files.load(settings.secrets, settings.name, settings.arbiter)
         auditor = auditor or ProcedureAuditor(keys, settings.engine)
         make_data_folder(settings)
         database = Database(settings.database_url, clock, Fence(settings.fence_path))
         sampler = Sampler(database, keys)
-        runner = AuditRunner(database, keys, auditor, sampler)
+        disputes = Disputes(database, auditor, sampler, settings.limits.submitted_bytes)
+        runner = AuditRunner(database, keys, auditor, sampler, disputes)
         return cls(
             settings=settings,
             keys=keys,
+            terms=terms,
             database=database,
             auditor=auditor,
-            registrar=Registrar(database, keys, auditor),
+            registrar=Registrar(database, keys, auditor, terms),
             intake=Intake(database, settings.limits.submitted_bytes),
+            disputes=disputes,
             handover=Handover(database, settings.limits.entries),
             sampler=sampler,
             runner=runner,

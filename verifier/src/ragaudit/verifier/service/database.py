@@ -123,7 +123,7 @@ activations = Table(
     Column("a", Integer, primary_key=True, autoincrement=False),
     Column("message", LargeBinary, nullable=False),
 )
-# Receipts, refusals, claims and disputes: canonical JSON under what identifies it.
+# Receipts, refusals, claims and statements: canonical JSON under what identifies it.
 submissions = Table(
     "submission",
     metadata,
@@ -134,6 +134,25 @@ submissions = Table(
     Column("account", LargeBinary(32), nullable=False),  # whose share it counts against
     Column("received", BigInteger, nullable=False),
     Column("document", LargeBinary, nullable=False),
+)
+
+disputes = Table(
+    "dispute",
+    metadata,
+    Column("window", String(64), primary_key=True),
+    Column("identity", LargeBinary(32), primary_key=True),
+    Column("pseudonym", LargeBinary(32), nullable=False),
+    Column("position", BigInteger, nullable=False),  # leaf index of the record
+    Column("answer_digest", LargeBinary(32), nullable=False),
+    Column("file_digest", LargeBinary(32), nullable=False),
+    Column("received", BigInteger, nullable=False),
+    Column("document", LargeBinary, nullable=False),
+    Column("public", LargeBinary),  # of the file, once it was judged
+    Column("file", LargeBinary),  # of an upheld dispute about a record that was not sampled
+    Column("finding", LargeBinary),
+    Column("step", Integer),  # that fails; 0: dismissed; absent: not judged
+    Index("dispute_account", "window", "pseudonym"),
+    Index("dispute_record", "window", "position"),
 )
 
 

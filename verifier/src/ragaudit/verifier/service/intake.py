@@ -1,4 +1,4 @@
-"""What anyone may submit: receipts, refusals, claims, disputes.
+"""What anyone may submit: receipts, refusals, claims.
 
 Everything taken in carries the provider's signature and binds to it: a part that nobody signed
 (a proof, an opening) is verified here, so that no third party can plant evidence against an honest
@@ -10,17 +10,14 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from ragaudit.encoding import canonical_json
-from ragaudit.encoding.digests import SALT_BYTES, structure
+from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import MalformedError, RagauditError, RejectedError
-from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.chains import verify_nonce
 from ragaudit.ledger.cosignatures import CosignerPolicy
-from ragaudit.ledger.errors import MalformedRecord
-from ragaudit.ledger.json_fields import Fields
 from ragaudit.ledger.notes import Note, parse_note
 from ragaudit.ledger.policy import Policy
 from ragaudit.ledger.promises import Promise, Refusal
-from ragaudit.ledger.receipts import FILE_FORMAT, PRIVATE_FORMAT, PublicReceipt
+from ragaudit.ledger.receipts import PRIVATE_FORMAT, PublicReceipt
 from ragaudit.ledger.records import Record
 from ragaudit.ledger.tlog_proof import TlogProof
 from ragaudit.ledger.tree import TreeHead
@@ -32,7 +29,6 @@ from ragaudit.verifier.service.database import Database, Transaction
 from ragaudit.verifier.service.errors import ConflictError, TooEarlyError, TooLateError
 from ragaudit.verifier.service.submissions import (
     CLAIM,
-    DISPUTE,
     RECEIPT,
     REFUSAL,
     UNCOSIGNED,
@@ -99,11 +95,6 @@ class Intake:
             if transaction.now > _expiry(promise.record.time, policy):
                 raise RejectedError("the promise has expired", where="promise")
             return self._put(transaction, policy, CLAIM, [submission])
-
-    def dispute(self, name: str, document: dict[str, Any]) -> Counts:
-        """Take a receipt file before the sampling instant. Raises as `receipts`."""
-        policy = self._policy(name)
-        return self._store(policy, DISPUTE, [_dispute(document, policy)], policy.sampling_instant)
 
     def claims(self, provider: Provider, name: str) -> list[object]:
         """The claims, for the provider; TooEarlyError before the window's end.
@@ -280,29 +271,6 @@ def _claim(document: Claim, policy: Policy) -> tuple[Promise, Submission]:
 def _expiry(made: int, policy: Policy) -> int:
     """The last millisecond of V's clock at which a promise made then can be claimed."""
     return made + policy.promise_life + 1000 * policy.clock_skew_seconds
-
-
-def _dispute(document: dict[str, Any], policy: Policy) -> Submission:
-    """A receipt file whose every part the provider's signature binds.
-
-    The parts are taken as they are: an answer in a form that no honest provider gives is the
-    provider's own, since it signed its digest.
-    """
-    file = Fields(document, "format request answer public private", MalformedRecord)
-    file.constant("format", FILE_FORMAT)
-    public = PublicReceipt.from_json(file.raw("public"), "public")
-    _check_origin(public.origin, policy)
-    public.verify_signature(policy.keys.provider)
-    private = file.raw("private")
-    salt = private.get("salt_r") if isinstance(private, dict) else None
-    if not isinstance(salt, str):
-        raise MalformedError("no salt_r", where="private", expected="a private half")
-    halves = [canonical_json.dumps(file.raw(name)) for name in ("request", "answer", "private")]
-    if structure("answer", hex_decode(salt, SALT_BYTES), *halves) != public.answer_digest:
-        raise RejectedError("another answer was signed", where="answer_digest")
-    # Nobody signed the proof, and the log itself says what it is for.
-    kept = {**document, "public": replace(public, proof=None).to_json()}
-    return Submission(DISPUTE, public.index, public.signature, canonical_json.dumps(kept))
 
 
 def _check_origin(origin: str, policy: Policy) -> None:

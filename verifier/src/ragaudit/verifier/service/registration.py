@@ -19,6 +19,7 @@ from ragaudit.verifier.evidence import (
     EMPTY_CHECKPOINT,
     OPENING,
     POLICY,
+    TERMS,
     Evidence,
     index_name,
 )
@@ -38,15 +39,19 @@ from ragaudit.verifier.service.errors import (
 )
 from ragaudit.verifier.service.identity import NAME, check_identity
 from ragaudit.verifier.service.windows import Window
+from ragaudit.verifier.terms import Terms
 from sqlalchemy import Connection, insert
 
 
 class Registrar:
     """Registers windows and countersigns their openings."""
 
-    def __init__(self, database: Database, keys: VerifierKeys, auditor: Auditor) -> None:
+    def __init__(
+        self, database: Database, keys: VerifierKeys, auditor: Auditor, terms: Terms
+    ) -> None:
         self._database = database
         self._keys = keys
+        self._terms = terms
         self._auditor = auditor
         self._locks: dict[str, threading.Lock] = {}
         self._guard = threading.Lock()
@@ -134,7 +139,8 @@ class Registrar:
                 settled = self._settled(connection, window, given)
                 if settled is not None:
                     return settled
-                evidence = _evidence(connection, window, given)
+                held = {**given, TERMS: self._terms.canonical}
+                evidence = _evidence(connection, window, held)
             return self._decide(window, request, given, evidence)
 
     def _decide(
@@ -163,10 +169,12 @@ class Registrar:
                 window=window.name,
                 policy=window.policy_digest,
                 opening=opening_digest(request.salt, request.opening),
+                terms=self._terms.digest,
                 anchor=activation.anchor(self._keys, window, policy.activations),
                 time=transaction.now,
             )
-            for item, content in {**given, COUNTERSIGNATURE: message}.items():
+            added = {TERMS: self._terms.canonical, COUNTERSIGNATURE: message}
+            for item, content in {**given, **added}.items():
                 items.put(transaction, window.name, item, content)
             windows.mark(transaction, window.name, countersigned=transaction.now)
             return message
@@ -176,7 +184,8 @@ class Registrar:
             settled = self._settled_now(transaction, window, given)
             if settled is not None:
                 return settled
-            for item, content in {**given, items.VERDICT: verdict}.items():
+            added = {TERMS: self._terms.canonical, items.VERDICT: verdict}
+            for item, content in {**given, **added}.items():
                 items.put(transaction, window.name, item, content)
             windows.mark(transaction, window.name, refused=transaction.now)
         raise _refused(verdict)

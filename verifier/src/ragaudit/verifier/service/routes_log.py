@@ -14,7 +14,6 @@ from ragaudit.verifier.service.bodies import (
     Receipts,
     Refusals,
     RegistrationDocument,
-    json_object,
     parse,
 )
 from ragaudit.verifier.service.core import Service
@@ -24,7 +23,6 @@ from ragaudit.verifier.service.dependencies import (
     WindowName,
     anonymous_limit,
     described,
-    dispute_limit,
     json_limit,
     octets,
     signed,
@@ -42,7 +40,6 @@ def _records_limit(service: Service) -> int:
 SignedJson = Annotated[Signed, Depends(signed(json_limit))]
 SignedRecords = Annotated[Signed, Depends(signed(_records_limit))]
 Json = Annotated[Body, Depends(unsigned(anonymous_limit))]
-ReceiptFileJson = Annotated[Body, Depends(unsigned(dispute_limit))]
 
 PseudonymText = Annotated[str, Path(pattern="^[0-9a-f]{64}$")]
 
@@ -96,21 +93,6 @@ def claimed(
     """Whether a promise was claimed, once one made at ``made`` (ms) cannot be any more."""
     intake, account = service.intake, hex_decode(pseudonym, PSEUDONYM_BYTES)
     return {"claimed": intake.claimed(request.provider, window, account, counter, made)}
-
-
-@router.post(
-    "/disputes",
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "content": {"application/json": {"schema": {"type": "object"}}},
-        }
-    },
-    responses=_SUBMITTED,
-)
-def dispute(window: WindowName, body: ReceiptFileJson, service: ServiceOf) -> dict[str, int]:
-    """Submit a receipt file that does not check."""
-    return service.intake.dispute(window, json_object(body.read()))
 
 
 @router.post(

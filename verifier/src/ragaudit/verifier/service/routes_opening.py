@@ -62,6 +62,12 @@ def keys(service: ServiceOf) -> dict[str, str | int | None]:
     return {**service.keys.public(), "time": service.database.now()}
 
 
+@router.get("/v1/terms")
+def terms(service: ServiceOf) -> Response:
+    """The terms on which this verifier audits; their digest is in every countersignature."""
+    return json_bytes(service.terms.canonical)
+
+
 @router.post(
     "/v1/windows",
     status_code=201,

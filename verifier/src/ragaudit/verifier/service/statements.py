@@ -8,18 +8,27 @@ from ragaudit.encoding.signing import PrivateKey, sign
 
 
 def countersignature(
-    key: PrivateKey, *, window: str, policy: bytes, opening: bytes, anchor: bytes, time: int
+    key: PrivateKey,
+    *,
+    window: str,
+    policy: bytes,
+    opening: bytes,
+    terms: bytes,
+    anchor: bytes,
+    time: int,
 ) -> bytes:
     """Countersign an opening; digests of 32 bytes, time in Unix milliseconds."""
+    fields = (window, policy, opening, terms, anchor, time)
     return canonical_json.dumps(
         {
             "format": "ragaudit/v1/countersignature",
             "window": window,
             "policy_digest": policy.hex(),
             "opening_digest": opening.hex(),
+            "terms_digest": terms.hex(),
             "activation_anchor": anchor.hex(),
             "time": time,
-            "signature": sign(key, "countersignature", window, policy, opening, anchor, time).hex(),
+            "signature": sign(key, "countersignature", *fields).hex(),
         }
     )
 

@@ -1,4 +1,4 @@
-"""Rows of what anyone may submit: receipts, refusals, claims, disputes, as canonical JSON.
+"""Rows of what anyone may submit: receipts, refusals, claims, statements, as canonical JSON.
 
 A submission has a position (a leaf index, a counter, a size) and an identity, a digest of what it
 says: never a signature, as a signer can sign one statement in as many ways as it likes. What has
@@ -13,7 +13,7 @@ from ragaudit.verifier.service.database import submissions as table
 from ragaudit.verifier.service.errors import CapError
 from sqlalchemy import ColumnElement, Connection, func, insert, select
 
-RECEIPT, REFUSAL, CLAIM, DISPUTE = "receipt", "refusal", "claim", "dispute"
+RECEIPT, REFUSAL, CLAIM, STATEMENT = "receipt", "refusal", "claim", "statement"
 UNCOSIGNED = "uncosigned"  # receipts with a proof under a checkpoint that was not cosigned
 
 CONTRADICTORY = frozenset({RECEIPT, CLAIM, UNCOSIGNED})  # two at one place contradict each other

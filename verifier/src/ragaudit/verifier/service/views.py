@@ -6,7 +6,7 @@ from typing import Any, BinaryIO, cast
 
 from ragaudit.verifier.bundle import Part, write_archive
 from ragaudit.verifier.evidence import RESPONSES
-from ragaudit.verifier.service import items, submissions, windows
+from ragaudit.verifier.service import disputes, items, submissions, windows
 from ragaudit.verifier.service.audit_runner import AuditRunner, stored_evidence
 from ragaudit.verifier.service.auditor import Auditor
 from ragaudit.verifier.service.bodies import MEMORY_BYTES
@@ -40,7 +40,8 @@ def status(database: Database, auditor: Auditor, sampler: Sampler, name: str) ->
             "receipts": submissions.count(connection, name, submissions.RECEIPT),
             "refusals": submissions.count(connection, name, submissions.REFUSAL),
             "claims": submissions.count(connection, name, submissions.CLAIM),
-            "disputes": submissions.count(connection, name, submissions.DISPUTE),
+            "disputes": disputes.count(connection, name),
+            "statements": submissions.count(connection, name, submissions.STATEMENT),
             "responses": len(items.listed(connection, name, RESPONSES)),
             "sampled": len(sampler.sample(connection, name)) if window.challenged else 0,
         }

@@ -1,0 +1,30 @@
+"""The demo's arbiter: judges disputed receipts of sampled records, and tells the verifier."""
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+from ragaudit.encoding.errors import RefusedError
+from ragaudit.verifier.arbiter import Arbiter, read_key, read_window
+from ragaudit.verifier.engines import fastest_engine
+from ragaudit.verifier.service.clock import system_clock
+
+__all__ = ["arbitrate"]
+
+
+def arbitrate(
+    folder: Path, file: dict[str, Any], *, window: str, verifier_key: str, prover: str,
+    verifier: str,
+) -> None:  # fmt: skip
+    """Take a receipt file to the arbiter in ``folder``, and its finding to the verifier.
+
+    Raises:
+        RefusedError: the verifier does not take the finding.
+    """
+    shown = httpx.get(f"{prover}/v1/windows/{window}", timeout=60).json()
+    view = read_window(shown, read_key(verifier_key))
+    finding, public = Arbiter(folder).judge(file, view, fastest_engine(), system_clock)
+    told = {"finding": finding.to_json(), "public": public.to_json()}
+    answer = httpx.post(f"{verifier}/v1/windows/{window}/findings", json=told, timeout=60)
+    if not answer.is_success:
+        raise RefusedError(f"finding not taken: {answer.status_code}", where=window)

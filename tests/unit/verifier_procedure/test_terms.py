@@ -1,0 +1,181 @@
+"""The verifier's terms: defaults, files, every bound from both sides, and where they apply."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from procedure_cases import assert_caught, audit, use_cached_table
+from ragaudit.attacks.terms import SMALL_TERMS
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.digests import structure
+from ragaudit.encoding.errors import MalformedError, RejectedError
+from ragaudit.ledger.policy import Policy
+from ragaudit.verifier import evidence as names
+from ragaudit.verifier.cli import app
+from ragaudit.verifier.engines import engine
+from ragaudit.verifier.procedure import run_opening_checks
+from ragaudit.verifier.terms import DEFAULT, TERMS, Terms
+from typer.testing import CliRunner
+from window import COUNTERSIGNED, END, INSTANTS, START, Window
+
+use_cached_table()
+
+DAY = 86_400
+
+
+def policy(**changes: Any) -> Policy:
+    """A policy that keeps the shipped terms, with members changed by path."""
+    settings = {
+        "slots": 40,
+        "coalition_max": 10,
+        "epsilon_acc": "20",
+        "delta_acc": "0.00001",
+        "estimator/theta": "0.9",
+        "estimator/tau_seconds": 600,
+        "estimator/sketch_bits": 256,
+        "audit/beta": "0.2",
+        "audit/tenants": {"eta": "0.05", "minimum": 10},
+        "audit/submitters": {"by": "account", "eta": "0.5", "minimum": 1},
+        **changes,
+    }
+    return Policy.from_json(Window(overrides=settings).policy_json())
+
+
+BOUNDS = [
+    ("most_beta", {"audit/beta": "0.200000000001"}),
+    ("most_beta", {"audit/beta": "0.999"}),
+    ("most_eta_tenants", {"audit/tenants": {"eta": "0.06", "minimum": 10}}),
+    ("least_sample_tenants", {"audit/tenants": {"eta": "0.05", "minimum": 9}}),
+    (
+        "most_eta_submitters",
+        {"audit/submitters": {"by": "account", "eta": "0.51", "minimum": 1}},
+    ),
+    (
+        "least_sample_submitters",
+        {"audit/submitters": {"by": "tenant", "eta": "0.5", "minimum": 0}},
+    ),
+    ("most_epsilon_acc", {"epsilon_acc": "50"}),
+    ("most_delta_acc", {"delta_acc": "0.1"}),
+    ("most_delta_policy", {"delta_policy": "0.1"}),
+    ("least_coalition_max", {"coalition_max": 9}),
+    ("least_theta", {"estimator/theta": "0.49"}),
+    ("most_theta", {"estimator/theta": "0.96"}),
+    ("least_tau_seconds", {"estimator/tau_seconds": 59}),
+    ("least_sketch_bits", {"estimator/sketch_bits": 120, "estimator/hamming_threshold": 1}),
+    ("most_embedder_tolerance", {"embedder_tolerance": 65_535}),
+    ("most_embedder_tolerance", {"embedder_tolerance": 257}),
+    (
+        "most_window_seconds",
+        {
+            "end": START + 93 * DAY,
+            "activation_instants": [*INSTANTS[:-1], START + 93 * DAY],
+            "merge_delay_seconds": 600,
+        },
+    ),
+    (
+        "most_sampling_delay_seconds",
+        {"activation_instants": [*INSTANTS[:-1], END + 7 * DAY + 1]},
+    ),
+    ("most_deadline_seconds", {"audit/deadline_seconds": 7 * DAY + 1}),
+    ("most_clock_skew_seconds", {"clock_skew_seconds": 61}),
+    ("most_merge_delay_seconds", {"merge_delay_seconds": 601}),
+    ("most_promise_life_seconds", {"promise_life_seconds": 3601}),
+]
+
+
+def test_the_shipped_terms_take_a_policy_in_earnest() -> None:
+    DEFAULT.check(policy())
+    DEFAULT.check(policy(slots=4, coalition_max=4))  # a coalition of everybody
+
+
+@pytest.mark.parametrize(("term", "changes"), BOUNDS, ids=lambda each: str(each)[:60])
+def test_every_bound(term: str, changes: dict[str, Any]) -> None:
+    with pytest.raises(RejectedError) as caught:
+        DEFAULT.check(policy(**changes))
+    assert caught.value.where == term
+
+
+def test_every_term_is_tested() -> None:
+    assert {term.name for term in TERMS if term.of is not None} == {name for name, _ in BOUNDS}
+
+
+def test_terms_are_read_strictly(tmp_path: Path) -> None:
+    assert Terms.parse(DEFAULT.canonical) == DEFAULT
+    assert DEFAULT.digest == structure("terms", DEFAULT.canonical)
+    for bad in (
+        {"unknown": 1},
+        {"most_beta": "0.51"},
+        {"most_beta": 0.1},
+        {"most_beta": "1e-1"},
+        {"most_embedder_tolerance": 257},
+        {"most_embedder_tolerance": "64"},
+        {"least_sketch_bits": True},
+        {"least_anchored_share": "1.1"},
+        {"format": "ragaudit/v2/terms"},
+    ):
+        with pytest.raises(MalformedError):
+            Terms.of(bad)
+    for data in (b"{}", b"[]", b"1", DEFAULT.canonical + b" "):
+        with pytest.raises(MalformedError):
+            Terms.parse(data)
+    with pytest.raises(MalformedError):
+        Terms.load(tmp_path / "none.toml")
+    (tmp_path / "bad.toml").write_text("most_beta = ")
+    with pytest.raises(MalformedError):
+        Terms.load(tmp_path / "bad.toml")
+
+
+def test_files_and_the_command(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text('most_beta = "0.05"\nleast_coalition_max = 20\n')
+    (tmp_path / "mine.json").write_text('{"most_beta": "0.05", "least_coalition_max": 20}')
+    mine = Terms.load(tmp_path / "mine.toml")
+    assert mine == Terms.load(tmp_path / "mine.json")
+    assert mine.bounds["most_beta"] == Fraction(1, 20)
+    done = CliRunner().invoke(app, ["terms", str(tmp_path / "mine.toml")])
+    assert done.exit_code == 0
+    (tmp_path / "printed.toml").write_text(done.output)
+    assert Terms.load(tmp_path / "printed.toml") == mine
+    assert mine.digest.hex() in done.output
+    done = CliRunner().invoke(app, ["terms"])
+    (tmp_path / "printed.toml").write_text(done.output)
+    assert Terms.load(tmp_path / "printed.toml") == DEFAULT
+    assert CliRunner().invoke(app, ["terms", str(tmp_path / "none")]).exit_code == 2
+
+
+def test_a_policy_that_breaks_the_terms_is_refused_and_not_countersigned() -> None:
+    window = Window(overrides={"embedder_tolerance": 65_535})
+    window.open()
+    outcome = run_opening_checks(
+        window.evidence_of_opening(), engine=engine("core"), now=1000 * COUNTERSIGNED
+    )
+    assert outcome.result == "REFUSED"
+    assert outcome.terms == SMALL_TERMS.digest.hex()
+    check = outcome.check("policy")
+    assert "most_embedder_tolerance" in check.reason
+
+
+def test_the_terms_of_the_audit_are_the_countersigned_ones() -> None:
+    window = Window()
+    items = window.items()
+    assert audit(items, window).terms == SMALL_TERMS.digest.hex()
+    looser = Terms.of({**SMALL_TERMS.to_json(), "most_epsilon_acc": "1000"})
+    assert_caught({**items, names.TERMS: looser.canonical}, window, "policy", "other terms than")
+    missing = {name: data for name, data in items.items() if name != names.TERMS}
+    assert audit(missing, window).failed == ("policy",)
+
+
+def test_the_terms_may_demand_a_share_of_anchored_records() -> None:
+    demanding = Terms.of({**SMALL_TERMS.to_json(), "least_anchored_share": "0.5"})
+    window = Window(terms=demanding)
+    assert audit(window.items(), window).result == "PASS"  # four of eight showed their chain
+
+    class Unshown(Window):
+        def statements(self) -> list[dict[str, Any]]:
+            return super().statements()[:1]
+
+    unshown = Unshown(terms=demanding)
+    assert_caught(unshown.items(), unshown, "nonces", "showed their chain")
+    assert canonical_json.loads(demanding.canonical)["least_anchored_share"] == "0.5"

@@ -1,0 +1,373 @@
+"""Disputes and statements through the service: what is taken, when, and what is never seen."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from procedure_cases import use_cached_table
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.digests import structure
+from ragaudit.encoding.signing import PrivateKey, sign
+from ragaudit.ledger.disputes import Dispute, Finding, RegistrationStatement, file_digest
+from ragaudit.ledger.receipts import PublicReceipt
+from ragaudit.verifier.service.disputes import PER_ACCOUNT, PER_ANSWER
+from ragaudit.verifier.verdict import Verdict, verify_verdict
+from service_window import ServiceWindow
+from sqlalchemy import text
+from verifier_service_harness import Clock, Desk, problem_of
+from window import COUNTERSIGNED, DEADLINE_SECONDS, INSTANTS, Asked
+
+ARBITER = PrivateKey.from_seed(b"\xa7" * 32)
+SECRET = "text that only the account may see"
+
+
+@pytest.fixture(autouse=True)
+def quick() -> None:
+    use_cached_table()
+
+
+class Arbitrated(Desk):
+    """A desk whose verifier hears an arbiter."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, None, Clock(1000 * (COUNTERSIGNED - 60)))
+        self.settings = self.settings.model_copy(update={"arbiter_key": ARBITER.public.raw.hex()})
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    with Arbitrated(tmp_path).running() as running:
+        yield running
+
+
+class Complaining(ServiceWindow):
+    """Mode B; every account can complain about every answer, true or false."""
+
+    def __init__(self, desk: Desk, **settings: Any) -> None:
+        arbiter = {"keys/arbiter": ARBITER.public.raw.hex()}
+        super().__init__(desk, mode="B", overrides=arbiter, **settings)
+        self.files: dict[int, dict[str, Any]] = {}
+
+    def file(self, asked: Asked, spoil: bool = False) -> dict[str, Any]:
+        """The receipt file of an answer, the same each time; a false one is signed, too."""
+        if asked.index not in self.files:
+            value = self.receipt_file(asked).to_json()
+            if spoil:
+                value = self.spoiled(value)
+            self.files[asked.index] = value
+        return self.files[asked.index]
+
+    def receipts(self) -> list[dict[str, Any]]:
+        halves = [(a.index, PublicReceipt.from_json(self.file(a)["public"])) for a in self.asked]
+        return [half.with_proof(self.proof_for(i)).to_json() for i, half in halves[:4]]
+
+    def spoiled(self, value: dict[str, Any]) -> dict[str, Any]:
+        for part in (value["answer"]["documents"][0], value["private"]["rows"][0]):
+            part["content"] = SECRET
+        halves = [canonical_json.dumps(value[name]) for name in ("request", "answer", "private")]
+        digest = structure("answer", bytes.fromhex(value["private"]["salt_r"]), *halves)
+        public = PublicReceipt.from_json(value["public"])
+        signed = PublicReceipt.issue(
+            self.provider_key,
+            origin=public.origin,
+            index=public.index,
+            salt=public.salt,
+            body=public.body,
+            issued=public.issued,
+            answer_digest=digest,
+        )
+        return {**value, "public": signed.to_json()}
+
+    def dispute_of(self, asked: Asked, file: dict[str, Any], **changes: Any) -> Dispute:
+        account = changes.pop("account", asked.account)
+        key = changes.pop("key", account.dispute_key)
+        made = Dispute.issue(key, pseudonym=account.pseudonym, receipt_file=file)
+        if changes:
+            made = replace(made, **changes)
+            fields = (made.origin, made.pseudonym, made.index, made.answer_digest)
+            made = replace(made, signature=sign(key, "dispute", *fields, made.file_digest))
+        return made
+
+    def add(self, *disputes: Dispute, **more: Any) -> Any:
+        document = {"disputes": [each.to_json() for each in disputes], **more}
+        return self.raw("POST", "disputes", document)
+
+    def raw(self, method: str, path: str, document: dict[str, Any]) -> Any:
+        content = canonical_json.dumps(document)
+        url = f"/v1/windows/{self.window}/{path}"
+        return self.desk.client.request(method, url, content=content)
+
+    def show(self, asked: Asked) -> Any:
+        return self.raw("PUT", f"disputes/{asked.index}/file", self.files[asked.index])
+
+    def finding(self, asked: Asked, step: int, **changes: Any) -> Any:
+        file = self.files[asked.index]
+        public = PublicReceipt.from_json(file["public"])
+        fields = {
+            "origin": public.origin,
+            "index": public.index,
+            "answer_digest": public.answer_digest,
+            "file_digest": file_digest(file),
+            "step": step,
+            "time": self.desk.clock.now,
+        }
+        key = changes.pop("key", ARBITER)
+        finding = Finding.issue(key, **{**fields, **changes})
+        document = {"finding": finding.to_json(), "public": public.to_json()}
+        return self.raw("POST", "findings", document)
+
+    def to_sample(self) -> None:
+        self.submit()
+        self.hand_over()
+        self.reach_sampling()
+
+    def split(self) -> tuple[Asked, Asked]:
+        """A disputed record that was sampled, and one that was not."""
+        challenge = self.send("GET", "/challenge").json()
+        drawn = {i for stratum in challenge["strata"] for i in stratum["sample"]}
+        inside = [each for each in self.asked if each.index in drawn]
+        outside = [each for each in self.asked if each.index not in drawn]
+        return inside[0], outside[0]
+
+
+def disputed(desk: Desk, *, spoil: bool = False) -> Complaining:
+    """A window in which every answer is disputed, up to the draw."""
+    window = Complaining(desk)
+    window.play()
+    for asked in window.asked:
+        answer = window.add(window.dispute_of(asked, window.file(asked, spoil)))
+        assert answer.json() == {"accepted": 1, "known": 0}, answer.text
+    window.to_sample()
+    return window
+
+
+def decide(desk: Desk, window: ServiceWindow) -> Verdict:
+    desk.service.scheduler.tick()
+    for _ in range(6000):
+        if not desk.service.runner.busy():
+            break
+        threading.Event().wait(0.01)
+    answer = desk.client.get(f"/v1/windows/{window.window}/verdict")
+    assert answer.status_code == 200, answer.text
+    return verify_verdict(answer.content, desk.keys.verdict.public)
+
+
+def stored_bytes(desk: Desk) -> bytes:
+    """Everything in the verifier's database."""
+    with desk.service.database.read() as connection:
+        names = connection.execute(text("select name from sqlite_master where type = 'table'"))
+        rows = [connection.execute(text(f"select * from {name}")).all() for (name,) in names]
+    return repr(rows).encode()
+
+
+def test_disputes_are_taken_by_digest_and_once(desk) -> None:
+    window = Complaining(desk)
+    window.play()
+    asked = window.asked[4]
+    dispute = window.dispute_of(asked, window.file(asked))
+    assert window.add(dispute).json() == {"accepted": 1, "known": 0}
+    resigned = replace(dispute, signature=dispute.signature)
+    assert window.add(resigned, dispute).json() == {"accepted": 0, "known": 2}
+    desk.clock.at(INSTANTS[-1])
+    problem_of(window.add(dispute), 409, "too-late")
+
+
+def test_who_may_dispute(desk) -> None:
+    window = Complaining(desk)
+    window.play()
+    asked, file = window.asked[4], window.file(window.asked[4])
+    alice = window.accounts["alice"]
+    for bad in (
+        window.dispute_of(asked, file, key=alice.dispute_key),
+        window.dispute_of(asked, file, pseudonym=bytes(32)),
+        window.dispute_of(asked, file, origin="rag.example/ragaudit/w2"),
+        replace(window.dispute_of(asked, file), index=3),
+    ):
+        assert (window.add(bad)).status_code == 422
+
+
+def test_an_account_does_not_depend_on_the_provider_for_its_registration(desk) -> None:
+    """A provider that hands registrations over late cannot keep disputes away."""
+
+    class Withholds(Complaining):
+        def register(self, name: str, tenant: str, anchored: bool, time: int) -> None:
+            super(ServiceWindow, self).register(name, tenant, anchored, time)
+
+    window = Withholds(desk)
+    window.play()
+    asked = window.asked[4]
+    dispute = window.dispute_of(asked, window.file(asked))
+    assert (window.add(dispute)).status_code == 422
+    index = next(
+        i
+        for i, (kind, _, body) in enumerate(window.entries)
+        if kind == "registration" and asked.account.pseudonym in body
+    )
+    _, salt, body = window.entries[index]
+    proof = {
+        "index": index,
+        "salt": salt.hex(),
+        "body": body.hex(),
+        "proof": window.proof_for(index).encode().decode(),
+    }
+    for change in (
+        {"salt": "00" * 32},
+        {"index": index + 1},
+        {"body": body.hex().replace(body[-8:].hex(), "00" * 8)},
+    ):
+        assert window.add(dispute, registration={**proof, **change}).status_code == 422
+    assert window.add(dispute, registration=proof).json() == {"accepted": 1, "known": 0}
+
+
+def test_floods_end_at_the_accounts_quota(desk) -> None:
+    """Ed25519 signatures are no identity, and a provider signs receipt files without end."""
+    window = Complaining(desk)
+    window.play()
+    asked = window.asked[4]
+    file = window.file(asked)
+    taken = 0
+    for number in range(PER_ANSWER + 1):
+        changed = {"file_digest": bytes([number]) * 32}
+        taken += window.add(window.dispute_of(asked, file, **changed)).is_success
+    assert taken == PER_ANSWER
+    for number in range(PER_ACCOUNT):
+        changed = {"answer_digest": bytes([number + 1]) * 32}
+        taken += window.add(window.dispute_of(asked, file, **changed)).is_success
+    assert taken == PER_ACCOUNT
+    other = window.asked[0]
+    assert other.account is not asked.account
+    assert window.add(window.dispute_of(other, window.file(other))).is_success
+
+
+def test_another_accounts_disputes_take_nobodys_place(desk) -> None:
+    """The provider knows every answer digest and owns accounts of its own."""
+    window = Complaining(desk)
+    window.play()
+    asked, alice = window.asked[4], window.accounts["alice"]
+    file = window.file(asked)
+    for number in range(PER_ANSWER):
+        sybil = window.dispute_of(asked, file, account=alice, file_digest=bytes([number]) * 32)
+        assert window.add(sybil).is_success
+    assert window.add(window.dispute_of(asked, file)).is_success
+
+
+def test_no_file_before_the_draw(desk) -> None:
+    window = Complaining(desk)
+    window.play()
+    asked = window.asked[4]
+    window.add(window.dispute_of(asked, window.file(asked)))
+    problem_of(window.show(asked), 425, "too-early")
+    assert b"salt_r" not in stored_bytes(desk)
+
+
+def test_a_file_of_a_sampled_record_is_never_taken(desk) -> None:
+    window = disputed(desk, spoil=True)
+    sampled, _ = window.split()
+    answer = window.show(sampled)
+    problem_of(answer, 409, "conflict")
+    assert "arbiter" in answer.json()["expected"]
+    # Refused by its path: not even a body that is no file is read.
+    url = f"/v1/windows/{window.window}/disputes/{sampled.index}/file"
+    problem_of(desk.client.put(url, content=b"\xff"), 409, "conflict")
+    window.respond()
+    assert SECRET.encode() not in stored_bytes(desk)
+
+
+def test_an_upheld_dispute_fails_the_window(desk) -> None:
+    window = disputed(desk, spoil=True)
+    _, unsampled = window.split()
+    assert window.show(unsampled).json() == {"sampled": False, "step": 8}
+    assert window.show(unsampled).json() == {"sampled": False, "step": 8}
+    window.respond()
+    desk.clock.now = 1000 * (INSTANTS[-1] + DEADLINE_SECONDS) + 1
+    verdict = decide(desk, window)
+    assert verdict.result == "FAIL"
+    statuses = {name: status for _, name, status in verdict.checks}
+    assert statuses["disputes"] == "FAIL"
+    assert verdict.predicate["counts"]["disputes"] == len(window.asked)
+    assert verdict.predicate["counts"]["disputes_open"] == len(window.asked) - 1
+
+
+def test_of_a_dismissed_dispute_nothing_is_kept_but_the_public_half(desk) -> None:
+    window = disputed(desk)
+    _, unsampled = window.split()
+    assert window.show(unsampled).json() == {"sampled": False, "step": 0}
+    assert b"salt_r" not in stored_bytes(desk)
+    window.respond()
+    desk.clock.now = 1000 * (INSTANTS[-1] + DEADLINE_SECONDS) + 1
+    assert decide(desk, window).result == "PASS"
+
+
+def test_the_audit_waits_for_disputes_until_the_deadline_only(desk) -> None:
+    window = disputed(desk)
+    sampled, unsampled = window.split()
+    window.respond()
+    desk.service.scheduler.tick()
+    assert desk.client.get(f"/v1/windows/{window.window}").json()["state"] == "challenged"
+    for asked in window.asked:
+        step = window.finding(asked, 0)
+        assert step.json() == {"accepted": 1, "known": 0}, step.text
+    assert window.finding(sampled, 0).json() == {"accepted": 0, "known": 1}
+    verdict = decide(desk, window)
+    assert verdict.result == "PASS"
+    problem_of(window.show(unsampled), 409, "too-late")
+    problem_of(window.finding(sampled, 0), 409, "too-late")
+
+
+def test_the_arbiter_upholds_what_the_verifier_must_not_see(desk) -> None:
+    window = disputed(desk, spoil=True)
+    sampled, _ = window.split()
+    assert window.finding(sampled, 8).json() == {"accepted": 1, "known": 0}
+    shown = desk.client.get(f"/v1/windows/{window.window}/disputes/{sampled.index}").json()
+    assert shown == {"sampled": True, "step": 8}
+    window.respond()
+    desk.clock.now = 1000 * (INSTANTS[-1] + DEADLINE_SECONDS) + 1
+    verdict = decide(desk, window)
+    assert {n for _, n, status in verdict.checks if status == "FAIL"} == {"disputes"}
+
+
+def test_findings_are_the_arbiters_and_about_a_dispute(desk) -> None:
+    window = disputed(desk)
+    asked = window.asked[4]
+    assert (window.finding(asked, 8, key=window.provider_key)).status_code == 422
+    problem_of(window.finding(asked, 8, file_digest=bytes(32)), 404, "unknown")
+    assert (window.finding(asked, 8, index=asked.index + 1)).status_code == 422
+    assert (window.finding(asked, 8, origin="rag.example/ragaudit/w2")).status_code == 422
+
+
+def test_files_that_nobody_disputed(desk) -> None:
+    window = disputed(desk)
+    _, unsampled = window.split()
+    honest = window.files[unsampled.index]
+    window.files[unsampled.index] = {**honest, "request": {**honest["request"], "query": "another"}}
+    problem_of(window.show(unsampled), 404, "unknown")
+    problem_of(window.raw("PUT", "disputes/99/file", honest), 404, "unknown")
+
+
+def test_statements_show_a_chain(desk) -> None:
+    window = Complaining(desk)
+    window.play()
+    alice, bob = window.accounts["alice"], window.accounts["bob"]
+    assert alice.chain is not None
+
+    def state(account: Any, anchor: bytes | None, key: PrivateKey | None = None) -> Any:
+        made = RegistrationStatement.issue(
+            key or account.dispute_key,
+            origin=window.origin,
+            pseudonym=account.pseudonym,
+            anchor=anchor,
+        )
+        return window.raw("POST", "statements", {"statement": made.to_json()})
+
+    assert state(alice, alice.chain.anchor).json() == {"accepted": 1, "known": 0}
+    assert state(alice, alice.chain.anchor).json() == {"accepted": 0, "known": 1}
+    assert state(bob, None).json() == {"accepted": 1, "known": 0}
+    assert (state(alice, bytes(32))).status_code == 422
+    assert (state(alice, alice.chain.anchor, key=bob.dispute_key)).status_code == 422
+    desk.clock.at(INSTANTS[-1])
+    problem_of(state(alice, alice.chain.anchor), 409, "too-late")

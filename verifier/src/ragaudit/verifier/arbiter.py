@@ -1,0 +1,173 @@
+"""The arbiter: judges receipt files that the verifier must not see (docs/spec 5.10, 8.9).
+
+It has a key and a store of its own, and no place into which a noise key could be put: it is given
+receipt files and answers with signed findings, which say a step and no position. Of the files it
+keeps digests only, so that neither its store nor the verifier's ever holds the noise of a record
+and the positions that were selected, also where one organisation runs both.
+"""
+
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.errors import MalformedError, RefusedError, RejectedError
+from ragaudit.encoding.signing import PrivateKey, PublicKey
+from ragaudit.encoding.text import hex_decode
+from ragaudit.ledger.disputes import Finding, file_digest
+from ragaudit.ledger.errors import MalformedRecord
+from ragaudit.ledger.json_fields import Fields
+from ragaudit.ledger.policy import Policy
+from ragaudit.ledger.receipt_check import GroupOperations, WindowView
+from ragaudit.ledger.receipts import PublicReceipt
+from ragaudit.ledger.records import Opening
+from ragaudit.verifier import keys as key_files
+from ragaudit.verifier.procedure.disputes import judge
+from ragaudit.verifier.procedure.messages import Countersignature, opening_digest
+
+KEY_FILE = "arbiter.key"
+FINDINGS_FILE = "findings.jsonl"
+MAX_OPENING_BYTES = 2**20
+
+
+class Arbiter:
+    """An arbiter's key and store, in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        """Read the key.
+
+        Raises:
+            MalformedError: no key there. RefusedError: others can read it, or the folder holds
+                the secrets of a verifier.
+        """
+        _keep_apart(folder)
+        self._key = PrivateKey.from_seed(key_files.read_seed(folder / KEY_FILE))
+        self._store = folder / FINDINGS_FILE
+
+    @classmethod
+    def create(cls, folder: Path) -> "Arbiter":
+        """Make a key in ``folder``; RefusedError if there is one, or a verifier's secrets."""
+        _keep_apart(folder)
+        key_files.write_seed(folder / KEY_FILE, PrivateKey.generate())
+        return cls(folder)
+
+    @property
+    def public(self) -> PublicKey:
+        """What a policy names as ``keys.arbiter``."""
+        return self._key.public
+
+    def judge(
+        self,
+        document: dict[str, Any],
+        view: WindowView,
+        operations: GroupOperations,
+        clock: Callable[[], int],
+    ) -> tuple[Finding, PublicReceipt]:
+        """Judge a receipt file; the same finding for the same file, whenever it is asked.
+
+        Args:
+            document: the receipt file, a JSON value; nothing of it is kept but its digest.
+            view: the window, authenticated (`read_window`).
+            clock: Unix milliseconds.
+
+        Returns:
+            The finding, and the file's public half, which goes with it to the verifier.
+
+        Raises:
+            RejectedError: the policy names another arbiter.
+            RagauditError: the provider did not sign the file, part for part.
+        """
+        if view.policy.keys.arbiter != self.public:
+            raise RejectedError("the policy names another arbiter", where="keys.arbiter")
+        judgement = judge(document, view, operations)
+        public, digest = judgement.public, file_digest(document)
+        with _locked(self._store):
+            finding = self._found(public.origin, public.index, digest)
+            if finding is None:
+                finding = Finding.issue(
+                    self._key,
+                    origin=public.origin,
+                    index=public.index,
+                    answer_digest=public.answer_digest,
+                    file_digest=digest,
+                    step=judgement.step,
+                    time=clock(),
+                )
+                _append(self._store, finding.encode())
+        return finding, public
+
+    def findings(self) -> Iterator[Finding]:
+        """Everything that was found so far, in order."""
+        if not self._store.exists():
+            return
+        for number, line in enumerate(self._store.read_bytes().splitlines(), 1):
+            try:
+                yield Finding.from_json(canonical_json.loads(line))
+            except MalformedError as error:
+                where = f"{self._store}:{number}"
+                raise MalformedError(error.what, where=where, expected="a finding") from error
+
+    def _found(self, origin: str, index: int, digest: bytes) -> Finding | None:
+        wanted = (origin, index, digest)
+        for each in self.findings():
+            if (each.origin, each.index, each.file_digest) == wanted:
+                return each
+        return None
+
+
+def read_window(value: Any, verifier: PublicKey) -> WindowView:
+    """A window as the provider shows it (`GET /v1/windows/{w}`), believed as far as countersigned.
+
+    Args:
+        verifier: the verifier's statement key, from elsewhere.
+
+    Raises:
+        MalformedRecord: not a window. RejectedError: not countersigned by ``verifier``.
+    """
+    members = "window state policy policy_digest countersignature opening embedder activations"
+    f = Fields(value, members, MalformedRecord, "window")
+    policy = Policy.from_json(f.raw("policy"))
+    opening = Fields(f.raw("opening"), "index salt body", MalformedRecord, "window.opening")
+    body = opening.hex("body", limit=MAX_OPENING_BYTES)
+    signed = Countersignature.parse(canonical_json.dumps(f.raw("countersignature")))
+    signed.verify(verifier)
+    named = (signed.window, signed.policy_digest, signed.opening_digest)
+    if named != (policy.window, policy.digest, opening_digest(opening.hex("salt", 32), body)):
+        raise RejectedError("the countersignature is of another window", where="countersignature")
+    return WindowView(policy, Opening.decode(body))
+
+
+def read_key(text: str) -> PublicKey:
+    """A public key in hexadecimal; MalformedError for any other text."""
+    return PublicKey.from_raw(hex_decode(text))
+
+
+def _keep_apart(folder: Path) -> None:
+    """RefusedError for a folder with a verifier's secrets: the roles have stores of their own."""
+    held = [name for name in (key_files.VERIFIER, key_files.ACTIVATION) if (folder / name).exists()]
+    if held:
+        raise RefusedError(
+            "this folder holds a verifier's secrets", where=str(folder / held[0]),
+            expected="a folder of the arbiter's own",
+        )  # fmt: skip
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """One judge at a time, also among processes: a file has one finding."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _append(path: Path, line: bytes) -> None:
+    with path.open("ab") as file:
+        file.write(line + b"\n")
+        file.flush()
+        os.fsync(file.fileno())

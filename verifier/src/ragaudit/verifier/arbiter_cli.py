@@ -1,0 +1,97 @@
+"""``ragaudit verifier arbiter``: the role that judges what the verifier must not see."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import httpx
+import typer
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.commands import ExitCode, failing
+from ragaudit.encoding.errors import MalformedError, RefusedError, UnavailableError
+from ragaudit.verifier.arbiter import Arbiter, read_key, read_window
+from ragaudit.verifier.engines import fastest_engine
+from ragaudit.verifier.service.clock import system_clock
+
+MAX_FILE_BYTES = 2**28
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="The arbiter: judges receipt files of sampled records, with a key and store of its own.",
+)
+
+Directory = Annotated[Path, typer.Option(help="The arbiter's folder, apart from the verifier's.")]
+DEFAULT = Path("arbiter")
+
+
+@app.command(epilog="Example: ragaudit verifier arbiter init --directory arbiter")
+def init(directory: Directory = DEFAULT) -> None:
+    """Make a key; print its public half, which verifiers and policies name."""
+    with failing():
+        typer.echo(Arbiter.create(directory).public.raw.hex())
+
+
+@app.command(epilog="Example: ragaudit verifier arbiter key --directory arbiter")
+def key(directory: Directory = DEFAULT) -> None:
+    """Print the public half of the key."""
+    with failing():
+        typer.echo(Arbiter(directory).public.raw.hex())
+
+
+@app.command(
+    epilog="Example: ragaudit verifier arbiter judge receipt.json --window window.json "
+    "--verifier-key 4f1c... --submit https://verifier.example"
+)
+def judge(
+    receipt: Annotated[Path, typer.Argument(help="The disputed receipt file, not kept.")],
+    window: Annotated[Path, typer.Option(help="Answer of the provider's GET /v1/windows/{w}.")],
+    verifier_key: Annotated[str, typer.Option(help="The verifier's statement key, hexadecimal.")],
+    directory: Directory = DEFAULT,
+    submit: Annotated[str | None, typer.Option(help="URL of the verifier to tell.")] = None,
+) -> None:
+    """Judge a receipt file; print the signed finding. Exit code 1 if the dispute is upheld."""
+    with failing():
+        arbiter = Arbiter(directory)
+        view = read_window(_read(window), read_key(verifier_key))
+        finding, public = arbiter.judge(_read(receipt), view, fastest_engine(), system_clock)
+        told = {"finding": finding.to_json(), "public": public.to_json()}
+        if submit is not None:
+            _submit(submit, view.policy.window, told)
+        typer.echo(canonical_json.dumps(told).decode())
+    raise typer.Exit(ExitCode.FALSE if finding.upheld else ExitCode.DONE)
+
+
+@app.command(name="list", epilog="Example: ragaudit verifier arbiter list --directory arbiter")
+def findings(directory: Directory = DEFAULT) -> None:
+    """Print every finding so far, one JSON line each."""
+    with failing():
+        for each in Arbiter(directory).findings():
+            typer.echo(each.encode().decode())
+
+
+def _read(path: Path) -> Any:
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise MalformedError("too long", where=str(path), expected=f"{MAX_FILE_BYTES} bytes")
+        value = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise MalformedError("not a JSON file", where=str(path)) from error
+    if not isinstance(value, dict):
+        raise MalformedError("not a JSON object", where=str(path))
+    return value
+
+
+def _submit(url: str, window: str, told: dict[str, Any]) -> None:
+    """Raises UnavailableError if the verifier cannot be asked, RefusedError if it declines."""
+    target = f"{url.rstrip('/')}/v1/windows/{window}/findings"
+    try:
+        answer = httpx.post(target, content=canonical_json.dumps(told), timeout=60)
+    except httpx.HTTPError as error:
+        raise UnavailableError("the verifier cannot be reached", where=url) from error
+    if not answer.is_success:
+        detail = (
+            answer.json().get("detail", "")
+            if "json" in answer.headers.get("content-type", "")
+            else ""
+        )
+        raise RefusedError(f"the verifier declined: {detail or answer.status_code}", where=target)

@@ -1,0 +1,129 @@
+"""Judging a disputed receipt file (docs/spec 5.10): for the verifier, the arbiter, the procedure.
+
+A file counts only if the provider's signature binds every part of it; what an account changed in
+its own file accuses nobody. The log is not asked here: the public half goes to check 13.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.digests import SALT_BYTES, structure
+from ragaudit.encoding.errors import InternalError, MalformedError, RagauditError
+from ragaudit.encoding.text import hex_decode
+from ragaudit.ledger.disputes import STEPS, Dispute, Finding
+from ragaudit.ledger.errors import MalformedRecord, ReceiptRejected, StepRejected
+from ragaudit.ledger.json_fields import Fields
+from ragaudit.ledger.policy import Policy
+from ragaudit.ledger.receipt_check import GroupOperations, WindowView, check_receipt_file
+from ragaudit.ledger.receipts import FILE_FORMAT, PublicReceipt, ReceiptFile
+
+KEPT_MEMBERS = "dispute step file finding"
+ANSWER_STEP = 4  # where a file fails that is signed and has not the form of an answer
+
+
+@dataclass(frozen=True, slots=True)
+class KeptDispute:
+    """A dispute as the evidence holds it.
+
+    Attributes:
+        step: that fails, 0 if none does; None while nobody judged the file.
+        file: the receipt file, if the verifier judged it and upheld; it keeps no other.
+        finding: the arbiter's, if there is one.
+    """
+
+    dispute: Dispute
+    step: int | None = None
+    file: dict[str, Any] | None = field(default=None, repr=False)
+    finding: Finding | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "dispute": self.dispute.to_json(),
+            "step": self.step,
+            "file": self.file,
+            "finding": None if self.finding is None else self.finding.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, value: Any) -> "KeptDispute":
+        """Strict inverse of `to_json`; raises MalformedRecord. Nothing is verified."""
+        f = Fields(value, KEPT_MEMBERS, MalformedRecord, "dispute")
+        file, finding = f.raw("file"), f.raw("finding")
+        if file is not None and not isinstance(file, dict):
+            raise MalformedRecord("not an object", where="dispute.file")
+        return cls(
+            Dispute.from_json(f.raw("dispute")),
+            None if f.raw("step") is None else f.integer("step", 0, STEPS),
+            file,
+            None if finding is None else Finding.from_json(finding),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a bound receipt file shows.
+
+    Attributes:
+        public: its public half, without the proof, which nobody signed.
+        step: the step of docs/spec 5.9 that fails, 0 if none does.
+        reason: what failed; may name a position, so it stays with whoever judged.
+    """
+
+    public: PublicReceipt
+    step: int
+    reason: str = ""
+
+    @property
+    def upheld(self) -> bool:
+        """Whether the provider signed something false."""
+        return self.step > 0
+
+
+def judge(document: dict[str, Any], view: WindowView, operations: GroupOperations) -> Judgement:
+    """Judge a receipt file, a JSON value, by steps 1 to 8 and 10 of docs/spec 5.9.
+
+    Raises:
+        RagauditError: the provider did not sign it, part for part.
+    """
+    public = bound_receipt(document, view.policy)
+    try:
+        file = ReceiptFile.from_json({**document, "public": public.to_json()})
+        check_receipt_file(file, view, operations)
+    except InternalError:
+        raise
+    except StepRejected as error:
+        return Judgement(public, error.step, str(error))
+    except RagauditError as error:
+        return Judgement(public, ANSWER_STEP, str(error))
+    return Judgement(public, 0)
+
+
+def bound_receipt(document: dict[str, Any], policy: Policy) -> PublicReceipt:
+    """The public half, without proof, of a file whose every part the provider's signature binds.
+
+    The parts are taken as they are: an answer in a form that no honest provider gives is the
+    provider's own when it signed its digest.
+
+    Raises:
+        RagauditError: not a receipt file, not signed, or the digest names another answer.
+    """
+    match document:
+        case {
+            "format": str(form),
+            "request": request,
+            "answer": answer,
+            "public": public,
+            "private": {"salt_r": str(salt)} as private,
+            **more,
+        } if form == FILE_FORMAT and not more:
+            receipt = PublicReceipt.from_json(public, "public")
+            if receipt.origin != policy.origin:
+                raise ReceiptRejected("of another log", where="origin", expected=policy.origin)
+            receipt.verify_signature(policy.keys.provider)
+            parts = [canonical_json.dumps(part) for part in (request, answer, private)]
+            digest = structure("answer", hex_decode(salt, SALT_BYTES), *parts)
+            if digest != receipt.answer_digest:
+                raise ReceiptRejected("another answer was signed", where="answer_digest")
+            return replace(receipt, proof=None)
+    raise MalformedError("not a receipt file", where="receipt file", expected=FILE_FORMAT)

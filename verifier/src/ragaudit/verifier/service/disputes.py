@@ -1,0 +1,373 @@
+"""Disputes: taken before the draw by digest, judged after it, kept only where they are upheld.
+
+Whoever holds the noise of a record and the positions that were selected can subtract one from the
+other. So the verifier looks at a receipt file only when the sample is drawn and the record is not
+in it; its noise key is then opened by nobody. Of a file that is dismissed nothing is kept but its
+public half.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.errors import MalformedError, RejectedError
+from ragaudit.encoding.signing import PublicKey
+from ragaudit.ledger.cosignatures import CosignerPolicy
+from ragaudit.ledger.disputes import Dispute, Finding, RegistrationStatement, file_digest
+from ragaudit.ledger.errors import ReceiptRejected
+from ragaudit.ledger.policy import Policy
+from ragaudit.ledger.receipt_check import WindowView
+from ragaudit.ledger.receipts import PublicReceipt
+from ragaudit.ledger.records import Opening, Registration, entry_leaf_data
+from ragaudit.ledger.tlog_proof import TlogProof, verify_tlog_proof
+from ragaudit.ledger.tree import leaf_hash
+from ragaudit.verifier.evidence import OPENING
+from ragaudit.verifier.procedure.disputes import KeptDispute
+from ragaudit.verifier.service import handover, items, submissions, windows
+from ragaudit.verifier.service.activation import check_due
+from ragaudit.verifier.service.auditor import Auditor
+from ragaudit.verifier.service.bodies import Disputes as DisputesBody
+from ragaudit.verifier.service.bodies import Finding as FindingBody
+from ragaudit.verifier.service.bodies import RegistrationDocument, Statement
+from ragaudit.verifier.service.challenge import Sampler
+from ragaudit.verifier.service.database import Database, Transaction
+from ragaudit.verifier.service.database import disputes as table
+from ragaudit.verifier.service.errors import (
+    CapError,
+    ConflictError,
+    TooLateError,
+    UnknownError,
+)
+from ragaudit.verifier.service.submissions import STATEMENT, Submission
+from ragaudit.verifier.service.windows import Window
+from sqlalchemy import ColumnElement, Connection, Row, func, insert, select, update
+
+PER_ACCOUNT = 32
+PER_ANSWER = 2
+_ROW_BYTES = 4096  # a dispute with the public half of its file, generously
+
+Counts = dict[str, int]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What became of a dispute; ``step`` 0: dismissed, None: not judged yet."""
+
+    sampled: bool
+    step: int | None
+
+
+class Disputes:
+    """Takes disputes, the files and findings about them, and registration statements.
+
+    Args:
+        cap: bytes that disputes, and the files of upheld ones, may take in one window.
+    """
+
+    def __init__(self, database: Database, auditor: Auditor, sampler: Sampler, cap: int) -> None:
+        self._database = database
+        self._auditor = auditor
+        self._sampler = sampler
+        self._cap = cap
+
+    def add(self, name: str, document: DisputesBody) -> Counts:
+        """Take disputes before the sampling instant; all of a request or none.
+
+        Raises:
+            MalformedError, RejectedError: not of this log, of no registered account, or not
+                signed with its dispute key.
+            TooLateError, CapError.
+        """
+        policy = self._policy(name)
+        checked = [Dispute.from_json(each) for each in document.disputes]
+        with self._database.read() as connection:
+            for each in checked:
+                _check_origin(each.origin, policy)
+                for registration in _registrations(
+                    connection, policy, each.pseudonym, document.registration
+                ):
+                    each.verify_signature(_dispute_key(registration))
+        with self._database.write() as transaction:
+            _check_before(transaction, name, policy.sampling_instant)
+            new = sum(self._put(transaction, name, policy, each) for each in checked)
+        return {"accepted": new, "known": len(checked) - new}
+
+    def show_registration(self, name: str, document: Statement) -> Counts:
+        """Take an account's statement about its registration before the sampling instant.
+
+        Raises as `add`; RejectedError for another anchor than the registration's.
+        """
+        policy = self._policy(name)
+        statement = RegistrationStatement.from_json(document.statement)
+        _check_origin(statement.origin, policy)
+        with self._database.read() as connection:
+            for registration in _registrations(
+                connection, policy, statement.pseudonym, document.registration
+            ):
+                statement.verify_signature(_dispute_key(registration))
+                if registration.anchor != statement.anchor:
+                    raise RejectedError("another anchor than registered", where="statement/anchor")
+        submission = Submission(STATEMENT, 0, statement.pseudonym, statement.encode())
+        with self._database.write() as transaction:
+            _check_before(transaction, name, policy.sampling_instant)
+            new = submissions.put(transaction, name, submission)
+            submissions.check_cap(transaction.connection, name, STATEMENT, self._cap)
+        return {"accepted": int(new), "known": int(not new)}
+
+    def demand_unsampled(self, name: str, index: int) -> None:
+        """Return if the verifier may look at the file of a disputed record.
+
+        Asked before the body of a request is read: the verifier does not receive what it must
+        not see.
+
+        Raises:
+            TooEarlyError: the sample is not drawn. TooLateError: the audit began.
+            UnknownError: nobody disputed the record.
+            ConflictError: it was sampled, so its noise key is opened to this verifier.
+        """
+        if self.standing(name, index).sampled:
+            raise ConflictError(
+                "the record was sampled, so this verifier must not see its receipt file",
+                where=str(index),
+                expected="the arbiter of the policy, if it names one",
+            )
+        with self._database.read() as connection:
+            _check_unsealed(windows.get(connection, name))
+
+    def standing(self, name: str, index: int) -> Standing:
+        """What became of the disputes about a record. Raises as `demand_unsampled`."""
+        with self._database.read() as connection:
+            window = windows.get(connection, name)
+            policy = windows.policy(connection, window)
+            check_due(policy.sampling_instant, self._database.now())
+            if window.challenged is None:
+                raise ConflictError("no sample was drawn", where=name)
+            rows = _rows(connection, (table.c.window == name) & (table.c.position == index))
+            sampled = index in self._sampler.sample(connection, name)
+        if not rows:
+            raise UnknownError("nobody disputed this record", where=str(index))
+        judged = [row.step for row in rows if row.step is not None]
+        return Standing(sampled, max(judged) if judged else None)
+
+    def judge(self, name: str, index: int, file: dict[str, Any]) -> Standing:
+        """Judge the receipt file of a disputed record that is not in the sample.
+
+        Raises:
+            UnknownError: nobody disputed this file.
+            RejectedError: the provider did not sign it, part for part.
+            ConflictError, TooEarlyError, TooLateError: as `demand_unsampled`. CapError.
+        """
+        self.demand_unsampled(name, index)
+        disputed = file_digest(file)
+        condition = _of_file(name, index, disputed)
+        with self._database.read() as connection:
+            if not _rows(connection, condition):
+                raise UnknownError("nobody disputed this file", where=str(index))
+            view = _view(connection, windows.get(connection, name))
+        judgement = self._auditor.judge_dispute(file, view)
+        if judgement.public.index != index:
+            raise RejectedError("of another record", where="public/index", expected=str(index))
+        kept = canonical_json.dumps(file) if judgement.upheld else None
+        with self._database.write() as transaction:
+            _check_unsealed(windows.get(transaction.connection, name))
+            values = {"public": judgement.public.encode(), "file": kept, "step": judgement.step}
+            transaction.connection.execute(update(table).where(condition).values(**values))
+            _check_files(transaction.connection, name, self._cap)
+        return Standing(sampled=False, step=judgement.step)
+
+    def find(self, name: str, document: FindingBody) -> Counts:
+        """Take a finding of the arbiter about a disputed file, and the file's public half.
+
+        Raises:
+            MalformedError, RejectedError: not the arbiter's, or the public half is another one.
+            UnknownError: nobody disputed this file. TooLateError: the audit began.
+        """
+        policy = self._policy(name)
+        finding = Finding.from_json(document.finding)
+        public = replace(PublicReceipt.from_json(document.public), proof=None)
+        if policy.keys.arbiter is None:
+            raise ConflictError("the policy names no arbiter", where=name)
+        finding.verify_signature(policy.keys.arbiter)
+        public.verify_signature(policy.keys.provider)
+        for origin in (finding.origin, public.origin):
+            _check_origin(origin, policy)
+        if (public.index, public.answer_digest) != (finding.index, finding.answer_digest):
+            raise ReceiptRejected("not of the finding's answer", where="public")
+        condition = _of_file(name, finding.index, finding.file_digest)
+        condition &= table.c.answer_digest == finding.answer_digest
+        with self._database.write() as transaction:
+            _check_unsealed(windows.get(transaction.connection, name))
+            rows = _rows(transaction.connection, condition)
+            if not rows:
+                raise UnknownError("nobody disputed this file", where=str(finding.index))
+            step = max(finding.step, *(row.step or 0 for row in rows))
+            values = {"public": public.encode(), "finding": finding.encode(), "step": step}
+            transaction.connection.execute(update(table).where(condition).values(**values))
+        known = sum(row.finding is not None for row in rows)
+        return {"accepted": len(rows) - known, "known": known}
+
+    def pending(self, window: Window) -> bool:
+        """Whether a dispute may still be judged by somebody: the audit waits for the deadline."""
+        with self._database.read() as connection:
+            arbiter = windows.policy(connection, window).keys.arbiter
+            condition = (table.c.window == window.name) & table.c.step.is_(None)
+            waiting = {row.position for row in _rows(connection, condition)}
+            if arbiter is None and waiting:
+                waiting -= self._sampler.sample(connection, window.name)
+        return bool(waiting)
+
+    def _policy(self, name: str) -> Policy:
+        with self._database.read() as connection:
+            return windows.policy(connection, windows.get(connection, name))
+
+    def _put(self, transaction: Transaction, name: str, policy: Policy, each: Dispute) -> bool:
+        """Store a dispute unless it is known; its identity has no signature in it."""
+        connection, mine = transaction.connection, table.c.window == name
+        if _rows(connection, mine & (table.c.identity == each.identity)):
+            return False
+        own = mine & (table.c.pseudonym == each.pseudonym)
+        quota = max(1, min(PER_ACCOUNT, self._cap // (policy.slots * _ROW_BYTES)))
+        if _count(connection, own) >= quota:
+            raise CapError("too many disputes of one account", expected=f"at most {quota}")
+        same = own & (table.c.position == each.index)
+        if _count(connection, same & (table.c.answer_digest == each.answer_digest)) >= PER_ANSWER:
+            raise CapError("too many disputes of one answer", expected=f"at most {PER_ANSWER}")
+        row = {
+            "window": name,
+            "identity": each.identity,
+            "pseudonym": each.pseudonym,
+            "position": each.index,
+            "answer_digest": each.answer_digest,
+            "file_digest": each.file_digest,
+            "received": transaction.now,
+            "document": each.encode(),
+        }
+        connection.execute(insert(table).values(row))
+        return True
+
+
+def kept(connection: Connection, name: str) -> list[bytes]:
+    """Every dispute of a window as the evidence holds it, by rising index and identity."""
+    rows = _rows(connection, table.c.window == name)
+    ordered = sorted(rows, key=lambda row: (row.position, bytes(row.identity)))
+    return [canonical_json.dumps(_kept(row).to_json()) for row in ordered]
+
+
+def judged(connection: Connection, name: str) -> list[bytes]:
+    """Public halves of the files that were judged, rising and distinct."""
+    rows = _rows(connection, (table.c.window == name) & table.c.public.is_not(None))
+    return [data for _, data in sorted({(row.position, bytes(row.public)) for row in rows})]
+
+
+def count(connection: Connection, name: str) -> int:
+    """How many disputes a window holds."""
+    return _count(connection, table.c.window == name)
+
+
+def _kept(row: Row[Any]) -> KeptDispute:
+    def read(value: bytes | None) -> Any:
+        return None if value is None else canonical_json.loads(bytes(value))
+
+    finding = read(row.finding)
+    return KeptDispute(
+        Dispute.from_json(read(row.document)),
+        row.step,
+        read(row.file),
+        None if finding is None else Finding.from_json(finding),
+    )
+
+
+def _registrations(
+    connection: Connection, policy: Policy, pseudonym: bytes, given: RegistrationDocument | None
+) -> list[Registration]:
+    """The registrations of an account: of the proof it brings, or as the provider gave them.
+
+    An account that brings its proof does not depend on the provider's handing entries over.
+
+    Raises:
+        RejectedError: none, or a proof that does not verify.
+    """
+    found: list[Registration | None] = []
+    if given is not None:
+        found.append(_proven(given, policy))
+    else:
+        entries = handover.entries_of(connection, policy.window).values()
+        found += [_registration(body) for kind, _, body in entries if kind == Registration.KIND]
+    own = [each for each in found if each is not None and each.pseudonym == pseudonym]
+    if not own:
+        raise RejectedError(
+            "no registration of this account is known",
+            where="pseudonym",
+            expected="its entry with an inclusion proof in member registration",
+        )
+    return own
+
+
+def _proven(given: RegistrationDocument, policy: Policy) -> Registration:
+    body = Registration.decode(given.body)
+    if body.window != policy.window:
+        raise RejectedError("of another window", where="registration")
+    proof = TlogProof.parse(given.proof.encode())
+    if proof.index != given.index:
+        raise RejectedError("a proof of another index", where="registration/proof")
+    leaf = leaf_hash(entry_leaf_data(given.salt, body))
+    cosigners = CosignerPolicy((policy.keys.cosigner,), 1)
+    verify_tlog_proof(proof, leaf=leaf, log_key=policy.keys.log, cosigners=cosigners)
+    return body
+
+
+def _registration(body: bytes) -> Registration | None:
+    """The registration of an entry; None if it cannot be read, which check 5 judges."""
+    try:
+        return Registration.decode(body)
+    except MalformedError:
+        return None
+
+
+def _dispute_key(registration: Registration) -> PublicKey:
+    if registration.dispute_key is None:
+        raise RejectedError("the account registered no dispute key", where="registration")
+    return PublicKey.from_raw(registration.dispute_key)
+
+
+def _view(connection: Connection, window: Window) -> WindowView:
+    opening = canonical_json.loads(items.content(connection, window.name, OPENING) or b"")
+    body = Opening.decode(bytes.fromhex(opening["body"]))
+    return WindowView(windows.policy(connection, window), body)
+
+
+def _check_origin(origin: str, policy: Policy) -> None:
+    if origin != policy.origin:
+        raise RejectedError("of another log", where="origin", expected=policy.origin)
+
+
+def _check_before(transaction: Transaction, name: str, until: int) -> None:
+    if transaction.now >= 1000 * until:
+        raise TooLateError("taken no more", where=name, expected=f"before {until}")
+
+
+def _check_unsealed(window: Window) -> None:
+    if window.sealed is not None:
+        raise TooLateError("the audit has begun", where=window.name)
+
+
+def _check_files(connection: Connection, name: str, cap: int) -> None:
+    """CapError where the upheld files exceed the cap: the first of them is enough to fail."""
+    query = select(func.sum(func.length(table.c.file))).where(table.c.window == name)
+    if int(connection.execute(query).scalar_one() or 0) > cap:
+        raise CapError("too many upheld disputes", where=name, expected=f"{cap} bytes in all")
+
+
+def _of_file(name: str, index: int, digest: bytes) -> ColumnElement[bool]:
+    mine = (table.c.window == name) & (table.c.position == index)
+    return mine & (table.c.file_digest == digest)
+
+
+def _rows(connection: Connection, condition: ColumnElement[bool]) -> Sequence[Row[Any]]:
+    return connection.execute(select(table).where(condition)).all()
+
+
+def _count(connection: Connection, condition: ColumnElement[bool]) -> int:
+    query = select(func.count()).select_from(table).where(condition)
+    return int(connection.execute(query).scalar_one())

@@ -1,0 +1,87 @@
+"""Handlers for accounts that show themselves, dispute, and for the arbiter (docs/spec 8.3)."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path
+from ragaudit.verifier.service.bodies import (
+    Body,
+    Disputes,
+    Finding,
+    Statement,
+    json_object,
+    parse,
+)
+from ragaudit.verifier.service.dependencies import (
+    ServiceOf,
+    WindowName,
+    anonymous_limit,
+    described,
+    dispute_limit,
+    unsigned,
+)
+from ragaudit.verifier.service.disputes import Standing
+from ragaudit.verifier.service.problems import documented
+
+router = APIRouter(prefix="/v1/windows/{window}")
+
+Json = Annotated[Body, Depends(unsigned(anonymous_limit))]
+ReceiptFileJson = Annotated[Body, Depends(unsigned(dispute_limit))]
+LeafIndex = Annotated[int, Path(ge=0, le=2**53 - 1, description="Leaf index of the record.")]
+
+_SUBMITTED = documented(400, 404, 409, 413, 422, 429)
+
+
+def _unsampled(window: WindowName, index: LeafIndex, service: ServiceOf) -> None:
+    """Refuse before the body is read: the verifier does not receive what it must not see."""
+    service.disputes.demand_unsampled(window, index)
+
+
+@router.post("/statements", openapi_extra=described(Statement), responses=_SUBMITTED)
+def statement(window: WindowName, body: Json, service: ServiceOf) -> dict[str, int]:
+    """Say that a registration, with its nonce chain, is one's own."""
+    return service.disputes.show_registration(window, parse(Statement, body.read()))
+
+
+@router.post("/disputes", openapi_extra=described(Disputes), responses=_SUBMITTED)
+def dispute(window: WindowName, body: Json, service: ServiceOf) -> dict[str, int]:
+    """Dispute answers, each by the digest of its receipt file."""
+    return service.disputes.add(window, parse(Disputes, body.read()))
+
+
+@router.get("/disputes/{index}", responses=documented(400, 404, 409, 425))
+def standing(
+    window: WindowName, index: LeafIndex, service: ServiceOf
+) -> dict[str, bool | int | None]:
+    """Whether a disputed record was sampled, and which step fails as far as it was judged."""
+    return _standing(service.disputes.standing(window, index))
+
+
+@router.put(
+    "/disputes/{index}/file",
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": {"type": "object"}}},
+        }
+    },
+    responses=documented(400, 404, 409, 413, 422, 425, 429),
+)
+def judge(
+    window: WindowName,
+    index: LeafIndex,
+    _allowed: Annotated[None, Depends(_unsampled)],
+    body: ReceiptFileJson,
+    service: ServiceOf,
+) -> dict[str, bool | int | None]:
+    """Show the receipt file of a disputed record that was not sampled."""
+    return _standing(service.disputes.judge(window, index, json_object(body.read())))
+
+
+@router.post("/findings", openapi_extra=described(Finding), responses=_SUBMITTED)
+def finding(window: WindowName, body: Json, service: ServiceOf) -> dict[str, int]:
+    """Submit what the arbiter found about a disputed receipt file."""
+    return service.disputes.find(window, parse(Finding, body.read()))
+
+
+def _standing(found: Standing) -> dict[str, bool | int | None]:
+    return {"sampled": found.sampled, "step": found.step}

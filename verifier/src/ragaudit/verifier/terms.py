@@ -1,0 +1,216 @@
+"""The verifier's own terms: which policies it audits at all (docs/spec 9.4).
+
+A policy states what the provider promises and how it may be checked, and both may be stated so
+loosely that a PASS says nothing: an embedder tolerance that accepts every vector, samples of one,
+epsilon 50. The terms are the regulator's; they are applied before the countersignature, which
+names their digest, and again in the audit.
+"""
+
+import json
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final
+
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.digests import structure
+from ragaudit.encoding.errors import MalformedError, RejectedError
+from ragaudit.ledger.policy import Policy, exact
+
+FORMAT: Final = "ragaudit/v1/terms"
+DAY: Final = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One bound on policies.
+
+    Attributes:
+        name: ``most_...`` bounds from above, ``least_...`` from below.
+        meaning: for people.
+        default: a decimal (text) or an integer.
+        low, high: what the bound itself may be.
+        of: what it bounds of a policy; None: of the audited window.
+    """
+
+    name: str
+    meaning: str
+    default: str | int
+    low: Fraction
+    high: Fraction
+    of: Callable[[Policy], str | int] | None
+
+    def read(self, value: object) -> Fraction:
+        """The bound of a member; MalformedError if it is not one."""
+        decimal = isinstance(self.default, str)
+        if type(value) is not (str if decimal else int):
+            kind = "a decimal in quotes" if decimal else "an integer"
+            raise MalformedError("wrong type", where=self.name, expected=kind)
+        bound = exact(value) if isinstance(value, str) else Fraction(str(value))
+        if not self.low <= bound <= self.high:
+            raise MalformedError(
+                "out of range", where=self.name, expected=f"{self.low}..{self.high}"
+            )
+        return bound
+
+    def check(self, bound: Fraction, policy: Policy) -> None:
+        """RejectedError unless the policy keeps the bound."""
+        if self.of is None:
+            return
+        value = self.of(policy)
+        number = exact(value) if isinstance(value, str) else Fraction(value)
+        most = self.name.startswith("most_")
+        if number > bound if most else number < bound:
+            side = "at most" if most else "at least"
+            raise RejectedError(
+                f"{self.meaning} is {value}", where=self.name, expected=f"{side} {_text(bound)}"
+            )
+
+
+def _term(
+    name: str,
+    meaning: str,
+    default: str | int,
+    high: str | int,
+    of: Callable[[Policy], str | int] | None,
+    low: str | int = 0,
+) -> Term:
+    return Term(name, meaning, default, Fraction(low), Fraction(high), of)
+
+
+TERMS: Final[tuple[Term, ...]] = (
+    # Above 1/2 the bad bound b = ceil(beta n) reaches n, and one sample "finds" it.
+    _term("most_beta", "the share of bad records that a sample is to find", "0.2", "0.5",
+          lambda p: p.audit.beta),
+    _term("most_eta_tenants", "the chance to miss them among a tenant's records", "0.05", 1,
+          lambda p: p.audit.tenants.eta),
+    _term("most_eta_submitters", "the chance to miss them among submitted records", "0.5", 1,
+          lambda p: p.audit.submitters.eta),
+    _term("least_sample_tenants", "the least sample of a tenant's records", 10, 10**6,
+          lambda p: p.audit.tenants.minimum),
+    _term("least_sample_submitters", "the least sample of submitted records", 1, 10**6,
+          lambda p: p.audit.submitters.minimum),
+    _term("least_anchored_share", "the share of records whose account showed its chain", "0", 1,
+          None),
+    _term("most_epsilon_acc", "epsilon_acc", "20", 1000, lambda p: p.epsilon_acc),
+    _term("most_delta_acc", "delta_acc", "0.00001", "0.1", lambda p: p.delta_acc),
+    _term("most_delta_policy", "delta_policy", "0.0001", "0.1", lambda p: p.delta_policy),
+    _term("least_coalition_max", "coalition_max, or all slots where there are fewer,", 10, 10**6,
+          lambda p: 10**6 if p.coalition_max == p.slots else p.coalition_max),
+    _term("least_theta", "the estimator's theta", "0.5", 1, lambda p: p.estimator.theta),
+    _term("most_theta", "the estimator's theta", "0.95", 1, lambda p: p.estimator.theta),
+    _term("least_tau_seconds", "the estimator's tau", 60, 10**7,
+          lambda p: p.estimator.tau_seconds),
+    _term("least_sketch_bits", "the bits of a sketch", 128, 512,
+          lambda p: p.estimator.sketch_bits),
+    _term("most_embedder_tolerance", "the embedder's tolerance, a squared distance,", 256, 256,
+          lambda p: p.embedder_tolerance),
+    _term("most_window_seconds", "the length of the window", 92 * DAY, 400 * DAY,
+          lambda p: p.end - p.start),
+    _term("most_sampling_delay_seconds", "the time from the end to the sampling instant", 7 * DAY,
+          400 * DAY, lambda p: p.sampling_instant - p.end),
+    _term("most_deadline_seconds", "the provider's time to answer", 7 * DAY, 10**7,
+          lambda p: p.audit.deadline_seconds),
+    _term("most_clock_skew_seconds", "the clocks' skew", 60, DAY, lambda p: p.clock_skew_seconds),
+    _term("most_merge_delay_seconds", "the merge delay", 600, DAY,
+          lambda p: p.merge_delay_seconds),
+    _term("most_promise_life_seconds", "a promise's life", 3600, DAY,
+          lambda p: p.promise_life_seconds),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """A verifier's terms; ``canonical`` is the document, ``bounds`` its members as fractions."""
+
+    canonical: bytes
+    bounds: Mapping[str, Fraction]
+
+    @property
+    def digest(self) -> bytes:
+        """What the countersignature and the verdict name, 32 bytes."""
+        return structure("terms", self.canonical)
+
+    @classmethod
+    def of(cls, values: Mapping[str, object]) -> "Terms":
+        """The terms with these members, the shipped defaults elsewhere.
+
+        Raises:
+            MalformedError: an unknown member, or one of the wrong type or out of range.
+        """
+        known = {term.name for term in TERMS}
+        unknown = sorted(set(values) - known - {"format"})
+        if unknown or values.get("format", FORMAT) != FORMAT:
+            name = unknown[0][:64] if unknown else "format"
+            raise MalformedError("not a term", where=name, expected="ragaudit verifier terms")
+        document: dict[str, Any] = {"format": FORMAT}
+        bounds = {}
+        for term in TERMS:
+            document[term.name] = values.get(term.name, term.default)
+            bounds[term.name] = term.read(document[term.name])
+        return cls(canonical_json.dumps(document), bounds)
+
+    @classmethod
+    def parse(cls, data: bytes) -> "Terms":
+        """The terms of canonical JSON with every member, as evidence holds them.
+
+        Raises:
+            MalformedError: anything else.
+        """
+        value = canonical_json.loads(data)
+        if not isinstance(value, dict) or len(value) != len(TERMS) + 1:
+            raise MalformedError("not terms", expected=f"{len(TERMS)} members and the format")
+        return cls.of(value)
+
+    @classmethod
+    def load(cls, path: Path) -> "Terms":
+        """The terms of a file, TOML or (``.json``) JSON; members left out have their defaults.
+
+        Raises:
+            MalformedError: no such file, not TOML or JSON, or as `of`.
+        """
+        try:
+            text = path.read_text(encoding="utf-8")
+            value = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+        except (OSError, ValueError) as error:
+            raise MalformedError("terms cannot be read", where=str(path)) from error
+        if not isinstance(value, dict):
+            raise MalformedError("terms are not a table", where=str(path))
+        try:
+            return cls.of(value)
+        except MalformedError as error:
+            where = f"{path}: {error.where}"
+            raise MalformedError(error.what, where=where, expected=error.expected) from error
+
+    def check(self, policy: Policy) -> None:
+        """Check a policy against every bound.
+
+        Raises:
+            RejectedError: naming the first term that it does not keep.
+        """
+        for term in TERMS:
+            term.check(self.bounds[term.name], policy)
+
+    def to_json(self) -> dict[str, Any]:
+        """The document as a JSON value."""
+        value: dict[str, Any] = canonical_json.loads(self.canonical)
+        return value
+
+    def to_toml(self) -> str:
+        """The document as TOML, each term with its meaning."""
+        values = self.to_json()
+        lines = [f"format = {json.dumps(FORMAT)}"]
+        for term in TERMS:
+            lines += ["", f"# {term.meaning.rstrip(',')}"]
+            lines.append(f"{term.name} = {json.dumps(values[term.name])}")
+        return "\n".join(lines) + "\n"
+
+
+def _text(bound: Fraction) -> str:
+    return str(bound) if bound.denominator == 1 else f"{float(bound):.12g}"
+
+
+DEFAULT: Final = Terms.of({})
+"""The terms that are shipped: what an auditor who has set none applies."""
