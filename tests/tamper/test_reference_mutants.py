@@ -328,6 +328,26 @@ def test_without_the_context_a_proof_moves_to_another_record(
         verify(reference, elsewhere, proof)
 
 
+def test_a_vector_added_to_every_score_changes_no_selection(world: World) -> None:
+    """C_t stands beside the rows without a weight of its own, and what it adds is tau's to take."""
+    lift = [10**19, -7, 10**17, 0, 5, 0, 0]
+    lifted = sum(h * e for h, e in zip(lift, world.query, strict=False))
+    statement = world.statement(world.ranked[:TOP_K])
+    honest = prover.honest_assignment(statement, world.scores)
+    same = replace(honest, lift=lift, tau=honest.tau + lifted)
+    verify(
+        reference,
+        statement,
+        prover.prove_boundary(reference, statement, world.index, same, BLINDING),
+    )
+    wrong = world.statement([*world.ranked[: TOP_K - 1], world.ranked[TOP_K]])
+    forged = replace(same, b=world.column([*world.ranked[: TOP_K - 1], world.ranked[TOP_K]]))
+    for given in (same, forged, replace(forged, tau=honest.tau)):
+        proof = prover.prove_boundary(reference, wrong, world.index, given, BLINDING)
+        with pytest.raises(reference.ProofRejected):
+            verify(reference, wrong, proof)
+
+
 def test_without_the_norm_of_e_the_query_outgrows_u(
     load: Callable[[Mutant], ModuleType],
 ) -> None:

@@ -47,7 +47,8 @@ class Assignment:
 
     ``shift`` adds a component on A_U[q] to C_t and the same amount to Y_q: a threshold of its own
     for row q. ``moved`` adds a component on A_U[q] to D_m: the b that is proven is then the A part
-    of B_sel plus ``moved``. Both are zero for an honest prover.
+    of B_sel plus ``moved``. ``lift`` is a vector on G_0.. in C_t: it adds <lift, e> to
+    *every* Y, and ``tau`` must have it too. All are zero for an honest prover.
     """
 
     b: list[int]
@@ -56,6 +57,7 @@ class Assignment:
     tau: int
     shift: list[int] = field(default_factory=list)
     moved: list[int] = field(default_factory=list)
+    lift: list[int] = field(default_factory=list)
     masks: dict[str, int] = field(default_factory=dict)
 
 
@@ -146,6 +148,8 @@ class _Boundary(Moves):
         self.A_star, self.H = generator("sel/A*"), generator("H")
         self.shift = given.shift or [0] * self.u
         self.moved = given.moved or [0] * self.u
+        self.lift = given.lift or [0] * len(index.completed[0])
+        self.lifted = sum(h * e for h, e in zip(self.lift, statement.query, strict=False))
 
     def column_values(self) -> list[list[int]]:
         """b, b3, b4, u_0..u_15 over the rows of U."""
@@ -160,7 +164,8 @@ class _Boundary(Moves):
     def threshold_distances(self) -> list[int]:
         """Y_q as integers."""
         y = scores(self.index, list(self.statement.query), list(self.statement.noise))
-        return [y[i] - self.given.tau + self.shift[q] for q, i in enumerate(self.statement.U)]
+        lifted = self.lifted - self.given.tau
+        return [y[i] + lifted + self.shift[q] for q, i in enumerate(self.statement.U)]
 
     def prove(self) -> bytes:
         selection, statement, m = self.tools.selection, self.statement, self.m
@@ -171,7 +176,7 @@ class _Boundary(Moves):
         Y_mask = self.given.masks.get("Y", self.random())
         unit = [0] * (self.size - 1) + [1]
         _, chi_on_mask_row = selection.row_weights(unit, unit, self.u)
-        sigma = Y_mask + chi_on_mask_row * self.given.tau
+        sigma = Y_mask + chi_on_mask_row * self.given.tau - self.lifted
         r_t, r_g, s1, s2 = (self.random() for _ in range(4))
         a = [self.random() for _ in range(3 * m + 1)]
 
@@ -184,6 +189,8 @@ class _Boundary(Moves):
         self.send_point("point1", [(s1, self.A_star), (s2, self.H)])
         M_0, M_1 = self.tools.generators.generators("sel/M", 2)
         shift = list(zip(self.shift, self.A, strict=True))
+        G = self.tools.generators.generators("G", len(self.lift))
+        shift += zip(self.lift, G, strict=True)
         self.send_point("point1", [*shift, (self.given.tau, M_0), (sigma, M_1), (r_t, self.H)])
         R = self.tools.generators.generators("sel/R", 3 * m + 1)
         self.send_point("point1", [*zip(a, R, strict=True), (r_g, self.H)])
@@ -197,7 +204,7 @@ class _Boundary(Moves):
 
         # P2, P3
         tables = [self._table(c, mask) for c, mask in zip(columns, masks, strict=True)]
-        tables.append(self._table(self.threshold_distances(), Y_mask))
+        tables.append(self._table(self.threshold_distances(), Y_mask, self.lifted))
         units = [[int(i == j) for j in range(self.size)] for i in range(self.size)]
         weights = [selection.row_weights(eq_t, row, self.u) for row in units]
         tables += [[M for M, _ in weights], [chi for _, chi in weights]]
@@ -223,7 +230,8 @@ class _Boundary(Moves):
         ]
         block1.append(dot(gammas[:19], masks))
         block2 = [
-            gammas[19] * dot(eq_r[: self.u], [row[j] for row in rows]) for j in range(len(rows[0]))
+            gammas[19] * (dot(eq_r[: self.u], [row[j] for row in rows]) + more)
+            for j, more in enumerate(self.lift)
         ]
         block2 += [gammas[19] * self.given.tau, gammas[19] * sigma]
         witness = [v % self.order for v in (*block1, *block2, *(gammas[20] * v for v in a))]
@@ -234,9 +242,10 @@ class _Boundary(Moves):
         self.open(selection.opening_bases(statement), form, witness, total % self.order, x)
         return self.proof
 
-    def _table(self, column: list[int], mask: int) -> list[int]:
+    def _table(self, column: list[int], mask: int, padding: int = 0) -> list[int]:
         values = [v % self.order for v in column]
-        return values + [0] * (self.size - 1 - self.u) + [mask % self.order]
+        pads = [padding % self.order] * (self.size - 1 - self.u)
+        return [*values, *pads, mask % self.order]
 
     def _sumcheck(
         self, alpha: list[int], rho: int, mask: Mask, tables: list[list[int]]

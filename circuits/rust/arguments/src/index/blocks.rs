@@ -6,7 +6,7 @@
 //! of 2^(m + md) field elements never exists (spec 4.7.4).
 
 use super::projections::{Kept, PROJECTIONS, Projections};
-use super::rows::{ColumnVectors, Rows, Values, fold};
+use super::rows::{ColumnVectors, Products, Rows, Values, fold};
 use crate::field::{Element, SmallSum};
 
 /// Rounds that blocks cover.
@@ -24,8 +24,10 @@ pub struct Source<'a> {
     pub width: usize,
     /// u_q and v_q.
     pub projections: &'a Projections,
-    /// v_q as one matrix.
+    /// v_q.
     pub vectors: &'a ColumnVectors,
+    /// <X_i, v_q>.
+    pub products: &'a Products,
     /// lambda^q.
     pub lambdas: &'a [Element],
     /// sigma, the entry of the mask row in column 0.
@@ -87,7 +89,7 @@ impl Source<'_> {
         (0..self.count.min(last)).chain([last]).collect()
     }
 
-    /// The committed rows of these blocks; all are projected by one product of matrices.
+    /// The committed rows of these blocks.
     fn members(&self, indices: &[usize]) -> Vec<Members> {
         let places = |index: usize| {
             let places = (0..BLOCK_ROWS).map(move |c| (c, index + c * self.stride));
@@ -95,13 +97,12 @@ impl Source<'_> {
         };
         let rows: Vec<usize> =
             indices.iter().flat_map(|index| places(*index).map(|(_, row)| row)).collect();
-        let mut projected = self.vectors.project(&self.rows, &rows).into_iter();
         let mut kept = self.projections.kept(&rows).into_iter();
         let members = |index: &usize| {
             let (places, rows): (Vec<usize>, Vec<usize>) = places(*index).unzip();
             Members {
                 index: *index,
-                projected: projected.by_ref().take(rows.len()).collect(),
+                projected: rows.iter().map(|row| self.products.of(*row)).collect(),
                 kept: kept.by_ref().take(rows.len()).collect(),
                 rows: rows.iter().map(|row| self.rows.row(*row, self.width)).collect(),
                 places,

@@ -12,7 +12,7 @@ use super::proof::{Commitments, IndexProof};
 use super::protocol;
 use super::relation::{self, Combination, Point, Weights};
 use super::row_sumcheck::RowPart;
-use super::rows::{ColumnVectors, Rows, Values};
+use super::rows::{ColumnVectors, Products, Rows, Values};
 use super::statement::Statement;
 use super::sumcheck_polynomial::{Polynomial, RowPhase};
 use crate::commitments::{bit_sums, blinding};
@@ -28,9 +28,7 @@ use crate::randomness::ProverRandomness;
 use crate::sumcheck::{self, Mask};
 use crate::tables::MaskedTable;
 
-/// Rows projected between two reports of progress.
-const STEP: usize = 1 << 13;
-/// Rows projected by one product of matrices.
+/// Rows whose projections one task adds up.
 const TASK: usize = 1 << 8;
 
 /// Random parts of the first message.
@@ -96,8 +94,9 @@ pub fn prove(
     let mut randomness = ProverRandomness::new(&transcript, &digest(&rows, blindings))?;
     let projections = protocol::projections(&mut transcript, statement);
     let vectors = ColumnVectors::new(&projections, width);
-    let digits =
-        digit_columns(statement, &rows, &projections, &vectors, &Stage::new(progress, 0.0, 0.2))?;
+    let products = Products::new(&rows, &vectors, &Stage::new(progress, 0.0, 0.15))?;
+    let digits = digit_columns(statement, &projections, &products);
+    progress.report(0.2)?;
 
     let random = Blindings::random(&mut randomness);
     let mask = Mask::random(&statement.degrees(), &mut randomness);
@@ -113,6 +112,7 @@ pub fn prove(
         width,
         projections: &projections,
         vectors: &vectors,
+        products: &products,
         lambdas: &weights.lambdas,
         sigma: random.sigma.into(),
         stride: 1 << (statement.row_variables() - BLOCK_ROUNDS),
@@ -172,20 +172,14 @@ fn digest(rows: &Rows, blindings: &[u8]) -> [u8; 64] {
 /// kap_k: bit k of the digits of p_q + 2^41, three digits for each projection.
 fn digit_columns(
     statement: &Statement,
-    rows: &Rows,
     projections: &Projections,
-    vectors: &ColumnVectors,
-    progress: &dyn Progress,
-) -> Result<Vec<Vec<bool>>> {
+    products: &Products,
+) -> Vec<Vec<bool>> {
     let mut totals = vec![Element::ZERO; PROJECTIONS];
     let indices: Vec<usize> = (0..statement.rows).collect();
-    for step in indices.chunks(STEP) {
-        progress.report(step[0] as f64 / statement.rows as f64)?;
-        let partial =
-            step.par_chunks(TASK).map(|part| projected_sums(rows, projections, vectors, part));
-        for sums in partial.collect::<Vec<_>>() {
-            totals.iter_mut().zip(sums).for_each(|(total, sum)| *total += sum);
-        }
+    let partial = indices.par_chunks(TASK).map(|part| projected_sums(projections, products, part));
+    for sums in partial.collect::<Vec<_>>() {
+        totals.iter_mut().zip(sums).for_each(|(total, sum)| *total += sum);
     }
     // Only rows that cannot be proven leave [-2^41, 2^41); their upper bits are dropped.
     let offset = Element::from_integer(OFFSET);
@@ -197,20 +191,19 @@ fn digit_columns(
     let columns =
         (0..DIGIT_BITS).map(|k| (0..RANGE_ROWS).map(|row| bit(row, k)).collect()).collect();
     totals.zeroize();
-    Ok(columns)
+    columns
 }
 
 /// The parts of p_q = sum_i u_q(i) <X_i, v_q> that come from these rows.
 fn projected_sums(
-    rows: &Rows,
     projections: &Projections,
-    vectors: &ColumnVectors,
+    products: &Products,
     indices: &[usize],
 ) -> Vec<Element> {
     let mut small = vec![0i64; PROJECTIONS];
     let mut field = vec![Element::ZERO; PROJECTIONS];
-    for (values, kept) in vectors.project(rows, indices).iter().zip(projections.kept(indices)) {
-        match values {
+    for (row, kept) in indices.iter().zip(projections.kept(indices)) {
+        match &products.of(*row) {
             Values::Small(values) => kept.iter().for_each(|q| small[q] += i64::from(values[q])),
             Values::Field(values) => kept.iter().for_each(|q| field[q] += values[q]),
         }

@@ -14,7 +14,7 @@ use crate::tables::{MaskedTable, extend, lines};
 
 /// Blocks worked on between two reports of progress.
 const STEP: usize = 256;
-/// Blocks of one task: their rows are projected together.
+/// Blocks of one task.
 const TASK: usize = 16;
 
 /// The rows, as far as they are bound.

@@ -1,11 +1,14 @@
 //! The secret rows: small integers in honest use, any field elements when a test cheats.
 
 use curve25519_dalek::scalar::Scalar;
-use ndarray::Array2;
-use zeroize::Zeroize;
+use multiversion::multiversion;
+use rayon::prelude::*;
+use zeroize::{Zeroize, Zeroizing};
 
 use super::projections::{PROJECTIONS, Projections};
+use crate::errors::{Result, malformed};
 use crate::field::{Element, SmallSum, inner_product};
+use crate::progress::Progress;
 
 /// N rows of d + 4 entries, row by row.
 #[derive(Clone, Copy)]
@@ -47,55 +50,134 @@ impl Rows<'_> {
     }
 }
 
-/// The vectors v_q as one matrix.
+/// The vectors v_q, 309 of `width` entries 0 and 1.
 pub struct ColumnVectors {
-    /// width × 309, entries 0 and 1.
-    matrix: Array2<f32>,
+    entries: Vec<i16>,
+    width: usize,
 }
 
 impl ColumnVectors {
     /// The v_q of these projections, for rows of `width` entries.
     pub fn new(projections: &Projections, width: usize) -> Self {
-        let entry = |(column, q)| f32::from(u8::from(projections.v(q, column)));
-        ColumnVectors { matrix: Array2::from_shape_fn((width, PROJECTIONS), entry) }
+        let vector = |q| (0..width).map(move |column| i16::from(projections.v(q, column)));
+        ColumnVectors { entries: (0..PROJECTIONS).flat_map(vector).collect(), width }
     }
 
     /// v_q at `column`, for every q.
     pub fn at_column(&self, column: usize) -> impl Iterator<Item = bool> {
-        self.matrix.row(column).into_iter().map(|entry| *entry == 1.0)
+        self.entries[column..].iter().step_by(self.width).map(|entry| *entry == 1)
     }
+}
 
-    /// <X_i, v_q> for every q and each of these rows.
-    pub fn project(&self, rows: &Rows, indices: &[usize]) -> Vec<Values> {
-        let width = self.matrix.nrows();
+/// Rows whose products one task computes.
+const TASK: usize = 1 << 8;
+/// Rows that meet a vector while it is in a register.
+const MET: usize = 4;
+/// Rows multiplied between two reports of progress.
+const STEP: usize = 1 << 14;
+
+/// <X_i, v_q> for all rows and every q, computed once: two bytes each for small rows.
+pub enum Products {
+    /// Of rows as an honest prover has them: |<X_i, v_q>| <= B sqrt(d + 4) < 2^15.
+    Small(Vec<i16>),
+    /// Of rows of field elements.
+    Field(Vec<Element>),
+}
+
+impl Products {
+    /// The products of all rows; malformed where one is too large for any row of norm B.
+    pub fn new(rows: &Rows, vectors: &ColumnVectors, progress: &dyn Progress) -> Result<Self> {
         match rows {
-            // Integers below 128 (2^16 + 4) < 2^24 in every partial sum: exact in f32, in any order.
-            Rows::Small(entries) => {
-                let entry = |(i, column)| f32::from(entries[indices[i] * width + column]);
-                let mut gathered = Array2::from_shape_fn((indices.len(), width), entry);
-                let mut products = gathered.dot(&self.matrix);
-                let integers = |row: ndarray::ArrayView1<f32>| {
-                    Values::Small(row.iter().map(|product| *product as i32).collect())
-                };
-                let projected = products.rows().into_iter().map(integers).collect();
-                gathered.iter_mut().for_each(Zeroize::zeroize);
-                products.iter_mut().for_each(Zeroize::zeroize);
-                projected
-            }
+            Rows::Small(entries) => Self::of_small(entries, vectors, progress),
             Rows::Field(entries) => {
-                let project = |i: &usize| {
-                    let row = &entries[i * width..(i + 1) * width];
+                let products = entries.par_chunks(vectors.width).flat_map_iter(|row| {
                     let mut sums = vec![Element::ZERO; PROJECTIONS];
                     for (column, entry) in row.iter().enumerate() {
                         let entry = Element::from(entry);
-                        for (sum, bit) in sums.iter_mut().zip(self.at_column(column)) {
+                        for (sum, bit) in sums.iter_mut().zip(vectors.at_column(column)) {
                             *sum += entry.keep_if(u64::from(bit));
                         }
                     }
-                    Values::Field(sums)
-                };
-                indices.iter().map(project).collect()
+                    sums
+                });
+                Ok(Products::Field(products.collect()))
             }
+        }
+    }
+
+    fn of_small(entries: &[i8], vectors: &ColumnVectors, progress: &dyn Progress) -> Result<Self> {
+        let width = vectors.width;
+        let count = entries.len() / width;
+        let mut products = Zeroizing::new(vec![0; count * PROJECTIONS]);
+        let steps = entries.chunks(STEP * width).zip(products.chunks_mut(STEP * PROJECTIONS));
+        for (step, (entries, products)) in steps.enumerate() {
+            progress.report((step * STEP) as f64 / count as f64)?;
+            let tasks =
+                entries.par_chunks(TASK * width).zip(products.par_chunks_mut(TASK * PROJECTIONS));
+            let fits = tasks.map(|(rows, products)| multiply(rows, vectors, products));
+            if !fits.reduce(|| true, |left, right| left && right) {
+                return Err(malformed("rows: one is too long to be completed to norm B"));
+            }
+        }
+        Ok(Products::Small(std::mem::take(&mut *products)))
+    }
+
+    /// The products of row `i`.
+    pub fn of(&self, i: usize) -> Values {
+        let range = i * PROJECTIONS..(i + 1) * PROJECTIONS;
+        match self {
+            Products::Small(products) => {
+                Values::Small(products[range].iter().map(|product| i32::from(*product)).collect())
+            }
+            Products::Field(products) => Values::Field(products[range].to_vec()),
+        }
+    }
+}
+
+impl Drop for Products {
+    fn drop(&mut self) {
+        match self {
+            Products::Small(products) => products.zeroize(),
+            Products::Field(products) => products.zeroize(),
+        }
+    }
+}
+
+/// The products of some rows with every vector; whether all fit 16 bits.
+fn multiply(rows: &[i8], vectors: &ColumnVectors, products: &mut [i16]) -> bool {
+    let mut fits = true;
+    let mut wide = Zeroizing::new(vec![0i16; MET * vectors.width]);
+    let mut sums = Zeroizing::new(vec![0i32; MET * PROJECTIONS]);
+    for (rows, products) in
+        rows.chunks(MET * vectors.width).zip(products.chunks_mut(MET * PROJECTIONS))
+    {
+        // Rows that are missing in the end keep what was there before; nobody reads their sums.
+        wide.iter_mut().zip(rows).for_each(|(wide, entry)| *wide = i16::from(*entry));
+        inner_products(&wide, &vectors.entries, &mut sums);
+        for (product, sum) in products.iter_mut().zip(sums.iter()) {
+            *product = *sum as i16;
+            fits &= i32::from(*product) == *sum;
+        }
+    }
+    fits
+}
+
+/// <X_i, v_q> of four rows, row by row. A sum is at most 128 (2^16 + 4) < 2^31.
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512vl", "x86_64+avx2"))]
+fn inner_products(rows: &[i16], vectors: &[i16], sums: &mut [i32]) {
+    let width = rows.len() / MET;
+    let (first, second) = rows.split_at(2 * width);
+    let ((a, b), (c, d)) = (first.split_at(width), second.split_at(width));
+    for (q, vector) in vectors.chunks_exact(width).enumerate() {
+        let mut sum = [0i32; MET];
+        for ((((v, a), b), c), d) in vector.iter().zip(a).zip(b).zip(c).zip(d) {
+            let v = i32::from(*v);
+            for (sum, x) in sum.iter_mut().zip([a, b, c, d]) {
+                *sum = sum.wrapping_add(i32::from(*x).wrapping_mul(v));
+            }
+        }
+        for (row, sum) in sum.into_iter().enumerate() {
+            sums[row * PROJECTIONS + q] = sum;
         }
     }
 }
@@ -173,6 +255,55 @@ impl Drop for Values {
         match self {
             Values::Small(values) => values.zeroize(),
             Values::Field(values) => values.zeroize(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::progress::Silent;
+    use crate::scalars::from_integer;
+
+    fn vectors(width: usize) -> ColumnVectors {
+        let count = PROJECTIONS * (1 + width);
+        let bits = (0..count.div_ceil(8)).map(|i| (i * i / 5 + 3 * i) as u8).collect();
+        ColumnVectors::new(&Projections::new(bits, 1, width), width)
+    }
+
+    /// Of small rows and of the same rows as field elements, about the ends of a task.
+    #[test]
+    fn products_are_the_sums_of_the_chosen_entries() {
+        for (count, width) in [(1, 5), (3, 4), (4, 33), (TASK - 1, 6), (TASK + 5, 7), (2, 255)] {
+            let rows: Vec<i8> = (0..count * width).map(|i| (i * i + 7 * i) as u8 as i8).collect();
+            let field: Vec<Scalar> = rows.iter().map(|x| from_integer(i128::from(*x))).collect();
+            let vectors = vectors(width);
+            let small = Products::new(&Rows::Small(&rows), &vectors, &Silent).unwrap();
+            let wide = Products::new(&Rows::Field(&field), &vectors, &Silent).unwrap();
+            for i in [0, count / 2, count - 1] {
+                for q in [0, 1, PROJECTIONS - 1] {
+                    let chosen = |(x, v): (&i8, &i16)| i64::from(*x) * i64::from(*v);
+                    let row = rows[i * width..][..width].iter();
+                    let sum = row.zip(&vectors.entries[q * width..]).map(chosen).sum();
+                    assert_eq!(small.of(i).element(q), Element::from_integer(sum));
+                    assert_eq!(wide.of(i).element(q), Element::from_integer(sum));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_longest_rows_fit_and_longer_ones_are_refused() {
+        let all = |width: usize| ColumnVectors { entries: vec![1; PROJECTIONS * width], width };
+        let products = |x: i8, width: usize| {
+            Products::new(&Rows::Small(&vec![x; width]), &all(width), &Silent)
+        };
+        for (x, width) in [(127, 258), (-128, 256)] {
+            let sum = Element::from_integer(i64::from(x) * width as i64);
+            assert_eq!(products(x, width).unwrap().of(0).element(9), sum);
+            assert!(products(x, width + 1).is_err());
         }
     }
 }

@@ -134,7 +134,8 @@ fn assert_defined(count: usize, dimension: usize, rows: Rows, small: &[i8]) {
     let mut transcript = protocol::begin(&statement);
     let projections = protocol::projections(&mut transcript, &statement);
     let vectors = ColumnVectors::new(&projections, width);
-    let digits = digit_columns(&statement, &rows, &projections, &vectors, &Silent).unwrap();
+    let products = Products::new(&rows, &vectors, &Silent).unwrap();
+    let digits = digit_columns(&statement, &projections, &products);
     let mut randomness = ProverRandomness::from_system().unwrap();
     let random = Blindings::random(&mut randomness);
     let drawn = protocol::ColumnChallenges {
@@ -151,6 +152,7 @@ fn assert_defined(count: usize, dimension: usize, rows: Rows, small: &[i8]) {
         width,
         projections: &projections,
         vectors: &vectors,
+        products: &products,
         lambdas: &weights.lambdas,
         sigma: random.sigma.into(),
         stride: 1 << (statement.row_variables() - BLOCK_ROUNDS),
