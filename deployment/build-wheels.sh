@@ -1,14 +1,15 @@
 #!/bin/sh
-# Build what one image installs: hash-locked requirements and our own wheels.
-# usage: build-wheels.sh SERVICE OUT     SERVICE is prover or verifier; run from the repository root; needs uv and cargo.
+# Build what one party installs: hash-locked requirements and our own wheels.
+# usage: build-wheels.sh PARTY OUT     PARTY is prover, verifier or client; run from the repository root; needs uv and cargo.
 set -eu
 service=$1
 out=$2
-members="encoding circuits circuits/rust ledger privacy embedders serving $service cli"
+members="encoding circuits circuits/rust ledger embedders $service cli"
 case $service in
-    prover) extras="" ;;
-    verifier) extras="--extra fast --extra embedder" ;;
-    *) echo "unknown service '$service': expected prover or verifier" >&2; exit 2 ;;
+    prover) extras="" members="privacy serving $members" ;;
+    verifier) extras="--extra fast --extra embedder" members="privacy serving $members" ;;
+    client) extras="--extra embedder" ;;
+    *) echo "unknown party '$service': expected prover, verifier or client" >&2; exit 2 ;;
 esac
 export UV_PYTHON_DOWNLOADS=never
 mkdir -p "$out"

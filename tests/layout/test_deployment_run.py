@@ -24,6 +24,7 @@ from image_files import (
     Context,
     Dockerfile,
     build_environment,
+    chapter_commands,
     network_environment,
     read_dockerfile,
 )
@@ -215,6 +216,14 @@ def test_service_refuses_secrets_that_others_can_read(image: Image) -> None:
     assert done.returncode == 2, done.stderr
     assert name.rsplit("/", 1)[1] in done.stderr
     assert "Traceback" not in done.stderr and content not in done.stderr + done.stdout
+
+
+def test_service_brings_the_commands_of_its_chapter(image: Image) -> None:
+    chapter = {"prover": "operations.md", "verifier": "regulator.md"}[image.service]
+    commands = chapter_commands(ROOT / "docs" / chapter)
+    assert (image.service, "serve") in commands
+    for words in commands:
+        assert "Usage: " in _succeeds(image, "ragaudit", *words, "--help")
 
 
 @pytest.mark.parametrize("image", ["verifier"], indirect=True)

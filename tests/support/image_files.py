@@ -181,3 +181,12 @@ def build_environment(*folders: Path | str) -> dict[str, str]:
         "PATH": os.pathsep.join([*map(str, folders), "/usr/bin", "/bin"]),
         "CARGO_TARGET_DIR": str(ROOT / "circuits" / "rust" / "target"),
     }
+
+
+def chapter_commands(chapter: Path) -> set[tuple[str, ...]]:
+    """The commands of ours in a chapter's blocks: group and sub-command, or a group alone."""
+    blocks = re.findall(r"^(?:```.*?\n(.*?)^```|((?:    .*\n)+))", chapter.read_text(), re.S | re.M)
+    text = "\n".join(fenced or indented for fenced, indented in blocks)
+    found = set(re.findall(r"\bragaudit ([a-z]+)(?: ([a-z-]+))?(?=[ \n])", text))
+    single = {"plan", "demo"}
+    return {(group,) if group in single or not rest else (group, rest) for group, rest in found}

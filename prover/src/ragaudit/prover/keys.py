@@ -26,7 +26,7 @@ def write_secret_file(path: Path, text: str) -> None:
             "a secret file exists already", where=str(path), expected="a new path"
         )
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, SECRET_MODE)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text + "\n")

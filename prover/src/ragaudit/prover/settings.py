@@ -336,6 +336,7 @@ def _absolute(settings: Settings, folder: Path) -> Settings:
 
 def _absolute_url(url: str, folder: Path) -> str:
     prefix = "sqlite:///"
-    if url.startswith(prefix) and not url.startswith(prefix + "/"):
-        return prefix + str(folder / url.removeprefix(prefix))
+    file = url.removeprefix(prefix)
+    if file != url and file not in {"", ":memory:"} and not file.startswith("/"):
+        return prefix + str(folder / file)
     return url
