@@ -18,6 +18,8 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import leaf_data
 from ragaudit.encoding.signing import PrivateKey, PublicKey, SignatureRejected
 from ragaudit.ledger import chains
+from ragaudit.ledger.disputes import Dispute, Finding, RegistrationStatement
+from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.policy import AuditTerms, Policy, StratumTerms
 from ragaudit.ledger.records import Record
 from ragaudit.privacy.accounting.report import epsilon_report
@@ -32,6 +34,7 @@ from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import messages
 from ragaudit.verifier.procedure.responses import Response
 from ragaudit.verifier.service import handover, statements
+from ragaudit.verifier.verdict import VerdictRejected, sign_statement, statement, verify_verdict
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 MESSAGES: dict[str, Any] = json.loads((VECTORS / "messages.json").read_bytes())
@@ -51,6 +54,58 @@ def test_vectors_regenerate(name: str) -> None:
     spec.loader.exec_module(module)
     for file, content in module.build().items():
         assert (VECTORS / file).read_bytes() == content
+
+
+def test_countersignature() -> None:
+    data = MESSAGES["countersignature"].encode()
+    read = messages.Countersignature.parse(data)
+    read.verify(PUBLIC)
+    with pytest.raises(SignatureRejected):
+        read.verify(OTHER)
+    assert messages.opening_digest(vector("salt 0"), b"opening body") == read.opening_digest
+    again = statements.countersignature(
+        KEY,
+        window=read.window,
+        policy=read.policy_digest,
+        opening=read.opening_digest,
+        terms=read.terms_digest,
+        anchor=read.activation_anchor,
+        time=read.time,
+    )
+    assert again == data
+
+
+def test_verdict() -> None:
+    data = MESSAGES["verdict"].encode()
+    key = PrivateKey.from_seed(bytes.fromhex(MESSAGES["verdict_seed"]))
+    read = verify_verdict(data, key.public)
+    assert read.result == "REFUSED" and list(read.subjects) == [
+        "public/leaves.bin",
+        "public/policy.json",
+    ]
+    with pytest.raises(VerdictRejected):
+        verify_verdict(data, OTHER)
+    assert sign_statement(statement(read.subjects, read.predicate), key) == data
+
+
+def test_messages_of_accounts_and_arbiter() -> None:
+    case = MESSAGES["accounts"]
+    account = PublicKey(bytes.fromhex(case["dispute_key"]))
+    arbiter = PublicKey(bytes.fromhex(case["arbiter_key"]))
+    for text in case["statements"]:
+        shown = RegistrationStatement.from_json(canonical_json.loads(text.encode()))
+        shown.verify_signature(account)
+        assert shown.encode() == text.encode()
+    dispute = Dispute.from_json(canonical_json.loads(case["dispute"].encode()))
+    dispute.verify_signature(account)
+    assert dispute.encode() == case["dispute"].encode()
+    assert dispute.identity.hex() == case["dispute_identity"]
+    finding = Finding.from_json(canonical_json.loads(case["finding"].encode()))
+    finding.verify_signature(arbiter)
+    assert finding.upheld and finding.encode() == case["finding"].encode()
+    for message in (shown, dispute, finding):
+        with pytest.raises(ReceiptRejected, match="signature"):
+            message.verify_signature(OTHER)
 
 
 def test_activation() -> None:

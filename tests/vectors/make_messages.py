@@ -75,6 +75,22 @@ def signed(what: str, *fields: bytes | str | int | None) -> str:
     return VERIFIER.sign(enc("ragaudit/v1/sign/" + what, *fields)).hex()
 
 
+def countersignature_message() -> str:
+    """8.4, of an opening with the salt and body given beside it."""
+    opening = sha("opening-digest", some("salt 0"), b"opening body")
+    digests = (some("policy digest"), opening, some("terms digest"), some("activation anchor"))
+    names = ("policy_digest", "opening_digest", "terms_digest", "activation_anchor")
+    time = START_MS - 3_600_000
+    message = {
+        "format": "ragaudit/v1/countersignature",
+        "window": WINDOW,
+        **{name: digest.hex() for name, digest in zip(names, digests, strict=True)},
+        "time": time,
+        "signature": signed("countersignature", WINDOW, *digests, time),
+    }
+    return canonical(message).decode()
+
+
 def activation_cases() -> dict[str, object]:
     """5.6 and the signed activation of 8.4, for a chain of three instants."""
     last = some("last preimage")
@@ -349,6 +365,91 @@ def bundle_cases() -> list[dict[str, object]]:
     return cases
 
 
+def verdict_envelope() -> str:
+    """10.3: DSSE over an in-toto statement; the predicate's values are made up."""
+    items = ("public/leaves.bin", "public/policy.json")
+    digests = {name: hashlib.sha256(name.encode()).hexdigest() for name in items}
+    check = {"number": 1, "id": "policy", "status": "PASS", "reason": "é", "evidence": ["e"]}
+    predicate = {
+        "window": WINDOW,
+        "provider": PROVIDER,
+        "result": "REFUSED",
+        "worthless": False,
+        "terms": some("terms digest").hex(),
+        "time": START_MS,
+        "engine": "core",
+        "checks": [{**check, "status": "FAIL"}],
+        "epsilon": {},
+        "sampling": {},
+        "counts": {},
+        "coalition": {},
+        "scope": {},
+        "not_covered": ["n"],
+        "assumptions": ["a"],
+    }
+    statement = {
+        "_type": "https://in-toto.io/Statement/v1",
+        "subject": [{"name": n, "digest": {"sha256": digest}} for n, digest in digests.items()],
+        "predicateType": "https://ragaudit.dev/verdict/v1",
+        "predicate": predicate,
+    }
+    kind, payload = "application/vnd.in-toto+json", canonical(statement)
+    signature = VERDICT.sign(f"DSSEv1 {len(kind)} {kind} {len(payload)} ".encode() + payload)
+    envelope = {
+        "payload": base64.b64encode(payload).decode(),
+        "payloadType": kind,
+        "signatures": [
+            {
+                "keyid": hashlib.sha256(public(VERDICT)).hexdigest(),
+                "sig": base64.b64encode(signature).decode(),
+            }
+        ],
+    }
+    return canonical(envelope).decode()
+
+
+def account_messages() -> dict[str, object]:
+    """5.10: what an account signs with its dispute key, and a finding of the arbiter."""
+    account, arbiter = signing_key("dispute key"), signing_key("arbiter key")
+
+    def message(
+        kind: str, key: Ed25519PrivateKey, fields: dict[str, bytes | str | int | None]
+    ) -> str:
+        shown = {
+            name: value.hex() if isinstance(value, bytes) else value
+            for name, value in fields.items()
+        }
+        signature = key.sign(enc(f"ragaudit/v1/sign/{kind}", *fields.values())).hex()
+        return canonical(
+            {"format": f"ragaudit/v1/{kind}", **shown, "signature": signature}
+        ).decode()
+
+    file_digest = sha("receipt/file", b'{"stands":"for a receipt file"}')
+    disputed = {
+        "origin": ORIGIN,
+        "pseudonym": some("ann"),
+        "index": 17,
+        "answer_digest": some("answer"),
+        "file_digest": file_digest,
+    }
+    finding = {name: value for name, value in disputed.items() if name != "pseudonym"}
+    return {
+        "dispute_key": public(account).hex(),
+        "arbiter_key": public(arbiter).hex(),
+        "statements": [
+            message(
+                "registration-statement",
+                account,
+                {"origin": ORIGIN, "pseudonym": some("ann"), "anchor": anchor},
+            )
+            for anchor in (some("nonce anchor"), None)
+        ],
+        "dispute": message("dispute", account, disputed),
+        "dispute_identity": sha("dispute", *disputed.values()).hex(),
+        "finding": message("finding", arbiter, {**finding, "step": 8, "time": START_MS + 8}),
+    }
+
+
 def build() -> dict[str, bytes]:
     """Return file name -> content."""
     document = {
@@ -356,6 +457,8 @@ def build() -> dict[str, bytes]:
         "window": WINDOW,
         "verifier_seed": some("verifier key").hex(),
         "verifier_key": public(VERIFIER).hex(),
+        "verdict_seed": some("verdict key").hex(),
+        "countersignature": countersignature_message(),
         "activation": activation_cases(),
         "receipts_lists": receipts_list_cases(),
         "challenge": challenge_message(),
@@ -364,6 +467,8 @@ def build() -> dict[str, bytes]:
         "handover": handover_frames(),
         "samples": sample_cases(),
         "bundles": bundle_cases(),
+        "verdict": verdict_envelope(),
+        "accounts": account_messages(),
     }
     return {"messages.json": (json.dumps(document, indent=1, sort_keys=True) + "\n").encode()}
 
