@@ -20,7 +20,7 @@ from ragaudit.ledger.disputes import Dispute, Finding, file_digest
 from ragaudit.ledger.promises import Promise
 from ragaudit.ledger.receipt_check import WindowView
 from ragaudit.ledger.receipts import PublicReceipt
-from ragaudit.ledger.records import Epoch, Record, Version
+from ragaudit.ledger.records import Close, Epoch, Record, Registration, Version
 from ragaudit.verifier import evidence as names
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.procedure import Status
@@ -84,6 +84,120 @@ def test_an_anchored_record_may_be_as_old_as_its_promise() -> None:
     assert audit(window.items(), window).result == "PASS"
     window = altering("alice", 2, time=ms(-5))
     assert_caught(window.items(), window, "schedule", "outside the window")
+
+
+class Confirms(Window):
+    """bob's second query, made at 30 s and covered by a checkpoint at ``covered``."""
+
+    covered = 42
+
+    def script(self) -> list[tuple[Any, ...]]:
+        return [
+            *(event for event in super().script() if event[-1] < 40),
+            ("checkpoint", self.covered),
+        ]
+
+
+@pytest.mark.parametrize(("covered", "late"), [(65, False), (66, True)])
+def test_a_checkpoint_covers_a_record_within_the_merge_delay(covered: int, late: bool) -> None:
+    """30 s, a merge delay of 30 s and a skew of 5 s."""
+    window = Confirms()
+    window.covered = covered
+    if late:
+        assert_caught(window.items(), window, "schedule", "no checkpoint covered it until")
+    else:
+        assert audit(window.items(), window).result == "PASS"
+
+
+class RegistersAt(Window):
+    """The provider's clock at dora's registration, which happens at 15 s."""
+
+    at = 15
+
+    def alter_registration(self, account: Account, body: Registration) -> Registration:
+        return replace(body, time=ms(self.at)) if account.name == "dora" else body
+
+
+@pytest.mark.parametrize(
+    ("at", "reason"),
+    [
+        (2, ""),  # a checkpoint without it at 7 s, and the skew
+        (1, "it was not in the log then"),
+        (25, ""),  # the one with it at 20 s
+        (26, "it was in the log before"),
+    ],
+)
+def test_the_time_of_a_registration(at: int, reason: str) -> None:
+    window = RegistersAt()
+    window.at = at
+    if reason:
+        assert_caught(window.items(), window, "schedule", f"registration 7: .*{reason}")
+    else:
+        assert audit(window.items(), window).result == "PASS"
+
+
+class ClosesAt(Window):
+    """The provider's clock at the close, which happens at 120 s and is cosigned at 121 s."""
+
+    at = 120
+
+    def alter_close(self, body: Close) -> Close:
+        return replace(body, time=ms(self.at))
+
+
+@pytest.mark.parametrize(
+    ("at", "reason"), [(115, ""), (114, "before the window's end"), (126, ""), (127, "before")]
+)
+def test_the_time_of_the_close(at: int, reason: str) -> None:
+    window = ClosesAt()
+    window.at = at
+    if reason:
+        assert_caught(window.items(), window, "schedule", f"close: .*{reason}")
+    else:
+        assert audit(window.items(), window).result == "PASS"
+
+
+class ClaimedAt(Window):
+    """alice's promise of 60 s, claimed at ``taken`` and never kept."""
+
+    taken = 60
+
+    def close(self) -> None:
+        chain = self.accounts["alice"].chain
+        assert chain is not None
+        self.claim(self.promise("alice", "a fourth question", 3, 60), chain.nonce(3), self.taken)
+        super().close()
+
+
+@pytest.mark.parametrize(
+    ("taken", "reason"),
+    [(54, "claimed at"), (55, "no record keeps it"), (85, "no record keeps it"), (86, "")],
+)
+def test_a_claim_binds_from_the_promise_on_for_as_long_as_it_lives(taken: int, reason: str) -> None:
+    """60 s, a life of 20 s and a skew of 5 s on either side."""
+    window = ClaimedAt()
+    window.taken = taken
+    items = window.items()
+    if reason:
+        assert_caught(items, window, "promises", reason)
+    else:
+        outcome = audit(items, window)
+        assert outcome.result == "PASS"
+        assert "had expired" in str(outcome.check("promises").evidence)
+
+
+class ClockForgetsAClaim(ClaimedAt):
+    def claim(self, *arguments: Any) -> None:
+        super().claim(*arguments)
+        self.claimed.clear()
+
+
+def test_a_claim_without_a_time_of_intake() -> None:
+    window = ClockForgetsAClaim()
+    outcome = audit(window.items(), window)
+    assert outcome.failed == ("sampling",)
+    assert "no time of intake" in outcome.check("sampling").reason
+    assert outcome.check("promises").needs == ("sampling",)
 
 
 class GoesBack(Window):

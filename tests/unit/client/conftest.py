@@ -448,6 +448,7 @@ class FakeVerifier:
     cosigned: bytes | None = None
     refuses_all: bool = False
     standing: dict[str, Any] = field(default_factory=dict)
+    knows_registrations: bool = True
 
     def handle(self, request: httpx.Request) -> httpx.Response:
         if self.refuses_all:
@@ -468,6 +469,11 @@ class FakeVerifier:
         self.received.append((call, body))
         if request.method == "PUT":
             return httpx.Response(200, json=self.standing)
+        if call == "registrations":
+            self.knows_registrations = True
+            return httpx.Response(204)
+        if call == "claims" and not self.knows_registrations:
+            return httpx.Response(409, json={"title": "Conflict", "detail": "not known"})
         return httpx.Response(200, json={"accepted": len(body.get("receipts", [1])), "known": 0})
 
 

@@ -27,6 +27,7 @@ from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.disputes import Dispute, RegistrationStatement, file_digest
 from ragaudit.ledger.promises import Promise
 from ragaudit.ledger.receipts import ReceiptFile
+from ragaudit.ledger.records import Registration
 
 API_KEY = "secret-api-key"
 Open = Callable[..., Client]
@@ -310,6 +311,23 @@ def test_a_claim_that_nobody_takes_is_said_to_be_so(
     with pytest.raises(PromiseUnanswered, match="did not take the claim") as caught:
         client.search("what is it?")
     assert not caught.value.claimed
+
+
+def test_a_registration_that_the_provider_kept_back_is_shown_with_the_claim(
+    opened: Open, provider: Any, verifier: Any
+) -> None:
+    """Also when the provider says nothing more: the client keeps its registration."""
+    verifier.knows_registrations = False
+    client = opened()
+    client.register()
+    provider.interfere = silent("reveal")
+    with pytest.raises(PromiseUnanswered, match="the verifier has the claim"):
+        client.search("what is it?")
+    calls = [call for call, _ in verifier.received]
+    assert calls == ["claims", "registrations", "claims"]
+    shown = verifier.received[1][1]
+    assert set(shown) == {"index", "salt", "body", "proof"}
+    assert Registration.decode(bytes.fromhex(shown["body"])).window == "w1"
 
 
 def test_no_reply_to_a_plain_query_is_not_repeated(opened: Open, provider: Any) -> None:

@@ -53,14 +53,14 @@ def test_threshold_refusals(theta: str, bits: int) -> None:
         hamming_threshold(theta, bits)
 
 
-def by_definition(records: list[Record], tau: int, threshold: int) -> Estimate:
+def by_definition(records: list[Record], tau: int, threshold: int, life: int = 0) -> Estimate:
     """Breadth-first search over the account graph, pair by pair."""
     accounts = sorted({r.account for r in records})
     near: dict[bytes, set[bytes]] = {a: set() for a in accounts}
     for x, y in combinations(records, 2):
         if (
             x.account != y.account
-            and abs(x.time - y.time) <= tau
+            and abs(x.time - y.time) <= tau + (life if x.anchored or y.anchored else 0)
             and hamming(x.sketch, y.sketch) <= threshold
         ):
             near[x.account].add(y.account)
@@ -88,15 +88,29 @@ records = st.lists(
         st.sampled_from(
             [bytes(8), b"\x01" + bytes(7), b"\x03" + bytes(7), b"\x0f" + bytes(7), b"\xff" * 8]
         ),
+        st.booleans(),
     ),
     max_size=30,
 )
 
 
-@given(records, st.integers(0, 20), st.integers(0, 5))
+@given(records, st.integers(0, 20), st.integers(0, 5), st.integers(0, 20))
 @settings(max_examples=300)
-def test_estimate_is_the_definition(found: list[Record], tau: int, threshold: int) -> None:
-    assert estimate(found, tau=tau, threshold=threshold) == by_definition(found, tau, threshold)
+def test_estimate_is_the_definition(
+    found: list[Record], tau: int, threshold: int, life: int
+) -> None:
+    expected = by_definition(found, tau, threshold, life)
+    assert estimate(found, tau=tau, threshold=threshold, life=life) == expected
+
+
+@pytest.mark.parametrize("anchored", [(True, False), (False, True), (True, True)])
+def test_a_promise_may_be_answered_as_long_as_it_lives(anchored: tuple[bool, bool]) -> None:
+    first, second = anchored
+    pair = [Record(b"a", 0, bytes(8), first), Record(b"b", 30, bytes(8), second)]
+    assert estimate(pair, tau=10, life=20, threshold=0).k_hat == 2
+    assert estimate(pair, tau=10, life=19, threshold=0).k_hat == 1
+    plain = [Record(each.account, each.time, each.sketch) for each in pair]
+    assert estimate(plain, tau=10, life=20, threshold=0).k_hat == 1
 
 
 @given(records, st.randoms())

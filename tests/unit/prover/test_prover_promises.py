@@ -105,6 +105,76 @@ def test_an_old_promise_is_not_answered(world) -> None:
     assert refused.status_code == 409 and "too old" in refused.json()["detail"]
 
 
+def expire(world, promised: dict) -> None:
+    """Go to where nobody takes a claim of the promise any more, by any clock within the skew."""
+    made = Promise.from_json(promised).record.time
+    policy = world.policy()
+    world.clock.now = made + policy.promise_life + 2000 * policy.clock_skew_seconds + 1
+
+
+def test_an_expired_promise_that_nobody_claimed_is_superseded(world) -> None:
+    world.open()
+    first = world.promise(0, query="bread").json()
+    world.clock.now += 301_000  # too old to be answered, and the verifier may still take a claim
+    assert world.promise(0, query="trains").status_code == 409
+    expire(world, first)
+    second = world.promise(0, query="trains").json()
+    assert second["query"] == "trains"
+    assert Promise.from_json(second).record.time > Promise.from_json(first).record.time
+    world.restart()
+    assert world.promise(0, query="trains").json() == second
+    assert world.reveal(0).status_code == 200
+    assert world.promise(1).status_code == 200
+
+
+def test_a_promise_whose_nonce_was_seen_is_never_superseded(world) -> None:
+    """The provider could evaluate the noise: another promise would be another draw."""
+    world.open()
+    first = world.promise(0).json()
+    live = world.service.lives.get("w1")
+    world.service.promises._note_nonce(live, world.account("bob"), 0, world.chains["bob"].nonce(0))
+    expire(world, first)
+    refused = world.promise(0, query="trains")
+    assert refused.status_code == 409 and "nonce was revealed" in refused.json()["detail"]
+
+
+def test_a_claimed_promise_is_never_superseded(world) -> None:
+    world.open()
+    first = world.promise(0).json()
+    world.service.driver.step("w1")  # hands the registrations over
+    claim = {"promise": first, "nonce": world.chains["bob"].nonce(0).hex()}
+    assert world.verifier.post("/v1/windows/w1/claims", json=claim).status_code == 200
+    expire(world, first)
+    assert world.promise(0, query="trains").status_code == 409
+    (record,) = close(world)
+    Promise.from_json(first).verify_kept(record)
+
+
+def test_without_the_verifier_nothing_is_superseded(world) -> None:
+    world.open()
+    first = world.promise(0).json()
+    expire(world, first)
+    world.transport.down = True
+    assert world.promise(0).status_code == 503
+    world.transport.down = False
+    assert world.promise(0).status_code == 200
+
+
+def test_no_promise_is_made_when_it_could_not_be_claimed(world) -> None:
+    world.open()
+    policy = world.policy()
+    assert policy.last_promise == 1000 * (policy.end - 60)
+    world.clock.now = policy.last_promise - 1000
+    promised = world.promise(0)
+    assert promised.status_code == 200
+    world.clock.now = policy.last_promise
+    assert world.promise(0).json() == promised.json()  # it was made in time
+    assert world.reveal(0).status_code == 200
+    refused = world.promise(1)
+    assert refused.status_code == 409 and refused.json()["refusal"]["reason"] == "closed"
+    assert world.ask("ada").status_code == 200  # a plain account claims nothing
+
+
 def test_records_carry_the_promised_time_and_the_nonce(world) -> None:
     world.open()
     promise = Promise.from_json(world.promise(0).json())

@@ -26,7 +26,7 @@ class RegistrationEntry:
     """The log entry of a registration, its proof if there is one yet."""
 
     index: int
-    salt: bytes
+    salt: bytes = field(repr=False)
     body: bytes
     proof: str | None
 

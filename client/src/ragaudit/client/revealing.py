@@ -11,12 +11,14 @@ looked at the noise first, so (docs/spec/08-services.md, 8.7):
 
 import asyncio
 from dataclasses import replace
+from http import HTTPStatus
 
 from ragaudit.client.checker import Checker
 from ragaudit.client.errors import (
     AnswerRejected,
     CannotClaim,
     PromiseUnanswered,
+    ProviderRefusal,
     ServiceUnreachable,
     StateConflict,
 )
@@ -194,7 +196,16 @@ class Revealing:
             return
         if verifier is None:
             raise StateConflict("this client knows no verifier", expected="verifier_url=")
-        await verifier.claim(window, pending.promise, chain.nonce(pending.counter))
+        nonce = chain.nonce(pending.counter)
+        try:
+            await verifier.claim(window, pending.promise, nonce)
+        except ProviderRefusal as refused:
+            entry = await asyncio.to_thread(state.registration)
+            if refused.status != HTTPStatus.CONFLICT or entry is None:
+                raise
+            # V takes claims of registrations that it knows; the provider may have kept ours back.
+            await verifier.show_registration(window, entry)
+            await verifier.claim(window, pending.promise, nonce)
         await asyncio.to_thread(state.keep_promise, replace(pending, claimed=True))
 
 

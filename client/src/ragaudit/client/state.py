@@ -149,6 +149,19 @@ class StateDirectory:
         """Keep what the provider says of the account, for the checks of its receipts elsewhere."""
         self._write("account.json", shown)
 
+    def registration(self) -> dict[str, Any] | None:
+        """Return the log entry of the registration with its proof, or None if none was checked."""
+        path = self.directory / "account.json"
+        try:
+            with _using(path):
+                shown = loads(path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except MalformedError as error:
+            raise StateConflict("the state file is damaged", where=str(path)) from error
+        entry = shown.get("registration") if isinstance(shown, dict) else None
+        return entry if isinstance(entry, dict) else None
+
     def next_counter(self) -> int:
         """Return the counter of the next query, 0 at first."""
         value = self._read("progress.json", PROGRESS_FORMAT)

@@ -74,6 +74,10 @@ class VerifierService:
         """Hand over a promise whose nonce was revealed and which the provider does not answer."""
         await self._post(window, "claims", {"promise": promise, "nonce": nonce.hex()})
 
+    async def show_registration(self, window: str, entry: Json) -> None:
+        """Show the account's registration with its proof, which the provider may have kept back."""
+        await self._service.request("POST", f"/v1/windows/{window}/registrations", dict(entry))
+
     async def tell(self, window: str, what: str, body: Json) -> None:
         """Hand over what the account signed: "statements" or "disputes"."""
         await self._post(window, what, body)

@@ -52,8 +52,8 @@ class PublicReceipt:
 
     origin: str
     index: int
-    salt: bytes
-    body: bytes
+    salt: bytes = field(repr=False)
+    body: bytes = field(repr=False)
     issued: int
     answer_digest: bytes
     signature: bytes

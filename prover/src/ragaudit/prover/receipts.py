@@ -27,7 +27,7 @@ class LoggedRecord:
     """
 
     position: int
-    salt: bytes
+    salt: bytes = field(repr=False)
     body: bytes
     openings: RecordOpenings = field(repr=False)
     issued: int

@@ -26,7 +26,7 @@ class Window:
     noise_seed: bytes = field(repr=False)
     pseudonym_key: bytes = field(repr=False)
     slot_roots: bytes | None
-    opening_salt: bytes | None
+    opening_salt: bytes | None = field(repr=False)
     opening_body: bytes | None
     empty_checkpoint: bytes | None
     countersignature: bytes | None

@@ -19,7 +19,7 @@ class Document:
     """A row: id (1 to 512 bytes), content (text, not blank), public columns (none yet)."""
 
     id: str
-    content: str
+    content: str = field(repr=False)
     columns: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -6,7 +6,7 @@ derived from it (docs/spec/10-verdict.md §10.1). Whether it is the log's is che
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import BinaryIO, cast
 
 from ragaudit.encoding import canonical_json
@@ -50,10 +50,10 @@ class Frame:
 
     index: int
     kind: str
-    salt: bytes
-    body: bytes
-    sketch_salt: bytes
-    sketch: bytes
+    salt: bytes = field(repr=False)
+    body: bytes = field(repr=False)
+    sketch_salt: bytes = field(repr=False)
+    sketch: bytes = field(repr=False)
 
     def document(self) -> dict[str, object]:
         """The entry as `public/entries.json` lists it."""

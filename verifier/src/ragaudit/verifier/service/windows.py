@@ -1,6 +1,6 @@
 """Windows as rows: what the service remembers of each, and the state that follows from it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ragaudit.encoding import canonical_json
@@ -29,7 +29,7 @@ class Window:
     origin_hash: bytes
     policy_digest: bytes
     log_key: bytes | None
-    chain_salt: bytes
+    chain_salt: bytes = field(repr=False)
     registered: int
     countersigned: int | None
     refused: int | None
