@@ -95,6 +95,20 @@ def test_init_needs_a_key_name(tmp_path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "RAGAUDIT_VERIFIER__LISTN__PORT",
+        "RAGAUDIT_VERIFIER__LISTEN__PROT",
+        "RAGAUDIT_VERIFIER_LISTEN_PORT",
+        "RAGAUDIT_VERIFIER__LISTEN",
+    ],
+)
+def test_variables_that_set_nothing_are_refused(folder, monkeypatch, name) -> None:
+    monkeypatch.setenv(name, "x")
+    run("provider", "list", "--settings", folder / "verifier.yaml", code=2)
+
+
 def test_providers(folder) -> None:
     path = ("--settings", folder / "verifier.yaml")
     key = PrivateKey.generate().public.raw.hex()

@@ -54,7 +54,9 @@ app.add_typer(arbiter_cli.app, name="arbiter")
 
 SettingsPath = Annotated[
     Path,
-    typer.Option("--settings", "-s", envvar="RAGAUDIT_VERIFIER_SETTINGS", help="Settings file."),
+    typer.Option(
+        "--settings", "-s", envvar=settings_files.SETTINGS_VARIABLE, help="Settings file."
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 VerdictKey = Annotated[

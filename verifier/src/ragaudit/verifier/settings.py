@@ -11,12 +11,19 @@ from typing import Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+)
+from ragaudit.encoding.environment import check_environment
 from ragaudit.encoding.errors import MalformedError, UnavailableError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import hex_decode
 
 ENVIRONMENT_PREFIX = "RAGAUDIT_VERIFIER__"
+SETTINGS_VARIABLE = "RAGAUDIT_VERIFIER_SETTINGS"
 MIB = 2**20
 MAX_ITEM_BYTES = 2**31  # an evidence item (docs/spec/10-verdict.md §10.2)
 
@@ -120,7 +127,8 @@ def load(path: Path) -> Settings:
     """The settings of a YAML file and the environment; relative folders are the file's.
 
     Raises:
-        MalformedError: no such file, not YAML, an unknown or ill-typed setting.
+        MalformedError: no such file, not YAML, an unknown or ill-typed setting, here or in the
+            environment.
     """
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -128,8 +136,15 @@ def load(path: Path) -> Settings:
         raise MalformedError("settings cannot be read", where=str(path)) from error
     if not isinstance(document, dict):
         raise MalformedError("settings are not a mapping", where=str(path))
+    check_environment("VERIFIER", Settings.model_fields, beside=(SETTINGS_VARIABLE,))
     try:
         settings = Settings(**document)
+    except SettingsError:
+        raise MalformedError(
+            "a variable of the environment is not a value",
+            where=f"{ENVIRONMENT_PREFIX}*",
+            expected="JSON for a whole section",
+        ) from None
     except (ValidationError, TypeError) as error:
         raise MalformedError(_first_fault(error), where=str(path)) from error
     base = path.resolve().parent
