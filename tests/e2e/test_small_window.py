@@ -93,9 +93,12 @@ def test_no_secret_is_in_the_logs_or_in_the_evidence(report: Report) -> None:
     secrets = [
         (work / "prover" / "keys" / "operator.token").read_text().strip(),
         (work / "verifier" / "secrets" / "auditor-token").read_text().strip(),
+        (work / "arbiter" / "arbiter.key").read_text().strip(),
         *(
-            json.loads(path.read_text())["seed"]
+            seed
             for path in (work / "clients").rglob("registration.json")
+            for name in ("seed", "dispute_seed")
+            if (seed := json.loads(path.read_text())[name]) is not None
         ),
         *(
             path.read_text().strip()

@@ -38,6 +38,7 @@ def small_plan(options: Options) -> Plan:
         "queries_per_account": 10,
         "slots": 8,
         "coalition_max": 2,
+        "claim_margin_seconds": 2,
         "estimator": {"sketch_bits": 512, "tau_seconds": 600},
         "experiment_seed": options.seed,
     }

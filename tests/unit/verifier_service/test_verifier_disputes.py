@@ -15,6 +15,7 @@ from ragaudit.encoding.digests import structure
 from ragaudit.encoding.signing import PrivateKey, sign
 from ragaudit.ledger.disputes import Dispute, Finding, RegistrationStatement, file_digest
 from ragaudit.ledger.receipts import PublicReceipt
+from ragaudit.verifier import evidence as names
 from ragaudit.verifier.service.disputes import PER_ACCOUNT, PER_ANSWER
 from ragaudit.verifier.verdict import Verdict, verify_verdict
 from service_window import ServiceWindow
@@ -68,7 +69,7 @@ class Complaining(ServiceWindow):
 
     def spoiled(self, value: dict[str, Any]) -> dict[str, Any]:
         for part in (value["answer"]["documents"][0], value["private"]["rows"][0]):
-            part["content"] = SECRET
+            part["content"] = f"{SECRET} {value['public']['index']}."
         halves = [canonical_json.dumps(value[name]) for name in ("request", "answer", "private")]
         digest = structure("answer", bytes.fromhex(value["private"]["salt_r"]), *halves)
         public = PublicReceipt.from_json(value["public"])
@@ -276,6 +277,54 @@ def test_a_file_of_a_sampled_record_is_never_taken(desk) -> None:
     problem_of(desk.client.put(url, content=b"\xff"), 409, "conflict")
     window.respond()
     assert SECRET.encode() not in stored_bytes(desk)
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        ("unsampled", "respond", "sampled", "restart", "sampled"),
+        ("respond", "sampled", "restart", "unsampled", "stray"),
+        ("sampled", "stray", "unsampled", "restart", "respond"),
+    ],
+    ids=" ".join,
+)
+def test_the_verifier_never_holds_noise_and_selection_of_one_record(
+    tmp_path: Path, order: tuple[str, ...]
+) -> None:
+    """Whatever comes first: the key of a record, or its receipt file, or neither, never both."""
+    first = Arbitrated(tmp_path)
+    with first.running():
+        window = disputed(first, spoil=True)
+        sampled, unsampled = window.split()
+        restart = order.index("restart")
+        for event in order[:restart]:
+            _happen(window, event, sampled, unsampled)
+        now = first.clock.now
+    again = Arbitrated(tmp_path)
+    again.clock.now = now
+    with again.running():
+        again.provider, again.provider_key = first.provider, first.provider_key
+        window.desk = again
+        for event in order[restart + 1 :]:
+            _happen(window, event, sampled, unsampled)
+        held = stored_bytes(again)
+        assert f"{SECRET} {unsampled.index}.".encode() in held
+        assert f"{SECRET} {sampled.index}.".encode() not in held
+        assert names.response_name(sampled.index).encode() in held or "respond" not in order
+        assert names.response_name(unsampled.index).encode() not in held
+
+
+def _happen(window: Complaining, event: str, sampled: Asked, unsampled: Asked) -> None:
+    if event == "respond":
+        window.respond()
+    elif event == "stray":  # the provider opens a key that nobody asked for
+        path = f"/v1/windows/{window.window}/challenge/{unsampled.index}"
+        answer = window.desk.send("PUT", path, window.response(unsampled))
+        assert answer.status_code == 404, answer.text
+    elif event == "sampled":
+        assert window.show(sampled).status_code == 409
+    else:
+        assert window.show(unsampled).json() == {"sampled": False, "step": 8}
 
 
 def test_an_upheld_dispute_fails_the_window(desk) -> None:

@@ -61,6 +61,7 @@ async def settle(
         ``sampled``, and ``step``, which fails (0: none does, None: not judged). Of a sampled
         record the verifier must not see the file: take it to the arbiter.
     """
+    await session.opened()
     name, index = session.window.name, receipt_file["public"]["index"]
     standing = await verifier.standing(name, index)
     if standing["sampled"]:
