@@ -196,6 +196,17 @@ def test_no_representation_shows_a_secret(folder) -> None:
             assert repr(bytes.fromhex(text)) not in shown
 
 
+def test_serve_refuses_positions_that_are_none(folder) -> None:
+    """A path of the settings is the file's; what it holds has one right digest."""
+    path = folder / "verifier.yaml"
+    path.write_text(path.read_text() + "positions: positions.bin\n")
+    missing = run("serve", "--settings", path, code=2)
+    assert "cannot read" in missing
+    assert str(folder / "positions.bin") in missing
+    (folder / "positions.bin").write_bytes(bytes(64))
+    assert "positions: 64 bytes" in run("serve", "--settings", path, code=2)
+
+
 def test_serve_says_what_is_wrong(folder) -> None:
     path = folder / "verifier.yaml"
     assert "engine" in run("serve", "--settings", path, "--engine", "fast", code=2)

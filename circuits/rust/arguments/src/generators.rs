@@ -1,11 +1,14 @@
 //! Generators by hash-to-group (spec 4.2; RFC 9380 with the map of RFC 9496), cached.
 
 use std::collections::HashMap;
-use std::sync::{LazyLock, RwLock};
+use std::sync::{LazyLock, OnceLock, RwLock};
 
-use curve25519_dalek::ristretto::{RistrettoBasepointTable, RistrettoPoint};
+use curve25519_dalek::ristretto::{CompressedRistretto, RistrettoBasepointTable, RistrettoPoint};
 use rayon::prelude::*;
-use sha2::{Digest, Sha512};
+use sha2::{Digest, Sha256, Sha512};
+
+use crate::encoding::ELEMENT_BYTES;
+use crate::errors::{Result, malformed};
 
 /// The lists of generators. No list is used for two purposes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -154,13 +157,61 @@ pub fn points(generators: &[Generator]) -> Vec<RistrettoPoint> {
         .map(|(name, _)| *name)
         .collect();
     let derived: Vec<RistrettoPoint> = if missing.len() < LEAST_SHARED {
-        missing.iter().map(|name| derive(*name)).collect()
+        missing.iter().map(|name| obtain(*name)).collect()
     } else {
-        missing.par_iter().map(|name| derive(*name)).collect()
+        missing.par_iter().map(|name| obtain(*name)).collect()
     };
     remember(&missing, &derived);
     let mut fresh = derived.into_iter();
     found.into_iter().filter_map(|hit| hit.or_else(|| fresh.next())).collect()
+}
+
+/// Positions that [`use_positions`] takes.
+pub const KNOWN_POSITIONS: usize = 1 << 20;
+
+/// SHA-256 of the encodings of A_0 .. A_(2^20 - 1). They are constants, so whoever has bytes with
+/// this digest has them, wherever the bytes came from.
+const POSITIONS_DIGEST: [u8; 32] = [
+    0xc1, 0x3a, 0xb7, 0x89, 0x9d, 0xe3, 0x8e, 0x55, 0xcf, 0xd7, 0x1b, 0x35, 0x75, 0xb0, 0x90, 0xda,
+    0x10, 0xc0, 0x1d, 0xe1, 0x95, 0xe9, 0x8a, 0x38, 0xe4, 0x38, 0x7b, 0xde, 0xab, 0x10, 0xd0, 0xde,
+];
+
+static POSITIONS: OnceLock<Vec<u8>> = OnceLock::new();
+
+/// The encodings of A_0 .. A_(count - 1), derived in parallel and not cached.
+pub fn position_encodings(count: usize) -> Vec<u8> {
+    let encoding = |i| derive(Generator::new(List::A, i as u64)).compress().to_bytes();
+    (0..count).into_par_iter().flat_map_iter(encoding).collect()
+}
+
+/// From now on decodes A_0 .. A_(2^20 - 1) from these encodings, which takes less than half of the
+/// time of deriving them. Malformed unless they are the right ones.
+pub fn use_positions(encodings: Vec<u8>) -> Result<()> {
+    if encodings.len() != KNOWN_POSITIONS * ELEMENT_BYTES {
+        let bytes = encodings.len();
+        let expected = KNOWN_POSITIONS * ELEMENT_BYTES;
+        return Err(malformed(format!("positions: {bytes} bytes, expected {expected}")));
+    }
+    if Sha256::digest(&encodings)[..] != POSITIONS_DIGEST {
+        return Err(malformed("positions: not the encodings of A_0 .. A_(2^20 - 1)"));
+    }
+    // Set before: with the same bytes.
+    let _ = POSITIONS.set(encodings);
+    Ok(())
+}
+
+/// A generator that is not in the cache.
+fn obtain(name: Generator) -> RistrettoPoint {
+    known(name).unwrap_or_else(|| derive(name))
+}
+
+fn known(name: Generator) -> Option<RistrettoPoint> {
+    if name.list != List::A {
+        return None;
+    }
+    let start = usize::try_from(name.index).ok()?.checked_mul(ELEMENT_BYTES)?;
+    let encoding = POSITIONS.get()?.get(start..)?.get(..ELEMENT_BYTES)?;
+    CompressedRistretto::from_slice(encoding).ok()?.decompress()
 }
 
 fn lookup(generators: &[Generator]) -> Vec<Option<RistrettoPoint>> {

@@ -22,6 +22,16 @@ fn generator<'py>(py: Python<'py>, name: &str, index: u64) -> PyResult<Bytes<'py
     Ok(PyBytes::new(py, point.compress().as_bytes()))
 }
 
+#[pyfunction]
+fn position_encodings(py: Python<'_>, count: usize) -> Bytes<'_> {
+    PyBytes::new(py, &py.detach(|| generators::position_encodings(count)))
+}
+
+#[pyfunction]
+fn use_positions(py: Python<'_>, encodings: &[u8]) -> PyResult<()> {
+    py.detach(|| generators::use_positions(encodings.to_vec())).map_err(to_python)
+}
+
 /// (operation, tag, message, count) steps: the state after each, and what it drew.
 #[pyfunction]
 fn transcript_trace<'py>(
@@ -143,6 +153,9 @@ fn verify_index(
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("SQUARED_NORM", SQUARED_NORM)?;
     module.add_function(wrap_pyfunction!(generator, module)?)?;
+    module.add("KNOWN_POSITIONS", generators::KNOWN_POSITIONS)?;
+    module.add_function(wrap_pyfunction!(position_encodings, module)?)?;
+    module.add_function(wrap_pyfunction!(use_positions, module)?)?;
     module.add_function(wrap_pyfunction!(transcript_trace, module)?)?;
     module.add_function(wrap_pyfunction!(complete_rows, module)?)?;
     module.add_function(wrap_pyfunction!(random_scalars, module)?)?;

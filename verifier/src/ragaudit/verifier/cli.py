@@ -106,6 +106,21 @@ def terms(
             typer.echo(found.to_toml() + f"\n# digest: {found.digest.hex()}")
 
 
+@app.command(epilog="Example: ragaudit verifier positions positions.bin")
+def positions(
+    file: Annotated[Path, typer.Argument(help="The file to write, 32 MiB.")],
+) -> None:
+    """Write the first 2^20 generators of positions, for the setting `positions`.
+
+    A verifier that has them checks its first records sooner. It needs no trust in the file.
+    """
+    from ragaudit.verifier import engines  # noqa: PLC0415
+
+    with failing():
+        engines.write_positions(file)
+    typer.echo(f"wrote {file}")
+
+
 @app.command(epilog="Example: ragaudit verifier serve --settings verifier.yaml")
 def serve(
     settings: SettingsPath = DEFAULT_SETTINGS,
@@ -115,12 +130,15 @@ def serve(
 ) -> None:
     """Run the service until it is told to stop (SIGINT or SIGTERM)."""
     from ragaudit.serving import server  # noqa: PLC0415
+    from ragaudit.verifier import engines  # noqa: PLC0415
     from ragaudit.verifier.service.app import create_app  # noqa: PLC0415
 
     with failing():
         loaded = settings_files.load(settings)
         if engine is not None:
             loaded = loaded.model_copy(update={"engine": _engine_name(engine)})
+        if loaded.positions is not None:
+            engines.use_positions(loaded.positions)
         listen = loaded.listen
         server.run(
             lambda: create_app(loaded),

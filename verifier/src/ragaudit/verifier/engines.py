@@ -7,14 +7,21 @@ for; without it the verifier works on the reference.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 from ragaudit.circuits.noise import NoiseParameters, table
 from ragaudit.circuits.sketch import sketch
-from ragaudit.encoding.errors import RejectedError, UnsupportedError
+from ragaudit.encoding.errors import (
+    MalformedError,
+    RejectedError,
+    UnavailableError,
+    UnsupportedError,
+)
 
 Noise = npt.NDArray[np.int64]
 
@@ -243,3 +250,41 @@ def engine(name: str) -> Engine:
 def fastest_engine() -> Engine:
     """The compiled engine where it is installed, otherwise the reference."""
     return engine("core" if find_spec("ragaudit.core") is not None else "reference")
+
+
+def write_positions(path: Path) -> None:
+    """Write the generators of positions that `use_positions` reads: 32 MiB, a minute of work.
+
+    Raises:
+        UnsupportedError: without the compiled core.
+        UnavailableError: the file cannot be written.
+    """
+    core = _compiled()
+    try:
+        path.write_bytes(core.position_encodings())
+    except OSError as error:
+        raise UnavailableError(f"cannot write: {error.strerror}", where=str(path)) from error
+
+
+def use_positions(path: Path) -> None:
+    """Let the compiled engine decode the generators of positions from a file.
+
+    They are constants with a known digest: a wrong file is refused, whoever wrote it.
+
+    Raises:
+        UnsupportedError: without the compiled core.
+        MalformedError: the file cannot be read, or is not the one.
+    """
+    core = _compiled()
+    try:
+        core.use_positions(path.read_bytes())
+    except OSError as error:
+        raise MalformedError(f"cannot read: {error.strerror}", where=str(path)) from error
+    except core.MalformedInput as error:
+        raise MalformedError(str(error), where=str(path)) from error
+
+
+def _compiled() -> Any:
+    if find_spec("ragaudit.core") is None:
+        raise UnsupportedError("positions are kept by the compiled core, which is not installed")
+    return import_module("ragaudit.core")

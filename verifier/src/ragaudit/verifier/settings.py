@@ -77,6 +77,7 @@ class Settings(BaseSettings):
         database: SQLAlchemy URL; SQLite in ``data`` when absent.
         fence: file that tells a restored database; in ``data`` when absent.
         engine: who checks the arguments: the compiled core, the reference, or the core if present.
+        positions: file of `ragaudit verifier positions`, so that fewer generators are derived anew.
         tick_seconds: how often the service looks for work that an instant has made due.
     """
 
@@ -94,6 +95,7 @@ class Settings(BaseSettings):
     engine: EngineName = "auto"
     listen: Listen = Listen()
     limits: Limits = Limits()
+    positions: Path | None = None
     tick_seconds: float = Field(default=1.0, gt=0, le=60)
 
     @classmethod
@@ -151,7 +153,11 @@ def load(path: Path) -> Settings:
     folders = {"data": base / settings.data, "secrets": base / settings.secrets}
     files = {
         name: None if path is None else base / path
-        for name, path in (("fence", settings.fence), ("terms", settings.terms))
+        for name, path in (
+            ("fence", settings.fence),
+            ("terms", settings.terms),
+            ("positions", settings.positions),
+        )
     }
     return settings.model_copy(update={**folders, **files})
 

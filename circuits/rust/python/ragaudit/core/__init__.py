@@ -29,6 +29,7 @@ from ragaudit.core._arrays import (
     scalars_bytes,
 )
 from ragaudit.core._core import (
+    KNOWN_POSITIONS,
     SQUARED_NORM,
     Cancelled,
     CoreError,
@@ -37,6 +38,7 @@ from ragaudit.core._core import (
 )
 
 __all__ = [
+    "KNOWN_POSITIONS",
     "SQUARED_NORM",
     "Cancelled",
     "CoreError",
@@ -49,12 +51,14 @@ __all__ = [
     "commit_selection",
     "complete_rows",
     "generator",
+    "position_encodings",
     "prove_index",
     "prove_selection",
     "random_scalars",
     "reblind_rows",
     "sample_noise",
     "transcript_trace",
+    "use_positions",
     "verify_index",
     "verify_selection",
     "verify_selections",
@@ -89,6 +93,20 @@ def generator(list: str, index: int) -> bytes:  # noqa: A002 - the specification
     """gen(list, index): 32 bytes. `list` is one of H, Q, G, A, sel/A*, sel/M, sel/R, idx/P, idx/P*,
     idx/M, idx/R; 0 <= index < 2^64."""
     return _core.generator(list, integer(index, "index"))
+
+
+def position_encodings(count: int = KNOWN_POSITIONS) -> bytes:
+    """The encodings of A_0 .. A_(count - 1), 32 bytes each; 20 microseconds of CPU time each."""
+    return _core.position_encodings(integer(count, "count", 32))
+
+
+def use_positions(encodings: bytes) -> None:
+    """Decode A_0 .. A_(2^20 - 1) from these bytes from now on, instead of deriving each.
+
+    They are constants: the digest of the right bytes is compiled in. They stay in memory, 32 MiB.
+    Raises MalformedInput for any other bytes.
+    """
+    _core.use_positions(exact_bytes(encodings, "encodings"))
 
 
 def transcript_trace(

@@ -28,6 +28,7 @@ __all__ = [
     "verify_selections",
 ]
 
+KNOWN_POSITIONS: Final[int]
 SQUARED_NORM: Final[int]
 
 class CoreError(Exception): ...
@@ -45,6 +46,8 @@ _Selection: TypeAlias = tuple[
 ]
 
 def generator(name: str, index: int) -> bytes: ...
+def position_encodings(count: int) -> bytes: ...
+def use_positions(encodings: bytes) -> None: ...
 def transcript_trace(
     argument: str, operations: Sequence[tuple[str, str, bytes, int]]
 ) -> list[tuple[bytes, bytes]]: ...
