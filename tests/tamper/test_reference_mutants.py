@@ -22,7 +22,7 @@ import reference_prover as prover
 from ragaudit.verifier.reference.statement import Statement
 from reference_mutants import Mutant
 from reference_prover import Assignment
-from reference_vectors import cases, decision, read
+from reference_vectors import cases, decision, index_forgeries, read
 
 CONTEXT = bytes(range(32))
 TOP_K = 3
@@ -53,6 +53,35 @@ def test_an_index_vector_is_decided_wrongly(
     mutant: Mutant, load: Callable[[Mutant], ModuleType]
 ) -> None:
     assert flips(load(mutant), "index", ("index_v2",))
+
+
+FORGERIES = {case["name"]: case for case in index_forgeries()}
+
+
+@pytest.mark.parametrize(
+    ("mutant", "name"),
+    [
+        (mutants.INDEX_V1, "offset-of-v1"),
+        (mutants.INDEX_MASK_WEIGHT, "offset-in-C_m"),
+        (mutants.INDEX_MASK_GENERATOR, "row-idx-M-compensated"),
+        (mutants.INDEX_MASK_GENERATOR, "row-junk-on-idx/M"),
+    ],
+    ids=lambda each: each if isinstance(each, str) else each.name,
+)
+def test_rows_with_entries_of_any_size_pass_without_their_rule(
+    mutant: Mutant, name: str, load: Callable[[Mutant], ModuleType]
+) -> None:
+    assert decision(load(mutant), "index", FORGERIES[name]) == "accept"
+    assert decision(reference, "index", FORGERIES[name]) == "reject"
+
+
+def test_the_first_index_argument_is_this_one_with_two_faults(
+    load: Callable[[Mutant], ModuleType],
+) -> None:
+    """Its vectors are decided as they were: what refuses them now is nothing else."""
+    package = load(mutants.INDEX_V1)
+    for case in cases("index_v1"):
+        assert decision(package, "index", case) == case["expect"]
 
 
 @pytest.mark.parametrize("mutant", mutants.DECODER_MUTANTS, ids=lambda m: m.name)
