@@ -21,7 +21,8 @@ from ragaudit.cli.plan.options import decimal_text
 from ragaudit.cli.plan.plots import draw, left_out
 from ragaudit.cli.plan.run import Plan, Trial, make_plan
 from ragaudit.encoding.errors import MalformedError, RefusedError
-from ragaudit.privacy.planning import Finding, Targets, budget, simulate
+from ragaudit.privacy.planning import Service, Targets, budget, simulate
+from ragaudit.privacy.words import Strength
 from ragaudit.prover.backends.base import Document
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.store import Store
@@ -134,7 +135,10 @@ ROW = reasoned(
     ),
 )
 INTERVAL = members(mean=NUMBER, low=NUMBER, high=NUMBER)
-COST = or_null(members(sigma=DECIMAL, account=PRICED, coalition=PRICED))
+CEILED = reasoned(
+    "epsilon", **PRICE, recall_ceiling={"type": ["number", "null"], "minimum": 0, "maximum": 1}
+)
+COST = or_null(members(sigma=DECIMAL, account=CEILED, coalition=CEILED))
 RETRIEVAL = members(
     indexes=several(
         members(
@@ -154,7 +158,7 @@ RETRIEVAL = members(
         members(
             sigma=DECIMAL, planned={"type": "boolean"}, recall=INTERVAL,
             recall_by_index={"type": "object", "additionalProperties": INTERVAL},
-            rank_loss=or_null(INTERVAL), returned=NUMBER, account=PRICED, coalition=PRICED,
+            rank_loss=or_null(INTERVAL), returned=NUMBER, account=CEILED, coalition=CEILED,
         )
     ),
     recall_costs=several(
@@ -187,12 +191,13 @@ SCHEMA = members(
     ),
     retrieval=or_null(RETRIEVAL),
     verdict=members(
-        finding={
-            "enum": [each.value for each in Finding]
-        },
+        service={"enum": [each.value for each in Service]},
+        promise={"enum": [each.value for each in Strength]},
         sentence={"type": "string"},
-        empty_advantage={"const": 0.9},
-        useless_gain={"const": 0.05},
+        weak_advantage={"const": 0.1},
+        empty_advantage={"const": 0.5},
+        useless_gain={"const": 0.5},
+        good_gain={"const": 0.9},
     ),
     plots=or_null(
         members(
@@ -238,7 +243,8 @@ def test_a_promise_that_was_not_made_is_not_broken() -> None:
     assert shown["affords"]["reason"] == shown["coalition_noise"]["reason"]
     assert shown["paper"]["reason"] == "one account has no finite epsilon to stay within"
     text = run("--no-simulate", **changes).stdout
-    assert "promise" not in text and "as given: epsilon none (" in text
+    assert "keep that promise" not in text and "promise is broken" not in text
+    assert "as given: epsilon none (" in text
     assert "no noise calibrated: one account has no finite epsilon" in text
 
 
@@ -272,8 +278,9 @@ def test_the_json_of_a_simulation(vectors: list[str]) -> None:
     assert found["points"][0]["recall"]["mean"] > 0.9 > 0.2 > planned["recall"]["mean"]
     assert [each["recall"] for each in found["recall_costs"]] == [0.5, 1.0]
     assert found["recall_costs"][0]["best"]["sigma"]
-    # Eight questions are too few to tell random retrieval from bad.
-    assert shown["verdict"]["finding"] == "undecided"
+    assert shown["verdict"]["service"] == "useless"
+    for priced in (planned["account"], found["recall_costs"][0]["best"]["coalition"]):
+        assert priced["recall_ceiling"] is None or 0.05 <= priced["recall_ceiling"] <= 1
 
 
 def test_the_same_seed_gives_the_same_figures(plan: Plan) -> None:
@@ -295,7 +302,8 @@ def test_the_tables_and_the_sentence(vectors: list[str]) -> None:
                   "its bound for its own noise, sigma = 55.677394, not for this sigma",
                   "of any test for one row", "8 questions (as given)",
                   "recall@5", "blind", "what a recall costs",
-                  "Undecided: 8 questions"):  # fmt: skip
+                  "ceiling", "Retrieval useless",
+                  "2 accounts together over 2 windows"):  # fmt: skip
         assert words in text
     # Never less than the value: 11.033393 is shown as 11.04.
     assert budget(TARGETS).coalition.price.epsilon == "11.033393"
@@ -402,7 +410,7 @@ def test_an_empty_folder_is_named(tmp_path: Path) -> None:
 def test_a_missing_module_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     result = run(plots=str(tmp_path / "plots"))
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "this needs the module matplotlib" in result.stderr
     assert not (tmp_path / "plots").exists()
 
@@ -416,7 +424,7 @@ def test_errors_as_json() -> None:
 
 def test_a_promise_that_no_noise_keeps_is_refused() -> None:
     result = run(epsilon="1e-12", queries="10000000000")
-    assert result.exit_code == 1
+    assert result.exit_code == 4
     assert "--epsilon: no sigma in range" in result.stderr
 
 
@@ -495,9 +503,9 @@ def test_a_failure_leaves_no_plots(tmp_path: Path) -> None:
 def test_plots_go_into_folders_only(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     result = run("--no-simulate", plots=str(tmp_path / "file"))
-    assert result.exit_code == 1 and result.stderr.startswith("error: --plots: ")
+    assert result.exit_code == 3 and result.stderr.startswith("error: --plots: ")
     assert (tmp_path / "file").read_text() == "mine"
-    assert run("--no-simulate", plots=str(tmp_path / "file" / "under")).exit_code == 1
+    assert run("--no-simulate", plots=str(tmp_path / "file" / "under")).exit_code == 3
 
 
 def test_all_plots_or_none(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from ragaudit.cli.plan.collection import FEWEST_SUGGESTED
 from ragaudit.cli.plan.run import SIGMAS
-from ragaudit.privacy.planning import EMPTY_ADVANTAGE, USELESS_GAIN, Finding, Targets, budget
+from ragaudit.privacy.planning import GOOD_GAIN, USELESS_GAIN, Service, Targets, budget
+from ragaudit.privacy.words import EMPTY_ADVANTAGE, WEAK_ADVANTAGE, Strength
 from ragaudit.prover.backends.base import Document
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.store import Store
@@ -74,14 +75,16 @@ def test_the_program_runs(tmp_path: Path) -> None:
     *points, last = run([sys.executable, "-c", block("python")], tmp_path).splitlines()
     assert points[0].startswith("9.233901 19.8")
     assert len(points) == 5 and points[1].startswith("0.01 ")
-    assert last.endswith("useless and empty")
+    assert last.endswith("useless, empty")
 
 
 def test_the_numbers_of_the_rules_are_the_codes() -> None:
-    assert f"at least {float(EMPTY_ADVANTAGE)}" in SECTION
-    assert f"the first {USELESS_GAIN:.0%}".replace("%", " %") in SECTION
+    assert f"from {float(EMPTY_ADVANTAGE)} on" in SECTION
+    assert f"from {float(WEAK_ADVANTAGE)} on" in SECTION
+    assert (USELESS_GAIN, GOOD_GAIN) == (0.5, 0.9)
+    assert "half of the way" in SECTION and "nine tenths of the way" in SECTION
     assert len(SIGMAS) == 13 and "thirteen others" in SECTION
     assert f"fewer than {FEWEST_SUGGESTED}," in SECTION
-    assert all(f"`{each.value}`" in SECTION for each in Finding)
+    assert all(f"`{each.value}`" in SECTION for each in (*Service, *Strength))
     made = budget(Targets("8", "0.000001", 50, 5, "0.00001"))
     assert f"in the first example: {made.coalition_sigma}" in SECTION

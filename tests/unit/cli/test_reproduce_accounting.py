@@ -104,7 +104,7 @@ def test_references_are_those_of_the_oracle() -> None:
 
 def test_the_best_order_of_the_grid_is_the_recomputed_one() -> None:
     from ragaudit.privacy.accounting import renyi
-    from ragaudit.privacy.accounting.normal import decimal_of
+    from ragaudit.privacy.normal import decimal_of
 
     for cell in CELLS:
         rho = decimal_of(

@@ -12,6 +12,7 @@ from ragaudit.cli.main import app as root
 from ragaudit.cli.risk.command import app
 from ragaudit.cli.risk.progress import counted
 from ragaudit.encoding.canonical_json import dumps
+from ragaudit.encoding.commands import ExitCode, exit_code
 from ragaudit.encoding.errors import MalformedError, RagauditError, RefusedError, RejectedError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.privacy.accounting.report import epsilon_report
@@ -82,14 +83,14 @@ def test_the_best_bound_and_who_gave_it(
         assert found["winner"]["theorem"] == winner
     assert found["value"] == pytest.approx(min(b["value"] for b in found["applicable"]), abs=1e-12)
     assert found["winner"]["assumptions"]["prior"] == "uniform, 10 records"
-    assert found["winner"]["assumptions"]["adjacency"] == "replace"
+    assert found["winner"]["assumptions"]["relation"] == "replace"
 
 
 @pytest.mark.parametrize("guarantee", [("1", "replace"), ("0.5", "add-remove")])
 def test_gaussian_guarantees_are_converted_by_name(guarantee: tuple[str, str]) -> None:
-    mu, adjacency = guarantee
+    mu, relation = guarantee
     found = report(
-        "bound", "--mechanism", "blackbox", "--mu", mu, "--adjacency", adjacency, "--records", "10"
+        "bound", "--mechanism", "blackbox", "--mu", mu, "--relation", relation, "--records", "10"
     )
     by = {bound["theorem"]: bound["value"] for bound in found["applicable"]}
     assert by["Theorem 5.1"] == pytest.approx(0.2714176166155863, abs=1e-9)
@@ -279,7 +280,7 @@ def test_progress_counts_evaluations_on_a_terminal_only(
 def test_an_add_remove_guarantee_is_worth_half() -> None:
     common = ("--target", "0.05", "--mechanism", "blackbox", "--records", "10")
     one = report("calibrate", *common)["value"]
-    other = report("calibrate", *common, "--adjacency", "add-remove")["value"]
+    other = report("calibrate", *common, "--relation", "add-remove")["value"]
     assert other == pytest.approx(one / 2, rel=1e-9)
 
 
@@ -358,13 +359,13 @@ def test_a_claim_is_shown_as_it_was_made() -> None:
         "audit", "--mechanism", "blackbox", "--successes", "990", "--trials", "1000", "--records",
         "2", "--claim-epsilon", "1",
     )  # fmt: skip
-    converted = (*command, "--claim-adjacency", "add-remove")
+    converted = (*command, "--claim-relation", "add-remove")
     said = "claim REFUTED: (1, 0)-DP under add-remove, that is (2, 0)-DP under replace, allows"
     assert said in run(*converted).stdout
     assert "REFUTED: (1, 0)-DP under replace allows" in run(*command).stdout
-    claim = report(*converted, code=3)["claim"]
-    assert claim["stated"] == {"epsilon": 1, "delta": 0, "adjacency": "add-remove"}
-    assert (claim["epsilon"], claim["adjacency"]) == (2, "replace")
+    claim = report(*converted, code=1)["claim"]
+    assert claim["stated"] == {"epsilon": 1, "delta": 0, "relation": "add-remove"}
+    assert (claim["epsilon"], claim["relation"]) == (2, "replace")
 
 
 def test_simulation_is_repeatable() -> None:
@@ -389,19 +390,19 @@ def test_a_file_of_guesses_refutes_a_false_claim(tmp_path: Path, suffix: str) ->
     path = tmp_path / f"attack{suffix}"
     write_pairs(path, 3.0)
     common = ("audit", "--mechanism", "blackbox", "--guesses", str(path), "--records", "4")
-    found = report(*common, "--claim-epsilon", "0.5", code=3)
+    found = report(*common, "--claim-epsilon", "0.5", code=1)
     assert found["claim"]["refuted"] and found["claim"]["by"] in ("Theorem 5.5", "Corollary 5.6")
     assert not report(*common, "--claim-epsilon", "3")["claim"]["refuted"]
     shown = run(*common, "--claim-epsilon", "0.5")
-    assert shown.exit_code == 3 and "claim REFUTED" in shown.stdout
+    assert shown.exit_code == 1 and "claim REFUTED" in shown.stdout
 
 
-def test_membership_audits_have_comparators_and_their_own_adjacency() -> None:
+def test_membership_audits_have_comparators_and_their_own_relation() -> None:
     found = report(
         "audit", "--mechanism", "blackbox", "--successes", "86", "--trials", "132", "--records",
         "2", "--absence", "add-remove", "--false-positives", "46",
     )  # fmt: skip
-    assert found["certified_lower_bound"]["adjacency"] == "add-remove"
+    assert found["certified_lower_bound"]["relation"] == "add-remove"
     one_run = found["comparators"]["one_run_if_all_trials_were_in_one_run"]
     assert one_run == pytest.approx(0.312198, abs=1e-6)
     assert "ldp_auditor" in found["comparators"]
@@ -451,7 +452,7 @@ def test_a_signed_verdict_is_translated(tmp_path: Path, key: PrivateKey) -> None
     found = report("translate", "--verdict", str(path), *checked, "--records", "10")
     table = predicate()["epsilon"]
     assert found["verdict"]["signature_checked"] is True
-    assert found["adjacency"] == "null-replace"
+    assert found["relation"] == "null-replace"
     assert found["membership_advantage"] >= float(table["risk"]["membership_advantage"]) - 1e-12
     assert found["attribute_advantage"] == pytest.approx(
         float(table["risk"]["uniform_priors"][1]["attribute"]), abs=5e-6
@@ -466,7 +467,7 @@ def test_a_signed_verdict_is_translated(tmp_path: Path, key: PrivateKey) -> None
 
 
 def test_a_translation_stands_alone(tmp_path: Path) -> None:
-    command = ("translate", "--epsilon", "1", "--adjacency", "replace")
+    command = ("translate", "--epsilon", "1", "--relation", "replace")
     near = (*command, "--prior", "0.5,0.3,0.2", "--eta", "0.5", "--span", "2")
     words = " ".join(run(*near).stdout.split())
     assert "names it correctly" not in words
@@ -601,7 +602,7 @@ COUNTS = ("audit", "--mechanism", "blackbox", "--successes", "1", "--trials", "1
         ([*COUNTS, "--records", "4", "--confidence", "1"], "confidence"),
         ([*COUNTS, "--records", "4", "--delta", "-1"], "delta"),
         ([*COUNTS, "--records", "4", "--absence", "add-remove"], "--absence"),
-        ([*COUNTS, "--records", "2", "--absence", "replace"], "adjacency"),
+        ([*COUNTS, "--records", "2", "--absence", "replace"], "relation"),
         ([*COUNTS, "--records", "2", "--claim-epsilon", "-1"], "epsilon"),
         (
             [
@@ -621,8 +622,8 @@ COUNTS = ("audit", "--mechanism", "blackbox", "--successes", "1", "--trials", "1
         (["audit", "--mechanism", "blackbox", "--runs", "10", "--records", "2"], "--runs"),
         (["audit", "--mechanism", "grr", "--runs", "10", "--records", "2"], "--runs"),
         (["audit", *GRR, "--runs", "0", "--records", "2"], "runs"),
-        (["translate", "--epsilon", "1", "--records", "2"], "--adjacency"),
-        (["translate", "--adjacency", "replace", "--records", "2"], "--epsilon"),
+        (["translate", "--epsilon", "1", "--records", "2"], "--relation"),
+        (["translate", "--relation", "replace", "--records", "2"], "--epsilon"),
         (["translate", "--verdict", "nowhere.json", "--records", "2"], "nowhere.json"),
         (["translate", "--verdict", "x", "--mu", "1", "--records", "2"], "--verdict"),
     ],
@@ -640,7 +641,7 @@ SIMULATE = ("audit", "--records", "3", "--runs", "100")
     [
         ([*CALIBRATE, "--delta", "0.5"], "--delta"),
         ([*CALIBRATE, "--delta", "nan"], "--delta"),
-        ([*CALIBRATE, "--adjacency", "add-remove"], "--adjacency"),
+        ([*CALIBRATE, "--relation", "add-remove"], "--relation"),
         ([*CALIBRATE, "--subset", "-4"], "--subset"),
         ([*CALIBRATE, "--span", "2"], "--span"),
         (["calibrate", "--mechanism", "channel", "--target", "1", "--records", "3"], "--mechanism"),
@@ -648,7 +649,7 @@ SIMULATE = ("audit", "--records", "3", "--runs", "100")
         ([*COUNTS, "--records", "3", "--epsilon", "nan"], "--epsilon"),
         ([*COUNTS, "--records", "3", "--mu", "3"], "--mu"),
         ([*COUNTS, "--records", "3", "--claim-delta", "7"], "--claim-delta"),
-        ([*COUNTS, "--records", "3", "--claim-adjacency", "replace"], "--claim-adjacency"),
+        ([*COUNTS, "--records", "3", "--claim-relation", "replace"], "--claim-relation"),
         ([*COUNTS, "--records", "3", "--subset", "9"], "--subset"),
         ([*COUNTS, "--records", "3", "--seed", "1"], "--seed"),
         ([*SIMULATE, *GRR, "--trials", "50"], "--trials"),
@@ -676,14 +677,14 @@ SIMULATE = ("audit", "--records", "3", "--runs", "100")
         ),
         (
             [
-                "translate", "--epsilon", "1", "--adjacency", "replace", "--records", "3",
+                "translate", "--epsilon", "1", "--relation", "replace", "--records", "3",
                 "--verdict-key", "00",
             ],
             "--verdict-key",
         ),
         (
             [
-                "translate", "--epsilon", "1", "--adjacency", "replace", "--records", "3",
+                "translate", "--epsilon", "1", "--relation", "replace", "--records", "3",
                 "--span", "nan",
             ],
             "--span",
@@ -757,3 +758,16 @@ def test_targets_that_no_prior_drew_are_refused(tmp_path: Path) -> None:
     path.write_text(json.dumps([[0, 0]] * 200))
     error = refused("audit", "--mechanism", "blackbox", "--guesses", str(path), "--records", "4")
     assert error.where == "targets"
+
+
+def test_numbers_of_twenty_digits_are_refused_by_name() -> None:
+    digits = "9" * 20
+    counted = ("audit", "--mechanism", "blackbox", "--records", "2")
+    error = refused(*counted, "--successes", "1", "--trials", digits)
+    assert (error.where, exit_code(error)) == ("trials", ExitCode.BAD_INPUT)
+    error = refused(*counted, "--successes", digits, "--trials", "100")
+    assert error.where == "successes"
+    # As many trials as there can be have no one-run comparator, which goes through all of them.
+    found = report(*counted, "--successes", "600000000000", "--trials", "1000000000000")
+    assert found["comparators"] == {}
+    assert 0.4 < found["certified_lower_bound"]["epsilon"] < 0.41

@@ -18,7 +18,7 @@ from ragaudit.privacy.accounting.affordable import (
     remaining_queries,
 )
 from ragaudit.privacy.accounting.composition import Coalition, Composition
-from ragaudit.privacy.guarantees import Adjacency, ApproximateDp
+from ragaudit.privacy.guarantees import ApproximateDp, NeighboringRelation
 
 ONE, DELTA = Fraction(1), Fraction(1, 10**6)
 
@@ -66,7 +66,7 @@ def test_claim_19_whole_numbers_are_rounded_down() -> None:
 
 
 def test_claim_19_what_remains_of_a_budget() -> None:
-    mechanism, budget = noise("100"), ApproximateDp(ONE, DELTA, Adjacency.REPLACE_ONE)
+    mechanism, budget = noise("100"), ApproximateDp(ONE, DELTA, NeighboringRelation.REPLACE)
     accountant = GaussianAccountant()
     for asked in (0, 37, 140):
         spent = mechanism.with_queries(asked)
@@ -77,21 +77,21 @@ def test_claim_19_what_remains_of_a_budget() -> None:
     quieter = remaining_queries(Coalition(noise("200"), 60), mechanism, budget)
     assert quieter == 140 - 60 // 4
     huge = noise("60000000", gamma=Fraction(0))
-    whole = ApproximateDp(Fraction(10**4), Fraction(1, 2), Adjacency.REPLACE_ONE)
+    whole = ApproximateDp(Fraction(10**4), Fraction(1, 2), NeighboringRelation.REPLACE)
     assert remaining_queries(huge, huge, whole) == 10**13
 
 
 def test_a_budget_names_the_adjacency_of_what_it_pays_for() -> None:
     mechanism = noise("100")
-    for adjacency in (Adjacency.NULL_REPLACE, Adjacency.ADD_REMOVE):
+    for relation in (NeighboringRelation.NULL_REPLACE, NeighboringRelation.ADD_REMOVE):
         with pytest.raises(MalformedError) as caught:
-            remaining_queries(mechanism, mechanism, ApproximateDp(ONE, DELTA, adjacency))
-        assert caught.value.where == "adjacency"
-    budget = ApproximateDp(ONE, DELTA, Adjacency.REPLACE_ONE)
+            remaining_queries(mechanism, mechanism, ApproximateDp(ONE, DELTA, relation))
+        assert caught.value.where == "relation"
+    budget = ApproximateDp(ONE, DELTA, NeighboringRelation.REPLACE)
     with pytest.raises(UnsupportedError):
         remaining_queries("nothing", mechanism, budget)  # type: ignore[arg-type]
     with pytest.raises(MalformedError) as caught:
-        GaussianAccountant().within(mechanism, ApproximateDp(ONE, DELTA * 0, budget.adjacency))
+        GaussianAccountant().within(mechanism, ApproximateDp(ONE, DELTA * 0, budget.relation))
     assert caught.value.where == "delta"
 
 
@@ -137,7 +137,7 @@ GOOD: dict[str, Any] = {
         ("epsilon", "-1"),
         ("delta", "0"),
         ("delta", "1"),
-        ("delta", "1e-6"),
+        ("delta", "1e-6x"),
         ("accounts", 0),
         ("accounts", True),
         ("rate", 1.5),
@@ -167,9 +167,9 @@ def test_too_many_queries_and_impossible_targets_are_refused() -> None:
 @pytest.mark.parametrize(
     ("epsilon", "delta", "field"),
     [
-        (1.0, DELTA, "epsilon"),
+        ("one", DELTA, "epsilon"),
         (Fraction(0), DELTA, "epsilon"),
-        (ONE, 1e-6, "delta"),
+        (ONE, -1e-6, "delta"),
         (ONE, Fraction(1), "delta"),
     ],
 )

@@ -12,7 +12,6 @@ import pytest
 from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.privacy import accounting
 from ragaudit.privacy.accounting import (
-    NeighboringRelation,
     NoisyScores,
     calibrate,
     collusion,
@@ -28,7 +27,7 @@ from ragaudit.privacy.accounting.affordable import (
 )
 from ragaudit.privacy.accounting.composition import Composition, RealisedCoalition
 from ragaudit.privacy.coalition import Record, estimate, hamming_threshold
-from ragaudit.privacy.guarantees import Adjacency, ApproximateDp, GaussianDp
+from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp, NeighboringRelation
 
 REPLACE = NeighboringRelation.REPLACE
 EVENT = NoisyScores(Fraction(20000), REPLACE, 1, 3)
@@ -56,13 +55,13 @@ def record(**changed: Any) -> Record:
 
 def composed(delta_q: Any) -> object:
     return collusion.advanced_composition(
-        Decimal("0.5"), delta_q, 5, Fraction(1, 10), Adjacency.REPLACE_ONE
+        Decimal("0.5"), delta_q, 5, Fraction(1, 10), NeighboringRelation.REPLACE
     )
 
 
 CASES: list[tuple[str, Callable[[], object]]] = [
-    ("sigma_units", lambda: scores(sigma_units=20.0)),
-    ("sigma_units", lambda: scores(sigma_units="20")),
+    ("sigma_units", lambda: scores(sigma_units=2.0)),
+    ("sigma_units", lambda: scores(sigma_units="x20")),
     ("sigma_units", lambda: scores(sigma_units=None)),
     ("sigma_units", lambda: scores(sigma_units=Fraction(15))),
     ("relation", lambda: scores(relation="replace-me")),
@@ -71,13 +70,13 @@ CASES: list[tuple[str, Callable[[], object]]] = [
     ("queries", lambda: scores(queries=2.5)),
     ("queries", lambda: scores(queries=True)),
     ("queries", lambda: scores(queries="5")),
-    ("gamma", lambda: scores(gamma=0.1)),
+    ("gamma", lambda: scores(gamma=-0.1)),
     ("sigma", lambda: NoisyScores.of_policy("x", "replace", 1, 1)),
     ("sigma", lambda: NoisyScores.of_policy("0", "replace", 1, 1)),
     ("relation", lambda: NoisyScores.of_policy("9", "add-remove", 1, 1)),
-    ("epsilon", lambda: calibrate(8, "0.1", 1, "replace", 1)),  # type: ignore[arg-type]
+    ("epsilon", lambda: calibrate([8], "0.1", 1, "replace", 1)),  # type: ignore[arg-type]
     ("epsilon", lambda: calibrate("nan", "0.1", 1, "replace", 1)),
-    ("delta", lambda: calibrate("8", "1e-6", 1, "replace", 1)),
+    ("delta", lambda: calibrate("8", "1e6", 1, "replace", 1)),
     ("relation", lambda: calibrate("8", "0.1", 1, "foo", 1)),
     (
         "relation",
@@ -93,7 +92,7 @@ CASES: list[tuple[str, Callable[[], object]]] = [
     ("realised_counts", lambda: report(realised_counts=[3, True])),
     ("relation", lambda: report(relation="foo")),
     ("population", lambda: accounting.sample_size(True, Fraction(1, 10), Fraction(1, 10))),
-    ("beta", lambda: accounting.sample_size(10, 0.1, Fraction(1, 10))),  # type: ignore[arg-type]
+    ("beta", lambda: accounting.sample_size(10, None, Fraction(1, 10))),  # type: ignore[arg-type]
     ("eta", lambda: accounting.sample_size(10, Fraction(1, 10), Fraction(1))),
     ("population", lambda: accounting.bad_records(-1, Fraction(1, 10))),
     ("bad", lambda: accounting.miss_probability(3, 4, 1)),
@@ -103,7 +102,7 @@ CASES: list[tuple[str, Callable[[], object]]] = [
     ("candidates", lambda: risk.Prior.uniform(1)),
     ("collision", lambda: risk.Prior(Fraction(-1), Fraction(1, 2), Fraction(1, 2))),
     ("least_ball", lambda: risk.Prior(Fraction(1, 2), Fraction(1, 2), Fraction(1, 3))),
-    ("largest_ball", lambda: risk.Prior(Fraction(1, 2), Fraction(0), 0.5)),  # type: ignore[arg-type]
+    ("largest_ball", lambda: risk.Prior(Fraction(1, 2), Fraction(0), 1.5)),  # type: ignore[arg-type]
     ("theta", lambda: hamming_threshold("2", 128)),
     ("theta", lambda: hamming_threshold("x", 128)),
     ("bits", lambda: hamming_threshold("0.9", 65)),
@@ -112,13 +111,15 @@ CASES: list[tuple[str, Callable[[], object]]] = [
     ("time", lambda: estimate([record(time=0.5)], tau=1, threshold=1)),
     ("time", lambda: estimate([record(time=2**62)], tau=1, threshold=1)),
     ("sketch", lambda: estimate([record(), record(sketch=bytes(9))], tau=1, threshold=1)),
-    ("epsilon", lambda: gives(EVENT, 1.0, Fraction(1, 10))),  # type: ignore[arg-type]
+    ("epsilon", lambda: gives(EVENT, -1.0, Fraction(1, 10))),  # type: ignore[arg-type]
     ("event", lambda: gives("x", Fraction(1), Fraction(1, 10))),  # type: ignore[arg-type]
     ("event", lambda: accounting.epsilon("x", Fraction(1, 10))),  # type: ignore[arg-type]
     ("mechanism", lambda: largest_queries("x", Fraction(1), Fraction(1, 10))),  # type: ignore[arg-type]
     (
         "mechanism",
-        lambda: remaining_queries(EVENT, "x", ApproximateDp.of(1, 0.1, Adjacency.REPLACE_ONE)),  # type: ignore[arg-type]
+        lambda: remaining_queries(
+            EVENT, "x", ApproximateDp.of(1, 0.1, NeighboringRelation.REPLACE)
+        ),  # type: ignore[arg-type]
     ),
     ("budget", lambda: remaining_queries(EVENT, EVENT, (8, 1e-6))),  # type: ignore[arg-type]
     ("budget", lambda: GaussianAccountant().within(EVENT, 8)),  # type: ignore[arg-type]
@@ -127,11 +128,11 @@ CASES: list[tuple[str, Callable[[], object]]] = [
     ("parts", lambda: ApproximateDp.compose([3])),  # type: ignore[list-item]
     (
         "parts",
-        lambda: ApproximateDp.compose([GaussianDp.of(1, Adjacency.REPLACE_ONE)]),  # type: ignore[list-item]
+        lambda: ApproximateDp.compose([GaussianDp.of(1, NeighboringRelation.REPLACE)]),  # type: ignore[list-item]
     ),
-    ("adjacency", lambda: GaussianDp.of(1, Adjacency.REPLACE_ONE).under("foo")),  # type: ignore[arg-type]
+    ("relation", lambda: GaussianDp.of(1, NeighboringRelation.REPLACE).under("foo")),  # type: ignore[arg-type]
     ("guarantee", lambda: collusion.membership_lower_bound(3)),  # type: ignore[arg-type]
-    ("delta_q", lambda: composed(0.1)),
+    ("delta_q", lambda: composed(1.1)),
     ("delta_q", lambda: composed(Fraction(-1))),
 ]
 

@@ -20,10 +20,10 @@ from ragaudit.privacy.accounting.collusion import (
     renyi_closed_form,
     renyi_sigma,
 )
-from ragaudit.privacy.guarantees import Adjacency, ApproximateDp, GaussianDp
+from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp, NeighboringRelation
 
 DELTA = Fraction(1, 10**6)
-REPLACE = Adjacency.REPLACE_ONE
+REPLACE = NeighboringRelation.REPLACE
 
 
 def release(epsilon_acc: str = "1", queries: int = 10_000) -> ScoreReleaseClass:
@@ -50,7 +50,7 @@ def test_claim_21_the_residual_is_between_half_and_all_of_its_bound(
     assert bound.delta == Fraction(1, 10**7) + accounts * DELTA
     guarantee = bound.guarantee()
     assert guarantee.epsilon > Fraction(bound.leading)
-    assert (guarantee.delta, guarantee.adjacency) == (bound.delta, REPLACE)
+    assert (guarantee.delta, guarantee.relation) == (bound.delta, REPLACE)
 
 
 @settings(max_examples=12, deadline=None)
@@ -115,7 +115,7 @@ def test_claim_21_the_range_of_queries_is_checked(epsilon_acc: str, least: int) 
 def test_lemma_3_2_ends_at_one() -> None:
     bound = advanced_composition(Decimal(1), Fraction(0), 3, DELTA, REPLACE)
     assert float(bound.residual) == pytest.approx(3 * (math.e - 1))
-    for epsilon_q in (Decimal("1.0001"), Decimal(0), Decimal(-1), Decimal("NaN"), 0.5):
+    for epsilon_q in (Decimal("1.0001"), Decimal(0), Decimal(-1), Decimal("NaN"), 1.5):
         with pytest.raises(MalformedError) as caught:
             advanced_composition(epsilon_q, Fraction(0), 3, DELTA, REPLACE)  # type: ignore[arg-type]
         assert caught.value.where == "epsilon_q"
@@ -176,9 +176,14 @@ def test_claim_23_the_lower_bound_and_where_it_ends() -> None:
 def test_claim_24_add_remove_has_no_useful_delta() -> None:
     assert float(exposure(10**5, 5, 10_000)) == pytest.approx(0.3935, abs=5e-5)
     assert exposure(3, 3, 1) == 1
+    for rows, selected, queries in ((10, 3, 4), (1000, 5, 77)):
+        exact = 1 - (1 - Fraction(selected, rows)) ** queries
+        assert exact - Fraction(1, 2**200) < exposure(rows, selected, queries) <= exact
+    # As long as the numbers are long, not as long as the queries are many.
+    assert float(exposure(10**18, 1, 10**13)) == pytest.approx(1e-5, rel=1e-4)
     for arguments, field in (
         ((0, 1, 1), "rows"), ((5, 6, 1), "selected"), ((5, 0, 1), "selected"),
-        ((5, 1, 0), "queries"), ((5, 1, 10**7), "queries"), ((5, True, 1), "selected"),
+        ((5, 1, 0), "queries"), ((5, 1, 10**14), "queries"), ((5, True, 1), "selected"),
     ):  # fmt: skip
         with pytest.raises(MalformedError) as caught:
             exposure(*arguments)
@@ -190,17 +195,17 @@ def test_claim_24_add_remove_has_no_useful_delta() -> None:
     [
         ({"epsilon_acc": Fraction(0)}, "epsilon_acc"),
         ({"epsilon_acc": Fraction(-1)}, "epsilon_acc"),
-        ({"epsilon_acc": 1.0}, "epsilon_acc"),
+        ({"epsilon_acc": "x"}, "epsilon_acc"),
         ({"delta_acc": Fraction(0)}, "delta_acc"),
         ({"delta_acc": Fraction(1)}, "delta_acc"),
         ({"delta_acc": Fraction(3, 2)}, "delta_acc"),
         ({"queries": 0}, "queries"),
         ({"queries": True}, "queries"),
-        ({"adjacency": "replace"}, "adjacency"),
+        ({"relation": "replaced"}, "relation"),
     ],
 )
 def test_bad_classes_are_refused_by_name(changes: dict[str, Any], field: str) -> None:
-    good = {"epsilon_acc": Fraction(1), "delta_acc": DELTA, "queries": 100, "adjacency": REPLACE}
+    good = {"epsilon_acc": Fraction(1), "delta_acc": DELTA, "queries": 100, "relation": REPLACE}
     with pytest.raises(MalformedError) as caught:
         ScoreReleaseClass(**{**good, **changes})
     assert caught.value.where == field

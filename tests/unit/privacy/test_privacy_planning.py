@@ -10,7 +10,7 @@ from ragaudit.encoding.decimals import ceil_decimal
 from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.privacy.accounting import NoisyScores, epsilon
 from ragaudit.privacy.accounting.affordable import calibrate_coalition
-from ragaudit.privacy.guarantees import Adjacency
+from ragaudit.privacy.guarantees import NeighboringRelation
 from ragaudit.privacy.planning import (
     Missing,
     PaperNoise,
@@ -111,9 +111,12 @@ def test_a_given_sigma_may_miss_the_promise() -> None:
 
 def test_every_price_says_at_which_delta_and_for_which_neighbours() -> None:
     made = budget(replace(TARGETS, relation="null-replace"))
-    assert (made.account.delta, made.account.adjacency) == ("0.000001", Adjacency.NULL_REPLACE)
+    assert (made.account.delta, made.account.relation) == (
+        "0.000001",
+        NeighboringRelation.NULL_REPLACE,
+    )
     row = made.coalition.price
-    assert (row.delta, row.adjacency) == ("0.00001", Adjacency.NULL_REPLACE)
+    assert (row.delta, row.relation) == ("0.00001", NeighboringRelation.NULL_REPLACE)
     assert isinstance(made.paper, PaperNoise) and isinstance(made.paper.account, Price)
     assert made.paper.account.delta == "0.000001"
 

@@ -3,7 +3,8 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from decimal import Decimal
+from decimal import ROUND_CEILING, Decimal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.privacy.planning import (
-    Finding,
+    Budget,
     Interval,
     Ranking,
     Retrieval,
+    Service,
     Simulation,
     Targets,
     budget,
@@ -26,6 +28,7 @@ from ragaudit.privacy.planning import (
     recall,
     simulate,
 )
+from ragaudit.privacy.words import Strength
 
 Scores = npt.NDArray[np.int64]
 TARGETS = Targets("8", "0.000001", 50, 1, "0.00001", slots=1)
@@ -300,7 +303,9 @@ def test_impossible_recalls_are_refused(wanted: float) -> None:
     assert caught.value.where == "recall"
 
 
-MEANINGFUL = budget(TARGETS)  # advantage 0.56
+LARGE = budget(TARGETS)  # advantage 0.56
+STRONG = budget(replace(TARGETS, epsilon="0.5"))
+WEAK = budget(replace(TARGETS, epsilon="3"))
 EMPTY = budget(replace(TARGETS, epsilon="30"))
 UNBOUNDED = budget(replace(TARGETS, epsilon=None), sigma="0.1")
 BROKEN = budget(replace(TARGETS, epsilon="1"), sigma="20")
@@ -311,34 +316,58 @@ def at(sigma: str, low: float, mean: float, high: float) -> Simulation:
 
 
 @pytest.mark.parametrize(
-    ("plan", "retrieval", "finding", "words"),
+    ("plan", "retrieval", "service", "promise", "words"),
     [
-        (MEANINGFUL, (0.5, 0.6, 0.7), Finding.NEITHER, "Neither useless nor empty"),
-        # Blind choice 0.01, so the limit is 0.01 + 0.05·0.99 = 0.0595.
-        (MEANINGFUL, (0.0, 0.02, 0.04), Finding.USELESS, "random or next to it"),
-        (MEANINGFUL, (0.005, 0.006, 0.007), Finding.USELESS, "random or next to it"),
-        (MEANINGFUL, (0.02, 0.03, 0.059), Finding.USELESS, "random or next to it"),
-        (MEANINGFUL, (0.02, 0.03, 0.06), Finding.UNDECIDED, "Undecided: 100 questions do not"),
-        (MEANINGFUL, (0.0, 0.9, 1.0), Finding.UNDECIDED, "ask more"),
-        (MEANINGFUL, (0.06, 0.07, 0.08), Finding.NEITHER, "Neither"),
-        (EMPTY, (0.5, 0.6, 0.7), Finding.EMPTY, "epsilon says nothing"),
-        (UNBOUNDED, (0.5, 0.6, 0.7), Finding.EMPTY, "no finite bound for one account"),
-        (EMPTY, (0.0, 0.02, 0.04), Finding.BOTH, "Useless and empty"),
-        (EMPTY, (0.0, 0.5, 1.0), Finding.EMPTY_UNDECIDED, "Empty and undecided"),
-        (BROKEN, (0.5, 0.6, 0.7), Finding.NEITHER, "promise is broken"),
-        (BROKEN, None, Finding.NOT_SIMULATED, "one account has epsilon 3.31 at delta 0.000001"),
-        (EMPTY, None, Finding.EMPTY, "not simulated"),
-        (MEANINGFUL, None, Finding.NOT_SIMULATED, "not simulated"),
+        # Blind choice 0.01: half way is 0.505, nine tenths of the way 0.901.
+        (EMPTY, (0.91, 0.95, 0.99), Service.GOOD, Strength.EMPTY, "Retrieval good (recall@5 0.950"),
+        (EMPTY, (0.9, 0.95, 0.99), Service.WEAK, Strength.EMPTY, "Retrieval weak (recall@5 0.950"),
+        (WEAK, (0.51, 0.6, 0.7), Service.WEAK, Strength.WEAK, "promise weak: one account"),
+        (WEAK, (0.3, 0.4, 0.504), Service.USELESS, Strength.WEAK, "half way 0.505"),
+        (WEAK, (0.0, 0.02, 0.04), Service.USELESS, Strength.WEAK, "blind choice 0.010"),
+        (WEAK, (0.4, 0.5, 0.506), Service.UNDECIDED, Strength.WEAK, "100 questions do not tell"),
+        (STRONG, (0.0, 0.9, 1.0), Service.UNDECIDED, Strength.MEANINGFUL, "ask more"),
+        (STRONG, (0.0, 0.0, 0.1), Service.USELESS, Strength.MEANINGFUL, "promise meaningful: "),
+        (
+            UNBOUNDED,
+            (0.6, 0.7, 0.8),
+            Service.WEAK,
+            Strength.EMPTY,
+            "no finite epsilon for one account",
+        ),
+        (EMPTY, (0.0, 0.02, 0.04), Service.USELESS, Strength.EMPTY, "promise empty: "),
+        (BROKEN, (0.6, 0.7, 0.8), Service.WEAK, Strength.WEAK, "promise is broken"),
+        (BROKEN, None, Service.NOT_SIMULATED, Strength.WEAK, "has epsilon 3.31 at delta 0.000001"),
+        (STRONG, None, Service.NOT_SIMULATED, Strength.MEANINGFUL, "Retrieval not simulated; "),
     ],
 )
 def test_the_verdict(
-    plan: object, retrieval: tuple[float, float, float] | None, finding: Finding, words: str
+    plan: Budget, retrieval: Any, service: Service, promise: Strength, words: str
 ) -> None:
-    found = None if retrieval is None else at(plan.sigma, *retrieval)  # type: ignore[attr-defined]
-    verdict = judge(plan, found)  # type: ignore[arg-type]
-    assert verdict.finding is finding
+    verdict = judge(plan, None if retrieval is None else at(plan.sigma, *retrieval))
+    assert (verdict.service, verdict.promise) == (service, promise)
     assert words in verdict.sentence
+    # Both numbers, always.
+    if plan is not UNBOUNDED:
+        assert "membership advantage 0." in verdict.sentence
+    assert retrieval is None or "recall@5 0." in verdict.sentence
     assert verdict.sentence.endswith(".")
+
+
+def test_a_plan_is_judged_over_all_windows_asked_for() -> None:
+    one = budget(replace(TARGETS, epsilon="1"))
+    many = budget(replace(TARGETS, epsilon="1", windows=100))
+    assert many.sigma == one.sigma
+    assert judge(one, None).promise is Strength.MEANINGFUL
+    verdict = judge(many, None)
+    assert verdict.promise is Strength.EMPTY
+    assert "one account over 100 windows" in verdict.sentence
+    assert (
+        f"membership advantage {ceil3(many.over_windows[-1].price.advantage)}" in verdict.sentence
+    )
+
+
+def ceil3(advantage: str) -> str:
+    return str(Decimal(advantage).quantize(Decimal("0.001"), ROUND_CEILING))
 
 
 def test_a_broken_promise_may_have_no_epsilon_at_all() -> None:
@@ -348,13 +377,13 @@ def test_a_broken_promise_may_have_no_epsilon_at_all() -> None:
 
 
 def test_the_sentence_names_the_protected_unit() -> None:
-    assert "whether a row is there" in judge(MEANINGFUL, None).sentence
+    assert "whether a row is there" in judge(LARGE, None).sentence
     document = budget(replace(TARGETS, rows_per_document=3))
     assert "whether a document is there" in judge(document, None).sentence
 
 
 def test_the_sentence_gives_odds_rounded_up() -> None:
-    advantage = Decimal(MEANINGFUL.coalition.price.advantage)
-    sentence = judge(MEANINGFUL, None).sentence
+    advantage = Decimal(LARGE.coalition.price.advantage)
+    sentence = judge(LARGE, None).sentence
     assert 77.8 < 50 * (1 + advantage) < 77.81
     assert "77.9 times in 100" in sentence

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.encoding.errors import InvalidArgumentError
-from ragaudit.privacy.guarantees import Adjacency, GaussianDp
+from ragaudit.privacy.guarantees import GaussianDp, NeighboringRelation
 from ragaudit.privacy.risk import mechanisms, reports
 from ragaudit.privacy.risk.estimation import contributions
 from ragaudit.privacy.risk.finite import finite_advantage
@@ -370,7 +370,7 @@ def test_claim_1_5_the_simplex_exceeds_the_printed_bound(records: int, optimum: 
     assert advantage == pytest.approx(optimum, abs=1e-5)
 
     def bound(mu: float) -> float:
-        guarantee = GaussianDp.of(mu, Adjacency.REPLACE_ONE)
+        guarantee = GaussianDp.of(mu, NeighboringRelation.REPLACE)
         return trade_off_bound(Scenario.uniform(records), guarantee).value
 
     assert bound(ratio) < advantage <= bound(2 * ratio) * (1 + 1e-12)

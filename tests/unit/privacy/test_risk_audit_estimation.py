@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mpmath import mp, mpf  # type: ignore[import-untyped]
 from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.privacy.risk import mechanisms
 from ragaudit.privacy.risk.comparators import (
@@ -26,6 +27,8 @@ from ragaudit.privacy.risk.estimation import (
     from_contributions,
     from_counts,
     from_guesses,
+    proportion_high,
+    proportion_low,
 )
 from ragaudit.privacy.risk.finite import finite_advantage
 from ragaudit.privacy.risk.optimal_attack import OptimalAttack, advantage_of
@@ -232,7 +235,7 @@ def test_one_runs_delta_term_by_the_authors_own_loop() -> None:
     [
         (lambda: ldp_auditor_epsilon(5, 0, 4, 0.01), "true_positives"),
         (lambda: ldp_auditor_epsilon(1, 5, 4, 0.01), "false_positives"),
-        (lambda: ldp_auditor_epsilon(1, 1, 4, 0.0), "confidence"),
+        (lambda: ldp_auditor_epsilon(1, 1, 4, 0.0), "alpha"),
         (lambda: ldp_auditor_epsilon(1, 1, 4, 0.01, 2.0), "delta"),
         (lambda: one_run_epsilon(4, 5, 1, 0.9), "guesses"),
         (lambda: one_run_epsilon(4, 4, 5, 0.9), "correct"),
@@ -253,3 +256,60 @@ def test_the_simulated_advantage_is_theorem_4_3s_value() -> None:
     mean = contributions(found.targets, found.guesses, threat).mean()
     exact = finite_advantage(mechanisms.ss_channel(4, 1.0, 2), threat)
     assert mean == pytest.approx(exact, abs=0.0085)
+
+
+def exact_tail(successes: int, trials: int, rate: Any) -> Any:
+    """P[at least ``successes``] of Binomial(trials, rate), summed at 60 digits."""
+    with mp.workdps(60):
+        p = mpf(rate)
+        return mp.fsum(
+            math.comb(trials, k) * p**k * (1 - p) ** (trials - k)
+            for k in range(successes, trials + 1)
+        )
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    trials=st.integers(1, 300),
+    share=st.floats(0, 1),
+    confidence=st.sampled_from([0.5, 0.9, 0.95, 0.975, 0.99, 0.999999]),
+)
+def test_limits_of_rates_are_never_on_the_wrong_side(
+    trials: int, share: float, confidence: float
+) -> None:
+    successes = round(share * trials)
+    low = proportion_low(successes, trials, confidence)
+    high = proportion_high(successes, trials, confidence)
+    assert 0 <= low <= successes / trials <= high <= 1
+    level = 1 - mpf(confidence)
+    if successes:
+        assert exact_tail(successes, trials, low) <= level
+        # And not needlessly low.
+        assert exact_tail(successes, trials, low * (1 + 1e-10)) >= level * (1 - mpf("1e-7"))
+    if successes < trials:
+        assert 1 - exact_tail(successes + 1, trials, high) <= level * (1 + mpf("1e-11"))
+
+
+def test_a_certified_epsilon_is_not_above_the_exact_one() -> None:
+    """An inversion to a tolerance once gave an epsilon that was 3e-9 too large."""
+    for successes, trials in ((900, 1000), (5200, 10_000), (70, 100), (999_000, 10**6)):
+        found = from_counts(successes, trials, 2, 0.95)
+        with mp.workdps(40):
+            share = mp.findroot(
+                lambda p, s=successes, n=trials: (
+                    mp.betainc(s, n - s + 1, 0, p, regularized=True) - (1 - mpf(0.95))
+                ),
+                mpf(found.lower) + mpf(1) / 2,
+            )
+        assert mpf(found.lower) + mpf(1) / 2 <= share
+        assert float(share) - 0.5 - found.lower < 1e-11
+
+
+@pytest.mark.parametrize("trials", [10**20, 10**13, -1, 0, "100", 1e3, True])
+def test_impossible_numbers_of_trials_are_refused_by_name(trials: Any) -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        from_counts(1, trials, 2, 0.95)
+    assert caught.value.where == "trials"
+    with pytest.raises(InvalidArgumentError) as caught:
+        ldp_auditor_epsilon(1, 0, trials, 0.05)
+    assert caught.value.where == "trials"

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.encoding.errors import InvalidArgumentError, RefusedError
 from ragaudit.privacy.accounting.report import epsilon_report
-from ragaudit.privacy.guarantees import Adjacency, ApproximateDp, GaussianDp
+from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp, NeighboringRelation
 from ragaudit.privacy.risk import auditing, closed_forms
 from ragaudit.privacy.risk.auditing import (
     CertifiedLowerBound,
@@ -46,7 +46,7 @@ from scipy import stats
 ORACLE = json.loads((Path(__file__).parents[2] / "vectors" / "dp_oracle.json").read_bytes())
 ENTRIES: list[dict[str, Any]] = ORACLE["entries"]
 REPLACE, ADD_REMOVE, NULL = (
-    Adjacency.REPLACE_ONE, Adjacency.ADD_REMOVE, Adjacency.NULL_REPLACE,
+    NeighboringRelation.REPLACE, NeighboringRelation.ADD_REMOVE, NeighboringRelation.NULL_REPLACE,
 )  # fmt: skip
 
 
@@ -242,7 +242,7 @@ def test_no_finite_epsilon_explains_a_perfect_attack() -> None:
 def test_claim_3_4_adjacency_of_audits() -> None:
     absent = Scenario.absence(0.5)
     found = certify(observed(0.2), absent, 0.0)
-    assert found.adjacency is ADD_REMOVE
+    assert found.relation is ADD_REMOVE
     with pytest.raises(RefusedError, match="does not follow"):
         check_claim(observed(0.2), absent, ApproximateDp.of(1, 0, REPLACE))
     # A claim about absence, tested on records that replace each other, is doubled first.
@@ -367,19 +367,19 @@ def test_sentences_say_the_numbers_rounded_up() -> None:
 
 
 @settings(max_examples=50, deadline=None)
-@given(st.floats(1e-6, 1e4), st.integers(2, 10**7), st.sampled_from(Adjacency))
+@given(st.floats(1e-6, 1e4), st.integers(2, 10**7), st.sampled_from(NeighboringRelation))
 def test_translations_are_finite_and_ordered(
-    epsilon: float, records: int, adjacency: Adjacency
+    epsilon: float, records: int, relation: NeighboringRelation
 ) -> None:
     for guarantee in (
-        ApproximateDp.of(epsilon, 0, adjacency), GaussianDp.of(min(epsilon, 500), adjacency),
+        ApproximateDp.of(epsilon, 0, relation), GaussianDp.of(min(epsilon, 500), relation),
     ):  # fmt: skip
         found = translate(guarantee, Scenario.uniform(records))
         assert 0 <= found.reconstruction_advantage <= found.attribute_advantage <= 1
         assert 0 < found.membership_advantage <= 1
         assert 0.5 <= found.auc <= 1
         assert found.reconstruction_success <= 1
-        if adjacency is REPLACE:
+        if relation is REPLACE:
             assert found.attribute_advantage <= found.membership_advantage
 
 

@@ -13,7 +13,12 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.privacy.accounting import risk as verdict
-from ragaudit.privacy.guarantees import Adjacency, ApproximateDp, GaussianDp, TotalVariation
+from ragaudit.privacy.guarantees import (
+    ApproximateDp,
+    GaussianDp,
+    NeighboringRelation,
+    TotalVariation,
+)
 from ragaudit.privacy.risk import closed_forms, mechanisms
 from ragaudit.privacy.risk.best_bound import best_bound, channel_bounds
 from ragaudit.privacy.risk.continuous import continuous_advantage
@@ -43,7 +48,7 @@ from ragaudit.privacy.risk.trade_off import (
 )
 from scipy import integrate, optimize, stats
 
-REPLACE = Adjacency.REPLACE_ONE
+REPLACE = NeighboringRelation.REPLACE
 ROUNDING = 1e-12
 
 
@@ -164,9 +169,9 @@ def test_claim_7_1_no_partition_of_the_outputs_gains_more_than_the_budget(seed: 
 
 
 def test_claim_8_1_a_guarantee_under_another_adjacency_is_refused() -> None:
-    guarantee = ApproximateDp.of(1, 0, Adjacency.ADD_REMOVE)
+    guarantee = ApproximateDp.of(1, 0, NeighboringRelation.ADD_REMOVE)
     for bound in (total_variation_bound, trade_off_bound, uniform_exact_guess_bound):
-        with pytest.raises(ValueError, match="adjacency"):
+        with pytest.raises(ValueError, match="relation"):
             bound(Scenario.uniform(5), guarantee)
     doubled = total_variation_bound(Scenario.uniform(5), guarantee.under(REPLACE))
     assert doubled.value == pytest.approx(math.tanh(1) * 0.8)
@@ -537,13 +542,13 @@ def test_claim_8_4_agreement_with_the_verdicts_table(
 def test_claim_8_2_absence_uses_add_remove_guarantees_unconverted() -> None:
     """Membership of one document: present or not; the channel is the add/remove pair itself."""
     epsilon = 0.8
-    guarantee = ApproximateDp.of(epsilon, 0, Adjacency.ADD_REMOVE)
+    guarantee = ApproximateDp.of(epsilon, 0, NeighboringRelation.ADD_REMOVE)
     best = best_bound(Scenario.absence(), [guarantee])
     assert best.value == pytest.approx(math.tanh(epsilon / 2) / 2)
-    assert best.winner.assumptions.adjacency is Adjacency.ADD_REMOVE
-    with pytest.raises(ValueError, match="adjacency"):
+    assert best.winner.assumptions.relation is NeighboringRelation.ADD_REMOVE
+    with pytest.raises(ValueError, match="relation"):
         best_bound(Scenario.absence(), [guarantee.under(REPLACE)])
-    with pytest.raises(ValueError, match="adjacency"):
+    with pytest.raises(ValueError, match="relation"):
         best_bound(Scenario.uniform(2), [guarantee])
     converted = best_bound(Scenario.uniform(2), [guarantee.under(REPLACE)])
     assert converted.value == pytest.approx(math.tanh(epsilon) / 2)

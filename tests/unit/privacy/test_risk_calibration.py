@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from ragaudit.privacy.guarantees import Adjacency, ApproximateDp, GaussianDp
+from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp, NeighboringRelation
 from ragaudit.privacy.risk import calibration, closed_forms, mechanisms
 from ragaudit.privacy.risk.best_bound import best_bound
 from ragaudit.privacy.risk.general_bounds import trade_off_forms, uniform_exact_guess_value
@@ -139,7 +139,7 @@ def test_any_bound_can_be_inverted() -> None:
     scenario = Scenario.of_threat(ThreatModel.reconstruction(FinitePrior([0.6, 0.2, 0.1, 0.1])))
 
     def bound(epsilon: float) -> float:
-        guarantee = ApproximateDp.of(epsilon, 1e-6, Adjacency.REPLACE_ONE)
+        guarantee = ApproximateDp.of(epsilon, 1e-6, NeighboringRelation.REPLACE)
         return best_bound(scenario, [guarantee]).value
 
     found = calibration.largest_parameter(bound, 0.2, limit=50)
@@ -155,7 +155,7 @@ def test_claim_7_5_less_noise_for_full_batch_dp_sgd() -> None:
     """m = 10, T = 100, target .1, mu = 2 sqrt(T)/sigma."""
 
     def bound(mu: float) -> float:
-        guarantee = GaussianDp.of(mu, Adjacency.REPLACE_ONE)
+        guarantee = GaussianDp.of(mu, NeighboringRelation.REPLACE)
         return best_bound(Scenario.uniform(10), [guarantee]).value
 
     by_curve = calibration.largest_mu(0.1, PriorSummary.uniform(10)).parameter

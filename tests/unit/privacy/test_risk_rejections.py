@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from ragaudit.encoding.errors import InvalidArgumentError, MalformedError
 from ragaudit.privacy.guarantees import (
-    Adjacency,
     ApproximateDp,
     GaussianDp,
+    NeighboringRelation,
     TotalVariation,
     ZeroConcentratedDp,
 )
@@ -41,7 +41,7 @@ from ragaudit.privacy.risk.trade_off import (
 )
 from ragaudit.privacy.risk.validation import AssumptionError
 
-REPLACE = Adjacency.REPLACE_ONE
+REPLACE = NeighboringRelation.REPLACE
 UNIFORM = ThreatModel.reconstruction(FinitePrior.uniform(3))
 SKEWED = ThreatModel.reconstruction(FinitePrior([0.5, 0.3, 0.2]))
 NEAR = ThreatModel.reconstruction(FinitePrior.uniform(3), SuccessSets.on_line([0, 1, 2], 1))
@@ -143,7 +143,7 @@ BAD: list[tuple[str, Callable[[], Any]]] = [
     ("delta", lambda: ApproximateTradeOff(1, 1.5)),
     ("alpha", lambda: GaussianTradeOff(1).gap(1.1)),
     ("pairs", lambda: PrivacyProfile([], REPLACE)),
-    ("adjacency", lambda: PrivacyProfile([(1, 0)], "replace")),
+    ("relation", lambda: PrivacyProfile([(1, 0)], "replaced")),
     ("value", lambda: composed_total_variation(1.1, 2)),
     ("prior", lambda: general_bounds.exact_guess_knapsack(np.array([0.5, 0.4]), 1, 0)),
     ("records", lambda: general_bounds.uniform_exact_guess_value(1, 1, 0)),
@@ -153,7 +153,7 @@ BAD: list[tuple[str, Callable[[], Any]]] = [
         lambda: best_bound(Scenario.uniform(3), [ApproximateDp.of(10**400, 0, REPLACE)]),
     ),
     ("presence", lambda: Scenario.absence(1.5)),
-    ("adjacency", lambda: Scenario.absence(0.5, REPLACE)),
+    ("relation", lambda: Scenario.absence(0.5, REPLACE)),
     ("advantage", lambda: calibration.grr_epsilon(math.nan, 3, 0.1)),
     ("span", lambda: calibration.laplace_scale(0.1, 3, 0)),
     ("span", lambda: calibration.gaussian_scale(0.1, 3, -1)),
@@ -167,15 +167,15 @@ WRONG_ASSUMPTIONS: list[tuple[str, Callable[[], Any]]] = [
     ("threat", lambda: closed_forms.ss_advantage(NEAR, 1, 1)),
     ("positions", lambda: closed_forms.noise_advantage_uniform([0, 0, 1], LaplaceNoise(1))),
     (
-        "adjacency",
+        "relation",
         lambda: general_bounds.total_variation_bound(
-            Scenario.uniform(3), TotalVariation.of(0.1, Adjacency.ADD_REMOVE)
+            Scenario.uniform(3), TotalVariation.of(0.1, NeighboringRelation.ADD_REMOVE)
         ),
     ),
     (
-        "adjacency",
+        "relation",
         lambda: best_bound(
-            Scenario.uniform(3), [PrivacyProfile([(1.0, 0.0)], Adjacency.NULL_REPLACE)]
+            Scenario.uniform(3), [PrivacyProfile([(1.0, 0.0)], NeighboringRelation.NULL_REPLACE)]
         ),
     ),
     (

@@ -1,1 +1,85 @@
-"""Privacy accounting, calibration and coalition estimates of ragaudit."""
+"""Privacy accounting, calibration and coalition estimates of ragaudit: what a study needs first.
+
+    account = NoisyScores.of_policy("9", "replace", 1, 20)       sigma, relation, g, r
+    GaussianAccountant().price(Coalition(account, 5), "1e-6")    what five accounts learn
+    calibrate("8", "1e-6", 20, "replace", 1)                     the least sigma for a promise
+
+Disclosure risk is :mod:`ragaudit.privacy.risk`, planning :mod:`ragaudit.privacy.planning`, the
+collusion paper's own equations :mod:`ragaudit.privacy.accounting.collusion`. Numbers may be of any
+kind (:mod:`ragaudit.privacy.numbers`).
+"""
+
+from ragaudit.encoding.relations import NeighboringRelation
+from ragaudit.privacy.accounting import (
+    GAMMA,
+    NoFiniteBound,
+    NoisyScores,
+    calibrate,
+    epsilon,
+    epsilon_report,
+    gives,
+    sample_size,
+)
+from ragaudit.privacy.accounting.accountants import (
+    ACCOUNTANTS,
+    GaussianAccountant,
+    LossDistributionAccountant,
+    RenyiAccountant,
+    ZeroConcentratedAccountant,
+)
+from ragaudit.privacy.accounting.affordable import (
+    calibrate_coalition,
+    largest_coalition,
+    largest_queries,
+    largest_rate,
+    remaining_queries,
+)
+from ragaudit.privacy.accounting.composition import (
+    Coalition,
+    Composition,
+    RealisedCoalition,
+    WholeTenant,
+)
+from ragaudit.privacy.guarantees import (
+    ApproximateDp,
+    GaussianDp,
+    TotalVariation,
+    ZeroConcentratedDp,
+)
+from ragaudit.privacy.numbers import Number
+from ragaudit.privacy.words import Strength, guarantee_sentence, membership_sentence, strength
+
+__all__ = [
+    "ACCOUNTANTS",
+    "GAMMA",
+    "ApproximateDp",
+    "Coalition",
+    "Composition",
+    "GaussianAccountant",
+    "GaussianDp",
+    "LossDistributionAccountant",
+    "NeighboringRelation",
+    "NoFiniteBound",
+    "NoisyScores",
+    "Number",
+    "RealisedCoalition",
+    "RenyiAccountant",
+    "Strength",
+    "TotalVariation",
+    "WholeTenant",
+    "ZeroConcentratedAccountant",
+    "ZeroConcentratedDp",
+    "calibrate",
+    "calibrate_coalition",
+    "epsilon",
+    "epsilon_report",
+    "gives",
+    "guarantee_sentence",
+    "largest_coalition",
+    "largest_queries",
+    "largest_rate",
+    "membership_sentence",
+    "remaining_queries",
+    "sample_size",
+    "strength",
+]

@@ -1,114 +1,60 @@
 """Privacy guarantees: what is promised, to whom, and how one promise becomes another.
 
-Four kinds, each with its adjacency: approximate DP, Gaussian DP, zero-concentrated DP and total
-variation. A guarantee holds for one adjacency only. Nothing is ever converted unasked: a guarantee
-is brought :meth:`under` another adjacency, or to another kind, by name, and what does not follow
+Four kinds, each with its relation: approximate DP, Gaussian DP, zero-concentrated DP and total
+variation. A guarantee holds for one relation only. Nothing is ever converted unasked: a guarantee
+is brought :meth:`under` another relation, or to another kind, by name, and what does not follow
 is refused. Parameters are exact rationals; what is computed is rounded up, against ourselves
 (docs/notes/accounting.md §11).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
-from enum import StrEnum
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Self
 
 from ragaudit.encoding.errors import InvalidArgumentError, RefusedError
+from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.privacy.accounting import gaussian, renyi, risk
-from ragaudit.privacy.accounting.normal import decimal_of, precise
+from ragaudit.privacy.normal import decimal_of, precise
+from ragaudit.privacy.numbers import Number, exact, instance
 
 __all__ = [
-    "Adjacency",
     "ApproximateDp",
     "GaussianDp",
+    "NeighboringRelation",
     "Number",
     "TotalVariation",
     "ZeroConcentratedDp",
-    "exact",
 ]
-
-Number = int | float | Fraction | Decimal
-"""What :func:`exact` reads. A float stands for the binary number that it is."""
 
 # Differences of smaller arguments would lose too many of 80 digits: they are raised to it.
 _LEAST_ARGUMENT = Fraction(1, 10**20)
 _UP = Decimal("1." + 59 * "0" + "1")
 _LEAST_RESULT = Decimal("1e-1000")
-_LARGEST_EXPONENT = 10_000
 
 # At larger mu, 80 digits do not carry epsilon/mu - mu/2; the other two follow from it.
 _LARGEST_MU = 10**15
-_LARGEST_RHO = 10**30
 _LARGEST_EPSILON = 10**31
 # e^epsilon beyond this is no different: total variation is 1 to 80 digits, as is any delta.
 _LARGEST_POWER = Fraction(10**15)
 
 
-class Adjacency(StrEnum):
-    """Which two data sets are neighbours.
-
-    ADD_REMOVE: one has a record that the other lacks.
-    REPLACE_ONE: one record differs; both have the same number of records.
-    NULL_REPLACE: one record is the null record in one of them; the same number of records.
-
-    The last two are the values of :class:`~ragaudit.privacy.accounting.NeighboringRelation`.
-    """
-
-    ADD_REMOVE = "add-remove"
-    REPLACE_ONE = "replace"
-    NULL_REPLACE = "null-replace"
-
-
-def exact(value: Number, where: str) -> Fraction:
-    """Return a finite number as the rational that it is.
-
-    Args:
-        value: an integer, a fraction, a decimal or a float; never a bool.
-        where: the field's name, for the error.
-
-    Raises:
-        InvalidArgumentError: another type, NaN or infinite, or a decimal beyond 10^±10000.
-    """
-    if isinstance(value, bool) or not isinstance(value, int | float | Fraction | Decimal):
-        raise InvalidArgumentError(f"not a number: {type(value).__name__}", where=where)
-    # A decimal that is not finite has the exponent 0, and is refused below.
-    exponent = value.adjusted() if isinstance(value, Decimal) and value else 0
-    if abs(exponent) > _LARGEST_EXPONENT:
-        raise InvalidArgumentError(
-            "decimal out of range", where=where, expected="10^-10000..10^10000"
-        )
-    try:
-        return Fraction(value)
-    except (ValueError, OverflowError):
-        raise InvalidArgumentError(
-            f"not finite: {value}", where=where, expected="a number"
-        ) from None
-
-
-def _check(value: Fraction, where: str, most: int) -> None:
-    if not isinstance(value, Fraction):
-        raise InvalidArgumentError(
-            f"not exact: {type(value).__name__}", where=where, expected="a Fraction (see `of`)"
-        )
-    if not 0 <= value <= most:
-        raise InvalidArgumentError("value out of range", where=where, expected=f"0 to {most:g}")
-
-
 class _Guarantee:
-    """Common to all kinds: the adjacency, and how many steps lead to another."""
+    """Common to all kinds: parameters read as exact numbers, the relation, and their words."""
 
     __slots__ = ()
-    adjacency: Adjacency
+    relation: NeighboringRelation
 
-    def _check_adjacency(self) -> None:
-        if not isinstance(self.adjacency, Adjacency):
-            raise InvalidArgumentError(
-                f"not an adjacency: {self.adjacency!r}", where="adjacency", expected="an Adjacency"
-            )
+    def _read(self, **largest: int) -> None:
+        """Read the named parameters, each from 0 to its largest, and the relation."""
+        for where, most in largest.items():
+            value = exact(getattr(self, where), where, least=0, most=most)
+            object.__setattr__(self, where, value)
+        object.__setattr__(self, "relation", NeighboringRelation.of(self.relation))
 
-    def _steps_to(self, target: Adjacency) -> int:
-        """1 or 2 steps of this adjacency lead from any record to any other under ``target``.
+    def _steps_to(self, target: NeighboringRelation) -> int:
+        """1 or 2 steps of this relation lead from any record to any other under ``target``.
 
         A replacement is a removal and an addition, or two replacements by the null record.
         Nothing else follows: under add-remove the size is private, and the null record need not
@@ -117,22 +63,20 @@ class _Guarantee:
         Raises:
             RefusedError: a guarantee under ``target`` does not follow.
         """
-        if not isinstance(target, Adjacency):
-            raise InvalidArgumentError(
-                f"not an adjacency: {target!r}", where="adjacency", expected="an Adjacency"
-            )
-        if target == self.adjacency:
+        target = NeighboringRelation.of(target)
+        if target == self.relation:
             return 1
-        if target == Adjacency.REPLACE_ONE:
+        if target is NeighboringRelation.REPLACE:
             return 2
         raise RefusedError(
-            f"a guarantee under {target} does not follow from one under {self.adjacency}",
-            where="adjacency",
-            expected="the same adjacency, or replace",
+            f"a guarantee under {target} does not follow from one under {self.relation}",
+            where="relation",
+            expected="the same relation, or replace",
         )
 
     @classmethod
-    def _common(cls, parts: Sequence[Self]) -> Adjacency:
+    def _common(cls, parts: Sequence[Self]) -> NeighboringRelation:
+        instance(parts, Sequence, "parts")
         if not parts:
             raise InvalidArgumentError("nothing to compose", where="parts", expected="at least one")
         for part in parts:
@@ -140,13 +84,13 @@ class _Guarantee:
                 raise InvalidArgumentError(
                     f"a {type(part).__name__}", where="parts", expected=cls.__name__
                 )
-        if len({part.adjacency for part in parts}) > 1:
+        if len({part.relation for part in parts}) > 1:
             raise InvalidArgumentError(
-                "guarantees of different adjacency do not compose",
-                where="adjacency",
-                expected="one adjacency; convert with `under`",
+                "guarantees of different relation do not compose",
+                where="relation",
+                expected="one relation; convert with `under`",
             )
-        return parts[0].adjacency
+        return parts[0].relation
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,46 +107,47 @@ class ApproximateDp(_Guarantee):
 
     epsilon: Fraction
     delta: Fraction
-    adjacency: Adjacency
+    relation: NeighboringRelation
 
     def __post_init__(self) -> None:
-        _check(self.epsilon, "epsilon", _LARGEST_EPSILON)
-        _check(self.delta, "delta", 1)
-        self._check_adjacency()
+        self._read(epsilon=_LARGEST_EPSILON, delta=1)
 
     @classmethod
-    def of(cls, epsilon: Number, delta: Number, adjacency: Adjacency) -> Self:
-        """Return the guarantee for numbers of any kind, read by :func:`exact`."""
-        return cls(exact(epsilon, "epsilon"), exact(delta, "delta"), adjacency)
+    def of(cls, epsilon: Number, delta: Number, relation: NeighboringRelation) -> Self:
+        """Return the guarantee for numbers of any kind (:mod:`ragaudit.privacy.numbers`)."""
+        return cls(epsilon, delta, relation)  # type: ignore[arg-type]
+
+    def __str__(self) -> str:
+        return f"({_shown(self.epsilon)}, {_shown(self.delta)})-DP, {self.relation}"
 
     @precise
-    def under(self, adjacency: Adjacency) -> "ApproximateDp":
-        """Return what follows under another adjacency: ``(2 epsilon, delta (1 + e^epsilon))``.
+    def under(self, relation: NeighboringRelation) -> "ApproximateDp":
+        """Return what follows under another relation: ``(2 epsilon, delta (1 + e^epsilon))``.
 
         A delta of 1 promises nothing; the result is at most that.
         """
-        if self._steps_to(adjacency) == 1:
+        if self._steps_to(relation) == 1:
             return self
         factor = 1 + decimal_of(min(self.epsilon, _LARGEST_POWER)).exp()
         delta = _up(decimal_of(self.delta) * factor, most=1)
-        return ApproximateDp(2 * self.epsilon, delta, adjacency)
+        return ApproximateDp(2 * self.epsilon, delta, relation)
 
     @precise
     def total_variation(self) -> "TotalVariation":
         """Return ``(e^epsilon - 1 + 2 delta)/(e^epsilon + 1)``, the largest that is possible."""
         if self.epsilon == 0:
-            return TotalVariation(self.delta, self.adjacency)
+            return TotalVariation(self.delta, self.relation)
         odds = decimal_of(min(max(self.epsilon, _LEAST_ARGUMENT), _LARGEST_POWER)).exp()
         value = (odds - 1 + 2 * decimal_of(self.delta)) / (odds + 1)
-        return TotalVariation(_up(value, most=1), self.adjacency)
+        return TotalVariation(_up(value, most=1), self.relation)
 
     @classmethod
     def compose(cls, parts: Sequence[Self]) -> Self:
         """Return basic composition: sums of the epsilons and of the deltas (at most 1)."""
-        adjacency = cls._common(parts)
+        relation = cls._common(parts)
         epsilon = sum((part.epsilon for part in parts), Fraction(0))
         delta = sum((part.delta for part in parts), Fraction(0))
-        return cls(epsilon, min(delta, Fraction(1)), adjacency)
+        return cls(epsilon, min(delta, Fraction(1)), relation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,51 +162,53 @@ class GaussianDp(_Guarantee):
     """
 
     mu: Fraction
-    adjacency: Adjacency
+    relation: NeighboringRelation
 
     def __post_init__(self) -> None:
-        _check(self.mu, "mu", _LARGEST_MU)
-        self._check_adjacency()
+        self._read(mu=_LARGEST_MU)
 
     @classmethod
-    def of(cls, mu: Number, adjacency: Adjacency) -> Self:
-        """Return the guarantee for a number of any kind, read by :func:`exact`."""
-        return cls(exact(mu, "mu"), adjacency)
+    def of(cls, mu: Number, relation: NeighboringRelation) -> Self:
+        """Return the guarantee for a number of any kind (:mod:`ragaudit.privacy.numbers`)."""
+        return cls(mu, relation)  # type: ignore[arg-type]
 
-    def under(self, adjacency: Adjacency) -> "GaussianDp":
-        """Return what follows under another adjacency: ``2 mu``."""
-        return GaussianDp(self._steps_to(adjacency) * self.mu, adjacency)
+    def __str__(self) -> str:
+        return f"{_shown(self.mu)}-GDP, {self.relation}"
 
-    def at_epsilon(self, epsilon: Fraction) -> ApproximateDp:
+    def under(self, relation: NeighboringRelation) -> "GaussianDp":
+        """Return what follows under another relation: ``2 mu``."""
+        return GaussianDp(self._steps_to(relation) * self.mu, relation)
+
+    def at_epsilon(self, epsilon: Number) -> ApproximateDp:
         """Return (epsilon, delta)-DP with the least delta: the exact curve, delta rounded up."""
-        _check(epsilon, "epsilon", _LARGEST_EPSILON)
-        delta = gaussian.delta(self._argument(), decimal_of(epsilon))
-        return ApproximateDp(epsilon, _up(delta, most=1), self.adjacency)
+        loss = exact(epsilon, "epsilon", least=0, most=_LARGEST_EPSILON)
+        delta = gaussian.delta(self._argument(), decimal_of(loss))
+        return ApproximateDp(loss, _up(delta, most=1), self.relation)
 
-    def at_delta(self, delta: Fraction) -> ApproximateDp:
+    def at_delta(self, delta: Number) -> ApproximateDp:
         """Return (epsilon, delta)-DP with the least epsilon, rounded up; 0 < delta < 1."""
-        _check_inner(delta, "delta")
-        found = gaussian.least_epsilon(self._argument(), delta)
+        target = exact(delta, "delta", above=0, below=1)
+        found = gaussian.least_epsilon(self._argument(), target)
         if found is None:
             raise RefusedError("no finite epsilon", where="delta", expected="a larger delta")
-        return ApproximateDp(Fraction(found), delta, self.adjacency)
+        return ApproximateDp(Fraction(found), target, self.relation)
 
     def total_variation(self) -> "TotalVariation":
         """Return ``2 Phi(mu/2) - 1``."""
         value = risk.membership_advantage(self._argument())
-        return TotalVariation(_up(value, most=1), self.adjacency)
+        return TotalVariation(_up(value, most=1), self.relation)
 
     def zero_concentrated(self) -> "ZeroConcentratedDp":
         """Return ``mu²/2``-zCDP: the divergences of N(0, 1) and N(mu, 1), which nothing exceeds."""
-        return ZeroConcentratedDp(self.mu**2 / 2, self.adjacency)
+        return ZeroConcentratedDp(self.mu**2 / 2, self.relation)
 
     @classmethod
     def compose(cls, parts: Sequence[Self]) -> Self:
         """Return ``sqrt(sum mu²)``-GDP (Corollary 3.3), the root rounded up."""
-        adjacency = cls._common(parts)
+        relation = cls._common(parts)
         if len(parts) == 1:
             return parts[0]
-        return cls(_root(sum((part.mu**2 for part in parts), Fraction(0))), adjacency)
+        return cls(_root(sum((part.mu**2 for part in parts), Fraction(0))), relation)
 
     def _argument(self) -> Decimal:
         return decimal_of(max(self.mu, _LEAST_ARGUMENT)) if self.mu else Decimal(0)
@@ -281,35 +228,37 @@ class ZeroConcentratedDp(_Guarantee):
     """
 
     rho: Fraction
-    adjacency: Adjacency
+    relation: NeighboringRelation
 
     def __post_init__(self) -> None:
-        _check(self.rho, "rho", _LARGEST_RHO)
-        self._check_adjacency()
+        self._read(rho=renyi.LARGEST_RHO)
 
     @classmethod
-    def of(cls, rho: Number, adjacency: Adjacency) -> Self:
-        """Return the guarantee for a number of any kind, read by :func:`exact`."""
-        return cls(exact(rho, "rho"), adjacency)
+    def of(cls, rho: Number, relation: NeighboringRelation) -> Self:
+        """Return the guarantee for a number of any kind (:mod:`ragaudit.privacy.numbers`)."""
+        return cls(rho, relation)  # type: ignore[arg-type]
 
-    def under(self, adjacency: Adjacency) -> "ZeroConcentratedDp":
-        """Return what follows under another adjacency: ``4 rho`` (Proposition 1.9)."""
-        return ZeroConcentratedDp(self._steps_to(adjacency) ** 2 * self.rho, adjacency)
+    def __str__(self) -> str:
+        return f"{_shown(self.rho)}-zCDP, {self.relation}"
 
-    def at_delta(self, delta: Fraction) -> ApproximateDp:
+    def under(self, relation: NeighboringRelation) -> "ZeroConcentratedDp":
+        """Return what follows under another relation: ``4 rho`` (Proposition 1.9)."""
+        return ZeroConcentratedDp(self._steps_to(relation) ** 2 * self.rho, relation)
+
+    def at_delta(self, delta: Number) -> ApproximateDp:
         """Return (epsilon, delta)-DP at the best real order, epsilon rounded up; 0 < delta < 1.
 
         Conversion of Canonne, Kamath and Steinke 2020, Proposition 12.
         """
-        _check_inner(delta, "delta")
-        found = renyi.optimal(self.rho, delta)
-        return ApproximateDp(_up(found.epsilon), delta, self.adjacency)
+        target = exact(delta, "delta", above=0, below=1)
+        found = renyi.optimal(self.rho, target)
+        return ApproximateDp(_up(found.epsilon), target, self.relation)
 
     @classmethod
     def compose(cls, parts: Sequence[Self]) -> Self:
         """Return the sum of the rhos (Lemma 1.7)."""
-        adjacency = cls._common(parts)
-        return cls(sum((part.rho for part in parts), Fraction(0)), adjacency)
+        relation = cls._common(parts)
+        return cls(sum((part.rho for part in parts), Fraction(0)), relation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,39 +273,49 @@ class TotalVariation(_Guarantee):
     """
 
     value: Fraction
-    adjacency: Adjacency
+    relation: NeighboringRelation
 
     def __post_init__(self) -> None:
-        _check(self.value, "value", 1)
-        self._check_adjacency()
+        self._read(value=1)
 
     @classmethod
-    def of(cls, value: Number, adjacency: Adjacency) -> Self:
-        """Return the guarantee for a number of any kind, read by :func:`exact`."""
-        return cls(exact(value, "value"), adjacency)
+    def of(cls, value: Number, relation: NeighboringRelation) -> Self:
+        """Return the guarantee for a number of any kind (:mod:`ragaudit.privacy.numbers`)."""
+        return cls(value, relation)  # type: ignore[arg-type]
 
-    def under(self, adjacency: Adjacency) -> "TotalVariation":
-        """Return what follows under another adjacency: ``min(1, 2 value)``."""
-        return TotalVariation(min(Fraction(1), self._steps_to(adjacency) * self.value), adjacency)
+    def __str__(self) -> str:
+        return f"total variation {_shown(self.value)}, {self.relation}"
+
+    def under(self, relation: NeighboringRelation) -> "TotalVariation":
+        """Return what follows under another relation: ``min(1, 2 value)``."""
+        return TotalVariation(min(Fraction(1), self._steps_to(relation) * self.value), relation)
 
     def approximate(self) -> ApproximateDp:
         """Return the same statement as (0, value)-DP."""
-        return ApproximateDp(Fraction(0), self.value, self.adjacency)
+        return ApproximateDp(Fraction(0), self.value, self.relation)
 
     @classmethod
     def compose(cls, parts: Sequence[Self]) -> Self:
         """Return ``1 - prod(1 - value)``: couple the releases one after another."""
-        adjacency = cls._common(parts)
+        relation = cls._common(parts)
         kept = Fraction(1)
         for part in parts:
             kept *= 1 - part.value
-        return cls(1 - kept, adjacency)
+        return cls(1 - kept, relation)
 
 
-def _check_inner(value: Fraction, where: str) -> None:
-    _check(value, where, 1)
-    if not 0 < value < 1:
-        raise InvalidArgumentError("value out of range", where=where, expected="between 0 and 1")
+@precise
+def _shown(value: Fraction) -> str:
+    """Five significant digits, rounded up, without an exponent from 1e-4 to 1e6."""
+    if value == 0:
+        return "0"
+    # What a float adds to the decimal that was meant is no reason for another last digit.
+    meant = decimal_of(value) * (1 - Decimal("1e-15"))
+    rounded = Context(prec=5, rounding=ROUND_CEILING).plus(meant).normalize()
+    low, high = -4, 6
+    if low <= rounded.adjusted() < high:
+        return f"{rounded:f}"
+    return f"{rounded:e}".replace("e+", "e")
 
 
 @precise

@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import Final
 
 from ragaudit.encoding.decimals import ceil_decimal
-from ragaudit.encoding.errors import InvalidArgumentError
-from ragaudit.privacy.guarantees import Adjacency, Number, exact
+from ragaudit.encoding.relations import NeighboringRelation
+from ragaudit.privacy.numbers import Number, count, exact
 
 __all__ = [
     "EMPTY_ADVANTAGE",
@@ -31,9 +31,11 @@ WEAK_ADVANTAGE: Final = Fraction(1, 10)
 """A promise is weak from this membership advantage on: right 55 times in 100."""
 
 _CHOICE: Final = {
-    Adjacency.ADD_REMOVE: "whether it is in the collection or not",
-    Adjacency.NULL_REPLACE: "whether it is in the collection or an empty one in its place",
-    Adjacency.REPLACE_ONE: "whether it or another given {unit} is in the collection",
+    NeighboringRelation.ADD_REMOVE: "whether it is in the collection or not",
+    NeighboringRelation.NULL_REPLACE: (
+        "whether it is in the collection or an empty one in its place"
+    ),
+    NeighboringRelation.REPLACE: "whether it or another given {unit} is in the collection",
 }
 
 
@@ -104,11 +106,7 @@ def guarantee_sentence(
     Raises:
         InvalidArgumentError: a value out of its range.
     """
-    if isinstance(accounts, bool) or not isinstance(accounts, int) or accounts < 1:
-        raise InvalidArgumentError(
-            "not a number of accounts", where="accounts", expected="at least 1"
-        )
-    pooled = "one account" if accounts == 1 else f"{accounts} accounts together"
+    pooled = "one account" if count(accounts, "accounts") == 1 else f"{accounts} accounts together"
     right = ceil_decimal(50 * (1 + _advantage(advantage)), 1)
     return (
         f"Anybody who sees every answer of {pooled}, knows a {unit} word for word and has to tell "
@@ -118,18 +116,8 @@ def guarantee_sentence(
 
 
 def _choice(relation: str, unit: str) -> str:
-    try:
-        return _CHOICE[Adjacency(relation)].format(unit=unit)
-    except ValueError:
-        raise InvalidArgumentError(
-            "unknown relation",
-            where="relation",
-            expected=", ".join(each.value for each in Adjacency),
-        ) from None
+    return _CHOICE[NeighboringRelation.of(relation)].format(unit=unit)
 
 
 def _advantage(value: Number) -> Fraction:
-    advantage = exact(value, "advantage")
-    if not 0 <= advantage <= 1:
-        raise InvalidArgumentError("value out of range", where="advantage", expected="0 to 1")
-    return advantage
+    return exact(value, "advantage", least=0, most=1)

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from ragaudit.cli.bench.measure import Measurement, measure
 from ragaudit.cli.bench.scenario import Notify, silent
-from ragaudit.privacy.guarantees import Adjacency, ApproximateDp, GaussianDp
+from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp, NeighboringRelation
 from ragaudit.privacy.risk.best_bound import best_bound
 from ragaudit.privacy.risk.closed_forms import grr_advantage, oue_advantage, ss_advantage
 from ragaudit.privacy.risk.continuous import continuous_advantage
@@ -80,9 +80,9 @@ def _of_given_records(domain: Domain) -> Iterator[Bench]:
     threat = ThreatModel.reconstruction(domain.prior)
     scenario = Scenario.of_threat(threat)
     many = Scenario.of_threat(ThreatModel.reconstruction(_zipf(_MANY)))
-    pure = ApproximateDp.of(_EPSILON, 0, Adjacency.REPLACE_ONE)
-    approximate = ApproximateDp.of(_EPSILON, 1e-6, Adjacency.REPLACE_ONE)
-    gaussian = GaussianDp.of(1, Adjacency.REPLACE_ONE)
+    pure = ApproximateDp.of(_EPSILON, 0, NeighboringRelation.REPLACE)
+    approximate = ApproximateDp.of(_EPSILON, 1e-6, NeighboringRelation.REPLACE)
+    gaussian = GaussianDp.of(1, NeighboringRelation.REPLACE)
     omega = max(1, domain.domain // 8)
     yield (
         "enumerate randomized response",

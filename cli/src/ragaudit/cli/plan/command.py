@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from ragaudit.cli.plan.options import decimal_text, in_words_of_options
+from ragaudit.encoding.commands import exit_code
 from ragaudit.encoding.errors import MalformedError, RagauditError, UnsupportedError
 from ragaudit.encoding.problems import problem_name
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 __all__ = ["app"]
 
 app = typer.Typer(help="Choose the noise of a window: what it promises, what it does to retrieval.")
-
-REFUSED, BAD_INPUT = 1, 2
 
 _EXAMPLES = """Examples:
 
@@ -36,8 +35,8 @@ recall@K: the share of the K best rows, by the exact score, that is returned. Ra
 many places the returned rows are worse than the best ones, on average. Both are averaged over
 questions; intervals are Student's t, 95 %, the unit is the question.
 
-Exit status: 0 the plan was made, whatever it says; 1 no noise keeps the promise, or something is
-not available; 2 bad options or files."""
+Exit status: 0 the plan was made, whatever it says; 2 bad options or files, or a part that is not
+installed; 3 a folder that cannot be written; 4 no noise keeps the promise."""
 
 
 @app.command(epilog=_EXAMPLES)
@@ -203,4 +202,4 @@ def _failing(as_json: bool) -> Iterator[None]:
             sys.stdout.write(json.dumps(shown) + "\n")
         else:
             typer.echo(f"error: {told}", err=True)
-        raise typer.Exit(BAD_INPUT if isinstance(error, MalformedError) else REFUSED) from None
+        raise typer.Exit(exit_code(error)) from None

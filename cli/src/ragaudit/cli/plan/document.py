@@ -7,13 +7,15 @@ simulation are numbers with 6 decimals; an interval is ``{"mean", "low", "high"}
 """
 
 from dataclasses import asdict
+from fractions import Fraction
 from typing import Any
 
 from ragaudit.cli.plan.files import Plots
 from ragaudit.cli.plan.run import Plan, RetrievalPlan
+from ragaudit.cli.plan.show import upward
 from ragaudit.privacy.planning import (
     CONFIDENCE,
-    EMPTY_ADVANTAGE,
+    GOOD_GAIN,
     NO_FINITE_EPSILON,
     USELESS_GAIN,
     Budget,
@@ -24,7 +26,9 @@ from ragaudit.privacy.planning import (
     PaperNoise,
     Price,
     RecallCost,
+    ceiling_of,
 )
+from ragaudit.privacy.words import EMPTY_ADVANTAGE, WEAK_ADVANTAGE
 
 __all__ = ["FORMAT", "document"]
 
@@ -53,10 +57,13 @@ def document(plan: Plan, plots: Plots | None) -> dict[str, Any]:
         "coalition_noise": _coalition_noise(made),
         "retrieval": None if plan.retrieval is None else _retrieval(plan.retrieval, made.sigma),
         "verdict": {
-            "finding": plan.verdict.finding.value,
+            "service": plan.verdict.service.value,
+            "promise": plan.verdict.promise.value,
             "sentence": plan.verdict.sentence,
+            "weak_advantage": float(WEAK_ADVANTAGE),
             "empty_advantage": float(EMPTY_ADVANTAGE),
             "useless_gain": USELESS_GAIN,
+            "good_gain": GOOD_GAIN,
         },
         "plots": None if plots is None else _plots(plots),
     }
@@ -115,32 +122,41 @@ def _retrieval(found: RetrievalPlan, planned: str) -> dict[str, Any]:
                 },
                 "rank_loss": None if each.rank_loss is None else _interval(each.rank_loss),
                 "returned": round(each.returned, 6),
-                "account": _price(found.prices[each.sigma][0]),
-                "coalition": _price(found.prices[each.sigma][1]),
+                "account": _priced(found.prices[each.sigma][0], found.blind),
+                "coalition": _priced(found.prices[each.sigma][1], found.blind),
             }
             for at, each in enumerate(simulation.points)
         ],
-        "recall_costs": [_recall_cost(each) for each in found.costs],
+        "recall_costs": [_recall_cost(each, found.blind) for each in found.costs],
     }
 
 
-def _recall_cost(cost: RecallCost) -> dict[str, Any]:
+def _recall_cost(cost: RecallCost, blind: Fraction) -> dict[str, Any]:
     return {
         "recall": cost.recall,
-        "best": _cost(cost.best),
-        "sure": _cost(cost.sure),
-        "hopeful": _cost(cost.hopeful),
+        "best": _cost(cost.best, blind),
+        "sure": _cost(cost.sure, blind),
+        "hopeful": _cost(cost.hopeful, blind),
         "beyond": cost.beyond,
     }
 
 
-def _cost(cost: Cost | None) -> dict[str, Any] | None:
+def _cost(cost: Cost | None, blind: Fraction) -> dict[str, Any] | None:
     if cost is None:
         return None
     return {
         "sigma": cost.sigma,
-        "account": _price(cost.account),
-        "coalition": _price(cost.coalition),
+        "account": _priced(cost.account, blind),
+        "coalition": _priced(cost.coalition, blind),
+    }
+
+
+def _priced(price: Price, blind: Fraction) -> dict[str, Any]:
+    """A price with the ceiling of recall under it, which no mechanism with fresh noise exceeds."""
+    ceiling = ceiling_of(price, blind)
+    return {
+        **_price(price),
+        "recall_ceiling": None if isinstance(ceiling, Missing) else upward(ceiling),
     }
 
 
@@ -152,7 +168,7 @@ def _row(row: BudgetRow, paper: PaperNoise | Missing) -> dict[str, Any]:
         "closed_form": {
             "epsilon": _known(row.closed_form),
             "delta": row.price.delta,
-            "relation": row.price.adjacency.value,
+            "relation": row.price.relation.value,
             # Of the paper's noise, for which alone the formula holds.
             "sigma": None if isinstance(paper, Missing) else paper.sigma,
             "reason": _reason(row.closed_form),
@@ -166,7 +182,7 @@ def _price(price: Price) -> dict[str, Any]:
         "epsilon": price.epsilon,
         "ideal_epsilon": price.ideal_epsilon,
         "delta": price.delta,
-        "relation": price.adjacency.value,
+        "relation": price.relation.value,
         "advantage": price.advantage,
         "reason": NO_FINITE_EPSILON.reason if price.epsilon is None else None,
     }

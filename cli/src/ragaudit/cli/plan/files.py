@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ragaudit.encoding.errors import RefusedError
+from ragaudit.encoding.errors import UnavailableError
 
 __all__ = ["Plots", "check_folder", "write"]
 
@@ -30,7 +30,7 @@ def check_folder(folder: Path) -> None:
     """Return if plots could be written into a folder, which need not exist yet.
 
     Raises:
-        RefusedError: it is no folder, or nothing can be written there.
+        UnavailableError: it is no folder, or nothing can be written there.
     """
     try:
         existing = next(each for each in (folder, *folder.absolute().parents) if each.exists())
@@ -38,7 +38,7 @@ def check_folder(folder: Path) -> None:
     except OSError:
         writable = False  # not even allowed to look
     if not writable:
-        raise RefusedError(
+        raise UnavailableError(
             f"cannot write into {folder}", where="plots", expected="a folder that can be written"
         )
 
@@ -47,7 +47,7 @@ def write(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
     """Write all files, or on a failure none; files of the same names are replaced.
 
     Raises:
-        RefusedError: the folder cannot be made or written.
+        UnavailableError: the folder cannot be made or written.
     """
     missing: list[Path] = []
     try:
@@ -64,7 +64,7 @@ def write(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
         for each in missing:
             with suppress(OSError):
                 each.rmdir()
-        raise RefusedError(
+        raise UnavailableError(
             f"cannot write the plots: {error.strerror}", where="plots", expected="another folder"
         ) from error
     return [folder / name for name in sorted(files)]

@@ -87,7 +87,9 @@ class RetrievalPlan:
         left_out: tenants that were not tried, and their rows, at most K.
         by_index: index -> its recall at every point of the simulation.
         quantised: recall@K of the integer vectors without noise against the real ones.
-        prices: sigma -> (one account's, the coalition's), for every simulated sigma.
+        prices: sigma -> (one account's, the coalition's over all windows), for every simulated
+            sigma.
+        blind: the largest K/N of the indexes, from which ceilings of recall are computed.
         costs: one for each wanted recall.
     """
 
@@ -98,6 +100,7 @@ class RetrievalPlan:
     by_index: dict[str, tuple[Interval, ...]]
     quantised: Interval
     prices: dict[str, tuple[Price, Price]]
+    blind: Fraction
     costs: tuple[RecallCost, ...]
 
 
@@ -164,9 +167,13 @@ def _try(plan: Budget, trial: Trial, watcher: Watcher) -> RetrievalPlan:
         _by_index(collections, simulation),
         quantised_recall(collections, trial.top_k),
         {
-            sigma: (price_of_account(targets, sigma), price_of_coalition(targets, sigma))
+            sigma: (
+                price_of_account(targets, sigma),
+                price_of_coalition(targets, sigma, windows=targets.windows),
+            )
             for sigma in sigmas
         },
+        max(Fraction(trial.top_k, len(each.rows)) for each in collections),
         tuple(cost_of_recall(simulation, targets, each) for each in trial.recalls),
     )
 

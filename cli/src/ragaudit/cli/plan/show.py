@@ -1,7 +1,7 @@
 """What `ragaudit plan` prints: tables and a sentence."""
 
 from collections.abc import Sequence
-from decimal import ROUND_CEILING, Context
+from decimal import ROUND_CEILING, Context, Decimal
 
 from ragaudit.cli.plan.files import Plots
 from ragaudit.cli.plan.run import Plan, RetrievalPlan
@@ -9,25 +9,22 @@ from ragaudit.privacy.planning import (
     Budget,
     BudgetRow,
     Cost,
-    Finding,
     Interval,
     Missing,
     PaperNoise,
     Price,
+    Service,
+    ceiling_of,
 )
+from ragaudit.privacy.words import Strength
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.panel import Panel
 from rich.table import Table
 
-__all__ = ["show"]
+__all__ = ["show", "upward"]
 
-_STYLES = {
-    Finding.NEITHER: "green", Finding.NOT_SIMULATED: "dim", Finding.USELESS: "yellow",
-    Finding.EMPTY: "yellow", Finding.UNDECIDED: "yellow", Finding.EMPTY_UNDECIDED: "yellow",
-    Finding.BOTH: "bold red",
-}  # fmt: skip
 _BROKEN = "bold red"
 
 _PLANNED = ("k_max", "*")
@@ -44,8 +41,18 @@ def show(console: Console, plan: Plan, plots: Plots | None) -> None:
         _show_retrieval(console, plan.retrieval, made.sigma)
     if plots is not None:
         _show_plots(console, plots)
-    style = _BROKEN if made.kept is False else _STYLES[plan.verdict.finding]
-    console.print(Panel(escape(plan.verdict.sentence), style=style, expand=False))
+    console.print(Panel(escape(plan.verdict.sentence), style=_style(plan), expand=False))
+
+
+def _style(plan: Plan) -> str:
+    """Green is for what is both useful and meant."""
+    service, promise = plan.verdict.service, plan.verdict.promise
+    useless, empty = service is Service.USELESS, promise is Strength.EMPTY
+    if plan.budget.kept is False or (useless and empty):
+        return _BROKEN
+    if service is Service.GOOD and promise is Strength.MEANINGFUL:
+        return "green"
+    return "dim" if service is Service.NOT_SIMULATED and not empty else "yellow"
 
 
 def _show_promise(console: Console, made: Budget) -> None:
@@ -166,6 +173,13 @@ def _show_retrieval(console: Console, found: RetrievalPlan, planned: str) -> Non
         _say(console, f"left out: {name}, whose {rows} rows are not more than K")
     _show_points(console, found, planned)
     _say(console, "rank loss in places; in brackets: the 95 % interval; *: planned")
+    _say(
+        console,
+        "ceiling: the largest recall that any mechanism with fresh noise could have under the "
+        "epsilons of its row, whatever the score: a row that answers all questions is returned "
+        "with probability R, another with K/N, and counts of Binomial(m, R) and Binomial(m, K/N) "
+        "must be (epsilon, delta)-indistinguishable",
+    )
     if len(found.indexes) > 1:
         at = [point.sigma for point in simulation.points].index(planned)
         each = (f"{name} {_interval(of[at], 3)}" for name, of in found.by_index.items())
@@ -187,19 +201,19 @@ def _show_points(console: Console, found: RetrievalPlan, planned: str) -> None:
         mark = "*" if point.sigma == planned else ""
         rows.append([
             mark + point.sigma, _interval(point.recall, 3), loss, _epsilon(account),
-            _epsilon(coalition),
+            _epsilon(coalition), _ceiling(found, account, coalition),
         ])  # fmt: skip
     _print_table(
         console,
         "what the noise does to retrieval, and what it buys",
         [
             "sigma", f"recall@{simulation.top_k}", "rank loss", "epsilon,\naccount",
-            "epsilon,\nk_max",
+            "epsilon,\nk_max", "ceiling",
         ],
         rows,
         [[
             "blind", f"{simulation.random_recall:.3f}", f"{simulation.random_rank_loss:.1f}",
-            "0", "0",
+            "0", "0", "",
         ]],
     )  # fmt: skip
 
@@ -209,7 +223,7 @@ def _show_costs(console: Console, found: RetrievalPlan) -> None:
     for cost in found.costs:
         wanted = f"{cost.recall:g}"
         if cost.best is None:
-            rows.append([wanted, "not reached", "-", "-", "-"])
+            rows.append([wanted, "not reached", "-", "-", "-", "-"])
             continue
         rows.append([
             wanted,
@@ -217,9 +231,31 @@ def _show_costs(console: Console, found: RetrievalPlan) -> None:
             _epsilon(cost.best.account),
             _epsilon(cost.best.coalition),
             f"{_bound(cost.hopeful)} to {_bound(cost.sure)}",
+            _ceiling(found, cost.best.account, cost.best.coalition),
         ])  # fmt: skip
-    headings = ["recall", "sigma", "epsilon,\naccount", "epsilon,\nk_max", "its 95 %\ninterval"]
+    headings = [
+        "recall",
+        "sigma",
+        "epsilon,\naccount",
+        "epsilon,\nk_max",
+        "its 95 %\ninterval",
+        "ceiling",
+    ]
     _print_table(console, "what a recall costs", headings, rows)
+
+
+def _ceiling(found: RetrievalPlan, *prices: Price) -> str:
+    """The lowest of the ceilings that hold; what is not limited may be perfect."""
+    ceilings = [ceiling_of(price, found.blind) for price in prices]
+    known = [each for each in ceilings if not isinstance(each, Missing)]
+    return f"{upward(min(known, default=1.0), 3):.3f}"
+
+
+def upward(value: float, places: int = 6) -> float:
+    """A limit rounded up."""
+    return float(
+        Context(prec=50).create_decimal(value).quantize(Decimal(1).scaleb(-places), ROUND_CEILING)
+    )
 
 
 def _bound(cost: Cost | None) -> str:

@@ -10,8 +10,8 @@ from functools import lru_cache
 
 from ragaudit.encoding.errors import InternalError
 from ragaudit.privacy.accounting import calibration, collusion, gaussian, renyi, risk
-from ragaudit.privacy.accounting.normal import decimal_of
-from ragaudit.privacy.guarantees import Adjacency, GaussianDp
+from ragaudit.privacy.guarantees import GaussianDp, NeighboringRelation
+from ragaudit.privacy.normal import decimal_of
 
 __all__ = ["DELTA", "GRID", "QUERIES", "PaperCell", "delta_at", "exactly_calibrated"]
 
@@ -20,7 +20,7 @@ DELTA = Fraction(1, 10**6)
 GRID = range(2, 65)
 """Orders of section 3.7."""
 
-_ADJACENCY = Adjacency.REPLACE_ONE
+_ADJACENCY = NeighboringRelation.REPLACE
 
 
 class PaperCell:

@@ -81,7 +81,7 @@ def lower_bound_table() -> Table:
         (("2", 100), "0.01", "0.01113", None),
     ):
         whole = PaperCell(epsilon_acc, accounts).gaussian
-        gap = GaussianDp(whole.mu / 10, whole.adjacency)
+        gap = GaussianDp(whole.mu / 10, whole.relation)
         where = f"k = {accounts}, eps_acc = {epsilon_acc}"
         found = float(collusion.membership_lower_bound(gap))
         rows.append(Comparison(f"{where}: (3.10)", limit, kept, found, LOWER))
@@ -93,7 +93,7 @@ def lower_bound_table() -> Table:
 
 def _epsilon(guarantee: GaussianDp, factor: int) -> float:
     """The exact epsilon at 1e-6 when the sensitivity is ``factor`` times what was assumed."""
-    scaled = GaussianDp(factor * guarantee.mu, guarantee.adjacency)
+    scaled = GaussianDp(factor * guarantee.mu, guarantee.relation)
     return float(scaled.at_delta(DELTA).epsilon)
 
 

@@ -22,7 +22,7 @@ from ragaudit.cli.reproduce.accounting_published import (
 from ragaudit.cli.reproduce.accounting_scope import JOINT_DELTA, lower_bound_table, scope_table
 from ragaudit.cli.reproduce.comparison import Comparison, Table
 from ragaudit.privacy.accounting import collusion
-from ragaudit.privacy.guarantees import Adjacency, GaussianDp
+from ragaudit.privacy.guarantees import GaussianDp, NeighboringRelation
 
 __all__ = ["tables"]
 
@@ -119,7 +119,9 @@ def _reading() -> Table:
         )  # fmt: skip
     for epsilon_acc, corrected in (("1", "1.0181"), ("2", "2.0724"), ("4", "4.2895")):
         sigma = collusion.renyi_sigma(Fraction(epsilon_acc), DELTA, QUERIES)
-        form = collusion.renyi_closed_form(sigma, Decimal(1), QUERIES, DELTA, Adjacency.REPLACE_ONE)
+        form = collusion.renyi_closed_form(
+            sigma, Decimal(1), QUERIES, DELTA, NeighboringRelation.REPLACE
+        )
         rows.append(
             Comparison(f"(3.6) at k = 1 and Theorem 3.9's sigma, eps_acc = {epsilon_acc}",
                        epsilon_acc, corrected, float(form.guarantee().epsilon), OTHER_SIGMA)
@@ -193,7 +195,7 @@ def _calibration() -> Table:
         release = PaperCell(epsilon_acc, 1)
         other = collusion.renyi_sigma(Fraction(epsilon_acc), DELTA, QUERIES)
         sigma, least = release.release.sigma(Fraction(1)), _exact_sigma(epsilon_acc, QUERIES)
-        by_theorem = GaussianDp.of(Decimal(QUERIES).sqrt() / other, Adjacency.REPLACE_ONE)
+        by_theorem = GaussianDp.of(Decimal(QUERIES).sqrt() / other, NeighboringRelation.REPLACE)
         where = f"eps_acc = {epsilon_acc}"
         rows += [
             Comparison(f"{where}: sigma of (3.4)", classic, None, float(sigma), formula="(3.4)"),

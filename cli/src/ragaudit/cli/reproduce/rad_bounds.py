@@ -12,7 +12,7 @@ from ragaudit.cli.reproduce.rad_published import (
     FIGURE_1,
     FIGURE_3,
 )
-from ragaudit.privacy.guarantees import Adjacency, ApproximateDp
+from ragaudit.privacy.guarantees import ApproximateDp, NeighboringRelation
 from ragaudit.privacy.risk.closed_forms import noise_bound_uniform, oue_advantage_uniform
 from ragaudit.privacy.risk.continuous import continuous_advantage
 from ragaudit.privacy.risk.general_bounds import (
@@ -159,8 +159,8 @@ def _figure_10() -> Table:
 
 
 def _pure(epsilon: float) -> ApproximateDp:
-    return ApproximateDp.of(epsilon, 0, Adjacency.REPLACE_ONE)
+    return ApproximateDp.of(epsilon, 0, NeighboringRelation.REPLACE)
 
 
 def _approximate(epsilon: float) -> ApproximateDp:
-    return ApproximateDp.of(epsilon, DELTA, Adjacency.REPLACE_ONE)
+    return ApproximateDp.of(epsilon, DELTA, NeighboringRelation.REPLACE)

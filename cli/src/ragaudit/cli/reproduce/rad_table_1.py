@@ -7,7 +7,12 @@ from typing import Any
 
 import numpy as np
 from ragaudit.cli.reproduce.rad_published import TABLE_1, Cells
-from ragaudit.privacy.guarantees import Adjacency, ApproximateDp, GaussianDp, TotalVariation
+from ragaudit.privacy.guarantees import (
+    ApproximateDp,
+    GaussianDp,
+    NeighboringRelation,
+    TotalVariation,
+)
 from ragaudit.privacy.risk.best_bound import BestBound, best_bound
 from ragaudit.privacy.risk.known_mechanisms import LocalMechanism, exact_bounds
 from ragaudit.privacy.risk.priors import FinitePrior
@@ -25,7 +30,7 @@ from ragaudit.privacy.risk.validation import AssumptionError
 __all__ = ["Applicability", "applicability", "as_records", "as_text"]
 
 RECORDS = 4
-_REPLACE = Adjacency.REPLACE_ONE
+_REPLACE = NeighboringRelation.REPLACE
 VARIATION = TotalVariation.of(0.25, _REPLACE)
 GAUSSIAN = GaussianDp.of(1, _REPLACE)
 APPROXIMATE = ApproximateDp.of(1, 1e-5, _REPLACE)
@@ -172,7 +177,7 @@ def _robustness(scenario: Scenario, guarantee: Guarantee | None) -> tuple[str, .
         return ()
     found = _equation(lambda: trade_off_success_bound(scenario, guarantee))
     if isinstance(guarantee, ApproximateDp):
-        pure = ApproximateDp.of(guarantee.epsilon, 0, guarantee.adjacency)
+        pure = ApproximateDp.of(guarantee.epsilon, 0, guarantee.relation)
         found += _equation(lambda: pure_dp_success_bound(scenario, guarantee))
         found += [
             f"{name} if delta = 0"

@@ -15,7 +15,7 @@ _MECHANISMS: Final[dict[str, tuple[MechanismName, ...]]] = {
     "--epsilon": (*_LOCAL, MechanismName.LAPLACE, *_BLACKBOX),
     "--mu": (MechanismName.GAUSSIAN, *_BLACKBOX),
     "--delta": _BLACKBOX,
-    "--adjacency": _BLACKBOX,
+    "--relation": _BLACKBOX,
     "--subset": (MechanismName.SS,),
     "--channel": (MechanismName.CHANNEL,),
     "--span": _NOISE,
@@ -27,7 +27,7 @@ _COMPANIONS: Final[dict[str, str]] = {
     "--trials": "--successes",
     "--seed": "--runs",
     "--claim-delta": "--claim-epsilon",
-    "--claim-adjacency": "--claim-epsilon",
+    "--claim-relation": "--claim-epsilon",
     "--verdict-key": "--verdict",
     "--span": "--eta",
 }

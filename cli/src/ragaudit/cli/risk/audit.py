@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from ragaudit.cli.risk.applicable import check_companions, check_mechanism
 from ragaudit.cli.risk.options import (
-    AdjacencyName,
     AsJson,
     EpsilonOption,
     EtaOption,
@@ -20,14 +19,15 @@ from ragaudit.cli.risk.options import (
     RecordsOption,
     SpanOption,
     SubsetOption,
-    adjacency_of,
     known_mechanism,
     prior_of,
     threat_of,
 )
 from ragaudit.cli.risk.progress import counted
 from ragaudit.cli.risk.show import as_json, down, nearest, up
+from ragaudit.encoding.commands import ExitCode
 from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.relations import NeighboringRelation
 
 if TYPE_CHECKING:
     from ragaudit.privacy.guarantees import ApproximateDp
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EXAMPLE", "EXIT_REFUTED", "command"]
 
-EXIT_REFUTED = 3
+EXIT_REFUTED = ExitCode.FALSE
 
 EXAMPLE = """Examples:
 
@@ -53,7 +53,7 @@ EXAMPLE = """Examples:
 
   ragaudit risk audit --mechanism oue --epsilon 2 --records 3052 --runs 1000000 --seed 1
 
-Exit status: 0 the claim (if any) stands, 3 the claim is refuted, 1 the input is not usable."""
+Exit status: 0 the claim (if any) stands, 1 the claim is refuted, 2 the input is not usable."""
 
 
 def command(
@@ -79,7 +79,7 @@ def command(
     confidence: Annotated[float, typer.Option(help="Of the lower bound, one-sided.")] = 0.95,
     delta: Annotated[float, typer.Option(help="Delta of the guarantees to refute.")] = 0.0,
     absence: Annotated[
-        AdjacencyName | None,
+        NeighboringRelation | None,
         typer.Option(
             help="The two candidates are a document and its absence: add-remove or null-replace."
         ),
@@ -90,8 +90,8 @@ def command(
     ] = None,
     claim_epsilon: Annotated[float | None, typer.Option(help="A claim to test.")] = None,
     claim_delta: Annotated[float | None, typer.Option(help="Of the claim; 0 unless given.")] = None,
-    claim_adjacency: Annotated[
-        AdjacencyName | None, typer.Option(help="Of the claim; replace unless given.")
+    claim_relation: Annotated[
+        NeighboringRelation | None, typer.Option(help="Of the claim; replace unless given.")
     ] = None,
     as_json_text: AsJson = False,
 ) -> None:
@@ -105,7 +105,7 @@ def command(
         {
             "--successes": successes, "--trials": trials, "--runs": runs, "--seed": seed,
             "--claim-epsilon": claim_epsilon, "--claim-delta": claim_delta,
-            "--claim-adjacency": claim_adjacency,
+            "--claim-relation": claim_relation,
         },
     )  # fmt: skip
     _check_parameters(epsilon, mu, runs)
@@ -139,7 +139,7 @@ def command(
     report = _report(
         estimate, scenario, _modelled(estimate, threat, known, as_json_text), successes,
         int(trials or 0), confidence, delta, false_positives,
-        _claim(claim_epsilon, claim_delta, claim_adjacency),
+        _claim(claim_epsilon, claim_delta, claim_relation),
     )  # fmt: skip
     if as_json_text:
         as_json(report)
@@ -206,7 +206,7 @@ def _estimated(pairs: "Guesses", threat: "ThreatModel", confidence: float) -> "A
     return from_guesses(pairs.targets, pairs.guesses, threat, confidence)
 
 
-def _scenario(threat: "ThreatModel", absence: AdjacencyName | None) -> "Scenario":
+def _scenario(threat: "ThreatModel", absence: NeighboringRelation | None) -> "Scenario":
     from ragaudit.privacy.risk.scenario import Scenario  # noqa: PLC0415
 
     if absence is None:
@@ -215,18 +215,19 @@ def _scenario(threat: "ThreatModel", absence: AdjacencyName | None) -> "Scenario
         raise MalformedError(
             f"{threat.records} candidates", where="--absence", expected="two: a document, nothing"
         )
-    return Scenario.absence(float(threat.prior.probabilities[0]), adjacency_of(absence))
+    return Scenario.absence(float(threat.prior.probabilities[0]), absence)
 
 
 def _claim(
-    epsilon: float | None, delta: float | None, adjacency: AdjacencyName | None
+    epsilon: float | None, delta: float | None, relation: NeighboringRelation | None
 ) -> "ApproximateDp | None":
     from ragaudit.privacy.guarantees import ApproximateDp  # noqa: PLC0415
 
     if epsilon is None:
         return None
-    relation = adjacency_of(adjacency or AdjacencyName.REPLACE)
-    return ApproximateDp.of(epsilon, 0 if delta is None else delta, relation)
+    return ApproximateDp.of(
+        epsilon, 0 if delta is None else delta, relation or NeighboringRelation.REPLACE
+    )
 
 
 def _report(
@@ -239,6 +240,7 @@ def _report(
         check_claim,
     )
     from ragaudit.privacy.risk.comparators import (  # noqa: PLC0415
+        LARGEST_CANARIES,
         ldp_auditor_epsilon,
         one_run_epsilon,
     )
@@ -248,7 +250,7 @@ def _report(
         comparators["ldp_auditor"] = ldp_auditor_epsilon(
             successes, false_positives, trials, 1 - confidence, delta
         )
-    if scenario.records == 2 and scenario.is_uniform:
+    if scenario.records == 2 and scenario.is_uniform and trials <= LARGEST_CANARIES:
         comparators["one_run_if_all_trials_were_in_one_run"] = one_run_epsilon(
             trials, trials, successes, confidence, delta
         )
@@ -286,11 +288,11 @@ def _claimed(found: "ClaimCheck") -> dict[str, Any]:
         "stated": {
             "epsilon": float(found.stated.epsilon),
             "delta": float(found.stated.delta),
-            "adjacency": found.stated.adjacency,
+            "relation": found.stated.relation,
         },
         "epsilon": float(found.claim.epsilon),
         "delta": float(found.claim.delta),
-        "adjacency": found.claim.adjacency,
+        "relation": found.claim.relation,
         "advantage_allowed": found.allowed.value,
         "by": found.allowed.winner.theorem,
         "advantage_lower_bound": found.advantage,
@@ -307,7 +309,7 @@ def _show(report: dict[str, Any]) -> None:
     typer.echo("\ncertified lower bound")
     typer.echo(
         f"  epsilon at least {down(proved['epsilon'])} at delta {proved['delta']:g} "
-        f"({proved['adjacency']}), confidence {proved['confidence']:g}, by {proved['theorem']}"
+        f"({proved['relation']}), confidence {proved['confidence']:g}, by {proved['theorem']}"
     )
     model = report["model_based_estimate"]
     if model is not None:
@@ -333,4 +335,4 @@ def _show(report: dict[str, Any]) -> None:
 
 
 def _in_words(claim: dict[str, Any]) -> str:
-    return f"({claim['epsilon']:g}, {claim['delta']:g})-DP under {claim['adjacency']}"
+    return f"({claim['epsilon']:g}, {claim['delta']:g})-DP under {claim['relation']}"

@@ -7,8 +7,6 @@ import typer
 from ragaudit.cli.risk.applicable import check_mechanism
 from ragaudit.cli.risk.files import read_labels, read_matrix
 from ragaudit.cli.risk.options import (
-    AdjacencyName,
-    AdjacencyOption,
     AsJson,
     DeltaOption,
     EpsilonOption,
@@ -21,6 +19,7 @@ from ragaudit.cli.risk.options import (
     MuOption,
     PriorOption,
     RecordsOption,
+    RelationOption,
     SpanOption,
     SubsetOption,
     claimed,
@@ -31,6 +30,7 @@ from ragaudit.cli.risk.options import (
 )
 from ragaudit.cli.risk.show import as_json, up
 from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.relations import NeighboringRelation
 
 if TYPE_CHECKING:
     from ragaudit.privacy.risk.best_bound import BestBound
@@ -56,7 +56,7 @@ def command(
     epsilon: EpsilonOption = None,
     delta: DeltaOption = None,
     mu: MuOption = None,
-    adjacency: AdjacencyOption = None,
+    relation: RelationOption = None,
     records: RecordsOption = None,
     prior: PriorOption = None,
     eta: EtaOption = None,
@@ -85,7 +85,7 @@ def command(
     check_mechanism(
         mechanism,
         {
-            "--epsilon": epsilon, "--delta": delta, "--mu": mu, "--adjacency": adjacency,
+            "--epsilon": epsilon, "--delta": delta, "--mu": mu, "--relation": relation,
             "--subset": subset, "--channel": channel, "--eta": eta, "--span": span,
         },
     )  # fmt: skip
@@ -95,7 +95,7 @@ def command(
     found = prior_of(records, prior)
     threat = threat_of(found, line, _known(knowledge, auxiliary, found.records))
     if mechanism is MechanismName.BLACKBOX:
-        guarantees.append(_promised(epsilon, delta, mu, adjacency))
+        guarantees.append(_promised(epsilon, delta, mu, relation))
     elif mechanism is MechanismName.CHANNEL:
         evaluated = _of_channel(channel, threat)
     else:
@@ -122,12 +122,13 @@ def _known(knowledge: Knowledge, auxiliary: str | None, records: int) -> "Auxili
 
 
 def _promised(
-    epsilon: float | None, delta: float | None, mu: float | None, adjacency: AdjacencyName | None
+    epsilon: float | None,
+    delta: float | None,
+    mu: float | None,
+    relation: NeighboringRelation | None,
 ) -> "Guarantee":
-    from ragaudit.privacy.guarantees import Adjacency  # noqa: PLC0415
-
-    given = claimed(epsilon, delta, mu, adjacency or AdjacencyName.REPLACE)
-    return given.under(Adjacency.REPLACE_ONE)
+    given = claimed(epsilon, delta, mu, relation or NeighboringRelation.REPLACE)
+    return given.under(NeighboringRelation.REPLACE)
 
 
 def _of_channel(path: Path | None, threat: "ThreatModel") -> "tuple[Bound, ...]":
@@ -203,7 +204,7 @@ def _show(best: "BestBound") -> None:
     )
     assumed = best.winner.assumptions
     table = Table(
-        title=f"bounds that apply (prior: {assumed.prior}; adjacency: {assumed.adjacency})",
+        title=f"bounds that apply (prior: {assumed.prior}; relation: {assumed.relation})",
         title_justify="left",
     )
     for heading in ("at most", "by", "knowledge", "guess", "mechanism"):

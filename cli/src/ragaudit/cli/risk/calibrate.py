@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from ragaudit.cli.risk.applicable import check_mechanism
 from ragaudit.cli.risk.options import (
-    AdjacencyName,
-    AdjacencyOption,
     AsJson,
     DeltaOption,
     EtaOption,
@@ -19,9 +17,9 @@ from ragaudit.cli.risk.options import (
     MechanismOption,
     PriorOption,
     RecordsOption,
+    RelationOption,
     SpanOption,
     SubsetOption,
-    adjacency_of,
     knowledge_of,
     known_mechanism,
     prior_of,
@@ -30,6 +28,7 @@ from ragaudit.cli.risk.options import (
 )
 from ragaudit.cli.risk.progress import counted
 from ragaudit.cli.risk.show import as_json, down, up
+from ragaudit.encoding.relations import NeighboringRelation
 
 if TYPE_CHECKING:
     from ragaudit.privacy.risk.calibration import Crossing
@@ -52,7 +51,7 @@ def command(
     target: Annotated[float, typer.Option("--target", help="Largest advantage to allow.")],
     mechanism: MechanismOption,
     delta: DeltaOption = None,
-    adjacency: AdjacencyOption = None,
+    relation: RelationOption = None,
     records: RecordsOption = None,
     prior: PriorOption = None,
     eta: EtaOption = None,
@@ -69,17 +68,17 @@ def command(
     check_mechanism(
         mechanism,
         {
-            "--delta": delta, "--adjacency": adjacency, "--subset": subset, "--eta": eta,
+            "--delta": delta, "--relation": relation, "--subset": subset, "--eta": eta,
             "--span": span,
         },
     )  # fmt: skip
     line = Line.of(eta, span)
     found: dict[str, Any] = {"target": target, "mechanism": mechanism.value}
     if mechanism is MechanismName.BLACKBOX:
-        slack, relation = delta or 0.0, adjacency or AdjacencyName.REPLACE
+        slack, relation = delta or 0.0, relation or NeighboringRelation.REPLACE
         scenario = scenario_of(records, prior, line, knowledge)
         crossing = _blackbox(target, scenario, slack, relation, as_json_text)
-        found |= {"parameter": "epsilon", "delta": slack, "adjacency": relation.value}
+        found |= {"parameter": "epsilon", "delta": slack, "relation": relation.value}
     else:
         threat = _threat(records, prior, line, knowledge)
         if mechanism is MechanismName.SS and subset is None:
@@ -106,15 +105,13 @@ def _threat(
 
 
 def _blackbox(
-    target: float, scenario: "Scenario", delta: float, adjacency: AdjacencyName, quiet: bool
+    target: float, scenario: "Scenario", delta: float, relation: NeighboringRelation, quiet: bool
 ) -> "Crossing":
-    from ragaudit.privacy.guarantees import Adjacency, ApproximateDp  # noqa: PLC0415
+    from ragaudit.privacy.guarantees import ApproximateDp  # noqa: PLC0415
     from ragaudit.privacy.risk.best_bound import best_bound  # noqa: PLC0415
 
-    relation = adjacency_of(adjacency)
-
     def bound(epsilon: float) -> float:
-        promised = ApproximateDp.of(epsilon, delta, relation).under(Adjacency.REPLACE_ONE)
+        promised = ApproximateDp.of(epsilon, delta, relation).under(NeighboringRelation.REPLACE)
         return best_bound(scenario, [promised]).value
 
     return _bisected(bound, target, quiet)

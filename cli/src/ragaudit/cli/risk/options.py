@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Final, Self
 import typer
 from ragaudit.cli.risk.files import read_numbers
 from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.relations import NeighboringRelation
 
 if TYPE_CHECKING:
-    from ragaudit.privacy.guarantees import Adjacency, ApproximateDp, GaussianDp
+    from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp
     from ragaudit.privacy.risk.known_mechanisms import KnownMechanism
     from ragaudit.privacy.risk.priors import FinitePrior
     from ragaudit.privacy.risk.scenario import Scenario
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from ragaudit.privacy.risk.validation import FloatArray
 
 __all__ = [
-    "AdjacencyName",
-    "AdjacencyOption",
     "AsJson",
     "DeltaOption",
     "EpsilonOption",
@@ -32,9 +31,9 @@ __all__ = [
     "MuOption",
     "PriorOption",
     "RecordsOption",
+    "RelationOption",
     "SpanOption",
     "SubsetOption",
-    "adjacency_of",
     "claimed",
     "knowledge_of",
     "known_mechanism",
@@ -57,14 +56,6 @@ class MechanismName(StrEnum):
     GAUSSIAN = "gaussian"
     BLACKBOX = "blackbox"
     CHANNEL = "channel"
-
-
-class AdjacencyName(StrEnum):
-    """Which two data sets are neighbors."""
-
-    REPLACE = "replace"
-    ADD_REMOVE = "add-remove"
-    NULL_REPLACE = "null-replace"
 
 
 class Knowledge(StrEnum):
@@ -90,10 +81,10 @@ MuOption = Annotated[
     float | None,
     typer.Option("--mu", help="Of Gaussian DP; gaussian: range over standard deviation."),
 ]
-AdjacencyOption = Annotated[
-    AdjacencyName | None,
+RelationOption = Annotated[
+    NeighboringRelation | None,
     typer.Option(
-        "--adjacency", help="Of the guarantee, else replace; converted to it. blackbox only."
+        "--relation", help="Of the guarantee, else replace; converted to it. blackbox only."
     ),
 ]
 RecordsOption = Annotated[
@@ -253,15 +244,8 @@ def known_mechanism(
             )
 
 
-def adjacency_of(name: AdjacencyName) -> "Adjacency":
-    """The adjacency of an option."""
-    from ragaudit.privacy.guarantees import Adjacency  # noqa: PLC0415
-
-    return Adjacency(name.value)
-
-
 def claimed(
-    epsilon: float | None, delta: float | None, mu: float | None, adjacency: AdjacencyName
+    epsilon: float | None, delta: float | None, mu: float | None, relation: NeighboringRelation
 ) -> "ApproximateDp | GaussianDp":
     """The guarantee of --epsilon (and --delta) or --mu; exactly one of them.
 
@@ -274,7 +258,6 @@ def claimed(
         raise MalformedError(
             "no guarantee, or two", where="--epsilon", expected="--epsilon or --mu"
         )
-    relation = adjacency_of(adjacency)
     if epsilon is not None:
         return ApproximateDp.of(epsilon, 0 if delta is None else delta, relation)
     if delta is not None:

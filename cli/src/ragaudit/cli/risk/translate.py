@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from ragaudit.cli.risk.applicable import check_companions
 from ragaudit.cli.risk.options import (
-    AdjacencyName,
     AsJson,
     EpsilonOption,
     EtaOption,
@@ -22,6 +21,7 @@ from ragaudit.cli.risk.options import (
 )
 from ragaudit.cli.risk.show import as_json
 from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.relations import NeighboringRelation
 
 if TYPE_CHECKING:
     from ragaudit.cli.risk.verdicts import Stated
@@ -33,9 +33,9 @@ EXAMPLE = """Examples:
 
   ragaudit risk translate --verdict verdict.json --verdict-key HEX --records 10
 
-  ragaudit risk translate --mu 0.2 --adjacency null-replace --prior 0.5,0.3,0.2
+  ragaudit risk translate --mu 0.2 --relation null-replace --prior 0.5,0.3,0.2
 
-  ragaudit risk translate --epsilon 1 --delta 1e-6 --adjacency add-remove --records 100"""
+  ragaudit risk translate --epsilon 1 --delta 1e-6 --relation add-remove --records 100"""
 
 MOST_LISTED = 10_000
 """Probabilities that JSON lists one by one."""
@@ -60,8 +60,8 @@ def command(
         float | None, typer.Option("--delta", help="0 to 1, with --epsilon; 0 unless given.")
     ] = None,
     mu: MuOption = None,
-    adjacency: Annotated[
-        AdjacencyName | None, typer.Option("--adjacency", help="Of --epsilon or --mu.")
+    relation: Annotated[
+        NeighboringRelation | None, typer.Option("--relation", help="Of --epsilon or --mu.")
     ] = None,
     records: RecordsOption = None,
     prior: PriorOption = None,
@@ -87,21 +87,21 @@ def command(
     if verdict is not None:
         from ragaudit.cli.risk.verdicts import read_verdict  # noqa: PLC0415
 
-        if any(each is not None for each in (epsilon, delta, mu, adjacency)):
+        if any(each is not None for each in (epsilon, delta, mu, relation)):
             raise MalformedError(
                 "a verdict has its own guarantee", where="--verdict", expected="alone"
             )
         stated = read_verdict(verdict, verdict_key)
         found = translate(stated.guarantee, scenario, float(stated.slack), line.nearness())
     else:
-        if adjacency is None:
+        if relation is None:
             raise MalformedError(
-                "a guarantee without its adjacency says nothing", where="--adjacency",
+                "a guarantee without its relation says nothing", where="--relation",
                 expected="replace, add-remove or null-replace",
             )  # fmt: skip
-        given = claimed(epsilon, delta, mu, adjacency)
+        given = claimed(epsilon, delta, mu, relation)
         found = translate(given, scenario, nearness=line.nearness())
-    source = _source(stated) if stated is not None else f"{found.guarantee}, {found.adjacency}"
+    source = _source(stated) if stated is not None else f"{found.guarantee}, {found.relation}"
     if as_json_text:
         report: dict[str, Any] = {
             **asdict(found),
@@ -145,5 +145,5 @@ def _source(stated: "Stated") -> str:
     checked = "signature checked" if stated.signed else "SIGNATURE NOT CHECKED (--verdict-key)"
     return (
         f"Window {stated.window} of {stated.provider}: {stated.result}, epsilon {stated.epsilon} "
-        f"at delta {stated.delta} under {stated.guarantee.adjacency}; {checked}."
+        f"at delta {stated.delta} under {stated.guarantee.relation}; {checked}."
     )

@@ -87,7 +87,7 @@ def _unwrapped(data: bytes, where: str) -> dict[str, Any]:
 
 
 def _stated(predicate: dict[str, Any], where: str, *, signed: bool) -> Stated:
-    from ragaudit.privacy.guarantees import Adjacency, GaussianDp  # noqa: PLC0415
+    from ragaudit.privacy.guarantees import GaussianDp, NeighboringRelation  # noqa: PLC0415
 
     match predicate:
         case {
@@ -120,7 +120,7 @@ def _stated(predicate: dict[str, Any], where: str, *, signed: bool) -> Stated:
             else f"a verdict of {result} states no guarantee",
             where=where, expected="PASS",
         )  # fmt: skip
-    guarantee = GaussianDp.of(_decimal(mu, f"{where} headline.mu"), Adjacency(relation))
+    guarantee = GaussianDp.of(_decimal(mu, f"{where} headline.mu"), NeighboringRelation(relation))
     slack = queries * group_size * _gamma(gamma, where)
     return Stated(guarantee, slack, window, provider, result, epsilon, delta, signed)
 

@@ -10,8 +10,9 @@
 Derivations: docs/notes/accounting.md. Format of the table: docs/spec/07-coalition.md §7.4.
 """
 
+from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.privacy.accounting.calibration import calibrate, largest_mu
-from ragaudit.privacy.accounting.events import GAMMA, NeighboringRelation, NoisyScores
+from ragaudit.privacy.accounting.events import GAMMA, NoisyScores
 from ragaudit.privacy.accounting.gaussian import NoFiniteBound, delta, epsilon, gives, least_epsilon
 from ragaudit.privacy.accounting.report import epsilon_report
 from ragaudit.privacy.accounting.sampling import (

@@ -16,12 +16,17 @@ from typing import Literal, Protocol
 
 from ragaudit.encoding.errors import InvalidArgumentError, RefusedError
 from ragaudit.privacy.accounting import gaussian, loss_distribution, renyi
-from ragaudit.privacy.accounting.checks import check_inside
 from ragaudit.privacy.accounting.composition import Event, relation_of, releases
 from ragaudit.privacy.accounting.events import KERNEL_VARIANCE, NoisyScores
 from ragaudit.privacy.accounting.gaussian import NoFiniteBound
-from ragaudit.privacy.accounting.normal import decimal_of, precise
-from ragaudit.privacy.guarantees import Adjacency, ApproximateDp, GaussianDp, ZeroConcentratedDp
+from ragaudit.privacy.guarantees import (
+    ApproximateDp,
+    GaussianDp,
+    NeighboringRelation,
+    ZeroConcentratedDp,
+)
+from ragaudit.privacy.normal import decimal_of, precise, root_up
+from ragaudit.privacy.numbers import Number, exact, instance, shown
 
 __all__ = [
     "ACCOUNTANTS",
@@ -48,12 +53,12 @@ class Accountant(Protocol):
     def name(self) -> str:
         """The method, in a word or two."""
 
-    def price(self, event: Event, delta: Fraction) -> ApproximateDp:
+    def price(self, event: Event, delta: Number) -> ApproximateDp:
         """Return (epsilon, delta)-DP of an event under the event's own relation.
 
         Args:
             event: what was released.
-            delta: between 0 and 1, exact.
+            delta: between 0 and 1.
 
         Raises:
             UnsupportedError: an unknown event.
@@ -78,32 +83,29 @@ class GaussianAccountant:
             ),
             Fraction(0),
         )
-        return GaussianDp(Fraction(_root(squared)), _adjacency(event))
+        return GaussianDp(Fraction(root_up(squared)), relation_of(event))
 
-    def price(self, event: Event, delta: Fraction) -> ApproximateDp:
+    def price(self, event: Event, delta: Number) -> ApproximateDp:
         """See :class:`Accountant`; the least epsilon, rounded up."""
-        check_inside(delta, "delta")
+        target = _target(delta)
         ideal = self.gaussian(event)
-        found = gaussian.least_epsilon(decimal_of(ideal.mu), delta, _slack(event))
+        found = gaussian.least_epsilon(decimal_of(ideal.mu), target, _slack(event))
         if found is None:
-            raise _no_bound(event, delta)
-        return ApproximateDp(Fraction(found), delta, ideal.adjacency)
+            raise _no_bound(event, target)
+        return ApproximateDp(Fraction(found), target, ideal.relation)
 
     def within(self, event: Event, budget: ApproximateDp) -> bool:
-        """Whether an event stays within a budget, which has to name the event's adjacency.
+        """Whether an event stays within a budget, which has to name the event's relation.
 
         Raises:
-            InvalidArgumentError: another adjacency, or the budget's delta is not between 0 and 1.
+            InvalidArgumentError: another relation, or the budget's delta is not between 0 and 1.
         """
-        if not isinstance(budget, ApproximateDp):
-            raise InvalidArgumentError(
-                f"no budget: {type(budget).__name__}", where="budget", expected="an ApproximateDp"
-            )
-        check_inside(budget.delta, "delta")
+        instance(budget, ApproximateDp, "budget")
+        _target(budget.delta)
         ideal = self.gaussian(event)
-        if budget.adjacency != ideal.adjacency:
+        if budget.relation != ideal.relation:
             raise InvalidArgumentError(
-                f"the budget is for {budget.adjacency}", where="adjacency", expected=ideal.adjacency
+                f"the budget is for {budget.relation}", where="relation", expected=ideal.relation
             )
         return gaussian.meets(decimal_of(ideal.mu), budget.epsilon, budget.delta, _slack(event))
 
@@ -121,16 +123,16 @@ class ZeroConcentratedAccountant:
     def zero_concentrated(self, event: Event) -> ZeroConcentratedDp:
         """Return rho-zCDP of the event with an ideal sampler: the rhos add."""
         rho = sum((part.rho() for part in _checked(event)), Fraction(0))
-        return ZeroConcentratedDp(rho, _adjacency(event))
+        return ZeroConcentratedDp(rho, relation_of(event))
 
     @precise
-    def price(self, event: Event, delta: Fraction) -> ApproximateDp:
+    def price(self, event: Event, delta: Number) -> ApproximateDp:
         """See :class:`Accountant`."""
-        check_inside(delta, "delta")
+        target = _target(delta)
         ideal = self.zero_concentrated(event)
-        rho, goal = decimal_of(ideal.rho), decimal_of(delta * (1 - _SET_ASIDE))
+        rho, goal = decimal_of(ideal.rho), decimal_of(target * (1 - _SET_ASIDE))
         found = (rho + 2 * (-rho * goal.ln()).sqrt()) * _UP
-        return _with_sampler(event, found, delta, ideal.adjacency)
+        return _with_sampler(event, found, target, ideal.relation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,18 +153,13 @@ class RenyiAccountant:
     name: str = "Rényi"
 
     def __post_init__(self) -> None:
-        for order in self.orders:
-            if isinstance(order, bool) or not isinstance(order, int | Fraction):
-                raise InvalidArgumentError(
-                    f"not exact: {order!r}", where="orders", expected="Fractions"
-                )
-            if order < LEAST_ORDER:
-                raise InvalidArgumentError(
-                    "order out of range", where="orders", expected="at least 1 + 1e-20"
-                )
+        instance(self.orders, tuple, "orders")
+        orders = tuple(exact(order, "orders", least=LEAST_ORDER) for order in self.orders)
+        object.__setattr__(self, "orders", orders)
+        instance(self.conversion, str, "conversion")
         if self.conversion not in ("canonne", "mironov"):
             raise InvalidArgumentError(
-                f"unknown conversion {self.conversion!r}", where="conversion"
+                f"unknown conversion {shown(self.conversion)}", where="conversion"
             )
         if not self.orders and self.conversion == "mironov":
             raise InvalidArgumentError(
@@ -171,11 +168,11 @@ class RenyiAccountant:
             )  # fmt: skip
 
     @precise
-    def price(self, event: Event, delta: Fraction) -> ApproximateDp:
+    def price(self, event: Event, delta: Number) -> ApproximateDp:
         """See :class:`Accountant`."""
-        check_inside(delta, "delta")
+        target = _target(delta)
         ideal = ZeroConcentratedAccountant().zero_concentrated(event)
-        return _with_sampler(event, self._converted(ideal.rho, delta), delta, ideal.adjacency)
+        return _with_sampler(event, self._converted(ideal.rho, target), target, ideal.relation)
 
     def _converted(self, rho: Fraction, delta: Fraction) -> Decimal:
         share = delta * (1 - _SET_ASIDE)
@@ -198,25 +195,25 @@ class LossDistributionAccountant:
 
     name: str = "loss distribution"
 
-    def price(self, event: Event, delta: Fraction) -> ApproximateDp:
+    def price(self, event: Event, delta: Number) -> ApproximateDp:
         """See :class:`Accountant`.
 
         Raises:
             RefusedError: mu above 20, where the discretised distribution gets large.
         """
-        check_inside(delta, "delta")
+        target = _target(delta)
         ideal = GaussianAccountant()
         total = float(ideal.gaussian(event).mu)
-        adjacency = _adjacency(event)
+        relation = relation_of(event)
         if total == 0:
-            return ApproximateDp(Fraction(0), delta, adjacency)
+            return ApproximateDp(Fraction(0), target, relation)
         if total > loss_distribution.LARGEST_MU:
             raise RefusedError(
                 f"mu is {total:.3g}", where="event", expected=f"<= {loss_distribution.LARGEST_MU:g}"
             )
         shifts = [float(ideal.gaussian(part).mu) for part in releases(event) if part.queries]
-        found = loss_distribution.composed_epsilon(shifts, total, float(delta * (1 - _SET_ASIDE)))
-        return _with_sampler(event, Decimal(found), delta, adjacency)
+        found = loss_distribution.composed_epsilon(shifts, total, float(target * (1 - _SET_ASIDE)))
+        return _with_sampler(event, Decimal(found), target, relation)
 
 
 ACCOUNTANTS: tuple[Accountant, ...] = (
@@ -241,8 +238,8 @@ def _slack(event: Event) -> Fraction:
     return sum((part.slack for part in _checked(event)), Fraction(0))
 
 
-def _adjacency(event: Event) -> Adjacency:
-    return Adjacency(relation_of(event).value)
+def _target(delta: Number) -> Fraction:
+    return exact(delta, "delta", above=0, below=1)
 
 
 def _no_bound(event: Event, delta: Fraction) -> NoFiniteBound:
@@ -255,21 +252,16 @@ def _no_bound(event: Event, delta: Fraction) -> NoFiniteBound:
 
 
 def _with_sampler(
-    event: Event, found: Decimal, delta: Fraction, adjacency: Adjacency
+    event: Event, found: Decimal, delta: Fraction, relation: NeighboringRelation
 ) -> ApproximateDp:
     """An epsilon found at ``delta`` less the share set aside, if that pays for the sampler."""
     slack = _slack(event)
     if slack and not _covered(found, slack, delta * _SET_ASIDE):
         raise _no_bound(event, delta)
-    return ApproximateDp(Fraction(found), delta, adjacency)
+    return ApproximateDp(Fraction(found), delta, relation)
 
 
 @precise
 def _covered(found: Decimal, slack: Fraction, share: Fraction) -> bool:
     # Beyond 10^4 the power is astronomically large, and no sampler is that close.
     return found < 10_000 and (1 + found.exp()) * decimal_of(slack) <= decimal_of(share)
-
-
-@precise
-def _root(squared: Fraction) -> Decimal:
-    return decimal_of(squared).sqrt() * (1 + Decimal("1e-70"))

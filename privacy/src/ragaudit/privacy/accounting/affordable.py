@@ -6,19 +6,14 @@ Whole numbers, rounded down: one more would break the guarantee (docs/notes/acco
 from dataclasses import replace
 from fractions import Fraction
 
-from ragaudit.encoding.errors import InvalidArgumentError
+from ragaudit.encoding.errors import InvalidArgumentError, UnsupportedError
 from ragaudit.privacy.accounting.accountants import GaussianAccountant
 from ragaudit.privacy.accounting.calibration import calibrate
-from ragaudit.privacy.accounting.checks import (
-    check_count,
-    check_inside,
-    check_positive,
-    read_decimal,
-)
-from ragaudit.privacy.accounting.composition import Composition, Event
+from ragaudit.privacy.accounting.composition import Composition, Event, releases
 from ragaudit.privacy.accounting.events import GAMMA, MAX_QUERIES, NoisyScores, check_scores
 from ragaudit.privacy.accounting.gaussian import gives
 from ragaudit.privacy.guarantees import ApproximateDp
+from ragaudit.privacy.numbers import Number, count, exact
 
 __all__ = [
     "calibrate_coalition",
@@ -29,13 +24,13 @@ __all__ = [
 ]
 
 
-def largest_queries(mechanism: NoisyScores, epsilon: Fraction, delta: Fraction) -> int:
+def largest_queries(mechanism: NoisyScores, epsilon: Number, delta: Number) -> int:
     """Return the largest m for which m queries together are (epsilon, delta)-DP.
 
     Args:
         mechanism: the noise and the relation; its own ``queries`` is not used.
-        epsilon: > 0, exact.
-        delta: between 0 and 1, exact.
+        epsilon: > 0.
+        delta: between 0 and 1.
 
     Returns:
         0 if not even one query is; at most 10^13, the largest number that an event may have.
@@ -44,15 +39,15 @@ def largest_queries(mechanism: NoisyScores, epsilon: Fraction, delta: Fraction) 
         InvalidArgumentError: epsilon or delta out of range.
     """
     check_scores(mechanism, "mechanism")
-    check_positive(epsilon, "epsilon")
-    check_inside(delta, "delta")
+    loss = exact(epsilon, "epsilon", above=0)
+    target = exact(delta, "delta", above=0, below=1)
     # Invariant of both searches: `low` queries have the guarantee, `high` do not (claim 19).
-    high = 1 + _most(replace(mechanism, gamma=Fraction(0)), epsilon, delta, 0, MAX_QUERIES + 1)
+    high = 1 + _most(replace(mechanism, gamma=Fraction(0)), loss, target, 0, MAX_QUERIES + 1)
     # The sampler's error only takes away, mostly nothing: step down from the ideal sampler's.
     step, low = 1, high - 1
-    while low and not gives(mechanism.with_queries(low), epsilon, delta):
+    while low and not gives(mechanism.with_queries(low), loss, target):
         high, low, step = low, max(0, low - step), 2 * step
-    return _most(mechanism, epsilon, delta, low, high)
+    return _most(mechanism, loss, target, low, high)
 
 
 def _most(mechanism: NoisyScores, epsilon: Fraction, delta: Fraction, low: int, high: int) -> int:
@@ -71,16 +66,20 @@ def remaining_queries(spent: Event, mechanism: NoisyScores, budget: ApproximateD
     Args:
         spent: all earlier releases about the same records.
         mechanism: the next ones; its own ``queries`` is not used.
-        budget: for all of them together, under their adjacency.
+        budget: for all of them together, under their relation.
 
     Returns:
         0 if the budget is spent or overspent; at most 10^13.
 
     Raises:
-        InvalidArgumentError: different relations, or a budget for another adjacency.
+        InvalidArgumentError: different relations, or a budget for another relation.
         UnsupportedError: an unknown event.
     """
     check_scores(mechanism, "mechanism")
+    try:
+        releases(spent)
+    except UnsupportedError as error:
+        raise UnsupportedError(error.what, where="spent", expected=error.expected) from None
     accountant = GaussianAccountant()
 
     def allowed(queries: int) -> bool:
@@ -103,7 +102,7 @@ def remaining_queries(spent: Event, mechanism: NoisyScores, budget: ApproximateD
 
 
 def largest_rate(
-    mechanism: NoisyScores, epsilon: Fraction, delta: Fraction, *, accounts: int, windows: int = 1
+    mechanism: NoisyScores, epsilon: Number, delta: Number, *, accounts: int, windows: int = 1
 ) -> int:
     """Return the largest r: each of ``accounts`` colluders asks r queries in each window.
 
@@ -116,7 +115,7 @@ def largest_rate(
 
 
 def largest_coalition(
-    mechanism: NoisyScores, epsilon: Fraction, delta: Fraction, *, rate: int, windows: int = 1
+    mechanism: NoisyScores, epsilon: Number, delta: Number, *, rate: int, windows: int = 1
 ) -> int:
     """Return the largest k: so many accounts may collude at ``rate`` queries per window each.
 
@@ -127,21 +126,21 @@ def largest_coalition(
 
 
 def calibrate_coalition(
-    epsilon: str,
-    delta: str,
+    epsilon: Number,
+    delta: Number,
     *,
     accounts: int,
     rate: int,
     relation: str,
     group_size: int,
     windows: int = 1,
-    gamma: Fraction = GAMMA,
+    gamma: Number = GAMMA,
     places: int = 6,
 ) -> str:
     """Return the least sigma for which the coalition's answers are (epsilon, delta)-DP.
 
     Args:
-        epsilon, delta: decimals, both above 0, delta below 1.
+        epsilon, delta: both above 0, delta below 1.
         accounts: k, at least 1.
         rate: r, queries per account and window, at least 1.
         relation: "replace" or "null-replace".
@@ -157,19 +156,14 @@ def calibrate_coalition(
         InvalidArgumentError: a value out of range.
         RefusedError: no sigma in the sampler's range gives it.
     """
-    if read_decimal(epsilon, "epsilon") <= 0:
-        raise InvalidArgumentError("value out of range", where="epsilon", expected="above 0")
-    if not 0 < read_decimal(delta, "delta") < 1:
-        raise InvalidArgumentError("value out of range", where="delta", expected="between 0 and 1")
     queries = _product(accounts=accounts, rate=rate, windows=windows)
     return calibrate(epsilon, delta, queries, relation, group_size, gamma=gamma, places=places)
 
 
 def _product(**counts: int) -> int:
     product = 1
-    for where, count in counts.items():
-        check_count(count, where)
-        product *= count
+    for where, value in counts.items():
+        product *= count(value, where)
     if product > MAX_QUERIES:
         raise InvalidArgumentError(
             "too many queries", where=" x ".join(counts), expected=f"at most {MAX_QUERIES}"

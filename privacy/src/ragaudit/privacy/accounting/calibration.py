@@ -5,12 +5,6 @@ from fractions import Fraction
 
 from ragaudit.encoding.decimals import floor_decimal
 from ragaudit.encoding.errors import RefusedError
-from ragaudit.privacy.accounting.checks import (
-    check_count,
-    check_inside,
-    check_positive,
-    read_decimal,
-)
 from ragaudit.privacy.accounting.events import (
     GAMMA,
     KERNEL_VARIANCE,
@@ -20,17 +14,19 @@ from ragaudit.privacy.accounting.events import (
     NoisyScores,
 )
 from ragaudit.privacy.accounting.gaussian import gives, meets
-from ragaudit.privacy.accounting.normal import decimal_of, precise
+from ragaudit.privacy.normal import decimal_of, precise
+from ragaudit.privacy.numbers import Number, count, exact
 
 __all__ = ["calibrate", "largest_mu"]
+
+LARGEST_EPSILON = 10**9
+"""No policy has more; beyond it every noise serves."""
 
 _WIDTH = Decimal("1e-30")
 
 
 @precise
-def largest_mu(
-    epsilon_value: Fraction, target: Fraction, slack: Fraction = Fraction(0)
-) -> Decimal | None:
+def largest_mu(epsilon_value: Number, target: Number, slack: Number = 0) -> Decimal | None:
     """Return the largest mu that is (epsilon_value, target)-DP with ``slack``, rounded down.
 
     Returns:
@@ -39,14 +35,17 @@ def largest_mu(
     Raises:
         MalformedError: epsilon_value < 0, or a value out of its range.
     """
+    loss = exact(epsilon_value, "epsilon", least=0, most=LARGEST_EPSILON)
+    goal = exact(target, "delta", above=0, below=1)
+    share = exact(slack, "slack", least=0)
     low, high = Decimal(0), Decimal(1)
-    if not meets(low, epsilon_value, target, slack):
+    if not meets(low, loss, goal, share):
         return None
-    while meets(high, epsilon_value, target, slack):
+    while meets(high, loss, goal, share):
         low, high = high, 2 * high
     while high - low > _WIDTH * high:
         middle = (low + high) / 2
-        if meets(middle, epsilon_value, target, slack):
+        if meets(middle, loss, goal, share):
             low = middle
         else:
             high = middle
@@ -55,19 +54,19 @@ def largest_mu(
 
 @precise
 def calibrate(
-    epsilon_value: str,
-    target: str,
+    epsilon_value: Number,
+    target: Number,
     queries: int,
     relation: str,
     group_size: int,
     *,
-    gamma: Fraction = GAMMA,
+    gamma: Number = GAMMA,
     places: int = 6,
 ) -> str:
     """Return the least sigma with ``places`` places that gives (epsilon_value, target)-DP.
 
     Args:
-        epsilon_value, target: decimals, both > 0.
+        epsilon_value, target: epsilon > 0, and delta between 0 and 1.
         queries: number of queries that the guarantee covers (r, or k_max·r).
         relation: "replace" or "null-replace".
         group_size: g.
@@ -77,13 +76,12 @@ def calibrate(
         MalformedError: a value out of range.
         RefusedError: no sigma in the sampler's range gives it.
     """
-    loss, goal = read_decimal(epsilon_value, "epsilon"), read_decimal(target, "delta")
-    check_positive(loss, "epsilon")
-    check_inside(goal, "delta")
-    check_count(queries, "queries")
-    check_count(places, "places", most=12)
+    loss = exact(epsilon_value, "epsilon", above=0, most=LARGEST_EPSILON)
+    goal = exact(target, "delta", above=0, below=1)
+    count(queries, "queries")
+    count(places, "places", most=12)
     least_units = Fraction(SIGMA_UNITS_MIN)
-    probe = NoisyScores.of_policy("1", relation, group_size, queries, gamma)
+    probe = NoisyScores.of_policy(1, relation, group_size, queries, gamma)
     mu = largest_mu(loss, goal, probe.slack)
     if mu is None or mu == 0:
         raise RefusedError(
@@ -95,7 +93,7 @@ def calibrate(
     step = Fraction(1, 10**places)
     sigma = max(units / SCORE_UNIT // step - 1, -(-least_units / SCORE_UNIT // step)) * step
     while sigma * SCORE_UNIT <= SIGMA_UNITS_MAX:
-        event = NoisyScores(sigma * SCORE_UNIT, probe.relation, group_size, queries, gamma)
+        event = NoisyScores(sigma * SCORE_UNIT, probe.relation, group_size, queries, probe.gamma)
         if gives(event, loss, goal):
             return floor_decimal(sigma, places)
         sigma += step

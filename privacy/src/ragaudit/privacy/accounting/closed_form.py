@@ -9,7 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
-from ragaudit.privacy.accounting.normal import decimal_of, precise
+from ragaudit.privacy.normal import decimal_of, precise
 
 __all__ = ["ClosedForm", "class_sigma", "closed_form", "per_query", "well_formed"]
 

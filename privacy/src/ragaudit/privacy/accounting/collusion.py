@@ -20,15 +20,11 @@ from fractions import Fraction
 
 from ragaudit.encoding.errors import InvalidArgumentError, RefusedError
 from ragaudit.privacy.accounting import closed_form
-from ragaudit.privacy.accounting.checks import (
-    check_count,
-    check_decimal,
-    check_exact,
-    check_inside,
-    check_positive,
-)
-from ragaudit.privacy.accounting.normal import PI, decimal_of, precise
-from ragaudit.privacy.guarantees import Adjacency, ApproximateDp, GaussianDp
+from ragaudit.privacy.accounting.events import MAX_QUERIES
+from ragaudit.privacy.accounting.sampling import detection
+from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp, NeighboringRelation
+from ragaudit.privacy.normal import PI, decimal_of, precise
+from ragaudit.privacy.numbers import Number, count, decimal, exact, instance
 
 __all__ = [
     "CollusionBound",
@@ -56,20 +52,20 @@ class CollusionBound:
         residual: ``m eps_q (e^eps_q - 1)``, the rest of Lemma 3.2, exactly.
         residual_bound: ``2 m eps_q²``, the paper's bound of it.
         delta: ``m delta_q + delta'``, the joint delta at which their sum holds.
-        adjacency: of the composed releases.
+        relation: of the composed releases.
     """
 
     leading: Decimal
     residual: Decimal
     residual_bound: Decimal
     delta: Fraction
-    adjacency: Adjacency
+    relation: NeighboringRelation
 
     @precise
     def guarantee(self) -> ApproximateDp:
         """Return (leading + residual, delta)-DP, rounded up: what the theorem proves."""
         epsilon = (self.leading + self.residual) * _UP
-        return ApproximateDp(Fraction(epsilon), self.delta, self.adjacency)
+        return ApproximateDp(Fraction(epsilon), self.delta, self.relation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,20 +77,20 @@ class RenyiClosedForm:
         residual: ``m sensitivity²/(2 sigma²)``.
         order: the order alpha* at which it is attained.
         delta: at which their sum holds.
-        adjacency: under which the sensitivity is stated.
+        relation: under which the sensitivity is stated.
     """
 
     leading: Decimal
     residual: Decimal
     order: Decimal
     delta: Fraction
-    adjacency: Adjacency
+    relation: NeighboringRelation
 
     @precise
     def guarantee(self) -> ApproximateDp:
         """Return (leading + residual, delta)-DP, rounded up."""
         epsilon = (self.leading + self.residual) * _UP
-        return ApproximateDp(Fraction(epsilon), self.delta, self.adjacency)
+        return ApproximateDp(Fraction(epsilon), self.delta, self.relation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +102,7 @@ class ScoreReleaseClass:
         delta_acc: advertised per account, between 0 and 1.
         queries: n per account, large enough that ``eps_q < 1``: the Gaussian mechanism's
             classical bound and Lemma 3.2 end there; that is ``n > eps_acc²/(2 ln(1/delta_acc))``.
-        adjacency: under which the noise's sensitivity is stated.
+        relation: under which the noise's sensitivity is stated.
 
     Raises:
         InvalidArgumentError: a value out of its range.
@@ -115,13 +111,17 @@ class ScoreReleaseClass:
     epsilon_acc: Fraction
     delta_acc: Fraction
     queries: int
-    adjacency: Adjacency
+    relation: NeighboringRelation
 
     def __post_init__(self) -> None:
-        check_positive(self.epsilon_acc, "epsilon_acc")
-        check_inside(self.delta_acc, "delta_acc")
-        check_count(self.queries, "queries")
-        ApproximateDp(self.epsilon_acc, self.delta_acc, self.adjacency)
+        read = {
+            "epsilon_acc": exact(self.epsilon_acc, "epsilon_acc", above=0),
+            "delta_acc": exact(self.delta_acc, "delta_acc", above=0, below=1),
+            "queries": count(self.queries, "queries"),
+            "relation": NeighboringRelation.of(self.relation),
+        }
+        for name, value in read.items():
+            object.__setattr__(self, name, value)
         if self.epsilon_q() >= 1:
             raise InvalidArgumentError(
                 "eps_q of (3.1) is not below 1",
@@ -138,15 +138,13 @@ class ScoreReleaseClass:
         return self.delta_acc / self.queries
 
     @precise
-    def sigma(self, sensitivity: Fraction) -> Decimal:
+    def sigma(self, sensitivity: Number) -> Decimal:
         """Return the noise of (3.4), in the units of ``sensitivity`` (> 0), rounded up."""
-        check_positive(sensitivity, "sensitivity")
-        found = closed_form.class_sigma(
-            self.epsilon_acc, self.delta_acc, self.queries, decimal_of(sensitivity)
-        )
+        step = decimal(sensitivity, "sensitivity", above=0)
+        found = closed_form.class_sigma(self.epsilon_acc, self.delta_acc, self.queries, step)
         return found * _UP
 
-    def coalition(self, accounts: int, delta_comp: Fraction) -> CollusionBound:
+    def coalition(self, accounts: int, delta_comp: Number) -> CollusionBound:
         """Return (3.2) for k accounts of n queries at joint delta ``delta_comp + k delta_acc``.
 
         The leading term is ``sqrt(k) eps_acc sqrt(ln(1/delta_comp)/ln(1/delta_acc))``, the
@@ -159,39 +157,43 @@ class ScoreReleaseClass:
         Raises:
             InvalidArgumentError: a value out of range, or a joint delta of 1 or more.
         """
-        check_count(accounts, "accounts")
+        count(accounts, "accounts")
         return advanced_composition(
-            self.epsilon_q(), self.delta_q(), accounts * self.queries, delta_comp, self.adjacency
+            self.epsilon_q(), self.delta_q(), accounts * self.queries, delta_comp, self.relation
         )
 
-    def audit(self, accounts: int, delta_policy: Fraction) -> CollusionBound:
+    def audit(self, accounts: int, delta_policy: Number) -> CollusionBound:
         """Return (5.2): the bound at joint delta ``delta_policy`` exactly.
 
         Raises:
             InvalidArgumentError: a value out of range.
             RefusedError: ``delta_policy <= k delta_acc``; nothing is left for the composition.
         """
-        check_count(accounts, "accounts")
-        check_inside(delta_policy, "delta_policy")
-        if not closed_form.well_formed(delta_policy, accounts, self.delta_acc):
+        count(accounts, "accounts")
+        target = exact(delta_policy, "delta_policy", above=0, below=1)
+        if not closed_form.well_formed(target, accounts, self.delta_acc):
             raise RefusedError(
                 "no share of delta is left",
                 where="delta_policy",
                 expected=f"above {accounts} times delta_acc",
             )
-        return self.coalition(accounts, delta_policy - accounts * self.delta_acc)
+        return self.coalition(accounts, target - accounts * self.delta_acc)
 
     @precise
     def gaussian(self, accounts: int) -> GaussianDp:
         """Return the exact guarantee of k·n releases under the noise of (3.4), mu rounded up."""
-        check_count(accounts, "accounts")
+        count(accounts, "accounts")
         mu = decimal_of(Fraction(accounts * self.queries)).sqrt() / self.sigma(Fraction(1))
-        return GaussianDp(Fraction(mu * _UP * _UP), self.adjacency)
+        return GaussianDp(Fraction(mu * _UP * _UP), self.relation)
 
 
 @precise
 def advanced_composition(
-    epsilon_q: Decimal, delta_q: Fraction, times: int, delta_comp: Fraction, adjacency: Adjacency
+    epsilon_q: Number,
+    delta_q: Number,
+    times: int,
+    delta_comp: Number,
+    relation: NeighboringRelation,
 ) -> CollusionBound:
     """Return Lemma 3.2: ``times``-fold adaptive composition of (epsilon_q, delta_q)-DP.
 
@@ -200,29 +202,25 @@ def advanced_composition(
         delta_q: 0 to 1.
         times: at least 1.
         delta_comp: delta', between 0 and 1.
-        adjacency: of the releases.
+        relation: of the releases.
 
     Raises:
         InvalidArgumentError: a value out of range, or ``times delta_q + delta' >= 1``.
     """
-    check_decimal(epsilon_q, "epsilon_q", above=Decimal(0), most=Decimal(1))
-    check_exact(delta_q, "delta_q")
-    if not 0 <= delta_q <= 1:
-        raise InvalidArgumentError("value out of range", where="delta_q", expected="0 to 1")
-    check_count(times, "times")
-    check_inside(delta_comp, "delta_comp")
-    ApproximateDp.of(epsilon_q, delta_q, adjacency)  # reads the adjacency
-    delta = times * delta_q + delta_comp
+    loss = decimal(epsilon_q, "epsilon_q", above=0, most=1)
+    share = exact(delta_comp, "delta_comp", above=0, below=1)
+    kind = NeighboringRelation.of(relation)
+    delta = count(times, "times") * exact(delta_q, "delta_q", least=0, most=1) + share
     if delta >= 1:
         raise InvalidArgumentError("the joint delta is not below 1", where="delta_comp")
-    leading = (-2 * times * decimal_of(delta_comp).ln()).sqrt() * epsilon_q
-    residual = times * epsilon_q * (epsilon_q.exp() - 1)
-    return CollusionBound(leading, residual, 2 * times * epsilon_q**2, delta, adjacency)
+    leading = (-2 * times * decimal_of(share).ln()).sqrt() * loss
+    residual = times * loss * (loss.exp() - 1)
+    return CollusionBound(leading, residual, 2 * times * loss**2, delta, kind)
 
 
 @precise
 def renyi_closed_form(
-    sigma: Decimal, sensitivity: Decimal, queries: int, delta: Fraction, adjacency: Adjacency
+    sigma: Number, sensitivity: Number, queries: int, delta: Number, relation: NeighboringRelation
 ) -> RenyiClosedForm:
     """Return (3.6): the best order of (R3) for ``queries`` Gaussian releases.
 
@@ -231,22 +229,22 @@ def renyi_closed_form(
         sensitivity: of one release, in the same units, > 0.
         queries: m = k·n, at least 1.
         delta: between 0 and 1.
-        adjacency: of the sensitivity.
+        relation: of the sensitivity.
 
     Raises:
         InvalidArgumentError: a value out of range.
     """
-    check_decimal(sigma, "sigma", above=Decimal(0))
-    check_decimal(sensitivity, "sensitivity", above=Decimal(0))
-    check_count(queries, "queries")
-    check_inside(delta, "delta")
-    mu = sensitivity * Decimal(queries).sqrt() / sigma
-    spread = (-2 * decimal_of(delta).ln()).sqrt()
-    return RenyiClosedForm(mu * spread, mu * mu / 2, 1 + spread / mu, delta, adjacency)
+    noise = decimal(sigma, "sigma", above=0)
+    step = decimal(sensitivity, "sensitivity", above=0)
+    target = exact(delta, "delta", above=0, below=1)
+    mu = step * Decimal(count(queries, "queries")).sqrt() / noise
+    spread = (-2 * decimal_of(target).ln()).sqrt()
+    kind = NeighboringRelation.of(relation)
+    return RenyiClosedForm(mu * spread, mu * mu / 2, 1 + spread / mu, target, kind)
 
 
 @precise
-def renyi_sigma(epsilon_acc: Fraction, delta_acc: Fraction, queries: int) -> Decimal:
+def renyi_sigma(epsilon_acc: Number, delta_acc: Number, queries: int) -> Decimal:
     """Return Theorem 3.9's noise, ``sqrt(2 n ln(1/delta_acc))/eps_acc``, per unit sensitivity.
 
     Rounded up.
@@ -257,10 +255,9 @@ def renyi_sigma(epsilon_acc: Fraction, delta_acc: Fraction, queries: int) -> Dec
     Raises:
         InvalidArgumentError: a value out of range.
     """
-    check_positive(epsilon_acc, "epsilon_acc")
-    check_inside(delta_acc, "delta_acc")
-    check_count(queries, "queries")
-    return (-2 * queries * decimal_of(delta_acc).ln()).sqrt() / decimal_of(epsilon_acc) * _UP
+    loss = decimal(epsilon_acc, "epsilon_acc", above=0)
+    target = decimal(delta_acc, "delta_acc", above=0, below=1)
+    return (-2 * count(queries, "queries") * target.ln()).sqrt() / loss * _UP
 
 
 @precise
@@ -273,10 +270,7 @@ def membership_lower_bound(guarantee: GaussianDp) -> Decimal:
     Raises:
         RefusedError: mu above 4.94608.
     """
-    if not isinstance(guarantee, GaussianDp):
-        raise InvalidArgumentError(
-            f"a {type(guarantee).__name__}", where="guarantee", expected="a GaussianDp"
-        )
+    instance(guarantee, GaussianDp, "guarantee")
     half = decimal_of(guarantee.mu) / 2
     if half > _LARGEST_HALF_SHIFT:
         raise RefusedError(
@@ -295,12 +289,14 @@ def exposure(rows: int, selected: int, queries: int) -> Fraction:
     Args:
         rows: N, at least 1.
         selected: K, 1 to N.
-        queries: m, 1 to 10^6 (the result is exact, and as long as m).
+        queries: m, 1 to 10^13.
+
+    Returns:
+        Rounded down by less than 2^-200.
 
     Raises:
         InvalidArgumentError: a value out of range.
     """
-    check_count(rows, "rows")
-    check_count(selected, "selected", most=rows)
-    check_count(queries, "queries", most=10**6)
-    return 1 - (1 - Fraction(selected, rows)) ** queries
+    share = Fraction(count(selected, "selected", most=count(rows, "rows", most=None)), rows)
+    times = count(queries, "queries", most=MAX_QUERIES)
+    return Fraction(1) if share == 1 else detection(share, times)

@@ -8,8 +8,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ragaudit.encoding.errors import InvalidArgumentError, UnsupportedError
-from ragaudit.privacy.accounting.checks import check_count
-from ragaudit.privacy.accounting.events import NeighboringRelation, NoisyScores, check_scores
+from ragaudit.encoding.relations import NeighboringRelation
+from ragaudit.privacy.accounting.events import NoisyScores, check_scores
+from ragaudit.privacy.numbers import count as whole
+from ragaudit.privacy.numbers import instance
 
 __all__ = [
     "Coalition",
@@ -41,8 +43,8 @@ class Coalition:
 
     def __post_init__(self) -> None:
         check_scores(self.account, "account")
-        check_count(self.accounts, "accounts")
-        check_count(self.windows, "windows")
+        whole(self.accounts, "accounts")
+        whole(self.windows, "windows")
         self.release()
 
     def release(self) -> NoisyScores:
@@ -71,10 +73,10 @@ class RealisedCoalition:
 
     def __post_init__(self) -> None:
         check_scores(self.mechanism, "mechanism")
-        check_count(self.accounts, "accounts")
-        _check_tuple(self.counts, "counts")
+        whole(self.accounts, "accounts")
+        instance(self.counts, tuple, "counts")
         for count in self.counts:
-            check_count(count, "counts", least=0)
+            whole(count, "counts", least=0)
         self.release()
 
     def release(self) -> NoisyScores:
@@ -100,7 +102,7 @@ class WholeTenant:
 
     def __post_init__(self) -> None:
         check_scores(self.mechanism, "mechanism")
-        check_count(self.records, "records", least=0)
+        whole(self.records, "records", least=0)
         self.release()
 
     def release(self) -> NoisyScores:
@@ -123,7 +125,7 @@ class Composition:
     parts: tuple["Event", ...]
 
     def __post_init__(self) -> None:
-        _check_tuple(self.parts, "parts")
+        instance(self.parts, tuple, "parts")
         if not self.parts:
             raise InvalidArgumentError("nothing to compose", where="parts", expected="at least one")
         if len({release.relation for release in releases(self)}) > 1:
@@ -152,7 +154,7 @@ def releases(event: Event) -> tuple[NoisyScores, ...]:
             return tuple(_flat(event.parts))
         case _:
             raise UnsupportedError(
-                f"unknown event {type(event).__name__}",
+                f"unknown event of type {type(event).__name__}",
                 where="event",
                 expected="NoisyScores, Coalition, RealisedCoalition, WholeTenant or Composition",
             )
@@ -166,10 +168,3 @@ def relation_of(event: Event) -> NeighboringRelation:
 def _flat(parts: Iterable[Event]) -> Iterable[NoisyScores]:
     for part in parts:
         yield from releases(part)
-
-
-def _check_tuple(value: object, where: str) -> None:
-    if not isinstance(value, tuple):
-        raise InvalidArgumentError(
-            f"not a tuple: {type(value).__name__}", where=where, expected="a tuple"
-        )

@@ -7,14 +7,14 @@ far the implemented sampler is from the law it claims (docs/notes/accounting.md 
 
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from enum import StrEnum
 from fractions import Fraction
 
 from ragaudit.encoding.errors import InvalidArgumentError
-from ragaudit.privacy.accounting.checks import check_count, check_exact, read_decimal
-from ragaudit.privacy.accounting.normal import decimal_of, precise
+from ragaudit.encoding.relations import FIXED_SIZE, NeighboringRelation
+from ragaudit.privacy.normal import root_up
+from ragaudit.privacy.numbers import Number, count, exact, instance
 
-__all__ = ["GAMMA", "SCORE_UNIT", "NeighboringRelation", "NoisyScores", "check_scores"]
+__all__ = ["GAMMA", "SCORE_UNIT", "NoisyScores", "check_scores"]
 
 SCORE_UNIT = 127 * 127
 """Lattice units of a score of 1 (docs/spec/02-integers.md); scores lie in ±16129."""
@@ -28,17 +28,6 @@ SIGMA_UNITS_MIN = 16
 SIGMA_UNITS_MAX = 2**40
 MAX_QUERIES = 10**13
 MAX_GROUP = 1000
-
-
-class NeighboringRelation(StrEnum):
-    """Which two indexes of the same number of rows are neighbours.
-
-    REPLACE: one row (or document of up to g rows) is replaced by any other.
-    NULL_REPLACE: it is replaced by null rows, whose vector is zero.
-    """
-
-    REPLACE = "replace"
-    NULL_REPLACE = "null-replace"
 
 
 @dataclass(frozen=True)
@@ -63,34 +52,41 @@ class NoisyScores:
     gamma: Fraction = GAMMA
 
     def __post_init__(self) -> None:
-        check_exact(self.sigma_units, "sigma_units")
-        check_exact(self.gamma, "gamma")
-        check_count(self.group_size, "group_size", most=MAX_GROUP)
-        check_count(self.queries, "queries", least=0, most=MAX_QUERIES)
-        checks = (
-            (SIGMA_UNITS_MIN <= self.sigma_units <= SIGMA_UNITS_MAX, "sigma_units", "16 to 2^40"),
-            (isinstance(self.relation, NeighboringRelation), "relation", "a NeighboringRelation"),
-            (0 <= self.gamma < 1, "gamma", "a distance in [0, 1)"),
-        )
-        for holds, where, expected in checks:
-            if not holds:
-                raise InvalidArgumentError("value out of range", where=where, expected=expected)
+        units = exact(self.sigma_units, "sigma_units", least=SIGMA_UNITS_MIN, most=SIGMA_UNITS_MAX)
+        relation = NeighboringRelation.of(self.relation)
+        if relation not in FIXED_SIZE:
+            raise InvalidArgumentError(
+                f"positions are released: {relation} has no guarantee",
+                where="relation",
+                expected=" or ".join(FIXED_SIZE),
+            )
+        read = {
+            "sigma_units": units,
+            "relation": relation,
+            "group_size": count(self.group_size, "group_size", most=MAX_GROUP),
+            "queries": count(self.queries, "queries", least=0, most=MAX_QUERIES),
+            "gamma": exact(self.gamma, "gamma", least=0, below=1),
+        }
+        for name, value in read.items():
+            object.__setattr__(self, name, value)
 
     @classmethod
     def of_policy(
-        cls, sigma: str, relation: str, group_size: int, queries: int, gamma: Fraction = GAMMA
+        cls,
+        sigma: Number,
+        relation: str,
+        group_size: int,
+        queries: int,
+        gamma: Number = GAMMA,
     ) -> "NoisyScores":
-        """Return the event for a policy's members (sigma in cosine units, as a decimal).
+        """Return the event for a policy's members (sigma in cosine units).
 
         Raises:
-            InvalidArgumentError: not a decimal, an unknown relation, or a value out of range.
+            InvalidArgumentError: an unknown relation, or a value out of range.
         """
-        units = read_decimal(sigma, "sigma") * SCORE_UNIT
-        if not SIGMA_UNITS_MIN <= units <= SIGMA_UNITS_MAX:
-            raise InvalidArgumentError(
-                "value out of range", where="sigma", expected=f"16 to 2^40 times 1/{SCORE_UNIT}"
-            )
-        return cls(units, _relation(relation), group_size, queries, gamma)
+        least, most = Fraction(SIGMA_UNITS_MIN, SCORE_UNIT), Fraction(SIGMA_UNITS_MAX, SCORE_UNIT)
+        cosine = exact(sigma, "sigma", least=least, most=most)
+        return cls(cosine * SCORE_UNIT, relation, group_size, queries, gamma)  # type: ignore[arg-type]
 
     def with_queries(self, queries: int) -> "NoisyScores":
         """Return the same mechanism queried another number of times."""
@@ -128,25 +124,10 @@ class NoisyScores:
         """Return rho for which the ideal release is rho-zCDP (claim 5), exactly."""
         return self.squared_sensitivity * self.queries / (2 * self.sigma_units**2)
 
-    @precise
     def _mu(self, variance: Fraction) -> Decimal:
-        squared = self.squared_sensitivity * self.queries / variance
-        root = decimal_of(squared).sqrt()
-        return root if Fraction(root) ** 2 >= squared else root * (1 + Decimal("1e-70"))
+        return root_up(self.squared_sensitivity * self.queries / variance)
 
 
 def check_scores(value: object, where: str) -> None:
     """Refuse what is no :class:`NoisyScores`."""
-    if not isinstance(value, NoisyScores):
-        raise InvalidArgumentError(
-            f"not noisy scores: {type(value).__name__}", where=where, expected="NoisyScores"
-        )
-
-
-def _relation(text: str) -> NeighboringRelation:
-    for kind in NeighboringRelation:
-        if kind.value == text:
-            return kind
-    raise InvalidArgumentError(
-        f"unknown relation {text!r}", where="relation", expected="replace or null-replace"
-    )
+    instance(value, NoisyScores, where)

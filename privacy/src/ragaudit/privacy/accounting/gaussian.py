@@ -1,12 +1,11 @@
 """Gaussian differential privacy: the headline accountant (docs/notes/accounting.md §3)."""
 
 from decimal import Decimal
-from fractions import Fraction
 
 from ragaudit.encoding.errors import RejectedError
-from ragaudit.privacy.accounting.checks import check_decimal, check_exact, check_inside, check_slack
 from ragaudit.privacy.accounting.events import NoisyScores, check_scores
-from ragaudit.privacy.accounting.normal import decimal_of, density, mills, precise, quantile, tail
+from ragaudit.privacy.normal import density, mills, precise, quantile, tail
+from ragaudit.privacy.numbers import Number, decimal, exact
 
 __all__ = ["NoFiniteBound", "delta", "epsilon", "gives", "least_epsilon", "meets"]
 
@@ -25,7 +24,7 @@ class NoFiniteBound(RejectedError):
 
 
 @precise
-def delta(mu: Decimal, epsilon_value: Decimal) -> Decimal:
+def delta(mu: Number, epsilon_value: Number) -> Decimal:
     """Return an upper bound of the least delta of a mu-GDP mechanism at ``epsilon_value``.
 
     ``Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu)`` (Balle and Wang 2018, Theorem 8), as
@@ -39,11 +38,10 @@ def delta(mu: Decimal, epsilon_value: Decimal) -> Decimal:
     Raises:
         MalformedError: a value out of its range.
     """
-    check_decimal(mu, "mu", least=_ZERO)
-    check_decimal(epsilon_value, "epsilon", least=_ZERO)
+    mu = decimal(mu, "mu", least=0)
     if mu == 0:
         return _ZERO
-    a = epsilon_value / mu - mu / 2
+    a = decimal(epsilon_value, "epsilon", least=0) / mu - mu / 2
     if a < _CERTAIN:
         return Decimal(1)
     if a > _REMOTE:
@@ -54,7 +52,7 @@ def delta(mu: Decimal, epsilon_value: Decimal) -> Decimal:
 
 
 @precise
-def least_epsilon(mu: Decimal, target: Fraction, slack: Fraction = Fraction(0)) -> Decimal | None:
+def least_epsilon(mu: Number, target: Number, slack: Number = 0) -> Decimal | None:
     """Return the least epsilon >= 0 with ``delta(mu, eps) + (1 + e^eps) slack <= target``.
 
     The left side is convex in ``e^eps`` (claim 4), so it falls until
@@ -71,11 +69,9 @@ def least_epsilon(mu: Decimal, target: Fraction, slack: Fraction = Fraction(0)) 
     Raises:
         MalformedError: a value out of its range.
     """
-    check_decimal(mu, "mu", least=_ZERO)
-    check_inside(target, "delta")
-    check_slack(slack)
-    goal = decimal_of(target)
-    share = decimal_of(slack) * _UP
+    mu = decimal(mu, "mu", least=0)
+    goal = decimal(target, "delta", above=0, below=1)
+    share = decimal(slack, "slack", least=0) * _UP
     low = Decimal(0)
     if _total(mu, low, share) <= goal:
         return low
@@ -91,33 +87,32 @@ def least_epsilon(mu: Decimal, target: Fraction, slack: Fraction = Fraction(0)) 
     return high
 
 
-def epsilon(event: NoisyScores, target: Fraction) -> Decimal:
+def epsilon(event: NoisyScores, target: Number) -> Decimal:
     """Return the headline epsilon of an event at ``delta = target``.
 
     Raises:
         NoFiniteBound: no epsilon solves the equation.
     """
     check_scores(event, "event")
-    found = least_epsilon(event.mu(), target, event.slack)
+    goal = exact(target, "delta", above=0, below=1)
+    found = least_epsilon(event.mu(), goal, event.slack)
     if found is None:
         raise NoFiniteBound(
             "no finite epsilon",
-            where=f"{event.queries} queries at delta {float(target):.3g}",
+            where=f"{event.queries} queries at delta {float(goal):.3g}",
             expected="more noise, fewer queries or a larger delta",
         )
     return found
 
 
-def gives(event: NoisyScores, epsilon_value: Fraction, target: Fraction) -> bool:
+def gives(event: NoisyScores, epsilon_value: Number, target: Number) -> bool:
     """Whether the event is (epsilon_value, target)-DP by the headline accountant."""
     check_scores(event, "event")
     return meets(event.mu(), epsilon_value, target, event.slack)
 
 
 @precise
-def meets(
-    mu: Decimal, epsilon_value: Fraction, target: Fraction, slack: Fraction = Fraction(0)
-) -> bool:
+def meets(mu: Number, epsilon_value: Number, target: Number, slack: Number = 0) -> bool:
     """Whether some epsilon up to ``epsilon_value`` satisfies the inequality of
     :func:`least_epsilon`: it is evaluated where its left side is least.
 
@@ -127,15 +122,13 @@ def meets(
     Raises:
         MalformedError: a value out of its range.
     """
-    check_decimal(mu, "mu", least=_ZERO)
-    check_inside(target, "delta")
-    check_slack(slack)
-    check_exact(epsilon_value, "epsilon")
-    share = decimal_of(slack) * _UP
-    at = decimal_of(epsilon_value)
+    mu = decimal(mu, "mu", least=0)
+    goal = decimal(target, "delta", above=0, below=1)
+    share = decimal(slack, "slack", least=0) * _UP
+    at = decimal(epsilon_value, "epsilon", least=0)
     if share:
         at = min(at, _turning_point(mu, share) or Decimal(0))
-    return _total(mu, at, share) <= decimal_of(target)
+    return _total(mu, at, share) <= goal
 
 
 @precise

@@ -5,11 +5,12 @@ from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 from ragaudit.encoding.errors import InternalError
 from ragaudit.privacy.accounting.events import NoisyScores
 
-__all__ = ["LARGEST_MU", "agrees", "composed_epsilon", "epsilon"]
+__all__ = ["LARGEST_MU", "agrees", "composed", "composed_epsilon", "epsilon"]
 
 LARGEST_MU = 20.0
 """Beyond it the discretised distribution gets large and the comparison is left out."""
@@ -52,14 +53,23 @@ def composed_epsilon(shifts: Sequence[float], total: float, target: float) -> fl
     """Return dp-accounting's pessimistic epsilon of releases with these shifts, composed by it.
 
     Args:
+        shifts, total: as for :func:`composed`.
+        target: delta, between 0 and 1.
+    """
+    return float(composed(shifts, total).get_epsilon_for_delta(target))
+
+
+def composed(shifts: Sequence[float], total: float) -> Any:
+    """Return dp-accounting's pessimistic loss distribution of releases with these shifts.
+
+    Args:
         shifts: of each release in units of its noise, > 0; at least one.
         total: the root of the sum of their squares, at most LARGEST_MU; sets the resolution.
-        target: delta, between 0 and 1.
     """
     from dp_accounting import NeighboringRelation as LibraryRelation  # noqa: PLC0415
     from dp_accounting.pld import privacy_loss_distribution  # noqa: PLC0415
 
-    composed = None
+    found = None
     for shift, times in sorted(Counter(shifts).items()):
         part = privacy_loss_distribution.from_gaussian_mechanism(
             1 / shift,
@@ -68,10 +78,10 @@ def composed_epsilon(shifts: Sequence[float], total: float, target: float) -> fl
             neighboring_relation=LibraryRelation.ADD_OR_REMOVE_ONE,
         )
         part = part.self_compose(times) if times > 1 else part
-        composed = part if composed is None else composed.compose(part)
-    if composed is None:
+        found = part if found is None else found.compose(part)
+    if found is None:
         raise InternalError("nothing to compose", where="shifts")
-    return float(composed.get_epsilon_for_delta(target))
+    return found
 
 
 def agrees(found: float, reference: Decimal) -> bool:

@@ -4,12 +4,14 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
-from ragaudit.encoding.errors import MalformedError
-from ragaudit.privacy.accounting.checks import check_decimal, check_inside
-from ragaudit.privacy.accounting.events import NoisyScores
-from ragaudit.privacy.accounting.normal import decimal_of, precise
+from ragaudit.privacy.accounting.events import NoisyScores, check_scores
+from ragaudit.privacy.normal import decimal_of, precise
+from ragaudit.privacy.numbers import Number, decimal, exact
 
 __all__ = ["RenyiBound", "bound", "canonne_epsilon", "mironov_epsilon", "optimal"]
+
+LARGEST_RHO = 10**30
+"""At larger rho, 80 digits do not carry the conversion."""
 
 # The share of delta set aside for the sampler's distance.
 _SET_ASIDE = Fraction(1, 10**6)
@@ -27,18 +29,18 @@ class RenyiBound(NamedTuple):
 
 
 @precise
-def mironov_epsilon(rho: Decimal, target: Decimal, order: Decimal) -> Decimal:
+def mironov_epsilon(rho: Number, target: Number, order: Number) -> Decimal:
     """Return ``rho·α + ln(1/δ)/(α - 1)`` (Mironov 2017, Proposition 3; the paper's R3).
 
     Raises:
         MalformedError: rho < 0, target not between 0 and 1, or order <= 1.
     """
-    _check(rho, target, order)
-    return rho * order - target.ln() / (order - 1)
+    level, goal, alpha = _read(rho, target, order)
+    return level * alpha - goal.ln() / (alpha - 1)
 
 
 @precise
-def canonne_epsilon(rho: Decimal, target: Decimal, order: Decimal) -> Decimal:
+def canonne_epsilon(rho: Number, target: Number, order: Number) -> Decimal:
     """Return the conversion of Canonne, Kamath and Steinke (2020, Proposition 12), >= 0.
 
     ``rho·α + (ln(1/δ) + (α - 1) ln(1 - 1/α) - ln α)/(α - 1)``, valid at every order α > 1.
@@ -46,29 +48,30 @@ def canonne_epsilon(rho: Decimal, target: Decimal, order: Decimal) -> Decimal:
     Raises:
         MalformedError: rho < 0, target not between 0 and 1, or order <= 1.
     """
-    _check(rho, target, order)
-    inner = -target.ln() + (order - 1) * (1 - 1 / order).ln() - order.ln()
-    return max(Decimal(0), rho * order + inner / (order - 1))
+    level, goal, alpha = _read(rho, target, order)
+    return _canonne(level, goal, alpha)
 
 
 @precise
-def bound(event: NoisyScores, target: Fraction) -> RenyiBound | None:
+def bound(event: NoisyScores, target: Number) -> RenyiBound | None:
     """Return the best such epsilon of an event, or None if the sampler's share is not covered.
 
     A millionth of delta pays for the sampler: valid if ``(1 + e^eps)·m·g·gamma`` stays below
     it.
     """
-    found = optimal(event.rho(), target * (1 - _SET_ASIDE))
+    check_scores(event, "event")
+    goal = exact(target, "delta", above=0, below=1)
+    found = optimal(event.rho(), goal * (1 - _SET_ASIDE))
     if event.slack and (
         found.epsilon > _HOPELESS
-        or (1 + found.epsilon.exp()) * decimal_of(event.slack) > decimal_of(target * _SET_ASIDE)
+        or (1 + found.epsilon.exp()) * decimal_of(event.slack) > decimal_of(goal * _SET_ASIDE)
     ):
         return None
     return found
 
 
 @precise
-def optimal(rho: Fraction, target: Fraction) -> RenyiBound:
+def optimal(rho: Number, target: Number) -> RenyiBound:
     """Return the best such epsilon of a rho-zCDP release, with its real order.
 
     The order is found by ternary search; any order gives a valid bound.
@@ -80,8 +83,8 @@ def optimal(rho: Fraction, target: Fraction) -> RenyiBound:
     Raises:
         MalformedError: a value out of its range.
     """
-    check_inside(target, "delta")
-    level, goal = decimal_of(rho), decimal_of(target)
+    level = decimal(rho, "rho", least=0, most=LARGEST_RHO)
+    goal = decimal(target, "delta", above=0, below=1)
     if level == 0:
         return RenyiBound(Decimal(0), Decimal(2))
     start = (-goal.ln() / level).sqrt()
@@ -93,16 +96,21 @@ def optimal(rho: Fraction, target: Fraction) -> RenyiBound:
         else:
             low = left
     order = 1 + start * (low * _LN2).exp()
-    return RenyiBound(canonne_epsilon(level, goal, order) * (1 + Decimal("1e-60")), order)
+    return RenyiBound(_canonne(level, goal, order) * (1 + Decimal("1e-60")), order)
 
 
-def _check(rho: Decimal, target: Decimal, order: Decimal) -> None:
-    check_decimal(rho, "rho", least=Decimal(0))
-    check_decimal(target, "delta", above=Decimal(0))
-    check_decimal(order, "order", above=Decimal(1))
-    if target >= 1:
-        raise MalformedError("value out of range", where="delta", expected="below 1")
+def _read(rho: Number, target: Number, order: Number) -> tuple[Decimal, Decimal, Decimal]:
+    return (
+        decimal(rho, "rho", least=0),
+        decimal(target, "delta", above=0, below=1),
+        decimal(order, "order", above=1),
+    )
+
+
+def _canonne(rho: Decimal, goal: Decimal, order: Decimal) -> Decimal:
+    inner = -goal.ln() + (order - 1) * (1 - 1 / order).ln() - order.ln()
+    return max(Decimal(0), rho * order + inner / (order - 1))
 
 
 def _at(rho: Decimal, goal: Decimal, start: Decimal, shift: Decimal) -> Decimal:
-    return canonne_epsilon(rho, goal, 1 + start * (shift * _LN2).exp())
+    return _canonne(rho, goal, 1 + start * (shift * _LN2).exp())

@@ -4,17 +4,12 @@ from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 
-from ragaudit.encoding.decimals import ceil_decimal, floor_decimal
-from ragaudit.encoding.errors import InternalError
+from ragaudit.encoding.decimals import ceil_decimal, floor_decimal, parse_decimal
+from ragaudit.encoding.errors import InternalError, InvalidArgumentError, MalformedError
 from ragaudit.privacy.accounting import closed_form, gaussian, loss_distribution, renyi, risk
-from ragaudit.privacy.accounting.checks import (
-    check_count,
-    check_inside,
-    check_positive,
-    read_decimal,
-)
 from ragaudit.privacy.accounting.events import NoisyScores
-from ragaudit.privacy.accounting.normal import decimal_of, precise
+from ragaudit.privacy.normal import decimal_of, precise
+from ragaudit.privacy.numbers import Number, count, exact, sequence
 
 __all__ = ["CANDIDATES", "epsilon_report"]
 
@@ -26,17 +21,17 @@ CANDIDATES = (2, 10, 100)
 
 
 def epsilon_report(
-    sigma: str,
+    sigma: Number,
     relation: str,
     group_size: int,
     queries_per_account: int,
     coalition: int,
-    delta_policy: str,
-    gamma: Fraction,
+    delta_policy: Number,
+    gamma: Number,
     total_records: int,
     realised_counts: Sequence[int],
-    epsilon_acc: str,
-    delta_acc: str,
+    epsilon_acc: Number,
+    delta_acc: Number,
 ) -> dict[str, object]:
     """Return the whole epsilon table as values for canonical JSON.
 
@@ -45,12 +40,12 @@ def epsilon_report(
     with a reason beside it; ``finite`` says whether the headline exists.
 
     Args:
-        sigma: decimal, cosine units.
+        sigma: cosine units; like all numbers here it has at most 12 places, as a policy's has.
         relation: "replace" or "null-replace".
         group_size: g, rows per privacy unit.
         queries_per_account: r.
         coalition: the number of accounts that pool their answers, k_max (or a larger c).
-        delta_policy, epsilon_acc, delta_acc: decimals.
+        delta_policy, epsilon_acc, delta_acc: as a policy has them.
         gamma: distance of one noise sample.
         total_records: records of the tenant that has most; the table does not need k_max.
         realised_counts: logged records per account.
@@ -58,20 +53,21 @@ def epsilon_report(
     Raises:
         InvalidArgumentError: an argument out of its range.
     """
-    target = read_decimal(delta_policy, "delta_policy")
-    loss = read_decimal(epsilon_acc, "epsilon_acc")
-    target_acc = read_decimal(delta_acc, "delta_acc")
-    check_inside(target, "delta_policy")
-    check_positive(loss, "epsilon_acc")
-    check_inside(target_acc, "delta_acc")
-    check_count(queries_per_account, "queries_per_account")
-    check_count(coalition, "coalition")
-    check_count(total_records, "total_records", least=0)
-    for count in realised_counts:
-        check_count(count, "realised_counts", least=0)
+    sigma = _text(sigma, "sigma")
+    delta_policy, delta_acc = _text(delta_policy, "delta_policy"), _text(delta_acc, "delta_acc")
+    epsilon_acc = _text(epsilon_acc, "epsilon_acc")
+    target = exact(delta_policy, "delta_policy", above=0, below=1)
+    loss = exact(epsilon_acc, "epsilon_acc", above=0)
+    target_acc = exact(delta_acc, "delta_acc", above=0, below=1)
+    count(queries_per_account, "queries_per_account")
+    count(coalition, "coalition")
+    count(total_records, "total_records", least=0)
+    counts = [count(each, "realised_counts", least=0)
+        for each in sequence(realised_counts, "realised_counts")]  # fmt: skip
+    gamma = exact(gamma, "gamma", least=0, below=1)
     single = NoisyScores.of_policy(sigma, relation, group_size, queries_per_account, gamma)
     event = single.with_queries(coalition * queries_per_account)
-    largest = sum(sorted(realised_counts, reverse=True)[:coalition])
+    largest = sum(sorted(counts, reverse=True)[:coalition])
     headline = _headline(event, target)
     return {
         "parameters": {
@@ -200,15 +196,15 @@ def _risk(event: NoisyScores) -> dict[str, object]:
     sampler = decimal_of(2 * event.slack)
     wider = sampler * (1 if between_records == mu else 2)
     priors = []
-    for count in CANDIDATES:
-        prior = risk.Prior.uniform(count)
+    for candidates in CANDIDATES:
+        prior = risk.Prior.uniform(candidates)
         # No attacker's advantage exceeds 1 - kappa, whatever the mechanism.
         most = 1 - decimal_of(prior.collision)
         attribute = risk.attribute_advantage(between_records, prior) + wider
         reconstruction = risk.reconstruction_advantage(between_records, prior) + wider
         priors.append(
             {
-                "candidates": count,
+                "candidates": candidates,
                 "attribute": _up(min(most, attribute)),
                 "reconstruction": _up(min(most, reconstruction)),
             }
@@ -222,14 +218,27 @@ def _risk(event: NoisyScores) -> dict[str, object]:
     }
 
 
+def _text(value: Number, where: str) -> str:
+    """A policy's decimal, as it stands there."""
+    text = value if isinstance(value, str) else _exact(exact(value, where, least=0, most=10**9))
+    try:
+        known = parse_decimal(text) == exact(value, where)
+    except MalformedError as error:
+        raise InvalidArgumentError(error.what, where=where, expected=error.expected) from None
+    if not known:
+        raise InvalidArgumentError(
+            "more than 12 places", where=where, expected="a policy's decimal, as text"
+        )
+    return text
+
+
 def _up(value: Decimal) -> str:
     return ceil_decimal(Fraction(value), PLACES)
 
 
 def _exact(value: Fraction) -> str:
     """A rational whose denominator divides a power of ten, without trailing zeros."""
-    text = floor_decimal(value, 12)
-    return text.rstrip("0").rstrip(".")
+    return floor_decimal(value, 12).rstrip("0").rstrip(".")
 
 
 def _gamma(gamma: Fraction) -> str:

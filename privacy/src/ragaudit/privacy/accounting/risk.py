@@ -9,9 +9,10 @@ from decimal import Decimal
 from fractions import Fraction
 
 from ragaudit.encoding.errors import InvalidArgumentError
-from ragaudit.privacy.accounting.checks import check_count, check_decimal, check_exact
-from ragaudit.privacy.accounting.events import NeighboringRelation, NoisyScores
-from ragaudit.privacy.accounting.normal import cdf, decimal_of, precise, quantile, tail
+from ragaudit.encoding.relations import NeighboringRelation
+from ragaudit.privacy.accounting.events import NoisyScores, check_scores
+from ragaudit.privacy.normal import cdf, decimal_of, precise, quantile, tail
+from ragaudit.privacy.numbers import Number, count, decimal, exact, instance
 
 __all__ = [
     "Prior",
@@ -43,12 +44,9 @@ class Prior:
 
     def __post_init__(self) -> None:
         for where in ("collision", "least_ball", "largest_ball"):
-            value = getattr(self, where)
-            check_exact(value, where)
-            if not 0 <= value <= 1:
-                raise InvalidArgumentError("value out of range", where=where, expected="0 to 1")
-        if self.collision == 0:
-            raise InvalidArgumentError("value out of range", where="collision", expected="above 0")
+            value = exact(getattr(self, where), where, least=0, most=1)
+            object.__setattr__(self, where, value)
+        exact(self.collision, "collision", above=0)
         if self.least_ball > self.largest_ball:
             raise InvalidArgumentError(
                 "above largest_ball", where="least_ball", expected="at most largest_ball"
@@ -57,64 +55,64 @@ class Prior:
     @classmethod
     def uniform(cls, candidates: int) -> "Prior":
         """Return the uniform prior over ``candidates`` >= 2 records, exact guesses only."""
-        check_count(candidates, "candidates", least=2)
-        share = Fraction(1, candidates)
+        share = Fraction(1, count(candidates, "candidates", least=2))
         return cls(share, share, share)
 
 
 @precise
-def membership_advantage(mu: Decimal) -> Decimal:
+def membership_advantage(mu: Number) -> Decimal:
     """Return ``2 Phi(mu/2) - 1``: true minus false positive rate, at best; total variation."""
-    check_decimal(mu, "mu", least=Decimal(0))
-    return 1 - 2 * tail(mu / 2)
+    return 1 - 2 * tail(decimal(mu, "mu", least=0) / 2)
 
 
 @precise
-def auc(mu: Decimal) -> Decimal:
+def auc(mu: Number) -> Decimal:
     """Return ``Phi(mu/sqrt 2)``: the largest area under a ROC curve."""
-    check_decimal(mu, "mu", least=Decimal(0))
-    return cdf(mu / Decimal(2).sqrt())
+    return cdf(decimal(mu, "mu", least=0) / Decimal(2).sqrt())
 
 
 @precise
-def trade_off_gap(mu: Decimal, alpha: Decimal) -> Decimal:
+def trade_off_gap(mu: Number, alpha: Number) -> Decimal:
     """Return ``1 - f(alpha) - alpha``, f the trade-off function of mu-GDP, alpha in [0, 1]."""
-    check_decimal(mu, "mu", least=Decimal(0))
-    check_decimal(alpha, "alpha", least=Decimal(0), most=Decimal(1))
-    if alpha in (0, 1):
+    shift = decimal(mu, "mu", least=0)
+    level = decimal(alpha, "alpha", least=0, most=1)
+    if level in (0, 1):
         return Decimal(0)
-    return tail(quantile(alpha) - mu) - alpha
+    return tail(quantile(level) - shift) - level
 
 
 @precise
-def attribute_advantage(mu: Decimal, prior: Prior) -> Decimal:
+def attribute_advantage(mu: Number, prior: Prior) -> Decimal:
     """Return ``TV (1 - kappa)``: the advantage of an attacker with any side knowledge.
 
     Balboa et al., "Understanding risk in DP", Theorem 4.2; mu must be that of two records
     (:func:`record_mu`).
     """
+    instance(prior, Prior, "prior")
     return membership_advantage(mu) * (1 - decimal_of(prior.collision))
 
 
 @precise
-def reconstruction_advantage(mu: Decimal, prior: Prior) -> Decimal:
+def reconstruction_advantage(mu: Number, prior: Prior) -> Decimal:
     """Return the advantage of an attacker without knowledge specific to the target.
 
     The smaller of both forms of the same paper's Theorem 5.1, and never more than
     :func:`attribute_advantage`. The gap is concave with its peak at ``tail(mu/2)``.
     """
-    kappa = decimal_of(prior.collision)
+    instance(prior, Prior, "prior")
+    shift, kappa = decimal(mu, "mu", least=0), decimal_of(prior.collision)
     if kappa == 1:
         return Decimal(0)
     plus, minus = decimal_of(prior.largest_ball), decimal_of(prior.least_ball)
-    first = _largest_gap(mu, minus, plus)
-    second = (1 - kappa) * _largest_gap(mu, Decimal(0), min(Decimal(1), plus / (1 - kappa)))
-    return min(first, second, attribute_advantage(mu, prior))
+    first = _largest_gap(shift, minus, plus)
+    second = (1 - kappa) * _largest_gap(shift, Decimal(0), min(Decimal(1), plus / (1 - kappa)))
+    return min(first, second, attribute_advantage(shift, prior))
 
 
 @precise
 def record_mu(event: NoisyScores) -> Decimal:
     """Return mu for telling two different records apart: twice mu under null-replace."""
+    check_scores(event, "event")
     mu = event.mu()
     return mu if event.relation is NeighboringRelation.REPLACE else 2 * mu
 

@@ -2,19 +2,19 @@
 
 from fractions import Fraction
 
-from ragaudit.privacy.accounting.checks import check_count, check_inside
+from ragaudit.privacy.numbers import Number, count, exact
 
 __all__ = ["bad_records", "detection", "miss_probability", "sample_size", "sample_size_unbounded"]
 
 # (1 - beta)^s is computed in whole numbers of this many bits, rounded up.
 _BITS = 256
+_LEAST_SHARE = Fraction(1, 10**12)
 
 
-def bad_records(population: int, beta: Fraction) -> int:
+def bad_records(population: int, beta: Number) -> int:
     """Return ``ceil(beta · population)``, the bad records that a share beta amounts to."""
-    check_count(population, "population", least=0)
-    check_inside(beta, "beta")
-    return -(-population * beta.numerator // beta.denominator)
+    n, share = count(population, "population", least=0), _share(beta, "beta")
+    return -(-n * share.numerator // share.denominator)
 
 
 def miss_probability(population: int, bad: int, sample: int) -> Fraction:
@@ -23,9 +23,9 @@ def miss_probability(population: int, bad: int, sample: int) -> Fraction:
     Raises:
         InvalidArgumentError: not 0 <= b, s <= n.
     """
-    check_count(population, "population", least=0)
-    check_count(bad, "bad", least=0, most=population)
-    check_count(sample, "sample", least=0, most=population)
+    count(population, "population", least=0)
+    count(bad, "bad", least=0, most=population)
+    count(sample, "sample", least=0, most=population)
     if bad + sample > population:
         return Fraction(0)
     # The product has min(b, s) factors: C(n-b, s)/C(n, s) is symmetric in b and s.
@@ -37,7 +37,7 @@ def miss_probability(population: int, bad: int, sample: int) -> Fraction:
     return Fraction(numerator, denominator)
 
 
-def sample_size(population: int, beta: Fraction, eta: Fraction) -> int:
+def sample_size(population: int, beta: Number, eta: Number) -> int:
     """Return the least s for which ``ceil(beta·n)`` bad records are missed with <= eta.
 
     Exact in integers; the whole population when only that suffices.
@@ -45,44 +45,46 @@ def sample_size(population: int, beta: Fraction, eta: Fraction) -> int:
     Raises:
         InvalidArgumentError: population < 0, or beta or eta outside (0, 1).
     """
-    check_inside(eta, "eta")
-    bad = bad_records(population, beta)
+    risk, bad = _share(eta, "eta"), bad_records(population, beta)
     if population == 0:
         return 0
     # At the first bound some bad record is in the sample; the second suffices even with
     # replacement, because there are at least beta·n bad records.
-    low, high = 0, min(population - bad + 1, sample_size_unbounded(beta, eta))
+    low, high = 0, min(population - bad + 1, sample_size_unbounded(beta, risk))
     while low < high:
         middle = (low + high) // 2
-        if _missed_at_most(population, bad, middle, eta):
+        if _missed_at_most(population, bad, middle, risk):
             high = middle
         else:
             low = middle + 1
     return low
 
 
-def sample_size_unbounded(beta: Fraction, eta: Fraction) -> int:
+def sample_size_unbounded(beta: Number, eta: Number) -> int:
     """Return the least s with ``(1 - beta)^s <= eta``: sampling with replacement."""
-    check_inside(beta, "beta")
-    check_inside(eta, "eta")
+    good, risk = 1 - _share(beta, "beta"), _share(eta, "eta")
     high = 1
-    while not _power_at_most(1 - beta, high, eta):
+    while not _power_at_most(good, high, risk):
         high *= 2
     low = high // 2
     while low < high:
         middle = (low + high) // 2
-        if _power_at_most(1 - beta, middle, eta):
+        if _power_at_most(good, middle, risk):
             high = middle
         else:
             low = middle + 1
     return low
 
 
-def detection(beta: Fraction, sample: int) -> Fraction:
+def detection(beta: Number, sample: int) -> Fraction:
     """Return a lower bound, tight to 2^-200, of ``1 - (1 - beta)^s``."""
-    check_inside(beta, "beta")
-    check_count(sample, "sample", least=0)
-    return 1 - Fraction(_power_up(1 - beta, sample), 1 << _BITS)
+    good = 1 - exact(beta, "beta", above=0, below=1)
+    return 1 - Fraction(_power_up(good, count(sample, "sample", least=0)), 1 << _BITS)
+
+
+def _share(value: Number, where: str) -> Fraction:
+    """A share of a policy: it has at most 12 places, and smaller ones are beyond 256 bits."""
+    return exact(value, where, least=_LEAST_SHARE, below=1)
 
 
 def _missed_at_most(population: int, bad: int, sample: int, eta: Fraction) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from ragaudit.encoding.errors import InvalidArgumentError
-from ragaudit.privacy.accounting.checks import check_count
+from ragaudit.privacy.numbers import count
 
 __all__ = ["Estimate", "Record", "estimate"]
 
@@ -79,13 +79,13 @@ def estimate(
         InvalidArgumentError: sketches of different lengths, a time that is no whole number, or
             negative tau, life or threshold.
     """
-    check_count(tau, "tau", least=0)
-    check_count(life, "life", least=0)
-    check_count(threshold, "threshold", least=0)
+    count(tau, "tau", least=0)
+    count(life, "life", least=0)
+    count(threshold, "threshold", least=0)
     if not records:
         return Estimate(0, ())
     for record in records:
-        check_count(record.time, "time", least=-_LATEST, most=_LATEST)
+        count(record.time, "time", least=-_LATEST, most=_LATEST)
     ordered = sorted(records, key=lambda r: (r.time, r.account, r.sketch, r.anchored))
     names = sorted({record.account for record in ordered})
     number = {name: index for index, name in enumerate(names)}

@@ -4,7 +4,7 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 
 from ragaudit.encoding.errors import InvalidArgumentError
-from ragaudit.privacy.accounting.checks import check_count, check_inside, read_decimal
+from ragaudit.privacy.numbers import Number, count, exact
 
 __all__ = ["hamming_threshold"]
 
@@ -14,22 +14,21 @@ _PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459"
 _DECIDED = Decimal("1e-50")
 
 
-def hamming_threshold(theta: str, bits: int) -> int:
+def hamming_threshold(theta: Number, bits: int) -> int:
     """Return ``floor(b · arccos(theta) / pi)``: the greatest h with ``cos(pi h/b) >= theta``.
 
     The comparison is exact, so both sides get the same integer on every machine: for a
     rational theta in (0, 1) and integers h, b, equality holds only for theta = 1/2, 3h = b.
 
     Args:
-        theta: decimal in (0, 1).
+        theta: in (0, 1).
         bits: sketch length b, a multiple of 8 from 64 to 512.
 
     Raises:
         InvalidArgumentError: a value out of range.
     """
-    cosine = read_decimal(theta, "theta")
-    check_inside(cosine, "theta")
-    check_count(bits, "bits", least=64, most=512)
+    cosine = exact(theta, "theta", above=0, below=1)
+    count(bits, "bits", least=64, most=512)
     if bits % 8:
         raise InvalidArgumentError(
             f"{bits} sketch bits", where="bits", expected="a multiple of 8 from 64 to 512"
@@ -44,12 +43,12 @@ def hamming_threshold(theta: str, bits: int) -> int:
     return low
 
 
-def _reaches(cosine: Fraction, count: int, bits: int) -> bool:
-    """Whether ``cos(pi·count/bits) >= cosine``."""
-    if cosine == Fraction(1, 2) and 3 * count == bits:
+def _reaches(cosine: Fraction, distance: int, bits: int) -> bool:
+    """Whether ``cos(pi·distance/bits) >= cosine``."""
+    if cosine == Fraction(1, 2) and 3 * distance == bits:
         return True
     with localcontext(prec=_DIGITS):
-        difference = _cos(_PI * count / bits) - Decimal(cosine.numerator) / cosine.denominator
+        difference = _cos(_PI * distance / bits) - Decimal(cosine.numerator) / cosine.denominator
         if abs(difference) < _DECIDED:
             raise InvalidArgumentError(
                 "cannot be decided", where="theta", expected="fewer decimal places"

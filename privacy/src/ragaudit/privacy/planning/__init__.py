@@ -4,13 +4,15 @@
     plan = budget(targets)                       sigma, epsilon by coalition, the paper's noise
     found = simulate(scored, noise, select, ...) recall and rank loss against sigma
     cost_of_recall(found, targets, 0.9)          the sigma and the epsilon of a wanted recall
-    judge(plan, found)                           one sentence: useless, empty, both, undecided, ...
+    largest_recall(1, "1e-6", 250, K / N)        what no mechanism with fresh noise can exceed
+    judge(plan, found)                           one sentence: how useful, how much is promised
 
 Scores and noise are integers on the score lattice, sigma is in cosine units. Pure functions: the
 sampler and the selection are arguments, so that what is simulated is what is deployed.
 """
 
 from ragaudit.privacy.planning.budget import Budget, BudgetRow, PaperNoise, budget, sigma_for
+from ragaudit.privacy.planning.ceiling import ceiling_of, largest_recall
 from ragaudit.privacy.planning.curves import (
     SigmaPoint,
     epsilon_by_accounts,
@@ -29,22 +31,21 @@ from ragaudit.privacy.planning.recall_cost import Cost, RecallCost, cost_of_reca
 from ragaudit.privacy.planning.retrieval import NoiseSource, Retrieval, Simulation, simulate
 from ragaudit.privacy.planning.targets import Targets
 from ragaudit.privacy.planning.verdict import (
-    EMPTY_ADVANTAGE,
+    GOOD_GAIN,
     USELESS_GAIN,
-    Finding,
+    Service,
     Verdict,
     judge,
 )
 
 __all__ = [
     "CONFIDENCE",
-    "EMPTY_ADVANTAGE",
+    "GOOD_GAIN",
     "NO_FINITE_EPSILON",
     "USELESS_GAIN",
     "Budget",
     "BudgetRow",
     "Cost",
-    "Finding",
     "Interval",
     "Missing",
     "NoiseSource",
@@ -53,14 +54,17 @@ __all__ = [
     "Ranking",
     "RecallCost",
     "Retrieval",
+    "Service",
     "SigmaPoint",
     "Simulation",
     "Targets",
     "Verdict",
     "budget",
+    "ceiling_of",
     "cost_of_recall",
     "epsilon_by_accounts",
     "judge",
+    "largest_recall",
     "mean_interval",
     "price_of_account",
     "price_of_coalition",

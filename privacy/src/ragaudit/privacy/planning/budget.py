@@ -13,8 +13,8 @@ from ragaudit.privacy.accounting.affordable import (
 )
 from ragaudit.privacy.accounting.collusion import ScoreReleaseClass
 from ragaudit.privacy.accounting.events import SCORE_UNIT
-from ragaudit.privacy.accounting.normal import decimal_of
-from ragaudit.privacy.guarantees import Adjacency
+from ragaudit.privacy.guarantees import NeighboringRelation
+from ragaudit.privacy.normal import decimal_of
 from ragaudit.privacy.planning.missing import Missing
 from ragaudit.privacy.planning.price import (
     PLACES,
@@ -50,7 +50,7 @@ class BudgetRow:
         price: epsilon and advantage of sigma as planned.
         closed_form: the paper's (5.2) with its residual, a decimal: the epsilon that it proves
             for the paper's own, larger noise (:class:`PaperNoise`), not for sigma as planned, at
-            the price's delta and adjacency; Missing for several windows, where
+            the price's delta and relation; Missing for several windows, where
             ``delta_policy <= accounts · delta``, and outside the paper's range.
     """
 
@@ -118,6 +118,11 @@ class Budget:
     def coalition(self) -> BudgetRow:
         """The row of ``k_max`` accounts: what a verdict will say."""
         return self.coalitions[-1]
+
+    @property
+    def judged(self) -> BudgetRow:
+        """The row of ``k_max`` accounts over all windows: by what a plan is judged."""
+        return self.over_windows[-1] if self.over_windows else self.coalition
 
 
 def sigma_for(targets: Targets) -> str:
@@ -252,7 +257,7 @@ def _paper_class(targets: Targets) -> ScoreReleaseClass | Missing:
             parse_decimal(targets.epsilon),
             parse_decimal(targets.delta),
             targets.queries,
-            Adjacency(targets.relation),
+            NeighboringRelation(targets.relation),
         )
     except MalformedError:
         return Missing("too large an epsilon for so few queries: eps_q of (3.1) is not below 1")

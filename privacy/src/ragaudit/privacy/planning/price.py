@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from ragaudit.encoding.decimals import ceil_decimal, parse_decimal
 from ragaudit.privacy.accounting import NoFiniteBound, NoisyScores, epsilon, least_epsilon, risk
-from ragaudit.privacy.guarantees import Adjacency
+from ragaudit.privacy.guarantees import NeighboringRelation
 from ragaudit.privacy.planning.missing import Missing
 from ragaudit.privacy.planning.targets import Targets
 
@@ -35,7 +35,7 @@ class Price:
     Attributes:
         queries: answers that are pooled.
         delta: decimal in (0, 1), at which both epsilons are stated.
-        adjacency: under which all of this holds.
+        relation: under which all of this holds.
         epsilon: decimal; None if there is no finite bound (NO_FINITE_EPSILON).
         ideal_epsilon: the same for a sampler without any distance from the discrete Gaussian:
             always finite, for plots and comparisons, never a guarantee. Equal to epsilon where
@@ -46,7 +46,7 @@ class Price:
 
     queries: int
     delta: str
-    adjacency: Adjacency
+    relation: NeighboringRelation
     epsilon: str | None
     ideal_epsilon: str
     advantage: str
@@ -65,7 +65,7 @@ def price(event: NoisyScores, delta: str) -> Price:
     return Price(
         event.queries,
         delta,
-        Adjacency(event.relation),
+        NeighboringRelation(event.relation),
         None if finite is None else ceil_decimal(Fraction(finite), PLACES),
         ceil_decimal(Fraction(ideal), PLACES),
         ceil_decimal(min(Fraction(1), advantage), PLACES),

@@ -22,7 +22,7 @@ class Cost:
 
     Attributes:
         account: one account's r queries, at ``delta``.
-        coalition: the queries of ``coalition`` accounts, at ``delta_policy``.
+        coalition: the queries of ``coalition`` accounts in all windows, at ``delta_policy``.
     """
 
     sigma: str
@@ -100,4 +100,8 @@ def _cost(targets: Targets, sigma: float | None) -> Cost | None:
     # Four digits, rounded down: less noise than interpolated, a larger epsilon.
     places = max(0, 3 - math.floor(math.log10(sigma)))
     text = floor_decimal(Fraction(sigma), places)
-    return Cost(text, price_of_account(targets, text), price_of_coalition(targets, text))
+    return Cost(
+        text,
+        price_of_account(targets, text),
+        price_of_coalition(targets, text, windows=targets.windows),
+    )

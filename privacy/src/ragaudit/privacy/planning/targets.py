@@ -5,7 +5,8 @@ from fractions import Fraction
 
 from ragaudit.encoding.decimals import parse_decimal
 from ragaudit.encoding.errors import MalformedError
-from ragaudit.privacy.accounting.events import MAX_GROUP, MAX_QUERIES, NeighboringRelation
+from ragaudit.encoding.relations import FIXED_SIZE, NeighboringRelation
+from ragaudit.privacy.accounting.events import MAX_GROUP, MAX_QUERIES
 
 __all__ = ["Targets"]
 
@@ -59,7 +60,7 @@ class Targets:
             ("windows", MAX_QUERIES),
         ):
             _check_count(getattr(self, name), name, most)
-        if self.relation not in set(NeighboringRelation):
+        if self.relation not in FIXED_SIZE:
             raise MalformedError(
                 f"unknown relation {self.relation!r}",
                 where="relation",

@@ -10,36 +10,70 @@ part adds to what an attacker could guess anyway. Derivations, and what is corre
 docs/notes/disclosure-risk.md.
 """
 
+from ragaudit.encoding.relations import NeighboringRelation
+from ragaudit.privacy.risk.auditing import certify, check_claim, estimate_from_model
 from ragaudit.privacy.risk.best_bound import BestBound, best_bound, channel_bounds
 from ragaudit.privacy.risk.calibration import largest_mu, largest_parameter, least_parameter
 from ragaudit.privacy.risk.continuous import continuous_advantage
+from ragaudit.privacy.risk.estimation import AdvantageEstimate, Method, from_counts, from_guesses
 from ragaudit.privacy.risk.finite import finite_advantage
+from ragaudit.privacy.risk.known_mechanisms import LocalMechanism, NoiseMechanism
+from ragaudit.privacy.risk.mechanisms import (
+    ExponentialMechanism,
+    GaussianNoise,
+    LaplaceNoise,
+    grr_channel,
+    oue_channel,
+    ss_channel,
+)
 from ragaudit.privacy.risk.one_dimensional import line_advantage
+from ragaudit.privacy.risk.optimal_attack import OptimalAttack
 from ragaudit.privacy.risk.priors import ContinuousPrior, FinitePrior, PriorSummary
 from ragaudit.privacy.risk.scenario import Bound, Knowledge, Scenario
+from ragaudit.privacy.risk.simulation import simulate
 from ragaudit.privacy.risk.threat import AuxiliaryKnowledge, SuccessSets, ThreatModel
 from ragaudit.privacy.risk.trade_off import PrivacyProfile
+from ragaudit.privacy.risk.translation import translate
 from ragaudit.privacy.risk.validation import AssumptionError
 
 __all__ = [
+    "AdvantageEstimate",
     "AssumptionError",
     "AuxiliaryKnowledge",
     "BestBound",
     "Bound",
     "ContinuousPrior",
+    "ExponentialMechanism",
     "FinitePrior",
+    "GaussianNoise",
     "Knowledge",
+    "LaplaceNoise",
+    "LocalMechanism",
+    "Method",
+    "NeighboringRelation",
+    "NoiseMechanism",
+    "OptimalAttack",
     "PriorSummary",
     "PrivacyProfile",
     "Scenario",
     "SuccessSets",
     "ThreatModel",
     "best_bound",
+    "certify",
     "channel_bounds",
+    "check_claim",
     "continuous_advantage",
+    "estimate_from_model",
     "finite_advantage",
+    "from_counts",
+    "from_guesses",
+    "grr_channel",
     "largest_mu",
     "largest_parameter",
     "least_parameter",
     "line_advantage",
+    "oue_channel",
+    "simulate",
+    "ss_channel",
+    "translate",
 ]

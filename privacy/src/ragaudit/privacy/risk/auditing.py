@@ -10,7 +10,7 @@ class, and neither is a number. Derivations: docs/notes/risk-audits.md.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ragaudit.privacy.guarantees import Adjacency, ApproximateDp
+from ragaudit.privacy.guarantees import ApproximateDp, NeighboringRelation
 from ragaudit.privacy.risk.best_bound import BestBound, best_bound
 from ragaudit.privacy.risk.calibration import (
     continuous_least_parameter,
@@ -20,7 +20,8 @@ from ragaudit.privacy.risk.calibration import (
 from ragaudit.privacy.risk.estimation import AdvantageEstimate
 from ragaudit.privacy.risk.general_bounds import uniform_exact_guess_bound
 from ragaudit.privacy.risk.scenario import Assumptions, Knowledge, Scenario
-from ragaudit.privacy.risk.validation import check_delta
+from ragaudit.privacy.risk.validation import check_delta, check_positive
+from ragaudit.privacy.typed import typed
 
 __all__ = [
     "CertifiedLowerBound",
@@ -45,7 +46,7 @@ class CertifiedLowerBound:
     Attributes:
         epsilon: >= 0, natural logarithm; 0: nothing is refuted; inf: no finite epsilon explains it.
         delta: of the refuted guarantees.
-        adjacency: of the refuted guarantees: how the tested records differ.
+        relation: of the refuted guarantees: how the tested records differ.
         advantage: the lower confidence bound that was inverted.
         confidence: one-sided.
         theorem: the black-box bound that was inverted.
@@ -54,7 +55,7 @@ class CertifiedLowerBound:
 
     epsilon: float
     delta: float
-    adjacency: Adjacency
+    relation: NeighboringRelation
     advantage: float
     confidence: float
     theorem: str
@@ -85,7 +86,7 @@ class ClaimCheck:
     Attributes:
         refuted: whether the lower confidence bound exceeds what the claim allows.
         stated: the claim as it was made.
-        claim: the claim under the adjacency of the tested records.
+        claim: the claim under the relation of the tested records.
         allowed: the largest advantage under the claim, with the bound that says so.
         advantage: the lower confidence bound.
         confidence: one-sided: a true claim is refuted with at most one minus this probability.
@@ -99,6 +100,7 @@ class ClaimCheck:
     confidence: float
 
 
+@typed
 def certify(estimate: AdvantageEstimate, scenario: Scenario, delta: float) -> CertifiedLowerBound:
     """Turn a lower confidence bound on the advantage into one on epsilon.
 
@@ -116,7 +118,7 @@ def certify(estimate: AdvantageEstimate, scenario: Scenario, delta: float) -> Ce
     slack, observed = check_delta(delta), estimate.lower
 
     def promised(epsilon: float) -> ApproximateDp:
-        return ApproximateDp.of(epsilon, slack, scenario.adjacency)
+        return ApproximateDp.of(epsilon, slack, scenario.relation)
 
     plain = scenario.exact_guesses and scenario.knowledge is Knowledge.NONE
     if plain and scenario.is_uniform and scenario.records is not None:
@@ -128,25 +130,27 @@ def certify(estimate: AdvantageEstimate, scenario: Scenario, delta: float) -> Ce
         ).parameter
         inverted = best_bound(scenario, [promised(min(epsilon, _LARGEST))]).winner
     return CertifiedLowerBound(
-        epsilon, slack, scenario.adjacency, observed, estimate.confidence, inverted.theorem,
+        epsilon, slack, scenario.relation, observed, estimate.confidence, inverted.theorem,
         inverted.assumptions._replace(mechanism="any"),
     )  # fmt: skip
 
 
+@typed
 def check_claim(
     estimate: AdvantageEstimate, scenario: Scenario, claim: ApproximateDp
 ) -> ClaimCheck:
     """Compare a claimed (epsilon, delta) with what was seen; the claim is converted by name.
 
     Raises:
-        RefusedError: nothing about these records follows from the claim's adjacency.
+        RefusedError: nothing about these records follows from the claim's relation.
     """
-    under = claim.under(scenario.adjacency)
+    under = claim.under(scenario.relation)
     allowed = best_bound(scenario, [under])
     refuted = estimate.lower > allowed.value
     return ClaimCheck(refuted, claim, under, allowed, estimate.lower, estimate.confidence)
 
 
+@typed
 def estimate_from_model(
     estimate: AdvantageEstimate,
     mechanism: str,
@@ -167,5 +171,6 @@ def estimate_from_model(
         The inverse: the least value whose advantage reaches the observed one, 0 if every one
         does, inf if it is the supremum or above.
     """
-    found = continuous_least_parameter(advantage_at, estimate.advantage, limit=largest).parameter
+    limit = check_positive(largest, "largest")
+    found = continuous_least_parameter(advantage_at, estimate.advantage, limit=limit).parameter
     return ModelBasedEstimate(mechanism, parameter, found, estimate.advantage)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from ragaudit.encoding.errors import InvalidArgumentError
+from ragaudit.privacy.numbers import instance, sequence
 from ragaudit.privacy.risk.finite import channel_total_variation, finite_advantage
 from ragaudit.privacy.risk.general_bounds import (
     approximate_dp_bound,
@@ -28,6 +29,7 @@ from ragaudit.privacy.risk.scenario import (
 from ragaudit.privacy.risk.threat import ThreatModel
 from ragaudit.privacy.risk.trade_off import Guarantee, trade_off
 from ragaudit.privacy.risk.validation import AssumptionError, FloatArray
+from ragaudit.privacy.typed import typed
 
 __all__ = ["BestBound", "best_bound", "channel_bounds"]
 
@@ -69,6 +71,7 @@ class BestBound:
         }
 
 
+@typed
 def best_bound(
     scenario: Scenario, guarantees: Sequence[Guarantee], evaluated: Sequence[Bound] = ()
 ) -> BestBound:
@@ -76,20 +79,23 @@ def best_bound(
 
     Args:
         scenario: attacker and records.
-        guarantees: of one mechanism, all under the scenario's adjacency. Several may be known
+        guarantees: of one mechanism, all under the scenario's relation. Several may be known
             at once; each gives its bounds.
         evaluated: bounds already computed for the known mechanism (:func:`channel_bounds`).
 
     Raises:
         InvalidArgumentError: neither a guarantee nor an evaluated bound.
-        AssumptionError: a guarantee of another kind (``trade_off``), or under another adjacency
+        AssumptionError: a guarantee of another kind (``trade_off``), or under another relation
             than the scenario's.
     """
-    if not guarantees and not evaluated:
+    known = sequence(guarantees, "guarantees")
+    applicable = sequence(evaluated, "evaluated")
+    for each in applicable:
+        instance(each, Bound, "evaluated")
+    if not known and not applicable:
         raise InvalidArgumentError("nothing known", where="guarantees", expected="at least one")
-    applicable = list(evaluated)
     refused: dict[str, str] = {}
-    for guarantee in guarantees:
+    for guarantee in known:
         trade_off(guarantee)
         scenario.require(guarantee)
         for theorem, bound in _ROWS:
@@ -110,6 +116,7 @@ def best_bound(
     )
 
 
+@typed
 def channel_bounds(
     channel: FloatArray | npt.NDArray[np.generic], threat: ThreatModel, name: str
 ) -> tuple[Bound, Bound]:
@@ -129,7 +136,7 @@ def channel_bounds(
         prior=scenario.prior_name,
         auxiliary="none" if threat.auxiliary.is_none else "as given",
         eta="exact guesses" if threat.success.is_exact else "as given",
-        adjacency=scenario.adjacency,
+        relation=scenario.relation,
         mechanism=f"known: {name}",
     )
     return (

@@ -20,6 +20,7 @@ from ragaudit.privacy.risk.validation import (
     check_positive,
     check_probability,
 )
+from ragaudit.privacy.typed import typed
 from scipy import optimize, special
 
 __all__ = [
@@ -150,6 +151,7 @@ class Crossing(NamedTuple):
     bound: float
 
 
+@typed
 def largest_parameter(
     bound: Callable[[float], float], advantage: float, *, limit: float = 1e4
 ) -> Crossing:
@@ -172,6 +174,7 @@ def largest_parameter(
     return Crossing(inside, bound(inside))
 
 
+@typed
 def least_parameter(
     bound: Callable[[float], float], advantage: float, *, limit: float = 1e4
 ) -> Crossing:
@@ -187,6 +190,7 @@ def least_parameter(
     return Crossing(reached, bound(reached))
 
 
+@typed
 def continuous_largest_parameter(
     bound: Callable[[float], float], advantage: float, *, limit: float = 1e4
 ) -> Crossing:
@@ -194,24 +198,26 @@ def continuous_largest_parameter(
 
     Infinite if the target is at the supremum ``bound(limit)``, but for rounding, or above it.
     """
-    evaluate = cache(bound)
-    root = _root(evaluate, advantage, limit)
+    target, evaluate = check_finite(advantage, "advantage"), cache(bound)
+    root = _root(evaluate, target, limit)
     if root == 0 or math.isinf(root):
         return Crossing(root, evaluate(0.0) if root == 0 else math.nan)
-    return _step_while(lambda found: found > advantage, evaluate, root, -_ROUNDING)
+    return _step_while(lambda found: found > target, evaluate, root, -_ROUNDING)
 
 
+@typed
 def continuous_least_parameter(
     bound: Callable[[float], float], advantage: float, *, limit: float = 1e4
 ) -> Crossing:
     """As :func:`least_parameter`; arguments and limits of :func:`continuous_largest_parameter`."""
-    evaluate = cache(bound)
-    root = _root(evaluate, advantage, limit)
+    target, evaluate = check_finite(advantage, "advantage"), cache(bound)
+    root = _root(evaluate, target, limit)
     if root == 0 or math.isinf(root):
         return Crossing(root, evaluate(0.0) if root == 0 else math.nan)
-    return _step_while(lambda found: found < advantage, evaluate, root, _ROUNDING)
+    return _step_while(lambda found: found < target, evaluate, root, _ROUNDING)
 
 
+@typed
 def largest_mu(advantage: float, summary: PriorSummary, *, limit: float = 1e3) -> Crossing:
     """Return the largest mu for which Theorem 5.1 (both forms) keeps the target.
 

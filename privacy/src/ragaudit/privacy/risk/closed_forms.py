@@ -25,6 +25,7 @@ from ragaudit.privacy.risk.validation import (
     check_non_negative,
     check_vector,
 )
+from ragaudit.privacy.typed import typed
 from scipy import special
 
 __all__ = [
@@ -47,7 +48,7 @@ _NEGLIGIBLE = 60.0
 def grr_total_variation(records: int, epsilon: float) -> float:
     """Return ``(e^eps - 1)/(e^eps + m - 1)``."""
     p, _ = grr_probabilities(records, epsilon)
-    return -math.expm1(-epsilon) * p
+    return -math.expm1(-check_epsilon(epsilon)) * p
 
 
 def oue_total_variation(epsilon: float) -> float:
@@ -61,6 +62,7 @@ def ss_total_variation(records: int, epsilon: float, subset: int) -> float:
     return ss_advantage_uniform(m, epsilon, subset) * m * subset / (m - 1)
 
 
+@typed
 def grr_advantage(threat: ThreatModel, epsilon: float) -> float:
     """Return the optimal advantage against generalized randomized response (Example 4.4).
 
@@ -85,6 +87,7 @@ def grr_advantage(threat: ThreatModel, epsilon: float) -> float:
     return max(0.0, variation * float(prior @ (1 - smallest)))
 
 
+@typed
 def oue_advantage(threat: ThreatModel, epsilon: float) -> float:
     """Return the optimal advantage against optimal unary encoding (Example 4.5).
 
@@ -93,14 +96,15 @@ def oue_advantage(threat: ThreatModel, epsilon: float) -> float:
     if threat.auxiliary.is_full:
         return oue_total_variation(epsilon) * _spread(threat)
     _require_plain(threat)
-    odds = math.exp(-check_epsilon(epsilon))
+    loss = check_epsilon(epsilon)
+    odds = math.exp(-loss)
     # p = 1/(1 + odds), q = odds p, p - q = (1 - odds) p; the factor is (p - q)/(2p).
     descending = _leading(threat, math.log1p(odds))
     powers = np.exp(-np.arange(len(descending)) * math.log1p(odds))
     after = (1 - np.cumsum(descending)).clip(0)
     q = odds / (1 + odds)
     terms = powers * descending * (1 - descending - q * after)
-    return max(0.0, -math.expm1(-epsilon) / 2 * float(terms.sum()))
+    return max(0.0, -math.expm1(-loss) / 2 * float(terms.sum()))
 
 
 def oue_advantage_uniform(records: int, epsilon: float) -> float:
@@ -109,14 +113,16 @@ def oue_advantage_uniform(records: int, epsilon: float) -> float:
     ``expm1(eps)/(2m) (1 - (e^eps/(1+e^eps))^(m-1))``, which tends to ``(m-1)/(2m)``.
     """
     m = check_integer(records, "records", least=2)
-    odds = math.exp(-check_epsilon(epsilon))
+    loss = check_epsilon(epsilon)
+    odds = math.exp(-loss)
     exponent = (m - 1) * math.log1p(odds)
     # e^eps (1 - exp(-exponent)), written as a product of ratios that tend to 1.
     log_ratio = math.log1p(odds) / odds if odds > 0 else 1.0
     power_ratio = -math.expm1(-exponent) / exponent if exponent > 0 else 1.0
-    return -math.expm1(-epsilon) * (m - 1) / (2 * m) * log_ratio * power_ratio
+    return -math.expm1(-loss) * (m - 1) / (2 * m) * log_ratio * power_ratio
 
 
+@typed
 def ss_advantage(threat: ThreatModel, epsilon: float, subset: int) -> float:
     """Return the optimal advantage against subset selection with omega = ``subset``.
 
@@ -136,8 +142,9 @@ def ss_advantage(threat: ThreatModel, epsilon: float, subset: int) -> float:
     after = (1 - np.cumsum(descending)).clip(0)
     others = (omega - 1) / behind.clip(1)  # nothing comes after the last record
     terms = leads * descending * (1 - descending - others * after)
-    odds = math.exp(-check_epsilon(epsilon))
-    contrast = -math.expm1(-epsilon) * omega / (omega + (m - omega) * odds)
+    loss = check_epsilon(epsilon)
+    odds = math.exp(-loss)
+    contrast = -math.expm1(-loss) * omega / (omega + (m - omega) * odds)
     return max(0.0, contrast * float(terms.sum()))
 
 
@@ -148,10 +155,12 @@ def ss_advantage_uniform(records: int, epsilon: float, subset: int) -> float:
     """
     m = check_integer(records, "records", least=2)
     omega = check_integer(subset, "subset", least=1, most=m - 1)
-    odds = math.exp(-check_epsilon(epsilon))
-    return (m - omega) * -math.expm1(-epsilon) / (m * (omega + (m - omega) * odds))
+    loss = check_epsilon(epsilon)
+    odds = math.exp(-loss)
+    return (m - omega) * -math.expm1(-loss) / (m * (omega + (m - omega) * odds))
 
 
+@typed
 def noise_advantage_uniform(positions: Sequence[float] | FloatArray, noise: AdditiveNoise) -> float:
     """Return the uniform prior's value for records on a line, no knowledge, exact guesses.
 
@@ -169,6 +178,7 @@ def noise_advantage_uniform(positions: Sequence[float] | FloatArray, noise: Addi
     return float(_variations(noise, gaps).sum()) / len(x)
 
 
+@typed
 def noise_bound_uniform(records: int, span: float, noise: AdditiveNoise) -> float:
     """Return ``(m-1)/m TV(span/(m-1))``: the largest value over positions in that range.
 

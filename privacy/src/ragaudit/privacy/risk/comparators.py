@@ -6,13 +6,20 @@ auditing with one (1) training run", 2023, Theorem 5.2.
 
 import math
 
-from ragaudit.privacy.risk.estimation import check_confidence
+from ragaudit.privacy.risk.estimation import (
+    LARGEST_TRIALS,
+    check_confidence,
+    proportion_high,
+    proportion_low,
+)
 from ragaudit.privacy.risk.validation import check_delta, check_integer, check_non_negative
 from scipy import stats
 
 __all__ = ["ldp_auditor_epsilon", "one_run_epsilon", "one_run_p_value"]
 
 LARGEST_EPSILON = 1e4
+LARGEST_CANARIES = 10**7
+"""Most canaries of one run: with a delta every one is gone through."""
 _STEPS = 200
 
 
@@ -36,12 +43,12 @@ def ldp_auditor_epsilon(
     Raises:
         InvalidArgumentError: a value out of its range.
     """
-    n = check_integer(trials, "trials", least=1)
-    level = 1 - check_confidence(alpha) / 2
+    n = check_integer(trials, "trials", least=1, most=LARGEST_TRIALS)
+    level = 1 - check_confidence(alpha, "alpha") / 2
     hits = check_integer(true_positives, "true_positives", least=0, most=n)
     errors = check_integer(false_positives, "false_positives", least=0, most=n)
-    least = float(stats.binomtest(hits, n).proportion_ci(level, "exact").low)
-    most = float(stats.binomtest(errors, n).proportion_ci(level, "exact").high)
+    side = (1 + level) / 2
+    least, most = proportion_low(hits, n, side), proportion_high(errors, n, side)
     excess = least - check_delta(delta)
     return math.log(excess / most) if excess > 0 else -math.inf
 
@@ -57,7 +64,7 @@ def one_run_p_value(
     Raises:
         InvalidArgumentError: a value out of its range.
     """
-    m = check_integer(canaries, "canaries", least=1)
+    m = check_integer(canaries, "canaries", least=1, most=LARGEST_CANARIES)
     r = check_integer(guesses, "guesses", least=1, most=m)
     v = check_integer(correct, "correct", least=0, most=r)
     loss = check_non_negative(epsilon, "epsilon")

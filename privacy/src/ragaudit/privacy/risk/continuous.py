@@ -15,6 +15,7 @@ from ragaudit.privacy.risk.mechanisms import AdditiveNoise, ExponentialMechanism
 from ragaudit.privacy.risk.priors import ContinuousPrior
 from ragaudit.privacy.risk.quadrature import NumericalAdvantage, integrate
 from ragaudit.privacy.risk.validation import FloatArray, check_non_negative
+from ragaudit.privacy.typed import typed
 
 __all__ = ["SMALLEST_SCALE", "ExactGuessWarning", "continuous_advantage"]
 
@@ -33,6 +34,7 @@ class ExactGuessWarning(UserWarning):
     """Exact guesses of a continuous record never succeed; near misses are not counted."""
 
 
+@typed
 def continuous_advantage(
     prior: ContinuousPrior, mechanism: ExponentialMechanism | AdditiveNoise, eta: float
 ) -> NumericalAdvantage:

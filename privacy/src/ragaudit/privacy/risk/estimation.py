@@ -20,6 +20,7 @@ from typing import Final
 
 import numpy as np
 from ragaudit.encoding.errors import InvalidArgumentError
+from ragaudit.privacy.numbers import real
 from ragaudit.privacy.risk.priors import FinitePrior
 from ragaudit.privacy.risk.threat import ThreatModel
 from ragaudit.privacy.risk.validation import (
@@ -29,8 +30,10 @@ from ragaudit.privacy.risk.validation import (
     check_finite,
     check_integer,
     check_vector,
+    integer_array,
 )
-from scipy import stats
+from ragaudit.privacy.typed import typed
+from scipy import special, stats
 
 __all__ = [
     "AdvantageEstimate",
@@ -41,7 +44,15 @@ __all__ = [
     "from_contributions",
     "from_counts",
     "from_guesses",
+    "proportion_high",
+    "proportion_low",
 ]
+
+LARGEST_TRIALS: Final = 10**12
+"""Most independent attacks: beyond it binary arithmetic does not carry the limits."""
+
+_ROUNDING: Final = 1e-12
+"""More than the incomplete beta function and its inverse lose, relatively."""
 
 IMPLAUSIBLE: Final = 1e-9
 """Targets less plausible than this as draws from the stated prior are refused."""
@@ -74,12 +85,9 @@ class AdvantageEstimate:
     method: Method
 
 
-def check_confidence(confidence: object) -> float:
+def check_confidence(confidence: object, name: str = "confidence") -> float:
     """Return a confidence strictly between 0 and 1."""
-    value = check_finite(confidence, "confidence")
-    if not 0 < value < 1:
-        raise InvalidArgumentError(f"{value!r}", where="confidence", expected="between 0 and 1")
-    return value
+    return real(confidence, name, above=0, below=1)
 
 
 def from_counts(successes: int, trials: int, records: int, confidence: float) -> AdvantageEstimate:
@@ -95,16 +103,54 @@ def from_counts(successes: int, trials: int, records: int, confidence: float) ->
     Raises:
         InvalidArgumentError: a value out of its range.
     """
-    n = check_integer(trials, "trials", least=1)
+    n = check_integer(trials, "trials", least=1, most=LARGEST_TRIALS)
     s = check_integer(successes, "successes", least=0, most=n)
     m = check_integer(records, "records", least=2)
     level = check_confidence(confidence)
-    interval = stats.binomtest(s, n, alternative="greater").proportion_ci(level, "exact")
-    return AdvantageEstimate(
-        s / n - 1 / m, float(interval.low) - 1 / m, level, n, Method.CLOPPER_PEARSON
-    )
+    lower = math.nextafter(proportion_low(s, n, level) - 1 / m, -math.inf)
+    return AdvantageEstimate(s / n - 1 / m, lower, level, n, Method.CLOPPER_PEARSON)
 
 
+def proportion_low(successes: int, trials: int, confidence: float) -> float:
+    """Return Clopper and Pearson's lower limit of a rate, one-sided, never above the exact one.
+
+    The quantile of Beta(s, n - s + 1) at ``1 - confidence``, inverted in binary arithmetic, then
+    stepped down until the tail at it, computed forwards, is at most ``1 - confidence`` with room
+    for the rounding of both.
+
+    Args:
+        successes: s, 0 to ``trials``.
+        trials: n, 1 to ``LARGEST_TRIALS``.
+        confidence: between 0 and 1.
+
+    Raises:
+        InvalidArgumentError: a value out of its range.
+    """
+    n = check_integer(trials, "trials", least=1, most=LARGEST_TRIALS)
+    s = check_integer(successes, "successes", least=0, most=n)
+    level = check_confidence(confidence)
+    if s == 0:
+        return 0.0
+    # 1 - level is exact for levels of at least a half, and rounded down otherwise.
+    share = (1 - level) * (1 - _ROUNDING)
+    found = float(special.betaincinv(s, n - s + 1, share))
+    step = _ROUNDING
+    while found > 0 and not float(special.betainc(s, n - s + 1, found)) <= share:
+        found, step = found * (1 - step), 2 * step
+    return max(0.0, found * (1 - _ROUNDING))
+
+
+def proportion_high(successes: int, trials: int, confidence: float) -> float:
+    """Return Clopper and Pearson's upper limit of a rate, one-sided, never below the exact one.
+
+    One less the lower limit of the failures' rate; arguments as for :func:`proportion_low`.
+    """
+    n = check_integer(trials, "trials", least=1, most=LARGEST_TRIALS)
+    s = check_integer(successes, "successes", least=0, most=n)
+    return min(1.0, math.nextafter(1 - proportion_low(n - s, n, confidence), math.inf))
+
+
+@typed
 def contributions(targets: IntegerArray, guesses: IntegerArray, threat: ThreatModel) -> FloatArray:
     """Return one sample per attack, shape (n,); their expectation is the advantage.
 
@@ -118,7 +164,7 @@ def contributions(targets: IntegerArray, guesses: IntegerArray, threat: ThreatMo
     """
     true = _records(targets, threat.prior, "targets")
     classes = threat.auxiliary.classes
-    named = _records(np.asarray(guesses).reshape(-1), threat.prior, "guesses")
+    named = _records(integer_array(guesses, "guesses").reshape(-1), threat.prior, "guesses")
     if named.size != true.size * len(classes):
         raise InvalidArgumentError(
             f"{named.size} guesses", where="guesses", expected=f"{true.size} x {len(classes)}"
@@ -134,6 +180,7 @@ def contributions(targets: IntegerArray, guesses: IntegerArray, threat: ThreatMo
     return samples
 
 
+@typed
 def from_contributions(
     samples: FloatArray, low: float, high: float, confidence: float, method: Method
 ) -> AdvantageEstimate:
@@ -168,6 +215,7 @@ def from_contributions(
     return AdvantageEstimate(mean, max(least, mean - width), level, n, method)
 
 
+@typed
 def from_guesses(
     targets: IntegerArray,
     guesses: IntegerArray,
@@ -206,6 +254,7 @@ def from_guesses(
     return from_contributions(samples, low, high, confidence, chosen)
 
 
+@typed
 def check_drawn_from(targets: IntegerArray, prior: FinitePrior) -> None:
     """Refuse targets that are no draws from the prior: an estimate from them says nothing.
 
@@ -232,11 +281,11 @@ def check_drawn_from(targets: IntegerArray, prior: FinitePrior) -> None:
 
 
 def _records(values: IntegerArray, prior: FinitePrior, name: str) -> IntegerArray:
-    records = np.asarray(values)
-    if records.ndim != 1 or records.size == 0 or not np.issubdtype(records.dtype, np.integer):
+    records = integer_array(values, name)
+    if records.ndim != 1 or records.size == 0:
         raise InvalidArgumentError("not a vector of record numbers", where=name)
     if records.min() < 0 or records.max() >= prior.records:
         raise InvalidArgumentError(
             "no such record", where=name, expected=f"0 to {prior.records - 1}"
         )
-    return records.astype(np.int64)
+    return records

@@ -12,6 +12,7 @@ from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.privacy.risk.mechanisms import LARGEST_CHANNEL
 from ragaudit.privacy.risk.threat import ThreatModel
 from ragaudit.privacy.risk.validation import FloatArray, IntegerArray, row_stochastic
+from ragaudit.privacy.typed import typed
 
 __all__ = [
     "LARGEST_WORK",
@@ -30,6 +31,7 @@ LARGEST_WORK = 2**33
 """Most products records x records x outputs of one evaluation with eta."""
 
 
+@typed
 def finite_advantage(
     channel: Sequence[Sequence[float]] | npt.NDArray[np.generic],
     threat: ThreatModel,
@@ -93,6 +95,7 @@ def channel_total_variation(
     )
 
 
+@typed
 def best_gains(
     likelihoods: FloatArray, threat: ThreatModel, *, allow_abstain: bool = False
 ) -> FloatArray:
@@ -111,6 +114,7 @@ def best_gains(
     return total
 
 
+@typed
 def record_gains(likelihoods: FloatArray, threat: ThreatModel) -> FloatArray:
     """Return ``pi_z (p(theta|z) - p(theta))``, shape (records, outputs)."""
     prior = threat.prior.probabilities
@@ -119,6 +123,7 @@ def record_gains(likelihoods: FloatArray, threat: ThreatModel) -> FloatArray:
     return gains
 
 
+@typed
 def guess_options(threat: ThreatModel, *, allow_abstain: bool = False) -> tuple[Options, ...]:
     """Return what an attacker can choose from who knows the target's class.
 

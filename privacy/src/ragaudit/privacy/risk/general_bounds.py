@@ -27,6 +27,7 @@ from ragaudit.privacy.risk.validation import (
     check_integer,
     probability_vector,
 )
+from ragaudit.privacy.typed import typed
 
 __all__ = [
     "Knapsack",
@@ -48,6 +49,7 @@ _ABSOLUTE = 2.0**-52
 _RELATIVE_PER_RECORD = 2.0**-51
 
 
+@typed
 def total_variation_bound(scenario: Scenario, guarantee: Guarantee) -> Bound:
     """Return ``TV (1 - kappa)``: any prior, knowledge and eta (Theorem 4.2)."""
     scenario.require(guarantee)
@@ -56,6 +58,7 @@ def total_variation_bound(scenario: Scenario, guarantee: Guarantee) -> Bound:
     return _bound(value, "Theorem 4.2", scenario, curve, auxiliary="any", eta="any")
 
 
+@typed
 def trade_off_forms(summary: PriorSummary, curve: TradeOff) -> tuple[float, float]:
     """Return both forms of Theorem 5.1; the bound is their minimum.
 
@@ -72,6 +75,7 @@ def trade_off_forms(summary: PriorSummary, curve: TradeOff) -> tuple[float, floa
     return first, rest * curve.largest_gap(low, high)
 
 
+@typed
 def trade_off_bound(scenario: Scenario, guarantee: Guarantee) -> Bound:
     """Return the smaller form of Theorem 5.1: no auxiliary knowledge, any eta."""
     scenario.require(guarantee)
@@ -81,6 +85,7 @@ def trade_off_bound(scenario: Scenario, guarantee: Guarantee) -> Bound:
     return _bound(value, "Theorem 5.1", scenario, curve, auxiliary="none", eta="any")
 
 
+@typed
 def approximate_dp_terms(
     summary: PriorSummary, epsilon: float, delta: float, *, tightened: bool = True
 ) -> tuple[float, float, float]:
@@ -99,6 +104,7 @@ def approximate_dp_terms(
     return first, second, approximate_total_variation(eps, d) * rest
 
 
+@typed
 def approximate_dp_bound(scenario: Scenario, guarantee: Guarantee) -> Bound:
     """Return the least term of Proposition 5.3: no auxiliary knowledge, any eta.
 
@@ -148,6 +154,7 @@ def exact_guess_knapsack(probabilities: FloatArray, epsilon: float, delta: float
     return _knapsack(items, check_epsilon(epsilon), check_delta(delta))
 
 
+@typed
 def exact_guess_bound(scenario: Scenario, guarantee: Guarantee) -> Bound:
     """Return Theorem 5.5 over the prior's support: no auxiliary knowledge, exact guesses.
 
@@ -180,6 +187,7 @@ def uniform_exact_guess_value(records: int, epsilon: float, delta: float) -> flo
     return _guess_budget(m, check_epsilon(epsilon), check_delta(delta)) / m
 
 
+@typed
 def uniform_exact_guess_bound(scenario: Scenario, guarantee: Guarantee) -> Bound:
     """Return Corollary 5.6: uniform prior, no auxiliary knowledge, exact guesses.
 
@@ -277,7 +285,7 @@ def _bound(
         prior=scenario.prior_name,
         auxiliary=auxiliary,
         eta=eta,
-        adjacency=scenario.adjacency,
+        relation=scenario.relation,
         mechanism=curve.description,
     )
     raised = value + (_RELATIVE * value + _ABSOLUTE) if value > 0 else 0.0

@@ -16,7 +16,8 @@ import numpy.typing as npt
 from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.privacy.risk.optimal_attack import posterior
 from ragaudit.privacy.risk.threat import ThreatModel
-from ragaudit.privacy.risk.validation import FloatArray, check_integer, check_positive
+from ragaudit.privacy.risk.validation import FloatArray, check_integer, check_positive, number_array
+from ragaudit.privacy.typed import typed
 
 __all__ = ["Evidence", "GradientAttack", "clip", "isolate", "printed_rule", "require_unknown"]
 
@@ -36,6 +37,7 @@ class Evidence:
     gain: FloatArray
 
 
+@typed
 @dataclass(frozen=True, eq=False)
 class GradientAttack:
     """The optimal attack on one run, for exact guesses.
@@ -55,8 +57,8 @@ class GradientAttack:
     noise_multiplier: float
 
     def __post_init__(self) -> None:
-        check_positive(self.clipping_norm, "clipping_norm")
-        check_positive(self.noise_multiplier, "noise_multiplier")
+        for name in ("clipping_norm", "noise_multiplier"):
+            object.__setattr__(self, name, check_positive(getattr(self, name), name))
         if not self.threat.success.is_exact:
             raise InvalidArgumentError("not exact guesses", where="success", expected="eta = 0")
 
@@ -73,7 +75,7 @@ class GradientAttack:
             InvalidArgumentError: shapes that do not belong together, a value that is not finite,
                 a gradient longer than C.
         """
-        noisy, means = _finite(isolated, "isolated"), _finite(candidates, "candidates")
+        noisy, means = number_array(isolated, "isolated"), number_array(candidates, "candidates")
         if noisy.ndim != 2 or means.shape != (self.threat.records, *noisy.shape):
             raise InvalidArgumentError(
                 f"shapes {noisy.shape} and {means.shape}",
@@ -116,13 +118,18 @@ class GradientAttack:
         return np.asarray(evidence.gain > 0)
 
 
-def clip(gradients: npt.ArrayLike, norm: float) -> FloatArray:
-    """Scale vectors (last axis) down to Euclidean length ``norm`` where they are longer.
+def clip(gradients: npt.ArrayLike, clipping_norm: float) -> FloatArray:
+    """Scale vectors (last axis) down to Euclidean length ``clipping_norm`` where they are longer.
 
     Raises:
-        InvalidArgumentError: ``norm`` not positive, or a gradient that is not finite.
+        InvalidArgumentError: ``clipping_norm`` not positive, or a gradient that is not finite.
     """
-    values, most = _finite(gradients, "gradients"), check_positive(norm, "clipping_norm")
+    values, most = (
+        number_array(gradients, "gradients"),
+        check_positive(clipping_norm, "clipping_norm"),
+    )
+    if values.ndim == 0:
+        raise InvalidArgumentError("no vector", where="gradients", expected="vectors")
     lengths = np.linalg.norm(values, axis=-1, keepdims=True)
     # Never longer than norm after rounding.
     return np.asarray(values * (most / np.maximum(lengths, most)))
@@ -139,7 +146,7 @@ def isolate(released: npt.ArrayLike, fixed: npt.ArrayLike) -> FloatArray:
     Raises:
         InvalidArgumentError: shapes that differ, or a value that is not finite.
     """
-    sums, known = _finite(released, "released"), _finite(fixed, "fixed")
+    sums, known = number_array(released, "released"), number_array(fixed, "fixed")
     if sums.shape != known.shape or sums.ndim != 2:
         raise InvalidArgumentError(
             f"shape {known.shape}", where="fixed", expected=f"{sums.shape}, (steps, dimension)"
@@ -156,11 +163,13 @@ def require_unknown(candidates: npt.ArrayLike, known: npt.ArrayLike) -> None:
     Raises:
         InvalidArgumentError: a candidate equals a known record, or the shapes differ.
     """
-    ours, theirs = _finite(candidates, "candidates"), _finite(known, "known")
+    ours, theirs = number_array(candidates, "candidates"), number_array(known, "known")
     if ours.shape[1:] != theirs.shape[1:]:
         raise InvalidArgumentError(
             f"records of shape {theirs.shape[1:]}", where="known", expected=f"{ours.shape[1:]}"
         )
+    if ours.ndim == 0:
+        raise InvalidArgumentError("no records", where="candidates", expected="(records, ...)")
     seen = {record.tobytes() for record in theirs + 0.0}  # -0.0 becomes 0.0
     for index, record in enumerate(ours + 0.0):
         if record.tobytes() in seen:
@@ -175,13 +184,12 @@ def printed_rule(isolated: npt.ArrayLike, candidates: npt.ArrayLike) -> FloatArr
     Eq. (19) with sums over steps; shapes as for :meth:`GradientAttack.evidence`. A positive value
     is the printed test for membership.
     """
-    noisy, means = _finite(isolated, "isolated"), _finite(candidates, "candidates")
+    noisy, means = number_array(isolated, "isolated"), number_array(candidates, "candidates")
+    if noisy.ndim != 2 or means.shape[1:] != noisy.shape or not len(means):
+        raise InvalidArgumentError(
+            f"shapes {noisy.shape} and {means.shape}",
+            where="candidates",
+            expected="isolated (steps, dimension), candidates (records, steps, dimension)",
+        )
     inner = np.einsum("td,mtd->m", noisy, means)
     return np.asarray(inner - inner.mean())
-
-
-def _finite(values: npt.ArrayLike, where: str) -> FloatArray:
-    array = np.asarray(values, dtype=np.float64)
-    if not np.isfinite(array).all():
-        raise InvalidArgumentError("a value is not finite", where=where, expected="finite numbers")
-    return array

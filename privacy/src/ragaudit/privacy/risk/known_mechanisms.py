@@ -8,10 +8,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, Literal, Protocol
+from typing import Final, Literal, Protocol, runtime_checkable
 
 import numpy as np
-from ragaudit.privacy.guarantees import Adjacency, ApproximateDp, GaussianDp
+from ragaudit.encoding.errors import InvalidArgumentError
+from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp, NeighboringRelation
+from ragaudit.privacy.numbers import instance, shown
 from ragaudit.privacy.risk import closed_forms, mechanisms, simulation
 from ragaudit.privacy.risk.finite import finite_advantage
 from ragaudit.privacy.risk.mechanisms import GaussianNoise, LaplaceNoise
@@ -22,8 +24,11 @@ from ragaudit.privacy.risk.validation import (
     AssumptionError,
     FloatArray,
     check_epsilon,
+    check_integer,
     check_non_negative,
+    check_vector,
 )
+from ragaudit.privacy.typed import typed
 
 __all__ = ["KnownMechanism", "LocalMechanism", "NoiseMechanism", "exact_bounds"]
 
@@ -32,6 +37,7 @@ _LARGEST_GAP: Final = 100.0
 """In scales of the noise: records this far apart are told apart, but for less than 1e-21."""
 
 
+@runtime_checkable
 class KnownMechanism(Protocol):
     """A family of mechanisms with one parameter that grows as privacy falls."""
 
@@ -72,6 +78,10 @@ class LocalMechanism:
     kind: Literal["grr", "oue", "ss"]
     subset: int = 1
 
+    def __post_init__(self) -> None:
+        _check_kind(self.kind, "grr", "oue", "ss")
+        check_integer(self.subset, "subset", least=1)
+
     @property
     def name(self) -> str:
         """See :class:`KnownMechanism`."""
@@ -90,7 +100,7 @@ class LocalMechanism:
 
     def guarantee(self, value: float) -> ApproximateDp:
         """See :class:`KnownMechanism`."""
-        return ApproximateDp.of(check_epsilon(value), 0, Adjacency.REPLACE_ONE)
+        return ApproximateDp.of(check_epsilon(value), 0, NeighboringRelation.REPLACE)
 
     def advantage(self, threat: ThreatModel, value: float) -> float:
         """See :class:`KnownMechanism`."""
@@ -114,11 +124,12 @@ class LocalMechanism:
 
     def attacked(self, value: float) -> simulation.Attacked:
         """See :class:`KnownMechanism`."""
+        epsilon = check_epsilon(value)
         if self.kind == "grr":
-            return simulation.RandomizedResponse(value)
+            return simulation.RandomizedResponse(epsilon)
         if self.kind == "oue":
-            return simulation.UnaryEncoding(value)
-        return simulation.SubsetSelection(value, self.subset)
+            return simulation.UnaryEncoding(epsilon)
+        return simulation.SubsetSelection(epsilon, self.subset)
 
     def _oue(self, threat: ThreatModel, value: float) -> float:
         if _plain_uniform(threat):
@@ -155,6 +166,14 @@ class NoiseMechanism:
     positions: FloatArray
     eta: float = 0.0
 
+    def __post_init__(self) -> None:
+        _check_kind(self.kind, "laplace", "gaussian")
+        positions = check_vector(self.positions, "positions", least=2)
+        if not (np.diff(positions) > 0).all():
+            raise InvalidArgumentError("not rising", where="positions", expected="strictly rising")
+        object.__setattr__(self, "positions", positions)
+        object.__setattr__(self, "eta", check_non_negative(self.eta, "eta"))
+
     @property
     def span(self) -> float:
         """Distance of the extreme records."""
@@ -186,8 +205,8 @@ class NoiseMechanism:
     def guarantee(self, value: float) -> ApproximateDp | GaussianDp:
         """See :class:`KnownMechanism`."""
         if self.kind == "laplace":
-            return ApproximateDp.of(value, 0, Adjacency.REPLACE_ONE)
-        return GaussianDp.of(value, Adjacency.REPLACE_ONE)
+            return ApproximateDp.of(value, 0, NeighboringRelation.REPLACE)
+        return GaussianDp.of(value, NeighboringRelation.REPLACE)
 
     def advantage(self, threat: ThreatModel, value: float) -> float:
         """See :class:`KnownMechanism`."""
@@ -213,6 +232,7 @@ class NoiseMechanism:
         return simulation.NoisyPosition(self.positions, noise, self.eta)
 
 
+@typed
 def exact_bounds(mechanism: KnownMechanism, threat: ThreatModel, value: float) -> tuple[Bound, ...]:
     """Return Theorem 4.3 for the mechanism itself, and Theorem 4.2 with its total variation."""
     scenario = Scenario.of_threat(threat)
@@ -220,7 +240,7 @@ def exact_bounds(mechanism: KnownMechanism, threat: ThreatModel, value: float) -
         prior=scenario.prior_name,
         auxiliary="none" if threat.auxiliary.is_none else "as given",
         eta="exact guesses" if threat.success.is_exact else "as given",
-        adjacency=scenario.adjacency,
+        relation=scenario.relation,
         mechanism=f"known: {mechanism.name}",
     )
     variation = mechanism.total_variation(threat.records, value)
@@ -232,6 +252,14 @@ def exact_bounds(mechanism: KnownMechanism, threat: ThreatModel, value: float) -
             exact._replace(auxiliary="any", eta="any"),
         ),
     )
+
+
+def _check_kind(kind: object, *known: str) -> None:
+    instance(kind, str, "kind")
+    if kind not in known:
+        raise InvalidArgumentError(
+            f"unknown kind {shown(kind)}", where="kind", expected=", ".join(known)
+        )
 
 
 def _plain_uniform(threat: ThreatModel) -> bool:

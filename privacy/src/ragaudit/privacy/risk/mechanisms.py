@@ -8,11 +8,12 @@ natural-logarithm units. Balboa et al., Examples 4.4 to 4.7 and Appendix A.
 import math
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 from ragaudit.encoding.errors import InvalidArgumentError
+from ragaudit.privacy.numbers import shown
 from ragaudit.privacy.risk.validation import (
     FloatArray,
     check_epsilon,
@@ -21,6 +22,7 @@ from ragaudit.privacy.risk.validation import (
     check_non_negative,
     check_positive,
 )
+from ragaudit.privacy.typed import typed
 from scipy import special
 
 __all__ = [
@@ -97,6 +99,7 @@ def oue_channel(records: int, epsilon: float) -> FloatArray:
     return channel
 
 
+@typed
 def subset_size(records: int, epsilon: float, rule: Literal["floor", "rint"] = "floor") -> int:
     """Return omega, the reported subset's size: ``max(1, round(m/(e^eps + 1)))``.
 
@@ -113,7 +116,9 @@ def subset_size(records: int, epsilon: float, rule: Literal["floor", "rint"] = "
         return max(1, math.floor(share))
     if rule == "rint":
         return max(1, round(share))
-    raise InvalidArgumentError(f"unknown rule {rule!r}", where="rule", expected="floor or rint")
+    raise InvalidArgumentError(
+        f"unknown rule {shown(rule)}", where="rule", expected="floor or rint"
+    )
 
 
 def ss_probability(records: int, epsilon: float, subset: int) -> float:
@@ -152,6 +157,7 @@ def ss_channel(records: int, epsilon: float, subset: int) -> FloatArray:
     return np.where(members.T, inside, outside)
 
 
+@runtime_checkable
 class AdditiveNoise(Protocol):
     """A symmetric noise law on the line; the output is the record's position plus noise."""
 
@@ -188,7 +194,7 @@ class LaplaceNoise:
     scale: float
 
     def __post_init__(self) -> None:
-        check_positive(self.scale, "scale")
+        object.__setattr__(self, "scale", check_positive(self.scale, "scale"))
 
     @classmethod
     def calibrated(cls, epsilon: float, sensitivity: float) -> "LaplaceNoise":
@@ -234,7 +240,7 @@ class GaussianNoise:
     scale: float
 
     def __post_init__(self) -> None:
-        check_positive(self.scale, "scale")
+        object.__setattr__(self, "scale", check_positive(self.scale, "scale"))
 
     @property
     def reach(self) -> float:
@@ -265,6 +271,14 @@ class GaussianNoise:
         return math.erf(d / (2 * math.sqrt(2) * self.scale))
 
 
+_INTERVAL: Final = {
+    "epsilon": check_positive,
+    "sensitivity": check_positive,
+    "low": check_finite,
+    "high": check_finite,
+}
+
+
 @dataclass(frozen=True)
 class ExponentialMechanism:
     """Output theta of [low, high] with density proportional to ``exp(-|z - theta|/s)``.
@@ -284,9 +298,9 @@ class ExponentialMechanism:
     sensitivity: float = 1.0
 
     def __post_init__(self) -> None:
-        check_positive(self.epsilon, "epsilon")
-        check_positive(self.sensitivity, "sensitivity")
-        if not check_finite(self.low, "low") < check_finite(self.high, "high"):
+        for name, read in _INTERVAL.items():
+            object.__setattr__(self, name, read(getattr(self, name), name))
+        if not self.low < self.high:
             raise InvalidArgumentError("empty interval", where="high", expected="above low")
 
     @property

@@ -18,10 +18,12 @@ from ragaudit.privacy.risk.validation import (
     check_positive,
     check_probability,
 )
+from ragaudit.privacy.typed import typed
 
 __all__ = ["monte_carlo_advantage", "nested_deviation", "outer_deviation"]
 
 
+@typed
 def monte_carlo_advantage(
     draw: Callable[[int], FloatArray],
     mechanism: ExponentialMechanism,
@@ -76,8 +78,8 @@ def outer_deviation(
     """
     t = check_non_negative(deviation, "deviation")
     n = check_integer(samples, "samples", least=1)
-    scale = check_positive(largest_density, "largest_density") * check_positive(length, "length")
-    return min(1.0, 2 * math.exp(-n * t * t / (2 * scale * scale)))
+    m = check_positive(largest_density, "largest_density")
+    return min(1.0, 2 * _tail(n, t / check_positive(length, "length"), m))
 
 
 def nested_deviation(
@@ -112,11 +114,13 @@ def nested_deviation(
     mixture = third / ball - per_record / 2
     if min(gains, mixture) <= 0:
         return 1.0
-    rate = n / (2 * m * m)
-    return min(
-        1.0,
-        2 * math.exp(-rate * third**2) + math.exp(-rate * gains**2) + math.exp(-rate * mixture**2),
-    )
+    return min(1.0, 2 * _tail(n, third, m) + _tail(n, gains, m) + _tail(n, mixture, m))
+
+
+def _tail(samples: int, deviation: float, bound: float) -> float:
+    """``exp(-n t^2/(2 M^2))``, for the smallest and the largest numbers too."""
+    share = deviation / bound
+    return math.exp(-samples / 2 * share * share)
 
 
 def _drawn(

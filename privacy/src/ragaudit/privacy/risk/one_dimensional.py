@@ -17,6 +17,7 @@ from ragaudit.privacy.risk.quadrature import NumericalAdvantage
 from ragaudit.privacy.risk.threat import ThreatModel
 from ragaudit.privacy.risk.upper_envelope import upper_envelope
 from ragaudit.privacy.risk.validation import FloatArray, check_finite, check_vector
+from ragaudit.privacy.typed import typed
 
 __all__ = ["LARGEST_LINE", "line_advantage"]
 
@@ -30,6 +31,7 @@ _CELLS: Final = 2**18
 """Most densities held at a time, but for crossings: what fits a core's cache."""
 
 
+@typed
 def line_advantage(
     positions: Sequence[float] | FloatArray,
     noise: AdditiveNoise,
@@ -117,6 +119,10 @@ def _points(x: FloatArray, noise: AdditiveNoise, clamp: tuple[float, float] | No
     middles = (where[1:] + where[:-1]) / 2
     points = np.unique(np.concatenate([where, middles, where - noise.reach, where + noise.reach]))
     if clamp is not None:
+        if len(clamp) != 2:
+            raise InvalidArgumentError(
+                f"{len(clamp)} outputs", where="clamp", expected="the least and the largest"
+            )
         least, largest = check_finite(clamp[0], "clamp"), check_finite(clamp[1], "clamp")
         if not least < largest:
             raise InvalidArgumentError("empty interval", where="clamp", expected="least < largest")

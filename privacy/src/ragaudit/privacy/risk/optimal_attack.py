@@ -12,7 +12,7 @@ everybody would have named anyway, which is no advantage. Claims: docs/notes/ris
 """
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -23,8 +23,11 @@ from ragaudit.privacy.risk.validation import (
     FloatArray,
     IntegerArray,
     check_integer,
+    integer_array,
+    number_array,
     row_stochastic,
 )
+from ragaudit.privacy.typed import typed
 
 __all__ = ["OptimalAttack", "advantage_of", "posterior"]
 
@@ -34,6 +37,7 @@ _TIE: Final = 1e-12
 _CHUNK_CELLS: Final = 1 << 22
 
 
+@typed
 def posterior(prior: FinitePrior, log_likelihoods: npt.ArrayLike) -> FloatArray:
     """Return the posterior of each record for each output, shape (outputs, records).
 
@@ -45,7 +49,7 @@ def posterior(prior: FinitePrior, log_likelihoods: npt.ArrayLike) -> FloatArray:
         InvalidArgumentError: another shape, NaN, plus infinity, or an output that no record of
             positive prior can give.
     """
-    values = np.asarray(log_likelihoods, dtype=np.float64)
+    values = number_array(log_likelihoods, "log_likelihoods", finite=False)
     if values.ndim != 2 or values.shape[1] != prior.records:
         raise InvalidArgumentError(
             f"shape {values.shape}", where="log_likelihoods", expected=f"(n, {prior.records})"
@@ -63,6 +67,7 @@ def posterior(prior: FinitePrior, log_likelihoods: npt.ArrayLike) -> FloatArray:
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
+@typed
 @dataclass(frozen=True)
 class OptimalAttack:
     """Algorithm 1 under a threat model: no attack has a larger advantage."""
@@ -105,7 +110,8 @@ class OptimalAttack:
         return found
 
 
-def advantage_of(channel: npt.ArrayLike, threat: ThreatModel, guesses: npt.ArrayLike) -> float:
+@typed
+def advantage_of(channel: Any, threat: ThreatModel, guesses: npt.ArrayLike) -> float:
     """Return the exact advantage (RAD) of a deterministic attack on a finite mechanism.
 
     ``sum_z pi_z sum_theta [the guess succeeds for z] (p(theta|z) - p(theta))``.
@@ -121,9 +127,9 @@ def advantage_of(channel: npt.ArrayLike, threat: ThreatModel, guesses: npt.Array
     Raises:
         InvalidArgumentError: no channel, or shapes that do not belong together.
     """
-    table = row_stochastic(np.asarray(channel), "channel")
+    table = row_stochastic(channel, "channel")
     classes = threat.auxiliary.classes
-    named = np.asarray(guesses, dtype=np.int64)
+    named = integer_array(guesses, "guesses")
     if named.ndim == 1:
         named = named[:, None]
     if table.shape[0] != threat.records or named.shape != (table.shape[1], len(classes)):
@@ -131,6 +137,10 @@ def advantage_of(channel: npt.ArrayLike, threat: ThreatModel, guesses: npt.Array
             f"shape {named.shape} for a channel of shape {table.shape}",
             where="guesses",
             expected=f"channel ({threat.records}, outputs), guesses (outputs, {len(classes)})",
+        )
+    if named.min() < 0 or named.max() >= threat.records:
+        raise InvalidArgumentError(
+            "no such record", where="guesses", expected=f"0 to {threat.records - 1}"
         )
     weights = threat.prior.probabilities
     excess = weights[:, None] * (table - weights @ table)

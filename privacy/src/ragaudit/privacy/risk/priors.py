@@ -19,8 +19,10 @@ from ragaudit.privacy.risk.validation import (
     check_non_negative,
     check_positive,
     check_probability,
+    number_array,
     probability_vector,
 )
+from ragaudit.privacy.typed import typed
 from scipy import special
 
 __all__ = [
@@ -101,6 +103,7 @@ class FinitePrior:
         return hash(self.probabilities.tobytes())
 
 
+@typed
 @dataclass(frozen=True)
 class ContinuousPrior:
     """A prior without atoms on the interval [low, high].
@@ -123,6 +126,8 @@ class ContinuousPrior:
 
     def __post_init__(self) -> None:
         low, high = check_finite(self.low, "low"), check_finite(self.high, "high")
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
         if not low < high:
             raise InvalidArgumentError("empty interval", where="high", expected="above low")
         if not SHORTEST <= high - low <= LONGEST:
@@ -131,8 +136,6 @@ class ContinuousPrior:
                 where="high",
                 expected=f"{SHORTEST:g} to {LONGEST:g} above low",
             )
-        if not callable(self.cdf):
-            raise InvalidArgumentError("no function", where="cdf", expected="a function of arrays")
         grid = np.asarray(self.cdf(np.linspace(low, high, 129)), dtype=np.float64)
         if grid.shape != (129,):
             raise InvalidArgumentError(
@@ -171,9 +174,9 @@ class ContinuousPrior:
 
     def ball_masses(self, centers: FloatArray, eta: float) -> FloatArray:
         """Return ``pi([x - eta, x + eta])`` for every center x of the interval."""
-        reach = check_non_negative(eta, "eta")
-        upper = self.cdf(np.minimum(centers + reach, self.high))
-        return np.asarray(upper - self.cdf(np.maximum(centers - reach, self.low)))
+        reach, places = check_non_negative(eta, "eta"), number_array(centers, "centers")
+        upper = self.cdf(np.minimum(places + reach, self.high))
+        return np.asarray(upper - self.cdf(np.maximum(places - reach, self.low)))
 
 
 @dataclass(frozen=True)
@@ -195,12 +198,11 @@ class PriorSummary:
     largest_ball: float
 
     def __post_init__(self) -> None:
-        check_probability(self.collision_probability, "collision_probability")
-        least = check_probability(self.least_ball, "least_ball")
-        largest = check_probability(self.largest_ball, "largest_ball")
-        if least > largest:
+        for name in ("collision_probability", "least_ball", "largest_ball"):
+            object.__setattr__(self, name, check_probability(getattr(self, name), name))
+        if self.least_ball > self.largest_ball:
             raise InvalidArgumentError(
-                f"{least!r} is above largest_ball {largest!r}",
+                f"{self.least_ball!r} is above largest_ball {self.largest_ball!r}",
                 where="least_ball",
                 expected="at most largest_ball",
             )
@@ -212,6 +214,7 @@ class PriorSummary:
         return cls(share, share, share)
 
     @classmethod
+    @typed
     def continuous(cls, prior: ContinuousPrior, eta: float, points: int = 4097) -> Self:
         """Return a safe summary for a continuous prior with loss |z' - z| and threshold eta.
 

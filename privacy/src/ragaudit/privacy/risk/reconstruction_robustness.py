@@ -16,6 +16,7 @@ from ragaudit.privacy.risk.validation import (
     check_epsilon,
     check_probability,
 )
+from ragaudit.privacy.typed import typed
 
 __all__ = [
     "LABEL",
@@ -63,12 +64,14 @@ def pure_dp_success(largest_ball: float, epsilon: float) -> float:
     return min(1.0, kappa + times_expm1(kappa, check_epsilon(epsilon)))
 
 
+@typed
 def trade_off_success(largest_ball: float, curve: TradeOff) -> float:
     """Return ``1 - f(kappa_plus)``."""
     kappa = check_probability(largest_ball, "largest_ball")
     return min(1.0, curve.gap(kappa) + kappa)
 
 
+@typed
 def pure_dp_success_bound(scenario: Scenario, guarantee: ApproximateDp) -> SuccessBound:
     """Return Eq. (1). With delta > 0 it is false: use :func:`trade_off_success_bound`."""
     scenario.require(guarantee)
@@ -82,6 +85,7 @@ def pure_dp_success_bound(scenario: Scenario, guarantee: ApproximateDp) -> Succe
     return SuccessBound(value, "Eq. (1)", _assumptions(scenario, curve))
 
 
+@typed
 def trade_off_success_bound(scenario: Scenario, guarantee: Guarantee) -> SuccessBound:
     """Return Eq. (3), for any guarantee with a trade-off function."""
     scenario.require(guarantee)
@@ -91,6 +95,7 @@ def trade_off_success_bound(scenario: Scenario, guarantee: Guarantee) -> Success
     return SuccessBound(value, "Eq. (3)", _assumptions(scenario, curve))
 
 
+@typed
 def success_bound(scenario: Scenario, guarantee: Guarantee) -> SuccessBound:
     """Return the one that applies: Eq. (1) for pure DP, Eq. (3) otherwise.
 
@@ -107,6 +112,6 @@ def _assumptions(scenario: Scenario, curve: TradeOff) -> Assumptions:
         prior=scenario.prior_name,
         auxiliary="none",
         eta="any",
-        adjacency=scenario.adjacency,
+        relation=scenario.relation,
         mechanism=curve.description,
     )

@@ -5,11 +5,17 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Self
 
 from ragaudit.encoding.errors import InvalidArgumentError
-from ragaudit.privacy.guarantees import Adjacency
+from ragaudit.privacy.guarantees import NeighboringRelation
 from ragaudit.privacy.risk.priors import ContinuousPrior, FinitePrior, PriorSummary
 from ragaudit.privacy.risk.threat import SuccessSets, ThreatModel
 from ragaudit.privacy.risk.trade_off import Guarantee
-from ragaudit.privacy.risk.validation import AssumptionError, check_integer, check_probability
+from ragaudit.privacy.risk.validation import (
+    AssumptionError,
+    check_finite,
+    check_integer,
+    check_probability,
+)
+from ragaudit.privacy.typed import typed
 
 __all__ = ["Assumptions", "Bound", "Knowledge", "NormalizedAdvantage", "Scenario", "normalized"]
 
@@ -24,6 +30,7 @@ class Knowledge(StrEnum):
     ANY = "any"
 
 
+@typed
 @dataclass(frozen=True)
 class Scenario:
     """Attacker and records as far as bounds for unknown mechanisms depend on them.
@@ -35,7 +42,7 @@ class Scenario:
         prior: the finite prior, if known.
         records: number of records, if finite and known.
         is_uniform: whether the prior is known to be uniform over them.
-        adjacency: the relation between two data sets that differ in the target only. Two
+        relation: the relation between two data sets that differ in the target only. Two
             records in the same place: REPLACE_ONE.
         prior_name: for reports.
     """
@@ -46,10 +53,16 @@ class Scenario:
     prior: FinitePrior | None = None
     records: int | None = None
     is_uniform: bool = False
-    adjacency: Adjacency = Adjacency.REPLACE_ONE
+    relation: NeighboringRelation = NeighboringRelation.REPLACE
     prior_name: str = "given"
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "relation", NeighboringRelation.of(self.relation))
+        if self.records is not None:
+            check_integer(self.records, "records", least=2)
+
     @classmethod
+    @typed
     def of_threat(cls, threat: ThreatModel) -> Self:
         """The scenario of a threat model; its auxiliary knowledge counts as ANY unless none."""
         name = "uniform" if threat.prior.is_uniform else "given"
@@ -64,6 +77,7 @@ class Scenario:
         )
 
     @classmethod
+    @typed
     def uniform(cls, records: int, knowledge: Knowledge = Knowledge.NONE) -> Self:
         """Uniform prior over any number >= 2 of records, exact guesses; needs no memory."""
         m = check_integer(records, "records", least=2)
@@ -77,6 +91,7 @@ class Scenario:
         )
 
     @classmethod
+    @typed
     def continuous(cls, prior: ContinuousPrior, eta: float) -> Self:
         """Continuous records, loss ``|z' - z|``, no auxiliary knowledge."""
         summary = PriorSummary.continuous(prior, eta)
@@ -94,34 +109,39 @@ class Scenario:
         return cls(summary, Knowledge.ANY, exact_guesses=False, records=records, prior_name="any")
 
     @classmethod
-    def absence(cls, presence: float = 0.5, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> Self:
+    def absence(
+        cls, presence: float = 0.5, relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE
+    ) -> Self:
         """Whether one known document is present: the two "records" are it and its absence.
 
         Args:
             presence: prior probability that it is present, in [0, 1].
-            adjacency: ADD_REMOVE, or NULL_REPLACE if absence leaves an empty record behind.
+            relation: ADD_REMOVE, or NULL_REPLACE if absence leaves an empty record behind.
         """
-        if adjacency not in (Adjacency.ADD_REMOVE, Adjacency.NULL_REPLACE):
+        if NeighboringRelation.of(relation) is NeighboringRelation.REPLACE:
             raise InvalidArgumentError(
-                f"{adjacency!r}", where="adjacency", expected="add-remove or null-replace"
+                "a document is not absent under replace",
+                where="relation",
+                expected="add-remove or null-replace",
             )
         share = check_probability(presence, "presence")
         prior = FinitePrior([share, 1 - share])
         threat = ThreatModel.reconstruction(prior, SuccessSets.exact(2))
         scenario = cls.of_threat(threat)
-        return replace(scenario, adjacency=adjacency, prior_name="a document or its absence")
+        return replace(scenario, relation=relation, prior_name="a document or its absence")
 
+    @typed
     def require(self, guarantee: Guarantee) -> None:
         """Refuse a guarantee for another relation than the one between the records.
 
         Raises:
-            AssumptionError: convert it by name: ``guarantee.under(Adjacency.REPLACE_ONE)``.
+            AssumptionError: convert it by name: ``guarantee.under(NeighboringRelation.REPLACE)``.
         """
-        if guarantee.adjacency != self.adjacency:
+        if guarantee.relation != self.relation:
             raise AssumptionError(
-                f"a {guarantee.adjacency} guarantee does not cover these records",
-                where="adjacency",
-                expected=f"{self.adjacency}; convert with `under`",
+                f"a {guarantee.relation} guarantee does not cover these records",
+                where="relation",
+                expected=f"{self.relation}; convert with `under`",
             )
 
     def require_no_knowledge(self) -> None:
@@ -139,14 +159,14 @@ class Assumptions(NamedTuple):
 
     Attributes:
         prior, auxiliary, eta: what is assumed, or "any".
-        adjacency: the relation of the guarantee used.
+        relation: the relation of the guarantee used.
         mechanism: what is assumed of the mechanism.
     """
 
     prior: str
     auxiliary: str
     eta: str
-    adjacency: Adjacency
+    relation: NeighboringRelation
     mechanism: str
 
 
@@ -189,9 +209,10 @@ class NormalizedAdvantage(NamedTuple):
     defined: bool
 
 
+@typed
 def normalized(advantage: float, summary: PriorSummary) -> NormalizedAdvantage:
     """Return the advantage divided by ``1 - kappa_pi``."""
-    possible = 1 - summary.collision_probability
+    value, possible = check_finite(advantage, "advantage"), 1 - summary.collision_probability
     if possible <= 0:
         return NormalizedAdvantage(0.0, False)
-    return NormalizedAdvantage(advantage / possible, True)
+    return NormalizedAdvantage(value / possible, True)

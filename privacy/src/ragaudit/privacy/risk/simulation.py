@@ -11,7 +11,7 @@ the tests compare both.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -29,9 +29,12 @@ from ragaudit.privacy.risk.threat import SuccessSets, ThreatModel
 from ragaudit.privacy.risk.validation import (
     FloatArray,
     IntegerArray,
+    check_epsilon,
     check_integer,
+    check_non_negative,
     check_vector,
 )
+from ragaudit.privacy.typed import typed
 from scipy.special import gammaln
 
 __all__ = [
@@ -77,6 +80,7 @@ class Guesses:
         return int(np.count_nonzero(success.table[self.guesses, self.targets]))
 
 
+@runtime_checkable
 class Attacked(Protocol):
     """A mechanism together with the optimal attack on it."""
 
@@ -92,6 +96,9 @@ class RandomizedResponse:
 
     epsilon: float
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
+
     def guess(
         self, targets: IntegerArray, prior: FinitePrior, generator: np.random.Generator
     ) -> IntegerArray:
@@ -104,6 +111,9 @@ class UnaryEncoding:
     """OUE at ``epsilon``: the best guess is the set bit of largest prior."""
 
     epsilon: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
 
     def guess(
         self, targets: IntegerArray, prior: FinitePrior, generator: np.random.Generator
@@ -127,6 +137,10 @@ class SubsetSelection:
     epsilon: float
     subset: int
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
+        check_integer(self.subset, "subset", least=1)
+
     def guess(
         self, targets: IntegerArray, prior: FinitePrior, generator: np.random.Generator
     ) -> IntegerArray:
@@ -142,6 +156,7 @@ class SubsetSelection:
         return _first_supported(targets, prior, inside, first)
 
 
+@typed
 @dataclass(frozen=True, eq=False)
 class NoisyPosition:
     """Records on a line, released with noise.
@@ -157,8 +172,11 @@ class NoisyPosition:
     eta: float = 0.0
 
     def __post_init__(self) -> None:
-        if not (np.diff(check_vector(self.positions, "positions", least=2)) > 0).all():
+        positions = check_vector(self.positions, "positions", least=2)
+        if not (np.diff(positions) > 0).all():
             raise InvalidArgumentError("not rising", where="positions", expected="strictly rising")
+        object.__setattr__(self, "positions", positions)
+        object.__setattr__(self, "eta", check_non_negative(self.eta, "eta"))
 
     def guess(
         self, targets: IntegerArray, prior: FinitePrior, generator: np.random.Generator
@@ -189,6 +207,7 @@ class NoisyPosition:
         return np.asarray(-(scaled**2) / 2)
 
 
+@typed
 def simulate(
     attacked: Attacked,
     prior: FinitePrior,

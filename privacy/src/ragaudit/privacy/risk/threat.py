@@ -12,6 +12,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 from ragaudit.encoding.errors import InvalidArgumentError
+from ragaudit.privacy.numbers import instance, sequence
 from ragaudit.privacy.risk.priors import LARGEST_DOMAIN, FinitePrior, PriorSummary
 from ragaudit.privacy.risk.validation import (
     FloatArray,
@@ -19,7 +20,9 @@ from ragaudit.privacy.risk.validation import (
     check_integer,
     check_non_negative,
     check_vector,
+    integer_array,
 )
+from ragaudit.privacy.typed import typed
 
 __all__ = ["LARGEST_LOSS_TABLE", "AuxiliaryKnowledge", "SuccessSets", "ThreatModel"]
 
@@ -41,6 +44,14 @@ class AuxiliaryKnowledge:
 
     labels: IntegerArray
 
+    def __post_init__(self) -> None:
+        labels = integer_array(self.labels, "labels")
+        if labels.ndim != 1 or len(labels) < 2 or labels.min() < 0:
+            raise InvalidArgumentError(
+                "not a vector of class numbers", where="labels", expected="at least 2, from 0"
+            )
+        object.__setattr__(self, "labels", _frozen(labels))
+
     @classmethod
     def none(cls, records: int) -> Self:
         """Nothing: one class. Reconstruction of a whole record."""
@@ -56,10 +67,16 @@ class AuxiliaryKnowledge:
     @classmethod
     def of_labels(cls, labels: Sequence[object]) -> Self:
         """The class of each record, by any hashable label. Attribute inference."""
-        if len(labels) < 2:
+        given = [*labels] if isinstance(labels, str) else sequence(labels, "auxiliary")
+        if len(given) < 2:
             raise InvalidArgumentError("too few labels", where="auxiliary", expected="at least 2")
         numbers: dict[object, int] = {}
-        found = [numbers.setdefault(label, len(numbers)) for label in labels]
+        try:
+            found = [numbers.setdefault(label, len(numbers)) for label in given]
+        except TypeError:
+            raise InvalidArgumentError(
+                "a label of a type that is not hashable", where="auxiliary", expected="text"
+            ) from None
         return cls(_frozen(np.array(found, dtype=np.int64)))
 
     @property
@@ -100,6 +117,17 @@ class SuccessSets:
     records: int
     table: BoolArray | None
 
+    def __post_init__(self) -> None:
+        check_integer(self.records, "records", least=2, most=LARGEST_DOMAIN)
+        if self.table is None:
+            return
+        instance(self.table, np.ndarray, "table")
+        if self.table.dtype != np.bool_ or self.table.shape != (self.records, self.records):
+            raise InvalidArgumentError(
+                f"{self.table.dtype} of shape {self.table.shape}", where="table",
+                expected="bool, records x records",
+            )  # fmt: skip
+
     @classmethod
     def exact(cls, records: int) -> Self:
         """Only the record itself counts: eta below the least distance."""
@@ -115,7 +143,7 @@ class SuccessSets:
             eta: largest loss that counts as success, >= 0, in the loss's unit.
         """
         threshold = check_non_negative(eta, "eta")
-        rows = [check_vector(row, "losses", least=2) for row in losses]
+        rows = [check_vector(row, "losses", least=2) for row in sequence(losses, "losses")]
         if any(len(row) != len(rows) for row in rows) or len(rows) < 2:
             raise InvalidArgumentError("not square", where="losses", expected="records x records")
         if len(rows) > LARGEST_LOSS_TABLE:
@@ -160,6 +188,7 @@ class SuccessSets:
             check_integer(index, name, least=0, most=self.records - 1)
         return guess == record if self.table is None else bool(self.table[guess, record])
 
+    @typed
     def masses(self, prior: FinitePrior) -> FloatArray:
         """Return the prior probability of the success set of each guess; shape (records,)."""
         _check_sizes(prior, self.records, "success")
@@ -212,6 +241,7 @@ class SuccessSets:
         return np.asarray(np.logical_not(self.table.all(axis=0)))
 
 
+@typed
 @dataclass(frozen=True, eq=False)
 class ThreatModel:
     """Prior, success sets and auxiliary knowledge over the same records.
@@ -229,12 +259,14 @@ class ThreatModel:
         _check_sizes(self.prior, self.auxiliary.records, "auxiliary")
 
     @classmethod
+    @typed
     def reconstruction(cls, prior: FinitePrior, success: SuccessSets | None = None) -> Self:
         """No auxiliary knowledge; exact guesses unless ``success`` says otherwise."""
         sets = SuccessSets.exact(prior.records) if success is None else success
         return cls(prior, sets, AuxiliaryKnowledge.none(prior.records))
 
     @classmethod
+    @typed
     def membership(cls, prior: FinitePrior) -> Self:
         """Full auxiliary knowledge, exact guesses."""
         return cls(prior, SuccessSets.exact(prior.records), AuxiliaryKnowledge.full(prior.records))

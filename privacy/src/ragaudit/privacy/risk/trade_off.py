@@ -9,10 +9,16 @@ docs/notes/disclosure-risk.md §6.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from ragaudit.encoding.errors import InvalidArgumentError
-from ragaudit.privacy.guarantees import Adjacency, ApproximateDp, GaussianDp, TotalVariation
+from ragaudit.privacy.guarantees import (
+    ApproximateDp,
+    GaussianDp,
+    NeighboringRelation,
+    TotalVariation,
+)
+from ragaudit.privacy.numbers import sequence
 from ragaudit.privacy.risk.validation import (
     AssumptionError,
     check_delta,
@@ -59,6 +65,7 @@ def composed_total_variation(value: float, releases: float) -> float:
     return -math.expm1(count * math.log1p(-variation))
 
 
+@runtime_checkable
 class TradeOff(Protocol):
     """A trade-off function, seen through its gap."""
 
@@ -92,7 +99,7 @@ class GaussianTradeOff:
     mu: float
 
     def __post_init__(self) -> None:
-        check_non_negative(self.mu, "mu")
+        object.__setattr__(self, "mu", check_non_negative(self.mu, "mu"))
 
     @property
     def description(self) -> str:
@@ -144,8 +151,8 @@ class ApproximateTradeOff:
     delta: float
 
     def __post_init__(self) -> None:
-        check_epsilon(self.epsilon)
-        check_delta(self.delta)
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
+        object.__setattr__(self, "delta", check_delta(self.delta))
 
     @property
     def description(self) -> str:
@@ -184,20 +191,26 @@ class PrivacyProfile:
 
     Attributes:
         pairs: (epsilon >= 0, delta in [0, 1]), at least one.
-        adjacency: of all pairs.
+        relation: of all pairs.
     """
 
     pairs: tuple[tuple[float, float], ...]
-    adjacency: Adjacency
+    relation: NeighboringRelation
 
-    def __init__(self, pairs: Sequence[tuple[float, float]], adjacency: Adjacency) -> None:
-        if not pairs:
+    def __init__(self, pairs: Sequence[tuple[float, float]], relation: NeighboringRelation) -> None:
+        given = sequence(pairs, "pairs")
+        if not given:
             raise InvalidArgumentError("no pairs", where="pairs", expected="at least one")
-        if not isinstance(adjacency, Adjacency):
-            raise InvalidArgumentError("not an Adjacency", where="adjacency")
-        checked = tuple((check_epsilon(eps), check_delta(delta)) for eps, delta in pairs)
-        object.__setattr__(self, "pairs", checked)
-        object.__setattr__(self, "adjacency", adjacency)
+        checked = []
+        for each in given:
+            pair = sequence(each, "pairs")
+            if len(pair) != 2:
+                raise InvalidArgumentError(
+                    f"{len(pair)} numbers", where="pairs", expected="epsilon and delta"
+                )
+            checked.append((check_epsilon(pair[0]), check_delta(pair[1])))
+        object.__setattr__(self, "pairs", tuple(checked))
+        object.__setattr__(self, "relation", NeighboringRelation.of(relation))
 
     @property
     def description(self) -> str:
@@ -248,7 +261,7 @@ class PrivacyProfile:
 
 
 Guarantee = ApproximateDp | GaussianDp | TotalVariation | PrivacyProfile
-"""The guarantees that the bounds understand, each with its adjacency."""
+"""The guarantees that the bounds understand, each with its relation."""
 
 
 def trade_off(guarantee: Guarantee) -> TradeOff:
@@ -266,7 +279,7 @@ def trade_off(guarantee: Guarantee) -> TradeOff:
     if isinstance(guarantee, TotalVariation):
         return ApproximateTradeOff(0.0, check_probability(guarantee.value, "value"))
     raise AssumptionError(
-        f"no trade-off function for {type(guarantee).__name__}",
+        f"no trade-off function for the type {type(guarantee).__name__}",
         where="guarantee",
         expected="approximate DP, Gaussian DP, total variation or a privacy profile",
     )
@@ -274,9 +287,10 @@ def trade_off(guarantee: Guarantee) -> TradeOff:
 
 def _clamped_peak(curve: TradeOff, low: float, high: float, peak: float) -> float:
     """The maximum of a concave gap whose free maximum is at ``peak``."""
-    if low <= peak <= high:
+    least, most = check_probability(low, "low"), check_probability(high, "high")
+    if least <= peak <= most:
         return curve.total_variation
-    return curve.gap(high if peak > high else low)
+    return curve.gap(most if peak > most else least)
 
 
 def times_expm1(factor: float, exponent: float) -> float:

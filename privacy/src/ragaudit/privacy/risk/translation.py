@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Decimal
 from typing import Final
 
-from ragaudit.privacy.guarantees import Adjacency, ApproximateDp, GaussianDp
+from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp, NeighboringRelation
 from ragaudit.privacy.risk.best_bound import best_bound
 from ragaudit.privacy.risk.general_bounds import total_variation_bound
 from ragaudit.privacy.risk.scenario import Knowledge, Scenario
@@ -18,6 +18,7 @@ from ragaudit.privacy.risk.validation import (
     AssumptionError,
     check_probability,
 )
+from ragaudit.privacy.typed import typed
 from ragaudit.privacy.words import membership_sentence
 from scipy import special
 
@@ -47,7 +48,7 @@ class Translation:
 
     Attributes:
         guarantee: in words.
-        adjacency: as guaranteed; the membership limits are for it.
+        relation: as guaranteed; the membership limits are for it.
         prior: in words; the other limits are for it.
         membership_advantage: true less false positive rate of any test, in [0, 1].
         auc: area under the ROC curve of any test, in [1/2, 1].
@@ -60,7 +61,7 @@ class Translation:
     """
 
     guarantee: str
-    adjacency: Adjacency
+    relation: NeighboringRelation
     prior: str
     membership_advantage: float
     auc: float
@@ -73,7 +74,7 @@ class Translation:
 
     def sentences(self) -> tuple[str, ...]:
         """The limits in words, one claim per sentence."""
-        relation = self.adjacency
+        relation = self.relation
         return (
             f"Membership: {membership_sentence(_decimal(self.membership_advantage), relation)}",
             f"No such test has an area under its ROC curve above {_shown(self.auc)} "
@@ -91,6 +92,7 @@ class Translation:
         )
 
 
+@typed
 def largest_auc(guarantee: ApproximateDp | GaussianDp) -> float:
     """Return the area over the trade-off curve, the largest AUC of any test.
 
@@ -102,6 +104,7 @@ def largest_auc(guarantee: ApproximateDp | GaussianDp) -> float:
     return 1 - kept * kept * float(special.expit(-float(guarantee.epsilon)))
 
 
+@typed
 def translate(
     guarantee: ApproximateDp | GaussianDp,
     scenario: Scenario,
@@ -111,7 +114,7 @@ def translate(
     """Translate a guarantee for an attacker's prior.
 
     Args:
-        guarantee: under the adjacency that was proved; it is brought under replace-one, by name,
+        guarantee: under the relation that was proved; it is brought under replace-one, by name,
             for the limits that compare two records.
         scenario: prior and success sets over records that replace each other; auxiliary knowledge
             counts in the attribute limit only.
@@ -123,12 +126,12 @@ def translate(
         AssumptionError: the scenario's records are not replacements of each other.
         InvalidArgumentError: slack out of range.
     """
-    if scenario.adjacency is not Adjacency.REPLACE_ONE:
+    if scenario.relation is not NeighboringRelation.REPLACE:
         raise AssumptionError(
-            f"a scenario under {scenario.adjacency}", where="scenario", expected="replace"
+            f"a scenario under {scenario.relation}", where="scenario", expected="replace"
         )
     distance = check_probability(slack, "slack")
-    between = guarantee.under(Adjacency.REPLACE_ONE)
+    between = guarantee.under(NeighboringRelation.REPLACE)
     # Two laws differ from their ideals by the slack each; a detour over the null record makes four.
     near = 2 * distance
     far = near if between == guarantee else 2 * near
@@ -140,7 +143,7 @@ def translate(
     advantage = _up(min(most, reconstruction.value + far))
     return Translation(
         guarantee=trade_off(guarantee).description,
-        adjacency=guarantee.adjacency,
+        relation=guarantee.relation,
         prior=_described(scenario),
         membership_advantage=_up(min(1.0, membership)),
         auc=_up(min(1.0, largest_auc(guarantee) + near)),

@@ -1,12 +1,11 @@
 """Checks of arguments. Nothing is clipped: a value out of range is refused by its name."""
 
-import math
 from collections.abc import Sequence
-from numbers import Real
 
 import numpy as np
 import numpy.typing as npt
 from ragaudit.encoding.errors import InvalidArgumentError
+from ragaudit.privacy.numbers import LARGEST_COUNT, count, real, sequence
 
 __all__ = [
     "SUM_TOLERANCE",
@@ -21,6 +20,8 @@ __all__ = [
     "check_positive",
     "check_probability",
     "check_vector",
+    "integer_array",
+    "number_array",
     "probability_vector",
     "row_stochastic",
 ]
@@ -37,71 +38,45 @@ class AssumptionError(InvalidArgumentError):
 
 
 def check_finite(value: object, name: str) -> float:
-    """Return a real number as a float.
-
-    Raises:
-        InvalidArgumentError: a bool, another type, NaN or infinite; ``where`` is ``name``.
-    """
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
-        raise InvalidArgumentError(f"not a number: {type(value).__name__}", where=name)
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if not math.isfinite(number):
-        raise InvalidArgumentError("not finite", where=name, expected="a finite number")
-    return number
+    """Return a number of any kind as a float (:func:`ragaudit.privacy.numbers.real`)."""
+    return real(value, name)
 
 
 def check_non_negative(value: object, name: str) -> float:
     """Return a number >= 0 as a float."""
-    number = check_finite(value, name)
-    if number < 0:
-        raise InvalidArgumentError(f"{number:g} is negative", where=name, expected="at least 0")
-    return number
+    return real(value, name, least=0)
 
 
 def check_positive(value: object, name: str) -> float:
     """Return a number > 0 as a float."""
-    number = check_finite(value, name)
-    if number <= 0:
-        raise InvalidArgumentError(f"{number:g} is not positive", where=name, expected="above 0")
-    return number
+    return real(value, name, above=0)
 
 
 def check_probability(value: object, name: str) -> float:
     """Return a number in [0, 1] as a float."""
-    number = check_finite(value, name)
-    if not 0 <= number <= 1:
-        raise InvalidArgumentError(f"{number!r} out of range", where=name, expected="0 to 1")
-    return number
+    return real(value, name, least=0, most=1)
 
 
 def check_epsilon(value: object) -> float:
     """Return the DP parameter epsilon (natural logarithm), >= 0."""
-    return check_non_negative(value, "epsilon")
+    return real(value, "epsilon", least=0)
 
 
 def check_delta(value: object) -> float:
     """Return the DP parameter delta, in [0, 1]."""
-    return check_probability(value, "delta")
+    return real(value, "delta", least=0, most=1)
 
 
-def check_integer(value: object, name: str, *, least: int, most: int | None = None) -> int:
+def check_integer(value: object, name: str, *, least: int, most: int = LARGEST_COUNT) -> int:
     """Return an integer of [least, most]; a bool or a float is none."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise InvalidArgumentError(f"not an integer: {type(value).__name__}", where=name)
-    expected = f"at least {least}" if most is None else f"{least} to {most}"
-    if value < least or (most is not None and value > most):
-        raise InvalidArgumentError(f"{value} out of range", where=name, expected=expected)
-    return int(value)
+    return count(value, name, least=least, most=most)
 
 
 def check_vector(
     values: Sequence[float] | npt.NDArray[np.generic], name: str, *, least: int = 1
 ) -> FloatArray:
     """Return finite numbers as a read-only float64 vector of at least ``least`` entries."""
-    vector = _float_array(values, name)
+    vector = number_array(values, name)
     if vector.ndim != 1:
         raise InvalidArgumentError(f"{vector.ndim} dimensions", where=name, expected="a vector")
     if len(vector) < least:
@@ -132,7 +107,7 @@ def row_stochastic(
 
     Shape (records, outputs): entry ``[z, theta]`` is ``p(theta | z)``.
     """
-    matrix = _float_array(values, name)
+    matrix = number_array(values, name)
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise InvalidArgumentError("not a matrix", where=name, expected="records x outputs")
     if (matrix < 0).any():
@@ -143,17 +118,36 @@ def row_stochastic(
     return matrix
 
 
-def _float_array(values: object, name: str) -> FloatArray:
-    """A copy as float64; bools, text and ragged lists are refused."""
-    try:
-        raw = np.asarray(values)
-    except ValueError as error:
-        raise InvalidArgumentError("not a rectangular array", where=name) from error
+def number_array(values: object, name: str, *, finite: bool = True) -> FloatArray:
+    """Return a copy as float64 of any shape: of an array as it is, of a list number by number.
+
+    Args:
+        finite: False lets infinite entries of arrays pass, and NaN.
+    """
+    raw = values if isinstance(values, np.ndarray) else _array(values, name)
     if raw.dtype == np.bool_ or not (
         np.issubdtype(raw.dtype, np.floating) or np.issubdtype(raw.dtype, np.integer)
     ):
         raise InvalidArgumentError(f"entries of type {raw.dtype}", where=name, expected="numbers")
     array = raw.astype(np.float64)
-    if not np.isfinite(array).all():
+    if finite and not np.isfinite(array).all():
         raise InvalidArgumentError("an entry is not finite", where=name, expected="finite numbers")
     return array
+
+
+def integer_array(values: object, name: str) -> IntegerArray:
+    """Return a copy as int64 of whole numbers, of any shape."""
+    raw = number_array(values, name)
+    if (np.abs(raw) > LARGEST_COUNT).any() or (raw != np.floor(raw)).any():
+        raise InvalidArgumentError("not whole numbers", where=name, expected="whole numbers")
+    return raw.astype(np.int64)
+
+
+def _array(values: object, name: str) -> npt.NDArray[np.float64]:
+    items = sequence(values, name)
+    if items and all(isinstance(item, list | tuple | np.ndarray) for item in items):
+        rows = [number_array(item, name) for item in items]
+        if len({row.shape for row in rows}) > 1:
+            raise InvalidArgumentError("rows of different length", where=name, expected="a matrix")
+        return np.array(rows)
+    return np.array([real(item, name) for item in items], dtype=np.float64)

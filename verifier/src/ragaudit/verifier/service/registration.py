@@ -10,7 +10,6 @@ from typing import Any
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import InternalError, MalformedError, RejectedError
-from ragaudit.ledger.checkpoints import parse_checkpoint
 from ragaudit.ledger.identifiers import log_origin
 from ragaudit.ledger.notes import VerifierKey
 from ragaudit.ledger.policy import Policy
@@ -18,10 +17,8 @@ from ragaudit.verifier.evidence import (
     COUNTERSIGNATURE,
     EMBEDDER,
     EMPTY_CHECKPOINT,
-    FINAL_CHECKPOINT,
     OPENING,
     POLICY,
-    PREVIOUS,
     TERMS,
     Evidence,
     index_name,
@@ -84,8 +81,7 @@ class Registrar:
     def _file(
         self, transaction: Transaction, provider: Provider, name: str, documents: dict[str, bytes]
     ) -> Window:
-        policy = canonical_json.loads(documents[POLICY])
-        log_key = _log_key(policy)
+        log_key = _log_key(canonical_json.loads(documents[POLICY]))
         if log_key is not None:
             other = windows.find_by_log_key(transaction.connection, log_key)
             if other is not None:
@@ -105,9 +101,6 @@ class Registrar:
             "registered": transaction.now,
         }
         transaction.connection.execute(insert(table).values(row))
-        previous = _previous(transaction.connection, provider, policy)
-        if previous is not None:
-            documents = {**documents, PREVIOUS: previous}
         for item, content in documents.items():
             items.put(transaction, name, item, content)
         return windows.get(transaction.connection, name)
@@ -257,27 +250,6 @@ def _log_key(policy: dict[str, Any]) -> bytes | None:
         return VerifierKey.parse(key).public.raw if isinstance(key, str) else None
     except MalformedError:
         return None
-
-
-def _previous(connection: Connection, provider: Provider, policy: dict[str, Any]) -> bytes | None:
-    """What V holds of the window whose checkpoint the policy names; None if it knows none such."""
-    note = policy.get("previous_checkpoint")
-    try:
-        origin = parse_checkpoint(str(note).encode("utf-8", "replace")).checkpoint.origin
-    except MalformedError:
-        return None
-    before = windows.find_by_origin(connection, origin)
-    if before is None or before.provider != provider.name or before.countersigned is None:
-        return None
-    keys = windows.policy(connection, before).keys
-    final = items.content(connection, before.name, FINAL_CHECKPOINT)
-    return canonical_json.dumps(
-        {
-            "cosigner": str(keys.cosigner),
-            "final_checkpoint": None if final is None else final.decode(),
-            "log": str(keys.log),
-        }
-    )
 
 
 def _tenants(policy: dict[str, Any]) -> list[str]:

@@ -11,7 +11,17 @@ from fractions import Fraction
 from functools import lru_cache, wraps
 from typing import ParamSpec, TypeVar
 
-__all__ = ["cdf", "decimal_of", "density", "fraction_of", "mills", "precise", "quantile", "tail"]
+__all__ = [
+    "cdf",
+    "decimal_of",
+    "density",
+    "fraction_of",
+    "mills",
+    "precise",
+    "quantile",
+    "root_up",
+    "tail",
+]
 
 DIGITS = 80
 CONTEXT = Context(prec=DIGITS, rounding=ROUND_HALF_EVEN, Emin=MIN_EMIN, Emax=MAX_EMAX)
@@ -42,6 +52,13 @@ def precise(function: Callable[P, T]) -> Callable[P, T]:
 def decimal_of(value: Fraction) -> Decimal:
     """Return a rational to 80 digits."""
     return Decimal(value.numerator) / Decimal(value.denominator)
+
+
+@precise
+def root_up(square: Fraction) -> Decimal:
+    """Return a square root to 80 digits, rounded up by a relative 1e-70 if it is not exact."""
+    root = decimal_of(square).sqrt()
+    return root if Fraction(root) ** 2 >= square else root * (1 + Decimal("1e-70"))
 
 
 def fraction_of(value: Decimal) -> Fraction:

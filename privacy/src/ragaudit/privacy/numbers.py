@@ -1,0 +1,275 @@
+"""The one way in for numbers: every public function reads its arguments here.
+
+    exact(value, "epsilon")     any kind of number as the rational that it is
+    real(value, "epsilon")      the nearest binary number, for numerical code
+    decimal(value, "mu")        80 digits, for accounting
+    count(value, "records")     a whole number
+    instance(value, Kind, "x")  an object of a kind
+
+What is refused is refused by the argument's name; a wrong type is called a type, not a range.
+"""
+
+import math
+import re
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Integral, Rational, Real
+from typing import Any, Final, TypeVar
+
+from ragaudit.encoding.errors import InvalidArgumentError
+from ragaudit.privacy.normal import decimal_of
+
+__all__ = [
+    "LARGEST_COUNT",
+    "Number",
+    "count",
+    "decimal",
+    "exact",
+    "instance",
+    "real",
+    "sequence",
+    "shown",
+]
+
+Number = int | float | str | Fraction | Decimal
+"""What :func:`exact` reads. A float stands for the binary number that it is."""
+
+Bound = int | Fraction
+"""An end of a range: exact, so that it compares with every kind of number."""
+
+LARGEST_COUNT: Final = 10**15
+"""Whole numbers up to here are binary numbers too, and so are their quotients."""
+
+_LARGEST_EXPONENT: Final = 10_000
+_LARGEST_BITS: Final = 33_220
+_LONGEST_TEXT: Final = 1_000
+_LONGEST_SHOWN: Final = 40
+_TEXT: Final = re.compile(
+    r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,5})?|[+-]?[0-9]+/[0-9]+", re.ASCII
+)
+_KINDS: Final = "an int, float, str, Decimal or Fraction"
+
+T = TypeVar("T")
+
+
+def exact(
+    value: object,
+    where: str,
+    *,
+    least: Bound | None = None,
+    above: Bound | None = None,
+    most: Bound | None = None,
+    below: Bound | None = None,
+) -> Fraction:
+    """Return a finite number as the rational that it is.
+
+    Args:
+        value: an int, float, Fraction, Decimal, a number of NumPy, or text such as "0.25", "1e-6"
+            or "1/3"; never a bool.
+        where: the argument's name, for the error.
+        least, above, most, below: the range: ``>=``, ``>``, ``<=`` and ``<``.
+
+    Raises:
+        InvalidArgumentError: another type, text that is no number, NaN, infinite, beyond
+            10^±10000, or out of range.
+    """
+    found = value if type(value) is Fraction else _exact(value, where)
+    if _outside(found, least, above, most, below):
+        raise _out_of_range(value, where, least, above, most, below)
+    return found
+
+
+def real(
+    value: object,
+    where: str,
+    *,
+    least: Bound | None = None,
+    above: Bound | None = None,
+    most: Bound | None = None,
+    below: Bound | None = None,
+) -> float:
+    """Return a number as the nearest binary one; arguments and errors as for :func:`exact`.
+
+    Raises:
+        InvalidArgumentError: also for what is beyond all binary numbers.
+    """
+    if type(value) is float and math.isfinite(value):
+        found = value
+    else:
+        try:
+            found = float(_exact(value, where))
+        except OverflowError:
+            raise InvalidArgumentError(
+                "beyond all binary numbers", where=where, expected="at most 1e308"
+            ) from None
+    if _outside(found, least, above, most, below):
+        raise _out_of_range(value, where, least, above, most, below)
+    return found
+
+
+def decimal(
+    value: object,
+    where: str,
+    *,
+    least: Bound | None = None,
+    above: Bound | None = None,
+    most: Bound | None = None,
+    below: Bound | None = None,
+) -> Decimal:
+    """Return a number to 80 digits, a Decimal as it is; arguments and errors as for `exact`."""
+    if isinstance(value, Decimal) and value.is_finite():
+        found = value  # as it is: internal values may be smaller than what is read from outside
+    else:
+        found = decimal_of(_exact(value, where))
+    if _outside(found, least, above, most, below):
+        raise _out_of_range(value, where, least, above, most, below)
+    return found
+
+
+def count(value: object, where: str, *, least: int = 1, most: int | None = LARGEST_COUNT) -> int:
+    """Return a whole number of [least, most] as an int; a bool, a float or text is none.
+
+    Raises:
+        InvalidArgumentError: another type, or out of range.
+    """
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise InvalidArgumentError(
+            f"not a whole number: type {type(value).__name__}", where=where, expected="an int"
+        )
+    found = int(value)
+    if found < least or (most is not None and found > most):
+        expected = f"at least {least}" if most is None else f"{least} to {most}"
+        raise InvalidArgumentError(
+            f"{shown(found)} is out of range", where=where, expected=expected
+        )
+    return found
+
+
+def instance(value: object, kind: type[T] | tuple[type[Any], ...], where: str) -> None:
+    """Refuse what is not of a kind.
+
+    Raises:
+        InvalidArgumentError: an object of another type.
+    """
+    if not isinstance(value, kind):
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        raise InvalidArgumentError(
+            f"wrong type: {type(value).__name__}",
+            where=where,
+            expected=" or ".join(each.__name__ for each in kinds),
+        )
+
+
+def sequence(value: object, where: str) -> list[Any]:
+    """Return the items of a list, a tuple, or anything else that is finite and has an order.
+
+    Raises:
+        InvalidArgumentError: text, a mapping, or what cannot be gone through.
+    """
+    if isinstance(value, str | bytes | dict | set | frozenset):
+        raise InvalidArgumentError(
+            f"wrong type: {type(value).__name__}", where=where, expected="a list or a tuple"
+        )
+    try:
+        return [*value]  # type: ignore[misc]
+    except TypeError:
+        raise InvalidArgumentError(
+            f"wrong type: {type(value).__name__}", where=where, expected="a list or a tuple"
+        ) from None
+
+
+def shown(value: object) -> str:
+    """Return a value for an error message: short, whatever it is."""
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 128:
+        return f"a number of {value.bit_length()} bits"
+    if (
+        isinstance(value, Fraction)
+        and max(value.numerator.bit_length(), value.denominator.bit_length()) > 128
+    ):
+        return "a long fraction"
+    text = str(value) if isinstance(value, int | float | Fraction | Decimal) else repr(value)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
+
+
+def _exact(value: object, where: str) -> Fraction:
+    match value:
+        case bool():
+            raise _wrong_type(value, where)
+        case str():
+            return _of_text(value, where)
+        case Decimal():
+            return _of_decimal(value, where)
+        case Rational():
+            numerator, denominator = int(value.numerator), int(value.denominator)
+            if max(numerator.bit_length(), denominator.bit_length()) > _LARGEST_BITS:
+                raise _too_long(where)
+            return Fraction(numerator, denominator)
+        case Real():
+            number = float(value)
+            if not math.isfinite(number):
+                raise _not_finite(number, where)
+            return Fraction(number)
+        case _:
+            raise _wrong_type(value, where)
+
+
+def _of_decimal(value: Decimal, where: str) -> Fraction:
+    if not value.is_finite():
+        raise _not_finite(value, where)
+    digits, exponent = len(value.as_tuple().digits), value.adjusted() if value else 0
+    if max(digits, abs(exponent)) > _LARGEST_EXPONENT:
+        raise _too_long(where)
+    return Fraction(value)
+
+
+def _of_text(text: str, where: str) -> Fraction:
+    if len(text) > _LONGEST_TEXT or _TEXT.fullmatch(text) is None:
+        raise InvalidArgumentError(
+            f"not a number: {shown(text)}", where=where, expected="as 0.25, 1e-6 or 1/3"
+        )
+    if "/" not in text:
+        return _of_decimal(Decimal(text), where)
+    try:
+        return Fraction(text)
+    except ZeroDivisionError:
+        raise InvalidArgumentError(
+            f"not a number: {shown(text)}", where=where, expected="as 0.25, 1e-6 or 1/3"
+        ) from None
+
+
+def _wrong_type(value: object, where: str) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"not a number: type {type(value).__name__}", where=where, expected=_KINDS
+    )
+
+
+def _not_finite(value: object, where: str) -> InvalidArgumentError:
+    return InvalidArgumentError(f"not finite: {value}", where=where, expected="a finite number")
+
+
+def _too_long(where: str) -> InvalidArgumentError:
+    return InvalidArgumentError("a number too long", where=where, expected="10^-10000 to 10^10000")
+
+
+def _outside(
+    value: Any, least: Bound | None, above: Bound | None, most: Bound | None, below: Bound | None
+) -> bool:
+    return (
+        (least is not None and value < least)
+        or (above is not None and value <= above)
+        or (most is not None and value > most)
+        or (below is not None and value >= below)
+    )
+
+
+def _out_of_range(
+    value: object,
+    where: str,
+    least: Bound | None,
+    above: Bound | None,
+    most: Bound | None,
+    below: Bound | None,
+) -> InvalidArgumentError:
+    ends = (("at least", least), ("above", above), ("at most", most), ("below", below))
+    expected = ", ".join(f"{word} {shown(end)}" for word, end in ends if end is not None)
+    return InvalidArgumentError(f"{shown(value)} is out of range", where=where, expected=expected)
