@@ -21,7 +21,14 @@ ENGINE = RememberingEngine()
 # Nothing of the provider's hangs on every byte of these: times of the verifier's clock that are
 # within the deadline either way, proofs of receipts that nobody signed, and what accounts submit,
 # which counts only as far as the provider signed it.
-TOLERANT = {names.CLOCK, names.RECEIPTS, names.REFUSALS, names.CLAIMS, names.DISPUTES}
+TOLERANT = {
+    names.CLOCK,
+    names.RECEIPTS,
+    names.REFUSALS,
+    names.CLAIMS,
+    names.DISPUTES,
+    names.STATEMENTS,  # one that nobody signed is dismissed
+}
 
 
 class Rich(Window):
@@ -53,7 +60,7 @@ ITEMS = sorted(
         names.index_name("acme"),
         FIRST_RESPONSE,
     }
-    - {names.PUBLIC, names.CONFIDENTIAL}
+    - {names.PUBLIC, names.CONFIDENTIAL, names.RESPONSES}
 )
 JSON_ITEMS = [name for name in ITEMS if name.endswith(".json")]
 
