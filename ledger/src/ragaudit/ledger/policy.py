@@ -13,6 +13,7 @@ from typing import Any
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import MalformedError, UnsupportedError
+from ragaudit.encoding.relations import FIXED_SIZE
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.checkpoints import parse_checkpoint
 from ragaudit.ledger.errors import MalformedNote, MalformedPolicy, MalformedRecord
@@ -245,7 +246,7 @@ def _parse(f: Fields, canonical: bytes) -> Policy:
         delta_acc=_decimal(f, "delta_acc", Fraction(1, 10)),
         delta_policy=_decimal(f, "delta_policy", Fraction(1, 10)),
         sigma=_sigma(f),
-        relation=f.choice("relation", "replace", "null-replace"),
+        relation=f.choice("relation", *FIXED_SIZE),
         rows_per_document=f.integer("rows_per_document", 1, 1000),
         dimension=f.integer("dimension", 1, 4096),
         top_k_max=f.integer("top_k_max", 1, 1000),
