@@ -234,7 +234,7 @@ class Desk:
     def put_indexes(self) -> None:
         for tenant in ("t1", "t2"):
             target = f"/v1/windows/{WINDOW}/tenants/{tenant}/versions/1"
-            assert self.send("PUT", target, b"index of " + tenant.encode()).status_code == 204
+            assert self.send("PUT", target, index_of(tenant, b"index")).status_code == 204
 
     def opening(self) -> dict[str, Any]:
         return {
@@ -255,6 +255,14 @@ class Desk:
     def add_checkpoint(self, body: bytes, read: int | None = None) -> Response:
         headers = {} if read is None else {"Ragaudit-Time": str(read)}
         return self.client.post("/cosigner/add-checkpoint", content=body, headers=headers)
+
+
+def index_of(tenant: str, proof: bytes, rows: int = 2) -> bytes:
+    """Bytes with the form of an index commitment; nothing in it holds."""
+    place = (WINDOW, tenant, 1, rows, 4)
+    return enc(
+        "ragaudit/v1/index/commitment", *place, b"c" * 32 * rows, None, b"d" * 32 * rows, proof
+    )
 
 
 def problem_of(response: Response, status: int, name: str) -> dict[str, Any]:

@@ -3,9 +3,10 @@
 import pytest
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import leaf_data
+from ragaudit.encoding.tagged import enc
 from ragaudit.ledger.cosigner_protocol import parse_cosignatures
 from ragaudit.ledger.notes import ED25519, SigningKey, parse_note
-from ragaudit.verifier.service import items
+from ragaudit.verifier.service import items, providers
 from ragaudit.verifier.settings import Limits
 from verifier_service_harness import END, SAMPLING, WINDOW, Desk, Entry, Story, problem_of, seeded
 
@@ -18,6 +19,7 @@ def story(desk):
 
 @pytest.fixture
 def ended(story):
+    story.cosign()
     story.desk.clock.at(END)
     return story
 
@@ -80,7 +82,7 @@ def test_the_handover_and_what_is_derived(ended) -> None:
     assert item(ended, "public/leaves.bin") == leaves
     assert canonical_json.loads(item(ended, "public/entries.json")) == ended.documents()
     assert ended.send("PUT", "records", ended.handover()).status_code == 204
-    other = ended.handover() + Entry("epoch", b"x").frame(len(ended.entries))
+    other = b"".join(_frames(ended)[:-1])
     problem_of(ended.send("PUT", "records", other), 409, "conflict")
     problem_of(give(ended, ended.documents()), 409, "conflict")
 
@@ -145,8 +147,51 @@ def test_the_handover_has_a_limit(tmp_path, auditor) -> None:
     with desk.running(desk.settings.model_copy(update={"limits": Limits(records_bytes=1024)})):
         desk.open_window()
         story = Story(desk)
+        story.cosign()
         desk.clock.at(END)
         problem_of(story.send("PUT", "records", story.handover()), 413, "too-large")
+
+
+def frame(index: int, kind: str, body: bytes, sketch: bytes | None = None) -> bytes:
+    salt_s = None if sketch is None else b"s" * 32
+    data = enc("ragaudit/v1/handover", index, kind, b"s" * 32, body, salt_s, sketch)
+    return len(data).to_bytes(8, "little") + data
+
+
+def test_a_handover_is_bounded_by_the_cosigned_log(ended) -> None:
+    """Eight entries were cosigned: a ninth, and a body that eight cannot fill, are refused."""
+    size = ended.desk.log.tree.size
+    more = ended.handover() + frame(size, "registration", b"x")
+    answer = problem_of(ended.send("PUT", "records", more), 422, "rejected")
+    assert answer["expected"] == f"at most {size}"
+    flood = b"".join(frame(i, "registration", b"x" * 3000) for i in range(2000))
+    problem_of(ended.send("PUT", "records", flood), 413, "too-large")
+    assert item(ended, "confidential/records.bin") is None
+
+
+def test_entries_are_no_larger_than_entries_are(ended) -> None:
+    opening, *others = _frames(ended)
+    for index, kind, sketch in ((1, "registration", None), (1, "record", b"x" * 5000)):
+        body = opening + frame(index, kind, b"x" * (0 if sketch else 5000), sketch)
+        answer = problem_of(ended.send("PUT", "records", body), 400, "malformed")
+        assert (answer["where"], answer["expected"]) == ("handover entry 1", "0..4096")
+    assert ended.send("PUT", "records", b"".join([opening, *others])).status_code == 204
+
+
+def test_nothing_is_handed_over_before_anything_was_cosigned(story) -> None:
+    story.desk.clock.at(END)
+    problem_of(story.send("PUT", "records", story.handover()), 422, "rejected")
+
+
+def test_a_stranger_hands_nothing_over(ended) -> None:
+    """Before a byte of the body is read: the limit is that of the provider's own window."""
+    other = seeded("stranger")
+    providers.add(ended.desk.service.database, "stranger", other.public)
+    target = f"/v1/windows/{WINDOW}/records"
+    body = ended.handover()
+    headers = ended.desk.headers("PUT", target, body, key=other, provider="stranger")
+    answer = ended.desk.client.put(target, content=body, headers=headers)
+    problem_of(answer, 403, "forbidden")
 
 
 def close(story, note: bytes):

@@ -15,6 +15,7 @@ from verifier_service_harness import (
     WINDOW,
     Desk,
     RecordingAuditor,
+    index_of,
     problem_of,
     seeded,
 )
@@ -156,18 +157,22 @@ def test_a_body_of_unknown_length_has_the_limit_too(desk) -> None:
 
 
 def test_index_uploads(desk) -> None:
-    problem_of(desk.send("PUT", INDEX, b"index"), 404, "unknown")
+    problem_of(desk.send("PUT", INDEX, index_of("t1", b"index")), 404, "unknown")
     desk.register()
-    assert desk.send("PUT", INDEX, b"index").status_code == 204
-    assert desk.send("PUT", INDEX, b"index").status_code == 204
-    problem_of(desk.send("PUT", INDEX, b"another"), 409, "conflict")
-    problem_of(desk.send("PUT", INDEX.replace("t1", "t9"), b"index"), 404, "unknown")
-    problem_of(desk.send("PUT", INDEX.replace("t1", "T"), b"index"), 400, "malformed")
+    assert desk.send("PUT", INDEX, index_of("t1", b"index")).status_code == 204
+    assert desk.send("PUT", INDEX, index_of("t1", b"index")).status_code == 204
+    problem_of(desk.send("PUT", INDEX, index_of("t1", b"another")), 409, "conflict")
+    problem_of(
+        desk.send("PUT", INDEX.replace("t1", "t9"), index_of("t9", b"index")), 404, "unknown"
+    )
+    problem_of(
+        desk.send("PUT", INDEX.replace("t1", "T"), index_of("T", b"index")), 400, "malformed"
+    )
 
 
 def test_an_index_larger_than_memory_and_chunk(desk) -> None:
     desk.register()
-    content = bytes(range(256)) * 4096 * 5 + b"end"
+    content = index_of("t1", b"proof", rows=100_000)
     assert desk.send("PUT", INDEX, content).status_code == 204
     with desk.service.database.read() as connection:
         assert items.content(connection, WINDOW, "public/index/t1/1.bin") == content
@@ -175,14 +180,14 @@ def test_an_index_larger_than_memory_and_chunk(desk) -> None:
 
 def test_an_index_after_the_countersignature(desk) -> None:
     desk.open_window()
-    assert desk.send("PUT", INDEX, b"index of t1").status_code == 204
-    problem_of(desk.send("PUT", INDEX, b"another"), 409, "conflict")
+    assert desk.send("PUT", INDEX, index_of("t1", b"index")).status_code == 204
+    problem_of(desk.send("PUT", INDEX, index_of("t1", b"another")), 409, "conflict")
 
 
 def test_no_countersignature_before_every_index(desk) -> None:
     desk.register()
     problem_of(desk.countersign(), 409, "conflict")
-    desk.send("PUT", INDEX, b"index")
+    desk.send("PUT", INDEX, index_of("t1", b"index"))
     assert problem_of(desk.countersign(), 409, "conflict")["where"] == "t2"
 
 
@@ -216,7 +221,7 @@ def test_a_refused_window_stays_refused(desk, auditor) -> None:
     assert problem_of(desk.countersign(), 422, "refused-window")["verdict"] == document["verdict"]
     assert desk.client.get(f"/v1/windows/{WINDOW}/verdict").content == REFUSAL
     assert desk.client.get(f"/v1/windows/{WINDOW}").json()["state"] == "refused"
-    problem_of(desk.send("PUT", INDEX, b"another"), 409, "conflict")
+    problem_of(desk.send("PUT", INDEX, index_of("t1", b"another")), 409, "conflict")
     problem_of(desk.client.get(f"/v1/windows/{WINDOW}/activations/1"), 409, "conflict")
     assert desk.add_checkpoint(desk.log.add_request(0)).status_code == 404
 

@@ -4,6 +4,7 @@ import hashlib
 import hmac
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import BinaryIO
 
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import MalformedError, RefusedError, UnsupportedError
@@ -25,6 +26,7 @@ NO_COLUMNS = b"{}"
 POINT_BYTES = 32
 KEY_BYTES = 32
 MAX_DIMENSION = 4096
+MAX_INDEX_PROOF_BYTES = 2**20  # pi_idx of 2^32 rows has less than 64 kB
 
 _INDEX = "ragaudit/v1/index/commitment"
 
@@ -143,6 +145,38 @@ class IndexCommitment:
         if rows != commitment.rows:
             raise MalformedRecord(f"{rows} rows", where=_INDEX, expected=f"{commitment.rows}")
         return commitment
+
+
+def check_index_lengths(file: BinaryIO, size: int) -> None:
+    """Check that ``size`` bytes are an index commitment by the lengths of its parts.
+
+    Reads the lengths and small parts only, so that nothing large is in memory; what the parts hold
+    is `IndexCommitment.decode`'s to say.
+
+    Raises:
+        MalformedRecord: any other lengths.
+    """
+    tag = _INDEX.encode()
+    head = len(tag).to_bytes(2, "little") + tag + (9).to_bytes(2, "little")
+    file.seek(0)
+    wrong = MalformedRecord("not an index commitment", where=_INDEX, expected="9 parts")
+    if file.read(len(head)) != head:
+        raise wrong
+    lengths, at = [], len(head)
+    for _ in range(9):
+        file.seek(at)
+        prefix = file.read(8)
+        if len(prefix) != 8:
+            raise wrong
+        lengths.append(int.from_bytes(prefix, "little"))
+        at += 8 + lengths[-1]
+        if at > size:
+            raise wrong
+    commitments, columns, digests, proof = lengths[5:]
+    fixed = all(length == 8 for length in lengths[2:5])
+    alike = commitments == digests and commitments % POINT_BYTES == 0
+    if at != size or not fixed or not alike or columns or proof > MAX_INDEX_PROOF_BYTES:
+        raise wrong
 
 
 class IndexTree:

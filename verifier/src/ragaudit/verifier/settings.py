@@ -48,20 +48,24 @@ class Limits(_Strict):
 
     ``anonymous_bytes`` bounds what anybody may send unsigned, ``dispute_bytes`` a receipt
     file, and ``anonymous_at_once`` how many such bodies are parsed at a time: parsed JSON takes up
-    to thirty times its bytes. ``submitted_bytes`` bounds each of receipts, refusals, claims and
-    disputes. It and the two numbers keep every list of the evidence within the largest canonical
-    JSON document.
+    to thirty times its bytes. Of one provider, ``waiting_windows`` and ``waiting_bytes`` bound the
+    windows that are not countersigned, ``windows_per_day`` what it registers in 24 hours; a row of
+    an index takes 64 bytes of ``index_bytes``. ``submitted_bytes`` bounds each of receipts,
+    refusals, claims and disputes. It and the two numbers keep every list of the evidence within
+    the largest canonical JSON document.
     """
 
     json_bytes: int = Field(default=64 * MIB, ge=1024, le=2**28)
     anonymous_bytes: int = Field(default=4 * MIB, ge=1024, le=64 * MIB)
     dispute_bytes: int = Field(default=16 * MIB, ge=1024, le=64 * MIB)
     anonymous_at_once: int = Field(default=4, ge=1, le=64)
-    index_bytes: int = Field(default=MAX_ITEM_BYTES, ge=1024, le=MAX_ITEM_BYTES)
+    index_bytes: int = Field(default=512 * MIB, ge=1024, le=MAX_ITEM_BYTES)
     records_bytes: int = Field(default=MAX_ITEM_BYTES, ge=1024, le=MAX_ITEM_BYTES)
-    response_bytes: int = Field(default=64 * MIB, ge=1024, le=MAX_ITEM_BYTES)
     entries: int = Field(default=400_000, ge=1)
     checkpoints: int = Field(default=400_000, ge=1)
+    waiting_windows: int = Field(default=16, ge=1)
+    waiting_bytes: int = Field(default=8192 * MIB, ge=1024)
+    windows_per_day: int = Field(default=100, ge=1)
     submitted_bytes: int = Field(default=240 * MIB, ge=1024, le=240 * MIB)
 
 

@@ -15,6 +15,7 @@ MAX_PATH: Final = 63
 MAX_QUERY_BYTES: Final = 8192
 MAX_FILTER_BYTES: Final = 8192
 MAX_PROOF_BYTES: Final = 2**20  # a proof about 2^32 rows has less than 8 kB
+MAX_RESPONSE_BYTES: Final = 2 * 2**20  # what the parts may have, and 4096 entries of the vector
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,11 @@ class Signed:
         self.body = body
 
 
-def signed(limit: Callable[[Service], int]) -> Callable[..., AsyncIterator[Signed]]:
+Limit = Callable[[Service, str, Provider], int]
+"""Largest body in bytes, of a provider's request about a window; raises where none is due."""
+
+
+def signed(limit: Limit) -> Callable[..., AsyncIterator[Signed]]:
     """A dependency: the request of a pinned provider, with a body of at most ``limit`` bytes."""
 
     async def dependency(
@@ -69,7 +73,9 @@ def signed(limit: Callable[[Service], int]) -> Callable[..., AsyncIterator[Signe
         claim = claimed(request, service.database.now())
         key = await to_thread.run_sync(_pinned, service, claim.provider)
         provider = verify_request(request, claim, key)  # before anything of the body is read
-        async for body in bodies.receive(request, limit(service)):
+        window = request.path_params.get("window", "")
+        most = await to_thread.run_sync(limit, service, window, provider)
+        async for body in bodies.receive(request, most):
             demand_digest(claim, body)
             yield Signed(provider, body)
 
@@ -98,7 +104,7 @@ def _pinned(service: Service, name: str) -> PublicKey:
     return key
 
 
-def json_limit(service: Service) -> int:
+def json_limit(service: Service, _window: str, _provider: Provider) -> int:
     """Limit of a provider's JSON bodies."""
     return service.settings.limits.json_bytes
 

@@ -6,6 +6,7 @@ derived from it (docs/spec/10-verdict.md §10.1). Whether it is the log's is che
 
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import BinaryIO, cast
 
@@ -35,13 +36,16 @@ from ragaudit.verifier.service.errors import (
     TooLateError,
 )
 from ragaudit.verifier.service.windows import Window
+from ragaudit.verifier.settings import Limits
 from sqlalchemy import Connection, func, insert, select
 
 FRAME_TAG = "ragaudit/v1/handover"
 RECORD = "record"
 KINDS = frozenset({"opening", "registration", "version", "epoch", "close", RECORD})
-MAX_FRAME_BYTES = 2**20
+MAX_OPENING_BYTES = 2**20  # a thousand tenants take a quarter of it
+MAX_FRAME_BYTES = 4096  # of any other entry; a record with its sketch takes a third of it
 _LENGTH_BYTES = 8
+_OTHER_KINDS = 16  # entries beside opening, registrations, records and close, for check 9 to refuse
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,7 @@ def frames(file: BinaryIO) -> Iterator[Frame]:
     """The entries of a handover, checked for form and order.
 
     Raises:
-        MalformedError: a truncated or over-long frame, another encoding, indices that do not
+        MalformedError: a truncated or too long frame, another encoding, indices that do not
             count from 0, an unknown kind, a salt that is not 32 bytes.
     """
     file.seek(0)
@@ -77,8 +81,9 @@ def frames(file: BinaryIO) -> Iterator[Frame]:
     while header := file.read(_LENGTH_BYTES):
         where = f"handover entry {index}"
         length = int.from_bytes(header, "little")
-        if len(header) < _LENGTH_BYTES or length > MAX_FRAME_BYTES:
-            raise MalformedError("frame length", where=where, expected=f"0..{MAX_FRAME_BYTES}")
+        most = MAX_FRAME_BYTES if index else MAX_OPENING_BYTES
+        if len(header) < _LENGTH_BYTES or length > most:
+            raise MalformedError("frame length", where=where, expected=f"0..{most}")
         data = file.read(length)
         if len(data) < length:
             raise MalformedError("truncated", where=where, expected=f"{length} bytes")
@@ -106,9 +111,22 @@ def _frame(data: bytes, index: int, where: str) -> Frame:
 class Handover:
     """Takes entries, records and the close of a window."""
 
-    def __init__(self, database: Database, entry_cap: int) -> None:
+    def __init__(self, database: Database, limits: Limits) -> None:
         self._database = database
-        self._entry_cap = entry_cap
+        self._limits = limits
+
+    def records_bytes(self, provider: Provider, name: str) -> int:
+        """The largest handover that this window's log and policy allow, in bytes.
+
+        Raises:
+            UnknownError, ForbiddenError, ConflictError: no window of the provider to hand over.
+        """
+        with self._database.read() as connection:
+            window = windows.of_provider(connection, name, provider.name)
+            windows.demand_countersigned(window)
+            entries = _most_entries(connection, window)
+        sizes = MAX_OPENING_BYTES + entries * (_LENGTH_BYTES + MAX_FRAME_BYTES)
+        return min(sizes, self._limits.records_bytes)
 
     def put_entries(
         self, provider: Provider, name: str, documents: Sequence[EntryDocument]
@@ -132,8 +150,8 @@ class Handover:
             known = _count(transaction.connection, name)
             for each in documents:
                 known += _put_entry(transaction, name, each)
-            if known > self._entry_cap:
-                raise CapError("too many entries", expected=f"at most {self._entry_cap}")
+            if known > self._limits.entries:
+                raise CapError("too many entries", expected=f"at most {self._limits.entries}")
 
     def put_registration(self, name: str, document: RegistrationDocument) -> None:
         """Keep a registration that an account shows with its proof, as if the provider gave it.
@@ -165,24 +183,27 @@ class Handover:
             if windows.get(transaction.connection, name).records is not None:
                 raise ConflictError("the log was handed over", where=name)
             _put_entry(transaction, name, entry)
-            if _count(transaction.connection, name) > self._entry_cap:
-                raise CapError("too many entries", expected=f"at most {self._entry_cap}")
+            if _count(transaction.connection, name) > self._limits.entries:
+                raise CapError("too many entries", expected=f"at most {self._limits.entries}")
 
     def put_records(self, provider: Provider, name: str, body: Body) -> None:
         """Keep the whole log's content, and what is derived from it.
 
         Raises:
             MalformedError: see `frames`.
-            RejectedError: an entry given before is missing or differs.
+            RejectedError: an entry given before is missing or differs, or there are more entries
+                than the cosigned log and the policy allow.
+            CapError: too many entries other than records.
             TooEarlyError: before the window's end.
             ConflictError: another handover was given; TooLateError: after the sampling instant.
         """
         with self._database.read() as connection:
-            windows.of_provider(connection, name, provider.name)
+            window = windows.of_provider(connection, name, provider.name)
+            windows.demand_countersigned(window)
             given = entries_of(connection, name)
-        with tempfile.SpooledTemporaryFile(max_size=MEMORY_BYTES) as file:
-            leaves = cast(BinaryIO, file)
-            listed = _derive(body.file, leaves, given)
+            most = _most_entries(connection, window)
+        with _temporary() as leaves, _temporary() as listed:
+            _derive(body.file, leaves, listed, given, most, self._limits.entries)
             with self._database.write() as transaction:
                 window = _open(transaction, provider, name)
                 stored = items.find(transaction.connection, name, RECORDS)
@@ -242,22 +263,52 @@ def registration(connection: Connection, name: str, pseudonym: bytes) -> Registr
     return None if body is None else Registration.decode(bytes(body))
 
 
-def _derive(file: BinaryIO, leaves: BinaryIO, given: dict[int, tuple[str, bytes, bytes]]) -> bytes:
-    """Write the leaf data to ``leaves``; returns `public/entries.json`."""
-    outstanding = dict(given)
-    listed = []
+def _derive(
+    file: BinaryIO,
+    leaves: BinaryIO,
+    listed: BinaryIO,
+    given: dict[int, tuple[str, bytes, bytes]],
+    most: int,
+    most_listed: int,
+) -> None:
+    """Write the leaf data to ``leaves`` and `public/entries.json` to ``listed``, entry by entry."""
+    outstanding, others = dict(given), 0
+    listed.write(b"[")
     for frame in frames(file):
+        if frame.index >= most:
+            raise RejectedError(
+                "more entries than the log has", where="handover", expected=f"at most {most}"
+            )
         leaves.write(leaf_data(frame.salt, frame.kind, frame.body))
         if frame.kind != RECORD:
-            listed.append(frame.document())
+            others += 1
+            if others > most_listed:
+                raise CapError("too many entries", expected=f"at most {most_listed}")
+            separator = b"," if others > 1 else b""
+            listed.write(separator + canonical_json.dumps(frame.document()))
         before = outstanding.pop(frame.index, None)
         if before is not None and before != (frame.kind, frame.salt, frame.body):
             raise RejectedError(
                 "the entry was given before with other content", where=f"entry {frame.index}"
             )
+    listed.write(b"]")
     if outstanding:
         raise RejectedError("an entry given before is missing", where=f"entry {min(outstanding)}")
-    return canonical_json.dumps(listed)
+
+
+def _most_entries(connection: Connection, window: Window) -> int:
+    """Entries that the cosigned log has and that the policy allows."""
+    policy = windows.policy(connection, window)
+    latest = cosigner.last(connection, window.name)
+    cosigned = 0 if latest is None else latest.head.size
+    planned = 2 + policy.slots * (1 + policy.queries_per_account) + _OTHER_KINDS
+    return min(cosigned, planned)
+
+
+@contextmanager
+def _temporary() -> Iterator[BinaryIO]:
+    with tempfile.SpooledTemporaryFile(max_size=MEMORY_BYTES) as file:
+        yield cast(BinaryIO, file)
 
 
 def _open(transaction: Transaction, provider: Provider, name: str) -> Window:

@@ -11,6 +11,7 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import InternalError, MalformedError, RejectedError
 from ragaudit.ledger.identifiers import log_origin
+from ragaudit.ledger.merkle_commitments import check_index_lengths
 from ragaudit.ledger.notes import VerifierKey
 from ragaudit.ledger.policy import Policy
 from ragaudit.verifier.evidence import (
@@ -25,7 +26,7 @@ from ragaudit.verifier.evidence import (
 )
 from ragaudit.verifier.keys import SECRET_BYTES, VerifierKeys
 from ragaudit.verifier.procedure.messages import opening_digest
-from ragaudit.verifier.service import activation, items, statements, windows
+from ragaudit.verifier.service import activation, items, quotas, statements, windows
 from ragaudit.verifier.service.auditor import Auditor
 from ragaudit.verifier.service.authentication import Provider
 from ragaudit.verifier.service.bodies import Body, OpeningRequest, Registration
@@ -39,6 +40,7 @@ from ragaudit.verifier.service.errors import (
 )
 from ragaudit.verifier.service.identity import NAME, check_identity
 from ragaudit.verifier.service.windows import Window
+from ragaudit.verifier.settings import Limits
 from ragaudit.verifier.terms import Terms
 from sqlalchemy import Connection, insert
 
@@ -47,9 +49,15 @@ class Registrar:
     """Registers windows and countersigns their openings."""
 
     def __init__(
-        self, database: Database, keys: VerifierKeys, auditor: Auditor, terms: Terms
+        self,
+        database: Database,
+        keys: VerifierKeys,
+        auditor: Auditor,
+        terms: Terms,
+        limits: Limits,
     ) -> None:
         self._database = database
+        self._limits = limits
         self._keys = keys
         self._terms = terms
         self._auditor = auditor
@@ -63,6 +71,7 @@ class Registrar:
             MalformedError, RejectedError: `identity.check_identity`.
             RejectedError: its log key is another window's.
             ConflictError: the window exists with other content.
+            CapError: the provider has too many windows that are not countersigned, or new ones.
         """
         keys = {**self._keys.public(), "provider": provider.key.raw.hex()}
         keys.pop("name")
@@ -74,6 +83,7 @@ class Registrar:
         with self._database.write() as transaction:
             existing = windows.find(transaction.connection, name)
             if existing is None:
+                quotas.demand_window(transaction, provider.name, self._limits)
                 return self._file(transaction, provider, name, documents), True
             _demand_same(transaction.connection, existing, provider, documents)
             return existing, False
@@ -105,13 +115,28 @@ class Registrar:
             items.put(transaction, name, item, content)
         return windows.get(transaction.connection, name)
 
+    def index_bytes(self, provider: Provider, name: str) -> int:
+        """The largest index commitment that the provider may upload for this window now.
+
+        Raises:
+            UnknownError, ForbiddenError: no window of the provider.
+            CapError: its windows that are not countersigned hold too much already.
+        """
+        with self._database.read() as connection:
+            windows.of_provider(connection, name, provider.name)
+            left = quotas.bytes_left(connection, provider.name, self._database.now(), self._limits)
+        return min(left, self._limits.index_bytes)
+
     def put_index(self, provider: Provider, name: str, tenant: str, body: Body) -> None:
         """Store a tenant's index commitment; the same one again changes nothing.
 
         Raises:
+            MalformedError: not an index commitment, by the lengths of its parts.
             UnknownError: no such window, or no such tenant in its policy.
             ConflictError: another one was stored, or the window is past its opening.
+            CapError: the provider's windows that are not countersigned hold too much.
         """
+        check_index_lengths(body.file, body.size)
         with self._database.write() as transaction:
             window = windows.of_provider(transaction.connection, name, provider.name)
             if tenant not in _tenants(windows.unchecked_policy(transaction.connection, name)):
@@ -123,6 +148,7 @@ class Registrar:
                 raise ConflictError("another index commitment was stored", where=tenant)
             if window.state != "registered":
                 raise ConflictError(f"the window is {window.state}", where=name)
+            quotas.demand_bytes(transaction, provider.name, body.size, self._limits)
             items.put(transaction, name, index_name(tenant), body.file)
 
     def countersign(self, provider: Provider, name: str, request: OpeningRequest) -> bytes:

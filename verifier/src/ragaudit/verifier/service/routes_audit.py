@@ -4,7 +4,9 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse, StreamingResponse
+from ragaudit.verifier.procedure.responses import MAX_RESPONSE_BYTES
 from ragaudit.verifier.service import views
+from ragaudit.verifier.service.authentication import Provider
 from ragaudit.verifier.service.core import Service
 from ragaudit.verifier.service.dependencies import (
     ServiceOf,
@@ -24,8 +26,8 @@ ZIP = "application/zip"
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
-def _response_limit(service: Service) -> int:
-    return service.settings.limits.response_bytes
+def _response_limit(_service: Service, _window: str, _provider: Provider) -> int:
+    return MAX_RESPONSE_BYTES
 
 
 SignedJson = Annotated[Signed, Depends(signed(json_limit))]

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Depends, Path, Query
 from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.identifiers import PSEUDONYM_BYTES
 from ragaudit.ledger.records import MAX_QUERIES, MAX_TIME
+from ragaudit.verifier.service.authentication import Provider
 from ragaudit.verifier.service.bodies import (
     Body,
     Claim,
@@ -33,8 +34,8 @@ from ragaudit.verifier.service.problems import documented
 router = APIRouter(prefix="/v1/windows/{window}")
 
 
-def _records_limit(service: Service) -> int:
-    return service.settings.limits.records_bytes
+def _records_limit(service: Service, window: str, provider: Provider) -> int:
+    return service.handover.records_bytes(provider, window)
 
 
 SignedJson = Annotated[Signed, Depends(signed(json_limit))]

@@ -7,6 +7,7 @@ from fastapi.responses import PlainTextResponse
 from ragaudit.ledger.cosigner_protocol import MAX_REQUEST_BYTES
 from ragaudit.ledger.records import MAX_TIME
 from ragaudit.verifier.service import activation, cosigner
+from ragaudit.verifier.service.authentication import Provider
 from ragaudit.verifier.service.bodies import Body, OpeningRequest, Registration, parse
 from ragaudit.verifier.service.core import Service
 from ragaudit.verifier.service.dependencies import (
@@ -27,12 +28,12 @@ MAX_REGISTRATION_BYTES = 4 * 2**20
 router = APIRouter()
 
 
-def _registration_limit(_service: Service) -> int:
+def _registration_limit(_service: Service, _window: str, _provider: Provider) -> int:
     return MAX_REGISTRATION_BYTES
 
 
-def _index_limit(service: Service) -> int:
-    return service.settings.limits.index_bytes
+def _index_limit(service: Service, window: str, provider: Provider) -> int:
+    return service.registrar.index_bytes(provider, window)
 
 
 def _request_limit(_service: Service) -> int:

@@ -3,11 +3,13 @@
 import logging
 
 from ragaudit.encoding.errors import MalformedError, RagauditError
-from ragaudit.verifier.service import challenge, windows
+from ragaudit.verifier.service import challenge, quotas, windows
 from ragaudit.verifier.service.audit_runner import AuditRunner
 from ragaudit.verifier.service.challenge import Sampler
 from ragaudit.verifier.service.database import Database
 from ragaudit.verifier.service.windows import Window
+
+HOUR_MS = 3_600_000
 
 _log = logging.getLogger(__name__)
 
@@ -19,6 +21,7 @@ class Scheduler:
         self._database = database
         self._sampler = sampler
         self._runner = runner
+        self._forget_at = 0
 
     def tick(self) -> None:
         """Do what is due for every window; one window's trouble does not stop the others.
@@ -27,6 +30,7 @@ class Scheduler:
             ClockError: the clock was set; nothing is due until it is known what time it is.
         """
         self._database.now()
+        self._forget()
         with self._database.read() as connection:
             waiting = windows.undecided(connection)
         for window in waiting:
@@ -34,6 +38,15 @@ class Scheduler:
                 self._advance(window)
             except RagauditError as error:
                 _log.error("window %s: %s", window.name, error)
+
+    def _forget(self) -> None:
+        """Once an hour: what nobody will countersign any more."""
+        if self._database.now() < self._forget_at:
+            return
+        with self._database.write() as transaction:
+            for name in quotas.forget_expired(transaction):
+                _log.info("window %s was never countersigned: forgotten", name)
+        self._forget_at = self._database.now() + HOUR_MS
 
     def _advance(self, window: Window) -> None:
         with self._database.read() as connection:
