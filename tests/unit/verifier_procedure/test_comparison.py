@@ -136,7 +136,7 @@ def test_every_member_is_compared_when_everything_is_at_hand() -> None:
 
 # Of the public part: what it cannot tell, and the line that says so.
 LISTED: dict[str, str] = {
-    "sampling": "sampling: populations and samples",
+    "sampling": "sampling: which records each stratum holds",
     "coalition": "coalition: the estimate",
     "counts": "counts: ",
 }
@@ -267,6 +267,25 @@ def test_an_estimate_that_its_own_check_contradicts(estimated: int, claimed: int
     false = altered(signed(), ("coalition", "estimated"), estimated)
     found = compare(altered(false, ("coalition", "claimed"), claimed), "public")
     assert any(f"{estimated} estimated" in each for each in found.differences)
+
+
+def test_strata_that_do_not_follow_from_their_sizes() -> None:
+    """From the public part: names in order, all records, and every number of each stratum."""
+    strata = signed()["sampling"]["strata"]
+    assert len(strata) > 2
+    for position, stratum in enumerate(strata):
+        for member, value in stratum.items():
+            false = altered(signed(), ("sampling", "strata", position, member), other(value))
+            found = compare(false, "public").differences
+            of_submitted = position > 1 and member in {"id", "population"}
+            assert found or of_submitted, (position, member)
+    fewer = altered(signed(), ("sampling", "strata"), strata[1:])
+    assert any("do not begin with" in each for each in compare(fewer, "public").differences)
+    foreign = altered(signed(), ("sampling", "strata", 2, "id"), "receipts:acme")
+    assert any("submitted records" in each for each in compare(foreign, "public").differences)
+    for member in ("mode", "beta"):
+        false = altered(signed(), ("sampling", member), "0.9")
+        assert compare(false, "public").differences[0].startswith(f"sampling: {member}")
 
 
 def test_counts_that_do_not_add_up() -> None:

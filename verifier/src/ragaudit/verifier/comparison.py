@@ -20,6 +20,7 @@ from ragaudit.verifier.procedure.framework import CONFIDENTIAL_PART, CheckResult
 from ragaudit.verifier.procedure.messages import Clock
 from ragaudit.verifier.procedure.outcome import PASS, REFUSED, Outcome, conclude
 from ragaudit.verifier.procedure.privacy_checks import table
+from ragaudit.verifier.signed_strata import disorder, expected_sampling
 from ragaudit.verifier.verdict import Verdict
 
 BY_RECORD: Final = frozenset({"seed", "embedding", "selection"})
@@ -242,7 +243,22 @@ class Comparison:
         if not self._public:
             self._compare_value(_Rank.NUMBERS, "sampling", signed, recomputed)
             return
-        self._not_repeated.append("sampling: populations and samples of the strata")
+        self._not_repeated.append(
+            "sampling: which records each stratum holds, and which were drawn"
+        )
+        strata = signed.get("strata")
+        if self.policy is None or not strata or self._status("sampling") != PASS:
+            return
+        if not all(isinstance(each, Mapping) for each in strata):
+            self._differ(_Rank.NUMBERS, "sampling: strata that are none")
+            return
+        contained = self._status("containment") == PASS
+        records = self.outcome.counts.get("records") if contained else None
+        wrong = disorder(self.policy, strata, records)
+        if wrong:
+            self._differ(_Rank.NUMBERS, f"sampling: {wrong}")
+        expected = expected_sampling(self.policy, strata)
+        self._compare_value(_Rank.NUMBERS, "sampling", signed, expected)
 
     def _compare_coalition(self) -> None:
         signed = dict(self._signed["coalition"])

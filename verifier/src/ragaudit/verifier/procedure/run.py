@@ -159,12 +159,13 @@ def _sampling(context: Context) -> dict[str, Any]:
         else:
             population = of_tenants[stratum.id.removeprefix("tenant:")]
             rule = audit.tenants
-        sizes = _stratum(population, len(stratum.sample), beta)
+        sizes = stratum_sizes(population, len(stratum.sample), beta)
         strata.append({"id": stratum.id, "eta": rule.eta, **sizes})
     return {"mode": audit.mode, "beta": audit.beta, "strata": strata}
 
 
-def _stratum(population: int, sample: int, beta: Fraction) -> dict[str, Any]:
+def stratum_sizes(population: int, sample: int, beta: Fraction) -> dict[str, Any]:
+    """What a verdict says of a stratum by its numbers: sizes, bad records, chances (spec 9.2)."""
     drawn = min(sample, population)
     bad = bad_records(population, beta) if population else 0
     # An empty stratum has no bad record to miss.
