@@ -164,6 +164,7 @@ class FakeProvider:
     interfere: Callable[[str, Any], Any] = lambda _call, reply: reply
     clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     proofs_ready: bool = True
+    api_key: str = API_KEY
 
     def __post_init__(self) -> None:
         self.policy = make_policy(self.now)
@@ -213,7 +214,7 @@ class FakeProvider:
         call = request.url.path.removeprefix("/v1/windows").removeprefix("/w1").strip("/")
         self.calls.append(call or "window")
         if call == "account" or request.method == "POST":
-            assert request.headers["authorization"] == f"Bearer {API_KEY}"
+            assert request.headers["authorization"] == f"Bearer {self.api_key}"
         body = json.loads(request.content) if request.content else None
         reply = self.interfere(call or "window", self._answer(call, body))
         if isinstance(reply, httpx.Response):

@@ -1,4 +1,4 @@
-"""The example of docs/tenant-developer.md runs as it stands."""
+"""The examples of docs/tenant-developer.md run as they stand; its commands: tests/e2e."""
 
 import re
 from pathlib import Path
@@ -6,20 +6,28 @@ from typing import Any
 
 import httpx
 import pytest
-from ragaudit.client import transport
+from ragaudit import client as exported
+from ragaudit.client import errors, transport
 
 CHAPTER = Path(__file__).parents[3] / "docs" / "tenant-developer.md"
+TEXT = CHAPTER.read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+KEYS = ["secret-api-key", "another-key"]
 
 
-def test_the_example_runs(
-    provider: Any,
-    verifier: Any,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+@pytest.fixture
+def second(provider: Any) -> Any:
+    """Another account: alone with its provider, as far as it can see."""
+    return type(provider)(now=provider.now, api_key=KEYS[1])
+
+
+@pytest.fixture(autouse=True)
+def network(provider: Any, second: Any, verifier: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def handle(request: httpx.Request) -> httpx.Response:
-        service = verifier if request.url.host == "regulator.example" else provider
+        if request.url.host == "regulator.example":
+            service = verifier
+        else:
+            service = second if KEYS[1] in request.headers["authorization"] else provider
         response: httpx.Response = service.handle(request)
         return response
 
@@ -29,14 +37,39 @@ def test_the_example_runs(
         return real(**{**arguments, "transport": httpx.MockTransport(handle)})
 
     monkeypatch.setattr(transport.httpx, "AsyncClient", mocked)  # type: ignore[attr-defined]
-    (example,) = re.findall(r"```python\n(.*?)```", CHAPTER.read_text(encoding="utf-8"), re.DOTALL)
+
+
+def run(example: str, provider: Any, folder: Path) -> None:
     names = {
-        "api_key": "secret-api-key",
+        "api_key": KEYS[0],
+        "api_keys": KEYS,
         "verifier_key": provider.policy.keys.verifier.raw.hex(),
-        "state_dir": tmp_path,
+        "state_dir": folder,
     }
     exec(compile(example, str(CHAPTER), "exec"), names)
+
+
+def test_the_example_of_one_account_runs(
+    provider: Any, verifier: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(EXAMPLES[0], provider, tmp_path)
     output = capsys.readouterr().out
     assert "slot 0 of tenant acme" in output
     assert "1 accepted, 5 queries left" in output
-    assert verifier.received[0][0] == "receipts"
+    assert [call for call, _ in verifier.received] == ["statements", "receipts"]
+
+
+def test_the_example_of_several_accounts_runs(
+    provider: Any, verifier: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert len(EXAMPLES) == 2
+    run(EXAMPLES[1], provider, tmp_path)
+    assert "4 documents" in capsys.readouterr().out
+    assert [call for call, _ in verifier.received] == ["statements", "statements", "receipts"]
+    assert len(verifier.received[-1][1]["receipts"]) == 2
+
+
+def test_every_exception_is_exported_and_explained() -> None:
+    for name in errors.__all__:
+        assert name in exported.__all__
+        assert f"| `{name}` |" in TEXT

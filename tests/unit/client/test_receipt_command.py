@@ -11,6 +11,7 @@ from ragaudit.client import transport
 from ragaudit.client.cli import app
 from ragaudit.client.client import Client
 from ragaudit.encoding.canonical_json import dumps
+from ragaudit.ledger.disputes import Dispute, file_digest
 from ragaudit.ledger.receipts import ReceiptFile
 from typer.testing import CliRunner
 
@@ -255,3 +256,65 @@ def test_a_public_half_alone_can_be_submitted(receipt: Path, verifier: Any, tmp_
     assert result.exit_code == 0, result.output
     assert "1 accepted" in result.stdout
     assert len(verifier.received) == 1
+
+
+def disputed(receipt: Path, *options: str) -> Any:
+    return RUNNER.invoke(app, ["dispute", str(receipt), "--verifier", "http://verifier", *options])
+
+
+def test_a_dispute_names_the_file_by_digest(
+    receipt: Path, verifier: Any, provider: Any, tmp_path: Path
+) -> None:
+    folder = receipt.parents[1]
+    done = disputed(receipt, "--state", str(folder))
+    assert done.exit_code == 0, done.output
+    ((call, body),) = verifier.received
+    made = Dispute.from_json(body["disputes"][0])
+    assert (call, made.index) == ("disputes", 2)
+    assert made.file_digest == file_digest(json.loads(receipt.read_bytes()))
+    assert body["registration"]["index"] == 1
+    assert "what is it" not in json.dumps(body)
+    key = tmp_path / "dispute.key"
+    key.write_text(json.loads((folder / "registration.json").read_bytes())["dispute_seed"] + "\n")
+    options = ["--key", str(key), "--account", str(folder / "account.json")]
+    assert disputed(receipt, *options).exit_code == 0
+    assert verifier.received[1] == verifier.received[0]
+
+
+def test_a_dispute_needs_the_key_of_the_registration(
+    receipt: Path, verifier: Any, tmp_path: Path
+) -> None:
+    folder, key = receipt.parents[1], tmp_path / "other.key"
+    key.write_text("07" * 32)
+    account = str(folder / "account.json")
+    for options in (
+        [],
+        ["--key", str(key)],
+        ["--key", str(key), "--account", account],
+        ["--key", account, "--account", account],
+        ["--state", str(folder), "--key", str(key), "--account", account],
+        ["--state", str(tmp_path)],
+    ):
+        done = disputed(receipt, *options)
+        assert done.exit_code == 2, (options, done.output)
+        assert "07" * 32 not in done.output
+    assert verifier.received == []
+
+
+@pytest.mark.parametrize(
+    ("standing", "said"),
+    [
+        ({"sampled": True, "step": None}, "take it to the arbiter"),
+        ({"sampled": False, "step": 8}, "upheld: step 8"),
+        ({"sampled": False, "step": 0}, "dismissed"),
+    ],
+)
+def test_a_disputed_file_is_shown_unless_it_was_sampled(
+    receipt: Path, verifier: Any, standing: dict[str, Any], said: str
+) -> None:
+    verifier.standing = standing
+    arguments = ["settle", str(receipt), "--verifier", "http://verifier"]
+    done = RUNNER.invoke(app, arguments)
+    assert (done.exit_code, said in done.output) == (0, True), done.output
+    assert bool(verifier.received) == (not standing["sampled"])
+    assert json.loads(RUNNER.invoke(app, [*arguments, "--json"]).stdout) == standing

@@ -143,6 +143,8 @@ def test_the_budget_ends_with_a_signed_refusal(world) -> None:
         assert world.ask().status_code == 200
     refused = world.ask()
     assert refused.status_code == 429
+    left = 1000 * world.policy().end - refused.json()["refusal"]["time"]
+    assert int(refused.headers["Retry-After"]) == -(-left // 1000)  # the next window, then
     refusal = Refusal.from_json(refused.json()["refusal"])
     refusal.verify_signature(world.policy().keys.provider)
     refusal.verify_budget(6)
@@ -161,6 +163,8 @@ def test_outside_the_window_refusals_are_signed(world) -> None:
     world.register("ada")
     early = world.ask()
     assert (early.status_code, early.json()["refusal"]["reason"]) == (409, "closed")
+    left = 1000 * world.policy().start - early.json()["refusal"]["time"]
+    assert int(early.headers["Retry-After"]) == -(-left // 1000)
     world.service.driver.checkpoint("w1")
     world.clock.to(world.policy().start)
     world.drive(State.OPEN)
@@ -168,6 +172,7 @@ def test_outside_the_window_refusals_are_signed(world) -> None:
     world.clock.to(world.policy().end)
     late = world.ask()
     assert (late.status_code, late.json()["refusal"]["reason"]) == (409, "closed")
+    assert "Retry-After" not in late.headers  # waiting does not help
     assert late.json()["refusal"]["counter"] == 1
 
 

@@ -80,6 +80,7 @@ def test_one_counter_is_never_promised_twice(world) -> None:
     other = world.promise(0, query="trains")
     assert other.status_code == 409
     assert other.json()["promise"] == promised
+    assert other.headers["Retry-After"] == "300"  # until that promise has expired
     world.restart()
     assert world.promise(0, query="trains").status_code == 409
     assert world.promise(0, query="bread").json() == promised

@@ -14,6 +14,7 @@ from ragaudit.attacks.service import (
     log,
     opening,
     promises,
+    reveals,
     terms,
 )
 from ragaudit.encoding.errors import UnsupportedError
@@ -21,8 +22,8 @@ from ragaudit.encoding.errors import UnsupportedError
 CATALOGUE: Final[tuple[Cheat, ...]] = tuple(
     sorted(
         (
-            *opening.CHEATS, *log.CHEATS, *promises.CHEATS, *claims.CHEATS, *answers.CHEATS,
-            *audit.CHEATS, *disputes.CHEATS, *terms.CHEATS,
+            *opening.CHEATS, *log.CHEATS, *promises.CHEATS, *claims.CHEATS, *reveals.CHEATS,
+            *answers.CHEATS, *audit.CHEATS, *disputes.CHEATS, *terms.CHEATS,
             *constructed_log.CHEATS, *indexes.CHEATS, *times.CHEATS, *proofs.CHEATS,
             *constructed_disputes.CHEATS,
         ),

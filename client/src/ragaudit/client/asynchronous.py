@@ -5,14 +5,12 @@ next value; `pool` asks through several accounts at once.
 """
 
 import asyncio
-import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
-import httpx
 from ragaudit.client import disputing
 from ragaudit.client.checker import Checker
 from ragaudit.client.errors import (
@@ -21,6 +19,7 @@ from ragaudit.client.errors import (
     ServiceUnreachable,
     StateConflict,
 )
+from ragaudit.client.options import ClientOptions, anchored, pins, system_clock, verifier
 from ragaudit.client.registration import AccountState
 from ragaudit.client.results import (
     COMPLETION_SECONDS,
@@ -32,22 +31,20 @@ from ragaudit.client.revealing import Revealing
 from ragaudit.client.session import POLL_SECONDS, Session
 from ragaudit.client.transport import Service
 from ragaudit.client.verifier import Submission, VerifierService
-from ragaudit.client.window import Pins, Window
+from ragaudit.client.window import Window
 from ragaudit.encoding.errors import (
     InternalError,
     MalformedError,
     RefusedError,
     UnavailableError,
 )
-from ragaudit.encoding.signing import PublicKey
-from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.receipts import ReceiptFile
 from ragaudit.ledger.requests import MAX_QUERY_BYTES, Request
 from ragaudit.ledger.tlog_proof import TlogProof
 
 if TYPE_CHECKING:
-    from ragaudit.embedders.base import Embedder
+    pass
 
 __all__ = ["AsyncClient", "ClientOptions"]
 
@@ -55,40 +52,6 @@ _TOO_EARLY = 425
 
 T = TypeVar("T")
 Result = SearchResult[AsyncReceipt]
-
-
-def _system_clock() -> int:
-    return time.time_ns() // 1_000_000
-
-
-class ClientOptions(TypedDict, total=False):
-    """Options of a client; each may be left out.
-
-    Attributes:
-        window: its name; None for the only one that is being served.
-        verifier_url: where claims, receipts and disputes go; an anchored account needs it.
-        verifier_key: pin, the verifier's key (`keys.verifier`) in hexadecimal.
-        policy_digest: pin, the digest of the policy in hexadecimal.
-        embedder: with it, embeddings are recomputed (check 9); it must be the committed one.
-        state_dir: holds the account's keys, promises and receipts; keep it, never restore it.
-        anchored: whether the account asks through a nonce chain: by default if there is a
-            state_dir, which it needs.
-        timeout_seconds: of one call, retries and every byte of the reply included; 30 by default.
-        transport, verifier_transport: httpx transports, for tests and proxies.
-        clock: Unix milliseconds; this machine's by default.
-    """
-
-    window: str | None
-    verifier_url: str | None
-    verifier_key: str | None
-    policy_digest: str | None
-    embedder: "Embedder | None"
-    state_dir: str | Path | None
-    anchored: bool | None
-    timeout_seconds: float
-    transport: httpx.AsyncBaseTransport | None
-    verifier_transport: httpx.AsyncBaseTransport | None
-    clock: Callable[[], int]
 
 
 class AsyncClient:
@@ -115,13 +78,13 @@ class AsyncClient:
                 timeout_seconds=seconds,
                 transport=options.get("transport"),
             ),
-            _verifier(options, seconds),
-            _pins(options),
+            verifier(options, seconds),
+            pins(options),
             window=options.get("window"),
             embedder=options.get("embedder"),
             state_root=None if state_dir is None else Path(state_dir),
-            anchored=_anchored(options),
-            clock=options.get("clock", _system_clock),
+            anchored=anchored(options),
+            clock=options.get("clock", system_clock),
         )
         self._checker = Checker(self._session)
         self._revealing = Revealing(self._session, self._checker, seconds)
@@ -274,7 +237,8 @@ class AsyncClient:
             ``sampled``: then the verifier must not see it, and the arbiter judges; ``step`` of the
             receipt check that fails, 0 if none does.
         """
-        return await disputing.settle(self._session, self._required_verifier(), _file(receipt))
+        verifier, window = self._required_verifier(), await self.window()
+        return await disputing.settle(window.name, verifier, _file(receipt))
 
     async def _queued(self, work: Coroutine[Any, Any, T]) -> T:
         """Do one thing of this account at a time, in the order of the calls."""
@@ -396,28 +360,6 @@ class AsyncClient:
         if self._session.verifier is None:
             raise StateConflict("this client knows no verifier", expected="verifier_url=")
         return self._session.verifier
-
-
-def _pins(options: ClientOptions) -> Pins:
-    key, digest = options.get("verifier_key"), options.get("policy_digest")
-    return Pins(
-        None if key is None else PublicKey.from_raw(hex_decode(key, 32)),
-        None if digest is None else hex_decode(digest, 32),
-    )
-
-
-def _anchored(options: ClientOptions) -> bool:
-    chosen, kept = options.get("anchored"), options.get("state_dir") is not None
-    if chosen and not kept:
-        raise MalformedError("an anchored account keeps its chain", expected="state_dir=")
-    return kept if chosen is None else chosen
-
-
-def _verifier(options: ClientOptions, seconds: float) -> VerifierService | None:
-    if (url := options.get("verifier_url")) is None:
-        return None
-    transport = options.get("verifier_transport")
-    return VerifierService(Service(url, timeout_seconds=seconds, transport=transport))
 
 
 def _check_query(query: str, top_k: int) -> None:

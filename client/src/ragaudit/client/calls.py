@@ -3,11 +3,12 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from ragaudit.client import disputing
 from ragaudit.client.background import run
 from ragaudit.client.transport import Service
 from ragaudit.client.verifier import Submission, VerifierService
 
-__all__ = ["proof", "submit", "window"]
+__all__ = ["proof", "settle", "submit", "tell", "window"]
 
 T = TypeVar("T")
 
@@ -29,6 +30,19 @@ def submit(
     """Give the verifier public halves of receipts."""
     return _call(
         verifier_url, lambda service: VerifierService(service).submit(window_name, public_halves)
+    )
+
+
+def tell(verifier_url: str, window_name: str, what: str, body: Mapping[str, Any]) -> None:
+    """Tell the verifier something signed: "statements", "disputes"."""
+    _call(verifier_url, lambda service: VerifierService(service).tell(window_name, what, body))
+
+
+def settle(verifier_url: str, window_name: str, receipt_file: Mapping[str, Any]) -> Any:
+    """Show the verifier a disputed file unless its record was sampled; what became of it."""
+    return _call(
+        verifier_url,
+        lambda service: disputing.settle(window_name, VerifierService(service), receipt_file),
     )
 
 

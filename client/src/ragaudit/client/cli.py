@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 from ragaudit.client import calls, offline
+from ragaudit.client.disputing import registration_proof
 from ragaudit.client.state import write_durably
 from ragaudit.client.window import Pins, Window, authenticate
 from ragaudit.encoding.canonical_json import dumps
@@ -13,6 +14,7 @@ from ragaudit.encoding.commands import ExitCode, exit_code, failing
 from ragaudit.encoding.errors import InvalidArgumentError, RagauditError, RejectedError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import hex_decode
+from ragaudit.ledger.disputes import Dispute
 from ragaudit.ledger.receipt_check import StepResult, check_inclusion
 from ragaudit.ledger.receipts import ReceiptFile
 from ragaudit.ledger.tlog_proof import TlogProof
@@ -43,6 +45,18 @@ _SUBMIT_EXAMPLES = """Example:
 _COMPLETE_EXAMPLES = """Example:
 
   ragaudit receipt complete answer.json --prover https://rag.example --verifier-key 3b6a..."""
+
+_DISPUTE_EXAMPLES = """Examples:
+
+  ragaudit receipt dispute state/w1/5f3a.../rejected/3-1a2b3c4d.json --state state/w1/5f3a...
+  --verifier https://regulator.example
+
+  ragaudit receipt dispute answer.json --key dispute.key --account account.json
+  --verifier https://regulator.example"""
+
+_SETTLE_EXAMPLES = """Example:
+
+  ragaudit receipt settle answer.json --verifier https://regulator.example"""
 
 Files = Annotated[list[Path], typer.Argument(help="Receipt files.")]
 SavedWindow = Annotated[
@@ -153,6 +167,53 @@ def submit(
         typer.echo(json.dumps({"accepted": accepted, "known": known}))
     else:
         typer.echo(f"{accepted} accepted, {known} known already")
+
+
+@app.command("dispute", epilog=_DISPUTE_EXAMPLES)
+def dispute(
+    file: Annotated[Path, typer.Argument(help="Receipt file, as the service sent it.")],
+    verifier: Annotated[str, typer.Option("--verifier", help="URL of the verifier.")],
+    state: Annotated[
+        Path | None, typer.Option("--state", help="Folder with registration.json: the library's.")
+    ] = None,
+    key: Annotated[
+        Path | None, typer.Option("--key", help="The dispute key, made by `ragaudit key make`.")
+    ] = None,
+    account: Annotated[
+        Path | None, typer.Option("--account", help="Saved reply of GET .../account, with --key.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Dispute an answer before the sampling instant. The verifier learns a digest of the file."""
+    with failing(as_json):
+        value = offline.read_file(file)
+        holder = offline.read_holder(state, key, account)
+        made = Dispute.issue(holder.key, pseudonym=holder.account.pseudonym, receipt_file=value)
+        name = offline.public_half(value, file).record.window
+        proof = registration_proof(holder.account)
+        calls.tell(
+            verifier, name, "disputes", {"disputes": [made.to_json()], "registration": proof}
+        )
+    typer.echo(made.encode().decode() if as_json else f"record {made.index} is disputed")
+
+
+@app.command("settle", epilog=_SETTLE_EXAMPLES)
+def settle(
+    file: Annotated[Path, typer.Argument(help="Disputed receipt file.")],
+    verifier: Annotated[str, typer.Option("--verifier", help="URL of the verifier.")],
+    as_json: AsJson = False,
+) -> None:
+    """After the sampling instant: show the verifier a disputed file, if it was not sampled."""
+    with failing(as_json):
+        value = offline.read_file(file)
+        public = offline.public_half(value, file)
+        found = calls.settle(verifier, public.record.window, value)
+    if as_json:
+        typer.echo(json.dumps({"sampled": found["sampled"], "step": found["step"]}))
+    elif found["step"] is not None:
+        typer.echo(f"upheld: step {found['step']} fails" if found["step"] else "dismissed")
+    else:
+        typer.echo("sampled: the verifier must not see it, take it to the arbiter")
 
 
 def _pins(policy: Path | None, verifier_key: str | None) -> Pins:

@@ -11,7 +11,7 @@ from ragaudit.client.verifier import VerifierService
 from ragaudit.encoding.text import hex_encode
 from ragaudit.ledger.disputes import Dispute, RegistrationStatement
 
-__all__ = ["dispute", "settle", "show_registration"]
+__all__ = ["dispute", "registration_proof", "settle", "show_registration"]
 
 
 async def show_registration(session: Session, verifier: VerifierService) -> None:
@@ -30,7 +30,7 @@ async def show_registration(session: Session, verifier: VerifierService) -> None
         pseudonym=account.pseudonym,
         anchor=account.anchor,
     )
-    body = {"statement": statement.to_json(), "registration": _proof(account)}
+    body = {"statement": statement.to_json(), "registration": registration_proof(account)}
     await verifier.tell(session.window.name, "statements", body)
 
 
@@ -47,13 +47,13 @@ async def dispute(
     made = Dispute.issue(
         _keys(session).dispute_key, pseudonym=account.pseudonym, receipt_file=receipt_file
     )
-    body = {"disputes": [made.to_json()], "registration": _proof(account)}
+    body = {"disputes": [made.to_json()], "registration": registration_proof(account)}
     await verifier.tell(session.window.name, "disputes", body)
     return made
 
 
 async def settle(
-    session: Session, verifier: VerifierService, receipt_file: Mapping[str, Any]
+    window: str, verifier: VerifierService, receipt_file: Mapping[str, Any]
 ) -> Mapping[str, Any]:
     """Show a disputed receipt file to the verifier if, and only if, its record was not sampled.
 
@@ -61,12 +61,11 @@ async def settle(
         ``sampled``, and ``step``, which fails (0: none does, None: not judged). Of a sampled
         record the verifier must not see the file: take it to the arbiter.
     """
-    await session.opened()
-    name, index = session.window.name, receipt_file["public"]["index"]
-    standing = await verifier.standing(name, index)
+    index = receipt_file["public"]["index"]
+    standing = await verifier.standing(window, index)
     if standing["sampled"]:
         return standing
-    return await verifier.show(name, index, receipt_file)
+    return await verifier.show(window, index, receipt_file)
 
 
 def _keys(session: Session) -> Any:
@@ -75,8 +74,8 @@ def _keys(session: Session) -> Any:
     return session.keys
 
 
-def _proof(account: AccountState) -> dict[str, Any] | None:
-    """The registration's entry with its inclusion proof; None while there is none."""
+def registration_proof(account: AccountState) -> dict[str, Any] | None:
+    """Return the registration's entry with its inclusion proof; None while there is none."""
     entry = account.registration
     if entry is None or entry.proof is None:
         return None

@@ -12,6 +12,7 @@ from ragaudit.client.window import Pins, Window, authenticate
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import SALT_BYTES, structure
 from ragaudit.encoding.errors import MalformedError, RagauditError, UnavailableError
+from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.policy import Policy
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from ragaudit.embedders.base import Embedder
 
 __all__ = [
+    "Holder",
     "Known",
     "check",
     "load_embedder",
@@ -30,6 +32,7 @@ __all__ = [
     "public_half",
     "read_account",
     "read_file",
+    "read_holder",
     "read_policy_digest",
     "read_promise",
     "read_window",
@@ -91,6 +94,50 @@ def read_window(path: Path, pins: Pins) -> Window:
 def read_account(path: Path) -> AccountState:
     """Return the account saved from `GET /v1/windows/{w}/account`."""
     return parse_account(_read_json(path))
+
+
+@dataclass(frozen=True)
+class Holder:
+    """An account as far as it signs for itself: its dispute key and its registration."""
+
+    key: PrivateKey = field(repr=False)
+    account: AccountState
+
+
+def read_holder(state: Path | None, key: Path | None, account: Path | None) -> Holder:
+    """Return who disputes: from a state directory, or from a key file and the saved account.
+
+    Raises:
+        MalformedError: neither or both are given, a file that is none of these, another key than
+            the registration's.
+    """
+    if (state is None) == (key is None) or (key is None) != (account is None):
+        raise MalformedError("who disputes?", expected="--state, or --key and --account")
+    if state is not None:
+        secret = _kept_key(state)
+        shown = read_account(state / "account.json")
+    else:
+        text = read_bytes(Path(str(key))).decode("ascii", "replace").strip()
+        secret = _key(text, Path(str(key)))
+        shown = read_account(Path(str(account)))
+    if shown.dispute_key != secret.public.raw:
+        raise MalformedError("not the dispute key of the registration", expected="the key in it")
+    return Holder(secret, shown)
+
+
+def _kept_key(state: Path) -> PrivateKey:
+    path = state / "registration.json"
+    value = canonical_json.loads(read_bytes(path))
+    text = value.get("dispute_seed") if isinstance(value, dict) else None
+    return _key(str(text), path)
+
+
+def _key(text: str, path: Path) -> PrivateKey:
+    try:
+        return PrivateKey.from_seed(hex_decode(text, 32))
+    except MalformedError:
+        # What the file holds is not repeated: it may be a secret.
+        raise MalformedError("no key in it", where=str(path), expected="64 digits 0-9a-f") from None
 
 
 def read_promise(path: Path) -> Promise:

@@ -83,10 +83,13 @@ class AsyncPool:
         return sum(await self._each(lambda client: client.claim()))
 
     async def submit(self, receipts: Sequence[CheckedReceipt | ReceiptFile]) -> Submission:
-        """Give the verifier the public halves, as `AsyncClient.submit`."""
+        """Give the verifier the public halves, and show every account's registration."""
         if not self._clients:
             raise StateConflict("a pool without accounts")
-        return await self._clients[0].submit(receipts)
+        first, *others = self._clients
+        for client in others:
+            await client.submit([])
+        return await first.submit(receipts)
 
     async def _take(self) -> AsyncClient:
         async with self._changed:

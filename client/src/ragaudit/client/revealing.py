@@ -1,7 +1,7 @@
 """Reveal the nonce of a promise, and claim whenever that ends in anything but a checked answer.
 
 Whoever has the nonce knows the noise. A provider that took it and could then be silent would have
-looked at the noise first, so (docs/spec/08-services.md, 8.7):
+looked at the noise first, so (docs/spec/08-services.md, 8.10):
 
 - nothing is revealed unless time is left in which the verifier still takes a claim;
 - one deadline covers the whole of a reveal, a reply that drips in byte by byte too;

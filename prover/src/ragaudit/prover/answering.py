@@ -95,14 +95,18 @@ class Answering(Mechanism):
             raise self._refuse(live, registered, UNAVAILABLE, "the window was stopped for good")
         inside = 1000 * live.policy.start <= now < 1000 * live.policy.end
         if window.state is not State.OPEN or window.stopped or not inside:
-            raise self._refuse(live, registered, CLOSED)
+            opens = 1000 * live.policy.start
+            raise self._refuse(live, registered, CLOSED, again=opens if now < opens else None)
         if registered.counter >= live.policy.queries_per_account:
-            raise self._refuse(live, registered, BUDGET)
+            # Not in this window: the next one begins then, at the earliest.
+            raise self._refuse(live, registered, BUDGET, again=1000 * live.policy.end)
         activation = self.activation(live, registered)
         if activation is None or now < 1000 * live.policy.activation_instants[activation - 1]:
+            instants = (1000 * each for each in live.policy.activation_instants[:-1])
             raise self._refuse(
-                live, registered, UNAVAILABLE, "the registration is activated at the next instant"
-            )
+                live, registered, UNAVAILABLE, "the registration is activated at the next instant",
+                again=next((each for each in instants if each > now), None),
+            )  # fmt: skip
         return registered
 
     def activation(self, live: LiveWindow, registered: Registered) -> int | None:
@@ -298,7 +302,13 @@ class Answering(Mechanism):
             raise MalformedQuery("filters are not supported", where="filter", expected='""')
 
     def _refuse(
-        self, live: LiveWindow, registered: Registered, reason: Reason, detail: str = ""
+        self,
+        live: LiveWindow,
+        registered: Registered,
+        reason: Reason,
+        detail: str = "",
+        *,
+        again: int | None = None,
     ) -> Exception:
         return self._refusals.refuse(
             reason,
@@ -307,4 +317,5 @@ class Answering(Mechanism):
             counter=registered.counter,
             time=self._clock(),
             detail=detail,
+            again=again,
         )

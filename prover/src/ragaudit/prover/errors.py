@@ -85,13 +85,21 @@ class QueryRefused(RefusedError):
 
     Attributes:
         refusal: the signed refusal as JSON.
+        retry_after: seconds after which the same query may succeed; None if waiting does not help.
     """
 
     def __init__(
-        self, what: str, *, refusal: dict[str, Any], where: str = "", expected: str = ""
+        self,
+        what: str,
+        *,
+        refusal: dict[str, Any],
+        where: str = "",
+        expected: str = "",
+        retry_after: int | None = None,
     ) -> None:
         super().__init__(what, where=where, expected=expected)
         self.refusal = refusal
+        self.retry_after = retry_after
 
     @property
     def reason(self) -> str:
@@ -104,11 +112,15 @@ class PromisePending(Conflict):
 
     Attributes:
         promise: that promise, so that the client can finish it.
+        retry_after: seconds until it has expired.
     """
 
-    def __init__(self, what: str, *, promise: dict[str, Any], expected: str = "") -> None:
+    def __init__(
+        self, what: str, *, promise: dict[str, Any], retry_after: int, expected: str = ""
+    ) -> None:
         super().__init__(what, where="counter", expected=expected)
         self.promise = promise
+        self.retry_after = retry_after
 
 
 class ChallengeRejected(RejectedError):

@@ -20,6 +20,7 @@ from ragaudit.prover.entries import record_of
 from ragaudit.prover.errors import Conflict, PromisePending
 from ragaudit.prover.live import LiveWindow
 from ragaudit.prover.receipts import LoggedRecord
+from ragaudit.prover.refusals import seconds_until
 from ragaudit.prover.registrations import Registered, find
 from ragaudit.prover.store import Store
 from ragaudit.prover.verifier_client import VerifierClient
@@ -81,6 +82,7 @@ class Promises:
                 raise PromisePending(
                     "the counter has a promise for another request",
                     promise=pending.to_json(),
+                    retry_after=self._expires(live, pending),
                     expected="the nonce of that promise",
                 )
             # Also for a stored one: the process may have died before the fence knew of it.
@@ -192,6 +194,11 @@ class Promises:
                 where="counter",
                 expected="the record at the window's end, if it was claimed",
             )
+
+    def _expires(self, live: LiveWindow, promise: Promise) -> int:
+        """Seconds until a promise has expired."""
+        end = promise.record.time + 1000 * live.policy.promise_life_seconds
+        return seconds_until(end, self._clock())
 
     def _check_age(self, live: LiveWindow, record: Record) -> None:
         life = live.policy.promise_life_seconds

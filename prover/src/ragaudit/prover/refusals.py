@@ -30,6 +30,7 @@ class Refusals:
         counter: int,
         time: int,
         detail: str = "",
+        again: int | None = None,
     ) -> QueryRefused:
         """Return the error that carries the signed refusal.
 
@@ -37,6 +38,7 @@ class Refusals:
             counter: number of the account's logged queries.
             time: milliseconds.
             detail: more for the reader; it is not signed.
+            again: milliseconds, from when on the same query may succeed, if waiting helps.
         """
         refusal = Refusal.issue(
             self._key,
@@ -52,4 +54,10 @@ class Refusals:
             refusal=refusal.to_json(),
             where=origin,
             expected=expected,
+            retry_after=None if again is None else seconds_until(again, time),
         )
+
+
+def seconds_until(instant: int, now: int) -> int:
+    """Whole seconds from ``now`` to an instant, both in milliseconds: at least 1, as a header."""
+    return max(1, -(-(instant - now) // 1000))

@@ -117,6 +117,8 @@ class Prepared:
 class Play:
     """One window from set-up to verdict. Subclasses add what single accounts do."""
 
+    patience_seconds = 30.0  # of a client, for the whole of a call
+
     def __init__(
         self,
         folder: Path,
@@ -213,6 +215,7 @@ class Play:
             transport=transport,
             verifier_transport=self.verifier.transport,
             clock=self.clock,
+            timeout_seconds=self.patience_seconds,
         )
         return Account(name, client, transport)
 

@@ -3,7 +3,6 @@
 from typing import Any
 
 from fastapi import APIRouter, Response, status
-from fastapi.responses import JSONResponse
 from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.receipts import ReceiptFile
 from ragaudit.ledger.requests import Request
@@ -61,11 +60,11 @@ def query(
 @router.post("/promise", operation_id="promise")
 def promise(
     service: ServiceDependency, account: AccountDependency, window: WindowName, body: PromiseBody
-) -> JSONResponse:
+) -> Response:
     """Promise an anchored account what will be logged once it reveals its nonce."""
     live = service.open_window(window, account)
     promised = service.promises.promise(live, account, _request(body, body.counter))
-    return JSONResponse(promised.to_json())
+    return Response(promised.encode(), media_type="application/json")
 
 
 @router.post("/reveal", operation_id="reveal")

@@ -96,7 +96,9 @@ def response(error: RagauditError, instance: str) -> JSONResponse:
         document["promise"] = error.promise
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    if status in {TOO_EARLY, 503} or isinstance(error, errors.TooManyRequests):
+    if (seconds := getattr(error, "retry_after", None)) is not None:
+        headers["Retry-After"] = str(seconds)
+    elif status in {TOO_EARLY, 503} or isinstance(error, errors.TooManyRequests):
         headers["Retry-After"] = str(RETRY_SECONDS)
     return JSONResponse(document, status, headers, media_type=MEDIA_TYPE)
 

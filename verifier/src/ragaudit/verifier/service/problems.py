@@ -69,6 +69,8 @@ def _ours(_request: Request, error: Exception) -> JSONResponse:
         document["verdict"] = error.verdict
     if isinstance(error, TooEarlyError):
         headers["Retry-After"] = str(error.retry_after)
+    elif status == 503:
+        headers["Retry-After"] = "1"
     if isinstance(error, UnauthenticatedError):
         headers["WWW-Authenticate"] = "Bearer"
     return JSONResponse(document, status, headers, MEDIA_TYPE)

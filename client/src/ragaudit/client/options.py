@@ -1,0 +1,78 @@
+"""What a client may be told, and what it makes of it."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
+
+import httpx
+from ragaudit.client.transport import Service
+from ragaudit.client.verifier import VerifierService
+from ragaudit.client.window import Pins
+from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.signing import PublicKey
+from ragaudit.encoding.text import hex_decode
+
+if TYPE_CHECKING:
+    from ragaudit.embedders.base import Embedder
+
+__all__ = ["ClientOptions", "anchored", "pins", "system_clock", "verifier"]
+
+
+class ClientOptions(TypedDict, total=False):
+    """Options of a client; each may be left out.
+
+    Attributes:
+        window: its name; None for the only one that is being served.
+        verifier_url: where claims, receipts and disputes go; an anchored account needs it.
+        verifier_key: pin, the verifier's key (`keys.verifier`) in hexadecimal.
+        policy_digest: pin, the digest of the policy in hexadecimal.
+        embedder: with it, embeddings are recomputed (check 9); it must be the committed one.
+        state_dir: holds the account's keys, promises and receipts; keep it, never restore it.
+        anchored: whether the account asks through a nonce chain: by default if there is a
+            state_dir, which it needs.
+        timeout_seconds: of one call, retries and every byte of the reply included; 30 by default.
+        transport, verifier_transport: httpx transports, for tests and proxies.
+        clock: Unix milliseconds; this machine's by default.
+    """
+
+    window: str | None
+    verifier_url: str | None
+    verifier_key: str | None
+    policy_digest: str | None
+    embedder: "Embedder | None"
+    state_dir: str | Path | None
+    anchored: bool | None
+    timeout_seconds: float
+    transport: httpx.AsyncBaseTransport | None
+    verifier_transport: httpx.AsyncBaseTransport | None
+    clock: Callable[[], int]
+
+
+def system_clock() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def pins(options: ClientOptions) -> Pins:
+    """Return what is pinned; MalformedError for what is no key or digest."""
+    key, digest = options.get("verifier_key"), options.get("policy_digest")
+    return Pins(
+        None if key is None else PublicKey.from_raw(hex_decode(key, 32)),
+        None if digest is None else hex_decode(digest, 32),
+    )
+
+
+def anchored(options: ClientOptions) -> bool:
+    """Return whether there is to be a nonce chain; MalformedError without a place for it."""
+    chosen, kept = options.get("anchored"), options.get("state_dir") is not None
+    if chosen and not kept:
+        raise MalformedError("an anchored account keeps its chain", expected="state_dir=")
+    return kept if chosen is None else chosen
+
+
+def verifier(options: ClientOptions, seconds: float) -> VerifierService | None:
+    """Return the verifier's calls, each bounded by ``seconds``; None if no address is known."""
+    if (url := options.get("verifier_url")) is None:
+        return None
+    transport = options.get("verifier_transport")
+    return VerifierService(Service(url, timeout_seconds=seconds, transport=transport))

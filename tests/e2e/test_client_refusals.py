@@ -1,0 +1,84 @@
+"""What the client library finds before any harm is done: staged against the running services.
+
+These cheats need no audit: nothing is revealed, or the answer is refused, and the window passes.
+Each test also plays the cheat with the client's own check removed, and then nobody complains.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from procedure_cases import use_cached_table
+from ragaudit.attacks.running import play_honestly
+from ragaudit.attacks.stage.play import Play, Played, Prepared
+from ragaudit.client.checker import Checker
+from ragaudit.ledger.records import Record
+from ragaudit.prover.answering import Answering
+from ragaudit.prover.service import Components
+
+BACK_MILLISECONDS = 4000  # more than the skew of the stage's policy
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+    use_cached_table()
+    return play_honestly(tmp_path_factory.mktemp("prepared"))
+
+
+class Dates(Answering):
+    """Dates records of anchored or plain accounts as it likes."""
+
+    anchored = False
+
+    def stamp(self, live: Any, registered: Any, record: Record) -> Record:
+        record = super().stamp(live, registered, record)
+        if (registered.anchor is not None) != self.anchored:
+            return record
+        earliest = max(registered.last_time, 1000 * live.policy.start)
+        return replace(record, time=max(record.time - BACK_MILLISECONDS, earliest))
+
+
+class DatesPromises(Dates):
+    """A promise that is older than it is expires when the provider likes."""
+
+    anchored = True
+
+
+class DatesAnswers(Dates):
+    """Queries of a coalition that are pulled apart in time look unlinked."""
+
+
+def play(folder: Path, prepared: Prepared, answering: type[Answering]) -> Played:
+    return Play(folder, Components(answering=answering), prepared=prepared).run()
+
+
+def test_a_promise_dated_back_is_not_revealed(
+    tmp_path: Path, prepared: Prepared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    played = play(tmp_path / "checked", prepared, DatesPromises)
+    complaints = [each for each in played.complaints if each.startswith("alice")]
+    assert any("promise, time: made at" in each for each in complaints)
+    assert played.outcome.result == "PASS"
+    assert played.outcome.counts["records"] == 6  # alice revealed nothing after her first
+    monkeypatch.setattr(Checker, "promise", without_times(Checker.promise))
+    assert play(tmp_path / "unchecked", prepared, DatesPromises).complaints == ()
+
+
+def test_a_plain_answer_dated_back_is_refused(
+    tmp_path: Path, prepared: Prepared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    played = play(tmp_path / "checked", prepared, DatesAnswers)
+    assert any("answer, time: made at" in each for each in played.complaints)
+    assert not any(each.startswith("alice") for each in played.complaints)
+    monkeypatch.setattr(Checker, "plain_time", lambda *_: None)
+    assert play(tmp_path / "unchecked", prepared, DatesAnswers).complaints == ()
+
+
+def without_times(check: Any) -> Any:
+    """The check of a promise as if it had been asked for long ago, by somebody who forgot."""
+    return lambda self, value, request, asked, *, first: check(
+        self, value, request, asked - 10**6, first=False
+    )
