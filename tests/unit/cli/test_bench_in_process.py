@@ -9,7 +9,7 @@ from ragaudit.ledger.requests import Request
 
 
 def test_every_reply_is_another_record_and_fits_its_receipt(tmp_path: Path) -> None:
-    bench = InProcess(Workload(Sizes(60, 16, 3, "2")), tmp_path, queries=42)
+    bench = InProcess(Workload(Sizes(60, 16, 3, "2", queries=40)), tmp_path, queries=42)
     files = [ReceiptFile.parse(bench.answer()) for _ in range(42)]
     bench.close()
     public = [each.public for each in files]

@@ -119,6 +119,12 @@ def table(parameters: NoiseParameters) -> Table:
         bits *= 2
 
 
+@lru_cache(maxsize=16)
+def table_for(sigma: str) -> Table:
+    """Return the table of a decimal sigma; raises as `NoiseParameters.for_sigma`."""
+    return table(NoiseParameters.for_sigma(sigma))
+
+
 def weights(parameters: NoiseParameters, bits: int, count: int) -> list[Interval]:
     """Return enclosures of ``exp(-v²/(2 s²))`` for v = 0..count-1.
 

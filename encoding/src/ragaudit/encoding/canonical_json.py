@@ -102,7 +102,7 @@ def _encode(value: object) -> bytes:
     """
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
     data = text.encode("utf-8")
-    if _BEYOND_BASIC_PLANE.search(text):
+    if not text.isascii() and _BEYOND_BASIC_PLANE.search(text):
         return rfc8785.dumps(value)  # type: ignore[arg-type]
     return data
 
@@ -127,7 +127,9 @@ def _check_children(
     value: list[object] | tuple[object, ...] | dict[object, object], depth: int, where: str
 ) -> None:
     if not isinstance(value, dict):
-        # Most of what is encoded are vectors of small integers.
+        # Long lists are of small integers, or of texts.
+        if _all_texts(value):
+            return
         if _all_integers(value) and min(value) >= -MAX_INTEGER and max(value) <= MAX_INTEGER:
             return
         for index, item in enumerate(value):
@@ -136,7 +138,8 @@ def _check_children(
     for key, item in value.items():
         if not isinstance(key, str):
             raise MalformedError("object key is not text", where=where)
-        _check(item, depth + 1, f"{where}/{key}")
+        if type(item) is not str:
+            _check(item, depth + 1, f"{where}/{key}")
 
 
 def _check_texts(value: object, where: str) -> None:
@@ -153,6 +156,10 @@ def _check_texts(value: object, where: str) -> None:
     elif isinstance(value, (list, tuple)):
         for index, item in enumerate(value):
             _check_texts(item, f"{where}/{index}")
+
+
+def _all_texts(values: list[object] | tuple[object, ...]) -> bool:
+    return set(map(type, values)) == {str}
 
 
 def _all_integers(values: list[object] | tuple[object, ...]) -> TypeGuard[list[int]]:

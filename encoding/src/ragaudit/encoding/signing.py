@@ -69,12 +69,15 @@ class PrivateKey:
 
     _seed: bytes = field(repr=False)
     public: PublicKey = field(init=False)
+    _key: Ed25519PrivateKey = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if len(self._seed) != KEY_BYTES:
             raise MalformedError("private seed has a wrong length", expected=f"{KEY_BYTES} bytes")
-        raw = self._key().public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+        key = Ed25519PrivateKey.from_private_bytes(self._seed)
+        raw = key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
         object.__setattr__(self, "public", PublicKey(raw))
+        object.__setattr__(self, "_key", key)
 
     @classmethod
     def generate(cls) -> "PrivateKey":
@@ -92,10 +95,7 @@ class PrivateKey:
 
     def sign_raw(self, message: bytes) -> bytes:
         """Return the 64-byte signature over bytes that have their own framing."""
-        return self._key().sign(message)
-
-    def _key(self) -> Ed25519PrivateKey:
-        return Ed25519PrivateKey.from_private_bytes(self._seed)
+        return self._key.sign(message)
 
 
 def sign(private: PrivateKey, what: str, *fields: Field) -> bytes:

@@ -228,6 +228,7 @@ class SeedCommitment:
         self._epoch = epoch
         self._queries = queries
         self._slots = MemoryTree(_split(slot_roots))
+        self._opened: tuple[int, MemoryTree] | None = None
         self.slot_roots = slot_roots
         self.root = self._slots.root()
 
@@ -266,13 +267,19 @@ class SeedCommitment:
     def open(self, slot: int, counter: int) -> KeyOpening:
         """The key of (slot, counter) with its paths, for the verifier only (spec 8.3).
 
+        The tree of the slot that was opened last is kept: open in order of slots.
+
         Raises:
             MalformedProof: no such slot or counter.
         """
-        of_slot = slot_key(self._secret, self._window, self._epoch, slot)
-        tree = MemoryTree(_key_leaves(of_slot, self._epoch, slot, self._queries))
         slot_path = self._slots.inclusion_proof(slot)
-        return KeyOpening(noise_key(of_slot, counter), tree.inclusion_proof(counter), slot_path)
+        of_slot = slot_key(self._secret, self._window, self._epoch, slot)
+        opened = self._opened
+        if opened is None or opened[0] != slot:
+            leaves = _key_leaves(of_slot, self._epoch, slot, self._queries)
+            opened = self._opened = (slot, MemoryTree(leaves))
+        path = opened[1].inclusion_proof(counter)
+        return KeyOpening(noise_key(of_slot, counter), path, slot_path)
 
 
 def verify_key_opening(

@@ -23,7 +23,7 @@ from ragaudit.prover.store import Store
 from sqlalchemy import insert, select, update
 
 KEY_BYTES = 32
-REFRESH_SECONDS = 5.0
+REFRESH_SECONDS = 1.0
 _OPERATOR = "operator"
 _TENANT = re.compile(NAME_PATTERN, re.ASCII)
 _ACCOUNT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,126}", re.ASCII)

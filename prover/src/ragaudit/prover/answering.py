@@ -211,7 +211,7 @@ class Answering(Mechanism):
         index = live.indexes[registered.tenant]
         embedding = np.array(openings.embedding, dtype=np.int16)
         noise = self.draw_noise(live, index, record, nonce)
-        selected = self.select(self.scores(index, embedding), noise, record.top_k)
+        selected = self.noised_selection(live, index, embedding, noise, record.top_k)
         purpose = (live.name, registered.pseudonym, registered.counter)
         blinding = live.randomness.scalars(1, "selection", *purpose)[0].tobytes()
         commitment = self.selection_commitment(selected, blinding)

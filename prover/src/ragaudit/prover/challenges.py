@@ -15,7 +15,7 @@ from ragaudit.ledger.records import Record
 from ragaudit.privacy import sample
 from ragaudit.prover import tables
 from ragaudit.prover.answering import Answering
-from ragaudit.prover.entries import record_at, records
+from ragaudit.prover.entries import entry_at, record_at, records
 from ragaudit.prover.errors import ChallengeRejected, UnknownRecord
 from ragaudit.prover.index_commitment import VERSION
 from ragaudit.prover.live import LiveWindow
@@ -84,7 +84,12 @@ class ChallengeWorker:
         with self._store.read() as connection:
             query = select(table.c.position).where(table.c.window == live.name)
             have = set(connection.scalars(query))
-        missing = [position for position in positions if position not in have]
+            missing = [position for position in positions if position not in have]
+            slots = {
+                position: Record.decode(entry_at(connection, live.name, position).body).slot
+                for position in missing
+            }
+        missing.sort(key=lambda position: (slots[position], position))  # see `SeedTree.open`
         for done, position in enumerate(missing):
             if notify is not None:
                 notify(done / len(missing))

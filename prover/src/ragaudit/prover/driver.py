@@ -59,6 +59,7 @@ class Driver:
         self._verifier = verifier
         self._clock = clock
         self._proven: set[str] = set()  # windows whose sampled records are proven
+        self._looked_at: dict[str, int] = {}  # entries below were sent, or are records
         self.progress: dict[str, tuple[str, float]] = {}  # what a window is busy with, share done
         self.failures: dict[str, str] = {}  # why the last step of a window failed, if it did
         self._steps: dict[State, Callable[[Window], bool]] = {
@@ -238,10 +239,12 @@ class Driver:
 
     def _send_entries(self, window: Window) -> None:
         """Hand over the log entries other than records that the verifier does not have yet."""
+        start = max(window.entries_sent, self._looked_at.get(window.name, 0))
         with self._store.read() as connection:
-            waiting = list(entries(connection, window.name, window.entries_sent))
+            waiting = list(entries(connection, window.name, start))
         if not waiting:
             return
+        end = waiting[-1].position + 1
         shown: list[dict[str, Any]] = [
             {
                 "index": each.position,
@@ -254,7 +257,9 @@ class Driver:
         ]
         for at in range(0, len(shown), ENTRY_BATCH):
             self._verifier.put_entries(window.name, shown[at : at + ENTRY_BATCH])
-        self._windows.note(window.name, entries_sent=waiting[-1].position + 1)
+        if shown:
+            self._windows.note(window.name, entries_sent=end)
+        self._looked_at[window.name] = end
 
     def _move(self, name: str, before: State, after: State, **values: Any) -> None:
         with self._store.write() as connection:

@@ -6,7 +6,8 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ragaudit.circuits.noise import NoiseParameters, Table, table
+from ragaudit.circuits.candidates import candidate_rule
+from ragaudit.circuits.noise import table_for
 from ragaudit.encoding.errors import InternalError, RagauditError
 from ragaudit.ledger.chains import activation_of, activation_randomness
 from ragaudit.ledger.errors import RestoredBackup, StoreUnavailable
@@ -79,7 +80,13 @@ class LiveWindow:
         self.fence = fence
         self.randomness = randomness
         self.anchor = anchor
-        self.noise_table: Table = table(NoiseParameters.for_sigma(policy.sigma))
+        self.noise_table = table_for(policy.sigma)
+        units = float(self.noise_table.parameters.sigma_units)
+        # Which rows an answer scores; None for all of them.
+        self.candidate_rules = {
+            tenant: candidate_rule(units, index.count, policy.top_k_max)
+            for tenant, index in indexes.items()
+        }
         # Held around (counter, time, append): answers are logged one after the other.
         self.commit_lock = log.append_lock
         # Called once the database turns out to be behind the fence.

@@ -46,6 +46,10 @@ class LiveWindows:
                 self._loaded[name] = self._load(self._windows.get(name))
             return self._loaded[name]
 
+    def loaded(self, name: str) -> LiveWindow | None:
+        """Return a window if it is in memory already."""
+        return self._loaded.get(name)
+
     def signed_log(self, name: str) -> WindowReader:
         """Return what is public of a window's log, without loading indexes and keys.
 
@@ -109,8 +113,8 @@ class LiveWindows:
                 read_activation(loads(message), policy, anchor=live.anchor, number=number)
             )
         if window.state in _APPENDS and window.unusable is None:
-            for index in indexes.values():
-                index.prepare()
+            for tenant, index in indexes.items():
+                index.prepare(scorer=live.candidate_rules[tenant] is None)
             live.on_restored = partial(self.give_up, window.name)
             try:
                 live.fence.open()

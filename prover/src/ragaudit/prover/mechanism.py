@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ragaudit import core
 from ragaudit.circuits.noise import noise_key
 from ragaudit.circuits.quantise import quantise
-from ragaudit.circuits.selection import select
+from ragaudit.circuits.selection import scores, select
 from ragaudit.circuits.sketch import sketch
 from ragaudit.embedders.base import Embedder, checked_embeddings, checked_texts
 from ragaudit.encoding.digests import leaf_data
@@ -26,6 +26,7 @@ from sqlalchemy import Connection
 
 Embedding = npt.NDArray[np.int16]
 Scores = npt.NDArray[np.int64]
+Positions = npt.NDArray[np.int64]
 
 
 class Mechanism:
@@ -72,9 +73,30 @@ class Mechanism:
             table.thresholds, parameters.factor, parameters.levels, key, index.count
         )
 
-    def scores(self, index: CommittedIndex, embedding: Embedding) -> Scores:
-        """Return s: the exact score of every row."""
-        return index.scorer.scores(embedding)
+    def scores(
+        self, index: CommittedIndex, embedding: Embedding, rows: Positions | None = None
+    ) -> Scores:
+        """Return s: the exact scores of some rows, of every row by default."""
+        if rows is None:
+            return index.scorer.scores(embedding)
+        return scores(index.rows[rows, : index.dimension], embedding)
+
+    def noised_selection(
+        self,
+        live: LiveWindow,
+        index: CommittedIndex,
+        embedding: Embedding,
+        noise: Scores,
+        top_k: int,
+    ) -> tuple[int, ...]:
+        """Return T, with scores of as many rows whatever the noise is, and of no more."""
+        rule = live.candidate_rules[index.tenant]
+        candidates = None if rule is None else rule.candidates(noise)
+        if candidates is None:
+            return self.select(self.scores(index, embedding), noise, top_k)
+        rows, values = candidates
+        chosen = self.select(self.scores(index, embedding, rows), values, top_k)
+        return tuple(rows[list(chosen)].tolist())
 
     def select(self, exact: Scores, noise: Scores, top_k: int) -> tuple[int, ...]:
         """Return T: the positions above the (K+1)-th largest noised score."""

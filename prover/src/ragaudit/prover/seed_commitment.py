@@ -34,5 +34,8 @@ class SeedTree:
         return noise_key(slot_key(self._secret, self._window, EPOCH, slot), counter)
 
     def open(self, slot: int, counter: int) -> KeyOpening:
-        """Return a key with its paths, for the verifier and a sampled record only."""
+        """Return a key with its paths, for the verifier and a sampled record only.
+
+        r hashes for the first key of a slot; a slot's tree is kept until another one's is made.
+        """
         return self.commit().open(slot, counter)

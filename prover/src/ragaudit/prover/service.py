@@ -279,6 +279,8 @@ class Service:
             UnknownWindow: there is none of this name.
             QueryRefused: it cannot be open, as its state says.
         """
+        if (live := self.lives.loaded(name)) is not None:
+            return live
         window = self.windows.get(name)
         if window.countersignature is not None and window.state not in FINAL:
             return self.lives.get(name)

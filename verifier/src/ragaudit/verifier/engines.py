@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from ragaudit.circuits.noise import NoiseParameters, table
+from ragaudit.circuits.noise import table_for
 from ragaudit.circuits.sketch import sketch
 from ragaudit.encoding.errors import (
     MalformedError,
@@ -137,7 +137,7 @@ class CoreEngine(_Sketching):
         return True
 
     def sample_noise(self, sigma: str, key: bytes, count: int) -> Noise:
-        noise_table = table(NoiseParameters.for_sigma(sigma))
+        noise_table = table_for(sigma)
         parameters = noise_table.parameters
         drawn: Noise = self._core.sample_noise(
             noise_table.thresholds, parameters.factor, parameters.levels, key, count

@@ -122,8 +122,11 @@ class OtherTenant(Answering):
 class StaleIndex(Answering):
     """Scores an older version of the index, whose rows stood elsewhere."""
 
-    def scores(self, index: CommittedIndex, embedding: Embedding) -> Scores:
-        return np.roll(super().scores(index, embedding), 1)
+    def scores(
+        self, index: CommittedIndex, embedding: Embedding, rows: Scores | None = None
+    ) -> Scores:
+        exact = np.roll(super().scores(index, embedding), 1)
+        return exact if rows is None else exact[rows]
 
 
 class OtherDigest(Answering):

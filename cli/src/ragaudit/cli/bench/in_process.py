@@ -49,7 +49,6 @@ __all__ = ["InProcess"]
 
 WINDOW, TENANT = "bench", "bench"
 # As many as a finite epsilon at the default sigma allows, with room.
-_PER_ACCOUNT = 40
 
 
 class InProcess:
@@ -62,6 +61,7 @@ class InProcess:
 
         Args:
             answering: what answers; for measuring its steps, a subclass.
+            queries: that will be answered, at most ``sizes.queries`` by an account.
         """
         sizes = work.sizes
         self._sizes = sizes
@@ -72,13 +72,16 @@ class InProcess:
         documents = [Document(f"{n}", f"Document number {n}.") for n in range(sizes.rows)]
         backend = StoredDocuments(self._store)
         backend.add(TENANT, documents)
-        self._accounts = [Account(f"bench-{n}", TENANT) for n in range(-(-queries // _PER_ACCOUNT))]
+        self._accounts = [
+            Account(f"bench-{n}", TENANT) for n in range(-(-queries // sizes.queries))
+        ]
         windows = Windows(self._store)
         provider, log_key = PrivateKey.generate(), PrivateKey.generate()
         policy = _policy(sizes, len(self._accounts), provider, log_key)
         embedder = HashEmbedder(sizes.dimension)
         self._live = self._open(windows, policy, log_key, embedder, _index(work, documents))
-        self._live.indexes[TENANT].prepare()
+        rule = self._live.candidate_rules[TENANT]
+        self._live.indexes[TENANT].prepare(scorer=rule is None)
         registrar, accounts = Registrar(self._store, windows, _clock), Accounts(self._store)
         for each in self._accounts:
             accounts.add(each.tenant, each.name)
@@ -92,7 +95,7 @@ class InProcess:
     def answer(self) -> bytes:
         """Answer the next query; returns the reply: its receipt file."""
         request = Request(f"Question number {self._asked}?", self._sizes.top_k, filter="")
-        account = self._accounts[self._asked // _PER_ACCOUNT]
+        account = self._accounts[self._asked // self._sizes.queries]
         self._asked += 1
         return self._answering.answer(self._live, account, request).encode()
 
@@ -171,7 +174,7 @@ def _policy(sizes: Sizes, slots: int, provider: PrivateKey, log_key: PrivateKey)
     settings = WindowSettings(
         opens_after_seconds=1, length_seconds=10**6, activation_every_seconds=10**6,
         sigma=sizes.sigma, epsilon_acc=None, top_k_max=sizes.top_k,
-        queries_per_account=_PER_ACCOUNT, slots=slots, coalition_max=1,
+        queries_per_account=sizes.queries, slots=slots, coalition_max=1,
     )  # fmt: skip
     return PolicyBuilder("bench.example", provider.public).build(
         window=WINDOW,

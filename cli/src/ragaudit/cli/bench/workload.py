@@ -26,13 +26,17 @@ _ROWS_A_TOPIC = 40
 
 @dataclass(frozen=True)
 class Sizes:
-    """N rows of d entries, K asked for, sigma as in the policy, R records together."""
+    """N rows of d entries, K asked for, sigma as in the policy, R records together.
+
+    ``queries`` is r, queries of an account: noise keys of r counters are committed to together.
+    """
 
     rows: int
     dimension: int
     top_k: int
     sigma: str
     records: int = 1
+    queries: int = 100
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,10 @@ class Workload:
         self.sizes = sizes
         self.seed = seed
         self._folder = folder
+
+    def embeddings(self) -> list[npt.NDArray[np.float32]]:
+        """Blocks of float32[., d]: what an embedder gives, and an index is made of."""
+        return [block for _, block in self._embeddings()]
 
     @cached_property
     def rows(self) -> npt.NDArray[np.int8]:

@@ -18,7 +18,7 @@ _operator_scheme = HTTPBearer(
 Credentials = HTTPAuthorizationCredentials | None
 
 
-def service(request: Request) -> Service:
+async def service(request: Request) -> Service:
     """Return the service of this application."""
     found: Service = request.app.state.service
     return found
