@@ -152,7 +152,7 @@ class Setting:
         """Start the prover, open the window, register everybody."""
         self.prover.start()
         standard = {
-            "opens_after_seconds": 8,
+            "opens_after_seconds": 20,
             "activation_every_seconds": 1000,
             "sampling_after_seconds": 6,
             "sigma": "300",

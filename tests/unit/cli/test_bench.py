@@ -35,7 +35,7 @@ def test_scenarios_report_medians_memory_and_a_baseline(scenario: str) -> None:
     found = report(scenario, *SMALL, *batch)
     assert found["scenario"] == scenario
     expected = {"rows": 20, "dimension": 8, "top_k": 3, "sigma": "2", "records": records}
-    assert found["sizes"] == expected
+    assert found["sizes"] == {**expected, "queries": 100}
     baseline, *others = found["measurements"]
     assert baseline["ratio"] is None
     assert others
@@ -67,7 +67,10 @@ def test_proofs_are_of_the_size_that_their_undecided_rows_fix() -> None:
 
 
 def test_little_noise_leaves_every_row_undecided() -> None:
-    _, checking = report("verify", *SIZES, "--sigma", "0.05", "--records", "3")["measurements"]
+    _, checking, cold = report("verify", *SIZES, "--sigma", "0.05", "--records", "3")[
+        "measurements"
+    ]
+    assert checking["details"] == cold["details"]
     assert checking["details"] == {"above": 0, "undecided": 20, "distinct": 3}
 
 
@@ -85,9 +88,9 @@ def test_the_steps_of_an_answer_add_up_to_its_whole() -> None:
 
 def test_an_audit_measures_both_sides_once() -> None:
     found = report("audit", *SIZES, "--sigma", "4", "--records", "6")
-    drawing, proving, checking = found["measurements"]
+    drawing, keys, proving, checking = found["measurements"]
     assert drawing["ratio"] is None
-    for each in (proving, checking):
+    for each in (keys, proving, checking):
         assert (each["records"], each["runs"], each["warmed_up"]) == (6, 1, False)
         assert each["baseline"] == drawing["name"]
     assert proving["size_bytes"] > 6 * 32 * 48

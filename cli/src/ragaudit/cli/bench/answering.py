@@ -15,7 +15,7 @@ from typing import Any, cast
 from ragaudit.cli.bench.in_process import InProcess
 from ragaudit.cli.bench.measure import STEP, Measurement, summarise
 from ragaudit.cli.bench.scenario import Task
-from ragaudit.cli.bench.searching import faiss_search, numpy_search
+from ragaudit.cli.bench.searching import faiss_int8_search, faiss_search, numpy_search
 from ragaudit.prover.answering import Answering
 
 __all__ = ["ANSWER", "answer"]
@@ -30,7 +30,7 @@ _STEPS = {
     "quantise": "quantise and sketch",
     "sketch": "quantise and sketch",
     "draw_noise": "noise",
-    "scores": "scores",
+    "scores": "scores of the candidates",
     "select": "select and commit",
     "selection_commitment": "select and commit",
     "served_documents": "documents",
@@ -44,7 +44,7 @@ def answer(task: Task) -> list[Measurement]:
     task.stage("NumPy")
     baseline = numpy_search(task.work, task.runs)
     task.stage("FAISS")
-    library = faiss_search(task.work, task.runs)
+    libraries = [faiss_search(task.work, task.runs), faiss_int8_search(task.work, task.runs)]
     task.stage("making window and documents")
     taken: list[dict[str, float]] = []
     with tempfile.TemporaryDirectory(prefix="ragaudit-bench-") as folder:
@@ -63,8 +63,8 @@ def answer(task: Task) -> list[Measurement]:
         summarise(STEP + step, [each[step] for each in counted]).beside(baseline)
         for step in dict.fromkeys([*_STEPS.values(), REST])
     ]
-    searches = [baseline] if library is None else [baseline, library.beside(baseline)]
-    return [*searches, whole, *steps]
+    searches = [each.beside(baseline) for each in libraries if each is not None]
+    return [baseline, *searches, whole, *steps]
 
 
 def _timed(taken: list[dict[str, float]]) -> type[Answering]:

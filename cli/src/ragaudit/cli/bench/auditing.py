@@ -21,6 +21,7 @@ __all__ = ["audit"]
 PROVE = "prover: open, draw noise and prove R records"
 VERIFY = "verifier: check the openings, draw noise and verify R records"
 DRAW = "draw the noise of R records"
+KEYS = "commit to the noise keys, r of each account"
 
 _INDEX = "index-proof"
 _SAMPLE = ("seed", "embedding", "selection")
@@ -32,6 +33,7 @@ def audit(task: Task) -> list[Measurement]:
     window = AuditedWindow(work, records, lambda n: task.stage("answering", n, records))
     task.stage("committing and proving the index")
     window.play()
+    keys = measure_once(KEYS, window.live.seed.commit, records=records)
     drawing = measure_once(DRAW, lambda: _draw(task), records=records)
     proving = measure_once(PROVE, lambda: _prove(task, window), records=records)
     evidence = window.evidence()
@@ -44,7 +46,12 @@ def audit(task: Task) -> list[Measurement]:
     _apply(context, [_INDEX])
     checking = measure_once(VERIFY, lambda: _apply(context, _SAMPLE), records=records)
     size = sum(len(window.response(asked)) for asked in window.asked)
-    return [drawing, proving.beside(drawing, size), checking.beside(drawing, size)]
+    return [
+        drawing,
+        keys.beside(drawing),
+        proving.beside(drawing, size),
+        checking.beside(drawing, size),
+    ]
 
 
 def _prove(task: Task, window: AuditedWindow) -> None:

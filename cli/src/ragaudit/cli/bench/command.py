@@ -16,6 +16,9 @@ Rows = Annotated[int, typer.Option("--rows", min=2, max=MAX_ROWS, help="N, rows 
 Dimension = Annotated[int, typer.Option("--dim", min=1, max=4096, help="d, entries of a row.")]
 TopK = Annotated[int, typer.Option("--top-k", min=1, max=1000, help="K, asked for; below N.")]
 Sigma = Annotated[str, typer.Option("--sigma", help="Noise parameter, a decimal in cosine units.")]
+Queries = Annotated[
+    int, typer.Option("--queries", min=1, max=100_000, help="r, queries of an account.")
+]
 Records = Annotated[int, typer.Option("--records", min=1, max=100_000, help="R, of one tenant.")]
 Runs = Annotated[int, typer.Option("--runs", min=1, max=10_000, help="Runs under the clock.")]
 Allowance = Annotated[
@@ -73,11 +76,13 @@ def reference(
 @app.command("answer", epilog="Example: ragaudit bench answer --rows 10000 --runs 100")
 def answer(
     rows: Rows = 1000, dimension: Dimension = 384, top_k: TopK = 5, sigma: Sigma = "2",
-    runs: Runs = 20, seconds: Allowance = ALLOWANCE, cores: Cores = None, keep: Keep = None,
-    as_json: AsJson = False,
+    queries: Queries = 100, runs: Runs = 20, seconds: Allowance = ALLOWANCE, cores: Cores = None,
+    keep: Keep = None, as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Answer one query in this process: everything but the durability of its log entry."""
-    _run("answer", rows, dimension, top_k, sigma, 1, runs, seconds, cores, keep, as_json)
+    _run(
+        "answer", rows, dimension, top_k, sigma, 1, runs, seconds, cores, keep, as_json, queries
+    )  # fmt: skip
 
 
 @app.command("answer-http", epilog="Example: ragaudit bench answer-http --runs 100")
@@ -92,10 +97,14 @@ def answer_http(
 @app.command("audit", epilog="Example: ragaudit bench audit --rows 100000 --records 1400")
 def audit(
     rows: Rows = 1000, dimension: Dimension = 384, top_k: TopK = 5, sigma: Sigma = "10",
-    records: Records = 100, cores: Cores = None, keep: Keep = None, as_json: AsJson = False,
+    records: Records = 100, queries: Queries = 100, cores: Cores = None, keep: Keep = None,
+    as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Prove R sampled records, then check them as a verifier does; each side once."""
-    _run("audit", rows, dimension, top_k, sigma, records, 1, ALLOWANCE, cores, keep, as_json)
+    _run(
+        "audit", rows, dimension, top_k, sigma, records, 1, ALLOWANCE, cores, keep, as_json,
+        queries,
+    )  # fmt: skip
 
 
 @app.command("bounds", epilog="Example: ragaudit bench bounds --domain 101 --json")
@@ -122,7 +131,7 @@ def bounds(
 
 def _run(
     name: str, rows: int, dimension: int, top_k: int, sigma: str, records: int, runs: int,
-    seconds: float, cores: int | None, keep: Path | None, as_json: bool,
+    seconds: float, cores: int | None, keep: Path | None, as_json: bool, queries: int = 100,
 ) -> None:  # fmt: skip
     from ragaudit.cli.bench.machine import limited_to  # noqa: PLC0415
 
@@ -134,7 +143,7 @@ def _run(
         from ragaudit.cli.bench.scenarios import find  # noqa: PLC0415
         from ragaudit.cli.bench.workload import Sizes, Workload  # noqa: PLC0415
 
-        work = Workload(Sizes(rows, dimension, top_k, sigma, records), keep)
+        work = Workload(Sizes(rows, dimension, top_k, sigma, records, queries), keep)
         with report.progress() as notify:
             measurements = find(name)(Task(work, runs, notify, seconds))
     found = report.report(name, work.sizes, used, measurements)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from ragaudit.cli.bench.memory import peak_memory_mib, reset_peak
 from ragaudit.cli.bench.sampling import sampled
 
-__all__ = ["ALLOWANCE", "STEP", "Measurement", "measure", "measure_once", "summarise"]
+__all__ = ["ALLOWANCE", "STEP", "Measurement", "measure", "measure_once", "summarise", "together"]
 
 ALLOWANCE = 20.0
 """Seconds under the clock after which no further run is begun."""
@@ -127,3 +127,17 @@ def summarise(name: str, seconds: Sequence[float]) -> Measurement:
     """The measurement of runs that were timed elsewhere; at least one."""
     runs = len(seconds)
     return Measurement(name, statistics.median(seconds), min(seconds), max(seconds), runs)
+
+
+def together(name: str, parts: Sequence[Measurement]) -> Measurement:
+    """What runs one after the other, from measurements of its parts."""
+    return Measurement(
+        name,
+        median=sum(each.median for each in parts),
+        lowest=sum(each.lowest for each in parts),
+        highest=sum(each.highest for each in parts),
+        runs=min(each.runs for each in parts),
+        warmed_up=all(each.warmed_up for each in parts),
+        peak_mib=max(each.peak_mib or 0.0 for each in parts),
+        peak_of_process=any(each.peak_of_process for each in parts),
+    )

@@ -3,13 +3,23 @@
 import hashlib
 import itertools
 import time
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from typing import Final
 
+import numpy as np
+import numpy.typing as npt
 from ragaudit import core
-from ragaudit.cli.bench.measure import STEP, Measurement, measure, summarise
+from ragaudit.circuits.quantise import quantise_rows
+from ragaudit.cli.bench.measure import STEP, Measurement, measure, summarise, together
+from ragaudit.cli.bench.memory import peak_memory_mib
 from ragaudit.cli.bench.scenario import Task
 from ragaudit.cli.bench.searching import numpy_search
-from ragaudit.cli.bench.workload import Question
-from ragaudit.verifier.engines import engine
+from ragaudit.cli.bench.workload import Question, Sizes, Workload
+from ragaudit.ledger.merkle_commitments import content_digest, index_root
+from ragaudit.prover.index_commitment import row_digests
+from ragaudit.verifier.engines import SelectionInstance, engine
 
 __all__ = ["index", "prove", "reference", "verify"]
 
@@ -19,15 +29,21 @@ VERIFY_INDEX = "verify the index proof"
 DRAW = "draw one record's noise"
 PROVE = "prove one record"
 VERIFY = "verify one batch of records"
+COLD = "verify it in a new process: noise drawn, positions not seen before"
+QUANTISE = "quantise and complete the rows"
+DIGEST = "digests and Merkle tree of the rows"
+WHOLE_INDEX = "make an index: quantise, commit, prove, digests"
 COMPILED = "verify one record, core"
 REFERENCE = "verify one record, reference"
 
+_COLD_RUNS = 5
+_NO_NOISE: Final = np.empty(0, dtype=np.int64)
 _DISTINCT_VALUES = 2**18
 """Distinct proofs of a batch speak of about so many rows together; then they come again."""
 
 
 def index(task: Task) -> list[Measurement]:
-    """Committing and proving an index, beside hashing the same rows one by one."""
+    """Making an index from its embeddings, beside hashing its rows one by one."""
     work, sizes = task.work, task.work.sizes
     halves: list[tuple[float, float]] = []
     proofs: list[bytes] = []
@@ -44,8 +60,23 @@ def index(task: Task) -> list[Measurement]:
         halves.append((committed - begun, time.perf_counter() - committed))
         work.keep_commitments(commitments)
 
+    embeddings: list[npt.NDArray[np.float32]] = []
+
+    def quantise() -> None:
+        for block in embeddings:
+            core.complete_rows(quantise_rows(block))
+
+    def digest() -> None:
+        digests = row_digests(ids, salts, b"".join(map(content_digest, texts)))
+        index_root(work.commitments, digests)
+
     task.stage("making the rows")
     _ = work.rows, work.blindings
+    embeddings += work.embeddings()
+    texts = [f"Document number {n}." for n in range(sizes.rows)]
+    ids, salts = tuple(map(str, range(sizes.rows))), bytes(32 * sizes.rows)
+    quantising = task.measure(QUANTISE, quantise)
+    embeddings.clear()  # their memory is not the argument's
     baseline = task.measure(HASH, hash_rows)
     whole = task.measure(COMMIT_AND_PROVE, commit_and_prove)
     verification = task.measure(
@@ -54,13 +85,23 @@ def index(task: Task) -> list[Measurement]:
             work.context, sizes.rows, sizes.dimension, work.commitments, proofs[-1]
         ),
     )
+    digesting = task.measure(DIGEST, digest)
+    in_all = together(WHOLE_INDEX, [quantising, whole, digesting])
     counted = halves[-whole.runs :]  # the first run may have warmed up
     parts = [
         summarise(STEP + name, [half[at] for half in counted]).beside(baseline)
         for at, name in enumerate(("commit", "prove"))
     ]
     size = len(proofs[-1])
-    return [baseline, whole.beside(baseline, size), *parts, verification.beside(baseline, size)]
+    return [
+        baseline,
+        in_all.beside(baseline),
+        quantising.beside(baseline),
+        whole.beside(baseline, size),
+        *parts,
+        digesting.beside(baseline),
+        verification.beside(baseline, size),
+    ]
 
 
 def prove(task: Task) -> list[Measurement]:
@@ -93,7 +134,46 @@ def verify(task: Task) -> list[Measurement]:
     checking = task.measure(VERIFY, lambda: engine("core").verify_selections(batch), records)
     size = _median([len(each.proof) for each in proven])
     details = {**_undecided(questions), "distinct": float(distinct)}
-    return [drawing, checking.beside(drawing, size, details)]
+    task.stage(COLD)
+    numbers = [number % distinct for number in range(records)]
+    job = _Batch(work.sizes, [replace(each, noise=_NO_NOISE) for each in proven], numbers)
+    cold = replace(_in_new_processes(job, min(task.runs, _COLD_RUNS)), records=records)
+    return [
+        drawing,
+        checking.beside(drawing, size, details),
+        cold.beside(drawing, size, details),
+    ]
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """A batch to verify from its proofs: record ``n`` is statement ``numbers[n]``, of key n."""
+
+    sizes: Sizes
+    statements: list[SelectionInstance]
+    numbers: list[int]
+
+
+def _verify_cold(job: _Batch) -> tuple[float, float]:
+    """Seconds and peak memory of a process that has seen nothing yet; libraries are loaded."""
+    work, engine_used = Workload(job.sizes), engine("core")
+    begun = time.perf_counter()
+    batch = [
+        replace(job.statements[number], noise=work.draw_noise(number)) for number in job.numbers
+    ]
+    engine_used.verify_selections(batch)
+    return time.perf_counter() - begun, peak_memory_mib()
+
+
+def _in_new_processes(job: _Batch, runs: int) -> Measurement:
+    """Each run in a process of its own: a process keeps the points of positions that it met."""
+    found = []
+    for _ in range(runs):
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+            found.append(pool.submit(_verify_cold, job).result())
+    measured = summarise(COLD, [seconds for seconds, _ in found])
+    peak = round(max(peak for _, peak in found), 1)
+    return replace(measured, warmed_up=False, peak_mib=peak, peak_of_process=True)
 
 
 def reference(task: Task) -> list[Measurement]:

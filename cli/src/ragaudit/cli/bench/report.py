@@ -25,6 +25,7 @@ _SYMBOLS: Final = {
     "dimension": "d",
     "top_k": "K",
     "sigma": "sigma",
+    "queries": "r",
     "records": "R",
     "domain": "m",
 }

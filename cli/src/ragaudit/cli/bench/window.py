@@ -17,6 +17,7 @@ from ragaudit.circuits.statements import index_context
 from ragaudit.cli.bench.workload import Workload
 from ragaudit.ledger.merkle_commitments import IndexCommitment, content_digest, index_root
 from ragaudit.prover.challenges import ChallengeWorker
+from ragaudit.prover.checkpointer import WindowLog
 from ragaudit.prover.index_commitment import CommittedIndex, row_digests
 from ragaudit.prover.live import Activation, LiveWindow
 from ragaudit.prover.mechanism import Mechanism
@@ -28,7 +29,6 @@ from ragaudit.prover.seed_commitment import SeedTree
 __all__ = ["TENANT", "AuditedWindow"]
 
 TENANT = "bench"
-_PER_ACCOUNT = 100
 _SALT_BYTES = 32
 
 
@@ -36,13 +36,13 @@ class AuditedWindow(Window):
     """A window in which ``records`` queries of one tenant are asked, and all are sampled."""
 
     tenants = (TENANT,)  # type: ignore[assignment]  # the cheating suite's window has two
-    queries_per_account = _PER_ACCOUNT
 
     def __init__(self, work: Workload, records: int, notify: Callable[[int], None]) -> None:
         """An unplayed window; ``notify`` gets the number of queries answered so far."""
         sizes = work.sizes
         self.work, self.records, self._notify = work, records, notify
-        self.slots = max(2, -(-records // _PER_ACCOUNT))
+        self.queries_per_account = sizes.queries
+        self.slots = max(2, -(-records // sizes.queries))
         self.sigma = sizes.sigma
         self._responses: dict[int, bytes] = {}
         super().__init__(
@@ -50,9 +50,15 @@ class AuditedWindow(Window):
         )
 
     def script(self) -> list[tuple[Any, ...]]:
-        accounts = [f"account-{n}" for n in range(-(-self.records // _PER_ACCOUNT))]
+        accounts = [f"account-{n}" for n in range(-(-self.records // self.queries_per_account))]
         asked = [
-            ("query", accounts[n // _PER_ACCOUNT], f"question {n}", self.work.sizes.top_k, 1)
+            (
+                "query",
+                accounts[n // self.queries_per_account],
+                f"question {n}",
+                self.work.sizes.top_k,
+                1,
+            )
             for n in range(self.records)
         ]
         return [
@@ -138,7 +144,7 @@ class AuditedWindow(Window):
             pseudonym_key=bytes(32),
             indexes={TENANT: self.committed},
             seed=seed,
-            log=nothing,
+            log=WindowLog(nothing, nothing, nothing),
             fence=nothing,
             randomness=OsRandomness(),
             anchor=bytes(32),

@@ -91,7 +91,7 @@ def _overhead(results: Results) -> str:
     if not of:
         return tables.NOTHING
     largest = max(of, key=lambda each: int(each["sizes"]["rows"]))
-    summary = tables.overhead(of, answering.ANSWER, (searching.NUMPY, searching.FAISS))
+    summary = tables.overhead(of, answering.ANSWER, _searches(of))
     return f"{summary}\n\nIts parts at N = {largest['sizes']['rows']:,}:\n\n" + tables.measurements(
         largest
     )
@@ -131,3 +131,10 @@ def _figures(
         "memory.svg": plots.growth({"peak memory": memory}, "N", "MiB"),
         "cores.svg": plots.speed_up(by_cores, "cores", "times as fast as with one core"),
     }
+
+
+def _searches(results: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The searches that answering was measured beside."""
+    names = {found["name"] for each in results for found in each["measurements"]}
+    every = (searching.NUMPY, searching.FAISS, searching.FAISS_INT8)
+    return [name for name in every if name in names or name != searching.FAISS_INT8]
