@@ -429,6 +429,7 @@ def predicate(result: str = "PASS", worthless: bool = False) -> dict[str, Any]:
     )
     return {
         "window": "2026-w48", "provider": "acme", "result": result, "worthless": worthless,
+        "terms": "00",
         "time": 1, "engine": "core", "checks": [], "epsilon": table, "sampling": {}, "counts": {},
         "coalition": {}, "scope": {}, "not_covered": [], "assumptions": [],
     }  # fmt: skip

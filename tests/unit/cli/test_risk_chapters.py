@@ -41,6 +41,7 @@ def test_the_auditors_commands(tmp_path: Path) -> None:
     )  # fmt: skip
     predicate = {
         "window": "2026-w48", "provider": "acme", "result": "PASS", "worthless": False,
+        "terms": "00",
         "time": 1, "engine": "core", "checks": [], "epsilon": table, "sampling": {},
         "counts": {}, "coalition": {}, "scope": {}, "not_covered": [], "assumptions": [],
     }  # fmt: skip
