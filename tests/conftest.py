@@ -1,9 +1,12 @@
 """Make tests/support importable; no property test depends on load, and none on chance in CI."""
 
+import logging
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent / "support"))
@@ -12,3 +15,12 @@ settings.register_profile("ragaudit", deadline=None)
 # Elsewhere every run looks at new examples; a change is judged on the same ones each time.
 settings.register_profile("ragaudit-ci", deadline=None, derandomize=True)
 settings.load_profile("ragaudit-ci" if os.environ.get("CI") else "ragaudit")
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_before() -> Iterator[None]:
+    """A command that serves configures the log of the whole process."""
+    handlers, level = list(logging.root.handlers), logging.root.level
+    yield
+    logging.root.handlers[:] = handlers
+    logging.root.setLevel(level)

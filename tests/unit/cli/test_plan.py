@@ -20,7 +20,7 @@ from ragaudit.cli.plan.mechanism import SeededNoise, noise_of, quantised_recall,
 from ragaudit.cli.plan.options import decimal_text
 from ragaudit.cli.plan.plots import draw, left_out
 from ragaudit.cli.plan.run import Plan, Trial, make_plan
-from ragaudit.encoding.errors import MalformedError, RefusedError
+from ragaudit.encoding.errors import MalformedError, UnavailableError
 from ragaudit.privacy.planning import Service, Targets, budget, simulate
 from ragaudit.privacy.words import Strength
 from ragaudit.prover.backends.base import Document
@@ -510,7 +510,7 @@ def test_plots_go_into_folders_only(tmp_path: Path) -> None:
 
 def test_all_plots_or_none(tmp_path: Path) -> None:
     (tmp_path / "b.png").mkdir()
-    with pytest.raises(RefusedError):
+    with pytest.raises(UnavailableError):
         write(tmp_path, {"a.png": b"1", "b.png": b"2"})
     assert [path.name for path in tmp_path.iterdir()] == ["b.png"]
 
@@ -522,7 +522,7 @@ def test_a_folder_made_for_plots_goes_with_them(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "write_bytes", full)
-    with pytest.raises(RefusedError, match="No space left"):
+    with pytest.raises(UnavailableError, match="No space left"):
         write(tmp_path / "a" / "b", {"a.png": b"1"})
     assert list(tmp_path.iterdir()) == []
 

@@ -199,15 +199,22 @@ class TestAccounts:
 
 def draft(windows: Windows, name: str = "w1") -> None:
     windows.create(
-        name, policy=b"{}", embedder=b"{}", noise_seed=bytes(32), pseudonym_key=bytes(32)
+        name,
+        policy=b"{}",
+        embedder=b"{}",
+        log_seed=bytes(32),
+        noise_seed=bytes(32),
+        pseudonym_key=bytes(32),
     )
 
 
 ALLOWED = {
     ("draft", "committed"),
     ("draft", "refused"),
+    ("draft", "abandoned"),
     ("committed", "countersigned"),
     ("committed", "refused"),
+    ("committed", "abandoned"),
     ("countersigned", "activated"),
     ("activated", "open"),
     ("open", "closed"),
@@ -254,9 +261,15 @@ class TestWindows:
     def test_secrets_are_not_shown(self, store: Store) -> None:
         windows = Windows(store)
         windows.create(
-            "w", policy=b"{}", embedder=b"{}", noise_seed=b"s" * 32, pseudonym_key=b"p" * 32
+            "w",
+            policy=b"{}",
+            embedder=b"{}",
+            log_seed=b"l" * 32,
+            noise_seed=b"s" * 32,
+            pseudonym_key=b"p" * 32,
         )
-        assert "ssss" not in repr(windows.get("w")) and "pppp" not in repr(windows.get("w"))
+        shown = repr(windows.get("w"))
+        assert not any(letter * 4 in shown for letter in "lsp")
 
 
 class TestStore:

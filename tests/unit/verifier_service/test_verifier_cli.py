@@ -1,7 +1,6 @@
 """The commands: what they write, print and exit with."""
 
 import json
-import logging
 import stat
 import threading
 from collections.abc import Iterator
@@ -31,15 +30,6 @@ def run(*arguments: object, code: int = 0) -> str:
     result = runner.invoke(app, [str(each) for each in arguments])
     assert result.exit_code == code, (result.exit_code, result.output, result.exception)
     return result.output.lstrip()  # the progress line leaves an empty one
-
-
-@pytest.fixture(autouse=True)
-def _logging_as_before() -> Iterator[None]:
-    """A command that serves configures the log of the whole process."""
-    handlers, level = list(logging.root.handlers), logging.root.level
-    yield
-    logging.root.handlers[:] = handlers
-    logging.root.setLevel(level)
 
 
 @pytest.fixture

@@ -19,9 +19,14 @@ def parse_decimal(text: str) -> Fraction:
     Raises:
         MalformedError: ``text`` is not of that form.
     """
-    if not isinstance(text, str) or _DECIMAL.fullmatch(text) is None:
+    if not isinstance(text, str) or not is_decimal(text):
         raise MalformedError("not a decimal", expected="digits with at most 12 places, as 0.25")
     return Fraction(text)
+
+
+def is_decimal(text: str) -> bool:
+    """Whether ``text`` is a decimal string of :func:`parse_decimal`'s grammar."""
+    return _DECIMAL.fullmatch(text) is not None
 
 
 def ceil_decimal(value: Fraction, places: int) -> str:

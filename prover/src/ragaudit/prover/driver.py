@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ragaudit.encoding.canonical_json import dumps, loads
+from ragaudit.encoding.errors import RagauditError
 from ragaudit.ledger.errors import RestoredBackup
 from ragaudit.ledger.policy import Policy
 from ragaudit.ledger.records import Record
@@ -83,9 +84,7 @@ class Driver:
         if window.state in FINAL or window.unusable is not None:
             return False
         if window.state in UNSIGNED and self._is_late(window):
-            last = self.failures.get(name)
-            self.abandon(name, f"not countersigned before its start; {last or 'no time was left'}")
-            return True
+            return self._end_late(window)
         return self._steps[window.state](window)
 
     def confirm_clock(self, name: str) -> None:
@@ -120,6 +119,18 @@ class Driver:
             )
         self.progress.pop(name, None)
         _log.warning("window %s is abandoned: %s", name, reason)
+
+    def _end_late(self, window: Window) -> bool:
+        """End a window that was not countersigned in time.
+
+        The verifier's signed refusal says it to everybody; where none is to be had, the window is
+        abandoned, so that its documents do not stay frozen.
+        """
+        try:
+            return self._steps[window.state](window)
+        except RagauditError as error:
+            self.abandon(window.name, f"not countersigned before its start; {error}")
+            return True
 
     def _is_late(self, window: Window) -> bool:
         """Whether no verifier will countersign it any more: its first instant has come."""

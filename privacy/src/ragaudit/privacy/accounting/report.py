@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 
-from ragaudit.encoding.decimals import ceil_decimal, floor_decimal, parse_decimal
-from ragaudit.encoding.errors import InternalError, InvalidArgumentError, MalformedError
+from ragaudit.encoding.decimals import ceil_decimal, floor_decimal, is_decimal
+from ragaudit.encoding.errors import InternalError, InvalidArgumentError
 from ragaudit.privacy.accounting import closed_form, gaussian, loss_distribution, renyi, risk
 from ragaudit.privacy.accounting.events import NoisyScores
 from ragaudit.privacy.normal import decimal_of, precise
@@ -220,12 +220,11 @@ def _risk(event: NoisyScores) -> dict[str, object]:
 
 def _text(value: Number, where: str) -> str:
     """A policy's decimal, as it stands there."""
-    text = value if isinstance(value, str) else _exact(exact(value, where, least=0, most=10**9))
-    try:
-        known = parse_decimal(text) == exact(value, where)
-    except MalformedError as error:
-        raise InvalidArgumentError(error.what, where=where, expected=error.expected) from None
-    if not known:
+    number = exact(value, where, least=0, most=10**9)
+    if isinstance(value, str) and is_decimal(value):
+        return value
+    text = _exact(number)
+    if Fraction(text) != number:
         raise InvalidArgumentError(
             "more than 12 places", where=where, expected="a policy's decimal, as text"
         )
