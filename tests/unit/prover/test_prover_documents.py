@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ragaudit.encoding.canonical_json import dumps
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.ledger.errors import StoreUnavailable
 from ragaudit.prover import tables
@@ -151,9 +152,10 @@ class TestDocuments:
     def test_documents_do_not_change_under_a_window(self, store: Store) -> None:
         backend, windows = StoredDocuments(store), Windows(store)
         backend.add("one", documents(3))
-        draft(windows)
+        draft(windows, policy=policy_for("one"))
         with pytest.raises(IndexInUse, match="w1"):
             backend.add("one", documents(2, "e"))
+        assert backend.add("two", documents(2)) == 2  # the window does not serve it
         with store.write() as connection:
             windows.advance(connection, "w1", State.DRAFT, State.REFUSED)
         assert backend.add("one", documents(2, "e")) == 5
@@ -197,10 +199,17 @@ class TestAccounts:
                 accounts.authenticate(key)
 
 
-def draft(windows: Windows, name: str = "w1") -> None:
+def policy_for(tenant: str) -> bytes:
+    """The policy of the ledger's vectors, for another tenant."""
+    vectors = Path(__file__).parents[2] / "vectors" / "receipts.json"
+    policy = json.loads(json.loads(vectors.read_bytes())["policy"])
+    return dumps({**policy, "tenants": [{"id": tenant, "owner_key": None}]})
+
+
+def draft(windows: Windows, name: str = "w1", policy: bytes = b"{}") -> None:
     windows.create(
         name,
-        policy=b"{}",
+        policy=policy,
         embedder=b"{}",
         log_seed=bytes(32),
         noise_seed=bytes(32),
