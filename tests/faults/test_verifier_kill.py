@@ -16,9 +16,11 @@ from ragaudit.ledger.cosigner_protocol import (
 )
 from ragaudit.ledger.notes import parse_note
 from ragaudit.ledger.tree import MemoryTree
-from ragaudit.verifier.service import cosigner, items
+from ragaudit.verifier.service import cosigner, items, windows
 from service_window import ServiceWindow
 from verifier_process import ProcessDesk, VerifierProcess
+
+ORIGIN = windows.of("rag.example", "w1")
 
 pytestmark = pytest.mark.slow
 
@@ -84,7 +86,7 @@ class Pusher(threading.Thread):
 
 def stored(desk: ProcessDesk) -> list[cosigner.StoredCheckpoint]:
     with desk.service.database.read() as connection:
-        return cosigner.all_of(connection, "w1")
+        return cosigner.all_of(connection, ORIGIN)
 
 
 def test_killed_while_cosigning(process, desk) -> None:
@@ -147,7 +149,7 @@ def test_killed_during_an_upload(process, desk) -> None:
         desk.client.request("PUT", target, content=half(), headers=headers)
     process.start()
     with desk.service.database.read() as connection:
-        assert items.find(connection, "w1", "public/index/acme/1.bin") is None
+        assert items.find(connection, ORIGIN, "public/index/acme/1.bin") is None
     for tenant, index in window.indices.items():
         path = f"/v1/windows/w1/tenants/{tenant}/versions/1"
         assert desk.send("PUT", path, index.commitment.encode()).status_code == 204

@@ -27,19 +27,27 @@ class ServiceWindow(Window):
         self.verifier_key = desk.keys.statement
         self.verdict_key = desk.keys.verdict
         self.policy = Policy.from_json(self.policy_json())
-        desk.provider, desk.provider_key = self.provider, self.provider_key
         providers.add(desk.service.database, self.provider, self.provider_key.public)
 
     def send(self, method: str, path: str, body: bytes | dict[str, Any] = b"") -> Any:
-        answer = self.desk.send(method, f"/v1/windows/{self.window}{path}", body)
+        answer = self.signed(method, f"/v1/windows/{self.window}{path}", body)
         assert answer.is_success, answer.text
         return answer
 
+    def signed(self, method: str, target: str, body: bytes | dict[str, Any] = b"") -> Any:
+        """The answer to a request of this provider."""
+        self.desk.provider, self.desk.provider_key = self.provider, self.provider_key
+        return self.desk.send(method, target, body)
+
     def post(self, path: str, document: dict[str, Any]) -> Any:
         content = canonical_json.dumps(document)
-        answer = self.desk.client.post(f"/v1/windows/{self.window}{path}", content=content)
+        answer = self.desk.client.post(self.target(path), content=content)
         assert answer.is_success, answer.text
         return answer
+
+    def target(self, path: str) -> str:
+        """Of a request that anybody may make."""
+        return f"/v1/windows/{self.window}{path}?provider={self.provider}"
 
     # --- before the window -------------------------------------------------------------------
 
@@ -49,7 +57,7 @@ class ServiceWindow(Window):
         self.desk.clock.at(COUNTERSIGNED)
         embedder = canonical_json.loads(self.embedder.manifest)
         document = {"policy": self.policy_json(), "embedder": embedder}
-        answer = self.desk.send("POST", "/v1/windows", document)
+        answer = self.signed("POST", "/v1/windows", document)
         assert answer.status_code == 201, answer.text
         for tenant, index in self.indices.items():
             self.send("PUT", f"/tenants/{tenant}/versions/1", index.commitment.encode())
@@ -64,7 +72,7 @@ class ServiceWindow(Window):
         self.send("POST", "/countersign", self.opening_request())
         # The accounts' noise depends on the activations; the test takes a look at the seed.
         with self.desk.service.database.read() as connection:
-            row = windows.get(connection, self.window)
+            row = windows.get(connection, windows.of(self.provider, self.window))
         self.chain_seed = activation.seed(self.desk.keys, row)
 
     # --- during the window -------------------------------------------------------------------

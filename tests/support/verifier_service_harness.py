@@ -31,7 +31,7 @@ from ragaudit.verifier import keys
 from ragaudit.verifier.engines import CoreEngine
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure.disputes import Judgement, judge
-from ragaudit.verifier.service import providers
+from ragaudit.verifier.service import providers, windows
 from ragaudit.verifier.service.app import create_app
 from ragaudit.verifier.service.auditor import Auditor, Progress
 from ragaudit.verifier.settings import Settings
@@ -43,6 +43,7 @@ INSTANTS = (1_800_000_100, 1_800_000_500, 1_800_001_100)
 SAMPLING = INSTANTS[-1]
 PROVIDER = "acme"
 WINDOW = "w1"
+ORIGIN = windows.of(PROVIDER, WINDOW)
 NAME = "regulator.example/cosigner"
 
 
@@ -128,8 +129,7 @@ class Desk:
             keys.create(self.settings.secrets, NAME)
         self.keys = keys.load(self.settings.secrets, NAME)
         self.provider, self.provider_key = PROVIDER, seeded("provider")
-        origin = f"{PROVIDER}/ragaudit/{WINDOW}"
-        self.log = Log(SigningKey(origin, ED25519, seeded("log")))
+        self.log = Log(SigningKey(ORIGIN, ED25519, seeded("log")))
 
     @contextmanager
     def running(self, settings: Settings | None = None) -> Iterator["Desk"]:

@@ -464,6 +464,9 @@ class FakeVerifier:
         if self.refuses:
             return httpx.Response(409, json={"title": "Conflict", "detail": "too late"})
         call = request.url.path.removeprefix("/v1/windows/w1/")
+        assert dict(request.url.params) == {
+            "provider": "provider.example"
+        }  # names are each provider's
         if request.method == "GET":
             return httpx.Response(200, json=self.standing)
         body = json.loads(request.content)

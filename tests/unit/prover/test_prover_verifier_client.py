@@ -140,7 +140,9 @@ def test_a_proxy() -> None:
 
     with server(forward) as proxy:
         assert fetch("http://regulator.invalid:8742", proxy=proxy) == VERDICT
-    assert asked == ["http://regulator.invalid:8742/v1/windows/w1/verdict"]
+    assert asked == [
+        "http://regulator.invalid:8742/v1/windows/w1/verdict?provider=provider.example"
+    ]
     with pytest.raises(VerifierUnreachable, match="proxy to the verifier cannot be reached"):
         fetch("http://regulator.invalid:8742", proxy="http://127.0.0.1:1")
 
@@ -148,7 +150,9 @@ def test_a_proxy() -> None:
 def test_what_stands_in_between_is_told_apart() -> None:
     with pytest.raises(VerifierUnreachable, match="connection refused") as caught:
         fetch("http://127.0.0.1:1")
-    assert caught.value.where == "http://127.0.0.1:1/v1/windows/w1/verdict"
+    assert (
+        caught.value.where == "http://127.0.0.1:1/v1/windows/w1/verdict?provider=provider.example"
+    )
     with pytest.raises(VerifierUnreachable, match="name of the verifier"):
         fetch("http://regulator.invalid")
     with server(lambda handler: send(handler, b"", 302, Location="https://x")) as url:

@@ -18,9 +18,18 @@ from ragaudit.verifier.bundle import write_bundle
 from ragaudit.verifier.cli import app
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import CHECKS, CheckResult, Outcome, Status
+from ragaudit.verifier.service import providers
 from ragaudit.verifier.verdict import sign_verdict
 from typer.testing import CliRunner
-from verifier_service_harness import NAME, SAMPLING, WINDOW, Desk, RecordingAuditor
+from verifier_service_harness import (
+    NAME,
+    ORIGIN,
+    PROVIDER,
+    SAMPLING,
+    WINDOW,
+    Desk,
+    RecordingAuditor,
+)
 from window import Window
 
 runner = CliRunner()
@@ -254,7 +263,7 @@ def test_audit(tmp_path, decided, code) -> None:
         there = ("--url", url, "--token-file", token)
         assert "409" not in run("audit", WINDOW, *there, code=5)
         desk.clock.at(SAMPLING)
-        desk.service.sampler.sign_list(WINDOW)
+        desk.service.sampler.sign_list(ORIGIN)
         threading.Timer(0.3, auditor.go.set).start()
         output = run("audit", WINDOW, *there, code=code)
         assert f"result: {decided}" in output
@@ -267,6 +276,25 @@ def test_audit(tmp_path, decided, code) -> None:
         wrong = desk.keys.statement.public.raw.hex()
         assert "key" in run("audit", WINDOW, "--verdict-key", wrong, *there, code=1)
         run("audit", "w9", *there, code=4)
+
+
+def test_audit_of_a_name_that_two_providers_use(tmp_path) -> None:
+    """Neither that the audit is not due, nor the audit of whichever window."""
+    desk, own = Desk(tmp_path, RecordingAuditor()), PrivateKey.generate()
+    with desk.running(), served(desk) as url:
+        desk.open_window()
+        providers.add(desk.service.database, "other", own.public)
+        policy = desk.policy(provider="other")
+        policy["keys"] = {**policy["keys"], "provider": own.public.raw.hex()}
+        desk.provider, desk.provider_key = "other", own
+        document = {"policy": policy, "embedder": {"format": "e"}}
+        assert desk.send("POST", "/v1/windows", document).status_code == 201
+        there = ("--url", url, "--token-file", desk.settings.secrets / keys.TOKEN)
+        for wait in ((), ("--wait",)):
+            assert "several providers" in run("audit", WINDOW, *wait, *there, code=4)
+        said = run("audit", WINDOW, "--provider", PROVIDER, *there, code=5)
+        assert "countersigned" in said
+        assert "registered" in run("audit", WINDOW, "--provider", "other", *there, code=5)
 
 
 def test_audit_waits(tmp_path) -> None:

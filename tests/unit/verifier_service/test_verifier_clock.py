@@ -8,7 +8,7 @@ import pytest
 from ragaudit.verifier.service import audit_runner
 from ragaudit.verifier.service.clock import PATIENCE_MS, TOLERANCE_MS, EvenClock
 from ragaudit.verifier.service.errors import ClockError
-from verifier_service_harness import SAMPLING, START, WINDOW, Clock, Desk, Story, problem_of
+from verifier_service_harness import ORIGIN, SAMPLING, START, WINDOW, Clock, Desk, Story, problem_of
 
 HOUR = 3_600_000
 BASE = f"/v1/windows/{WINDOW}"
@@ -141,10 +141,10 @@ def test_an_audit_that_cannot_begin_is_begun_again(tmp_path, auditor) -> None:
         desk.open_window()
         clock.at(SAMPLING)
         clock.ahead = HOUR
-        desk.service.runner.start(WINDOW)
+        desk.service.runner.start(ORIGIN)
         while desk.service.runner.busy():
             time.sleep(0.01)
-        assert desk.service.runner.progress(WINDOW).step == ""  # not "failed"
+        assert desk.service.runner.progress(ORIGIN).step == ""  # not "failed"
         clock.ahead = 0
         desk.service.scheduler.tick()
         while desk.service.runner.busy():

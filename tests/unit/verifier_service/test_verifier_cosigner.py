@@ -14,7 +14,7 @@ from ragaudit.ledger.notes import ED25519, SigningKey, parse_note, sign_note
 from ragaudit.ledger.tree import MemoryTree
 from ragaudit.verifier.service import cosigner, windows
 from ragaudit.verifier.settings import Limits
-from verifier_service_harness import SAMPLING, WINDOW, Desk, Log, problem_of, seeded
+from verifier_service_harness import ORIGIN, SAMPLING, Desk, Log, problem_of, seeded
 
 
 @pytest.fixture
@@ -38,13 +38,13 @@ def fork_of(desk, size: int, common: int) -> Log:
 
 def opened_policy(desk):
     with desk.service.database.read() as connection:
-        window = windows.get(connection, WINDOW)
+        window = windows.get(connection, ORIGIN)
         return windows.policy(connection, window)
 
 
 def stored(desk):
     with desk.service.database.read() as connection:
-        return cosigner.all_of(connection, WINDOW)
+        return cosigner.all_of(connection, ORIGIN)
 
 
 def test_a_checkpoint_is_cosigned_with_the_verifiers_clock(opened) -> None:

@@ -8,7 +8,17 @@ from ragaudit.ledger.cosigner_protocol import parse_cosignatures
 from ragaudit.ledger.notes import ED25519, SigningKey, parse_note
 from ragaudit.verifier.service import items, providers
 from ragaudit.verifier.settings import Limits
-from verifier_service_harness import END, SAMPLING, WINDOW, Desk, Entry, Story, problem_of, seeded
+from verifier_service_harness import (
+    END,
+    ORIGIN,
+    SAMPLING,
+    WINDOW,
+    Desk,
+    Entry,
+    Story,
+    problem_of,
+    seeded,
+)
 
 
 @pytest.fixture
@@ -26,7 +36,7 @@ def ended(story):
 
 def item(story, name):
     with story.desk.service.database.read() as connection:
-        return items.content(connection, WINDOW, name)
+        return items.content(connection, ORIGIN, name)
 
 
 def give(story, documents):
@@ -191,7 +201,7 @@ def test_a_stranger_hands_nothing_over(ended) -> None:
     body = ended.handover()
     headers = ended.desk.headers("PUT", target, body, key=other, provider="stranger")
     answer = ended.desk.client.put(target, content=body, headers=headers)
-    problem_of(answer, 403, "forbidden")
+    problem_of(answer, 404, "unknown")
 
 
 def close(story, note: bytes):

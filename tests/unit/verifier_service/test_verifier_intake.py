@@ -17,6 +17,7 @@ from ragaudit.verifier.settings import Limits
 from verifier_service_harness import (
     END,
     OPENINGS,
+    ORIGIN,
     SAMPLING,
     START,
     WINDOW,
@@ -53,7 +54,7 @@ def submit(story, *receipts):
 
 def kept(story, kind):
     with story.desk.service.database.read() as connection:
-        documents = submissions.documents(connection, WINDOW, kind)
+        documents = submissions.documents(connection, ORIGIN, kind)
     return [canonical_json.loads(each) for each in documents]
 
 
@@ -324,7 +325,7 @@ def test_a_claim_that_is_being_taken_is_handed_out(known) -> None:
             begun.set()
             hold.wait(10)
             late = submissions.Submission("claim", 1, b"i" * 32, document, pseudonym(0))
-            submissions.put(transaction, WINDOW, late)
+            submissions.put(transaction, ORIGIN, late)
 
     def fetch() -> None:
         answers.append(known.send("GET", "claims").json())

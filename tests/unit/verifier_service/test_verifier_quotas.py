@@ -5,6 +5,8 @@ from ragaudit.encoding.tagged import enc
 from ragaudit.verifier.service import items, providers, windows
 from ragaudit.verifier.settings import Limits
 from verifier_service_harness import (
+    ORIGIN,
+    PROVIDER,
     START,
     WINDOW,
     Desk,
@@ -57,7 +59,7 @@ def test_windows_in_a_day(strict) -> None:
     for number in range(5):
         register(strict, f"w{number}")
         with strict.service.database.write() as transaction:
-            windows.mark(transaction, f"w{number}", refused=transaction.now)
+            windows.mark(transaction, windows.of(PROVIDER, f"w{number}"), refused=transaction.now)
     problem_of(register(strict, "w5", 429), 429, "cap")
     strict.clock.now += 86_400_000
     register(strict, "w5")
@@ -99,7 +101,7 @@ def test_noise_is_not_stored_as_an_index(tmp_path, noise) -> None:
         register(desk, "w1")
         problem_of(desk.send("PUT", INDEX.format("w1"), noise), 400, "malformed-record")
         with desk.service.database.read() as connection:
-            assert [each.name for each in items.listed(connection, "w1", "public/index")] == []
+            assert [each.name for each in items.listed(connection, ORIGIN, "public/index")] == []
 
 
 def test_what_is_never_countersigned_is_forgotten(strict) -> None:
@@ -107,7 +109,7 @@ def test_what_is_never_countersigned_is_forgotten(strict) -> None:
     register(strict, "w2")
     strict.send("PUT", INDEX.format("w1"), index_of("t1", b"proof"))
     with strict.service.database.write() as transaction:
-        windows.mark(transaction, "w2", refused=transaction.now)
+        windows.mark(transaction, windows.of(PROVIDER, "w2"), refused=transaction.now)
     strict.clock.now = 1000 * START + 86_400_000
     strict.service.scheduler.tick()
     assert strict.client.get("/v1/windows/w1").status_code == 200
@@ -116,5 +118,5 @@ def test_what_is_never_countersigned_is_forgotten(strict) -> None:
     problem_of(strict.client.get("/v1/windows/w1"), 404, "unknown")
     assert strict.client.get("/v1/windows/w2").status_code == 200  # its verdict stays
     with strict.service.database.read() as connection:
-        assert items.listed(connection, "w1") == []
+        assert items.listed(connection, ORIGIN) == []
     register(strict, "w1")  # the name is free again

@@ -204,12 +204,12 @@ class AsyncClient:
         verifier, window = self._required_verifier(), await self.window()
         if self._session.keys is not None:
             await self.show_registration()
-        return await verifier.submit(window.name, halves)
+        return await verifier.submit(window.origin, halves)
 
     async def submit_refusal(self, refusal: Mapping[str, Any]) -> None:
         """Give the verifier a signed refusal of the provider."""
         verifier, window = self._required_verifier(), await self.window()
-        await verifier.refuse(window.name, [refusal])
+        await verifier.refuse(window.origin, [refusal])
 
     async def show_registration(self) -> None:
         """Tell the verifier that this registration, with its nonce chain, is the account's own.
@@ -238,7 +238,7 @@ class AsyncClient:
             receipt check that fails, 0 if none does.
         """
         verifier, window = self._required_verifier(), await self.window()
-        return await disputing.settle(window.name, verifier, _file(receipt))
+        return await disputing.settle(window.origin, verifier, _file(receipt))
 
     async def _queued(self, work: Coroutine[Any, Any, T]) -> T:
         """Do one thing of this account at a time, in the order of the calls."""

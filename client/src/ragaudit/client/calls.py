@@ -25,24 +25,24 @@ def proof(prover_url: str, window_name: str, index: int) -> str:
 
 
 def submit(
-    verifier_url: str, window_name: str, public_halves: Sequence[Mapping[str, Any]]
+    verifier_url: str, origin: str, public_halves: Sequence[Mapping[str, Any]]
 ) -> Submission:
     """Give the verifier public halves of receipts."""
     return _call(
-        verifier_url, lambda service: VerifierService(service).submit(window_name, public_halves)
+        verifier_url, lambda service: VerifierService(service).submit(origin, public_halves)
     )
 
 
-def tell(verifier_url: str, window_name: str, what: str, body: Mapping[str, Any]) -> None:
+def tell(verifier_url: str, origin: str, what: str, body: Mapping[str, Any]) -> None:
     """Tell the verifier something signed: "statements", "disputes"."""
-    _call(verifier_url, lambda service: VerifierService(service).tell(window_name, what, body))
+    _call(verifier_url, lambda service: VerifierService(service).tell(origin, what, body))
 
 
-def settle(verifier_url: str, window_name: str, receipt_file: Mapping[str, Any]) -> Any:
+def settle(verifier_url: str, origin: str, receipt_file: Mapping[str, Any]) -> Any:
     """Show the verifier a disputed file unless its record was sampled; what became of it."""
     return _call(
         verifier_url,
-        lambda service: disputing.settle(window_name, VerifierService(service), receipt_file),
+        lambda service: disputing.settle(origin, VerifierService(service), receipt_file),
     )
 
 

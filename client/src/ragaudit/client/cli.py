@@ -159,9 +159,9 @@ def submit(
     with failing(as_json):
         for path in files:
             public = offline.public_half(offline.read_file(path), path)
-            halves.setdefault(public.record.window, []).append(public.to_json())
-        for name, batch in halves.items():
-            result = calls.submit(verifier, name, batch)
+            halves.setdefault(public.origin, []).append(public.to_json())
+        for origin, batch in halves.items():
+            result = calls.submit(verifier, origin, batch)
             accepted, known = accepted + result.accepted, known + result.known
     if as_json:
         typer.echo(json.dumps({"accepted": accepted, "known": known}))
@@ -189,10 +189,10 @@ def dispute(
         value = offline.read_file(file)
         holder = offline.read_holder(state, key, account)
         made = Dispute.issue(holder.key, pseudonym=holder.account.pseudonym, receipt_file=value)
-        name = offline.public_half(value, file).record.window
+        origin = offline.public_half(value, file).origin
         proof = registration_proof(holder.account)
         calls.tell(
-            verifier, name, "disputes", {"disputes": [made.to_json()], "registration": proof}
+            verifier, origin, "disputes", {"disputes": [made.to_json()], "registration": proof}
         )
     typer.echo(made.encode().decode() if as_json else f"record {made.index} is disputed")
 
@@ -207,7 +207,7 @@ def settle(
     with failing(as_json):
         value = offline.read_file(file)
         public = offline.public_half(value, file)
-        found = calls.settle(verifier, public.record.window, value)
+        found = calls.settle(verifier, public.origin, value)
     if as_json:
         typer.echo(json.dumps({"sampled": found["sampled"], "step": found["step"]}))
     elif found["step"] is not None:

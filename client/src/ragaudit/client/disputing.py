@@ -26,12 +26,12 @@ async def show_registration(session: Session, verifier: VerifierService) -> None
     account = await session.register()
     statement = RegistrationStatement.issue(
         _keys(session).dispute_key,
-        origin=session.window.view.policy.origin,
+        origin=session.window.origin,
         pseudonym=account.pseudonym,
         anchor=account.anchor,
     )
     body = {"statement": statement.to_json(), "registration": registration_proof(account)}
-    await verifier.tell(session.window.name, "statements", body)
+    await verifier.tell(session.window.origin, "statements", body)
 
 
 async def dispute(
@@ -48,12 +48,12 @@ async def dispute(
         _keys(session).dispute_key, pseudonym=account.pseudonym, receipt_file=receipt_file
     )
     body = {"disputes": [made.to_json()], "registration": registration_proof(account)}
-    await verifier.tell(session.window.name, "disputes", body)
+    await verifier.tell(session.window.origin, "disputes", body)
     return made
 
 
 async def settle(
-    window: str, verifier: VerifierService, receipt_file: Mapping[str, Any]
+    origin: str, verifier: VerifierService, receipt_file: Mapping[str, Any]
 ) -> Mapping[str, Any]:
     """Show a disputed receipt file to the verifier if, and only if, its record was not sampled.
 
@@ -62,10 +62,10 @@ async def settle(
         record the verifier must not see the file: take it to the arbiter.
     """
     index = receipt_file["public"]["index"]
-    standing = await verifier.standing(window, index)
+    standing = await verifier.standing(origin, index)
     if standing["sampled"]:
         return standing
-    return await verifier.show(window, index, receipt_file)
+    return await verifier.show(origin, index, receipt_file)
 
 
 def _keys(session: Session) -> Any:

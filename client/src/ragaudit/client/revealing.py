@@ -191,21 +191,21 @@ class Revealing:
     async def _hand_in(self, pending: PendingPromise) -> None:
         """Claim once; errors of the verifier's."""
         state, chain = self._anchored()
-        verifier, window = self._session.verifier, self._session.window.name
+        verifier, origin = self._session.verifier, self._session.window.origin
         if pending.claimed:
             return
         if verifier is None:
             raise StateConflict("this client knows no verifier", expected="verifier_url=")
         nonce = chain.nonce(pending.counter)
         try:
-            await verifier.claim(window, pending.promise, nonce)
+            await verifier.claim(origin, pending.promise, nonce)
         except ProviderRefusal as refused:
             entry = await asyncio.to_thread(state.registration)
             if refused.status != HTTPStatus.CONFLICT or entry is None:
                 raise
             # V takes claims of registrations that it knows; the provider may have kept ours back.
-            await verifier.show_registration(window, entry)
-            await verifier.claim(window, pending.promise, nonce)
+            await verifier.show_registration(origin, entry)
+            await verifier.claim(origin, pending.promise, nonce)
         await asyncio.to_thread(state.keep_promise, replace(pending, claimed=True))
 
 

@@ -8,6 +8,7 @@ from ragaudit.client.errors import InvalidReply
 from ragaudit.client.transport import Service
 from ragaudit.encoding.errors import RagauditError
 from ragaudit.ledger.checkpoints import verify_checkpoint
+from ragaudit.ledger.identifiers import read_origin
 from ragaudit.ledger.notes import VerifierKey
 
 __all__ = ["Submission", "VerifierService"]
@@ -32,7 +33,10 @@ class Submission(tuple[int, int]):
 
 
 class VerifierService:
-    """The verifier's calls that need no authentication: their content carries signatures."""
+    """The verifier's calls that need no authentication: their content carries signatures.
+
+    Windows are told apart by the origin of their log, `<provider>/ragaudit/<window>`.
+    """
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -56,45 +60,50 @@ class VerifierService:
         except RagauditError as error:
             raise InvalidReply("not a checkpoint", where=self._service.base_url) from error
 
-    async def submit(self, window: str, public_halves: Sequence[Json]) -> Submission:
+    async def submit(self, origin: str, public_halves: Sequence[Json]) -> Submission:
         """Hand over public halves of receipts; private halves never leave the account here."""
         accepted = known = 0
         for start in range(0, len(public_halves), BATCH):
             batch = list(public_halves[start : start + BATCH])
-            reply = await self._post(window, "receipts", {"receipts": batch})
+            reply = await self._post(origin, "receipts", {"receipts": batch})
             accepted += _count(reply, "accepted")
             known += _count(reply, "known")
         return Submission((accepted, known))
 
-    async def refuse(self, window: str, refusals: Sequence[Json]) -> None:
+    async def refuse(self, origin: str, refusals: Sequence[Json]) -> None:
         """Hand over signed refusals of the provider."""
-        await self._post(window, "refusals", {"refusals": list(refusals)})
+        await self._post(origin, "refusals", {"refusals": list(refusals)})
 
-    async def claim(self, window: str, promise: Json, nonce: bytes) -> None:
+    async def claim(self, origin: str, promise: Json, nonce: bytes) -> None:
         """Hand over a promise whose nonce was revealed and which the provider does not answer."""
-        await self._post(window, "claims", {"promise": promise, "nonce": nonce.hex()})
+        await self._post(origin, "claims", {"promise": promise, "nonce": nonce.hex()})
 
-    async def show_registration(self, window: str, entry: Json) -> None:
+    async def show_registration(self, origin: str, entry: Json) -> None:
         """Show the account's registration with its proof, which the provider may have kept back."""
-        await self._service.request("POST", f"/v1/windows/{window}/registrations", dict(entry))
+        await self._service.request("POST", _path(origin, "registrations"), dict(entry))
 
-    async def tell(self, window: str, what: str, body: Json) -> None:
+    async def tell(self, origin: str, what: str, body: Json) -> None:
         """Hand over what the account signed: "statements" or "disputes"."""
-        await self._post(window, what, body)
+        await self._post(origin, what, body)
 
-    async def standing(self, window: str, index: int) -> Json:
+    async def standing(self, origin: str, index: int) -> Json:
         """Return whether a disputed record was sampled, and how far it was judged."""
-        return _standing(await self._service.get(f"/v1/windows/{window}/disputes/{index}"))
+        return _standing(await self._service.get(_path(origin, f"disputes/{index}")))
 
-    async def show(self, window: str, index: int, receipt_file: Json) -> Json:
+    async def show(self, origin: str, index: int, receipt_file: Json) -> Json:
         """Show a whole receipt, private half included, of a record that was not sampled."""
-        path = f"/v1/windows/{window}/disputes/{index}/file"
+        path = _path(origin, f"disputes/{index}/file")
         data = await self._service.request("PUT", path, dict(receipt_file))
         return _standing(self._service.value(path, data))
 
-    async def _post(self, window: str, what: str, body: Json) -> Any:
-        path = f"/v1/windows/{window}/{what}"
-        return await self._service.post(path, body, repeatable=True)
+    async def _post(self, origin: str, what: str, body: Json) -> Any:
+        return await self._service.post(_path(origin, what), body, repeatable=True)
+
+
+def _path(origin: str, rest: str) -> str:
+    """Of a window's call; the provider is told, as another may have a window of the same name."""
+    provider, window = read_origin(origin)
+    return f"/v1/windows/{window}/{rest}?provider={provider}"
 
 
 def _count(reply: Any, name: str) -> int:

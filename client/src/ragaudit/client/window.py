@@ -57,6 +57,11 @@ class Window:
     embedder: Mapping[str, Any]
     pinned: bool
 
+    @property
+    def origin(self) -> str:
+        """Origin of the window's log: no other provider's window of this name has it."""
+        return self.view.policy.origin
+
 
 def authenticate(value: Any, pins: Pins) -> Window:
     """Return the window of `GET /v1/windows/{w}`.

@@ -45,6 +45,12 @@ def log_origin(provider: str, window: str) -> str:
     return f"{check_provider(provider)}/ragaudit/{check_window(window)}"
 
 
+def read_origin(origin: str) -> tuple[str, str]:
+    """The provider and the window of a log's origin; MalformedRecord."""
+    provider, _, window = origin.rpartition("/ragaudit/")
+    return check_provider(provider), check_window(window)
+
+
 def pseudonym(key: bytes, window: str, account: str) -> bytes:
     """The account's 32-byte pseudonym in one window; ``key`` is the window's secret."""
     message = enc("ragaudit/v1/pseudonym", check_window(window), account)

@@ -88,6 +88,7 @@ class VerifierClient:
             MalformedSettings: the file holds no certificates.
         """
         self._provider = provider
+        self._own = f"?provider={provider}"  # of the calls that anybody may make
         self._key = key
         self._clock = clock
         self._url = url
@@ -211,7 +212,7 @@ class VerifierClient:
 
     def activation(self, window: str, number: int) -> dict[str, Any] | None:
         """Return the signed activation, or None before its instant."""
-        return self._unless_early("GET", f"{_window(window)}/activations/{number}")
+        return self._unless_early("GET", f"{_window(window)}/activations/{number}{self._own}")
 
     def claims(self, window: str) -> list[Any] | None:
         """Return the claims of revealed, unanswered promises, or None before the window's end."""
@@ -258,7 +259,9 @@ class VerifierClient:
     def verdict(self, window: str) -> bytes | None:
         """Return the signed verdict, or None if there is none yet."""
         try:
-            return self._send("GET", f"{_window(window)}/verdict", b"", signed=False).content
+            return self._send(
+                "GET", f"{_window(window)}/verdict{self._own}", b"", signed=False
+            ).content
         except VerifierRefused as error:
             if error.status == httpx.codes.NOT_FOUND:
                 return None

@@ -9,6 +9,7 @@ import typer
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.commands import ExitCode, failing
 from ragaudit.encoding.errors import MalformedError, RefusedError, UnavailableError
+from ragaudit.ledger.policy import Policy
 from ragaudit.verifier.arbiter import Arbiter, read_key, read_window
 from ragaudit.verifier.engines import fastest_engine
 from ragaudit.verifier.service.clock import system_clock
@@ -56,7 +57,7 @@ def judge(
         finding, public = arbiter.judge(_read(receipt), view, fastest_engine(), system_clock)
         told = {"finding": finding.to_json(), "public": public.to_json()}
         if submit is not None:
-            _submit(submit, view.policy.window, told)
+            _submit(submit, view.policy, told)
         typer.echo(canonical_json.dumps(told).decode())
     raise typer.Exit(ExitCode.FALSE if finding.upheld else ExitCode.DONE)
 
@@ -81,9 +82,10 @@ def _read(path: Path) -> Any:
     return value
 
 
-def _submit(url: str, window: str, told: dict[str, Any]) -> None:
+def _submit(url: str, policy: Policy, told: dict[str, Any]) -> None:
     """Raises UnavailableError if the verifier cannot be asked, RefusedError if it declines."""
-    target = f"{url.rstrip('/')}/v1/windows/{window}/findings"
+    window = f"/v1/windows/{policy.window}/findings?provider={policy.provider}"
+    target = url.rstrip("/") + window
     try:
         answer = httpx.post(target, content=canonical_json.dumps(told), timeout=60)
     except httpx.HTTPError as error:

@@ -159,6 +159,10 @@ def audit(
     token_file: Annotated[
         Path | None, typer.Option(help="The auditor's token; in the secrets folder if absent.")
     ] = None,
+    whose: Annotated[
+        str | None,
+        typer.Option("--provider", help="Whose window, where several have one of this name."),
+    ] = None,
     verdict_key: VerdictKey = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until the audit is due.")] = False,
     as_json: AsJson = False,
@@ -171,7 +175,7 @@ def audit(
 
     with failing():
         address, token = _service(settings, url, token_file)
-        with Remote(address, token) as remote:
+        with Remote(address, token, whose) as remote:
             try:
                 remote.start(window)
             except NotDue as not_due:

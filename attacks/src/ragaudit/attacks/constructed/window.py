@@ -165,6 +165,7 @@ class Window:
     disclosure: str = "sampled"
     terms: Terms = SMALL_TERMS
     overrides: dict[str, Any] = field(default_factory=dict)
+    provider: str = "rag.example"
 
     tenants = ("acme", "beta")
     slots = 6
@@ -198,7 +199,7 @@ class Window:
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
         self.embedder = HashEmbedder(self.dimension)
-        self.window, self.provider = "w1", "rag.example"
+        self.window = "w1"
         self.origin = f"{self.provider}/ragaudit/{self.window}"
         self.log_key = SigningKey(self.origin, ED25519, self._key())
         self.provider_key = self._key()

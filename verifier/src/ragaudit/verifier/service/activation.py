@@ -14,7 +14,13 @@ from ragaudit.encoding.times import rfc3339
 from ragaudit.ledger.chains import activation_anchor, activation_preimage
 from ragaudit.verifier.keys import VerifierKeys
 from ragaudit.verifier.service import statements, windows
-from ragaudit.verifier.service.database import Database, Transaction, activations, checkpoints
+from ragaudit.verifier.service.database import (
+    Database,
+    Origin,
+    Transaction,
+    activations,
+    checkpoints,
+)
 from ragaudit.verifier.service.errors import TooEarlyError, UnknownError
 from ragaudit.verifier.service.windows import Window
 from sqlalchemy import Connection, func, insert, select
@@ -33,7 +39,7 @@ def anchor(keys: VerifierKeys, window: Window, count: int) -> bytes:
     return activation_anchor(window.name, seed(keys, window), count)
 
 
-def release(database: Database, keys: VerifierKeys, name: str, a: int) -> bytes:
+def release(database: Database, keys: VerifierKeys, origin: Origin, a: int) -> bytes:
     """The signed activation of ``a``; the same bytes at every call.
 
     Raises:
@@ -42,13 +48,13 @@ def release(database: Database, keys: VerifierKeys, name: str, a: int) -> bytes:
         TooEarlyError: before t_a.
     """
     with database.read() as connection:
-        window = windows.get(connection, name)
+        window = windows.get(connection, origin)
         instants = windows.policy(connection, window).activation_instants
         if not 1 <= a < len(instants):
             raise UnknownError(
                 "no such activation", where=str(a), expected=f"1..{len(instants) - 1}"
             )
-        stored = find(connection, name, a)
+        stored = find(connection, origin, a)
     if stored is not None:
         return stored
     check_due(instants[a - 1], database.now())  # spares the early ones a writing transaction
@@ -60,7 +66,7 @@ def ensure(
     transaction: Transaction, keys: VerifierKeys, window: Window, instants: Sequence[int], a: int
 ) -> bytes:
     """The activation of ``a``, made now if it was not yet; TooEarlyError before t_a."""
-    stored = find(transaction.connection, window.name, a)
+    stored = find(transaction.connection, window.origin, a)
     if stored is not None:
         return stored
     instant = instants[a - 1]
@@ -70,15 +76,15 @@ def ensure(
         window=window.name,
         a=a,
         preimage=activation_preimage(window.name, seed(keys, window), len(instants), a),
-        covered_size=covered_size(transaction.connection, window.name, instant),
+        covered_size=covered_size(transaction.connection, window.origin, instant),
         time=transaction.now,
     )
-    row = {"window": window.name, "a": a, "message": message}
+    row = {"window": window.origin, "a": a, "message": message}
     transaction.connection.execute(insert(activations).values(row))
     return message
 
 
-def find(connection: Connection, window: str, a: int) -> bytes | None:
+def find(connection: Connection, window: Origin, a: int) -> bytes | None:
     """The stored activation of ``a``."""
     condition = (activations.c.window == window) & (activations.c.a == a)
     message = connection.execute(
@@ -87,7 +93,7 @@ def find(connection: Connection, window: str, a: int) -> bytes | None:
     return None if message is None else bytes(message)
 
 
-def covered_size(connection: Connection, window: str, instant: int) -> int:
+def covered_size(connection: Connection, window: Origin, instant: int) -> int:
     """Size of the largest checkpoint cosigned strictly before ``instant``, 0 if none."""
     condition = (checkpoints.c.window == window) & (checkpoints.c.time < instant)
     size = connection.execute(select(func.max(checkpoints.c.size)).where(condition)).scalar_one()

@@ -27,7 +27,7 @@ from ragaudit.verifier.service import (
 )
 from ragaudit.verifier.service.auditor import Auditor
 from ragaudit.verifier.service.challenge import Sampler
-from ragaudit.verifier.service.database import Database, Transaction
+from ragaudit.verifier.service.database import Database, Origin, Transaction
 from ragaudit.verifier.service.disputes import Disputes
 from ragaudit.verifier.service.errors import ClockError, ConflictError
 from ragaudit.verifier.service.windows import Window
@@ -76,8 +76,8 @@ class AuditRunner:
         self._disputes = open_disputes
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="audit")
         self._lock = threading.Lock()
-        self._running: dict[str, Progress] = {}
-        self._failed: set[str] = set()
+        self._running: dict[Origin, Progress] = {}
+        self._failed: set[Origin] = set()
         self._stopping = threading.Event()
 
     def due(self, window: Window) -> bool:
@@ -92,38 +92,38 @@ class AuditRunner:
             return True
         return self._answered(window) and not self._disputes.pending(window)
 
-    def start(self, name: str, *, again: bool = False) -> None:
+    def start(self, origin: Origin, *, again: bool = False) -> None:
         """Queue the audit of a window unless it is queued or, without ``again``, has failed."""
         with self._lock:
-            if name in self._running or (name in self._failed and not again):
+            if origin in self._running or (origin in self._failed and not again):
                 return
-            self._failed.discard(name)
-            self._running[name] = Progress("queued", 0, 0)
-        self._pool.submit(self._run, name)
+            self._failed.discard(origin)
+            self._running[origin] = Progress("queued", 0, 0)
+        self._pool.submit(self._run, origin)
 
-    def request(self, name: str) -> None:
+    def request(self, origin: Origin) -> None:
         """Start the audit for the auditor.
 
         Raises:
             UnknownError: no such window. ConflictError: it is not due, or refused.
         """
         with self._database.read() as connection:
-            window = windows.demand_countersigned(windows.get(connection, name))
+            window = windows.demand_countersigned(windows.get(connection, origin))
         if window.decided is None and not self.due(window):
             raise ConflictError(
                 f"the window is {window.state}",
-                where=name,
+                where=origin,
                 expected="the sampling instant, and all responses or the deadline",
             )
         if window.decided is None:
-            self.start(name, again=True)
+            self.start(origin, again=True)
 
-    def progress(self, name: str) -> Progress:
+    def progress(self, origin: Origin) -> Progress:
         """Where the audit of a window stands."""
         with self._lock:
-            if name in self._failed:
+            if origin in self._failed:
                 return Progress("failed; see the service's log", 0, 0)
-            return self._running.get(name, Progress("", 0, 0))
+            return self._running.get(origin, Progress("", 0, 0))
 
     def busy(self) -> bool:
         """Whether an audit runs or is queued."""
@@ -135,98 +135,100 @@ class AuditRunner:
         self._stopping.set()
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def _run(self, name: str) -> None:
+    def _run(self, origin: Origin) -> None:
         failed = False
         try:
-            self._audit(name)
+            self._audit(origin)
         except Stopped:
-            _log.info("audit of %s stopped", name)
+            _log.info("audit of %s stopped", origin)
         except ClockError as error:
-            _log.error("audit of %s waits: %s", name, error)  # the next tick starts it again
+            _log.error("audit of %s waits: %s", origin, error)  # the next tick starts it again
         except Exception:
             failed = True
-            _log.exception("audit of %s failed", name)
+            _log.exception("audit of %s failed", origin)
         with self._lock:
-            del self._running[name]
+            del self._running[origin]
             if failed:
-                self._failed.add(name)
+                self._failed.add(origin)
 
-    def _audit(self, name: str) -> None:
+    def _audit(self, origin: Origin) -> None:
         with self._database.write() as transaction:
-            window = windows.get(transaction.connection, name)
+            window = windows.get(transaction.connection, origin)
             if window.decided is not None:
                 return
             if window.sealed is None:
                 seal(transaction, self._keys, window)
             now = transaction.now
         verdict = self._auditor.audit(
-            stored_evidence(self._database, name),
+            stored_evidence(self._database, origin),
             now,
-            lambda step, done, total: self._report(name, step, done, total),
+            lambda step, done, total: self._report(origin, step, done, total),
         )
-        while not self._decide(name, verdict):
+        while not self._decide(origin, verdict):
             if self._stopping.wait(RETRY_SECONDS):
-                raise Stopped("the service is shutting down", where=name)
-        _log.info("audit of %s: %s", name, self._auditor.result(verdict))
+                raise Stopped("the service is shutting down", where=origin)
+        _log.info("audit of %s: %s", origin, self._auditor.result(verdict))
 
-    def _decide(self, name: str, verdict: bytes) -> bool:
+    def _decide(self, origin: Origin, verdict: bytes) -> bool:
         """Store the verdict; False while the clock does not say when that is."""
         try:
             with self._database.write() as transaction:
-                items.put(transaction, name, items.VERDICT, verdict)
-                windows.mark(transaction, name, decided=transaction.now)
+                items.put(transaction, origin, items.VERDICT, verdict)
+                windows.mark(transaction, origin, decided=transaction.now)
         except ClockError as error:
-            _log.error("the verdict on %s waits: %s", name, error)
+            _log.error("the verdict on %s waits: %s", origin, error)
             return False
         return True
 
-    def _report(self, name: str, step: str, done: int, total: int) -> None:
+    def _report(self, origin: Origin, step: str, done: int, total: int) -> None:
         if self._stopping.is_set():
-            raise Stopped("the service is shutting down", where=name)
+            raise Stopped("the service is shutting down", where=origin)
         with self._lock:
-            self._running[name] = Progress(step, done, total)
+            self._running[origin] = Progress(step, done, total)
 
     def _answered(self, window: Window) -> bool:
         with self._database.read() as connection:
-            given = items.listed(connection, window.name, names.RESPONSES)
-            return len(given) == len(self._sampler.sample(connection, window.name))
+            given = items.listed(connection, window.origin, names.RESPONSES)
+            return len(given) == len(self._sampler.sample(connection, window.origin))
 
 
 def seal(transaction: Transaction, keys: VerifierKeys, window: Window) -> None:
     """Write what the evidence derives from rows; nothing is added to the window afterwards."""
-    connection, name = transaction.connection, window.name
+    connection, origin = transaction.connection, window.origin
     instants = windows.policy(connection, window).activation_instants
     released = [
         activation.ensure(transaction, keys, window, instants, a) for a in range(1, len(instants))
     ]
-    notes = [each.note.decode() for each in cosigner.all_of(connection, name)]
+    notes = [each.note.decode() for each in cosigner.all_of(connection, origin)]
     derived = {
         names.ACTIVATIONS: _array(released),
         names.CHECKPOINTS: canonical_json.dumps(notes),
         names.CLOCK: _clock(connection, window),
-        names.DISPUTES: _array(disputes.kept(connection, name)),
-        names.JUDGED: _array(disputes.judged(connection, name)),
+        names.DISPUTES: _array(disputes.kept(connection, origin)),
+        names.JUDGED: _array(disputes.judged(connection, origin)),
     }
     for item, kinds in LISTS.items():
-        found = (submissions.documents(connection, name, kind) for kind in kinds)
+        found = (submissions.documents(connection, origin, kind) for kind in kinds)
         derived[item] = _array([document for documents in found for document in documents])
     if window.records is None:
-        derived[names.ENTRIES] = _given_entries(connection, name)
+        derived[names.ENTRIES] = _given_entries(connection, origin)
     for item, content in derived.items():
-        items.put(transaction, name, item, content)
-    windows.mark(transaction, name, sealed=transaction.now)
+        items.put(transaction, origin, item, content)
+    windows.mark(transaction, origin, sealed=transaction.now)
 
 
-def stored_evidence(database: Database, name: str) -> Evidence:
+def stored_evidence(database: Database, origin: Origin) -> Evidence:
     """The items of a window as evidence, each read when it is asked for."""
     with database.read() as connection:
-        held = [item.name for item in items.listed(connection, name) if item.name != items.VERDICT]
+        held = [
+            item.name for item in items.listed(connection, origin) if item.name != items.VERDICT
+        ]
 
     def read(item: str) -> bytes:
         with database.read() as connection:
-            content = items.content(connection, name, item)
+            content = items.content(connection, origin, item)
         if content is None:
-            raise InternalError("an item is missing", where=f"{name}: {item}")
+            raise InternalError("an item is missing", where=f"{origin}: {item}")
         return content
 
     return Evidence(held, read)
@@ -240,19 +242,19 @@ def _array(documents: Sequence[bytes]) -> bytes:
 def _clock(connection: Connection, window: Window) -> bytes:
     responses = {
         item.name.removeprefix(names.RESPONSES).removesuffix(".bin"): item.received
-        for item in items.listed(connection, window.name, names.RESPONSES)
+        for item in items.listed(connection, window.origin, names.RESPONSES)
     }
     return canonical_json.dumps(
         {
             "responses": responses,
-            "claims": submissions.received(connection, window.name, submissions.CLAIM),
+            "claims": submissions.received(connection, window.origin, submissions.CLAIM),
             "close": window.closed,
             "records": window.records,
         }
     )
 
 
-def _given_entries(connection: Connection, name: str) -> bytes:
-    given = handover.entries_of(connection, name)
+def _given_entries(connection: Connection, origin: Origin) -> bytes:
+    given = handover.entries_of(connection, origin)
     listed = [handover.entry_document(index, *given[index]) for index in sorted(given)]
     return canonical_json.dumps(listed)

@@ -5,6 +5,8 @@ handover and close are taken before it only, and transactions never go back in t
 """
 
 import tempfile
+import threading
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO, cast
 
@@ -30,12 +32,13 @@ from ragaudit.verifier.keys import VerifierKeys
 from ragaudit.verifier.procedure import log_view
 from ragaudit.verifier.procedure.messages import receipts_digest
 from ragaudit.verifier.service import activation, handover, items, statements, submissions, windows
-from ragaudit.verifier.service.authentication import Provider
 from ragaudit.verifier.service.bodies import MEMORY_BYTES, Body
-from ragaudit.verifier.service.database import Database
+from ragaudit.verifier.service.database import Database, Origin
 from ragaudit.verifier.service.errors import ConflictError, UnknownError
 from ragaudit.verifier.service.windows import Window
 from sqlalchemy import Connection
+
+MAX_SAMPLES = 16  # kept in memory: those of the windows asked about last
 
 
 class Sampler:
@@ -44,32 +47,33 @@ class Sampler:
     def __init__(self, database: Database, keys: VerifierKeys) -> None:
         self._database = database
         self._keys = keys
-        self._samples: dict[str, frozenset[int]] = {}  # of challenges, which never change
+        self._samples: OrderedDict[Origin, frozenset[int]] = OrderedDict()  # they never change
+        self._lock = threading.Lock()
 
-    def sign_list(self, name: str) -> None:
+    def sign_list(self, origin: Origin) -> None:
         """Commit to the receipts of a window at or after its sampling instant, once.
 
         Raises:
             TooEarlyError: before the sampling instant.
         """
         with self._database.write() as transaction:
-            window = windows.get(transaction.connection, name)
+            window = windows.get(transaction.connection, origin)
             if window.listed is not None:
                 return
             policy = windows.policy(transaction.connection, window)
             activation.check_due(policy.sampling_instant, transaction.now)
-            receipts = submissions.identities(transaction.connection, name, submissions.RECEIPT)
+            receipts = submissions.identities(transaction.connection, origin, submissions.RECEIPT)
             message = statements.receipts_list(
                 self._keys.statement,
-                window=name,
+                window=window.name,
                 digest=receipts_digest(receipts),
                 count=len(receipts),
                 time=1000 * policy.sampling_instant - 1,
             )
-            items.put(transaction, name, RECEIPTS_LIST, message)
-            windows.mark(transaction, name, listed=transaction.now)
+            items.put(transaction, origin, RECEIPTS_LIST, message)
+            windows.mark(transaction, origin, listed=transaction.now)
 
-    def draw(self, name: str) -> None:
+    def draw(self, origin: Origin) -> None:
         """Draw and sign the challenge of a closed window whose receipts list is signed, once.
 
         Raises:
@@ -77,20 +81,20 @@ class Sampler:
                 challenge then, and the audit says why.
         """
         with self._database.read() as connection:
-            window = windows.get(connection, name)
+            window = windows.get(connection, origin)
             if window.challenged is not None:
                 return
             policy = windows.policy(connection, window)
             message = self._message(connection, window, policy)
         with self._database.write() as transaction:
-            if windows.get(transaction.connection, name).challenged is not None:
+            if windows.get(transaction.connection, origin).challenged is not None:
                 return
             deadline = transaction.now + 1000 * policy.audit.deadline_seconds
             content = statements.challenge(self._keys.statement, {**message, "deadline": deadline})
-            items.put(transaction, name, CHALLENGE, content)
-            windows.mark(transaction, name, challenged=transaction.now, deadline=deadline)
+            items.put(transaction, origin, CHALLENGE, content)
+            windows.mark(transaction, origin, challenged=transaction.now, deadline=deadline)
 
-    def challenge(self, provider: Provider, name: str) -> bytes:
+    def challenge(self, origin: Origin) -> bytes:
         """The provider's challenge.
 
         Raises:
@@ -98,18 +102,18 @@ class Sampler:
             ConflictError: the window was not closed and handed over in time.
         """
         with self._database.read() as connection:
-            window = windows.of_provider(connection, name, provider.name)
+            window = windows.get(connection, origin)
             policy = windows.policy(connection, window)
         activation.check_due(policy.sampling_instant, self._database.now())
         if window.challenged is None:
             if not complete(window):
-                raise ConflictError("not closed and handed over in time", where=name)
-            self.sign_list(name)
-            self.draw(name)
+                raise ConflictError("not closed and handed over in time", where=origin)
+            self.sign_list(origin)
+            self.draw(origin)
         with self._database.read() as connection:
-            return _demand(connection, name, CHALLENGE)
+            return _demand(connection, origin, CHALLENGE)
 
-    def respond(self, provider: Provider, name: str, index: int, body: Body) -> None:
+    def respond(self, origin: Origin, index: int, body: Body) -> None:
         """Keep the response for a sampled record, with its time of receipt.
 
         Raises:
@@ -117,36 +121,43 @@ class Sampler:
             ConflictError: no challenge yet, another response was given, or the audit began.
         """
         with self._database.write() as transaction:
-            window = windows.of_provider(transaction.connection, name, provider.name)
+            window = windows.get(transaction.connection, origin)
             if window.challenged is None:
-                raise ConflictError(f"the window is {window.state}", where=name)
-            if index not in self.sample(transaction.connection, name):
+                raise ConflictError(f"the window is {window.state}", where=origin)
+            if index not in self.sample(transaction.connection, origin):
                 raise UnknownError("not in the sample", where=str(index))
-            stored = items.find(transaction.connection, name, response_name(index))
+            stored = items.find(transaction.connection, origin, response_name(index))
             if stored is not None and stored.digest == body.digest:
                 return
             if stored is not None:
                 raise ConflictError("another response was given", where=str(index))
             if window.sealed is not None:
-                raise ConflictError("the audit has begun", where=name)
-            items.put(transaction, name, response_name(index), body.file)
+                raise ConflictError("the audit has begun", where=origin)
+            items.put(transaction, origin, response_name(index), body.file)
 
-    def sample(self, connection: Connection, name: str) -> frozenset[int]:
+    def sample(self, connection: Connection, origin: Origin) -> frozenset[int]:
         """The leaf indices that a window's challenge asks for."""
-        if name not in self._samples:
-            challenge = canonical_json.loads(_demand(connection, name, CHALLENGE))
-            drawn = (index for stratum in challenge["strata"] for index in stratum["sample"])
-            self._samples[name] = frozenset(drawn)
-        return self._samples[name]
+        with self._lock:
+            known = self._samples.get(origin)
+            if known is not None:
+                self._samples.move_to_end(origin)
+                return known
+        challenge = canonical_json.loads(_demand(connection, origin, CHALLENGE))
+        drawn = frozenset(index for stratum in challenge["strata"] for index in stratum["sample"])
+        with self._lock:
+            self._samples[origin] = drawn
+            if len(self._samples) > MAX_SAMPLES:  # anybody may ask for any window's
+                self._samples.popitem(last=False)
+        return drawn
 
     def _message(self, connection: Connection, window: Window, policy: Policy) -> dict[str, Any]:
         """The challenge but for its deadline and signature."""
-        final = parse_checkpoint(_demand(connection, window.name, FINAL_CHECKPOINT)).head
+        final = parse_checkpoint(_demand(connection, window.origin, FINAL_CHECKPOINT)).head
         preimage = activation.seed(self._keys, window)
         drawn = draw_sample(
-            _records(connection, window.name),
+            _records(connection, window.origin),
             tenants=policy.tenants,
-            receipts=set(_indices(connection, window.name, submissions.RECEIPT)),
+            receipts=set(_indices(connection, window.origin, submissions.RECEIPT)),
             rule=policy.audit,
             seed=sampling_seed(final.root_hash, preimage),
         )
@@ -155,7 +166,9 @@ class Sampler:
             "final_root": final.root_hash.hex(),
             "final_size": final.size,
             "preimage": preimage.hex(),
-            "receipts_list": canonical_json.loads(_demand(connection, window.name, RECEIPTS_LIST)),
+            "receipts_list": canonical_json.loads(
+                _demand(connection, window.origin, RECEIPTS_LIST)
+            ),
             "strata": [_stratum(each, policy.tenants) for each in drawn],
         }
 
@@ -165,9 +178,9 @@ def complete(window: Window) -> bool:
     return window.closed is not None and window.records is not None
 
 
-def _records(connection: Connection, name: str) -> Iterator[LoggedRecord]:
+def _records(connection: Connection, origin: Origin) -> Iterator[LoggedRecord]:
     with tempfile.SpooledTemporaryFile(max_size=MEMORY_BYTES) as file:
-        for data in items.stream(connection, name, RECORDS):
+        for data in items.stream(connection, origin, RECORDS):
             file.write(data)
         for frame in handover.frames(cast(BinaryIO, file)):
             if frame.kind == handover.RECORD:
@@ -183,12 +196,12 @@ def _stratum(drawn: DrawnStratum, tenants: Sequence[str]) -> dict[str, Any]:
     return {"id": drawn.stratum.id, "population": population, "sample": list(drawn.sample)}
 
 
-def _indices(connection: Connection, name: str, kind: str) -> list[int]:
+def _indices(connection: Connection, origin: Origin, kind: str) -> list[int]:
     """Leaf indices of the submissions of a kind, rising and distinct."""
-    return sorted({index for index, _ in submissions.identities(connection, name, kind)})
+    return sorted({index for index, _ in submissions.identities(connection, origin, kind)})
 
 
-def _demand(connection: Connection, window: str, name: str) -> bytes:
+def _demand(connection: Connection, window: Origin, name: str) -> bytes:
     content = items.content(connection, window, name)
     if content is None:
         raise InternalError("an item is missing", where=f"{window}: {name}")

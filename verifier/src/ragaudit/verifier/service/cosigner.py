@@ -26,7 +26,7 @@ from ragaudit.ledger.notes import Note, NoteSignature, SigningKey, parse_note
 from ragaudit.ledger.policy import Policy
 from ragaudit.ledger.tree import TreeHead
 from ragaudit.verifier.service import windows
-from ragaudit.verifier.service.database import Database, Transaction, checkpoints
+from ragaudit.verifier.service.database import Database, Origin, Transaction, checkpoints
 from ragaudit.verifier.service.errors import UnknownError
 from ragaudit.verifier.service.windows import Window
 from sqlalchemy import Connection, Row, Select, func, insert, select
@@ -68,7 +68,7 @@ def add_checkpoint(
     except MalformedNote as error:
         return _refusal(BAD_REQUEST, error.what)
     with database.write() as transaction:
-        window = windows.find_by_origin(transaction.connection, origin)
+        window = windows.find(transaction.connection, Origin(origin))
         if window is None or window.countersigned is None:
             return _refusal(UNKNOWN_ORIGIN, "unknown origin")
         policy = windows.policy(transaction.connection, window)
@@ -88,7 +88,7 @@ def _decide(
 ) -> Answer:
     if transaction.now >= 1000 * policy.sampling_instant:
         return _refusal(UNTRUSTED_LOG, "the sampling instant has passed")
-    latest = last(transaction.connection, window.name)
+    latest = last(transaction.connection, window.origin)
     stored = {policy.origin: latest.head} if latest else {}
     verdict = judge(request, {policy.origin: policy.keys.log}, stored)
     if verdict.checkpoint is None:
@@ -100,16 +100,16 @@ def _decide(
         return _refusal(HTTPStatus.SERVICE_UNAVAILABLE, "the request waited longer than the skew")
     elif window.closed is not None:
         return _refusal(UNTRUSTED_LOG, "the log is closed")
-    elif _count(transaction.connection, window.name) >= cap:
+    elif _count(transaction.connection, window.origin) >= cap:
         return _refusal(HTTPStatus.TOO_MANY_REQUESTS, "too many checkpoints")
     else:
-        line = _persist(transaction, window.name, policy, key, verdict.checkpoint)
+        line = _persist(transaction, window.origin, policy, key, verdict.checkpoint)
     return Answer(COSIGNED, encode_cosignatures((line,) if line else ()))
 
 
 def _persist(
     transaction: Transaction,
-    window: str,
+    window: Origin,
     policy: Policy,
     key: SigningKey,
     checkpoint: SignedCheckpoint,
@@ -131,14 +131,14 @@ def _persist(
     return line
 
 
-def last(connection: Connection, window: str) -> StoredCheckpoint | None:
+def last(connection: Connection, window: Origin) -> StoredCheckpoint | None:
     """The largest cosigned checkpoint of a window."""
     query = _query(window).order_by(checkpoints.c.size.desc()).limit(1)
     row = connection.execute(query).one_or_none()
     return None if row is None else _stored(row)
 
 
-def has(connection: Connection, window: str, head: TreeHead) -> bool:
+def has(connection: Connection, window: Origin, head: TreeHead) -> bool:
     """Whether this very tree head was cosigned."""
     same = (checkpoints.c.size == head.size) & (checkpoints.c.root == head.root_hash)
     query = select(func.count()).where((checkpoints.c.window == window) & same)
@@ -153,19 +153,19 @@ def latest_note(database: Database, origin_hash: bytes) -> bytes:
     """
     with database.read() as connection:
         window = windows.find_by_origin_hash(connection, origin_hash)
-        latest = last(connection, window.name) if window is not None else None
+        latest = last(connection, window.origin) if window is not None else None
     if latest is None:
         raise UnknownError("no cosigned checkpoint", where=origin_hash.hex())
     return latest.note
 
 
-def all_of(connection: Connection, window: str) -> list[StoredCheckpoint]:
+def all_of(connection: Connection, window: Origin) -> list[StoredCheckpoint]:
     """Every checkpoint that was cosigned, by rising size."""
     rows = connection.execute(_query(window).order_by(checkpoints.c.size))
     return [_stored(row) for row in rows]
 
 
-def _query(window: str) -> Select[Any]:
+def _query(window: Origin) -> Select[Any]:
     columns = (checkpoints.c.size, checkpoints.c.root, checkpoints.c.time, checkpoints.c.note)
     return select(*columns).where(checkpoints.c.window == window)
 
@@ -174,7 +174,7 @@ def _stored(row: Row[Any]) -> StoredCheckpoint:
     return StoredCheckpoint(TreeHead(row.size, bytes(row.root)), row.time, bytes(row.note))
 
 
-def _count(connection: Connection, window: str) -> int:
+def _count(connection: Connection, window: Origin) -> int:
     query = select(func.count()).select_from(checkpoints).where(checkpoints.c.window == window)
     return int(connection.execute(query).scalar_one())
 

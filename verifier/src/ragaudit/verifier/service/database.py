@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NewType
 
 from ragaudit.encoding.errors import InternalError, MalformedError, UnsupportedError
 from ragaudit.ledger.errors import RestoredBackup
@@ -27,6 +28,7 @@ from sqlalchemy import (
     MetaData,
     String,
     Table,
+    UniqueConstraint,
     create_engine,
     event,
     exc,
@@ -36,9 +38,12 @@ from sqlalchemy import (
 )
 
 Clock = Callable[[], int]  # Unix milliseconds
+Origin = NewType("Origin", str)
+"""Origin of a window's log, `<provider>/ragaudit/<window>`: the window's key in every table."""
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 BUSY_SECONDS = 30
+ORIGIN_LENGTH = 160
 _BEGIN = "ragaudit_begin"
 
 metadata = MetaData()
@@ -61,12 +66,12 @@ providers = Table(
 windows = Table(
     "window",
     metadata,
-    Column("name", String(64), primary_key=True),
+    Column("origin", String(ORIGIN_LENGTH), primary_key=True),
     Column("provider", String(64), nullable=False),
-    Column("origin", String(160), nullable=False, unique=True),
+    Column("name", String(64), nullable=False, index=True),  # anyone else's window may have it
     Column("origin_hash", LargeBinary(32), nullable=False, unique=True),
     Column("policy_digest", LargeBinary(32), nullable=False),
-    Column("log_key", LargeBinary(32), unique=True),  # none if check 1 will not read it
+    Column("log_key", LargeBinary(32)),  # none if check 1 will not read it
     Column("chain_salt", LargeBinary(32), nullable=False),
     Column("registered", BigInteger, nullable=False),
     Column("countersigned", BigInteger),
@@ -78,11 +83,12 @@ windows = Table(
     Column("deadline", BigInteger),
     Column("sealed", BigInteger),
     Column("decided", BigInteger),
+    UniqueConstraint("provider", "log_key"),
 )
 items = Table(
     "item",
     metadata,
-    Column("window", String(64), primary_key=True),
+    Column("window", String(ORIGIN_LENGTH), primary_key=True),
     Column("name", String(200), primary_key=True),
     Column("size", BigInteger, nullable=False),
     Column("digest", LargeBinary(32), nullable=False),
@@ -91,7 +97,7 @@ items = Table(
 chunks = Table(
     "chunk",
     metadata,
-    Column("window", String(64), primary_key=True),
+    Column("window", String(ORIGIN_LENGTH), primary_key=True),
     Column("name", String(200), primary_key=True),
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("data", LargeBinary, nullable=False),
@@ -99,7 +105,7 @@ chunks = Table(
 checkpoints = Table(
     "checkpoint",
     metadata,
-    Column("window", String(64), primary_key=True),
+    Column("window", String(ORIGIN_LENGTH), primary_key=True),
     Column("size", BigInteger, primary_key=True, autoincrement=False),
     Column("root", LargeBinary(32), nullable=False),
     Column("time", BigInteger, nullable=False),  # seconds, as cosigned
@@ -108,7 +114,7 @@ checkpoints = Table(
 entries = Table(
     "entry",
     metadata,
-    Column("window", String(64), primary_key=True),
+    Column("window", String(ORIGIN_LENGTH), primary_key=True),
     Column("index", BigInteger, primary_key=True, autoincrement=False),
     Column("kind", String(16), nullable=False),
     Column("salt", LargeBinary(32), nullable=False),
@@ -119,7 +125,7 @@ entries = Table(
 activations = Table(
     "activation",
     metadata,
-    Column("window", String(64), primary_key=True),
+    Column("window", String(ORIGIN_LENGTH), primary_key=True),
     Column("a", Integer, primary_key=True, autoincrement=False),
     Column("message", LargeBinary, nullable=False),
 )
@@ -127,7 +133,7 @@ activations = Table(
 submissions = Table(
     "submission",
     metadata,
-    Column("window", String(64), primary_key=True),
+    Column("window", String(ORIGIN_LENGTH), primary_key=True),
     Column("kind", String(16), primary_key=True),
     Column("position", BigInteger, primary_key=True, autoincrement=False),
     Column("identity", LargeBinary(64), primary_key=True),
@@ -139,7 +145,7 @@ submissions = Table(
 disputes = Table(
     "dispute",
     metadata,
-    Column("window", String(64), primary_key=True),
+    Column("window", String(ORIGIN_LENGTH), primary_key=True),
     Column("identity", LargeBinary(32), primary_key=True),
     Column("pseudonym", LargeBinary(32), nullable=False),
     Column("position", BigInteger, nullable=False),  # leaf index of the record

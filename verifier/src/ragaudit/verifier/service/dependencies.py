@@ -4,12 +4,13 @@ from collections.abc import AsyncIterator, Callable
 from typing import Annotated, TypeVar
 
 from anyio import to_thread
-from fastapi import Depends, Path, Request, Response, Security
+from fastapi import Depends, Path, Query, Request, Response, Security
 from fastapi.security import APIKeyHeader, HTTPBearer
 from pydantic import BaseModel
 from ragaudit.encoding.signing import PublicKey
-from ragaudit.verifier.service import bodies, providers
+from ragaudit.verifier.service import bodies, providers, windows
 from ragaudit.verifier.service.authentication import (
+    Claimed,
     Provider,
     claimed,
     demand_digest,
@@ -18,6 +19,7 @@ from ragaudit.verifier.service.authentication import (
 )
 from ragaudit.verifier.service.bodies import Body
 from ragaudit.verifier.service.core import Service
+from ragaudit.verifier.service.database import Origin
 from ragaudit.verifier.service.errors import UnauthenticatedError
 from ragaudit.verifier.service.identity import NAME
 
@@ -34,6 +36,25 @@ def service_of(request: Request) -> Service:
 
 
 ServiceOf = Annotated[Service, Depends(service_of)]
+
+
+def _anyones(
+    window: WindowName,
+    service: ServiceOf,
+    provider: Annotated[
+        str | None,
+        Query(max_length=64, description="Whose window; needed where several have it."),
+    ] = None,
+) -> Origin:
+    """The window that a request without a provider's signature is about."""
+    if provider is not None:
+        return windows.of(provider, window)
+    with service.database.read() as connection:
+        return windows.resolve(connection, window)
+
+
+AnyWindow = Annotated[Origin, Depends(_anyones)]
+"""A window of whichever provider. One that signs its request has no window but its own."""
 
 
 SMALL_BYTES = 2**16  # parsed at once, whoever waits
@@ -53,31 +74,41 @@ def auditor(request: Request, service: ServiceOf, _: Annotated[object, Security(
 
 
 class Signed:
-    """An authenticated provider and the body that it signed."""
+    """An authenticated provider's request about its window, and the body that it signed."""
 
-    def __init__(self, provider: Provider, body: Body) -> None:
-        self.provider = provider
+    def __init__(self, window: Origin, body: Body) -> None:
+        self.window = window
         self.body = body
 
 
-Limit = Callable[[Service, str, Provider], int]
+Limit = Callable[[Service, Origin], int]
 """Largest body in bytes, of a provider's request about a window; raises where none is due."""
+
+
+async def _caller(
+    request: Request, service: ServiceOf, _: Annotated[object, Security(_SIGNATURE)]
+) -> tuple[Claimed, Provider]:
+    """The pinned provider that sent a request, and what it signed; reads nothing of the body."""
+    claim = claimed(request, service.database.now())
+    key = await to_thread.run_sync(_pinned, service, claim.provider)
+    return claim, verify_request(request, claim, key)
+
+
+Caller = Annotated[tuple[Claimed, Provider], Depends(_caller)]
 
 
 def signed(limit: Limit) -> Callable[..., AsyncIterator[Signed]]:
     """A dependency: the request of a pinned provider, with a body of at most ``limit`` bytes."""
 
     async def dependency(
-        request: Request, service: ServiceOf, _: Annotated[object, Security(_SIGNATURE)]
+        caller: Caller, window: WindowName, request: Request, service: ServiceOf
     ) -> AsyncIterator[Signed]:
-        claim = claimed(request, service.database.now())
-        key = await to_thread.run_sync(_pinned, service, claim.provider)
-        provider = verify_request(request, claim, key)  # before anything of the body is read
-        window = request.path_params.get("window", "")
-        most = await to_thread.run_sync(limit, service, window, provider)
+        claim, provider = caller
+        origin = windows.of(provider.name, window)
+        most = await to_thread.run_sync(limit, service, origin)
         async for body in bodies.receive(request, most):
             demand_digest(claim, body)
-            yield Signed(provider, body)
+            yield Signed(origin, body)
 
     return dependency
 
@@ -104,7 +135,7 @@ def _pinned(service: Service, name: str) -> PublicKey:
     return key
 
 
-def json_limit(service: Service, _window: str, _provider: Provider) -> int:
+def json_limit(service: Service, _window: Origin) -> int:
     """Limit of a provider's JSON bodies."""
     return service.settings.limits.json_bytes
 

@@ -31,7 +31,7 @@ from ragaudit.verifier.service.bodies import Disputes as DisputesBody
 from ragaudit.verifier.service.bodies import Finding as FindingBody
 from ragaudit.verifier.service.bodies import RegistrationDocument, Statement
 from ragaudit.verifier.service.challenge import Sampler
-from ragaudit.verifier.service.database import Database, Transaction
+from ragaudit.verifier.service.database import Database, Origin, Transaction
 from ragaudit.verifier.service.database import disputes as table
 from ragaudit.verifier.service.errors import (
     CapError,
@@ -71,7 +71,7 @@ class Disputes:
         self._sampler = sampler
         self._cap = cap
 
-    def add(self, name: str, document: DisputesBody) -> Counts:
+    def add(self, origin: Origin, document: DisputesBody) -> Counts:
         """Take disputes before the sampling instant; all of a request or none.
 
         Raises:
@@ -79,43 +79,43 @@ class Disputes:
                 signed with its dispute key.
             TooLateError, CapError.
         """
-        policy = self._policy(name)
+        policy = self._policy(origin)
         checked = [Dispute.from_json(each) for each in document.disputes]
         with self._database.read() as connection:
             for each in checked:
                 _check_origin(each.origin, policy)
                 for registration in _registrations(
-                    connection, policy, each.pseudonym, document.registration
+                    connection, origin, policy, each.pseudonym, document.registration
                 ):
                     each.verify_signature(_dispute_key(registration))
         with self._database.write() as transaction:
-            _check_before(transaction, name, policy.sampling_instant)
-            new = sum(self._put(transaction, name, policy, each) for each in checked)
+            _check_before(transaction, origin, policy.sampling_instant)
+            new = sum(self._put(transaction, origin, policy, each) for each in checked)
         return {"accepted": new, "known": len(checked) - new}
 
-    def show_registration(self, name: str, document: Statement) -> Counts:
+    def show_registration(self, origin: Origin, document: Statement) -> Counts:
         """Take an account's statement about its registration before the sampling instant.
 
         Raises as `add`; RejectedError for another anchor than the registration's.
         """
-        policy = self._policy(name)
+        policy = self._policy(origin)
         statement = RegistrationStatement.from_json(document.statement)
         _check_origin(statement.origin, policy)
         with self._database.read() as connection:
             for registration in _registrations(
-                connection, policy, statement.pseudonym, document.registration
+                connection, origin, policy, statement.pseudonym, document.registration
             ):
                 statement.verify_signature(_dispute_key(registration))
                 if registration.anchor != statement.anchor:
                     raise RejectedError("another anchor than registered", where="statement/anchor")
         submission = Submission(STATEMENT, 0, statement.pseudonym, statement.encode())
         with self._database.write() as transaction:
-            _check_before(transaction, name, policy.sampling_instant)
-            new = submissions.put(transaction, name, submission)
-            submissions.check_cap(transaction.connection, name, STATEMENT, self._cap)
+            _check_before(transaction, origin, policy.sampling_instant)
+            new = submissions.put(transaction, origin, submission)
+            submissions.check_cap(transaction.connection, origin, STATEMENT, self._cap)
         return {"accepted": int(new), "known": int(not new)}
 
-    def demand_unsampled(self, name: str, index: int) -> None:
+    def demand_unsampled(self, origin: Origin, index: int) -> None:
         """Return if the verifier may look at the file of a disputed record.
 
         Asked before the body of a request is read: the verifier does not receive what it must
@@ -126,31 +126,31 @@ class Disputes:
             UnknownError: nobody disputed the record.
             ConflictError: it was sampled, so its noise key is opened to this verifier.
         """
-        if self.standing(name, index).sampled:
+        if self.standing(origin, index).sampled:
             raise ConflictError(
                 "the record was sampled, so this verifier must not see its receipt file",
                 where=str(index),
                 expected="the arbiter of the policy, if it names one",
             )
         with self._database.read() as connection:
-            _check_unsealed(windows.get(connection, name))
+            _check_unsealed(windows.get(connection, origin))
 
-    def standing(self, name: str, index: int) -> Standing:
+    def standing(self, origin: Origin, index: int) -> Standing:
         """What became of the disputes about a record. Raises as `demand_unsampled`."""
         with self._database.read() as connection:
-            window = windows.get(connection, name)
+            window = windows.get(connection, origin)
             policy = windows.policy(connection, window)
             check_due(policy.sampling_instant, self._database.now())
             if window.challenged is None:
-                raise ConflictError("no sample was drawn", where=name)
-            rows = _rows(connection, (table.c.window == name) & (table.c.position == index))
-            sampled = index in self._sampler.sample(connection, name)
+                raise ConflictError("no sample was drawn", where=origin)
+            rows = _rows(connection, (table.c.window == origin) & (table.c.position == index))
+            sampled = index in self._sampler.sample(connection, origin)
         if not rows:
             raise UnknownError("nobody disputed this record", where=str(index))
         judged = [row.step for row in rows if row.step is not None]
         return Standing(sampled, max(judged) if judged else None)
 
-    def judge(self, name: str, index: int, file: dict[str, Any]) -> Standing:
+    def judge(self, origin: Origin, index: int, file: dict[str, Any]) -> Standing:
         """Judge the receipt file of a disputed record that is not in the sample.
 
         Raises:
@@ -158,49 +158,49 @@ class Disputes:
             RejectedError: the provider did not sign it, part for part.
             ConflictError, TooEarlyError, TooLateError: as `demand_unsampled`. CapError.
         """
-        self.demand_unsampled(name, index)
+        self.demand_unsampled(origin, index)
         disputed = file_digest(file)
-        condition = _of_file(name, index, disputed)
+        condition = _of_file(origin, index, disputed)
         with self._database.read() as connection:
             rows = _rows(connection, condition)
             if not rows:
                 raise UnknownError("nobody disputed this file", where=str(index))
             if rows[0].step is not None:  # judging takes a while, and is done once
                 return Standing(sampled=False, step=rows[0].step)
-            view = _view(connection, windows.get(connection, name))
+            view = _view(connection, windows.get(connection, origin))
         judgement = self._auditor.judge_dispute(file, view)
         if judgement.public.index != index:
             raise RejectedError("of another record", where="public/index", expected=str(index))
         kept = canonical_json.dumps(file) if judgement.upheld else None
         with self._database.write() as transaction:
-            _check_unsealed(windows.get(transaction.connection, name))
+            _check_unsealed(windows.get(transaction.connection, origin))
             values = {"public": judgement.public.encode(), "file": kept, "step": judgement.step}
             transaction.connection.execute(update(table).where(condition).values(**values))
-            _check_files(transaction.connection, name, self._cap)
+            _check_files(transaction.connection, origin, self._cap)
         return Standing(sampled=False, step=judgement.step)
 
-    def find(self, name: str, document: FindingBody) -> Counts:
+    def find(self, origin: Origin, document: FindingBody) -> Counts:
         """Take a finding of the arbiter about a disputed file, and the file's public half.
 
         Raises:
             MalformedError, RejectedError: not the arbiter's, or the public half is another one.
             UnknownError: nobody disputed this file. TooLateError: the audit began.
         """
-        policy = self._policy(name)
+        policy = self._policy(origin)
         finding = Finding.from_json(document.finding)
         public = replace(PublicReceipt.from_json(document.public), proof=None)
         if policy.keys.arbiter is None:
-            raise ConflictError("the policy names no arbiter", where=name)
+            raise ConflictError("the policy names no arbiter", where=origin)
         finding.verify_signature(policy.keys.arbiter)
         public.verify_signature(policy.keys.provider)
-        for origin in (finding.origin, public.origin):
-            _check_origin(origin, policy)
+        for signed in (finding, public):
+            _check_origin(signed.origin, policy)
         if (public.index, public.answer_digest) != (finding.index, finding.answer_digest):
             raise ReceiptRejected("not of the finding's answer", where="public")
-        condition = _of_file(name, finding.index, finding.file_digest)
+        condition = _of_file(origin, finding.index, finding.file_digest)
         condition &= table.c.answer_digest == finding.answer_digest
         with self._database.write() as transaction:
-            _check_unsealed(windows.get(transaction.connection, name))
+            _check_unsealed(windows.get(transaction.connection, origin))
             rows = _rows(transaction.connection, condition)
             if not rows:
                 raise UnknownError("nobody disputed this file", where=str(finding.index))
@@ -214,19 +214,19 @@ class Disputes:
         """Whether a dispute may still be judged by somebody: the audit waits for the deadline."""
         with self._database.read() as connection:
             arbiter = windows.policy(connection, window).keys.arbiter
-            condition = (table.c.window == window.name) & table.c.step.is_(None)
+            condition = (table.c.window == window.origin) & table.c.step.is_(None)
             waiting = {row.position for row in _rows(connection, condition)}
             if arbiter is None and waiting:
-                waiting -= self._sampler.sample(connection, window.name)
+                waiting -= self._sampler.sample(connection, window.origin)
         return bool(waiting)
 
-    def _policy(self, name: str) -> Policy:
+    def _policy(self, origin: Origin) -> Policy:
         with self._database.read() as connection:
-            return windows.policy(connection, windows.get(connection, name))
+            return windows.policy(connection, windows.get(connection, origin))
 
-    def _put(self, transaction: Transaction, name: str, policy: Policy, each: Dispute) -> bool:
+    def _put(self, transaction: Transaction, origin: Origin, policy: Policy, each: Dispute) -> bool:
         """Store a dispute unless it is known; its identity has no signature in it."""
-        connection, mine = transaction.connection, table.c.window == name
+        connection, mine = transaction.connection, table.c.window == origin
         if _rows(connection, mine & (table.c.identity == each.identity)):
             return False
         own = mine & (table.c.pseudonym == each.pseudonym)
@@ -237,7 +237,7 @@ class Disputes:
         if _count(connection, same & (table.c.answer_digest == each.answer_digest)) >= PER_ANSWER:
             raise CapError("too many disputes of one answer", expected=f"at most {PER_ANSWER}")
         row = {
-            "window": name,
+            "window": origin,
             "identity": each.identity,
             "pseudonym": each.pseudonym,
             "position": each.index,
@@ -250,22 +250,22 @@ class Disputes:
         return True
 
 
-def kept(connection: Connection, name: str) -> list[bytes]:
+def kept(connection: Connection, origin: Origin) -> list[bytes]:
     """Every dispute of a window as the evidence holds it, by rising index and identity."""
-    rows = _rows(connection, table.c.window == name)
+    rows = _rows(connection, table.c.window == origin)
     ordered = sorted(rows, key=lambda row: (row.position, bytes(row.identity)))
     return [canonical_json.dumps(_kept(row).to_json()) for row in ordered]
 
 
-def judged(connection: Connection, name: str) -> list[bytes]:
+def judged(connection: Connection, origin: Origin) -> list[bytes]:
     """Public halves of the files that were judged, rising and distinct."""
-    rows = _rows(connection, (table.c.window == name) & table.c.public.is_not(None))
+    rows = _rows(connection, (table.c.window == origin) & table.c.public.is_not(None))
     return [data for _, data in sorted({(row.position, bytes(row.public)) for row in rows})]
 
 
-def count(connection: Connection, name: str) -> int:
+def count(connection: Connection, origin: Origin) -> int:
     """How many disputes a window holds."""
-    return _count(connection, table.c.window == name)
+    return _count(connection, table.c.window == origin)
 
 
 def _kept(row: Row[Any]) -> KeptDispute:
@@ -282,7 +282,11 @@ def _kept(row: Row[Any]) -> KeptDispute:
 
 
 def _registrations(
-    connection: Connection, policy: Policy, pseudonym: bytes, given: RegistrationDocument | None
+    connection: Connection,
+    origin: Origin,
+    policy: Policy,
+    pseudonym: bytes,
+    given: RegistrationDocument | None,
 ) -> list[Registration]:
     """The registrations of an account: of the proof it brings, or as the provider gave them.
 
@@ -295,7 +299,7 @@ def _registrations(
     if given is not None:
         found.append(_proven(given, policy))
     else:
-        entries = handover.entries_of(connection, policy.window).values()
+        entries = handover.entries_of(connection, origin).values()
         found += [_registration(body) for kind, _, body in entries if kind == Registration.KIND]
     own = [each for each in found if each is not None and each.pseudonym == pseudonym]
     if not own:
@@ -335,7 +339,7 @@ def _dispute_key(registration: Registration) -> PublicKey:
 
 
 def _view(connection: Connection, window: Window) -> WindowView:
-    opening = canonical_json.loads(items.content(connection, window.name, OPENING) or b"")
+    opening = canonical_json.loads(items.content(connection, window.origin, OPENING) or b"")
     body = Opening.decode(bytes.fromhex(opening["body"]))
     return WindowView(windows.policy(connection, window), body)
 
@@ -345,25 +349,25 @@ def _check_origin(origin: str, policy: Policy) -> None:
         raise RejectedError("of another log", where="origin", expected=policy.origin)
 
 
-def _check_before(transaction: Transaction, name: str, until: int) -> None:
+def _check_before(transaction: Transaction, origin: Origin, until: int) -> None:
     if transaction.now >= 1000 * until:
-        raise TooLateError("taken no more", where=name, expected=f"before {until}")
+        raise TooLateError("taken no more", where=origin, expected=f"before {until}")
 
 
 def _check_unsealed(window: Window) -> None:
     if window.sealed is not None:
-        raise TooLateError("the audit has begun", where=window.name)
+        raise TooLateError("the audit has begun", where=window.origin)
 
 
-def _check_files(connection: Connection, name: str, cap: int) -> None:
+def _check_files(connection: Connection, origin: Origin, cap: int) -> None:
     """CapError where the upheld files exceed the cap: the first of them is enough to fail."""
-    query = select(func.sum(func.length(table.c.file))).where(table.c.window == name)
+    query = select(func.sum(func.length(table.c.file))).where(table.c.window == origin)
     if int(connection.execute(query).scalar_one() or 0) > cap:
-        raise CapError("too many upheld disputes", where=name, expected=f"{cap} bytes in all")
+        raise CapError("too many upheld disputes", where=origin, expected=f"{cap} bytes in all")
 
 
-def _of_file(name: str, index: int, digest: bytes) -> ColumnElement[bool]:
-    mine = (table.c.window == name) & (table.c.position == index)
+def _of_file(origin: Origin, index: int, digest: bytes) -> ColumnElement[bool]:
+    mine = (table.c.window == origin) & (table.c.position == index)
     return mine & (table.c.file_digest == digest)
 
 

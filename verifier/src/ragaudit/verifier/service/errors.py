@@ -28,12 +28,6 @@ class UnauthenticatedError(RefusedError):
     status: ClassVar[int] = 401
 
 
-class ForbiddenError(RefusedError):
-    """Authenticated, and not allowed."""
-
-    status: ClassVar[int] = 403
-
-
 class UnknownError(RefusedError):
     """No such window, item or path."""
 
@@ -50,6 +44,10 @@ class ConflictError(RefusedError):
     """Against what was given before, or against the state of the window."""
 
     status: ClassVar[int] = 409
+
+
+class AmbiguousError(ConflictError):
+    """A window's name that several providers use, without the provider."""
 
 
 class TooLateError(ConflictError):

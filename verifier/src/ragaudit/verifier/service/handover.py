@@ -21,7 +21,6 @@ from ragaudit.ledger.tree import leaf_hash
 from ragaudit.verifier.evidence import ENTRIES, FINAL_CHECKPOINT, LEAVES, RECORDS
 from ragaudit.verifier.service import cosigner, items, windows
 from ragaudit.verifier.service.activation import check_due
-from ragaudit.verifier.service.authentication import Provider
 from ragaudit.verifier.service.bodies import (
     MEMORY_BYTES,
     Body,
@@ -29,7 +28,7 @@ from ragaudit.verifier.service.bodies import (
     EntryDocument,
     RegistrationDocument,
 )
-from ragaudit.verifier.service.database import Database, Transaction, entries
+from ragaudit.verifier.service.database import Database, Origin, Transaction, entries
 from ragaudit.verifier.service.errors import (
     CapError,
     ConflictError,
@@ -115,22 +114,20 @@ class Handover:
         self._database = database
         self._limits = limits
 
-    def records_bytes(self, provider: Provider, name: str) -> int:
+    def records_bytes(self, origin: Origin) -> int:
         """The largest handover that this window's log and policy allow, in bytes.
 
         Raises:
-            UnknownError, ForbiddenError, ConflictError: no window of the provider to hand over.
+            UnknownError, ConflictError: no window of the provider to hand over.
         """
         with self._database.read() as connection:
-            window = windows.of_provider(connection, name, provider.name)
+            window = windows.get(connection, origin)
             windows.demand_countersigned(window)
             entries = _most_entries(connection, window)
         sizes = MAX_OPENING_BYTES + entries * (_LENGTH_BYTES + MAX_FRAME_BYTES)
         return min(sizes, self._limits.records_bytes)
 
-    def put_entries(
-        self, provider: Provider, name: str, documents: Sequence[EntryDocument]
-    ) -> None:
+    def put_entries(self, origin: Origin, documents: Sequence[EntryDocument]) -> None:
         """Keep entries other than records as they are given during the window.
 
         Raises:
@@ -144,16 +141,16 @@ class Handover:
                     "not a kind that is given at once", where=f"entries/{number}/kind"
                 )
         with self._database.write() as transaction:
-            window = _open(transaction, provider, name)
+            window = _open(transaction, origin)
             if window.records is not None:
-                raise ConflictError("the log was handed over", where=name)
-            known = _count(transaction.connection, name)
+                raise ConflictError("the log was handed over", where=origin)
+            known = _count(transaction.connection, origin)
             for each in documents:
-                known += _put_entry(transaction, name, each)
+                known += _put_entry(transaction, origin, each)
             if known > self._limits.entries:
                 raise CapError("too many entries", expected=f"at most {self._limits.entries}")
 
-    def put_registration(self, name: str, document: RegistrationDocument) -> None:
+    def put_registration(self, origin: Origin, document: RegistrationDocument) -> None:
         """Keep a registration that an account shows with its proof, as if the provider gave it.
 
         A provider that keeps a registration back would otherwise keep back the account's claims.
@@ -166,10 +163,10 @@ class Handover:
         """
         body = Registration.decode(document.body)
         with self._database.read() as connection:
-            window = windows.demand_countersigned(windows.get(connection, name))
+            window = windows.demand_countersigned(windows.get(connection, origin))
             policy = windows.policy(connection, window)
-        if body.window != name:
-            raise RejectedError("of another window", where="body", expected=name)
+        if body.window != policy.window:
+            raise RejectedError("of another window", where="body", expected=policy.window)
         proof = TlogProof.parse(document.proof.encode("utf-8"))
         if proof.index != document.index:
             raise RejectedError("a proof of another index", where="proof")
@@ -180,13 +177,13 @@ class Handover:
             index=document.index, kind=Registration.KIND, salt=document.salt, body=document.body
         )
         with self._database.write() as transaction:
-            if windows.get(transaction.connection, name).records is not None:
-                raise ConflictError("the log was handed over", where=name)
-            _put_entry(transaction, name, entry)
-            if _count(transaction.connection, name) > self._limits.entries:
+            if windows.get(transaction.connection, origin).records is not None:
+                raise ConflictError("the log was handed over", where=origin)
+            _put_entry(transaction, origin, entry)
+            if _count(transaction.connection, origin) > self._limits.entries:
                 raise CapError("too many entries", expected=f"at most {self._limits.entries}")
 
-    def put_records(self, provider: Provider, name: str, body: Body) -> None:
+    def put_records(self, origin: Origin, body: Body) -> None:
         """Keep the whole log's content, and what is derived from it.
 
         Raises:
@@ -198,28 +195,28 @@ class Handover:
             ConflictError: another handover was given; TooLateError: after the sampling instant.
         """
         with self._database.read() as connection:
-            window = windows.of_provider(connection, name, provider.name)
+            window = windows.get(connection, origin)
             windows.demand_countersigned(window)
-            given = entries_of(connection, name)
+            given = entries_of(connection, origin)
             most = _most_entries(connection, window)
         with _temporary() as leaves, _temporary() as listed:
             _derive(body.file, leaves, listed, given, most, self._limits.entries)
             with self._database.write() as transaction:
-                window = _open(transaction, provider, name)
-                stored = items.find(transaction.connection, name, RECORDS)
+                window = _open(transaction, origin)
+                stored = items.find(transaction.connection, origin, RECORDS)
                 if stored is not None and stored.digest == body.digest:
                     return
                 if stored is not None:
-                    raise ConflictError("another handover was given", where=name)
+                    raise ConflictError("another handover was given", where=origin)
                 _in_time(transaction, window)
-                if entries_of(transaction.connection, name) != given:
-                    raise ConflictError("entries arrived meanwhile", where=name)
-                items.put(transaction, name, RECORDS, body.file)
-                items.put(transaction, name, LEAVES, leaves)
-                items.put(transaction, name, ENTRIES, listed)
-                windows.mark(transaction, name, records=transaction.now)
+                if entries_of(transaction.connection, origin) != given:
+                    raise ConflictError("entries arrived meanwhile", where=origin)
+                items.put(transaction, origin, RECORDS, body.file)
+                items.put(transaction, origin, LEAVES, leaves)
+                items.put(transaction, origin, ENTRIES, listed)
+                windows.mark(transaction, origin, records=transaction.now)
 
-    def close(self, provider: Provider, name: str, request: Close) -> None:
+    def close(self, origin: Origin, request: Close) -> None:
         """Close the window's log at its final checkpoint.
 
         Raises:
@@ -229,35 +226,35 @@ class Handover:
             ConflictError: closed at another one; TooLateError: after the sampling instant.
         """
         with self._database.write() as transaction:
-            window = _open(transaction, provider, name)
+            window = _open(transaction, origin)
             policy = windows.policy(transaction.connection, window)
             cosigners = CosignerPolicy((policy.keys.cosigner,), 1)
             final = request.final_checkpoint.encode("utf-8")
             head = verify_cosigned(final, policy.keys.log, cosigners).signed.head
-            latest = cosigner.last(transaction.connection, name)
+            latest = cosigner.last(transaction.connection, origin)
             if latest is None or latest.head != head:
                 different = ConflictError if window.closed is not None else RejectedError
                 raise different("not the largest cosigned checkpoint", where="final_checkpoint")
             if window.closed is not None:
                 return
             _in_time(transaction, window)
-            items.put(transaction, name, FINAL_CHECKPOINT, latest.note)
-            windows.mark(transaction, name, closed=transaction.now)
+            items.put(transaction, origin, FINAL_CHECKPOINT, latest.note)
+            windows.mark(transaction, origin, closed=transaction.now)
 
 
-def entries_of(connection: Connection, name: str) -> dict[int, tuple[str, bytes, bytes]]:
+def entries_of(connection: Connection, origin: Origin) -> dict[int, tuple[str, bytes, bytes]]:
     """The entries given during the window: (kind, salt, body) by leaf index."""
     columns = (entries.c.index, entries.c.kind, entries.c.salt, entries.c.body)
-    query = select(*columns).where(entries.c.window == name)
+    query = select(*columns).where(entries.c.window == origin)
     return {
         index: (kind, bytes(salt), bytes(body))
         for index, kind, salt, body in connection.execute(query)
     }
 
 
-def registration(connection: Connection, name: str, pseudonym: bytes) -> Registration | None:
+def registration(connection: Connection, origin: Origin, pseudonym: bytes) -> Registration | None:
     """The account's registration, if it was given; that there is only one is check 7's."""
-    condition = (entries.c.window == name) & (entries.c.pseudonym == pseudonym)
+    condition = (entries.c.window == origin) & (entries.c.pseudonym == pseudonym)
     query = select(entries.c.body).where(condition).order_by(entries.c.index).limit(1)
     body = connection.execute(query).scalar_one_or_none()
     return None if body is None else Registration.decode(bytes(body))
@@ -299,7 +296,7 @@ def _derive(
 def _most_entries(connection: Connection, window: Window) -> int:
     """Entries that the cosigned log has and that the policy allows."""
     policy = windows.policy(connection, window)
-    latest = cosigner.last(connection, window.name)
+    latest = cosigner.last(connection, window.origin)
     cosigned = 0 if latest is None else latest.head.size
     planned = 2 + policy.slots * (1 + policy.queries_per_account) + _OTHER_KINDS
     return min(cosigned, planned)
@@ -311,8 +308,8 @@ def _temporary() -> Iterator[BinaryIO]:
         yield cast(BinaryIO, file)
 
 
-def _open(transaction: Transaction, provider: Provider, name: str) -> Window:
-    window = windows.of_provider(transaction.connection, name, provider.name)
+def _open(transaction: Transaction, origin: Origin) -> Window:
+    window = windows.get(transaction.connection, origin)
     return windows.demand_countersigned(window)
 
 
@@ -321,17 +318,17 @@ def _in_time(transaction: Transaction, window: Window) -> None:
     policy = windows.policy(transaction.connection, window)
     check_due(policy.end, transaction.now)
     if transaction.now >= 1000 * policy.sampling_instant:
-        raise TooLateError("the sampling instant has passed", where=window.name)
+        raise TooLateError("the sampling instant has passed", where=window.origin)
 
 
-def _put_entry(transaction: Transaction, name: str, each: EntryDocument) -> int:
+def _put_entry(transaction: Transaction, origin: Origin, each: EntryDocument) -> int:
     """Store an entry; 1 if it is new, 0 if it was known."""
-    condition = (entries.c.window == name) & (entries.c.index == each.index)
+    condition = (entries.c.window == origin) & (entries.c.index == each.index)
     query = select(entries.c.kind, entries.c.salt, entries.c.body).where(condition)
     stored = transaction.connection.execute(query).one_or_none()
     if stored is None:
         row = {
-            "window": name,
+            "window": origin,
             "index": each.index,
             "kind": each.kind,
             "salt": each.salt,
@@ -355,6 +352,6 @@ def _pseudonym(each: EntryDocument) -> bytes | None:
         return None
 
 
-def _count(connection: Connection, name: str) -> int:
-    query = select(func.count()).select_from(entries).where(entries.c.window == name)
+def _count(connection: Connection, origin: Origin) -> int:
+    query = select(func.count()).select_from(entries).where(entries.c.window == origin)
     return int(connection.execute(query).scalar_one())

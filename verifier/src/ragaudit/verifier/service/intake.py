@@ -23,9 +23,8 @@ from ragaudit.ledger.tlog_proof import TlogProof
 from ragaudit.ledger.tree import TreeHead
 from ragaudit.verifier.service import cosigner, handover, submissions, windows
 from ragaudit.verifier.service.activation import check_due
-from ragaudit.verifier.service.authentication import Provider
 from ragaudit.verifier.service.bodies import Claim
-from ragaudit.verifier.service.database import Database, Transaction
+from ragaudit.verifier.service.database import Database, Origin, Transaction
 from ragaudit.verifier.service.errors import ConflictError, TooEarlyError, TooLateError
 from ragaudit.verifier.service.submissions import (
     CLAIM,
@@ -55,7 +54,7 @@ class Intake:
         self._database = database
         self._cap = cap
 
-    def receipts(self, name: str, documents: Sequence[dict[str, Any]]) -> Counts:
+    def receipts(self, origin: Origin, documents: Sequence[dict[str, Any]]) -> Counts:
         """Take public halves before the sampling instant.
 
         Raises:
@@ -63,23 +62,23 @@ class Intake:
                 its provider, or with a proof that does not verify.
             TooLateError, CapError.
         """
-        policy = self._policy(name)
+        policy = self._policy(origin)
         checked = _checked("receipts", documents, policy, _receipt)
         stripped = [_submission(replace(receipt, proof=None)) for receipt, _ in checked]
         with self._database.write() as transaction:
-            _check_time(transaction, name, policy.sampling_instant)
+            _check_time(transaction, origin, policy.sampling_instant)
             for receipt, head in checked:
-                if head is not None and not cosigner.has(transaction.connection, name, head):
-                    _keep_uncosigned(transaction, name, _bare(receipt, policy), head)
-            return self._put(transaction, policy, RECEIPT, stripped)
+                if head is not None and not cosigner.has(transaction.connection, origin, head):
+                    _keep_uncosigned(transaction, origin, _bare(receipt, policy), head)
+            return self._put(transaction, origin, policy, RECEIPT, stripped)
 
-    def refusals(self, name: str, documents: Sequence[dict[str, Any]]) -> Counts:
+    def refusals(self, origin: Origin, documents: Sequence[dict[str, Any]]) -> Counts:
         """Take signed refusals before the sampling instant. Raises as `receipts`."""
-        policy = self._policy(name)
+        policy = self._policy(origin)
         checked = _checked("refusals", documents, policy, _refusal)
-        return self._store(policy, REFUSAL, checked, policy.sampling_instant)
+        return self._store(origin, policy, REFUSAL, checked, policy.sampling_instant)
 
-    def claim(self, name: str, document: Claim) -> Counts:
+    def claim(self, origin: Origin, document: Claim) -> Counts:
         """Take a promise with its revealed nonce, while it lives and before the window's end.
 
         A promise that is dated ahead, or later than any may be made, is taken: check 12 says so.
@@ -87,30 +86,28 @@ class Intake:
         Raises as `receipts`; RejectedError for a promise that has expired, or another nonce than
         that of the account's chain; ConflictError while the account's registration is not known.
         """
-        policy = self._policy(name)
+        policy = self._policy(origin)
         promise, submission = _claim(document, policy)
-        self._check_nonce(policy, promise.record, document.nonce)
+        self._check_nonce(origin, policy, promise.record, document.nonce)
         with self._database.write() as transaction:
-            _check_time(transaction, name, policy.end)
+            _check_time(transaction, origin, policy.end)
             if transaction.now > _expiry(promise.record.time, policy):
                 raise RejectedError("the promise has expired", where="promise")
-            return self._put(transaction, policy, CLAIM, [submission])
+            return self._put(transaction, origin, policy, CLAIM, [submission])
 
-    def claims(self, provider: Provider, name: str) -> list[object]:
+    def claims(self, origin: Origin) -> list[object]:
         """The claims, for the provider; TooEarlyError before the window's end.
 
         The writing transaction orders it behind every claim that was taken before the end.
         """
-        policy = self._policy_for(provider, name)
+        policy = self._policy(origin)
         check_due(policy.end, self._database.now())  # spares the early ones the transaction
         with self._database.write() as transaction:
             check_due(policy.end, transaction.now)
-            documents = submissions.documents(transaction.connection, name, CLAIM)
+            documents = submissions.documents(transaction.connection, origin, CLAIM)
         return [canonical_json.loads(each) for each in documents]
 
-    def claimed(
-        self, provider: Provider, name: str, pseudonym: bytes, counter: int, made: int
-    ) -> bool:
+    def claimed(self, origin: Origin, pseudonym: bytes, counter: int, made: int) -> bool:
         """Whether a promise for this query was claimed, once one of ``made`` (ms) cannot be.
 
         If not, the provider may supersede that promise: the writing transaction orders this
@@ -119,23 +116,18 @@ class Intake:
         Raises:
             TooEarlyError: such a promise has not expired.
         """
-        policy = self._policy_for(provider, name)
+        policy = self._policy(origin)
         with self._database.write() as transaction:
             left = _expiry(made, policy) + 1 - transaction.now
             if left > 0:
                 raise TooEarlyError("the promise has not expired", retry_after=-(-left // 1000))
-            return submissions.claimed(transaction.connection, name, pseudonym, counter)
+            return submissions.claimed(transaction.connection, origin, pseudonym, counter)
 
-    def _policy(self, name: str) -> Policy:
+    def _policy(self, origin: Origin) -> Policy:
         with self._database.read() as connection:
-            return windows.policy(connection, windows.get(connection, name))
+            return windows.policy(connection, windows.get(connection, origin))
 
-    def _policy_for(self, provider: Provider, name: str) -> Policy:
-        with self._database.read() as connection:
-            window = windows.of_provider(connection, name, provider.name)
-            return windows.policy(connection, window)
-
-    def _check_nonce(self, policy: Policy, record: Record, nonce: bytes) -> None:
+    def _check_nonce(self, origin: Origin, policy: Policy, record: Record, nonce: bytes) -> None:
         """Check that the nonce is the one of the account's chain for this query.
 
         Raises:
@@ -144,7 +136,7 @@ class Intake:
             ChainRejected: another nonce.
         """
         with self._database.read() as connection:
-            registration = handover.registration(connection, policy.window, record.pseudonym)
+            registration = handover.registration(connection, origin, record.pseudonym)
         if registration is None:
             raise ConflictError(
                 "the account's registration is not known",
@@ -158,34 +150,44 @@ class Intake:
         verify_nonce(policy.window, record.pseudonym, registration.anchor, record.counter, nonce)
 
     def _store(
-        self, policy: Policy, kind: str, checked: Sequence[Submission], until: int
+        self,
+        origin: Origin,
+        policy: Policy,
+        kind: str,
+        checked: Sequence[Submission],
+        until: int,
     ) -> Counts:
         with self._database.write() as transaction:
-            _check_time(transaction, policy.window, until)
-            return self._put(transaction, policy, kind, checked)
+            _check_time(transaction, origin, until)
+            return self._put(transaction, origin, policy, kind, checked)
 
     def _put(
-        self, transaction: Transaction, policy: Policy, kind: str, checked: Sequence[Submission]
+        self,
+        transaction: Transaction,
+        origin: Origin,
+        policy: Policy,
+        kind: str,
+        checked: Sequence[Submission],
     ) -> Counts:
-        connection, name = transaction.connection, policy.window
+        connection = transaction.connection
         new, share = 0, submissions.share(self._cap, policy.slots)
-        owned = [_owned(connection, name, each) for each in checked]
+        owned = [_owned(connection, origin, each) for each in checked]
         for each in owned:
-            new += submissions.put(transaction, name, each)
+            new += submissions.put(transaction, origin, each)
         for account in {each.account for each in owned}:
-            submissions.check_share(connection, name, kind, account, share)
-        submissions.check_cap(connection, name, kind, self._cap)
+            submissions.check_share(connection, origin, kind, account, share)
+        submissions.check_cap(connection, origin, kind, self._cap)
         return {"accepted": new, "known": len(checked) - new}
 
 
-def _owned(connection: Connection, name: str, submission: Submission) -> Submission:
+def _owned(connection: Connection, origin: Origin, submission: Submission) -> Submission:
     """The submission, counted against its account if that is registered, else with strangers'."""
-    known = handover.registration(connection, name, submission.account) is not None
+    known = handover.registration(connection, origin, submission.account) is not None
     return submission if known else replace(submission, account=submissions.NOBODY)
 
 
 def _keep_uncosigned(
-    transaction: Transaction, name: str, receipt: PublicReceipt, head: TreeHead
+    transaction: Transaction, origin: Origin, receipt: PublicReceipt, head: TreeHead
 ) -> None:
     """Keep a proof under a checkpoint that the log signed and nobody cosigned.
 
@@ -193,8 +195,8 @@ def _keep_uncosigned(
     """
     identity = structure("uncosigned", head.size, head.root_hash)
     submission = Submission(UNCOSIGNED, head.size, identity, receipt.encode())
-    submissions.put(transaction, name, submission)
-    submissions.check_cap(transaction.connection, name, UNCOSIGNED, MAX_UNCOSIGNED_BYTES)
+    submissions.put(transaction, origin, submission)
+    submissions.check_cap(transaction.connection, origin, UNCOSIGNED, MAX_UNCOSIGNED_BYTES)
 
 
 def _bare(receipt: PublicReceipt, policy: Policy) -> PublicReceipt:
@@ -207,9 +209,9 @@ def _bare(receipt: PublicReceipt, policy: Policy) -> PublicReceipt:
     return receipt.with_proof(TlogProof(proof.index, proof.path, Note(note.text, lines).encode()))
 
 
-def _check_time(transaction: Transaction, name: str, until: int) -> None:
+def _check_time(transaction: Transaction, origin: Origin, until: int) -> None:
     if transaction.now >= 1000 * until:
-        raise TooLateError("taken no more", where=name, expected=f"before {until}")
+        raise TooLateError("taken no more", where=origin, expected=f"before {until}")
 
 
 def _checked(

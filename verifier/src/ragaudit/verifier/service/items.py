@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from ragaudit.encoding.errors import InternalError
-from ragaudit.verifier.service.database import Transaction, chunks, items
+from ragaudit.verifier.service.database import Origin, Transaction, chunks, items
 from sqlalchemy import ColumnElement, Connection, delete, insert, select
 
 CHUNK_BYTES = 2**20
@@ -25,7 +25,7 @@ class Item:
     received: int
 
 
-def put(transaction: Transaction, window: str, name: str, content: bytes | BinaryIO) -> Item:
+def put(transaction: Transaction, window: Origin, name: str, content: bytes | BinaryIO) -> Item:
     """Store an item that does not exist yet, received now.
 
     Args:
@@ -48,26 +48,26 @@ def put(transaction: Transaction, window: str, name: str, content: bytes | Binar
     return item
 
 
-def remove(transaction: Transaction, window: str, name: str) -> None:
+def remove(transaction: Transaction, window: Origin, name: str) -> None:
     """Forget an item, if it exists."""
     for table in (chunks, items):
         condition = (table.c.window == window) & (table.c.name == name)
         transaction.connection.execute(delete(table).where(condition))
 
 
-def find(connection: Connection, window: str, name: str) -> Item | None:
+def find(connection: Connection, window: Origin, name: str) -> Item | None:
     """The item's description, or None if there is none."""
     found = list(_select(connection, window, items.c.name == name))
     return found[0] if found else None
 
 
-def listed(connection: Connection, window: str, prefix: str = "") -> list[Item]:
+def listed(connection: Connection, window: Origin, prefix: str = "") -> list[Item]:
     """The items whose names start with ``prefix``, in rising name order."""
     found = _select(connection, window, items.c.name.startswith(prefix, autoescape=True))
     return sorted(found, key=lambda item: item.name)
 
 
-def stream(connection: Connection, window: str, name: str) -> Iterator[bytes]:
+def stream(connection: Connection, window: Origin, name: str) -> Iterator[bytes]:
     """The chunks of an item, in order."""
     condition = (chunks.c.window == window) & (chunks.c.name == name)
     number = 0
@@ -80,7 +80,7 @@ def stream(connection: Connection, window: str, name: str) -> Iterator[bytes]:
         number += 1
 
 
-def content(connection: Connection, window: str, name: str) -> bytes | None:
+def content(connection: Connection, window: Origin, name: str) -> bytes | None:
     """The bytes of an item, or None if there is none.
 
     Raises:
@@ -95,7 +95,9 @@ def content(connection: Connection, window: str, name: str) -> bytes | None:
     return data
 
 
-def _select(connection: Connection, window: str, condition: ColumnElement[bool]) -> Iterator[Item]:
+def _select(
+    connection: Connection, window: Origin, condition: ColumnElement[bool]
+) -> Iterator[Item]:
     columns = select(items.c.name, items.c.size, items.c.digest, items.c.received)
     query = columns.where(items.c.window == window, condition)
     for name, size, digest, received in connection.execute(query):

@@ -8,7 +8,7 @@ from typing import Any
 
 from ragaudit.verifier.service import items as stored
 from ragaudit.verifier.service import windows as rows
-from ragaudit.verifier.service.database import Transaction, items, windows
+from ragaudit.verifier.service.database import Origin, Transaction, items, windows
 from ragaudit.verifier.service.errors import CapError
 from ragaudit.verifier.settings import Limits
 from sqlalchemy import ColumnElement, Connection, delete, func, or_, select
@@ -42,7 +42,7 @@ def bytes_left(connection: Connection, provider: str, now: int, limits: Limits) 
     recent = windows.c.countersigned.is_(None) & (windows.c.registered > now - DAY_MS)
     own = (windows.c.provider == provider) & or_(_undecided(), recent)
     held = select(func.coalesce(func.sum(items.c.size), 0)).where(
-        items.c.window.in_(select(windows.c.name).where(own))
+        items.c.window.in_(select(windows.c.origin).where(own))
     )
     left = limits.waiting_bytes - int(connection.execute(held).scalar_one())
     if left <= 0:
@@ -50,20 +50,20 @@ def bytes_left(connection: Connection, provider: str, now: int, limits: Limits) 
     return left
 
 
-def forget_expired(transaction: Transaction) -> list[str]:
-    """Remove windows that can no longer be countersigned; returns their names."""
-    query = select(windows.c.name, windows.c.registered).where(_undecided())
+def forget_expired(transaction: Transaction) -> list[Origin]:
+    """Remove windows that can no longer be countersigned; returns their origins."""
+    query = select(windows.c.origin, windows.c.registered).where(_undecided())
     found = transaction.connection.execute(query).all()
     expired = [
-        name
-        for name, registered in found
+        origin
+        for origin, registered in found
         if transaction.now
-        > DAY_MS + _start(rows.unchecked_policy(transaction.connection, name), registered)
+        > DAY_MS + _start(rows.unchecked_policy(transaction.connection, origin), registered)
     ]
-    for name in expired:
-        for item in stored.listed(transaction.connection, name):
-            stored.remove(transaction, name, item.name)
-        transaction.connection.execute(delete(windows).where(windows.c.name == name))
+    for origin in expired:
+        for item in stored.listed(transaction.connection, origin):
+            stored.remove(transaction, origin, item.name)
+        transaction.connection.execute(delete(windows).where(windows.c.origin == origin))
     return expired
 
 

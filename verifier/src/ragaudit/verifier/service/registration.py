@@ -10,7 +10,6 @@ from typing import Any
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import InternalError, MalformedError, RejectedError
-from ragaudit.ledger.identifiers import log_origin
 from ragaudit.ledger.merkle_commitments import check_index_lengths
 from ragaudit.ledger.notes import VerifierKey
 from ragaudit.ledger.policy import Policy
@@ -30,7 +29,7 @@ from ragaudit.verifier.service import activation, items, quotas, statements, win
 from ragaudit.verifier.service.auditor import Auditor
 from ragaudit.verifier.service.authentication import Provider
 from ragaudit.verifier.service.bodies import Body, OpeningRequest, Registration
-from ragaudit.verifier.service.database import Database, Transaction
+from ragaudit.verifier.service.database import Database, Origin, Transaction
 from ragaudit.verifier.service.database import windows as table
 from ragaudit.verifier.service.errors import (
     ConflictError,
@@ -61,7 +60,7 @@ class Registrar:
         self._keys = keys
         self._terms = terms
         self._auditor = auditor
-        self._locks: dict[str, threading.Lock] = {}
+        self._locks: dict[Origin, threading.Lock] = {}
         self._guard = threading.Lock()
 
     def register(self, provider: Provider, request: Registration) -> tuple[Window, bool]:
@@ -69,7 +68,7 @@ class Registrar:
 
         Raises:
             MalformedError, RejectedError: `identity.check_identity`.
-            RejectedError: its log key is another window's.
+            RejectedError: its log key is another window's of the provider.
             ConflictError: the window exists with other content.
             CapError: the provider has too many windows that are not countersigned, or new ones.
         """
@@ -81,19 +80,20 @@ class Registrar:
             EMBEDDER: canonical_json.dumps(request.embedder),
         }
         with self._database.write() as transaction:
-            existing = windows.find(transaction.connection, name)
+            existing = windows.find(transaction.connection, windows.of(provider.name, name))
             if existing is None:
                 quotas.demand_window(transaction, provider.name, self._limits)
                 return self._file(transaction, provider, name, documents), True
-            _demand_same(transaction.connection, existing, provider, documents)
+            _demand_same(transaction.connection, existing, documents)
             return existing, False
 
     def _file(
         self, transaction: Transaction, provider: Provider, name: str, documents: dict[str, bytes]
     ) -> Window:
+        origin = windows.of(provider.name, name)
         log_key = _log_key(canonical_json.loads(documents[POLICY]))
         if log_key is not None:
-            other = windows.find_by_log_key(transaction.connection, log_key)
+            other = windows.find_by_log_key(transaction.connection, provider.name, log_key)
             if other is not None:
                 raise RejectedError(
                     f"the log key of window {other.name}",
@@ -103,8 +103,8 @@ class Registrar:
         row = {
             "name": name,
             "provider": provider.name,
-            "origin": log_origin(provider.name, name),
-            "origin_hash": sha256(log_origin(provider.name, name).encode()).digest(),
+            "origin": origin,
+            "origin_hash": sha256(origin.encode()).digest(),
             "policy_digest": structure("policy", documents[POLICY]),
             "log_key": log_key,
             "chain_salt": secrets.token_bytes(SECRET_BYTES),
@@ -112,22 +112,22 @@ class Registrar:
         }
         transaction.connection.execute(insert(table).values(row))
         for item, content in documents.items():
-            items.put(transaction, name, item, content)
-        return windows.get(transaction.connection, name)
+            items.put(transaction, origin, item, content)
+        return windows.get(transaction.connection, origin)
 
-    def index_bytes(self, provider: Provider, name: str) -> int:
+    def index_bytes(self, origin: Origin) -> int:
         """The largest index commitment that the provider may upload for this window now.
 
         Raises:
-            UnknownError, ForbiddenError: no window of the provider.
+            UnknownError: no such window.
             CapError: its windows that are not countersigned hold too much already.
         """
         with self._database.read() as connection:
-            windows.of_provider(connection, name, provider.name)
-            left = quotas.bytes_left(connection, provider.name, self._database.now(), self._limits)
+            provider = windows.get(connection, origin).provider
+            left = quotas.bytes_left(connection, provider, self._database.now(), self._limits)
         return min(left, self._limits.index_bytes)
 
-    def put_index(self, provider: Provider, name: str, tenant: str, body: Body) -> None:
+    def put_index(self, origin: Origin, tenant: str, body: Body) -> None:
         """Store a tenant's index commitment; the same one again changes nothing.
 
         Raises:
@@ -138,20 +138,20 @@ class Registrar:
         """
         check_index_lengths(body.file, body.size)
         with self._database.write() as transaction:
-            window = windows.of_provider(transaction.connection, name, provider.name)
-            if tenant not in _tenants(windows.unchecked_policy(transaction.connection, name)):
+            window = windows.get(transaction.connection, origin)
+            if tenant not in _tenants(windows.unchecked_policy(transaction.connection, origin)):
                 raise UnknownError("no such tenant in the policy", where=tenant)
-            stored = items.find(transaction.connection, name, index_name(tenant))
+            stored = items.find(transaction.connection, origin, index_name(tenant))
             if stored is not None and stored.digest == body.digest:
                 return
             if stored is not None:
                 raise ConflictError("another index commitment was stored", where=tenant)
             if window.state != "registered":
-                raise ConflictError(f"the window is {window.state}", where=name)
-            quotas.demand_bytes(transaction, provider.name, body.size, self._limits)
-            items.put(transaction, name, index_name(tenant), body.file)
+                raise ConflictError(f"the window is {window.state}", where=origin)
+            quotas.demand_bytes(transaction, window.provider, body.size, self._limits)
+            items.put(transaction, origin, index_name(tenant), body.file)
 
-    def countersign(self, provider: Provider, name: str, request: OpeningRequest) -> bytes:
+    def countersign(self, origin: Origin, request: OpeningRequest) -> bytes:
         """Check the opening and countersign it; the same bytes for the same opening.
 
         Raises:
@@ -159,9 +159,9 @@ class Registrar:
             RefusedWindowError: checks 1 to 4 failed, now or earlier.
         """
         given = _opening_items(request)
-        with self._alone(name):
+        with self._alone(origin):
             with self._database.read() as connection:
-                window = windows.of_provider(connection, name, provider.name)
+                window = windows.get(connection, origin)
                 settled = self._settled(connection, window, given)
                 if settled is not None:
                     return settled
@@ -179,7 +179,7 @@ class Registrar:
             except TooLateError:  # it was in time when the checks began
                 refusal = self._auditor.check_opening(evidence, self._database.now())
         if refusal is None:
-            raise InternalError("check 1 passes after the window's start", where=window.name)
+            raise InternalError("check 1 passes after the window's start", where=window.origin)
         return self._refuse(window, given, refusal)
 
     def _accept(self, window: Window, request: OpeningRequest, given: dict[str, bytes]) -> bytes:
@@ -187,9 +187,11 @@ class Registrar:
             settled = self._settled_now(transaction, window, given)
             if settled is not None:
                 return settled
-            policy = Policy.from_json(windows.unchecked_policy(transaction.connection, window.name))
+            policy = Policy.from_json(
+                windows.unchecked_policy(transaction.connection, window.origin)
+            )
             if transaction.now >= 1000 * min(policy.start, *policy.activation_instants):
-                raise TooLateError("the window has begun", where=window.name)
+                raise TooLateError("the window has begun", where=window.origin)
             message = statements.countersignature(
                 self._keys.statement,
                 window=window.name,
@@ -201,8 +203,8 @@ class Registrar:
             )
             added = {TERMS: self._terms.canonical, COUNTERSIGNATURE: message}
             for item, content in {**given, **added}.items():
-                items.put(transaction, window.name, item, content)
-            windows.mark(transaction, window.name, countersigned=transaction.now)
+                items.put(transaction, window.origin, item, content)
+            windows.mark(transaction, window.origin, countersigned=transaction.now)
             return message
 
     def _refuse(self, window: Window, given: dict[str, bytes], verdict: bytes) -> bytes:
@@ -212,14 +214,14 @@ class Registrar:
                 return settled
             added = {TERMS: self._terms.canonical, items.VERDICT: verdict}
             for item, content in {**given, **added}.items():
-                items.put(transaction, window.name, item, content)
-            windows.mark(transaction, window.name, refused=transaction.now)
+                items.put(transaction, window.origin, item, content)
+            windows.mark(transaction, window.origin, refused=transaction.now)
         raise _refused(verdict)
 
     def _settled_now(
         self, transaction: Transaction, window: Window, given: dict[str, bytes]
     ) -> bytes | None:
-        current = windows.get(transaction.connection, window.name)
+        current = windows.get(transaction.connection, window.origin)
         return self._settled(transaction.connection, current, given)
 
     def _settled(
@@ -227,20 +229,20 @@ class Registrar:
     ) -> bytes | None:
         """The countersignature of this very opening, or None while nothing is decided."""
         if window.refused is not None:
-            verdict = items.content(connection, window.name, items.VERDICT)
+            verdict = items.content(connection, window.origin, items.VERDICT)
             raise _refused(verdict or b"")
         if window.countersigned is None:
             return None
         for item, content in given.items():
-            if items.content(connection, window.name, item) != content:
-                raise ConflictError("another opening was countersigned", where=window.name)
-        return items.content(connection, window.name, COUNTERSIGNATURE)
+            if items.content(connection, window.origin, item) != content:
+                raise ConflictError("another opening was countersigned", where=window.origin)
+        return items.content(connection, window.origin, COUNTERSIGNATURE)
 
     @contextmanager
-    def _alone(self, name: str) -> Iterator[None]:
+    def _alone(self, origin: Origin) -> Iterator[None]:
         """One countersigning at a time for each window: the checks may take minutes."""
         with self._guard:
-            lock = self._locks.setdefault(name, threading.Lock())
+            lock = self._locks.setdefault(origin, threading.Lock())
         with lock:
             yield
 
@@ -260,9 +262,9 @@ def _evidence(connection: Connection, window: Window, given: dict[str, bytes]) -
         ConflictError: the index commitment of one of the policy's tenants is missing.
     """
     held = dict(given)
-    for item in items.listed(connection, window.name):
-        held[item.name] = items.content(connection, window.name, item.name) or b""
-    for tenant in _tenants(windows.unchecked_policy(connection, window.name)):
+    for item in items.listed(connection, window.origin):
+        held[item.name] = items.content(connection, window.origin, item.name) or b""
+    for tenant in _tenants(windows.unchecked_policy(connection, window.origin)):
         if index_name(tenant) not in held:
             raise ConflictError("no index commitment", where=tenant, expected="its upload first")
     return Evidence.of(held)
@@ -286,15 +288,13 @@ def _tenants(policy: dict[str, Any]) -> list[str]:
     return [name for name in names if isinstance(name, str) and NAME.fullmatch(name)]
 
 
-def _demand_same(
-    connection: Connection, window: Window, provider: Provider, documents: dict[str, bytes]
-) -> None:
+def _demand_same(connection: Connection, window: Window, documents: dict[str, bytes]) -> None:
     same = all(
-        items.content(connection, window.name, item) == content
+        items.content(connection, window.origin, item) == content
         for item, content in documents.items()
     )
-    if window.provider != provider.name or not same:
-        raise ConflictError("the window exists with other content", where=window.name)
+    if not same:
+        raise ConflictError("the window exists with other content", where=window.origin)
 
 
 def _refused(verdict: bytes) -> RefusedWindowError:

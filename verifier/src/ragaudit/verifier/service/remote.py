@@ -37,14 +37,22 @@ class Remote:
     Args:
         url: where it listens.
         token: the auditor's.
+        provider: whose windows; may be left out where no two providers share a window's name.
         transport: for tests.
     """
 
-    def __init__(self, url: str, token: str, transport: httpx.BaseTransport | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        provider: str | None = None,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
         self._client = httpx.Client(
             base_url=url,
             timeout=TIMEOUT_SECONDS,
             headers={"Authorization": f"Bearer {token}"},
+            params=None if provider is None else {"provider": provider},
             transport=transport,
         )
 
@@ -112,7 +120,9 @@ class Remote:
             return answer
         if answer.is_server_error:
             raise ServiceAway(_detail(answer), where=str(answer.url))
-        kind = NotDue if answer.status_code == httpx.codes.CONFLICT else ServiceRefused
+        # A name that several providers use is no matter of time; reading the state says so first.
+        early = method == "POST" and answer.status_code == httpx.codes.CONFLICT
+        kind = NotDue if early else ServiceRefused
         raise kind(_detail(answer), where=path)
 
 

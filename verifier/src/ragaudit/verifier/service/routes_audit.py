@@ -6,12 +6,12 @@ from fastapi import APIRouter, Depends, Path, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse, StreamingResponse
 from ragaudit.verifier.procedure.responses import MAX_RESPONSE_BYTES
 from ragaudit.verifier.service import views
-from ragaudit.verifier.service.authentication import Provider
 from ragaudit.verifier.service.core import Service
+from ragaudit.verifier.service.database import Origin
 from ragaudit.verifier.service.dependencies import (
+    AnyWindow,
     ServiceOf,
     Signed,
-    WindowName,
     auditor,
     json_bytes,
     json_limit,
@@ -26,7 +26,7 @@ ZIP = "application/zip"
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
-def _response_limit(_service: Service, _window: str, _provider: Provider) -> int:
+def _response_limit(_service: Service, _window: Origin) -> int:
     return MAX_RESPONSE_BYTES
 
 
@@ -35,23 +35,21 @@ SignedResponse = Annotated[Signed, Depends(signed(_response_limit))]
 LeafIndex = Annotated[int, Path(ge=0, le=2**63 - 1, description="A leaf index of the log.")]
 
 
-@router.get("/challenge", responses=documented(400, 401, 403, 404, 409, 425))
-def challenge(window: WindowName, request: SignedJson, service: ServiceOf) -> Response:
+@router.get("/challenge", responses=documented(400, 401, 404, 409, 425))
+def challenge(request: SignedJson, service: ServiceOf) -> Response:
     """The challenge, from the sampling instant on."""
-    return json_bytes(service.sampler.challenge(request.provider, window))
+    return json_bytes(service.sampler.challenge(request.window))
 
 
 @router.put(
     "/challenge/{index}",
     status_code=204,
     openapi_extra=octets(),
-    responses=documented(400, 401, 403, 404, 409, 413),
+    responses=documented(400, 401, 404, 409, 413),
 )
-def respond(
-    window: WindowName, index: LeafIndex, request: SignedResponse, service: ServiceOf
-) -> None:
+def respond(index: LeafIndex, request: SignedResponse, service: ServiceOf) -> None:
     """Answer the challenge for one sampled record."""
-    service.sampler.respond(request.provider, window, index, request.body)
+    service.sampler.respond(request.window, index, request.body)
 
 
 @router.post(
@@ -60,45 +58,45 @@ def respond(
     dependencies=[Depends(auditor)],
     responses=documented(400, 401, 404, 409),
 )
-def audit(window: WindowName, service: ServiceOf) -> dict[str, Any]:
+def audit(window: AnyWindow, service: ServiceOf) -> dict[str, Any]:
     """Start the audit, or start a failed one again."""
     service.runner.request(window)
     return views.progress(service.database, service.runner, window)
 
 
 @router.get("", responses=documented(400, 404))
-def status(window: WindowName, service: ServiceOf) -> dict[str, Any]:
+def status(window: AnyWindow, service: ServiceOf) -> dict[str, Any]:
     """State, times and counts."""
     return views.status(service.database, service.auditor, service.sampler, window)
 
 
 @router.get("/progress", responses=documented(400, 404))
-def progress(window: WindowName, service: ServiceOf) -> dict[str, Any]:
+def progress(window: AnyWindow, service: ServiceOf) -> dict[str, Any]:
     """Where the audit stands."""
     return views.progress(service.database, service.runner, window)
 
 
 @router.get("/verdict", responses=documented(400, 404))
-def verdict(window: WindowName, service: ServiceOf) -> Response:
+def verdict(window: AnyWindow, service: ServiceOf) -> Response:
     """The signed verdict."""
     return json_bytes(views.verdict(service.database, window))
 
 
 @router.get("/report.html", response_class=HTMLResponse, responses=documented(400, 404))
-def report_html(window: WindowName, service: ServiceOf) -> HTMLResponse:
+def report_html(window: AnyWindow, service: ServiceOf) -> HTMLResponse:
     """The report, for people."""
     page = service.auditor.report_html(views.verdict(service.database, window))
     return HTMLResponse(page, headers={"Content-Security-Policy": _POLICY})
 
 
 @router.get("/report.txt", response_class=PlainTextResponse, responses=documented(400, 404))
-def report_text(window: WindowName, service: ServiceOf) -> PlainTextResponse:
+def report_text(window: AnyWindow, service: ServiceOf) -> PlainTextResponse:
     """The report as plain text."""
     return PlainTextResponse(service.auditor.report_text(views.verdict(service.database, window)))
 
 
 @router.get("/bundle", response_class=StreamingResponse, responses=documented(400, 404))
-def public_bundle(window: WindowName, service: ServiceOf) -> StreamingResponse:
+def public_bundle(window: AnyWindow, service: ServiceOf) -> StreamingResponse:
     """The public part of the evidence, for anyone's re-check."""
     return StreamingResponse(views.bundle(service.database, window, "public"), media_type=ZIP)
 
@@ -109,6 +107,6 @@ def public_bundle(window: WindowName, service: ServiceOf) -> StreamingResponse:
     dependencies=[Depends(auditor)],
     responses=documented(400, 401, 404),
 )
-def confidential_bundle(window: WindowName, service: ServiceOf) -> StreamingResponse:
+def confidential_bundle(window: AnyWindow, service: ServiceOf) -> StreamingResponse:
     """All of the evidence, for regulators bound by confidentiality."""
     return StreamingResponse(views.bundle(service.database, window, "all"), media_type=ZIP)

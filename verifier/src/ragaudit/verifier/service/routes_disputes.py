@@ -12,8 +12,8 @@ from ragaudit.verifier.service.bodies import (
     parse,
 )
 from ragaudit.verifier.service.dependencies import (
+    AnyWindow,
     ServiceOf,
-    WindowName,
     anonymous_limit,
     described,
     dispute_limit,
@@ -31,26 +31,26 @@ LeafIndex = Annotated[int, Path(ge=0, le=2**53 - 1, description="Leaf index of t
 _SUBMITTED = documented(400, 404, 409, 413, 422, 429)
 
 
-def _unsampled(window: WindowName, index: LeafIndex, service: ServiceOf) -> None:
+def _unsampled(window: AnyWindow, index: LeafIndex, service: ServiceOf) -> None:
     """Refuse before the body is read: the verifier does not receive what it must not see."""
     service.disputes.demand_unsampled(window, index)
 
 
 @router.post("/statements", openapi_extra=described(Statement), responses=_SUBMITTED)
-def statement(window: WindowName, body: Json, service: ServiceOf) -> dict[str, int]:
+def statement(window: AnyWindow, body: Json, service: ServiceOf) -> dict[str, int]:
     """Say that a registration, with its nonce chain, is one's own."""
     return service.disputes.show_registration(window, parse(Statement, body.read()))
 
 
 @router.post("/disputes", openapi_extra=described(Disputes), responses=_SUBMITTED)
-def dispute(window: WindowName, body: Json, service: ServiceOf) -> dict[str, int]:
+def dispute(window: AnyWindow, body: Json, service: ServiceOf) -> dict[str, int]:
     """Dispute answers, each by the digest of its receipt file."""
     return service.disputes.add(window, parse(Disputes, body.read()))
 
 
 @router.get("/disputes/{index}", responses=documented(400, 404, 409, 425))
 def standing(
-    window: WindowName, index: LeafIndex, service: ServiceOf
+    window: AnyWindow, index: LeafIndex, service: ServiceOf
 ) -> dict[str, bool | int | None]:
     """Whether a disputed record was sampled, and which step fails as far as it was judged."""
     return _standing(service.disputes.standing(window, index))
@@ -67,7 +67,7 @@ def standing(
     responses=documented(400, 404, 409, 413, 422, 425, 429),
 )
 def judge(
-    window: WindowName,
+    window: AnyWindow,
     index: LeafIndex,
     _allowed: Annotated[None, Depends(_unsampled)],
     body: ReceiptFileJson,
@@ -78,7 +78,7 @@ def judge(
 
 
 @router.post("/findings", openapi_extra=described(Finding), responses=_SUBMITTED)
-def finding(window: WindowName, body: Json, service: ServiceOf) -> dict[str, int]:
+def finding(window: AnyWindow, body: Json, service: ServiceOf) -> dict[str, int]:
     """Submit what the arbiter found about a disputed receipt file."""
     return service.disputes.find(window, parse(Finding, body.read()))
 

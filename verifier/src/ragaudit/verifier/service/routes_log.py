@@ -6,7 +6,6 @@ from fastapi import APIRouter, Depends, Path, Query
 from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.identifiers import PSEUDONYM_BYTES
 from ragaudit.ledger.records import MAX_QUERIES, MAX_TIME
-from ragaudit.verifier.service.authentication import Provider
 from ragaudit.verifier.service.bodies import (
     Body,
     Claim,
@@ -18,10 +17,11 @@ from ragaudit.verifier.service.bodies import (
     parse,
 )
 from ragaudit.verifier.service.core import Service
+from ragaudit.verifier.service.database import Origin
 from ragaudit.verifier.service.dependencies import (
+    AnyWindow,
     ServiceOf,
     Signed,
-    WindowName,
     anonymous_limit,
     described,
     json_limit,
@@ -34,8 +34,8 @@ from ragaudit.verifier.service.problems import documented
 router = APIRouter(prefix="/v1/windows/{window}")
 
 
-def _records_limit(service: Service, window: str, provider: Provider) -> int:
-    return service.handover.records_bytes(provider, window)
+def _records_limit(service: Service, window: Origin) -> int:
+    return service.handover.records_bytes(window)
 
 
 SignedJson = Annotated[Signed, Depends(signed(json_limit))]
@@ -48,19 +48,19 @@ _SUBMITTED = documented(400, 404, 409, 413, 422, 429)
 
 
 @router.post("/receipts", openapi_extra=described(Receipts), responses=_SUBMITTED)
-def receipts(window: WindowName, body: Json, service: ServiceOf) -> dict[str, int]:
+def receipts(window: AnyWindow, body: Json, service: ServiceOf) -> dict[str, int]:
     """Submit public halves of receipts."""
     return service.intake.receipts(window, parse(Receipts, body.read()).receipts)
 
 
 @router.post("/refusals", openapi_extra=described(Refusals), responses=_SUBMITTED)
-def refusals(window: WindowName, body: Json, service: ServiceOf) -> dict[str, int]:
+def refusals(window: AnyWindow, body: Json, service: ServiceOf) -> dict[str, int]:
     """Submit signed refusals."""
     return service.intake.refusals(window, parse(Refusals, body.read()).refusals)
 
 
 @router.post("/claims", openapi_extra=described(Claim), responses=_SUBMITTED)
-def claim(window: WindowName, body: Json, service: ServiceOf) -> dict[str, int]:
+def claim(window: AnyWindow, body: Json, service: ServiceOf) -> dict[str, int]:
     """Submit a promise whose nonce was revealed and which was not answered."""
     return service.intake.claim(window, parse(Claim, body.read()))
 
@@ -71,20 +71,19 @@ def claim(window: WindowName, body: Json, service: ServiceOf) -> dict[str, int]:
     openapi_extra=described(RegistrationDocument),
     responses=documented(400, 404, 409, 413, 422, 429),
 )
-def registration(window: WindowName, body: Json, service: ServiceOf) -> None:
+def registration(window: AnyWindow, body: Json, service: ServiceOf) -> None:
     """Show an account's registration, with its proof, to a verifier that was not given it."""
     service.handover.put_registration(window, parse(RegistrationDocument, body.read()))
 
 
-@router.get("/claims", responses=documented(400, 401, 403, 404, 409, 425))
-def claims(window: WindowName, request: SignedJson, service: ServiceOf) -> dict[str, list[object]]:
+@router.get("/claims", responses=documented(400, 401, 404, 409, 425))
+def claims(request: SignedJson, service: ServiceOf) -> dict[str, list[object]]:
     """The claims that the provider must meet before it closes."""
-    return {"claims": service.intake.claims(request.provider, window)}
+    return {"claims": service.intake.claims(request.window)}
 
 
-@router.get("/claims/{pseudonym}/{counter}", responses=documented(400, 401, 403, 404, 409, 425))
+@router.get("/claims/{pseudonym}/{counter}", responses=documented(400, 401, 404, 409, 425))
 def claimed(
-    window: WindowName,
     pseudonym: PseudonymText,
     counter: Annotated[int, Path(ge=0, le=MAX_QUERIES)],
     made: Annotated[int, Query(ge=0, le=MAX_TIME)],
@@ -93,38 +92,38 @@ def claimed(
 ) -> dict[str, bool]:
     """Whether a promise was claimed, once one made at ``made`` (ms) cannot be any more."""
     intake, account = service.intake, hex_decode(pseudonym, PSEUDONYM_BYTES)
-    return {"claimed": intake.claimed(request.provider, window, account, counter, made)}
+    return {"claimed": intake.claimed(request.window, account, counter, made)}
 
 
 @router.post(
     "/entries",
     status_code=204,
     openapi_extra=described(Entries),
-    responses=documented(400, 401, 403, 404, 409, 413, 429),
+    responses=documented(400, 401, 404, 409, 413, 429),
 )
-def entries(window: WindowName, request: SignedJson, service: ServiceOf) -> None:
+def entries(request: SignedJson, service: ServiceOf) -> None:
     """Give log entries other than records."""
     document = parse(Entries, request.body.read())
-    service.handover.put_entries(request.provider, window, document.entries)
+    service.handover.put_entries(request.window, document.entries)
 
 
 @router.put(
     "/records",
     status_code=204,
     openapi_extra=octets(),
-    responses=documented(400, 401, 403, 404, 409, 413, 422, 425),
+    responses=documented(400, 401, 404, 409, 413, 422, 425),
 )
-def records(window: WindowName, request: SignedRecords, service: ServiceOf) -> None:
+def records(request: SignedRecords, service: ServiceOf) -> None:
     """Hand over the content of the whole log."""
-    service.handover.put_records(request.provider, window, request.body)
+    service.handover.put_records(request.window, request.body)
 
 
 @router.post(
     "/close",
     status_code=204,
     openapi_extra=described(Close),
-    responses=documented(400, 401, 403, 404, 409, 413, 422, 425),
+    responses=documented(400, 401, 404, 409, 413, 422, 425),
 )
-def close(window: WindowName, request: SignedJson, service: ServiceOf) -> None:
+def close(request: SignedJson, service: ServiceOf) -> None:
     """Close the log at its final checkpoint."""
-    service.handover.close(request.provider, window, parse(Close, request.body.read()))
+    service.handover.close(request.window, parse(Close, request.body.read()))

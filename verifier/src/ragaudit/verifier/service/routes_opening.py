@@ -1,20 +1,23 @@
 """Handlers up to the opening of a window, the cosigner's, and the activations."""
 
+from collections.abc import AsyncIterator
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Header, Path, Response
+from fastapi import APIRouter, Depends, Header, Path, Request, Response
 from fastapi.responses import PlainTextResponse
 from ragaudit.ledger.cosigner_protocol import MAX_REQUEST_BYTES
 from ragaudit.ledger.records import MAX_TIME
-from ragaudit.verifier.service import activation, cosigner
-from ragaudit.verifier.service.authentication import Provider
+from ragaudit.verifier.service import activation, bodies, cosigner
+from ragaudit.verifier.service.authentication import demand_digest
 from ragaudit.verifier.service.bodies import Body, OpeningRequest, Registration, parse
 from ragaudit.verifier.service.core import Service
+from ragaudit.verifier.service.database import Origin
 from ragaudit.verifier.service.dependencies import (
+    AnyWindow,
+    Caller,
     ServiceOf,
     Signed,
     TenantName,
-    WindowName,
     described,
     json_bytes,
     octets,
@@ -28,19 +31,26 @@ MAX_REGISTRATION_BYTES = 4 * 2**20
 router = APIRouter()
 
 
-def _registration_limit(_service: Service, _window: str, _provider: Provider) -> int:
+def _opening_limit(_service: Service, _window: Origin) -> int:
     return MAX_REGISTRATION_BYTES
 
 
-def _index_limit(service: Service, window: str, provider: Provider) -> int:
-    return service.registrar.index_bytes(provider, window)
+def _index_limit(service: Service, window: Origin) -> int:
+    return service.registrar.index_bytes(window)
 
 
 def _request_limit(_service: Service) -> int:
     return MAX_REQUEST_BYTES
 
 
-SignedJson = Annotated[Signed, Depends(signed(_registration_limit))]
+async def _registration_body(caller: Caller, request: Request) -> AsyncIterator[Body]:
+    claim, _ = caller
+    async for body in bodies.receive(request, MAX_REGISTRATION_BYTES):
+        demand_digest(claim, body)
+        yield body
+
+
+SignedJson = Annotated[Signed, Depends(signed(_opening_limit))]
 SignedIndex = Annotated[Signed, Depends(signed(_index_limit))]
 
 
@@ -75,10 +85,16 @@ def terms(service: ServiceOf) -> Response:
     openapi_extra=described(Registration),
     responses={200: {"description": "Registered before."}, **documented(400, 401, 409, 413, 422)},
 )
-def register(request: SignedJson, service: ServiceOf, response: Response) -> dict[str, str]:
+def register(
+    caller: Caller,
+    body: Annotated[Body, Depends(_registration_body)],
+    service: ServiceOf,
+    response: Response,
+) -> dict[str, str]:
     """Register a window."""
-    document = parse(Registration, request.body.read())
-    window, new = service.registrar.register(request.provider, document)
+    _, provider = caller
+    document = parse(Registration, body.read())
+    window, new = service.registrar.register(provider, document)
     response.status_code = 201 if new else 200
     return {
         "window": window.name,
@@ -91,24 +107,22 @@ def register(request: SignedJson, service: ServiceOf, response: Response) -> dic
     "/v1/windows/{window}/tenants/{tenant}/versions/1",
     status_code=204,
     openapi_extra=octets(),
-    responses=documented(400, 401, 403, 404, 409, 413),
+    responses=documented(400, 401, 404, 409, 413),
 )
-def put_index(
-    window: WindowName, tenant: TenantName, request: SignedIndex, service: ServiceOf
-) -> None:
+def put_index(tenant: TenantName, request: SignedIndex, service: ServiceOf) -> None:
     """Upload a tenant's index commitment."""
-    service.registrar.put_index(request.provider, window, tenant, request.body)
+    service.registrar.put_index(request.window, tenant, request.body)
 
 
 @router.post(
     "/v1/windows/{window}/countersign",
     openapi_extra=described(OpeningRequest),
-    responses=documented(400, 401, 403, 404, 409, 413, 422),
+    responses=documented(400, 401, 404, 409, 413, 422),
 )
-def countersign(window: WindowName, request: SignedJson, service: ServiceOf) -> Response:
+def countersign(request: SignedJson, service: ServiceOf) -> Response:
     """Check the opening and countersign it, or refuse the window."""
     document = parse(OpeningRequest, request.body.read())
-    return json_bytes(service.registrar.countersign(request.provider, window, document))
+    return json_bytes(service.registrar.countersign(request.window, document))
 
 
 @router.post(
@@ -144,7 +158,7 @@ def add_checkpoint(
 
 
 @router.get("/v1/windows/{window}/activations/{a}", responses=documented(400, 404, 409, 425))
-def get_activation(window: WindowName, a: int, service: ServiceOf) -> Response:
+def get_activation(window: AnyWindow, a: int, service: ServiceOf) -> Response:
     """The activation a, from its instant on."""
     return json_bytes(activation.release(service.database, service.keys, window, a))
 

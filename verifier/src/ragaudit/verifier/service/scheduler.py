@@ -37,15 +37,15 @@ class Scheduler:
             try:
                 self._advance(window)
             except RagauditError as error:
-                _log.error("window %s: %s", window.name, error)
+                _log.error("window %s: %s", window.origin, error)
 
     def _forget(self) -> None:
         """Once an hour: what nobody will countersign any more."""
         if self._database.now() < self._forget_at:
             return
         with self._database.write() as transaction:
-            for name in quotas.forget_expired(transaction):
-                _log.info("window %s was never countersigned: forgotten", name)
+            for origin in quotas.forget_expired(transaction):
+                _log.info("window %s was never countersigned: forgotten", origin)
         self._forget_at = self._database.now() + HOUR_MS
 
     def _advance(self, window: Window) -> None:
@@ -53,16 +53,16 @@ class Scheduler:
             instant = windows.policy(connection, window).sampling_instant
         if self._database.now() < 1000 * instant:
             return
-        self._sampler.sign_list(window.name)
+        self._sampler.sign_list(window.origin)
         if challenge.complete(window) and window.challenged is None and window.sealed is None:
             try:
-                self._sampler.draw(window.name)
+                self._sampler.draw(window.origin)
             except MalformedError as error:
                 # Check 5 fails on the same record; there is nothing to wait for.
-                _log.warning("window %s: no challenge: %s", window.name, error)
-                self._runner.start(window.name)
+                _log.warning("window %s: no challenge: %s", window.origin, error)
+                self._runner.start(window.origin)
                 return
         with self._database.read() as connection:
-            current = windows.get(connection, window.name)
+            current = windows.get(connection, window.origin)
         if self._runner.due(current):
-            self._runner.start(window.name)
+            self._runner.start(window.origin)

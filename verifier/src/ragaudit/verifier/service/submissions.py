@@ -8,7 +8,7 @@ prove, so no more are kept; and each account has a share of the space, which oth
 
 from dataclasses import dataclass
 
-from ragaudit.verifier.service.database import Transaction
+from ragaudit.verifier.service.database import Origin, Transaction
 from ragaudit.verifier.service.database import submissions as table
 from ragaudit.verifier.service.errors import CapError
 from sqlalchemy import ColumnElement, Connection, func, insert, select
@@ -36,7 +36,7 @@ class Submission:
     account: bytes = NOBODY
 
 
-def put(transaction: Transaction, window: str, submission: Submission) -> bool:
+def put(transaction: Transaction, window: Origin, submission: Submission) -> bool:
     """Store a submission unless it is known, or a third at its place; returns whether it was."""
     if stored(transaction.connection, window, submission) is not None:
         return False
@@ -55,21 +55,21 @@ def put(transaction: Transaction, window: str, submission: Submission) -> bool:
     return True
 
 
-def stored(connection: Connection, window: str, submission: Submission) -> bytes | None:
+def stored(connection: Connection, window: Origin, submission: Submission) -> bytes | None:
     """The stored document of the same submission."""
     query = select(table.c.document).where(_same(window, submission))
     document = connection.execute(query).scalar_one_or_none()
     return None if document is None else bytes(document)
 
 
-def identities(connection: Connection, window: str, kind: str) -> list[tuple[int, bytes]]:
+def identities(connection: Connection, window: Origin, kind: str) -> list[tuple[int, bytes]]:
     """(position, identity) of every submission of a kind, rising."""
     query = select(table.c.position, table.c.identity).where(_of(window, kind))
     found = connection.execute(query)
     return sorted((position, bytes(identity)) for position, identity in found)
 
 
-def documents(connection: Connection, window: str, kind: str) -> list[bytes]:
+def documents(connection: Connection, window: Origin, kind: str) -> list[bytes]:
     """The documents of a kind by rising position and identity."""
     query = select(table.c.position, table.c.identity, table.c.document).where(_of(window, kind))
     found = [
@@ -79,19 +79,21 @@ def documents(connection: Connection, window: str, kind: str) -> list[bytes]:
     return [document for _, _, document in sorted(found)]
 
 
-def count(connection: Connection, window: str, kind: str) -> int:
+def count(connection: Connection, window: Origin, kind: str) -> int:
     """How many submissions of a kind a window holds."""
     query = select(func.count()).select_from(table).where(_of(window, kind))
     return int(connection.execute(query).scalar_one())
 
 
-def check_cap(connection: Connection, window: str, kind: str, cap: int) -> None:
+def check_cap(connection: Connection, window: Origin, kind: str, cap: int) -> None:
     """CapError if the documents of a kind exceed ``cap`` bytes in all."""
     if _bytes(connection, _of(window, kind)) > cap:
         raise CapError(f"too many {kind}s", where=window, expected=f"at most {cap} bytes in all")
 
 
-def check_share(connection: Connection, window: str, kind: str, account: bytes, share: int) -> None:
+def check_share(
+    connection: Connection, window: Origin, kind: str, account: bytes, share: int
+) -> None:
     """CapError if an account's documents of a kind exceed its ``share``, in bytes."""
     if _bytes(connection, _of(window, kind) & (table.c.account == account)) > share:
         whose = account.hex() or "accounts that are not registered"
@@ -103,20 +105,20 @@ def share(cap: int, slots: int) -> int:
     return max(cap // slots, LEAST_SHARE_BYTES)
 
 
-def received(connection: Connection, window: str, kind: str) -> dict[str, int]:
+def received(connection: Connection, window: Origin, kind: str) -> dict[str, int]:
     """When each submission of a kind was taken (Unix milliseconds), by hexadecimal identity."""
     query = select(table.c.identity, table.c.received).where(_of(window, kind))
     return {bytes(row.identity).hex(): row.received for row in connection.execute(query)}
 
 
-def claimed(connection: Connection, window: str, account: bytes, counter: int) -> bool:
+def claimed(connection: Connection, window: Origin, account: bytes, counter: int) -> bool:
     """Whether there is a claim for this query of an account."""
     place = (table.c.account == account) & (table.c.position == counter)
     query = select(func.count()).select_from(table).where(_of(window, CLAIM) & place)
     return bool(connection.execute(query).scalar_one())
 
 
-def _rivals(connection: Connection, window: str, submission: Submission) -> int:
+def _rivals(connection: Connection, window: Origin, submission: Submission) -> int:
     place = (table.c.account == submission.account) & (table.c.position == submission.position)
     query = select(func.count()).select_from(table).where(_of(window, submission.kind) & place)
     return int(connection.execute(query).scalar_one())
@@ -127,10 +129,10 @@ def _bytes(connection: Connection, condition: ColumnElement[bool]) -> int:
     return int(connection.execute(query).scalar_one() or 0)
 
 
-def _of(window: str, kind: str) -> ColumnElement[bool]:
+def _of(window: Origin, kind: str) -> ColumnElement[bool]:
     return (table.c.window == window) & (table.c.kind == kind)
 
 
-def _same(window: str, submission: Submission) -> ColumnElement[bool]:
+def _same(window: Origin, submission: Submission) -> ColumnElement[bool]:
     named = (table.c.position == submission.position) & (table.c.identity == submission.identity)
     return _of(window, submission.kind) & named

@@ -11,7 +11,7 @@ from ragaudit.verifier.service.audit_runner import AuditRunner, stored_evidence
 from ragaudit.verifier.service.auditor import Auditor
 from ragaudit.verifier.service.bodies import MEMORY_BYTES
 from ragaudit.verifier.service.challenge import Sampler
-from ragaudit.verifier.service.database import Database, checkpoints, entries
+from ragaudit.verifier.service.database import Database, Origin, checkpoints, entries
 from ragaudit.verifier.service.errors import UnknownError
 from sqlalchemy import Connection, Table, func, select
 
@@ -29,21 +29,23 @@ TIMES = (
 )
 
 
-def status(database: Database, auditor: Auditor, sampler: Sampler, name: str) -> dict[str, Any]:
+def status(
+    database: Database, auditor: Auditor, sampler: Sampler, origin: Origin
+) -> dict[str, Any]:
     """State, times (Unix milliseconds) and counts of a window."""
     with database.read() as connection:
-        window = windows.get(connection, name)
-        verdict = items.content(connection, name, items.VERDICT)
+        window = windows.get(connection, origin)
+        verdict = items.content(connection, origin, items.VERDICT)
         counts = {
-            "entries": _rows(connection, entries, name),
-            "checkpoints": _rows(connection, checkpoints, name),
-            "receipts": submissions.count(connection, name, submissions.RECEIPT),
-            "refusals": submissions.count(connection, name, submissions.REFUSAL),
-            "claims": submissions.count(connection, name, submissions.CLAIM),
-            "disputes": disputes.count(connection, name),
-            "statements": submissions.count(connection, name, submissions.STATEMENT),
-            "responses": len(items.listed(connection, name, RESPONSES)),
-            "sampled": len(sampler.sample(connection, name)) if window.challenged else 0,
+            "entries": _rows(connection, entries, origin),
+            "checkpoints": _rows(connection, checkpoints, origin),
+            "receipts": submissions.count(connection, origin, submissions.RECEIPT),
+            "refusals": submissions.count(connection, origin, submissions.REFUSAL),
+            "claims": submissions.count(connection, origin, submissions.CLAIM),
+            "disputes": disputes.count(connection, origin),
+            "statements": submissions.count(connection, origin, submissions.STATEMENT),
+            "responses": len(items.listed(connection, origin, RESPONSES)),
+            "sampled": len(sampler.sample(connection, origin)) if window.challenged else 0,
         }
     return {
         "window": window.name,
@@ -57,11 +59,11 @@ def status(database: Database, auditor: Auditor, sampler: Sampler, name: str) ->
     }
 
 
-def progress(database: Database, runner: AuditRunner, name: str) -> dict[str, Any]:
+def progress(database: Database, runner: AuditRunner, origin: Origin) -> dict[str, Any]:
     """Where the audit of a window stands."""
     with database.read() as connection:
-        window = windows.get(connection, name)
-    current = runner.progress(name)
+        window = windows.get(connection, origin)
+    current = runner.progress(origin)
     return {
         "state": window.state,
         "step": current.step,
@@ -70,22 +72,22 @@ def progress(database: Database, runner: AuditRunner, name: str) -> dict[str, An
     }
 
 
-def verdict(database: Database, name: str) -> bytes:
+def verdict(database: Database, origin: Origin) -> bytes:
     """The signed verdict; UnknownError while there is none."""
     with database.read() as connection:
-        windows.get(connection, name)
-        content = items.content(connection, name, items.VERDICT)
+        windows.get(connection, origin)
+        content = items.content(connection, origin, items.VERDICT)
     if content is None:
-        raise UnknownError("no verdict yet", where=name)
+        raise UnknownError("no verdict yet", where=origin)
     return content
 
 
-def bundle(database: Database, name: str, part: Part) -> Iterator[bytes]:
+def bundle(database: Database, origin: Origin, part: Part) -> Iterator[bytes]:
     """The evidence bundle, in pieces; UnknownError while there is no verdict."""
-    signed = verdict(database, name)
+    signed = verdict(database, origin)
     file = tempfile.SpooledTemporaryFile(max_size=MEMORY_BYTES)  # noqa: SIM115 - closed by _pieces
     try:
-        write_archive(cast(BinaryIO, file), stored_evidence(database, name), signed, part=part)
+        write_archive(cast(BinaryIO, file), stored_evidence(database, origin), signed, part=part)
     except BaseException:
         file.close()
         raise
@@ -99,6 +101,6 @@ def _pieces(file: BinaryIO) -> Iterator[bytes]:
             yield data
 
 
-def _rows(connection: Connection, table: Table, name: str) -> int:
-    query = select(func.count()).select_from(table).where(table.c.window == name)
+def _rows(connection: Connection, table: Table, origin: Origin) -> int:
+    query = select(func.count()).select_from(table).where(table.c.window == origin)
     return int(connection.execute(query).scalar_one())

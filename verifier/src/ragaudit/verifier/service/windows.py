@@ -4,11 +4,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ragaudit.encoding import canonical_json
+from ragaudit.ledger.identifiers import log_origin
 from ragaudit.ledger.policy import Policy
 from ragaudit.verifier.evidence import POLICY
 from ragaudit.verifier.service import items
-from ragaudit.verifier.service.database import Transaction, windows
-from ragaudit.verifier.service.errors import ConflictError, ForbiddenError, UnknownError
+from ragaudit.verifier.service.database import Origin, Transaction, windows
+from ragaudit.verifier.service.errors import AmbiguousError, ConflictError, UnknownError
 from sqlalchemy import ColumnElement, Connection, RowMapping, select, update
 
 
@@ -17,15 +18,16 @@ class Window:
     """A row of the table ``window``; times in Unix milliseconds, None for what has not happened.
 
     Args:
-        log_key: of the window's log, and of no other window's.
+        origin: of the window's log; it tells windows apart, as names are each provider's own.
+        log_key: of the window's log, and of no other window of the provider.
         chain_salt: what the seed of the activation chain is derived with.
         listed: when the list of receipts was signed.
         sealed: when the evidence was complete and the audit began.
     """
 
-    name: str
+    origin: Origin
     provider: str
-    origin: str
+    name: str
     origin_hash: bytes
     policy_digest: bytes
     log_key: bytes | None
@@ -55,12 +57,30 @@ class Window:
         return next((name for name, time in stages if time is not None), "registered")
 
 
-def find(connection: Connection, name: str) -> Window | None:
-    """The window called ``name``."""
-    return _one(connection, windows.c.name == name)
+def of(provider: str, name: str) -> Origin:
+    """The key of a provider's window; MalformedRecord if there can be none of such names."""
+    return Origin(log_origin(provider, name))
 
 
-def find_by_origin(connection: Connection, origin: str) -> Window | None:
+def resolve(connection: Connection, name: str) -> Origin:
+    """The key of the only window of this name, whoever's it is.
+
+    Raises:
+        UnknownError: no such window.
+        AmbiguousError: several providers have one.
+    """
+    query = select(windows.c.origin).where(windows.c.name == name).limit(2)
+    found = connection.execute(query).scalars().all()
+    if not found:
+        raise UnknownError("no such window", where=name)
+    if len(found) > 1:
+        raise AmbiguousError(
+            "several providers have a window of this name", where=name, expected="?provider=<name>"
+        )
+    return Origin(found[0])
+
+
+def find(connection: Connection, origin: Origin) -> Window | None:
     """The window whose log has this origin."""
     return _one(connection, windows.c.origin == origin)
 
@@ -70,29 +90,16 @@ def find_by_origin_hash(connection: Connection, digest: bytes) -> Window | None:
     return _one(connection, windows.c.origin_hash == digest)
 
 
-def find_by_log_key(connection: Connection, key: bytes) -> Window | None:
-    """The window whose log signs with this public key."""
-    return _one(connection, windows.c.log_key == key)
+def find_by_log_key(connection: Connection, provider: str, key: bytes) -> Window | None:
+    """The provider's window whose log signs with this public key."""
+    return _one(connection, (windows.c.provider == provider) & (windows.c.log_key == key))
 
 
-def get(connection: Connection, name: str) -> Window:
-    """The window called ``name``; UnknownError if there is none."""
-    window = find(connection, name)
+def get(connection: Connection, origin: Origin) -> Window:
+    """The window whose log has this origin; UnknownError if there is none."""
+    window = find(connection, origin)
     if window is None:
-        raise UnknownError("no such window", where=name)
-    return window
-
-
-def of_provider(connection: Connection, name: str, provider: str) -> Window:
-    """The provider's own window.
-
-    Raises:
-        UnknownError: no such window.
-        ForbiddenError: another provider's.
-    """
-    window = get(connection, name)
-    if window.provider != provider:
-        raise ForbiddenError("another provider's window", where=name)
+        raise UnknownError("no such window", where=origin)
     return window
 
 
@@ -106,33 +113,33 @@ def demand_countersigned(window: Window) -> Window:
 
 
 def undecided(connection: Connection) -> list[Window]:
-    """The countersigned windows without a verdict, by name."""
+    """The countersigned windows without a verdict, by origin."""
     condition = windows.c.countersigned.is_not(None) & windows.c.decided.is_(None)
     rows = connection.execute(select(windows).where(condition))
-    return sorted((_window(row._mapping) for row in rows), key=lambda each: each.name)
+    return sorted((_window(row._mapping) for row in rows), key=lambda each: each.origin)
 
 
-def mark(transaction: Transaction, name: str, **times: int) -> None:
+def mark(transaction: Transaction, origin: Origin, **times: int) -> None:
     """Set columns of a window."""
-    statement = update(windows).where(windows.c.name == name).values(**times)
+    statement = update(windows).where(windows.c.origin == origin).values(**times)
     transaction.connection.execute(statement)
 
 
 def policy(connection: Connection, window: Window) -> Policy:
     """The policy of a countersigned window, which has passed check 1."""
-    return Policy.parse(_policy(connection, demand_countersigned(window).name))
+    return Policy.parse(_policy(connection, demand_countersigned(window).origin))
 
 
-def unchecked_policy(connection: Connection, name: str) -> dict[str, Any]:
+def unchecked_policy(connection: Connection, origin: Origin) -> dict[str, Any]:
     """The policy as it was registered: canonical JSON that nobody may have checked yet."""
-    found: dict[str, Any] = canonical_json.loads(_policy(connection, name))
+    found: dict[str, Any] = canonical_json.loads(_policy(connection, origin))
     return found
 
 
-def _policy(connection: Connection, name: str) -> bytes:
-    data = items.content(connection, name, POLICY)
+def _policy(connection: Connection, origin: Origin) -> bytes:
+    data = items.content(connection, origin, POLICY)
     if data is None:
-        raise UnknownError("no such window", where=name)
+        raise UnknownError("no such window", where=origin)
     return data
 
 
