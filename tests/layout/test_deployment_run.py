@@ -222,7 +222,8 @@ def test_service_brings_the_commands_of_its_chapter(image: Image) -> None:
     chapter = {"prover": "operations.md", "verifier": "regulator.md"}[image.service]
     commands = chapter_commands(ROOT / "docs" / chapter)
     assert (image.service, "serve") in commands
-    for words in commands:
+    other = {"prover": "verifier", "verifier": "prover"}[image.service]
+    for words in (each for each in commands if each[0] != other):  # what the other party types
         assert "Usage: " in _succeeds(image, "ragaudit", *words, "--help")
 
 

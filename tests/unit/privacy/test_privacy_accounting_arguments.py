@@ -83,7 +83,7 @@ CASES: list[tuple[str, Callable[[], object]]] = [
         lambda: calibrate_coalition("8", "0.1", accounts=2, rate=2, relation="foo", group_size=1),
     ),
     ("delta_policy", lambda: report(delta_policy="1")),
-    ("delta_policy", lambda: report(delta_policy="1e-5")),
+    ("delta_policy", lambda: report(delta_policy="1e-13")),
     ("epsilon_acc", lambda: report(epsilon_acc="0")),
     ("delta_acc", lambda: report(delta_acc="0")),
     ("queries_per_account", lambda: report(queries_per_account=0)),

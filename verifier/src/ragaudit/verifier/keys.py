@@ -86,7 +86,7 @@ def load(folder: Path, name: str, arbiter: PublicKey | None = None) -> VerifierK
 
     Raises:
         MalformedError: a file is missing or holds something else.
-        RefusedError: a file can be read or written by others.
+        MalformedError: a file can be read or written by others.
     """
     return VerifierKeys(
         cosigner=SigningKey(name, COSIGNATURE_V1, PrivateKey.from_seed(_read(folder / COSIGNER))),
@@ -118,7 +118,7 @@ def read_token(path: Path) -> str:
 
     Raises:
         MalformedError: no such file.
-        RefusedError: others can read it.
+        MalformedError: others can read it.
     """
     return _read_text(path)
 
@@ -143,7 +143,7 @@ def _read_text(path: Path) -> str:
     except (OSError, UnicodeDecodeError):
         raise MalformedError("secret cannot be read", where=str(path)) from None
     if mode & (stat.S_IRWXO | stat.S_IWGRP):
-        raise RefusedError("secret open to others", where=str(path), expected="mode 0600")
+        raise MalformedError("secret open to others", where=str(path), expected="mode 0600")
     return text.removesuffix("\n")
 
 
