@@ -28,6 +28,7 @@ class ServiceWindow(Window):
         self.verdict_key = desk.keys.verdict
         self.policy = Policy.from_json(self.policy_json())
         providers.add(desk.service.database, self.provider, self.provider_key.public)
+        desk.provider, desk.provider_key = self.provider, self.provider_key
 
     def send(self, method: str, path: str, body: bytes | dict[str, Any] = b"") -> Any:
         answer = self.signed(method, f"/v1/windows/{self.window}{path}", body)
@@ -35,7 +36,7 @@ class ServiceWindow(Window):
         return answer
 
     def signed(self, method: str, target: str, body: bytes | dict[str, Any] = b"") -> Any:
-        """The answer to a request of this provider."""
+        """The answer to a request of this provider; another may have used the desk meanwhile."""
         self.desk.provider, self.desk.provider_key = self.provider, self.provider_key
         return self.desk.send(method, target, body)
 
