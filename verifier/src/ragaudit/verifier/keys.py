@@ -85,8 +85,7 @@ def load(folder: Path, name: str, arbiter: PublicKey | None = None) -> VerifierK
         arbiter: of the settings; the arbiter's secret key is nowhere near the verifier.
 
     Raises:
-        MalformedError: a file is missing or holds something else.
-        MalformedError: a file can be read or written by others.
+        MalformedError: a file is missing, holds something else, or is open to others.
     """
     return VerifierKeys(
         cosigner=SigningKey(name, COSIGNATURE_V1, PrivateKey.from_seed(_read(folder / COSIGNER))),
