@@ -137,7 +137,7 @@ def test_the_arbiters_folder_is_not_a_verifiers(tmp_path: Path) -> None:
     with pytest.raises(RefusedError, match="exists"):
         Arbiter.create(tmp_path / "own")
     (tmp_path / "own" / KEY_FILE).chmod(0o644)
-    with pytest.raises(RefusedError):
+    with pytest.raises(MalformedError, match="open to others"):
         Arbiter(tmp_path / "own")
     with pytest.raises(MalformedError):
         Arbiter(tmp_path / "nothing")
