@@ -104,6 +104,8 @@ BEHAVIOURS = {
         "countersigned late": "countersigned-late",
         "altered": "policy-altered-after-the-countersignature",
         "altered in the opening": "opening-of-an-altered-policy",
+        "continues another log": "continues-another-log",
+        "log key of another window": "log-key-of-another-window",
         "K_max >= N": "k-max-not-below-n",
         "sigma too small for the claim": "sigma-too-small-for-the-claim",
         "no finite epsilon": "no-finite-epsilon",

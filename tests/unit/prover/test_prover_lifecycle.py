@@ -13,6 +13,7 @@ from ragaudit.encoding.signing import PrivateKey, sign
 from ragaudit.encoding.text import b64_decode
 from ragaudit.ledger.cosignatures import CosignerPolicy, verify_cosigned
 from ragaudit.ledger.errors import ChainRejected
+from ragaudit.ledger.policy import Policy
 from ragaudit.ledger.records import Close
 from ragaudit.prover.errors import (
     ChallengeRejected,
@@ -200,6 +201,9 @@ def test_the_next_window_names_the_last_ones_checkpoint(world) -> None:
     final = world.service.windows.get("w1").final_checkpoint
     policy = loads(world.service.windows.get("w2").policy)
     assert policy["previous_checkpoint"] == final.decode()
+    world.drive(State.COUNTERSIGNED, "w2")  # the verifier holds the same checkpoint
+    first, second = (Policy.parse(world.service.windows.get(w).policy) for w in ("w1", "w2"))
+    assert first.keys.log.public != second.keys.log.public
 
 
 def test_the_close_entry_claims_and_counts(world) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 from ragaudit.embedders import registry
 from ragaudit.embedders.base import Embedder
-from ragaudit.encoding.signing import PrivateKey
+from ragaudit.encoding.signing import PrivateKey, PublicKey
 from ragaudit.encoding.text import hex_decode, hex_encode
 from ragaudit.ledger.identifiers import pseudonym
 from ragaudit.ledger.policy import Policy
@@ -230,7 +230,7 @@ class Service:
             tenants=tenants,
             dimension=self.embedder.dimension,
             verifier=keys,
-            previous_checkpoint=self._previous_checkpoint(),
+            previous_checkpoint=self._previous_checkpoint(keys.signing),
             now=self.clock(),
         )
         randomness = randomness_for(policy.experiment_seed)
@@ -308,11 +308,13 @@ class Service:
                 )
         return tenants
 
-    def _previous_checkpoint(self) -> str | None:
-        """The final checkpoint of the last window that the verifier has whole."""
-        closed = [each for each in self.windows.all() if each.handed_over]
-        finals = [each.final_checkpoint for each in closed if each.final_checkpoint is not None]
-        return finals[-1].decode("utf-8") if finals else None
+    def _previous_checkpoint(self, verifier: PublicKey) -> str | None:
+        """The final checkpoint of the last window that this verifier has whole."""
+        closed = [each for each in reversed(self.windows.all()) if each.handed_over]
+        for each in closed:
+            if each.final_checkpoint and Policy.parse(each.policy).keys.verifier == verifier:
+                return each.final_checkpoint.decode("utf-8")
+        return None
 
 
 def _operator_digest(path: Path) -> bytes:

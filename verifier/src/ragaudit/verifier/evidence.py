@@ -33,6 +33,7 @@ CLOCK: Final = "public/clock.json"
 TERMS: Final = "public/terms.json"
 STATEMENTS: Final = "public/statements.json"
 JUDGED: Final = "public/judged.json"
+PREVIOUS: Final = "public/previous.json"
 RECORDS: Final = "confidential/records.bin"
 CLAIMS: Final = "confidential/claims.json"
 DISPUTES: Final = "confidential/disputes.json"
@@ -59,6 +60,7 @@ _FIXED: Final = frozenset(
         TERMS,
         STATEMENTS,
         JUDGED,
+        PREVIOUS,
         RECORDS,
         CLAIMS,
         DISPUTES,

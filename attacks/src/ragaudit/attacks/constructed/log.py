@@ -8,6 +8,7 @@ from ragaudit.attacks.constructed.window import CLOSED, END, INSTANTS, START, Ac
 from ragaudit.encoding.digests import leaf_data
 from ragaudit.ledger.checkpoints import Checkpoint, sign_checkpoint
 from ragaudit.ledger.cosignatures import cosign
+from ragaudit.ledger.notes import ED25519, SigningKey
 from ragaudit.ledger.records import Close, Record
 from ragaudit.ledger.tlog_proof import TlogProof
 from ragaudit.ledger.tree import MemoryTree
@@ -121,6 +122,20 @@ class ClosesLate(Window):
         self.checkpoint(INSTANTS[-1] - START)
 
 
+class ContinuesElsewhere(Window):
+    """The policy names a checkpoint of the window before which is not its last one."""
+
+    def previous_checkpoint(self, leaves: int = 2) -> str | None:
+        return super().previous_checkpoint(leaves)
+
+
+class KeepsItsLogKey(Window):
+    """The log signs with the key of the window before."""
+
+    def previous_log(self) -> SigningKey:
+        return SigningKey(super().previous_log().name, ED25519, self.log_key.private)
+
+
 class OtherSamplingNonce(Window):
     """The sample is drawn with a nonce that the verifier did not commit to."""
 
@@ -185,6 +200,20 @@ CHEATS: Final = (
         why="the verifier holds the policy that it countersigned",
         window=RunsAnotherPolicy,
         checks=("policy",), reason="names another window or policy",
+    ),
+    ConstructedCheat(
+        name="continues-another-log", family="POLICY",
+        description="Names a checkpoint of the window before that is not its final one.",
+        why="the prover takes its last window's final checkpoint",
+        window=ContinuesElsewhere,
+        checks=("policy",), reason="not the final checkpoint of that window",
+    ),
+    ConstructedCheat(
+        name="log-key-of-another-window", family="POLICY",
+        description="Signs the checkpoints of two windows with one key.",
+        why="the verifier registers no window with a log key that it has seen",
+        window=KeepsItsLogKey,
+        checks=("policy",), reason="the log key of the window before",
     ),
     ConstructedCheat(
         name="root-cosigned-after-the-sampling-instant", family="SAMPLING",

@@ -245,7 +245,7 @@ class Window:
             "window": self.window,
             "start": START,
             "end": END,
-            "previous_checkpoint": None,
+            "previous_checkpoint": self.previous_checkpoint(),
             "epsilon_acc": "20",
             "delta_acc": "0.00001",
             "delta_policy": "0.00001",
@@ -304,6 +304,29 @@ class Window:
             else:
                 value[target] = item
         return value
+
+    def previous_log(self) -> SigningKey:
+        """The key of the log of the window before."""
+        key = PrivateKey.from_seed(hashlib.sha256(b"the window before").digest())
+        return SigningKey(f"{self.provider}/ragaudit/w0", ED25519, key)
+
+    def previous_checkpoint(self, leaves: int = 3) -> str | None:
+        """The final checkpoint of the window before, with ``leaves`` entries."""
+        log = self.previous_log()
+        tree = MemoryTree([bytes([n]) * 32 for n in range(leaves)])
+        signed = sign_checkpoint(Checkpoint(log.name, tree.head()), log)
+        line = cosign(signed.note.text, self.cosigner_key, START - 1000)
+        return signed.note.with_signatures([line]).encode().decode()
+
+    def previous(self) -> bytes:
+        """What the verifier holds of the window before."""
+        return canonical_json.dumps(
+            {
+                "log": str(self.previous_log().verifier_key),
+                "cosigner": str(self.cosigner_key.verifier_key),
+                "final_checkpoint": Window.previous_checkpoint(self),
+            }
+        )
 
     # --- before the window -------------------------------------------------------------------
 
@@ -386,6 +409,7 @@ class Window:
             names.EMBEDDER: self.embedder.manifest,
             names.OPENING: canonical_json.dumps({"salt": salt.hex(), "body": body.hex()}),
             names.EMPTY_CHECKPOINT: self.empty_checkpoint.encode(),
+            names.PREVIOUS: self.previous(),
             **{
                 names.index_name(tenant): index.commitment.encode()
                 for tenant, index in self.indices.items()

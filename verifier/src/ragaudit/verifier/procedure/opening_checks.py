@@ -23,6 +23,8 @@ def check_policy(context: Context, found: Findings) -> None:
         context.terms.check(policy)
     with found.attempt("countersignature"):
         _check_time(context, policy)
+    with found.attempt("previous_checkpoint"):
+        _check_previous(context, policy)
     for tenant in policy.tenants:
         with found.attempt(f"tenant {tenant}"):
             rows = context.index(tenant).rows
@@ -52,6 +54,19 @@ def _check_keys(context: Context, policy: Policy) -> None:
     ):
         if pinned is not None and pinned != named:
             raise RejectedError(f"another {role} key than the one pinned")
+
+
+def _check_previous(context: Context, policy: Policy) -> None:
+    """The checkpoint names the end of a log that this verifier saw, under a key of its own."""
+    if policy.previous_checkpoint is None:
+        return
+    before = context.previous
+    if before.log.public == policy.keys.log.public:
+        raise RejectedError("the log key of the window before", expected="a key for each window")
+    if before.final is None:
+        raise RejectedError("of a window that is not closed")
+    if before.head(policy.previous_checkpoint.encode()) != before.head(before.final):
+        raise RejectedError("not the final checkpoint of that window")
 
 
 def _check_time(context: Context, policy: Policy) -> None:

@@ -1,22 +1,39 @@
 """What was fixed before the window: policy, opening, index commitments."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from ragaudit.circuits.statements import index_context
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import MalformedError, RagauditError, RejectedError
 from ragaudit.encoding.text import hex_decode
-from ragaudit.ledger.cosignatures import CosignerPolicy
+from ragaudit.ledger.cosignatures import CosignerPolicy, verify_cosigned
 from ragaudit.ledger.merkle_commitments import IndexCommitment
+from ragaudit.ledger.notes import VerifierKey
 from ragaudit.ledger.policy import Policy
 from ragaudit.ledger.records import Opening, TenantOpening
+from ragaudit.ledger.tree import TreeHead
 from ragaudit.verifier import evidence as items
 from ragaudit.verifier.procedure.facts import fact
 from ragaudit.verifier.procedure.framework import Lacking
 from ragaudit.verifier.procedure.inputs import Inputs
 from ragaudit.verifier.procedure.messages import Countersignature, opening_digest
 from ragaudit.verifier.terms import Terms
+
+
+@dataclass(frozen=True, slots=True)
+class PreviousWindow:
+    """A window as the verifier holds it: keys, and final checkpoint (None before the close)."""
+
+    log: VerifierKey
+    cosigner: VerifierKey
+    final: bytes | None
+
+    def head(self, note: bytes) -> TreeHead:
+        """The head of a checkpoint of its log; RagauditError unless log and cosigner signed it."""
+        cosigners = CosignerPolicy((self.cosigner,), 1)
+        return verify_cosigned(note, self.log, cosigners).signed.head
 
 
 class OpeningFacts(Inputs):
@@ -53,6 +70,22 @@ class OpeningFacts(Inputs):
         if self.now is None and found.digest != self.countersignature.terms_digest:
             raise RejectedError("other terms than were countersigned", where=items.TERMS)
         return found
+
+    @fact("policy")
+    def previous(self) -> PreviousWindow:
+        """What the verifier holds of the window whose final checkpoint the policy names."""
+        if items.PREVIOUS not in self.evidence:
+            raise RejectedError("of a window that this verifier does not know")
+        match self.json(items.PREVIOUS, "policy"):
+            case {
+                "log": str(log),
+                "cosigner": str(cosigner),
+                "final_checkpoint": str() | None as final,
+                **more,
+            } if not more:
+                keys = VerifierKey.parse(log), VerifierKey.parse(cosigner)
+                return PreviousWindow(*keys, None if final is None else final.encode())
+        raise MalformedError("not a window before", where=items.PREVIOUS)
 
     @property
     def cosigners(self) -> CosignerPolicy:

@@ -10,6 +10,7 @@ from typing import Any
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import InternalError, MalformedError, RejectedError
+from ragaudit.ledger.checkpoints import parse_checkpoint
 from ragaudit.ledger.merkle_commitments import check_index_lengths
 from ragaudit.ledger.notes import VerifierKey
 from ragaudit.ledger.policy import Policy
@@ -17,8 +18,10 @@ from ragaudit.verifier.evidence import (
     COUNTERSIGNATURE,
     EMBEDDER,
     EMPTY_CHECKPOINT,
+    FINAL_CHECKPOINT,
     OPENING,
     POLICY,
+    PREVIOUS,
     TERMS,
     Evidence,
     index_name,
@@ -91,7 +94,8 @@ class Registrar:
         self, transaction: Transaction, provider: Provider, name: str, documents: dict[str, bytes]
     ) -> Window:
         origin = windows.of(provider.name, name)
-        log_key = _log_key(canonical_json.loads(documents[POLICY]))
+        policy = canonical_json.loads(documents[POLICY])
+        log_key = _log_key(policy)
         if log_key is not None:
             other = windows.find_by_log_key(transaction.connection, provider.name, log_key)
             if other is not None:
@@ -111,6 +115,9 @@ class Registrar:
             "registered": transaction.now,
         }
         transaction.connection.execute(insert(table).values(row))
+        previous = _previous(transaction.connection, provider, policy)
+        if previous is not None:
+            documents = {**documents, PREVIOUS: previous}
         for item, content in documents.items():
             items.put(transaction, origin, item, content)
         return windows.get(transaction.connection, origin)
@@ -278,6 +285,27 @@ def _log_key(policy: dict[str, Any]) -> bytes | None:
         return VerifierKey.parse(key).public.raw if isinstance(key, str) else None
     except MalformedError:
         return None
+
+
+def _previous(connection: Connection, provider: Provider, policy: dict[str, Any]) -> bytes | None:
+    """What V holds of the window whose checkpoint the policy names; None if it knows none such."""
+    note = policy.get("previous_checkpoint")
+    try:
+        origin = parse_checkpoint(str(note).encode("utf-8", "replace")).checkpoint.origin
+    except MalformedError:
+        return None
+    before = windows.find(connection, Origin(origin))
+    if before is None or before.provider != provider.name or before.countersigned is None:
+        return None
+    keys = windows.policy(connection, before).keys
+    final = items.content(connection, before.origin, FINAL_CHECKPOINT)
+    return canonical_json.dumps(
+        {
+            "cosigner": str(keys.cosigner),
+            "final_checkpoint": None if final is None else final.decode(),
+            "log": str(keys.log),
+        }
+    )
 
 
 def _tenants(policy: dict[str, Any]) -> list[str]:
