@@ -16,6 +16,8 @@ from ragaudit.cli.reproduce import (
     rad_examples,
     rad_figures,
     rad_gradients,
+    rad_hours,
+    rad_imputation,
     rad_rivals,
     rad_table_1,
 )
@@ -353,15 +355,27 @@ def test_expected_and_observed_advantage_agree() -> None:
 # --- the command ---
 
 
-@pytest.fixture
-def quick(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.fixture(scope="module")
+def simulations(
     audits: tuple[rad_audits.Audit, ...],
     attacks: tuple[rad_gradients.Attack, ...],
     points: tuple[rad_continuous.Point, ...],
-) -> None:
+) -> rad.Simulations:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rad_hours, "EPSILONS", (1.0, 4.0, 10.0))
+        patch.setattr(rad_hours, "GRID", 201)
+        patch.setattr(rad_imputation, "LARGEST_UNIVERSE", 100)
+        patch.setattr(rad_imputation, "REPEATS", 2)
+        patch.setattr(rad_imputation, "TREES", 5)
+        hours = rad_hours.points(1000, np.random.default_rng(6), lambda done: None)
+        imputations = rad_imputation.impute(np.random.default_rng(7))
+    return rad.Simulations(audits, attacks, points, hours, imputations)
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch, simulations: rad.Simulations) -> None:
     """Simulations of the command replaced by those of this module, which are the same code."""
-    monkeypatch.setattr(rad, "_simulated", lambda *_, **__: (audits, attacks, points))
+    monkeypatch.setattr(rad, "_simulated", lambda *_, **__: simulations)
 
 
 @pytest.mark.usefixtures("quick")
@@ -375,6 +389,8 @@ def test_the_command_writes_tables_and_stand_ins(
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert names >= {"table-1.txt", "worked-examples.csv", "audits.csv", "stand-ins.txt"}
     assert names >= {"table-1.csv", "figure-8-ldp-auditor.csv", "figure-8-ldp-auditor.txt"}
+    assert names >= {"figure-2.csv", "figure-6.txt", "figure-11.txt", "table-2.txt"}
+    assert names >= {"figure-6-data.csv", "figure-10-data.csv", "table-2-data.csv"}
     digits = (tmp_path / "out" / "dp-sgd-digits.txt").read_text()
     assert "Attacks above the printed bound by three standard errors:" in digits
     assert digits in result.stdout
@@ -387,14 +403,11 @@ def test_the_command_writes_tables_and_stand_ins(
 
 
 @pytest.mark.slow
-def test_every_figure_is_drawn(
-    audits: tuple[rad_audits.Audit, ...],
-    attacks: tuple[rad_gradients.Attack, ...],
-    points: tuple[rad_continuous.Point, ...],
-) -> None:
-    files = rad_figures.figures(audits, attacks, points)
-    for stem in ("figure-1", "figure-3", "figure-4-digits", "figure-7-3052", "figure-7-5356",
-                 "figure-8-3052", "figure-8-5356", "figure-10", "dp-sgd-refutation"):  # fmt: skip
+def test_every_figure_is_drawn(simulations: rad.Simulations) -> None:
+    files = rad_figures.figures(simulations)
+    for stem in ("figure-1", "figure-2", "figure-3", "figure-4-digits", "figure-6",
+                 "figure-7-3052", "figure-7-5356", "figure-8-3052", "figure-8-5356", "figure-10",
+                 "figure-11", "dp-sgd-refutation"):  # fmt: skip
         assert files[f"{stem}.png"].startswith(b"\x89PNG")
         assert b"<svg" in files[f"{stem}.svg"]
 

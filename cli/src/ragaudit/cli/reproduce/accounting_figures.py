@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING
 
 import numpy as np
-from ragaudit.cli.reproduce.accounting_auc import caption_auc, simulate
+from ragaudit.cli.reproduce.accounting_auc import caption_auc, simulations
 from ragaudit.cli.reproduce.accounting_cells import DELTA, PaperCell, exactly_calibrated
-from ragaudit.cli.reproduce.accounting_published import LOOKUP, PREDICTED, REPORTED
+from ragaudit.cli.reproduce.accounting_published import LOOKUP, REPORTED
 from ragaudit.cli.reproduce.figures import COLORS, axes, render
 
 if TYPE_CHECKING:
@@ -93,11 +93,7 @@ def _auc() -> dict[str, bytes]:
 
 def _markers(place: "Axes", epsilon_acc: str, color: str) -> None:
     """Our simulation with its standard error, and what the paper reports."""
-    runs = [
-        (k, simulate(PaperCell(epsilon_acc, k), seed))
-        for seed, (budget, k) in enumerate(PREDICTED)
-        if budget == epsilon_acc
-    ]
+    runs = [(k, run) for (budget, k), run in simulations().items() if budget == epsilon_acc]
     place.errorbar(
         [k for k, _ in runs], [run.auc for _, run in runs], [run.error for _, run in runs],
         fmt="s", markersize=3.5, capsize=3, linewidth=1, color=color,

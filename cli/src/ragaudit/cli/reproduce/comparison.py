@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +11,10 @@ from pathlib import Path
 
 from ragaudit.encoding.errors import MalformedError, RefusedError
 
-__all__ = ["COLUMNS", "Comparison", "Table", "as_csv", "as_json", "as_text", "write_files"]
+__all__ = [
+    "COLUMNS", "Comparison", "Table", "as_csv", "as_json", "as_text", "sampling_tolerance",
+    "write_files",
+]  # fmt: skip
 
 COLUMNS = ("quantity", "paper", "corrected", "ours", "difference", "reason")
 
@@ -116,6 +120,20 @@ class Table:
     def disagreements(self) -> tuple[Comparison, ...]:
         """Rows whose own value misses its reference."""
         return tuple(row for row in self.rows if not row.agrees)
+
+
+def sampling_tolerance(error: float, samples: int) -> float:
+    """Return how far a mean of samples in [-1, 1] may be from its expectation.
+
+    Empirical Bernstein (Maurer and Pontil 2009, Theorem 4) at 2e-9 for each side. The second
+    term is for what is so rare that few samples, and so their standard error, know nothing of it.
+
+    Args:
+        error: the samples' standard error.
+        samples: how many, >= 2.
+    """
+    logarithm = math.log(1e9)
+    return math.sqrt(2 * logarithm) * error + 14 * logarithm / (3 * (samples - 1))
 
 
 def as_text(table: Table, width: int = 100) -> str:

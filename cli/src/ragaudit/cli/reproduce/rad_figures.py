@@ -11,11 +11,16 @@ from ragaudit.cli.reproduce.rad_bounds import black_box_curves, mechanism_curves
 from ragaudit.cli.reproduce.rad_continuous import ETAS, Point
 from ragaudit.cli.reproduce.rad_examples import printed_gradient_bound, simplex_advantage
 from ragaudit.cli.reproduce.rad_gradients import CANDIDATES, NOISE_MULTIPLIERS, Attack, bound_at
+from ragaudit.cli.reproduce.rad_hours import ETAS as REACHES
+from ragaudit.cli.reproduce.rad_hours import PRIORS as HOUR_PRIORS
+from ragaudit.cli.reproduce.rad_hours import Hours
+from ragaudit.cli.reproduce.rad_utility import curves
 from ragaudit.privacy.risk.priors import FinitePrior
 from ragaudit.privacy.risk.threat import ThreatModel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from ragaudit.cli.reproduce.rad import Simulations
 
 __all__ = ["figures"]
 
@@ -27,9 +32,7 @@ EPSILON = "epsilon (natural log units)"
 ADVANTAGE = "reconstruction advantage (RAD)"
 
 
-def figures(
-    audits: Sequence[Audit], attacks: Sequence[Attack], points: Sequence[Point]
-) -> dict[str, bytes]:
+def figures(found: "Simulations") -> dict[str, bytes]:
     """Return the files of all figures, by name.
 
     Raises:
@@ -40,12 +43,15 @@ def figures(
                   mechanism_curves()),
         **_curves("figure-3", "Figure 3: bounds without the mechanism, m = 10, delta = 1e-5",
                   black_box_curves()),
+        **_utility(),
         **_refutation(),
-        **_digits(attacks),
-        **_continuous(points),
+        **_digits(found.attacks),
+        **_hours(found.hours),
+        **_continuous("figure-10", "U(0, 1)", found.points),
+        **_continuous("figure-11", "Beta(0.1, 0.1)", found.points),
     }  # fmt: skip
     for universe, records in UNIVERSES.items():
-        chosen = [audit for audit in audits if audit.records == records]
+        chosen = [audit for audit in found.audits if audit.records == records]
         files |= _advantages(universe, records, chosen) | _estimates(universe, records, chosen)
     return files
 
@@ -196,13 +202,11 @@ def _digits(attacks: Sequence[Attack]) -> dict[str, bytes]:
         return render(figure, "figure-4-digits")
 
 
-def _continuous(points: Sequence[Point]) -> dict[str, bytes]:
-    with axes("Figure 10: exponential mechanism on [0, 1], uniform prior", EPSILON, ADVANTAGE) as (
-        figure,
-        place,
-    ):
-        for eta, color, marker in zip(ETAS, COLORS, MARKERS, strict=False):
-            mine = [point for point in points if point.eta == eta]
+def _continuous(name: str, prior: str, points: Sequence[Point]) -> dict[str, bytes]:
+    title = f"Figure {name[7:]}: exponential mechanism on [0, 1], prior {prior}"
+    with axes(title, EPSILON, ADVANTAGE) as (figure, place):
+        for eta, color, marker in zip(ETAS, COLORS, (*MARKERS, "D"), strict=False):
+            mine = [point for point in points if (point.prior, point.eta) == (prior, eta)]
             across = [point.epsilon for point in mine]
             place.plot(across, [point.quadrature for point in mine], "-", color=color,
                        label=f"eta = {eta:g}, quadrature")  # fmt: skip
@@ -212,4 +216,41 @@ def _continuous(points: Sequence[Point]) -> dict[str, bytes]:
                            label=f"eta = {eta:g}, {mine[0].samples:,} attacks, 95 %")  # fmt: skip
         place.set_ylim(bottom=0)
         place.legend(loc="upper left")
-        return render(figure, "figure-10")
+        return render(figure, name)
+
+
+def _utility() -> dict[str, bytes]:
+    with axes(
+        "Figure 2: error of a query that 95 % of the answers keep, m = 10",
+        "admitted risk", "error, in units of the sensitivity",
+    ) as (figure, place):  # fmt: skip
+        styles = ("-", "--", ":")
+        for (label, (x, y)), color, style in zip(curves().items(), COLORS, styles, strict=False):
+            place.plot(x, y, style, color=color, label=label)
+        place.set_yscale("log")
+        place.legend(loc="upper right")
+        return render(figure, "figure-2")
+
+
+def _hours(found: Sequence[Hours]) -> dict[str, bytes]:
+    """Lines: optimum (RAD) and Eq. (3) (ReRo); crosses and dots: what the attacks reached."""
+    error = max(each.error for each in found)
+    title = (
+        f"Figure 6: working hours, truncated Laplace noise (s.e. of crosses at most {error:.1g})"
+    )
+    with panels(title, EPSILON, "risk", HOUR_PRIORS) as (figure, places):
+        for prior, place in zip(HOUR_PRIORS, places, strict=True):
+            for eta, color in zip(REACHES, COLORS, strict=False):
+                mine = [each for each in found if (each.prior, each.eta) == (prior, eta)]
+                across = [each.epsilon for each in mine]
+                for values, style, label in (
+                    ([each.optimum for each in mine], "-", f"eta = {eta}: RAD, Theorem 4.3"),
+                    ([each.simulated for each in mine], "x", "RAD of the attacks"),
+                    ([each.success_bound for each in mine], "--", "ReRo, Eq. (3)"),
+                    ([each.success for each in mine], ".", "ReRo of the attacks"),
+                ):
+                    place.plot(across, values, style, color=color, label=label)
+            place.set_ylim(-0.02, 1.02)
+        marks, labels = places[0].get_legend_handles_labels()
+        figure.legend(marks, labels, loc="outside lower center", ncols=len(REACHES), fontsize=8)
+        return render(figure, "figure-6")

@@ -8,8 +8,8 @@ them. Balboa et al., "Understanding disclosure risk in differential privacy", ex
 from typing import NamedTuple
 
 __all__ = [
-    "CONTINUOUS", "CONTINUOUS_DENSITY", "CROSSINGS", "FIGURE_1", "FIGURE_3", "SCALES", "SIMPLEX",
-    "TABLE_1", "Cells",
+    "CONTINUOUS", "CONTINUOUS_DENSITY", "CROSSINGS", "FIGURE_1", "FIGURE_2", "FIGURE_3",
+    "FIGURE_6", "FIGURE_6_CLAIMS", "FIGURE_11", "SCALES", "SIMPLEX", "TABLE_1", "TABLE_2", "Cells",
 ]  # fmt: skip
 
 FIGURE_1 = {
@@ -25,12 +25,66 @@ FIGURE_1 = {
 CROSSINGS = {"Laplace": "11.94799", "OUE": "13.48965"}
 """m = 11: the epsilon at which Gaussian noise of sd 1/epsilon has the same advantage as these."""
 
+FIGURE_2 = {
+    "0.2": ("0.662236", "4.321928", "2.726833"),
+    "0.4": ("0.283146", "2.160964", "1.861353"),
+    "0.5": ("0.205233", "1.861353", "1.634706"),
+    "0.6": ("0.151491", "1.634706", "1.412906"),
+    "0.8": ("0.075745", "1.186086", "0.930677"),
+}
+"""m = 10: error at a risk, noise calibrated to RAD, to ReRo at the same number, and to ReRo at the
+success of an attack that has that advantage (bisection of success and of the best test)."""
+
 FIGURE_3 = {
     ("Corollary 5.6", 1.0): "0.131977",
     ("Corollary 5.6", 3.0): "0.590571",
     ("Theorem 5.1", 3.0): "0.814634",
 }
 """m = 10, delta = 1e-5, uniform prior, exact guesses: the bound at an epsilon."""
+
+FIGURE_6 = {
+    ("uniform", 1.0, 0): "0.004938",
+    ("uniform", 1.0, 40): "0.110280",
+    ("uniform", 1.0, 80): "0.065725",
+    ("uniform", 1.0, 100): "0.000000",
+    ("uniform", 4.0, 0): "0.019605",
+    ("uniform", 4.0, 40): "0.312467",
+    ("uniform", 4.0, 80): "0.157781",
+    ("uniform", 4.0, 100): "0.000000",
+    ("uniform", 10.0, 0): "0.048288",
+    ("uniform", 10.0, 40): "0.460712",
+    ("uniform", 10.0, 80): "0.193967",
+    ("uniform", 10.0, 100): "0.000000",
+    ("stand-in for Adult's", 1.0, 0): "0.014525",
+    ("stand-in for Adult's", 1.0, 40): "0.053195",
+    ("stand-in for Adult's", 1.0, 80): "0.020258",
+    ("stand-in for Adult's", 1.0, 100): "0.000000",
+    ("stand-in for Adult's", 4.0, 0): "0.054567",
+    ("stand-in for Adult's", 4.0, 40): "0.162926",
+    ("stand-in for Adult's", 4.0, 80): "0.048891",
+    ("stand-in for Adult's", 4.0, 100): "0.000000",
+    ("stand-in for Adult's", 10.0, 0): "0.135407",
+    ("stand-in for Adult's", 10.0, 40): "0.275957",
+    ("stand-in for Adult's", 10.0, 80): "0.060330",
+    ("stand-in for Adult's", 10.0, 100): "0.000000",
+    ("1/2 at 0 and at 100", 1.0, 0): "0.196735",
+    ("1/2 at 0 and at 100", 1.0, 40): "0.196735",
+    ("1/2 at 0 and at 100", 1.0, 80): "0.196735",
+    ("1/2 at 0 and at 100", 1.0, 100): "0.000000",
+    ("1/2 at 0 and at 100", 4.0, 0): "0.432332",
+    ("1/2 at 0 and at 100", 4.0, 40): "0.432332",
+    ("1/2 at 0 and at 100", 4.0, 80): "0.432332",
+    ("1/2 at 0 and at 100", 4.0, 100): "0.000000",
+    ("1/2 at 0 and at 100", 10.0, 0): "0.496631",
+    ("1/2 at 0 and at 100", 10.0, 40): "0.496631",
+    ("1/2 at 0 and at 100", 10.0, 80): "0.496631",
+    ("1/2 at 0 and at 100", 10.0, 100): "0.000000",
+}
+"""Records 0 to 100, Laplace noise of scale 100/epsilon, clamped: the optimum by prior, epsilon and
+eta (midpoint sums over the outputs, the clamp's atoms apart)."""
+
+FIGURE_6_CLAIMS = {"worst": ("0.496631", "0.611943"), "best": ("0.019605", "0.054567")}
+"""What two sentences on the figure would have as the largest advantage, and a larger one."""
 
 SCALES = {
     "Theorem 5.1, second form": ("22", "21.93316"),
@@ -65,6 +119,34 @@ CONTINUOUS = {
     ("beta", 10.0, 0.75): "0.3795",
 }
 """Figures 10 and 11: exponential mechanism on [0, 1] by prior, epsilon and eta (quadrature)."""
+
+FIGURE_11 = {
+    (1.0, 0.1): "0.0544",
+    (1.0, 0.25): "0.0586",
+    (1.0, 0.5): "0.0585",
+    (1.0, 0.75): "0.0554",
+    (2.0, 0.1): "0.1073",
+    (2.0, 0.25): "0.1157",
+    (2.0, 0.5): "0.1153",
+    (2.0, 0.75): "0.1091",
+    (5.0, 0.1): "0.2444",
+    (5.0, 0.25): "0.2658",
+    (5.0, 0.5): "0.2628",
+    (5.0, 0.75): "0.2471",
+    (10.0, 0.1): "0.3830",
+    (10.0, 0.25): "0.4210",
+    (10.0, 0.5): "0.4081",
+    (10.0, 0.75): "0.3795",
+    (15.0, 0.1): "0.4506",
+    (15.0, 0.25): "0.4923",
+    (15.0, 0.5): "0.4652",
+    (15.0, 0.75): "0.4285",
+}
+"""Exponential mechanism on [0, 1], Beta(0.1, 0.1), by epsilon and eta: the optimum by sums over
+40,000 records of equal probability and 3,000 outputs."""
+
+TABLE_2 = {"Census": ("0.81", "0"), "Texas": ("0.73", "0")}
+"""ReRo and RAD of the imputation attack, as printed."""
 
 
 class Cells(NamedTuple):
