@@ -10,7 +10,10 @@ import pytest
 from ragaudit.attacks.constructed.window import Asked
 from ragaudit.cli.bench.command import app
 from ragaudit.cli.bench.window import AuditedWindow
+from ragaudit.cli.demo import services
+from ragaudit.cli.demo.processes import ServiceFailed
 from ragaudit.encoding.errors import InternalError, MalformedError
+from ragaudit.verifier.terms import Terms
 from typer.testing import CliRunner
 
 ROOT = Path(__file__).parents[3]
@@ -109,6 +112,31 @@ def test_an_audit_whose_proofs_do_not_hold_is_not_measured(
     found = CliRunner().invoke(app, ["audit", *SIZES, "--sigma", "4", "--records", "2"])
     assert isinstance(found.exception, InternalError)
     assert "check selection" in str(found.exception)
+
+
+OVER_HTTP = ["answer-http", "--rows", "60", "--dim", "256"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_answering_over_http_with_more_runs_than_an_account_has_queries() -> None:
+    baseline, answer, proven, *busy = report(*OVER_HTTP, "--runs", "41")["measurements"]
+    assert (baseline["runs"], answer["runs"], proven["runs"]) == (41, 41, 41)
+    assert answer["baseline"] == baseline["name"]
+    assert [each["records"] for each in busy] == [41, 8 * 41]
+    assert all(each["median"] > 0 for each in busy)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_window_over_http_that_the_verifier_refuses_is_told_with_its_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(services, "TERMS", Terms.of({}))  # which want a larger coalition
+    result = CliRunner().invoke(app, [*OVER_HTTP, "--runs", "1"])
+    assert isinstance(result.exception, ServiceFailed)
+    assert "refused: " in str(result.exception)
+    assert "coalition_max" in str(result.exception)
 
 
 def test_the_table_names_the_baseline_and_the_cores() -> None:

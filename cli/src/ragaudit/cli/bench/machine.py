@@ -10,7 +10,7 @@ from typing import Any
 
 from ragaudit.encoding.errors import MalformedError
 
-__all__ = ["available_cores", "limited_to", "machine", "software"]
+__all__ = ["available_cores", "limited_to", "machine", "processor_seconds", "software"]
 
 # Instruction sets that the proof core, the matrix product or SHA-256 may use.
 _FLAGS = ("avx2", "bmi2", "avx512f", "avx512ifma", "avx512_vnni", "sha_ni", "aes", "amx_int8")
@@ -49,6 +49,15 @@ def _pin(cores: set[int]) -> None:
     for task in Path("/proc/self/task").iterdir():
         with contextlib.suppress(ProcessLookupError):  # a thread that just ended
             os.sched_setaffinity(int(task.name), cores)
+
+
+def processor_seconds(process: int) -> float | None:
+    """User and system time of a process so far; None where there is no /proc."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")  # utime, stime
 
 
 def machine() -> dict[str, Any]:
