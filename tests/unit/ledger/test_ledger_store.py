@@ -571,8 +571,14 @@ def test_an_outsider_rebuilds_the_log_from_its_resources(store, checkpoints):
     with pytest.raises(UnknownResource, match="no checkpoint"):
         checkpoints.resource("checkpoint")
     fill(store, 600)
-    signed = checkpoints.sign(KEY)
-    fill(store, 100)  # not signed yet: not served
+    first = checkpoints.sign(KEY)
+    with pytest.raises(UnknownResource, match="no checkpoint"):  # the cosigner sees it first
+        checkpoints.resource("checkpoint")
+    line = cosign(first.checkpoint.text, COSIGNER, 1000)
+    signed = checkpoints.add_cosignatures(600, [line])
+    fill(store, 50)
+    checkpoints.sign(KEY)  # not cosigned yet: not served
+    fill(store, 50)  # nor what is not signed
     assert checkpoints.resource("checkpoint") == signed.encode()
     source = TileHashSource(600, lambda tile: checkpoints.resource(tile_path(tile)))
     assert RightEdge.of(source).frontier.root() == signed.head.root_hash

@@ -8,7 +8,9 @@ from ragaudit.embedders.quantised import embed_quantised
 from ragaudit.ledger.promises import Promise
 from ragaudit.ledger.receipt_check import AccountView, WindowView, check_receipt_file
 from ragaudit.ledger.records import Opening, Record
+from ragaudit.prover.errors import VerifierMessageRejected
 from ragaudit.prover.states import State
+from ragaudit.verifier.service import intake
 
 
 class Operations:
@@ -237,6 +239,29 @@ def test_a_claimed_promise_is_logged_at_the_close(world) -> None:
     promise.verify_kept(record)
     assert record.nonce == world.chains["bob"].nonce(0)
     assert [each["kind"] for each in _entries(world)][-1] == "close"
+
+
+def test_every_page_of_claims_is_logged(world, monkeypatch) -> None:
+    monkeypatch.setattr(intake, "CLAIMS_PAGE_BYTES", 1)
+    world.open()
+    claims = [{"promise": world.promise(0).json(), "nonce": world.chains["bob"].nonce(0).hex()}]
+    assert world.reveal(0).status_code == 200
+    claims += [{"promise": world.promise(1).json(), "nonce": world.chains["bob"].nonce(1).hex()}]
+    world.service.driver.step("w1")
+    for claim in claims:
+        assert world.verifier.post("/v1/windows/w1/claims", json=claim).status_code == 200
+    assert [each.counter for each in close(world)] == [0, 1]
+
+
+@pytest.mark.parametrize("following", ["", "0" * 64, 5])
+def test_pages_of_claims_that_do_not_go_on(world, monkeypatch, following) -> None:
+    world.open()
+    world.clock.to(world.policy().end)
+    world.drive(State.CLOSED)
+    page = {"claims": [], "next": following}
+    monkeypatch.setattr(intake.Intake, "claims", lambda *_: page)
+    with pytest.raises(VerifierMessageRejected, match="page of claims"):
+        world.service.driver.step("w1")
 
 
 def test_an_answered_claim_is_not_logged_again(world) -> None:

@@ -12,7 +12,7 @@ from ragaudit.ledger.notes import ED25519, SigningKey, parse_note, sign_note
 from ragaudit.ledger.promises import Promise, Refusal
 from ragaudit.ledger.records import Registration
 from ragaudit.ledger.tree import MemoryTree
-from ragaudit.verifier.service import submissions
+from ragaudit.verifier.service import intake, submissions
 from ragaudit.verifier.settings import Limits
 from verifier_service_harness import (
     END,
@@ -269,7 +269,7 @@ def test_claims(known) -> None:
     problem_of(answer, 425, "too-early")
     assert answer.headers["retry-after"] == str(END - known.desk.clock.now // 1000)
     known.desk.clock.at(END)
-    assert known.send("GET", "claims").json() == {"claims": [expected]}
+    assert known.send("GET", "claims").json() == {"claims": [expected], "next": None}
     problem_of(claim(known, counter=2), 409, "too-late")
 
 
@@ -341,7 +341,26 @@ def test_a_claim_that_is_being_taken_is_handed_out(known) -> None:
     hold.set()
     taking.join()
     fetching.join()
-    assert answers == [{"claims": [canonical_json.loads(document)]}]
+    assert answers == [{"claims": [canonical_json.loads(document)], "next": None}]
+
+
+@pytest.mark.parametrize("most", [1, 4000, 10**6])
+def test_claims_come_in_pages(known, monkeypatch, most) -> None:
+    """All of them together may be more than a provider reads of one answer."""
+    monkeypatch.setattr(intake, "CLAIMS_PAGE_BYTES", most)
+    for account, counter in ((0, 1), (0, 2), (0, 3), (1, 1), (1, 2)):
+        assert claim(known, account=account, counter=counter).json()["accepted"] == 1
+    known.desk.clock.at(END)
+    found, after, pages = [], "", 0
+    while after is not None:
+        page = known.send("GET", f"claims?after={after}" if after else "claims").json()
+        found, after, pages = [*found, *page["claims"]], page["next"], pages + 1
+    identities = [Promise.from_json(each["promise"]).identity for each in found]
+    assert len(identities) == 5 and identities == sorted(identities)
+    assert pages == {1: 5, 4000: 3, 10**6: 1}[most]
+    assert known.send("GET", f"claims?after={'f' * 64}").json() == {"claims": [], "next": None}
+    for wrong in ("0", "A" * 64, "0" * 62, "0" * 66):
+        assert known.send("GET", f"claims?after={wrong}").status_code == 400
 
 
 def test_whether_a_promise_was_claimed(known) -> None:

@@ -108,12 +108,13 @@ class CheckpointStore:
     def resource(self, path: str) -> bytes:
         """The bytes at ``path`` of C2SP tlog-tiles: ``checkpoint``, a tile or an entry bundle.
 
-        Nothing beyond the last signed checkpoint is served.
+        Nothing beyond the last cosigned checkpoint is served: whoever had a signed one before the
+        cosigner did could bring it there later, and entries made since would seem back-dated.
 
         Raises:
             UnknownResource: there is no such thing. MalformedTile: not such a path.
         """
-        latest = self.latest()
+        latest = self.latest(self._cosigners.quorum)
         if latest is None:
             raise UnknownResource("no checkpoint yet", where=path)
         if path == "checkpoint":

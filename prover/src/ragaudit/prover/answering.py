@@ -184,6 +184,12 @@ class Answering(Mechanism):
             )
         return replace(record, time=time)
 
+    def check_age(self, live: LiveWindow, promised: Record) -> None:
+        """Check that a promise lives; a nonce that comes later is for the verifier to judge."""
+        if self._clock() > promised.time + live.policy.promise_life:
+            life = live.policy.promise_life_seconds
+            raise Conflict("the promise is too old", where="counter", expected=f"within {life} s")
+
     def check_margin(self, live: LiveWindow, registered: Registered, promised: Record) -> None:
         """Refuse a promise that its account would have no time to claim."""
         if promised.time > live.policy.last_promise:
@@ -245,6 +251,9 @@ class Answering(Mechanism):
             transaction.use_counter(current.pseudonym, counter + promised, counter + 1)
             if not promised:
                 record = self.stamp(live, current, record)
+            elif state is State.OPEN:
+                # However long the work took: a checkpoint made meanwhile would contradict it.
+                self.check_age(live, record)
             body, issued = self.record_body(record), self._clock()
             position = self.append(connection, live, salt, body)
             insert_entry(connection, live.name, position, Record.KIND, salt, body)

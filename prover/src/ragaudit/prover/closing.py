@@ -51,10 +51,13 @@ class Closing:
         """Log outstanding claims and the close entry; False while the window's end is not due."""
         if live.log.entries.is_frozen():
             return True
-        claims = self._verifier.claims(live.name)
-        if claims is None:
-            return False
-        self.log_claims(live, claims)
+        after: str | None = ""
+        while after is not None:  # all accounts' claims may be more than one answer holds
+            page = self._verifier.claims(live.name, after)
+            if page is None:
+                return False
+            claims, after = page
+            self.log_claims(live, claims)
         self._log_close(live)
         return True
 

@@ -110,7 +110,7 @@ class Promises:
             if logged is not None:
                 return self._again(live, registered, logged, counter)
             self._answering.admit(live, account, anchored=True)
-            self._check_age(live, promise.record)
+            self._answering.check_age(live, promise.record)
             self._note_nonce(live, account, counter, nonce)
             logged, rows = self._answering.log(
                 live, registered, promise.record, promise.request, promise.openings, nonce=nonce
@@ -199,11 +199,6 @@ class Promises:
         """Seconds until a promise has expired."""
         end = promise.record.time + 1000 * live.policy.promise_life_seconds
         return seconds_until(end, self._clock())
-
-    def _check_age(self, live: LiveWindow, record: Record) -> None:
-        life = live.policy.promise_life_seconds
-        if self._clock() > record.time + 1000 * life:
-            raise Conflict("the promise is too old", where="counter", expected=f"within {life} s")
 
 
 def _row(window: str, account: str, counter: int) -> ColumnElement[bool]:

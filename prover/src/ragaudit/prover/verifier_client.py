@@ -214,15 +214,21 @@ class VerifierClient:
         """Return the signed activation, or None before its instant."""
         return self._unless_early("GET", f"{_window(window)}/activations/{number}{self._own}")
 
-    def claims(self, window: str) -> list[Any] | None:
-        """Return the claims of revealed, unanswered promises, or None before the window's end."""
-        value = self._unless_early("GET", f"{_window(window)}/claims")
-        if value is None:
-            return None
-        if not isinstance(value.get("claims"), list):
-            raise VerifierMessageRejected("not a list of claims", where="claims")
-        claims: list[Any] = value["claims"]
-        return claims
+    def claims(self, window: str, after: str = "") -> tuple[list[Any], str | None] | None:
+        """Return a page of claims of revealed promises, or None before the window's end.
+
+        Args:
+            after: what came beside the claims of the page before; None there: it was the last.
+        """
+        page = f"?after={after}" if after else ""
+        match self._unless_early("GET", f"{_window(window)}/claims{page}"):
+            case None:
+                return None
+            case {"claims": list(claims), "next": None}:
+                return claims, None
+            case {"claims": list(claims), "next": str(following)} if following > after:
+                return claims, following
+        raise VerifierMessageRejected("not a page of claims", where="claims")
 
     def claimed(self, window: str, record: Record) -> bool | None:
         """Return whether a promise for the query was claimed, None while the record's may be."""

@@ -37,6 +37,7 @@ from sqlalchemy import Connection
 
 _PRIVATE_MEMBERS = frozenset({"private", "selection_blinding", "salt_r", "rows", "salt_e"})
 
+CLAIMS_PAGE_BYTES = 8 * 2**20  # a provider need not read all claims at once
 MAX_UNCOSIGNED_BYTES = 8 * 2**20  # beside the cap of a kind, within one JSON document
 
 Counts = dict[str, int]
@@ -95,17 +96,23 @@ class Intake:
                 raise RejectedError("the promise has expired", where="promise")
             return self._put(transaction, origin, policy, CLAIM, [submission])
 
-    def claims(self, origin: Origin) -> list[object]:
-        """The claims, for the provider; TooEarlyError before the window's end.
+    def claims(self, origin: Origin, after: bytes) -> dict[str, object]:
+        """A page of the claims, for the provider; TooEarlyError before the window's end.
 
         The writing transaction orders it behind every claim that was taken before the end.
+
+        Args:
+            after: identity of the last claim of the page before; empty for the first page.
         """
         policy = self._policy(origin)
         check_due(policy.end, self._database.now())  # spares the early ones the transaction
         with self._database.write() as transaction:
             check_due(policy.end, transaction.now)
-            documents = submissions.documents(transaction.connection, origin, CLAIM)
-        return [canonical_json.loads(each) for each in documents]
+            found, last = submissions.page(
+                transaction.connection, origin, CLAIM, after, CLAIMS_PAGE_BYTES
+            )
+        claims = [canonical_json.loads(each) for each in found]
+        return {"claims": claims, "next": None if last is None else last.hex()}
 
     def claimed(self, origin: Origin, pseudonym: bytes, counter: int, made: int) -> bool:
         """Whether a promise for this query was claimed, once one of ``made`` (ms) cannot be.

@@ -77,9 +77,15 @@ def registration(window: AnyWindow, body: Json, service: ServiceOf) -> None:
 
 
 @router.get("/claims", responses=documented(400, 401, 404, 409, 425))
-def claims(request: SignedJson, service: ServiceOf) -> dict[str, list[object]]:
-    """The claims that the provider must meet before it closes."""
-    return {"claims": service.intake.claims(request.window)}
+def claims(
+    request: SignedJson,
+    service: ServiceOf,
+    after: Annotated[
+        str, Query(pattern="^([0-9a-f]{64})?$", description="The last page's next.")
+    ] = "",
+) -> dict[str, object]:
+    """The claims that the provider must meet before it closes, a page at a time."""
+    return service.intake.claims(request.window, hex_decode(after))
 
 
 @router.get("/claims/{pseudonym}/{counter}", responses=documented(400, 401, 404, 409, 425))

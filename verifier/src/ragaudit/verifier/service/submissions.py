@@ -79,6 +79,32 @@ def documents(connection: Connection, window: Origin, kind: str) -> list[bytes]:
     return [document for _, _, document in sorted(found)]
 
 
+def page(
+    connection: Connection, window: Origin, kind: str, after: bytes, most: int
+) -> tuple[list[bytes], bytes | None]:
+    """Documents of a kind by rising identity, from the first one above ``after``.
+
+    Args:
+        most: bytes that they have together; a single one may have more.
+
+    Returns:
+        The documents, and the identity of the last one where more follow, else None.
+    """
+    rest = _of(window, kind) & (table.c.identity > after)
+    size = func.length(table.c.document)
+    held, last, more = 0, after, False
+    sizes = select(table.c.identity, size).where(rest).order_by(table.c.identity)
+    for identity, length in connection.execute(sizes):
+        if last != after and held + length > most:
+            more = True
+            break
+        held, last = held + length, bytes(identity)
+    chosen = rest & (table.c.identity <= last)
+    query = select(table.c.document).where(chosen).order_by(table.c.identity)
+    found = [bytes(document) for document in connection.execute(query).scalars()]
+    return found, last if more else None
+
+
 def count(connection: Connection, window: Origin, kind: str) -> int:
     """How many submissions of a kind a window holds."""
     query = select(func.count()).select_from(table).where(_of(window, kind))
