@@ -30,6 +30,7 @@ from ragaudit.privacy.numbers import Number, exact, instance, shown
 
 __all__ = [
     "ACCOUNTANTS",
+    "LARGEST_EPSILON",
     "LEAST_ORDER",
     "Accountant",
     "GaussianAccountant",
@@ -43,6 +44,8 @@ LEAST_ORDER = 1 + Fraction(1, 10**20)
 
 _MAX_SAMPLES = 10**16
 _SET_ASIDE = Fraction(1, 10**6)
+LARGEST_EPSILON = 10**4
+"""Beyond it the power is astronomically large, and no sampler is that close."""
 _UP = Decimal("1." + 59 * "0" + "1")
 
 
@@ -93,6 +96,22 @@ class GaussianAccountant:
         if found is None:
             raise _no_bound(event, target)
         return ApproximateDp(Fraction(found), target, ideal.relation)
+
+    def at_epsilon(self, event: Event, epsilon: Number) -> ApproximateDp:
+        """Return (epsilon, delta)-DP of an event with the least delta, rounded up.
+
+        Args:
+            event: what was released.
+            epsilon: >= 0.
+
+        Raises:
+            UnsupportedError: an unknown event.
+            InvalidArgumentError: epsilon above LARGEST_EPSILON or below 0.
+        """
+        loss = exact(epsilon, "epsilon", least=0, most=LARGEST_EPSILON)
+        ideal = self.gaussian(event)
+        found = gaussian.least_delta(decimal_of(ideal.mu), decimal_of(loss), _slack(event))
+        return ApproximateDp(loss, min(Fraction(1), Fraction(found)), ideal.relation)
 
     def within(self, event: Event, budget: ApproximateDp) -> bool:
         """Whether an event stays within a budget, which has to name the event's relation.
@@ -263,5 +282,4 @@ def _with_sampler(
 
 @precise
 def _covered(found: Decimal, slack: Fraction, share: Fraction) -> bool:
-    # Beyond 10^4 the power is astronomically large, and no sampler is that close.
-    return found < 10_000 and (1 + found.exp()) * decimal_of(slack) <= decimal_of(share)
+    return found < LARGEST_EPSILON and (1 + found.exp()) * decimal_of(slack) <= decimal_of(share)

@@ -7,7 +7,7 @@ from ragaudit.privacy.accounting.events import NoisyScores, check_scores
 from ragaudit.privacy.normal import density, mills, precise, quantile, tail
 from ragaudit.privacy.numbers import Number, decimal, exact
 
-__all__ = ["NoFiniteBound", "delta", "epsilon", "gives", "least_epsilon", "meets"]
+__all__ = ["NoFiniteBound", "delta", "epsilon", "gives", "least_delta", "least_epsilon", "meets"]
 
 # Every delta is raised by this share: far above what 80 digits lose, far below any rounding.
 _UP = Decimal("1." + 49 * "0" + "1")
@@ -112,23 +112,40 @@ def gives(event: NoisyScores, epsilon_value: Number, target: Number) -> bool:
 
 
 @precise
-def meets(mu: Number, epsilon_value: Number, target: Number, slack: Number = 0) -> bool:
-    """Whether some epsilon up to ``epsilon_value`` satisfies the inequality of
-    :func:`least_epsilon`: it is evaluated where its left side is least.
+def least_delta(mu: Number, epsilon_value: Number, slack: Number = 0) -> Decimal:
+    """Return the least ``delta(mu, e) + (1 + e^e) slack`` of the e up to ``epsilon_value``.
 
-    Beyond the turning point the left side rises again, but what holds at a smaller epsilon
-    holds at a larger one.
+    Beyond the turning point of :func:`least_epsilon` the sum rises again, but what holds at a
+    smaller epsilon holds at a larger one.
+
+    Args:
+        mu: >= 0.
+        epsilon_value: >= 0.
+        slack: m·g·gamma, >= 0.
+
+    Returns:
+        The sum, rounded up; not cut at 1.
 
     Raises:
         MalformedError: a value out of its range.
     """
     mu = decimal(mu, "mu", least=0)
-    goal = decimal(target, "delta", above=0, below=1)
     share = decimal(slack, "slack", least=0) * _UP
     at = decimal(epsilon_value, "epsilon", least=0)
     if share:
         at = min(at, _turning_point(mu, share) or Decimal(0))
-    return _total(mu, at, share) <= goal
+    return _total(mu, at, share)
+
+
+def meets(mu: Number, epsilon_value: Number, target: Number, slack: Number = 0) -> bool:
+    """Whether some epsilon up to ``epsilon_value`` satisfies the inequality of
+    :func:`least_epsilon`.
+
+    Raises:
+        MalformedError: a value out of its range.
+    """
+    goal = decimal(target, "delta", above=0, below=1)
+    return least_delta(mu, epsilon_value, slack) <= goal
 
 
 @precise

@@ -1,10 +1,5 @@
 """To and from dp-accounting: our events as theirs, their loss distributions as our guarantees.
 
-    dp_event(event)                              an event for any of its accountants
-    loss_distribution(event)                     the composed privacy loss distribution
-    profile_of(distribution, relation)           a bound's guarantee from any distribution
-    approximate_of(distribution, delta, relation)
-
 dp-accounting doubles sensitivities for *its* REPLACE_ONE in some accountants and not in others
 (google/differential-privacy issue 378). Our events carry the shift of their own relation already,
 so what is made here is for its ADD_OR_REMOVE_ONE, and stands for the relation of the event. What
@@ -26,9 +21,9 @@ from ragaudit.privacy.numbers import Number, exact, real, sequence
 if TYPE_CHECKING:
     from ragaudit.privacy.risk.trade_off import PrivacyProfile
 
-__all__ = ["approximate_of", "dp_event", "loss_distribution", "profile_of"]
+__all__ = ["EPSILONS", "approximate_of", "dp_event", "loss_distribution", "profile_of"]
 
-_EPSILONS = (0.0, 0.01, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0)
+EPSILONS = (0.0, 0.01, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0)
 
 
 def dp_event(event: Event) -> Any:
@@ -76,7 +71,7 @@ def loss_distribution(event: Event) -> Any:
 def profile_of(
     distribution: object,
     relation: NeighboringRelation,
-    epsilons: Sequence[Number] = _EPSILONS,
+    epsilons: Sequence[Number] = EPSILONS,
 ) -> "PrivacyProfile":
     """Return the (epsilon, delta) pairs of a privacy loss distribution, for bounds on risk.
 
