@@ -95,7 +95,8 @@ def optimal(rho: Number, target: Number) -> RenyiBound:
             high = right
         else:
             low = left
-    order = 1 + start * (low * _LN2).exp()
+    # Where epsilon is 0 on a whole interval, the search ends at its edge: 0 is at ``high``.
+    order = 1 + start * (high * _LN2).exp()
     return RenyiBound(_canonne(level, goal, order) * (1 + Decimal("1e-60")), order)
 
 

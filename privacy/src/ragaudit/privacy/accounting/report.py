@@ -123,10 +123,12 @@ def _limit(event: NoisyScores, target: Fraction) -> dict[str, object]:
 
 def _renyi(event: NoisyScores, target: Fraction) -> dict[str, object]:
     found = renyi.bound(event, target)
+    # At epsilon 0 many orders give the same.
+    order = None if found is None or not found.epsilon else Fraction(found.order)
     return {
         "rho": _up(decimal_of(event.rho())),
         "epsilon": None if found is None else _up(found.epsilon),
-        "order_floor": None if found is None else floor_decimal(Fraction(found.order), PLACES),
+        "order_floor": None if order is None else floor_decimal(order, PLACES),
         "label": "zero-concentrated DP of the discrete Gaussian; a guarantee of its own",
     }
 
