@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from ragaudit.encoding.relations import NeighboringRelation
-from ragaudit.privacy import guarantees, words
+from ragaudit.privacy import bridges, guarantees, words
 from ragaudit.privacy.accounting import (
     NoisyScores,
     accountants,
@@ -42,6 +42,7 @@ from ragaudit.privacy.risk import (
     one_dimensional,
     optimal_attack,
     priors,
+    ranking,
     reconstruction_robustness,
     reports,
     scenario,
@@ -69,6 +70,9 @@ MODULES = [
     "accounting.collusion",
     "accounting.sampling",
     "accounting.report",
+    "bridges.loss_distributions",
+    "bridges.opendp_maps",
+    "bridges.riskcal_rates",
     "coalition.threshold",
     "risk.auditing",
     "risk.best_bound",
@@ -86,6 +90,7 @@ MODULES = [
     "risk.one_dimensional",
     "risk.optimal_attack",
     "risk.priors",
+    "risk.ranking",
     "risk.reconstruction_robustness",
     "risk.reports",
     "risk.scenario",
@@ -114,6 +119,7 @@ RESULTS = [
     "Guesses",
     "Translation",
     "Nearness",
+    "AttackRates",
 ]
 OTHERS = [
     "Accountant",
@@ -127,6 +133,7 @@ OTHERS = [
     "TradeOff",
     "Strength",
     "check_scores",
+    "loss_distribution",  # slow; attack_rates hands it its events
     "largest",
     "guess_options",
     "best_gains",
@@ -156,6 +163,8 @@ ESTIMATE = estimation.from_counts(70, 100, 3, 0.95)
 LOCAL = known_mechanisms.LocalMechanism("grr")
 GRADIENTS = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
 ACCOUNT_PRIOR = risk.Prior.uniform(3)
+FOUND = bridges.loss_distribution(NoisyScores.of_policy("9", "replace", 1, 1))
+MEASUREMENT = bridges.opendp_measurement(EPSILON, len)
 
 
 class Entrance(NamedTuple):
@@ -263,6 +272,7 @@ ENTRANCES = [
     entrance(composition.relation_of, event=EVENT),
     *(entrance(each.price, event=EVENT, delta=TENTH) for each in A.ACCOUNTANTS),
     entrance(A.GaussianAccountant().gaussian, event=EVENT),
+    entrance(A.GaussianAccountant().at_epsilon, event=EVENT, epsilon=HALF),
     entrance(A.GaussianAccountant().within, event=EVENT, budget=EPSILON),
     entrance(A.ZeroConcentratedAccountant().zero_concentrated, event=EVENT),
     entrance(A.GaussianAccountant),
@@ -271,6 +281,7 @@ ENTRANCES = [
     entrance(A.RenyiAccountant, orders=(2, 3), conversion="canonne"),
     entrance(G.delta, mu=HALF, epsilon_value=HALF),
     entrance(G.least_epsilon, mu=HALF, target=TENTH, slack=0),
+    entrance(G.least_delta, mu=HALF, epsilon_value=HALF, slack=0),
     entrance(G.epsilon, event=EVENT, target=TENTH),
     entrance(G.gives, event=EVENT, epsilon_value=HALF, target=TENTH),
     entrance(G.meets, mu=HALF, epsilon_value=HALF, target=TENTH, slack=0),
@@ -440,6 +451,25 @@ ENTRANCES = [
     entrance(estimation.proportion_low, successes=7, trials=9, confidence=HALF),
     entrance(estimation.proportion_high, successes=7, trials=9, confidence=HALF),
     entrance(estimation.from_counts, successes=7, trials=9, records=3, confidence=HALF),
+    entrance(ranking.area_under_curve, members=[0.5, 0.25], others=[0.0]),
+    entrance(ranking.null_deviation, members=7, others=9),
+    entrance(ranking.false_alarm, members=7, others=9, threshold=HALF),
+    entrance(bridges.dp_event, event=EVENT),
+    entrance(
+        bridges.profile_of, distribution=FOUND, relation=REPLACE, epsilons=[HALF, 1]
+    ),
+    entrance(bridges.approximate_of, distribution=FOUND, delta=TENTH, relation=REPLACE),
+    entrance(bridges.opendp_profile, guarantee=MU),
+    entrance(bridges.opendp_measurement, guarantee=MU, release=len),
+    entrance(
+        bridges.opendp_guarantee, "distance", measurement=MEASUREMENT, relation=REPLACE,
+        distance=1, epsilons=[HALF, 1],
+    ),
+    entrance(bridges.attack_rates, source=FOUND, false_positives=[TENTH, HALF]),
+    entrance(
+        bridges.risk_evaluator, relation="replace", group_size=1, queries=2, delta=TENTH,
+        false_positive=HALF,
+    ),
     entrance(finite.finite_advantage, channel=CHANNEL, threat=THREAT),
     entrance(finite.channel_total_variation, channel=CHANNEL),
     entrance(

@@ -125,7 +125,7 @@ def test_opendps_conversion_of_rho_agrees_with_ours(rho: str, delta: float) -> N
     ],
 )
 def test_a_measurement_goes_there_and_comes_back(guarantee: GaussianDp, records: int) -> None:
-    measurement = opendp_measurement(guarantee, released, "i32")
+    measurement = opendp_measurement(guarantee, released)
     assert measurement(["a", "b"]) == 2
     fixed = prelude.c.make_fix_delta(measurement, 1e-6).map(records)
     ours = GaussianDp(records * guarantee.mu, guarantee.relation).at_delta("1e-6")
@@ -168,7 +168,13 @@ def test_what_does_not_fit_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(InvalidArgumentError) as caught:
         opendp_guarantee(3, REPLACE)
     assert caught.value.where == "measurement"
-    with pytest.raises(UnsupportedError):
+    laplace = prelude.m.make_laplace(
+        prelude.atom_domain(T=float, nan=False), prelude.absolute_distance(T=float), scale=2.0
+    )
+    with pytest.raises(InvalidArgumentError) as distance:
+        opendp_guarantee(laplace, REPLACE, "far")
+    assert distance.value.where == "distance"
+    with pytest.raises(InvalidArgumentError, match="guarantee"):
         opendp_profile("anything")  # type: ignore[arg-type]
     with pytest.raises(UnsupportedError) as missing:
         opendp_measurement(ZeroConcentratedDp, released)  # type: ignore[arg-type]

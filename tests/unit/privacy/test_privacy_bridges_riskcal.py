@@ -92,7 +92,7 @@ def test_what_does_not_fit_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -
     assert relation.value.where == "relation"
     with pytest.raises(RefusedError):
         attack_rates(ACCOUNT.with_queries(0))
-    with pytest.raises(UnsupportedError):
+    with pytest.raises(InvalidArgumentError, match="source"):
         attack_rates("anything")
     monkeypatch.setattr(extra, "import_module", _absent)
     with pytest.raises(UnsupportedError, match="riskcal is not installed"):

@@ -109,49 +109,6 @@ def test_model_based_inverses_of_the_oracle(entry: dict[str, Any]) -> None:
     assert value == pytest.approx(entry["expected"], abs=max(entry["atol"], 1e-9))
 
 
-HERE = {
-    "rad.attack": "test_risk_audit_attacks.py",
-    "rad.dpsgd.attack": "test_risk_audit_attacks.py",
-    "audit.estimator": "test_risk_audit_estimation.py",
-    "audit.ldpauditor": "test_risk_audit_estimation.py",
-    "audit.confidence": "this file",
-    "audit.eq61": "this file",
-    "audit.inverse": "this file",
-    "mia.auc_limit": "this file",
-    "rad.compare": "test_reproduce_rad.py: tables agree",
-    "rad.dpsgd": "test_reproduce_rad.py: tables agree",
-    "rad.worstprior": "test_reproduce_rad.py: tables agree",
-    "calibrate.gdp": "test_reproduce_rad.py: tables agree",
-    "calibrate.grr": "test_reproduce_rad.py: tables agree",
-}
-ELSEWHERE = {
-    "rad.thm": "evaluators and bounds",
-    "rad.closed": "evaluators and bounds",
-    "rad.continuous": "evaluators and bounds",
-    "rad.cor56": "evaluators and bounds",
-    "rad.prop53": "evaluators and bounds",
-    "rero": "evaluators and bounds",
-    "ss.omega": "evaluators and bounds",
-    "table1": "evaluators and bounds",
-    "tv": "evaluators and bounds, guarantees",
-    "gdp": "guarantees",
-    "validation": "each with its function",
-    "mia": "membership test",
-    "ksa": "generation", "dprag": "generation", "murag": "generation",
-}  # fmt: skip
-
-
-def test_every_entry_of_these_families_is_somewhere() -> None:
-    topics = {entry["topic"] for entry in ENTRIES}
-    unknown = {
-        topic
-        for topic in topics - HERE.keys()
-        if not any(topic.startswith(prefix) for prefix in ELSEWHERE)
-    }
-    assert not unknown
-    assert topics >= HERE.keys(), "a family vanished from the oracle"
-
-
 # --- two kinds of answers ---
 
 

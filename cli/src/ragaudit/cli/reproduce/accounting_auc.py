@@ -8,6 +8,7 @@ import numpy as np
 from ragaudit.cli.reproduce.accounting_cells import PaperCell
 from ragaudit.cli.reproduce.accounting_published import ENDS, GROWTH, PREDICTED, REPORTED
 from ragaudit.cli.reproduce.comparison import Comparison, Table
+from ragaudit.privacy.risk.ranking import area_under_curve, null_deviation
 from scipy import stats
 
 __all__ = [
@@ -81,14 +82,7 @@ def simulate(cell: PaperCell, seed: int, trials: int = TRIALS) -> Simulated:
     """
     draws = np.random.default_rng(seed).standard_normal((2, trials))
     draws[1] += float(cell.gaussian.mu)
-    ranks = stats.rankdata(draws.ravel())[trials:]
-    area = (ranks.sum() - trials * (trials + 1) / 2) / trials**2
-    return Simulated(float(area), null_error(trials))
-
-
-def null_error(trials: int = TRIALS) -> float:
-    """Return the standard error of an AUC over so many pairs of worlds without signal."""
-    return math.sqrt((2 * trials + 1) / (12 * trials**2))
+    return Simulated(area_under_curve(draws[1], draws[0]), null_deviation(trials, trials))
 
 
 @lru_cache
@@ -137,7 +131,8 @@ def reported_table() -> Table:
     scale = float(PaperCell("1", 1).gaussian.mu)
     rows += _ends_and_growth()
     rows += [
-        Comparison("standard error of an AUC", "0.005", "0.00408", null_error(), ERROR),
+        Comparison("standard error of an AUC", "0.005", "0.00408",
+                   null_deviation(TRIALS, TRIALS), ERROR),
         Comparison("2 AUC - 1, eps_acc = 1, k = 1", "0.026", "0.0157",
                    2 * PaperCell("1", 1).auc() - 1, SMALLEST),
         Comparison("largest 2 AUC - 1 at eps_acc = 1, k = 1 to 20", "0.08", "0.0703",
@@ -182,4 +177,6 @@ def _ends_and_growth() -> list[Comparison]:
 
 def _growth_in_theory(trials: int) -> Simulated:
     """The growth of the AUCs that theory gives, with the error that so many trials have."""
-    return growth(*(Simulated(PaperCell(*case).auc(), null_error(trials)) for case in ENDS))
+    return growth(
+        *(Simulated(PaperCell(*case).auc(), null_deviation(trials, trials)) for case in ENDS)
+    )

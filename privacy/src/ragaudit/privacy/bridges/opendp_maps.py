@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from ragaudit.encoding.errors import InvalidArgumentError, RefusedError, UnsupportedError
 from ragaudit.privacy.accounting.accountants import LARGEST_EPSILON, GaussianAccountant
@@ -25,7 +25,7 @@ from ragaudit.privacy.guarantees import (
     NeighboringRelation,
     ZeroConcentratedDp,
 )
-from ragaudit.privacy.numbers import Number, count, real, sequence
+from ragaudit.privacy.numbers import Number, count, instance, real, sequence
 
 if TYPE_CHECKING:
     from ragaudit.privacy.risk.trade_off import PrivacyProfile
@@ -42,7 +42,8 @@ def opendp_profile(guarantee: "ApproximateDp | GaussianDp | PrivacyProfile | Eve
             sampler's share).
 
     Raises:
-        UnsupportedError: OpenDP is not installed, or another kind of guarantee.
+        InvalidArgumentError: another kind of guarantee.
+        UnsupportedError: OpenDP is not installed.
     """
     measures = _opendp("opendp.measures")
     return measures.new_privacy_profile(_curve(guarantee))
@@ -51,7 +52,6 @@ def opendp_profile(guarantee: "ApproximateDp | GaussianDp | PrivacyProfile | Eve
 def opendp_measurement(
     guarantee: ApproximateDp | GaussianDp | ZeroConcentratedDp,
     release: Callable[[Any], Any],
-    kind: str = "ExtrinsicObject",
 ) -> Any:
     """Return an OpenDP measurement whose privacy map is that of the guarantee.
 
@@ -62,20 +62,24 @@ def opendp_measurement(
     Args:
         guarantee: under its own relation, which gives the input metric.
         release: the mechanism, from a data set to an output; only called when the measurement is.
-        kind: OpenDP's name for the type of output.
 
     Raises:
+        InvalidArgumentError: what cannot be called as a release.
         UnsupportedError: OpenDP is not installed, or another kind of guarantee.
     """
+    if not callable(release):
+        raise InvalidArgumentError(
+            f"wrong type: {type(release).__name__}", where="release", expected="a function"
+        )
     measures, metrics = _opendp("opendp.measures"), _opendp("opendp.metrics")
+    divergence, privacy_map = _map(guarantee, measures)
     metric = {
         NeighboringRelation.REPLACE: metrics.change_one_distance,
         NeighboringRelation.ADD_REMOVE: metrics.symmetric_distance,
     }.get(guarantee.relation, lambda: metrics.user_distance(str(guarantee.relation)))
-    divergence, privacy_map = _map(guarantee, measures)
     domain = _opendp("opendp.domains").user_domain("records of a data set", lambda _: True)
     return _opendp("opendp.measurements").make_user_measurement(
-        domain, metric(), divergence, release, privacy_map, TO=kind
+        domain, metric(), divergence, release, privacy_map
     )
 
 
@@ -95,7 +99,8 @@ def opendp_guarantee(
         epsilons: where a smoothed measurement's profile is evaluated, >= 0.
 
     Raises:
-        InvalidArgumentError: no measurement, or an epsilon out of range.
+        InvalidArgumentError: no measurement, another type of distance, an unknown relation, or an
+            epsilon out of range.
         RefusedError: OpenDP's map gives no finite bound.
         UnsupportedError: OpenDP is not installed, or another measure.
     """
@@ -105,7 +110,16 @@ def opendp_guarantee(
             where="measurement",
             expected="an opendp.mod.Measurement",
         )
-    measure, found = str(measurement.output_measure.type), measurement.map(distance)
+    relation = NeighboringRelation.of(relation)
+    losses = [real(each, "epsilons", least=0) for each in sequence(epsilons, "epsilons")]
+    try:
+        measure, found = str(measurement.output_measure.type), measurement.map(distance)
+    except _refusals() as error:
+        raise InvalidArgumentError(
+            f"wrong type, or no distance: type {type(distance).__name__}",
+            where="distance",
+            expected=str(measurement.input_metric),
+        ) from error
     if measure == "MaxDivergence":
         return ApproximateDp.of(_finite(found), 0, relation)
     if measure in ("Approximate<MaxDivergence>", "FixedSmoothedMaxDivergence"):
@@ -116,7 +130,6 @@ def opendp_guarantee(
         raise UnsupportedError(f"measure {measure}", where="measurement")
     from ragaudit.privacy.risk.trade_off import PrivacyProfile  # noqa: PLC0415 - loads scipy
 
-    losses = [real(each, "epsilons", least=0) for each in sequence(epsilons, "epsilons")]
     pairs = [(loss, min(1.0, max(0.0, found.delta(loss)))) for loss in losses]
     return PrivacyProfile(pairs, relation)
 
@@ -128,10 +141,18 @@ def _opendp(name: str) -> Any:
     return module
 
 
+def _refusals() -> tuple[type[Exception], ...]:
+    """What OpenDP raises where an argument of a map does not fit."""
+    module = _opendp("opendp.mod")
+    return (module.OpenDPException, module.UnknownTypeException, TypeError, ValueError,
+            OverflowError)  # fmt: skip
+
+
 def _curve(guarantee: Any) -> Callable[[float], float]:
     """delta by epsilon, rounded up. OpenDP asks at any epsilon, however large."""
     from ragaudit.privacy.risk.trade_off import PrivacyProfile  # noqa: PLC0415 - loads scipy
 
+    instance(guarantee, (GaussianDp, ApproximateDp, PrivacyProfile, *get_args(Event)), "guarantee")
     if isinstance(guarantee, GaussianDp):
         return lambda epsilon: _up(guarantee.at_epsilon(min(epsilon, LARGEST_EPSILON)).delta)
     if isinstance(guarantee, ApproximateDp):
@@ -141,7 +162,6 @@ def _curve(guarantee: Any) -> Callable[[float], float]:
         pairs = sorted(guarantee.pairs)
         return lambda epsilon: _least(pairs, epsilon)
     accountant = GaussianAccountant()
-    accountant.gaussian(guarantee)  # another object is refused here, by its type
     return lambda epsilon: _up(
         accountant.at_epsilon(guarantee, min(epsilon, LARGEST_EPSILON)).delta
     )

@@ -8,14 +8,14 @@ between two points (a convex curve lies below its chords), so no guarantee is ma
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from ragaudit.privacy.accounting.composition import Event
 from ragaudit.privacy.accounting.events import NoisyScores
 from ragaudit.privacy.bridges.extra import library
 from ragaudit.privacy.bridges.loss_distributions import loss_distribution
 from ragaudit.privacy.guarantees import NeighboringRelation
-from ragaudit.privacy.numbers import Number, real, sequence
+from ragaudit.privacy.numbers import Number, instance, real, sequence
 
 __all__ = ["AttackRates", "attack_rates", "risk_evaluator"]
 
@@ -46,17 +46,19 @@ def attack_rates(source: Event | Any, false_positives: Sequence[Number] = _RATES
         false_positives: rates at which the least false negative rate is wanted, 0 to 1.
 
     Raises:
-        InvalidArgumentError: a rate out of range.
+        InvalidArgumentError: a rate out of range, or neither an event nor a distribution.
         RefusedError: the event's mu is 0, or above 20.
-        UnsupportedError: riskcal is not installed, or an unknown event.
+        UnsupportedError: riskcal is not installed.
     """
     analysis = library("riskcal.analysis")
     rates = [
         real(each, "false_positives", least=0, most=1)
         for each in sequence(false_positives, "false_positives")
     ]
-    given = hasattr(source, "get_delta_for_epsilon")
-    distribution = source if given else loss_distribution(source)
+    distribution = source
+    if not hasattr(source, "get_delta_for_epsilon"):
+        instance(source, get_args(Event), "source")
+        distribution = loss_distribution(source)
     advantage = float(analysis.get_advantage_from_pld(distribution))
     missed = (float(analysis.get_beta_from_pld(distribution, alpha=rate)) for rate in rates)
     error = float(analysis.get_bayes_risk_from_pld(distribution, 0.5))

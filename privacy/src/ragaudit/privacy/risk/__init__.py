@@ -29,6 +29,7 @@ from ragaudit.privacy.risk.mechanisms import (
 from ragaudit.privacy.risk.one_dimensional import line_advantage
 from ragaudit.privacy.risk.optimal_attack import OptimalAttack
 from ragaudit.privacy.risk.priors import ContinuousPrior, FinitePrior, PriorSummary
+from ragaudit.privacy.risk.ranking import area_under_curve, false_alarm, null_deviation
 from ragaudit.privacy.risk.scenario import Bound, Knowledge, Scenario
 from ragaudit.privacy.risk.simulation import simulate
 from ragaudit.privacy.risk.threat import AuxiliaryKnowledge, SuccessSets, ThreatModel
@@ -58,12 +59,14 @@ __all__ = [
     "Scenario",
     "SuccessSets",
     "ThreatModel",
+    "area_under_curve",
     "best_bound",
     "certify",
     "channel_bounds",
     "check_claim",
     "continuous_advantage",
     "estimate_from_model",
+    "false_alarm",
     "finite_advantage",
     "from_counts",
     "from_guesses",
@@ -72,6 +75,7 @@ __all__ = [
     "largest_parameter",
     "least_parameter",
     "line_advantage",
+    "null_deviation",
     "oue_channel",
     "simulate",
     "ss_channel",
