@@ -8,7 +8,7 @@ from importlib.metadata import entry_points
 
 import pytest
 from procedure_cases import use_cached_table
-from ragaudit.attacks import CATALOGUE, Cheat, ConstructedCheat, ServiceCheat, find, run
+from ragaudit.attacks import CATALOGUE, Cheat, ConstructedCheat, Intrusion, ServiceCheat, find, run
 from ragaudit.attacks.cheat import BEFORE_THE_WINDOW, FAMILIES
 from ragaudit.attacks.cli import app
 from ragaudit.attacks.serve import main, service_cheat
@@ -130,6 +130,17 @@ BEHAVIOURS = {
         "k-hat below the recomputed cluster": "coalition-understated",
         "pulled apart in time": "coalition-pulled-apart-in-time",
     },
+    "VERIFIER": {
+        "noise for an index commitment": "noise-stored-as-an-index",
+        "the same in its form": "store-filled-before-the-opening",
+        "the same in refused windows": "store-filled-with-refused-windows",
+        "windows registered without end": "windows-without-end",
+        "windows refused without end": "refused-windows-without-end",
+        "a handover of more than the log": "handover-of-more-than-the-log",
+        "a flooded handover": "handover-flooded",
+        "another provider's window name": "name-of-anothers-window-taken",
+        "another provider's index": "index-for-anothers-window",
+    },
 }
 
 runner = CliRunner()
@@ -149,7 +160,7 @@ def test_an_entry_says_what_there_is_to_say(cheat: Cheat) -> None:
     assert cheat.reason
     order = [check.id for check in CHECKS]
     assert list(cheat.checks) == sorted(cheat.checks, key=order.index)
-    assert cheat.checks
+    assert bool(cheat.checks) != isinstance(cheat, Intrusion)
     if cheat.refused:
         assert set(cheat.checks) <= BEFORE_THE_WINDOW
     if isinstance(cheat, ServiceCheat):
@@ -159,6 +170,9 @@ def test_an_entry_says_what_there_is_to_say(cheat: Cheat) -> None:
         for name, part in cheat.parts.items():
             assert getattr(changed, name) is part
             assert issubclass(part, getattr(honest, name))
+    elif isinstance(cheat, Intrusion):
+        assert cheat.staging == "intrusion"
+        assert all(callable(getattr(guard.owner, guard.name)) for guard in cheat.guards)
     else:
         assert isinstance(cheat, ConstructedCheat)
         assert cheat.staging == "constructed"
@@ -188,6 +202,8 @@ def test_unknown_names_are_refused() -> None:
         find("x")
     with pytest.raises(UnsupportedError, match="no service stages this cheat"):
         service_cheat("counter-repeat")
+    with pytest.raises(UnsupportedError, match="staging intrusion"):
+        run("handover-flooded")
     assert service_cheat("half-the-sigma").family == "SELECTION"
 
 
@@ -207,7 +223,8 @@ def test_the_command_lists() -> None:
     ]  # fmt: skip
     listed = json.loads(runner.invoke(app, ["list", "--json"]).stdout)
     assert [each["name"] for each in listed] == [each.name for each in CATALOGUE]
-    assert {each["staging"] for each in listed} == {"service", "constructed"}
+    assert {each["staging"] for each in listed} == {"service", "constructed", "intrusion"}
+    assert lines[-1].split()[-4:] == ["REPELLED", "by", "the", "service"]
 
 
 def test_the_command_runs() -> None:
@@ -219,6 +236,12 @@ def test_the_command_runs() -> None:
     assert value["result"] == "FAIL"
     assert value["caught"] is True
     assert [c["id"] for c in value["checks"] if c["status"] == "FAIL"] == ["counters"]
+    plain = runner.invoke(app, ["run", "noise-stored-as-an-index"])
+    assert plain.exit_code == 0
+    assert plain.stdout.rstrip().endswith("REPELLED")
+    value = json.loads(runner.invoke(app, ["run", "windows-without-end", "--json"]).stdout)
+    assert (value["result"], value["caught"]) == ("REPELLED", True)
+    assert value["cheat"]["reason"] in value["said"]
     unknown = runner.invoke(app, ["run", "x"])
     assert unknown.exit_code == 2
     assert "no cheat 'x'" in unknown.stderr

@@ -2,7 +2,7 @@
 
 import pytest
 from ragaudit.encoding.tagged import enc
-from ragaudit.verifier.service import items, providers, windows
+from ragaudit.verifier.service import items, providers, quotas, windows
 from ragaudit.verifier.settings import Limits
 from verifier_service_harness import (
     ORIGIN,
@@ -63,6 +63,22 @@ def test_windows_in_a_day(strict) -> None:
     problem_of(register(strict, "w5", 429), 429, "cap")
     strict.clock.now += 86_400_000
     register(strict, "w5")
+
+
+def test_bytes_of_refused_windows_count_for_good(strict) -> None:
+    register(strict, "w1")
+    assert strict.send("PUT", INDEX.format("w1"), index_of("t1", b"x" * 8_000)).status_code == 204
+    with strict.service.database.write() as transaction:
+        windows.mark(transaction, windows.of(PROVIDER, "w1"), refused=transaction.now)
+        before = quotas.bytes_left(transaction.connection, PROVIDER, Limits(waiting_bytes=20_000))
+    strict.clock.now += 10 * 86_400_000
+    strict.service.scheduler.tick()
+    with strict.service.database.read() as connection:
+        assert quotas.bytes_left(connection, PROVIDER, Limits(waiting_bytes=20_000)) == before
+    with strict.service.database.write() as transaction:  # what was taken is not noise
+        windows.mark(transaction, windows.of(PROVIDER, "w1"), countersigned=1, refused=None)
+        left = quotas.bytes_left(transaction.connection, PROVIDER, Limits(waiting_bytes=20_000))
+    assert left == 20_000
 
 
 def test_bytes_that_wait(strict) -> None:

@@ -8,16 +8,19 @@ them; docs/researcher.md says how to add one.
 """
 
 from ragaudit.attacks.catalogue import CATALOGUE, find
-from ragaudit.attacks.cheat import Cheat, ConstructedCheat, ServiceCheat
-from ragaudit.attacks.running import Staged, run, stage
+from ragaudit.attacks.cheat import Cheat, ConstructedCheat, Intrusion, ServiceCheat
+from ragaudit.attacks.running import Attempt, Staged, intrude, run, stage
 
 __all__ = [
     "CATALOGUE",
+    "Attempt",
     "Cheat",
     "ConstructedCheat",
+    "Intrusion",
     "ServiceCheat",
     "Staged",
     "find",
+    "intrude",
     "run",
     "stage",
 ]

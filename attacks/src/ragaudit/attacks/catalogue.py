@@ -11,6 +11,7 @@ from ragaudit.attacks.service import (
     audit,
     claims,
     disputes,
+    intrusions,
     log,
     opening,
     promises,
@@ -25,7 +26,7 @@ CATALOGUE: Final[tuple[Cheat, ...]] = tuple(
             *opening.CHEATS, *log.CHEATS, *promises.CHEATS, *claims.CHEATS, *reveals.CHEATS,
             *answers.CHEATS, *audit.CHEATS, *disputes.CHEATS, *terms.CHEATS,
             *constructed_log.CHEATS, *indexes.CHEATS, *times.CHEATS, *proofs.CHEATS,
-            *constructed_disputes.CHEATS,
+            *constructed_disputes.CHEATS, *intrusions.CHEATS,
         ),
         key=lambda each: FAMILIES.index(each.family),
     )

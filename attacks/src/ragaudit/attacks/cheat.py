@@ -5,14 +5,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from ragaudit.attacks.constructed.window import Window
+from ragaudit.attacks.stage.intruder import Attempt, Intruder
 from ragaudit.attacks.stage.play import Play
 from ragaudit.prover.service import Components
 
-Staging = Literal["service", "constructed"]
+Staging = Literal["service", "constructed", "intrusion"]
 
 FAMILIES: Final = (
     "SEED", "REGISTRATION", "COUNTER", "NONCE", "SELECTION", "NOISE", "INDEX", "CONTAINMENT",
-    "EMBEDDING", "RECEIPT", "LOG", "POLICY", "SAMPLING", "PROOF", "COALITION",
+    "EMBEDDING", "RECEIPT", "LOG", "POLICY", "SAMPLING", "PROOF", "COALITION", "VERIFIER",
 )  # fmt: skip
 
 BEFORE_THE_WINDOW: Final = frozenset({"policy", "accounting", "commitments", "index-proof"})
@@ -24,8 +25,9 @@ class Cheat:
 
     Attributes:
         name: kebab-case, unique.
-        checks: ids of the checks that fail, all of them, in their order (docs/spec/09-audit.md).
-        reason: a fragment of what one of them says.
+        checks: ids of the checks that fail, all of them, in their order (docs/spec/09-audit.md);
+            none of an intrusion, which the verifier's service repels before anything is audited.
+        reason: a fragment of what one of them, or the service, says.
         complaint: a fragment of what an account's client library says; "" if it sees nothing.
         refused: whether the verifier refuses the window before it begins.
     """
@@ -33,7 +35,7 @@ class Cheat:
     name: str
     family: str
     description: str
-    checks: tuple[str, ...]
+    checks: tuple[str, ...] = ()
     reason: str
     complaint: str = ""
     refused: bool = False
@@ -96,3 +98,43 @@ class ConstructedCheat(Cheat):
     @property
     def staging(self) -> Staging:
         return "constructed"
+
+
+@dataclass(frozen=True)
+class Guard:
+    """A function of the verifier's service that repels an intrusion.
+
+    Attributes:
+        owner: its module or class.
+        name: its name there.
+        without: what stands in its place in a verifier that lacks it.
+    """
+
+    owner: Any
+    name: str
+    without: Any = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Intrusion(Cheat):
+    """What a pinned provider does to the verifier itself, or to another provider there.
+
+    Attributes:
+        play: who intrudes, and how.
+        guards: what repels it; without them it gets through.
+    """
+
+    play: type[Intruder] = field(repr=False)
+    guards: tuple[Guard, ...]
+
+    @property
+    def staging(self) -> Staging:
+        return "intrusion"
+
+    @property
+    def result(self) -> str:
+        return "REPELLED"
+
+    def repelled(self, attempt: Attempt) -> bool:
+        """Whether an attempt got nowhere, for the named reason."""
+        return not attempt.through and self.reason in attempt.said

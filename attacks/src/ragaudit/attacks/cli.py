@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 from ragaudit.attacks.catalogue import CATALOGUE, find
-from ragaudit.attacks.cheat import Cheat, ConstructedCheat
-from ragaudit.attacks.running import Staged, stage
+from ragaudit.attacks.cheat import Cheat, ConstructedCheat, Intrusion
+from ragaudit.attacks.running import Attempt, Staged, intrude, stage
 from ragaudit.attacks.serve import show_list
 from ragaudit.encoding.commands import ExitCode, failing
 
@@ -36,12 +36,19 @@ def run(
 ) -> None:
     """Stage a cheat on a small window in this process and show what the verifier concludes.
 
-    Exit status: 0 it was caught by exactly the checks that the list names, 1 it was not.
+    Exit status: 0 it was caught by exactly the checks that the list names, or repelled by the
+    verifier's service with the reason that it names; 1 it was not.
     """
     with failing(), tempfile.TemporaryDirectory(prefix="ragaudit-attack-") as folder:
-        staged = stage(find(name), Path(folder))
-    typer.echo(json.dumps(_concluded(staged)) if as_json else _shown(staged))
-    if not staged.caught:
+        cheat = find(name)
+        if isinstance(cheat, Intrusion):
+            attempt = intrude(cheat, Path(folder))
+            caught, value, text = _repelled(cheat, attempt)
+        else:
+            staged = stage(cheat, Path(folder))
+            caught, value, text = staged.caught, _concluded(staged), _shown(staged)
+    typer.echo(json.dumps(value) if as_json else text)
+    if not caught:
         raise typer.Exit(ExitCode.FALSE)
 
 
@@ -57,6 +64,21 @@ def _described(cheat: Cheat) -> dict[str, Any]:
         "reason": cheat.reason,
         "complaint": cheat.complaint or None,
     }
+
+
+def _repelled(cheat: Intrusion, attempt: Attempt) -> tuple[bool, dict[str, Any], str]:
+    """Whether it was, as JSON, and for people."""
+    repelled = cheat.repelled(attempt)
+    result = cheat.result if repelled else "THROUGH"
+    value = {
+        "cheat": _described(cheat),
+        "result": result,
+        "caught": repelled,
+        "said": attempt.said,
+    }
+    lines = [f"{cheat.name} ({cheat.family}): {cheat.description}", ""]
+    lines += [f"    the verifier: {attempt.said}", "", result]
+    return repelled, value, "\n".join(lines)
 
 
 def _concluded(staged: Staged) -> dict[str, Any]:

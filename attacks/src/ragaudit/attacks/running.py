@@ -1,13 +1,15 @@
 """Staging a cheat of the catalogue in this process."""
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ragaudit.attacks.catalogue import find
-from ragaudit.attacks.cheat import Cheat, ConstructedCheat, ServiceCheat
+from ragaudit.attacks.cheat import Cheat, ConstructedCheat, Guard, Intrusion, ServiceCheat
 from ragaudit.attacks.constructed.window import Window
+from ragaudit.attacks.stage.intruder import Attempt
 from ragaudit.attacks.stage.play import Play, Played, Prepared
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.prover.service import Components
@@ -16,7 +18,7 @@ from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import CHECKS, Outcome
 from ragaudit.verifier.procedure import run as run_procedure
 
-__all__ = ["Staged", "run", "stage"]
+__all__ = ["Attempt", "Staged", "intrude", "run", "stage"]
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ def run(name: str) -> Outcome:
     """Stage the cheat called ``name`` in this process; what the verifier concludes.
 
     Raises:
-        UnsupportedError: there is no such cheat.
+        UnsupportedError: there is no such cheat, or it is an intrusion.
     """
     with tempfile.TemporaryDirectory(prefix="ragaudit-attack-") as folder:
         return stage(find(name), Path(folder)).outcome
@@ -94,6 +96,34 @@ def stage(
         raise UnsupportedError(f"staging {cheat.staging}", where=cheat.name)
     again = _Evidence(cheat.window())
     return Staged(cheat, again.without(without), (), again)
+
+
+def intrude(
+    cheat: Intrusion, folder: Path, *, prepared: Prepared | None = None, guarded: bool = True
+) -> Attempt:
+    """Stage an intrusion.
+
+    Args:
+        folder: where services keep what they keep.
+        prepared: an honest window to go on from; it is not changed.
+        guarded: whether the verifier has the guards that repel it.
+    """
+    play = cheat.play(folder, Components(), prepared=prepared)
+    with _without(() if guarded else cheat.guards):
+        return play.attempt()
+
+
+@contextmanager
+def _without(guards: Sequence[Guard]) -> Iterator[None]:
+    """Take functions away from the verifier of this process."""
+    there = [(each, getattr(each.owner, each.name)) for each in guards]
+    try:
+        for guard, _ in there:
+            setattr(guard.owner, guard.name, guard.without)
+        yield
+    finally:
+        for guard, function in there:
+            setattr(guard.owner, guard.name, function)
 
 
 class _Evidence:

@@ -40,7 +40,7 @@ def show_list() -> None:
     """Print every cheat with its family, its staging and the checks that catch it."""
     width = max(len(each.name) for each in CATALOGUE)
     for each in CATALOGUE:
-        caught = f"{each.result} by {', '.join(each.checks)}"
+        caught = f"{each.result} by {', '.join(each.checks) or 'the service'}"
         typer.echo(f"{each.family:<12} {each.name:<{width}} {each.staging:<13} {caught}")
 
 

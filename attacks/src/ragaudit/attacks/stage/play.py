@@ -24,6 +24,7 @@ from ragaudit.encoding.errors import InternalError, RagauditError
 from ragaudit.prover.service import Components
 from ragaudit.prover.states import State
 from ragaudit.verifier.procedure import REFUSED, Outcome
+from ragaudit.verifier.settings import Limits
 
 ACCOUNTS: Final = (
     ("alice", "acme", True),
@@ -118,6 +119,7 @@ class Play:
     """One window from set-up to verdict. Subclasses add what single accounts do."""
 
     patience_seconds = 30.0  # of a client, for the whole of a call
+    limits = Limits()  # the verifier's
 
     def __init__(
         self,
@@ -174,7 +176,7 @@ class Play:
             made = prover_folder(self.folder / "prover")
             self.clock.now = self._prepared.now
         self.verifier = Verifier.open(
-            self.folder / "verifier", self.loop, self.clock, made, self._without
+            self.folder / "verifier", self.loop, self.clock, made, self._without, self.limits
         )
         stack.callback(self.verifier.close)
         self.prover = Prover.open(

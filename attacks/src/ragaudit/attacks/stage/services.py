@@ -52,6 +52,7 @@ from ragaudit.verifier.procedure.disputes import Judgement, judge
 from ragaudit.verifier.report.render import render_html, render_text
 from ragaudit.verifier.service import providers
 from ragaudit.verifier.service.app import create_app as create_verifier
+from ragaudit.verifier.settings import Limits
 from ragaudit.verifier.settings import Settings as VerifierSettings
 from ragaudit.verifier.verdict import sign_verdict, verify_verdict
 
@@ -257,7 +258,13 @@ class Verifier:
 
     @classmethod
     def open(
-        cls, folder: Path, loop: Loop, clock: Clock, made: SetUp, without: Sequence[str]
+        cls,
+        folder: Path,
+        loop: Loop,
+        clock: Clock,
+        made: SetUp,
+        without: Sequence[str],
+        limits: Limits,
     ) -> "Verifier":
         """A verifier that has pinned the provider's key; a fresh one in a new folder."""
         arbiter = open_arbiter(folder.parent / "arbiter")
@@ -267,6 +274,7 @@ class Verifier:
             data=folder / "data",
             secrets=folder / "secrets",
             terms=small_terms_file(folder),
+            limits=limits,
         )
         fresh = not settings.secrets.exists()
         if fresh:

@@ -37,7 +37,7 @@ class Cheat:
 
 
 def cheats() -> list[Cheat]:
-    """Return all cheats, in the order of their families.
+    """Return all cheats that end in a verdict, in the order of their families.
 
     Raises:
         UnsupportedError: the attacks member is not installed.
@@ -61,6 +61,7 @@ def cheats() -> list[Cheat]:
             each.components if getattr(each, "play", None) is ordinary else None,
         )
         for each in catalogue
+        if each.checks
     ]
 
 

@@ -1,7 +1,8 @@
 """What one provider may have stored before the verifier agreed to anything.
 
 A window that is not countersigned a day after its start never will be: it is forgotten, with all
-that was uploaded for it. A refused one stays, as its verdict's evidence, and counts for a day.
+that was uploaded for it. A refused one stays, as its verdict's evidence: its bytes count for good,
+or they would add up day by day.
 """
 
 from typing import Any
@@ -11,13 +12,14 @@ from ragaudit.verifier.service import windows as rows
 from ragaudit.verifier.service.database import Origin, Transaction, items, windows
 from ragaudit.verifier.service.errors import CapError
 from ragaudit.verifier.settings import Limits
-from sqlalchemy import ColumnElement, Connection, delete, func, or_, select
+from sqlalchemy import ColumnElement, Connection, delete, func, select
 
 DAY_MS = 86_400_000
 
 
 def demand_window(transaction: Transaction, provider: str, limits: Limits) -> None:
-    """CapError if the provider has as many windows as it may."""
+    """CapError if the provider has as many windows as it may, or as many bytes."""
+    bytes_left(transaction.connection, provider, limits)
     connection, own = transaction.connection, windows.c.provider == provider
     waiting = _count(connection, own & _undecided())
     if waiting >= limits.waiting_windows:
@@ -33,14 +35,13 @@ def demand_window(transaction: Transaction, provider: str, limits: Limits) -> No
 
 def demand_bytes(transaction: Transaction, provider: str, size: int, limits: Limits) -> None:
     """CapError if ``size`` bytes more are too many."""
-    if size > bytes_left(transaction.connection, provider, transaction.now, limits):
+    if size > bytes_left(transaction.connection, provider, limits):
         raise _full(limits)
 
 
-def bytes_left(connection: Connection, provider: str, now: int, limits: Limits) -> int:
+def bytes_left(connection: Connection, provider: str, limits: Limits) -> int:
     """How many bytes the provider may still upload; CapError if there are none left."""
-    recent = windows.c.countersigned.is_(None) & (windows.c.registered > now - DAY_MS)
-    own = (windows.c.provider == provider) & or_(_undecided(), recent)
+    own = (windows.c.provider == provider) & windows.c.countersigned.is_(None)
     held = select(func.coalesce(func.sum(items.c.size), 0)).where(
         items.c.window.in_(select(windows.c.origin).where(own))
     )

@@ -131,7 +131,7 @@ class Registrar:
         """
         with self._database.read() as connection:
             provider = windows.get(connection, origin).provider
-            left = quotas.bytes_left(connection, provider, self._database.now(), self._limits)
+            left = quotas.bytes_left(connection, provider, self._limits)
         return min(left, self._limits.index_bytes)
 
     def put_index(self, origin: Origin, tenant: str, body: Body) -> None:
