@@ -209,6 +209,8 @@ class Driver:
         if verdict is None:
             return False
         self._move(window.name, State.CHALLENGED, State.ARCHIVED, verdict=verdict)
+        self._proven.discard(window.name)
+        self._looked_at.pop(window.name, None)
         return True
 
     def _prepare(self, live: LiveWindow, challenge: Challenge) -> None:

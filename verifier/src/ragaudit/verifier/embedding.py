@@ -3,6 +3,7 @@
 import importlib
 import logging
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -38,9 +39,14 @@ def committed_embedder(evidence: Evidence) -> CommittedEmbedder | None:
     """The embedder that the evidence names, if it is installed here; check 18 compares C_emb."""
     try:
         manifest = canonical_json.loads(evidence[EMBEDDER])
-        registry = importlib.import_module("ragaudit.embedders.registry")
-        quantised = importlib.import_module("ragaudit.embedders.quantised")
-        return InstalledEmbedder(registry.load(manifest["name"]), quantised.embed_quantised)
+        return _installed(manifest["name"])
     except (ImportError, KeyError, TypeError, RagauditError) as error:
         _log.warning("the committed embedder is not at hand: %s", error)
         return None
+
+
+@lru_cache(maxsize=2)  # loading takes a second, and leaves tens of megabytes in pieces
+def _installed(name: str) -> InstalledEmbedder:
+    registry = importlib.import_module("ragaudit.embedders.registry")
+    quantised = importlib.import_module("ragaudit.embedders.quantised")
+    return InstalledEmbedder(registry.load(name), quantised.embed_quantised)

@@ -167,6 +167,7 @@ class AuditRunner:
         while not self._decide(origin, verdict):
             if self._stopping.wait(RETRY_SECONDS):
                 raise Stopped("the service is shutting down", where=origin)
+        self._sampler.forget(origin)
         _log.info("audit of %s: %s", origin, self._auditor.result(verdict))
 
     def _decide(self, origin: Origin, verdict: bytes) -> bool:

@@ -39,6 +39,7 @@ from ragaudit.verifier.service.windows import Window
 from sqlalchemy import Connection
 
 MAX_SAMPLES = 16  # kept in memory: those of the windows asked about last
+MAX_SAMPLED = 2**20  # records in them, but for a larger one that is asked about now
 
 
 class Sampler:
@@ -146,9 +147,20 @@ class Sampler:
         drawn = frozenset(index for stratum in challenge["strata"] for index in stratum["sample"])
         with self._lock:
             self._samples[origin] = drawn
-            if len(self._samples) > MAX_SAMPLES:  # anybody may ask for any window's
+            while self._too_many():  # anybody may ask for any window's
                 self._samples.popitem(last=False)
         return drawn
+
+    def forget(self, origin: Origin) -> None:
+        """Let go of a window's sample: it is read again should anybody ask for it."""
+        with self._lock:
+            self._samples.pop(origin, None)
+
+    def _too_many(self) -> bool:
+        kept = len(self._samples)
+        return kept > MAX_SAMPLES or (
+            kept > 1 and sum(map(len, self._samples.values())) > MAX_SAMPLED
+        )
 
     def _message(self, connection: Connection, window: Window, policy: Policy) -> dict[str, Any]:
         """The challenge but for its deadline and signature."""

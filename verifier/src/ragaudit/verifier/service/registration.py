@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from typing import Any
+from weakref import WeakValueDictionary
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
@@ -63,7 +64,7 @@ class Registrar:
         self._keys = keys
         self._terms = terms
         self._auditor = auditor
-        self._locks: dict[Origin, threading.Lock] = {}
+        self._locks = WeakValueDictionary[Origin, threading.Lock]()  # of calls that run
         self._guard = threading.Lock()
 
     def register(self, provider: Provider, request: Registration) -> tuple[Window, bool]:
@@ -249,7 +250,9 @@ class Registrar:
     def _alone(self, origin: Origin) -> Iterator[None]:
         """One countersigning at a time for each window: the checks may take minutes."""
         with self._guard:
-            lock = self._locks.setdefault(origin, threading.Lock())
+            lock = self._locks.get(origin)
+            if lock is None:
+                lock = self._locks[origin] = threading.Lock()
         with lock:
             yield
 

@@ -1,0 +1,132 @@
+"""A finished window leaves nothing in memory, and no cache grows with the number of windows."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import threading
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from procedure_cases import use_cached_table
+from ragaudit.encoding import canonical_json
+from ragaudit.verifier import embedding
+from ragaudit.verifier.evidence import EMBEDDER, Evidence
+from ragaudit.verifier.service import challenge, windows
+from ragaudit.verifier.service.auditor import ProcedureAuditor
+from ragaudit.verifier.service.challenge import Sampler
+from service_window import ServiceWindow
+from verifier_service_harness import PROVIDER, Clock, Desk
+from window import COUNTERSIGNED
+
+WINDOWS = 6
+SETTLED = 2  # windows after which imports are done and public constants known
+GROWTH = 2**14  # bytes for each more window, whose evidence is several times as large
+
+
+class Weighing(ProcedureAuditor):
+    """The procedure, which notes what the process holds before each audit."""
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__(desk.keys, "auto")
+        self.held: list[int] = []
+        self.evidence = 0
+
+    def audit(self, evidence: Evidence, now: int, progress: Any) -> bytes:
+        self.evidence = sum(len(evidence[name]) for name in evidence)
+        self.held.append(held())
+        return super().audit(evidence, now, progress)
+
+
+def held() -> int:
+    gc.collect()
+    return tracemalloc.get_traced_memory()[0]
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    use_cached_table()
+    made = Desk(tmp_path, None, Clock(1000 * (COUNTERSIGNED - 60)))
+    made.auditor = Weighing(made)
+    with made.running() as running:
+        yield running
+
+
+@pytest.mark.slow
+def test_finished_windows_leave_nothing(desk: Desk) -> None:
+    """Of several that run at the same time and are audited one after the other."""
+    playing = [
+        ServiceWindow(desk, seed=number, provider=f"provider-{number}.example")
+        for number in range(WINDOWS)
+    ]
+    for window in playing:
+        window.open()
+    for events in zip(*(window.script() for window in playing), strict=True):
+        for window, (event, *arguments) in zip(playing, events, strict=True):
+            getattr(window, event)(*arguments)
+    for step in ("close", "submit", "hand_over", "reach_sampling", "respond"):
+        for window in playing:
+            getattr(window, step)()
+    service, auditor = desk.service, desk.auditor
+    assert isinstance(auditor, Weighing)
+    assert len(service.sampler._samples) == WINDOWS
+    logging.disable()  # pytest keeps every record, with the frames of what it is about
+    tracemalloc.start()
+    try:
+        service.scheduler.tick()
+        for _ in range(12_000):
+            if not service.runner.busy():
+                break
+            threading.Event().wait(0.01)
+        auditor.held.append(held())
+    finally:
+        tracemalloc.stop()
+        logging.disable(logging.NOTSET)
+    growth = (auditor.held[-1] - auditor.held[SETTLED]) / (WINDOWS - SETTLED)
+    assert growth < GROWTH < auditor.evidence / 2, auditor.held
+    assert not service.sampler._samples
+    assert not service.runner._running and not service.runner._failed
+    assert not service.registrar._locks
+    for window in playing:
+        shown = desk.client.get(window.target("")).json()
+        assert (shown["state"], shown["result"]) == ("decided", "PASS")
+
+
+def test_calls_about_windows_that_are_none_leave_nothing(desk: Desk) -> None:
+    for number in range(3):
+        opening = desk.opening()
+        answer = desk.send("POST", f"/v1/windows/none-{number}/countersign", opening)
+        assert answer.status_code == 404
+    assert not desk.service.registrar._locks
+
+
+def test_samples_in_memory_are_bounded_together(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(challenge, "MAX_SAMPLED", 100)
+    sizes = {windows.of(PROVIDER, f"w{number}"): number for number in (60, 40, 30, 101)}
+
+    def read(_connection: object, origin: Any, _name: str) -> bytes:
+        return canonical_json.dumps({"strata": [{"sample": list(range(sizes[origin]))}]})
+
+    monkeypatch.setattr(challenge, "_demand", read)
+    sampler = Sampler(desk.service.database, desk.keys)
+    kept = []
+    for origin, size in sizes.items():
+        assert len(sampler.sample(None, origin)) == size  # type: ignore[arg-type]
+        kept.append([len(each) for each in sampler._samples.values()])
+    assert kept == [[60], [60, 40], [40, 30], [101]]
+
+
+def test_an_embedder_is_loaded_once() -> None:
+    manifest = canonical_json.dumps({"name": "wordllama-l2-supercat-256"})
+    embedding._installed.cache_clear()
+    first, second = (
+        embedding.committed_embedder(Evidence.of({EMBEDDER: manifest})) for _ in range(2)
+    )
+    assert first is not None and first is second
+    other = canonical_json.dumps({"name": "other"})
+    assert embedding.committed_embedder(Evidence.of({EMBEDDER: other})) is None
