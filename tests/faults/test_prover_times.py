@@ -1,7 +1,6 @@
 """Times of records under load, slow answers, slow cosigners and clocks that are set: PASS."""
 
 import sqlite3
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from prover_process import Setting, body_of, check_log
+from prover_process import STEPPING, Setting, Steady, body_of, check_log
 from ragaudit.ledger.records import Record
 from ragaudit.verifier.service import cosigner
 
@@ -27,38 +26,12 @@ def slow(self, live, index, record, nonce):
 Mechanism.draw_noise = slow
 """
 
-# The system's clock as an operator or a time daemon sets it.
-_STEPPING = """
-import pathlib, time
-honest, offset = time.time_ns, pathlib.Path(%r)
-time.time_ns = lambda: honest() + 10**6 * int(offset.read_text() or 0)
-"""
-
 
 @pytest.fixture
 def setting(tmp_path: Path) -> Iterator[Setting]:
     made = Setting(tmp_path)
     yield made
     made.stop()
-
-
-class Steady(threading.Thread):
-    """An account that goes on asking, so that there are checkpoints all the time."""
-
-    def __init__(self, setting: Setting, account: str) -> None:
-        super().__init__()
-        self.setting, self.account = setting, account
-        self.done = threading.Event()
-        self.answers: list[httpx.Response] = []
-
-    def run(self) -> None:
-        while not self.done.wait(0.1):
-            number = len(self.answers)
-            self.answers.append(self.setting.post(self.account, "query", body_of(number)))
-
-    def end(self) -> None:
-        self.done.set()
-        self.join()
 
 
 def result(setting: Setting) -> Any:
@@ -111,7 +84,7 @@ def test_a_clock_that_is_set_and_set_back_passes(
 ) -> None:
     offset = tmp_path / "offset"
     offset.write_text("0")
-    setting.prover.prelude = _STEPPING % str(offset)
+    setting.prover.prelude = STEPPING % str(offset)
     setting.open(length_seconds=45, clock_skew_seconds=5)
     assert setting.post("ada", "query", body_of(0)).status_code == 200
     offset.write_text(str(step))

@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 import uvicorn
 from ragaudit.encoding.digests import leaf_data
+from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.chains import NonceChain
 from ragaudit.ledger.policy import Policy
 from ragaudit.ledger.records import Record
@@ -30,11 +31,19 @@ from ragaudit.verifier import keys as verifier_keys
 from ragaudit.verifier.service import providers
 from ragaudit.verifier.service.app import create_app
 from ragaudit.verifier.settings import Settings as VerifierSettings
+from verifier_process import VerifierProcess
 
 PLAIN = ("ada", "bea", "cyd")
 ANCHORED = "dan"
 WORDS = ("river", "train", "bread", "violin", "library", "tomato", "museum", "bicycle")
 PATIENCE = 0.05
+
+STEPPING = """
+import pathlib, time
+honest, offset = time.time_ns, pathlib.Path(%r)
+time.time_ns = lambda: honest() + 10**6 * int(offset.read_text() or 0)
+"""
+"""A prelude: the system's clock as somebody sets it, off by a file's number of milliseconds."""
 
 
 def free_port() -> int:
@@ -64,6 +73,9 @@ class Verifier:
         self.thread.start()
         while not self.server.started:
             time.sleep(PATIENCE)
+
+    def pin(self, provider: str, key: PublicKey) -> None:
+        providers.add(self.app.state.service.database, provider, key)
 
     def stop(self) -> None:
         self.server.should_exit = True
@@ -126,12 +138,12 @@ class Prover:
 
 
 class Setting:
-    """Verifier, prover, documents and accounts."""
+    """Verifier, prover, documents and accounts; the verifier in this process, if not given."""
 
-    def __init__(self, folder: Path) -> None:
-        self.verifier = Verifier(folder / "verifier")
+    def __init__(self, folder: Path, verifier: VerifierProcess | None = None) -> None:
+        self.verifier = verifier or Verifier(folder / "verifier")
         made = set_up(folder / "prover", provider="p.example", verifier=self.verifier.url)
-        providers.add(self.verifier.app.state.service.database, "p.example", made.provider_key)
+        self.verifier.pin("p.example", made.provider_key)
         self.settings = load_settings(made.settings)
         store = Store.open(self.settings.store.url)
         texts = itertools.islice(itertools.permutations(WORDS, 3), 40)
@@ -187,6 +199,25 @@ class Setting:
             self.prover.kill(signal.SIGTERM)
         self.prover.http.close()
         self.verifier.stop()
+
+
+class Steady(threading.Thread):
+    """An account that goes on asking, so that there are checkpoints all the time."""
+
+    def __init__(self, setting: Setting, account: str) -> None:
+        super().__init__()
+        self.setting, self.account = setting, account
+        self.done = threading.Event()
+        self.answers: list[httpx.Response] = []
+
+    def run(self) -> None:
+        while not self.done.wait(0.1):
+            number = len(self.answers)
+            self.answers.append(self.setting.post(self.account, "query", body_of(number)))
+
+    def end(self) -> None:
+        self.done.set()
+        self.join()
 
 
 def check_log(setting: Setting, public: list[dict[str, Any]]) -> None:

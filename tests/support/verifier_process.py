@@ -16,8 +16,9 @@ from typing import Any
 
 import httpx
 from ragaudit.attacks.terms import small_terms_file
-from ragaudit.encoding.signing import sign
+from ragaudit.encoding.signing import PublicKey, sign
 from ragaudit.verifier import keys, settings
+from ragaudit.verifier.service import providers
 from ragaudit.verifier.service.database import Database
 
 COMMAND = "from ragaudit.verifier.cli import app; app()"
@@ -61,12 +62,28 @@ class VerifierProcess:
         self.settings = settings.load(self.path)
         self.keys = keys.load(self.settings.secrets, NAME)
         self.url = f"http://127.0.0.1:{self.port}"
+        self.prelude = ""
         self.process: subprocess.Popen[bytes] | None = None
 
+    def pin(self, provider: str, key: PublicKey) -> None:
+        """Pin a provider's key, as `ragaudit verifier provider add` does."""
+        self.settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        database = Database(self.settings.database_url, now)
+        providers.add(database, provider, key)
+        database.close()
+
     def start(self) -> None:
+        """Start it, with ``prelude`` (Python code) run before."""
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", COMMAND, "serve", "--settings", str(self.path)],
+                [
+                    sys.executable,
+                    "-c",
+                    f"{self.prelude}\n{COMMAND}",
+                    "serve",
+                    "--settings",
+                    str(self.path),
+                ],
                 stdout=log,
                 stderr=log,
             )
