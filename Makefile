@@ -5,7 +5,7 @@ UV = .bootstrap/bin/uv
 RUN = .venv/bin
 COMPARISON = circuits/rust/groth16-comparison/Cargo.toml
 
-.PHONY: setup demo test test-slow lint rust-test rust-test-slow comparison-test soak fuzz benchmarks clean
+.PHONY: setup setup-servers demo test test-slow lint rust-test rust-test-slow comparison-test soak fuzz benchmarks clean
 
 .bootstrap/bin/uv:
 	$(PYTHON) -m venv .bootstrap
@@ -13,6 +13,14 @@ COMPARISON = circuits/rust/groth16-comparison/Cargo.toml
 
 setup: .bootstrap/bin/uv
 	$(UV) sync --locked --all-packages --all-extras --python $(PYTHON)
+
+# For tests that start PostgreSQL or ask nginx about a file. Where they are not, and cannot be
+# installed, those tests are skipped. RUNLEVEL: Debian starts no service of them.
+setup-servers:
+	@{ command -v nginx && ls /usr/lib/postgresql/*/bin/initdb; } >/dev/null 2>&1 || \
+		{ apt-get update -qq && RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -qq \
+			--yes --no-install-recommends postgresql nginx-light >/dev/null; } || \
+		echo "PostgreSQL or nginx cannot be installed: tests that need them are skipped"
 
 demo: setup
 	$(RUN)/ragaudit demo

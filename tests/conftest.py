@@ -11,6 +11,8 @@ from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent / "support"))
 
+import postgresql_server
+
 settings.register_profile("ragaudit", deadline=None)
 # Elsewhere every run looks at new examples; a change is judged on the same ones each time.
 settings.register_profile("ragaudit-ci", deadline=None, derandomize=True)
@@ -24,3 +26,17 @@ def _logging_as_before() -> Iterator[None]:
     yield
     logging.root.handlers[:] = handlers
     logging.root.setLevel(level)
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[postgresql_server.Server]:
+    """A PostgreSQL server of this run's own, where the programs are installed."""
+    programs = postgresql_server.programs()
+    if programs is None:
+        pytest.skip("PostgreSQL is not installed: make setup-servers")
+    server = postgresql_server.Server(programs)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.close()

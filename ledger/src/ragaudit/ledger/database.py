@@ -18,10 +18,12 @@ from ragaudit.ledger.errors import CorruptLog, StoreUnavailable
 from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError, OperationalError
+from sqlalchemy.exc import InternalError as DatabaseInternalError
 
 LOCK_SECONDS = 30
 _WRITES = "ragaudit_writes"
 _ADVISORY_KEY = 0x7261676175646974  # "ragaudit"
+_DAMAGED = frozenset({"XX001", "XX002"})  # PostgreSQL's data_corrupted, index_corrupted
 
 
 def open_engine(url: str) -> Engine:
@@ -161,10 +163,18 @@ def _errors_of_ours() -> Iterator[None]:
         reason = str(error.orig).partition("\n")[0]
         raise StoreUnavailable(f"the database failed: {reason}", where="ledger") from None
     except DatabaseError as error:
-        if type(error) is not DatabaseError:  # IntegrityError and such are the caller's
-            raise
+        damaged = type(error) is DatabaseError or _state(error) in _DAMAGED
+        if not damaged and not isinstance(error, DatabaseInternalError):
+            raise  # IntegrityError and such are the caller's
         reason = str(error.orig).partition("\n")[0]
-        raise CorruptLog(f"the database is damaged: {reason}", where="ledger") from None
+        if damaged:
+            raise CorruptLog(f"the database is damaged: {reason}", where="ledger") from None
+        raise StoreUnavailable(f"the database failed: {reason}", where="ledger") from None
+
+
+def _state(error: DatabaseError) -> str | None:
+    """PostgreSQL's SQLSTATE."""
+    return getattr(error.orig, "sqlstate", None)
 
 
 def _prepare_sqlite(connection: Any, _: object) -> None:

@@ -286,7 +286,7 @@ def _reason(error: exc.SQLAlchemyError) -> str:
 
 def _engine(url: str) -> Engine:
     try:
-        engine = create_engine(url)
+        engine = create_engine(url, pool_pre_ping=True)  # a server may have been restarted
     except ImportError as error:
         raise UnsupportedError(
             f"no driver for this database: {error.name}", where="database"
