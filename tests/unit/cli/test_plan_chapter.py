@@ -71,6 +71,29 @@ def test_the_commands_run(provider: Path) -> None:
     assert len(list((provider / "plots").iterdir())) == 8
 
 
+@pytest.mark.slow
+def test_the_recall_figures_are_those_of_the_command(tmp_path: Path) -> None:
+    """Three places; the last may differ where another machine's embeddings round otherwise."""
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in SECTION.splitlines()
+        if line.startswith(("| sigma | 0", "| recall@5"))
+    ]
+    printed = dict(zip(rows[0][1:], map(float, rows[1][1:]), strict=True))
+    first = block("sh").splitlines()[0].replace("--no-simulate", "--seed chapter --json")
+    found = json.loads(run(["sh", "-e", "-c", first], tmp_path))["retrieval"]
+    points = {point["sigma"]: point for point in found["points"]}
+    assert printed.pop("0") == pytest.approx(found["quantised_recall"]["mean"], abs=2e-3)
+    assert printed.pop("9.234 (planned)") == pytest.approx(
+        next(each for each in found["points"] if each["planned"])["recall"]["mean"], abs=2e-3
+    )
+    for sigma, recall in printed.items():
+        assert recall == pytest.approx(points[sigma]["recall"]["mean"], abs=2e-3)
+    widest = max(each["recall"]["high"] - each["recall"]["low"] for each in found["points"])
+    assert widest / 2 < 0.02
+    assert found["questions"] == 300 and len(found["indexes"]) == 3
+
+
 def test_the_program_runs(tmp_path: Path) -> None:
     *points, last = run([sys.executable, "-c", block("python")], tmp_path).splitlines()
     assert points[0].startswith("9.233901 19.8")
