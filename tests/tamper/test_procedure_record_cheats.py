@@ -761,6 +761,16 @@ def test_what_the_arbiter_upholds_fails() -> None:
     assert_caught(window.items(), window, "disputes", "upheld by the arbiter: step 8")
 
 
+def test_a_step_that_nothing_shows() -> None:
+    class Cheats(Disputed):
+        def disputes(self) -> list[dict[str, Any]]:
+            file = self.receipt_file(self.asked[4]).to_json()
+            return [self.dispute(self.asked[4], file, step=8)]
+
+    window = Cheats()
+    assert_caught(window.items(), window, "disputes", "step 8 is said to fail")
+
+
 def test_what_the_arbiter_dismisses_changes_nothing() -> None:
     class Dismissed(Disputed):
         def disputes(self) -> list[dict[str, Any]]:

@@ -21,6 +21,7 @@ from ragaudit.client.errors import (
     ServiceUnreachable,
     StateConflict,
 )
+from ragaudit.ledger import promises
 from ragaudit.ledger.promises import Promise
 
 API_KEY = "secret-api-key"
@@ -123,6 +124,18 @@ def test_whatever_a_reveal_ends_in_is_claimed(
     assert result.receipt.counter == 0
     assert client.resume() is None
     assert len(claims_of(verifier)) == 1
+
+
+def test_a_promise_that_is_too_long_to_claim_is_not_revealed(
+    opened: Open, provider: Any, verifier: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(promises, "MAX_CLAIM_BYTES", 500)
+    client = opened()
+    client.register()
+    with pytest.raises(CannotClaim, match="not revealed: a claim of"):
+        client.search("what is it?")
+    assert provider.pending[0].nonce is None
+    assert claims_of(verifier) == []
 
 
 def test_the_answer_to_an_earlier_query_is_claimed(

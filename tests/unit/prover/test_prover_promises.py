@@ -241,6 +241,15 @@ def test_a_claimed_promise_is_logged_at_the_close(world) -> None:
     assert [each["kind"] for each in _entries(world)][-1] == "close"
 
 
+def test_a_query_whose_promise_nobody_could_claim(world) -> None:
+    """Control characters take six bytes each in JSON, and a claim has the query twice."""
+    world.open()
+    answer = world.promise(0, query="\x01" * 8000)
+    assert answer.status_code == 400 and answer.json()["where"] == "query"
+    assert world.promise(0, query="a" * 8000).status_code == 200
+    assert world.ask("ada", query="\x01" * 8000).status_code == 200
+
+
 def test_every_page_of_claims_is_logged(world, monkeypatch) -> None:
     monkeypatch.setattr(intake, "CLAIMS_PAGE_BYTES", 1)
     world.open()

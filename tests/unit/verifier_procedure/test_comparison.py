@@ -115,6 +115,18 @@ def judged(path: Path, predicate: Predicate) -> Found | None:
     return compare(altered(predicate, path, other(dict(leaves(predicate))[path])), "all")
 
 
+@pytest.mark.parametrize("name", sorted(WORDS))
+def test_words_that_read_otherwise_are_shown(name: str) -> None:
+    """A verifier could write into a report what nobody checked."""
+    value = signed()
+    written = "every answer was read by two people"
+    value["checks"][3][name] = written if name == "reason" else [written]
+    found = compare(value, "all")
+    assert found.differences == ()
+    (note,) = (each for each in found.notes if written in each)
+    assert note.startswith(f"the {name} of check 4 index-proof reads otherwise")
+
+
 def test_an_honest_verdict_has_no_difference() -> None:
     whole, public = compare(signed(), "all"), compare(signed(), "public")
     assert whole.differences == public.differences == ()

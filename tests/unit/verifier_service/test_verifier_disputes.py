@@ -15,6 +15,7 @@ from ragaudit.encoding.digests import structure
 from ragaudit.encoding.signing import PrivateKey, sign
 from ragaudit.ledger.disputes import Dispute, Finding, RegistrationStatement, file_digest
 from ragaudit.ledger.receipts import PublicReceipt
+from ragaudit.ledger.records import Registration
 from ragaudit.verifier import evidence as names
 from ragaudit.verifier.service.disputes import PER_ACCOUNT, PER_ANSWER
 from ragaudit.verifier.verdict import Verdict, verify_verdict
@@ -64,8 +65,11 @@ class Complaining(ServiceWindow):
         return self.files[asked.index]
 
     def receipts(self) -> list[dict[str, Any]]:
-        halves = [(a.index, PublicReceipt.from_json(self.file(a)["public"])) for a in self.asked]
-        return [half.with_proof(self.proof_for(i)).to_json() for i, half in halves[:4]]
+        """Of one answer: whatever is drawn, other records stay outside the sample."""
+        halves = [
+            (a.index, PublicReceipt.from_json(self.file(a)["public"])) for a in self.asked[:1]
+        ]
+        return [half.with_proof(self.proof_for(i)).to_json() for i, half in halves]
 
     def spoiled(self, value: dict[str, Any]) -> dict[str, Any]:
         for part in (value["answer"]["documents"][0], value["private"]["rows"][0]):
@@ -176,6 +180,19 @@ def test_disputes_are_taken_by_digest_and_once(desk) -> None:
     assert window.add(resigned, dispute).json() == {"accepted": 0, "known": 2}
     desk.clock.at(INSTANTS[-1])
     problem_of(window.add(dispute), 409, "too-late")
+
+
+def test_a_dispute_reads_its_own_accounts_registration_only(desk, monkeypatch) -> None:
+    """A request may name a thousand disputes, and a log half a million registrations."""
+    window = Complaining(desk)
+    window.play()
+    read = []
+    decode = Registration.decode
+    monkeypatch.setattr(Registration, "decode", lambda body: read.append(body) or decode(body))
+    asked = window.asked[4]
+    assert window.add(window.dispute_of(asked, window.file(asked))).json()["accepted"] == 1
+    assert len(window.accounts) > 1
+    assert {decode(body).pseudonym for body in read} == {asked.account.pseudonym}
 
 
 def test_who_may_dispute(desk) -> None:

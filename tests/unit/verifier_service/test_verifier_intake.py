@@ -8,12 +8,13 @@ import pytest
 from ragaudit.attacks.forging.resigning import another_signature
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import leaf_data
+from ragaudit.encoding.errors import RefusedError
+from ragaudit.ledger import promises
 from ragaudit.ledger.notes import ED25519, SigningKey, parse_note, sign_note
 from ragaudit.ledger.promises import Promise, Refusal
 from ragaudit.ledger.records import Registration
 from ragaudit.ledger.tree import MemoryTree
 from ragaudit.verifier.service import intake, submissions
-from ragaudit.verifier.settings import Limits
 from verifier_service_harness import (
     END,
     OPENINGS,
@@ -178,9 +179,9 @@ def test_receipts_end_at_the_sampling_instant(story) -> None:
 
 def test_receipts_have_a_cap(tmp_path, auditor) -> None:
     desk = Desk(tmp_path, auditor)
-    limits = Limits(submitted_bytes=4000)
-    with desk.running(desk.settings.model_copy(update={"limits": limits})):
+    with desk.running():
         desk.open_window()
+        desk.service.intake._cap = 4000
         story = Story(desk)
         taken = 0
         for index in story.records:
@@ -451,6 +452,42 @@ def test_claims_that_the_provider_did_not_sign(known, changes) -> None:
     answer = claim(known, given=promise(known, **changes))
     assert answer.status_code == 422, answer.text
     assert "another question" not in answer.text
+
+
+def test_answered_claims_do_not_keep_the_last_one_out(known, monkeypatch) -> None:
+    """A provider has the nonce of every answered query, and its own signature on the promise."""
+    monkeypatch.setattr(
+        submissions, "LEAST_SHARE_BYTES", 2 * len(promise(known).claim(bytes(32))) + 9
+    )
+    known.desk.service.intake._cap = 5 * submissions.LEAST_SHARE_BYTES
+    for counter in range(3):
+        assert claim(known, counter=counter).json() == {"accepted": 1, "known": 0}
+    problem_of(claim(known, counter=0), 429, "cap")  # its place was needed for the last one
+    assert claim(known, counter=2).json() == {"accepted": 0, "known": 1}
+    now = known.desk.clock.now
+    assert claim(known, given=dated(known, now - 5), counter=1).status_code == 429
+    assert claim(known, account=1).json() == {"accepted": 1, "known": 0}
+    claimed = [Promise.from_json(each["promise"]).record for each in kept(known, "claim")]
+    assert [each.counter for each in claimed if each.pseudonym == pseudonym(0)] == [1, 2]
+
+
+def test_a_claim_that_is_too_long(known, monkeypatch) -> None:
+    most = len(promise(known).claim(bytes(32)))
+    monkeypatch.setattr(promises, "MAX_CLAIM_BYTES", most - 1)
+    with pytest.raises(RefusedError):
+        promise(known).claim(bytes(32))
+    given, nonce = promise(known), nonce_chain(0).nonce(1)
+    document = {"promise": given.to_json(), "nonce": nonce.hex()}
+    problem_of(post(known, "claims", document), 422, "rejected")
+    monkeypatch.setattr(promises, "MAX_CLAIM_BYTES", most)
+    assert post(known, "claims", document).status_code == 200
+
+
+def test_each_slot_has_its_share(desk) -> None:
+    most = desk.settings.limits.submitted_bytes // submissions.LEAST_SHARE_BYTES - 1
+    document = problem_of(desk.register(slots=most + 1), 422, "rejected")
+    assert (document["where"], document["expected"]) == ("policy/slots", f"at most {most}")
+    assert desk.register(slots=most).status_code == 201
 
 
 def test_an_account_has_a_share_that_others_cannot_fill(tmp_path, auditor) -> None:

@@ -25,7 +25,7 @@ from ragaudit.client.errors import (
 from ragaudit.client.results import CheckedReceipt
 from ragaudit.client.session import Session
 from ragaudit.client.state import PendingPromise, StateDirectory
-from ragaudit.encoding.errors import RagauditError
+from ragaudit.encoding.errors import RagauditError, RefusedError
 from ragaudit.encoding.times import rfc3339
 from ragaudit.ledger.chains import NonceChain
 from ragaudit.ledger.promises import Promise
@@ -36,6 +36,8 @@ __all__ = ["Revealing"]
 CLAIM_SECONDS = 10.0
 """Kept free for a claim at the end of a promise's life, at most a third of that life. At the end
 of the window the policy's margin is kept free."""
+
+NONCE_BYTES = 32
 
 LEAST_SECONDS = 1.0
 """Less than this for an answer is no attempt."""
@@ -80,6 +82,12 @@ class Revealing:
         """
         state, _ = self._anchored()
         counter = promise.record.counter
+        try:
+            promise.claim(bytes(NONCE_BYTES))
+        except RefusedError as error:
+            raise CannotClaim(
+                f"not revealed: {error.what}", where="query", expected=error.expected
+            ) from error
         if (left := self._left(promise)) < LEAST_SECONDS:
             made = rfc3339(promise.record.time)
             raise CannotClaim(

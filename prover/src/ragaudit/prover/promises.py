@@ -6,7 +6,9 @@ restored backup makes the prover promise two different things for one counter.
 
 from collections.abc import Callable
 
+from ragaudit.encoding.errors import RefusedError
 from ragaudit.encoding.signing import PrivateKey
+from ragaudit.encoding.tagged import DIGEST_BYTES
 from ragaudit.ledger.chains import verify_nonce
 from ragaudit.ledger.openings import Openings
 from ragaudit.ledger.promises import Promise
@@ -17,7 +19,7 @@ from ragaudit.prover import tables
 from ragaudit.prover.accounts import Account
 from ragaudit.prover.answering import Answering
 from ragaudit.prover.entries import record_of
-from ragaudit.prover.errors import Conflict, PromisePending
+from ragaudit.prover.errors import Conflict, MalformedQuery, PromisePending
 from ragaudit.prover.live import LiveWindow
 from ragaudit.prover.receipts import LoggedRecord
 from ragaudit.prover.refusals import seconds_until
@@ -160,6 +162,7 @@ class Promises:
                 delete(tables.promise).where(_row(live.name, registered.account, counter))
             )
             promise = self.issue(live, stamped, request, openings)
+            _check_claim(promise)
             connection.execute(
                 insert(tables.promise).values(
                     window=live.name,
@@ -199,6 +202,14 @@ class Promises:
         """Seconds until a promise has expired."""
         end = promise.record.time + 1000 * live.policy.promise_life_seconds
         return seconds_until(end, self._clock())
+
+
+def _check_claim(promise: Promise) -> None:
+    """Check that an account could claim the promise; its library reveals nothing otherwise."""
+    try:
+        promise.claim(bytes(DIGEST_BYTES))
+    except RefusedError as error:
+        raise MalformedQuery(error.what, where="query", expected=error.expected) from error
 
 
 def _row(window: str, account: str, counter: int) -> ColumnElement[bool]:

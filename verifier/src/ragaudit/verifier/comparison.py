@@ -156,12 +156,16 @@ class Comparison:
                     f"check {each.number} {each.id}: signed {status}, recomputed {each.status}: "
                     f"{each.reason}",
                 )
-            elif not excuse and signed[each.id]["reason"] != each.reason:
-                self._notes.append(
-                    f"the reason of check {each.number} {each.id} reads otherwise: signed "
-                    f"{_shown(signed[each.id]['reason'])}, recomputed {_shown(each.reason)}"
-                )
+            elif not excuse:
+                self._note_texts(f"check {each.number} {each.id}", signed[each.id], each)
         return repeated
+
+    def _note_texts(self, check: str, signed: Mapping[str, Any], found: CheckResult) -> None:
+        """A report shows what was signed: whoever re-checks is told where that reads otherwise."""
+        for name, text in (("reason", found.reason), ("evidence", list(found.evidence))):
+            if signed[name] != text:
+                both = f"signed {_shown(signed[name])}, recomputed {_shown(text)}"
+                self._notes.append(f"the {name} of {check} reads otherwise: {both}")
 
     def _excuse(self, each: CheckResult, signed: str) -> str:
         """Why a check was not repeated whole; empty where it was."""
@@ -270,10 +274,8 @@ class Comparison:
 
     def _check_estimate(self, signed: Mapping[str, Any]) -> None:
         """The signed estimate is what the signed status of check 20 says of it."""
-        status, (claimed, estimated, most) = (
-            self._status("coalition"),
-            (signed.get(name) for name in ("claimed", "estimated", "max")),
-        )
+        status = self._status("coalition")
+        claimed, estimated, most = (signed.get(name) for name in ("claimed", "estimated", "max"))
         if status not in {Status.PASS, Status.EXCEEDED}:
             return
         exceeded = type(estimated) is int and type(most) is int and estimated > most

@@ -61,6 +61,8 @@ def _check_upheld(context: Context, view: WindowView, kept: KeptDispute) -> bool
         judgement = judge(kept.file, view, context.engine)
         if judgement.upheld:
             raise RejectedError(judgement.reason)
+    if kept.step and kept.file is None and kept.finding is None:
+        raise RejectedError(f"step {kept.step} is said to fail, and nothing here shows it")
     return kept.step is not None
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ragaudit.encoding import canonical_json
-from ragaudit.encoding.errors import MalformedError, RejectedError
+from ragaudit.encoding.errors import RejectedError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.cosignatures import CosignerPolicy
 from ragaudit.ledger.disputes import Dispute, Finding, RegistrationStatement, file_digest
@@ -295,13 +295,10 @@ def _registrations(
     Raises:
         RejectedError: none, or a proof that does not verify.
     """
-    found: list[Registration | None] = []
-    if given is not None:
-        found.append(_proven(given, policy))
+    if given is None:
+        own = handover.registrations(connection, origin, pseudonym)
     else:
-        entries = handover.entries_of(connection, origin).values()
-        found += [_registration(body) for kind, _, body in entries if kind == Registration.KIND]
-    own = [each for each in found if each is not None and each.pseudonym == pseudonym]
+        own = [each for each in (_proven(given, policy),) if each.pseudonym == pseudonym]
     if not own:
         raise RejectedError(
             "no registration of this account is known",
@@ -322,14 +319,6 @@ def _proven(given: RegistrationDocument, policy: Policy) -> Registration:
     cosigners = CosignerPolicy((policy.keys.cosigner,), 1)
     verify_tlog_proof(proof, leaf=leaf, log_key=policy.keys.log, cosigners=cosigners)
     return body
-
-
-def _registration(body: bytes) -> Registration | None:
-    """The registration of an entry; None if it cannot be read, which check 5 judges."""
-    try:
-        return Registration.decode(body)
-    except MalformedError:
-        return None
 
 
 def _dispute_key(registration: Registration) -> PublicKey:

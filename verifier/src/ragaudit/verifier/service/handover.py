@@ -254,10 +254,14 @@ def entries_of(connection: Connection, origin: Origin) -> dict[int, tuple[str, b
 
 def registration(connection: Connection, origin: Origin, pseudonym: bytes) -> Registration | None:
     """The account's registration, if it was given; that there is only one is check 7's."""
+    return next(iter(registrations(connection, origin, pseudonym)), None)
+
+
+def registrations(connection: Connection, origin: Origin, pseudonym: bytes) -> list[Registration]:
+    """The account's registrations as they were given, by rising index."""
     condition = (entries.c.window == origin) & (entries.c.pseudonym == pseudonym)
-    query = select(entries.c.body).where(condition).order_by(entries.c.index).limit(1)
-    body = connection.execute(query).scalar_one_or_none()
-    return None if body is None else Registration.decode(bytes(body))
+    query = select(entries.c.body).where(condition).order_by(entries.c.index)
+    return [Registration.decode(bytes(body)) for body in connection.execute(query).scalars()]
 
 
 def _derive(

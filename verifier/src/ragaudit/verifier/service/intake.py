@@ -11,7 +11,12 @@ from typing import Any, TypeVar
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
-from ragaudit.encoding.errors import MalformedError, RagauditError, RejectedError
+from ragaudit.encoding.errors import (
+    MalformedError,
+    RagauditError,
+    RefusedError,
+    RejectedError,
+)
 from ragaudit.ledger.chains import verify_nonce
 from ragaudit.ledger.cosignatures import CosignerPolicy
 from ragaudit.ledger.notes import Note, parse_note
@@ -94,6 +99,9 @@ class Intake:
             _check_time(transaction, origin, policy.end)
             if transaction.now > _expiry(promise.record.time, policy):
                 raise RejectedError("the promise has expired", where="promise")
+            share = submissions.share(self._cap, policy.slots)
+            if submissions.stored(transaction.connection, origin, submission) is None:
+                submissions.make_room(transaction, origin, submission, share)
             return self._put(transaction, origin, policy, CLAIM, [submission])
 
     def claims(self, origin: Origin, after: bytes) -> dict[str, object]:
@@ -272,8 +280,11 @@ def _claim(document: Claim, policy: Policy) -> tuple[Promise, Submission]:
     promise = Promise.from_json(document.promise)
     _check_origin(promise.origin, policy)
     promise.verify(policy.keys.provider)
-    claim = {"promise": promise.to_json(), "nonce": document.nonce.hex()}
-    record, encoded = promise.record, canonical_json.dumps(claim)
+    try:
+        encoded = promise.claim(document.nonce)
+    except RefusedError as error:
+        raise RejectedError(error.what, where="promise", expected=error.expected) from error
+    record = promise.record
     return promise, Submission(CLAIM, record.counter, promise.identity, encoded, record.pseudonym)
 
 

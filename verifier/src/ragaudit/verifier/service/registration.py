@@ -29,7 +29,14 @@ from ragaudit.verifier.evidence import (
 )
 from ragaudit.verifier.keys import SECRET_BYTES, VerifierKeys
 from ragaudit.verifier.procedure.messages import opening_digest
-from ragaudit.verifier.service import activation, items, quotas, statements, windows
+from ragaudit.verifier.service import (
+    activation,
+    items,
+    quotas,
+    statements,
+    submissions,
+    windows,
+)
 from ragaudit.verifier.service.auditor import Auditor
 from ragaudit.verifier.service.authentication import Provider
 from ragaudit.verifier.service.bodies import Body, OpeningRequest, Registration
@@ -72,13 +79,15 @@ class Registrar:
 
         Raises:
             MalformedError, RejectedError: `identity.check_identity`.
-            RejectedError: its log key is another window's of the provider.
+            RejectedError: its log key is another window's of the provider, or it has more slots
+                than accounts that could claim.
             ConflictError: the window exists with other content.
             CapError: the provider has too many windows that are not countersigned, or new ones.
         """
         keys = {**self._keys.public(), "provider": provider.key.raw.hex()}
         keys.pop("name")
         name = check_identity(request.policy, provider.name, keys)
+        _check_slots(request.policy.get("slots"), self._limits.submitted_bytes)
         documents = {
             POLICY: canonical_json.dumps(request.policy),
             EMBEDDER: canonical_json.dumps(request.embedder),
@@ -309,6 +318,13 @@ def _previous(connection: Connection, provider: Provider, policy: dict[str, Any]
             "log": str(keys.log),
         }
     )
+
+
+def _check_slots(slots: object, submitted: int) -> None:
+    """Each account needs its share of what may be submitted, or others could keep its claim out."""
+    most = submitted // submissions.LEAST_SHARE_BYTES - 1
+    if type(slots) is int and slots > most:
+        raise RejectedError(f"{slots} slots", where="policy/slots", expected=f"at most {most}")
 
 
 def _tenants(policy: dict[str, Any]) -> list[str]:

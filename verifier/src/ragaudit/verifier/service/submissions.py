@@ -3,21 +3,22 @@
 A submission has a position (a leaf index, a counter, a size) and an identity, a digest of what it
 says: never a signature, as a signer can sign one statement in as many ways as it likes. What has
 both in common is the same submission. Two that differ at one place prove all that there is to
-prove, so no more are kept; and each account has a share of the space, which others cannot fill.
+prove, so no more are kept; and each account has a share of the space, which no other account fills.
 """
 
 from dataclasses import dataclass
 
+from ragaudit.ledger.promises import MAX_CLAIM_BYTES
 from ragaudit.verifier.service.database import Origin, Transaction
 from ragaudit.verifier.service.database import submissions as table
 from ragaudit.verifier.service.errors import CapError
-from sqlalchemy import ColumnElement, Connection, func, insert, select
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, select
 
 RECEIPT, REFUSAL, CLAIM, STATEMENT = "receipt", "refusal", "claim", "statement"
 UNCOSIGNED = "uncosigned"  # receipts with a proof under a checkpoint that was not cosigned
 
 CONTRADICTORY = frozenset({RECEIPT, CLAIM, UNCOSIGNED})  # two at one place contradict each other
-LEAST_SHARE_BYTES = 2**16  # a claim has less
+LEAST_SHARE_BYTES = 2 * MAX_CLAIM_BYTES  # two claims for one query prove all there is to prove
 NOBODY = b""  # whose account V does not know
 
 
@@ -53,6 +54,28 @@ def put(transaction: Transaction, window: Origin, submission: Submission) -> boo
     }
     transaction.connection.execute(insert(table).values(row))
     return True
+
+
+def make_room(transaction: Transaction, window: Origin, submission: Submission, share: int) -> None:
+    """Remove an account's submissions of lower positions, lowest first, until one more fits.
+
+    For claims: who shows the nonce of a query was given it by the account, which reveals none
+    before it has the answers to all queries before. So the claim that matters is of the last
+    query, and the provider, who can claim every answered one, must not fill the share with them.
+    """
+    connection = transaction.connection
+    own = _of(window, submission.kind) & (table.c.account == submission.account)
+    excess = _bytes(connection, own) + len(submission.document) - share
+    query = select(table.c.position, func.sum(func.length(table.c.document))).where(
+        own & (table.c.position < submission.position)
+    )
+    for position, size in connection.execute(
+        query.group_by(table.c.position).order_by(table.c.position)
+    ).all():
+        if excess <= 0:
+            return
+        connection.execute(delete(table).where(own & (table.c.position == position)))
+        excess -= size
 
 
 def stored(connection: Connection, window: Origin, submission: Submission) -> bytes | None:
@@ -128,7 +151,7 @@ def check_share(
 
 def share(cap: int, slots: int) -> int:
     """Bytes of ``cap`` that each of a window's accounts has to itself."""
-    return max(cap // slots, LEAST_SHARE_BYTES)
+    return max(cap // (slots + 1), LEAST_SHARE_BYTES)  # one is of all strangers together
 
 
 def received(connection: Connection, window: Origin, kind: str) -> dict[str, int]:
