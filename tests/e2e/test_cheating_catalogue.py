@@ -45,6 +45,7 @@ BEHAVIOURS = {
         "an old answer after a reveal": "an-old-answer-after-a-reveal",
         "a reply held back after a reveal": "a-reply-that-never-ends",
         "intake flooded": "intake-flooded",
+        "claims crowded out by answered ones": "claims-crowded-out",
         "promise dated ahead": "promise-dated-ahead",
         "promise dated back": "back-dated-promise",
         "promise too near to the end": "last-promise-before-the-end",
@@ -185,6 +186,7 @@ def test_a_service_cheat_overrides_little() -> None:
     assert sorted(several) == [
         "a-reply-that-never-ends",
         "an-old-answer-after-a-reveal",
+        "claims-crowded-out",
         "garbage-after-a-reveal",
         "intake-flooded",
         "promise-not-kept",

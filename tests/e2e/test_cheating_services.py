@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 from cheating import assert_caught, assert_complaints, assert_passes_without, shown
 from procedure_cases import use_cached_table
-from ragaudit.attacks import CATALOGUE, ServiceCheat, stage
+from ragaudit.attacks import CATALOGUE, ServiceCheat, find, stage
 from ragaudit.attacks.running import play_honestly
 from ragaudit.attacks.stage.play import Play, Prepared
 from ragaudit.prover.service import Components
 from ragaudit.verifier.procedure import Status
+from ragaudit.verifier.service import submissions
 
 SERVICE = [each for each in CATALOGUE if isinstance(each, ServiceCheat)]
 
@@ -46,6 +47,16 @@ def test_a_cheating_service(cheat: ServiceCheat, tmp_path: Path, prepared: Prepa
     assert_caught(cheat, staged)
     assert_complaints(cheat, staged)
     assert_passes_without(cheat, staged)
+
+
+def test_claims_are_crowded_out_without_the_rule(
+    tmp_path: Path, prepared: Prepared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The promise is broken with PASS if the last query's claim displaces no earlier ones."""
+    monkeypatch.setattr(submissions, "make_room", lambda *_: None)
+    staged = stage(find("claims-crowded-out"), tmp_path / "window", prepared=prepared)
+    assert staged.outcome.result == "PASS", shown(staged.outcome)
+    assert any("too many claims" in line for line in staged.complaints)
 
 
 @pytest.mark.parametrize("cheat", LET_IN)

@@ -11,6 +11,7 @@ from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import InternalError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.promises import Refusal
+from ragaudit.verifier.service import submissions
 
 _AT_ONCE = 200
 _RESIGNED = 20
@@ -72,11 +73,44 @@ class FloodsTheIntake(Play):
         return self.prover.service.promises._key
 
 
+class BreaksTheThird(BreaksPromises):
+    """Answers twice, then takes a nonce, looks at the noise, and does not answer."""
+
+    counter = 2
+
+
+class CrowdsOutClaims(FloodsTheIntake):
+    """The provider claims what it answered alice, until her share of the intake is full.
+
+    It has her promises and nonces. Her questions are long here, and the share is the least.
+    """
+
+    room = 7 * submissions.LEAST_SHARE_BYTES  # of six accounts, and of strangers
+
+    def ask(self, name: str, text: str, top_k: int) -> None:
+        if name != "alice":
+            Play.ask(self, name, text, top_k)
+            return
+        # Two claims of such a text fit into the least share, three do not.
+        Play.ask(self, name, text + '"' * 6900, top_k)
+        transport = self.accounts["alice"].transport
+        if "reveal" in transport.answered:
+            nonce = transport.asked["reveal"]["nonce"]
+            self._submit("claims", {"promise": transport.answered["promise"], "nonce": nonce})
+
+
 CHEATS: Final = (
     ServiceCheat(
         name="intake-flooded", family="NONCE",
         description="Fills the verifier's intake, takes a nonce and does not answer.",
         parts={"promises": BreaksPromises, "closing": ForgetsClaims}, play=FloodsTheIntake,
+        checks=("promises",), reason="no record keeps it",
+        complaint="a revealed promise was not answered",
+    ),
+    ServiceCheat(
+        name="claims-crowded-out", family="NONCE",
+        description="Claims what it answered, until an account has no room for its last claim.",
+        parts={"promises": BreaksTheThird, "closing": ForgetsClaims}, play=CrowdsOutClaims,
         checks=("promises",), reason="no record keeps it",
         complaint="a revealed promise was not answered",
     ),

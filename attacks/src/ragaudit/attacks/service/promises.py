@@ -32,8 +32,10 @@ class ForeignNonce(Answering):
 class BreaksPromises(Promises):
     """Takes the second nonce, looks at the noise, and does not answer."""
 
+    counter = 1
+
     def reveal(self, live: LiveWindow, account: Account, counter: int, nonce: bytes) -> ReceiptFile:
-        if counter == 1:
+        if counter == self.counter:
             raise Conflict("the index is being rebuilt", where="counter")
         return super().reveal(live, account, counter, nonce)
 
