@@ -44,6 +44,19 @@ def test_no_time_across_a_step_until_it_is_set_back(clocks: Clocks, step: int) -
     assert clocks.clock() == before + 2_000
 
 
+def test_a_pause_between_the_readings_is_no_step(clocks: Clocks) -> None:
+    pauses = [0, 0, 1300, 700, 51, 50]
+
+    def wall() -> int:
+        read = clocks.wall
+        clocks.wait(pauses.pop(0))
+        return read
+
+    clock = SystemClock(wall, lambda: clocks.steady)
+    assert clock() == clocks.wall
+    assert clock() == clocks.wall - 50 and pauses == []
+
+
 def test_small_corrections_are_followed_and_never_go_back(clocks: Clocks) -> None:
     last = clocks.clock()
     for _ in range(10):

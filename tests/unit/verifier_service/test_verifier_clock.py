@@ -78,6 +78,19 @@ def test_slow_corrections_are_followed() -> None:
         assert clock() == hands.wall()
 
 
+def test_a_pause_between_the_readings_is_no_step() -> None:
+    hands, pauses = Hands(), [0, 0, 1300, 700, 51, 50]
+
+    def wall() -> int:
+        read = hands.wall()
+        hands.passed += pauses.pop(0)
+        return read
+
+    clock = EvenClock(wall, hands.steady)
+    assert clock() == hands.wall()
+    assert clock() == hands.wall() - 50 and pauses == []
+
+
 class SetClock(Clock):
     """The harness's clock as a guarded one; ``ahead`` milliseconds are how far it was set."""
 

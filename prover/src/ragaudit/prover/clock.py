@@ -12,8 +12,9 @@ from collections.abc import Callable
 
 from ragaudit.encoding.errors import UnavailableError
 
-# Above what a loaded machine puts between two readings, below any skew of a policy (1 s or more).
-TOLERANCE_MS = 500
+TOLERANCE_MS = 500  # below any skew of a policy (1 s or more)
+_PAUSE_MS = 50  # more between two readings, and they are made again
+_READINGS = 20
 _NANOSECONDS = 1_000_000
 
 
@@ -45,7 +46,7 @@ class SystemClock:
         self._wall = wall
         self._steady = steady
         self._lock = threading.Lock()
-        self._offset = wall() - steady()
+        self._offset = self._read()[1]
         self._last = 0
 
     def __call__(self) -> int:
@@ -87,5 +88,9 @@ class SystemClock:
                 self._offset = offset
 
     def _read(self) -> tuple[int, int]:
-        now = self._wall()
-        return now, now - self._steady()
+        """Both clocks at one moment: a pause of the process between the readings is no step."""
+        for _ in range(_READINGS):
+            before, now, after = self._steady(), self._wall(), self._steady()
+            if after - before <= _PAUSE_MS:
+                break
+        return now, now - after

@@ -12,7 +12,9 @@ from collections.abc import Callable
 
 from ragaudit.verifier.service.errors import ClockError
 
-TOLERANCE_MS = 500  # above what a loaded machine puts between two readings, below any skew
+TOLERANCE_MS = 500  # below any skew
+PAUSE_MS = 50  # more between two readings, and they are made again
+READINGS = 20
 PATIENCE_MS = 60_000
 _NANOSECONDS = 1_000_000
 
@@ -42,7 +44,8 @@ class EvenClock:
         self._wall = wall
         self._steady = steady
         self._lock = threading.Lock()
-        self._offset = wall() - steady()
+        now, now_steady = self._read()
+        self._offset = now - now_steady
         self._other: tuple[int, int] | None = None  # another offset, and since when
 
     def __call__(self) -> int:
@@ -52,7 +55,7 @@ class EvenClock:
             ClockError: the clock was set by more than `TOLERANCE_MS`, less than `PATIENCE_MS` ago.
         """
         with self._lock:
-            now, steady = self._wall(), self._steady()
+            now, steady = self._read()
             offset = now - steady
             if abs(offset - self._offset) > TOLERANCE_MS and not self._stays(offset, steady):
                 raise ClockError(
@@ -63,6 +66,14 @@ class EvenClock:
             # Slow corrections are followed, so that they do not add up to a step.
             self._offset, self._other = offset, None
             return now
+
+    def _read(self) -> tuple[int, int]:
+        """Both clocks at one moment: a pause of the process between the readings is no step."""
+        for _ in range(READINGS):
+            before, now, after = self._steady(), self._wall(), self._steady()
+            if after - before <= PAUSE_MS:
+                break
+        return now, after
 
     def _stays(self, offset: int, steady: int) -> bool:
         """Whether the clock has stayed where it was set."""
