@@ -89,6 +89,7 @@ class Prover:
         self.made = made
         self.port = free_port()
         self.prelude = ""
+        self.log = made.settings.with_name("log.txt")
         self.process: subprocess.Popen[bytes] | None = None
         self.http = httpx.Client(
             base_url=f"http://127.0.0.1:{self.port}", timeout=20, trust_env=False
@@ -98,11 +99,12 @@ class Prover:
         """Start it, with ``prelude`` (Python code) run before."""
         script = f"{self.prelude}\nfrom ragaudit.prover.cli import app; app()"
         arguments = ["serve", "--settings", str(self.made.settings), "--log-level", "error"]
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", script, *arguments],
-            env={**os.environ, "RAGAUDIT_PROVER__SERVER__PORT": str(self.port)},
-            stderr=subprocess.DEVNULL,
-        )
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", script, *arguments],
+                env={**os.environ, "RAGAUDIT_PROVER__SERVER__PORT": str(self.port)},
+                stderr=log,
+            )
         self.wait_for(lambda: self.http.get("/healthz").is_success)
 
     def kill(self, how: int = signal.SIGKILL) -> None:

@@ -117,19 +117,21 @@ class ProcessDesk:
     """What `ServiceWindow` needs of a desk, with the service in another process."""
 
     def __init__(self, process: VerifierProcess) -> None:
+        self.process = process
         self.keys = process.keys
         self.clock = RealClock()
         self.client = httpx.Client(base_url=process.url, timeout=60)
         process.settings.data.mkdir(parents=True, exist_ok=True)
         self.service = _Store(Database(process.settings.database_url, now))
         self.provider, self.provider_key = "", None
+        self.ahead = 0  # milliseconds by which the service's clock was set
 
     def close(self) -> None:
         self.client.close()
         self.service.database.close()
 
     def headers(self, method: str, target: str, body: bytes) -> dict[str, str]:
-        time_ms = now()
+        time_ms = now() + self.ahead
         digest = sha256(body).digest()
         signature = sign(self.provider_key, "request", method, target, digest, time_ms)
         return {

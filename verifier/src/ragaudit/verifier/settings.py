@@ -48,7 +48,7 @@ class Limits(_Strict):
 
     ``anonymous_bytes`` bounds what anybody may send unsigned, ``dispute_bytes`` a receipt
     file, and ``anonymous_at_once`` how many such bodies are parsed at a time: parsed JSON takes up
-    to thirty times its bytes. Of one provider, ``waiting_windows`` bounds the windows that wait for
+    to 35 times its bytes. Of one provider, ``waiting_windows`` bounds the windows that wait for
     a countersignature, ``waiting_bytes`` what windows without one hold, refused ones for good, and
     ``windows_per_day`` what it registers in 24 hours; a row of an index takes 64 bytes of
     ``index_bytes``. ``submitted_bytes`` bounds each of receipts, refusals, claims and disputes. It

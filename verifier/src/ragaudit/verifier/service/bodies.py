@@ -37,8 +37,12 @@ class Body:
         return self.file.read()
 
 
-async def receive(request: Request, limit: int) -> AsyncIterator[Body]:
+async def receive(request: Request, limit: int, memory: int = MEMORY_BYTES) -> AsyncIterator[Body]:
     """Yield the body; it is closed and forgotten afterwards.
+
+    Args:
+        limit: bytes that are read at most.
+        memory: bytes of it that are held in memory at most; a longer one waits on disk.
 
     Raises:
         TooLargeError: more than ``limit`` bytes, announced or sent.
@@ -47,7 +51,7 @@ async def receive(request: Request, limit: int) -> AsyncIterator[Body]:
     if announced.isascii() and announced.isdecimal() and int(announced[:19]) > limit:
         raise TooLargeError("body too long", expected=f"at most {limit} bytes")
     digest, size = hashlib.sha256(), 0
-    with tempfile.SpooledTemporaryFile(max_size=MEMORY_BYTES) as file:
+    with tempfile.SpooledTemporaryFile(max_size=memory) as file:
         async for data in request.stream():
             size += len(data)
             if size > limit:

@@ -57,7 +57,7 @@ AnyWindow = Annotated[Origin, Depends(_anyones)]
 """A window of whichever provider. One that signs its request has no window but its own."""
 
 
-SMALL_BYTES = 2**16  # parsed at once, whoever waits
+SMALL_BYTES = 2**16  # of an unsigned body: held in memory, and parsed whoever waits
 
 _TOKEN = HTTPBearer(scheme_name="auditor", description="The auditor's token.", auto_error=False)
 _SIGNATURE = APIKeyHeader(
@@ -117,7 +117,7 @@ def unsigned(limit: Callable[[Service], int]) -> Callable[..., AsyncIterator[Bod
     """A dependency: anybody's body, of at most ``limit`` bytes; large ones in turn."""
 
     async def dependency(request: Request, service: ServiceOf) -> AsyncIterator[Body]:
-        async for body in bodies.receive(request, limit(service)):
+        async for body in bodies.receive(request, limit(service), SMALL_BYTES):
             if body.size <= SMALL_BYTES:
                 yield body
                 continue

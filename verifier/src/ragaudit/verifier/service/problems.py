@@ -3,7 +3,7 @@
 import logging
 from http import HTTPStatus
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from ragaudit.encoding.errors import InternalError, MalformedError, RagauditError, RefusedError
@@ -18,6 +18,7 @@ from ragaudit.verifier.service.errors import (
     status_of,
 )
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 _log = logging.getLogger(__name__)
 
@@ -53,6 +54,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(RagauditError, _ours)
     app.add_exception_handler(RequestValidationError, _parameters)
     app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(ClientDisconnect, _gone)
     app.add_exception_handler(Exception, _unexpected)
 
 
@@ -90,6 +92,11 @@ def _http(_request: Request, error: Exception) -> JSONResponse:
     kind = _HTTP.get(error.status_code, RefusedError)
     document = problem(kind(error.detail), error.status_code)
     return JSONResponse(document, error.status_code, error.headers, MEDIA_TYPE)
+
+
+def _gone(_request: Request, _error: Exception) -> Response:
+    """Nobody reads this; and nothing is logged, or anybody could fill the disk with it."""
+    return Response(status_code=400)
 
 
 def _unexpected(_request: Request, error: Exception) -> JSONResponse:
