@@ -557,26 +557,26 @@ COUNTS = ("audit", "--mechanism", "blackbox", "--successes", "1", "--trials", "1
     [
         (["bound", *GRR], "--prior"),
         (["bound", *GRR, "--records", "3", "--prior", "0.5,0.5"], "--prior"),
-        (["bound", *GRR, "--records", "1"], "records"),
-        (["bound", *GRR, "--records", "20000000"], "records"),
-        (["bound", *GRR, "--prior", "0.5,0.4"], "prior"),
-        (["bound", *GRR, "--prior", "1.2,-0.2"], "prior"),
+        (["bound", *GRR, "--records", "1"], "--records"),
+        (["bound", *GRR, "--records", "20000000"], "--records"),
+        (["bound", *GRR, "--prior", "0.5,0.4"], "--prior"),
+        (["bound", *GRR, "--prior", "1.2,-0.2"], "--prior"),
         (["bound", *GRR, "--prior", "half,half"], "--prior"),
         (["bound", *GRR, "--prior", "[true, false]"], "--prior"),
-        (["bound", *GRR, "--prior", "nan,1"], "prior"),
+        (["bound", *GRR, "--prior", "nan,1"], "--prior"),
         (["bound", *GRR, "--records", "3", "--eta", "-1"], "--eta"),
         (["bound", *GRR, "--records", "3", "--eta", "1", "--span", "0"], "--span"),
         (["bound", *GRR, "--records", "3", "--delta", "0.1"], "--delta"),
         (["bound", *GRR, "--records", "3", "--mu", "1"], "--mu"),
         (["bound", "--mechanism", "grr", "--records", "3"], "--epsilon"),
-        (["bound", "--mechanism", "grr", "--epsilon", "nan", "--records", "3"], "epsilon"),
-        (["bound", "--mechanism", "grr", "--epsilon", "-1", "--records", "3"], "epsilon"),
+        (["bound", "--mechanism", "grr", "--epsilon", "nan", "--records", "3"], "--epsilon"),
+        (["bound", "--mechanism", "grr", "--epsilon", "-1", "--records", "3"], "--epsilon"),
         (["bound", "--mechanism", "ss", "--epsilon", "1", "--records", "5"], "--subset"),
         (
             ["bound", "--mechanism", "ss", "--epsilon", "1", "--records", "5", "--subset", "6"],
-            "subset",
+            "--subset",
         ),
-        (["bound", "--mechanism", "gaussian", "--mu", "-1", "--records", "5"], "mu"),
+        (["bound", "--mechanism", "gaussian", "--mu", "-1", "--records", "5"], "--mu"),
         (["bound", "--mechanism", "blackbox", "--records", "3"], "--epsilon"),
         (
             ["bound", "--mechanism", "blackbox", "--mu", "1", "--delta", "0.1", "--records", "3"],
@@ -594,17 +594,17 @@ COUNTS = ("audit", "--mechanism", "blackbox", "--successes", "1", "--trials", "1
                 "--records",
                 "3",
             ],
-            "delta",
+            "--delta",
         ),
-        (["calibrate", "--target", "nan", "--mechanism", "grr", "--records", "3"], "advantage"),
+        (["calibrate", "--target", "nan", "--mechanism", "grr", "--records", "3"], "--target"),
         ([*COUNTS], "--prior"),
         ([*COUNTS, "--prior", "0.6,0.4"], "--successes"),
         ([*COUNTS, "--records", "4", "--runs", "10"], "--successes, --guesses, --runs"),
-        ([*COUNTS, "--records", "4", "--confidence", "1"], "confidence"),
-        ([*COUNTS, "--records", "4", "--delta", "-1"], "delta"),
+        ([*COUNTS, "--records", "4", "--confidence", "1"], "--confidence"),
+        ([*COUNTS, "--records", "4", "--delta", "-1"], "--delta"),
         ([*COUNTS, "--records", "4", "--absence", "add-remove"], "--absence"),
-        ([*COUNTS, "--records", "2", "--absence", "replace"], "relation"),
-        ([*COUNTS, "--records", "2", "--claim-epsilon", "-1"], "epsilon"),
+        ([*COUNTS, "--records", "2", "--absence", "replace"], "--absence"),
+        ([*COUNTS, "--records", "2", "--claim-epsilon", "-1"], "--claim-epsilon"),
         (
             [
                 "audit",
@@ -617,12 +617,12 @@ COUNTS = ("audit", "--mechanism", "blackbox", "--successes", "1", "--trials", "1
                 "--records",
                 "2",
             ],
-            "successes",
+            "--successes",
         ),
         (["audit", "--mechanism", "blackbox", "--successes", "1", "--records", "2"], "--trials"),
         (["audit", "--mechanism", "blackbox", "--runs", "10", "--records", "2"], "--runs"),
         (["audit", "--mechanism", "grr", "--runs", "10", "--records", "2"], "--runs"),
-        (["audit", *GRR, "--runs", "0", "--records", "2"], "runs"),
+        (["audit", *GRR, "--runs", "0", "--records", "2"], "--runs"),
         (["translate", "--epsilon", "1", "--records", "2"], "--relation"),
         (["translate", "--relation", "replace", "--records", "2"], "--epsilon"),
         (["translate", "--verdict", "nowhere.json", "--records", "2"], "nowhere.json"),
@@ -656,7 +656,7 @@ SIMULATE = ("audit", "--records", "3", "--runs", "100")
         ([*SIMULATE, *GRR, "--trials", "50"], "--trials"),
         ([*SIMULATE, "--mechanism", "gaussian", "--mu", "1", "--epsilon", "3"], "--epsilon"),
         ([*SIMULATE[:3], *GRR[:2], "--guesses", "f", "--trials", "77"], "--trials"),
-        (["audit", *GRR, "--records", "3", "--runs", "1000000000000"], "runs"),
+        (["audit", *GRR, "--records", "3", "--runs", "1000000000000"], "--runs"),
         (["audit", *GRR, "--records", "3", "--successes", "5", "--trials", "9"], "--epsilon"),
         (["bound", *GRR, "--records", "3", "--span", "-1"], "--span"),
         (["bound", *GRR, "--records", "3", "--span", "nan"], "--span"),
@@ -765,9 +765,9 @@ def test_numbers_of_twenty_digits_are_refused_by_name() -> None:
     digits = "9" * 20
     counted = ("audit", "--mechanism", "blackbox", "--records", "2")
     error = refused(*counted, "--successes", "1", "--trials", digits)
-    assert (error.where, exit_code(error)) == ("trials", ExitCode.BAD_INPUT)
+    assert (error.where, exit_code(error)) == ("--trials", ExitCode.BAD_INPUT)
     error = refused(*counted, "--successes", digits, "--trials", "100")
-    assert error.where == "successes"
+    assert error.where == "--successes"
     # As many trials as there can be have no one-run comparator, which goes through all of them.
     found = report(*counted, "--successes", "600000000000", "--trials", "1000000000000")
     assert found["comparators"] == {}

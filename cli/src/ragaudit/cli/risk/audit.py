@@ -20,6 +20,7 @@ from ragaudit.cli.risk.options import (
     SpanOption,
     SubsetOption,
     known_mechanism,
+    named,
     prior_of,
     threat_of,
 )
@@ -215,7 +216,8 @@ def _scenario(threat: "ThreatModel", absence: NeighboringRelation | None) -> "Sc
         raise MalformedError(
             f"{threat.records} candidates", where="--absence", expected="two: a document, nothing"
         )
-    return Scenario.absence(float(threat.prior.probabilities[0]), absence)
+    with named({"relation": "--absence"}):
+        return Scenario.absence(float(threat.prior.probabilities[0]), absence)
 
 
 def _claim(
@@ -225,9 +227,10 @@ def _claim(
 
     if epsilon is None:
         return None
-    return ApproximateDp.of(
-        epsilon, 0 if delta is None else delta, relation or NeighboringRelation.REPLACE
-    )
+    with named({"epsilon": "--claim-epsilon", "delta": "--claim-delta"}):
+        return ApproximateDp.of(
+            epsilon, 0 if delta is None else delta, relation or NeighboringRelation.REPLACE
+        )
 
 
 def _report(
@@ -235,10 +238,7 @@ def _report(
     successes: int, trials: int, confidence: float, delta: float,
     false_positives: int | None, claim: "ApproximateDp | None",
 ) -> dict[str, Any]:  # fmt: skip
-    from ragaudit.privacy.risk.auditing import (  # noqa: PLC0415
-        certify,
-        check_claim,
-    )
+    from ragaudit.privacy.risk.auditing import certify  # noqa: PLC0415
     from ragaudit.privacy.risk.comparators import (  # noqa: PLC0415
         LARGEST_CANARIES,
         ldp_auditor_epsilon,
@@ -259,7 +259,7 @@ def _report(
         "certified_lower_bound": _certified(certify(estimate, scenario, delta)),
         "model_based_estimate": model,
         "comparators": comparators,
-        "claim": None if claim is None else _claimed(check_claim(estimate, scenario, claim)),
+        "claim": None if claim is None else _tested(estimate, scenario, claim),
     }
 
 
@@ -280,6 +280,15 @@ def _modelled(
             estimate, known.name, advantage_at, known.parameter, known.largest
         )
     return {**asdict(found), "label": "if the code is that mechanism; not a certificate"}
+
+
+def _tested(
+    estimate: "AdvantageEstimate", scenario: "Scenario", claim: "ApproximateDp"
+) -> dict[str, Any]:
+    from ragaudit.privacy.risk.auditing import check_claim  # noqa: PLC0415
+
+    with named({"relation": "--claim-relation"}):
+        return _claimed(check_claim(estimate, scenario, claim))
 
 
 def _claimed(found: "ClaimCheck") -> dict[str, Any]:

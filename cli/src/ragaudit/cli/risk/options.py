@@ -1,8 +1,12 @@
 """Options that the commands share, and what they mean."""
 
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Final, Self
+from functools import wraps
+from inspect import signature
+from typing import TYPE_CHECKING, Annotated, Final, ParamSpec, Self
 
 import typer
 from ragaudit.cli.risk.files import read_numbers
@@ -34,13 +38,17 @@ __all__ = [
     "RelationOption",
     "SpanOption",
     "SubsetOption",
+    "by_option",
     "claimed",
     "knowledge_of",
     "known_mechanism",
+    "named",
     "prior_of",
     "scenario_of",
     "threat_of",
 ]
+
+P = ParamSpec("P")
 
 _LEAST_LENGTH: Final = 1e-100
 _LARGEST_LENGTH: Final = 1e100
@@ -242,6 +250,32 @@ def known_mechanism(
             raise MalformedError(
                 f"{name.value} has no formula", where="--mechanism", expected="grr, oue, ss, ..."
             )
+
+
+@contextmanager
+def named(options: Mapping[str, str]) -> Iterator[None]:
+    """Let an error about an argument of the library name the option that it came from.
+
+    Args:
+        options: what the user calls it, by the library's name.
+    """
+    try:
+        yield
+    except MalformedError as error:
+        error.where = options.get(error.where, error.where)
+        raise
+
+
+def by_option(command: Callable[P, None], **others: str) -> Callable[P, None]:
+    """Return a command whose errors name its options; ``others`` beside those of its parameters."""
+    options = {name: f"--{name.replace('_', '-')}" for name in signature(command).parameters}
+
+    @wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        with named({**options, **others}):
+            command(*args, **kwargs)
+
+    return run
 
 
 def claimed(
