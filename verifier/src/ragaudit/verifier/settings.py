@@ -51,7 +51,8 @@ class Limits(_Strict):
     to 35 times its bytes. Of one provider, ``waiting_windows`` bounds the windows that wait for
     a countersignature, ``waiting_bytes`` what windows without one hold, refused ones for good, and
     ``windows_per_day`` what it registers in 24 hours; a row of an index takes 64 bytes of
-    ``index_bytes``. ``submitted_bytes`` bounds each of receipts, refusals, claims and disputes. It
+    ``index_bytes``. ``submitted_bytes`` bounds each of receipts, refusals, claims and disputes,
+    and with it the slots of a window, each of which has a share (docs/spec 8.8). It
     and the two numbers keep every list of the evidence within the largest canonical JSON document.
     """
 
@@ -66,7 +67,7 @@ class Limits(_Strict):
     waiting_windows: int = Field(default=16, ge=1)
     waiting_bytes: int = Field(default=8192 * MIB, ge=1024)
     windows_per_day: int = Field(default=100, ge=1)
-    submitted_bytes: int = Field(default=240 * MIB, ge=1024, le=240 * MIB)
+    submitted_bytes: int = Field(default=240 * MIB, ge=MIB, le=240 * MIB)
 
 
 class Settings(BaseSettings):
