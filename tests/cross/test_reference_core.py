@@ -328,7 +328,9 @@ def index_decisions(*arguments: Any, squared_norm: int = 127**2) -> tuple[bool, 
 
 
 @pytest.mark.parametrize(
-    "vector", [*cases("index_v2"), *index_forgeries()], ids=lambda v: v["name"]
+    "vector",
+    [*cases("index_v2"), *cases("index_noncanonical"), *index_forgeries()],
+    ids=lambda v: v["name"],
 )
 def test_core_decides_the_index_vectors(vector: dict[str, Any]) -> None:
     expected = vector["expect"] == "accept"

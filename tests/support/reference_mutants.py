@@ -111,6 +111,16 @@ DECODER_MUTANTS = (
     _decoder("decoder_accepts_negative_xy", "_is_negative(t) or ", ""),
     _decoder("decoder_accepts_y_0", " or y == 0:", ":"),
 )
+ANY_SPELLING = Mutant(
+    "any_spelling",
+    (
+        *DECODER_MUTANTS[0].edits,
+        *DECODER_MUTANTS[1].edits,
+        ("field.py", " or value >= ORDER:", ":"),
+    ),
+)
+"""Takes every spelling of an element: its number modulo 2^255, either sign, any multiple of l."""
+
 LENGTH_MUTANTS = (
     Mutant(
         "commitments_too_many",

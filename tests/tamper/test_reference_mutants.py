@@ -108,6 +108,17 @@ def test_a_proof_over_other_spellings_of_its_points_is_decided_wrongly(
 
 
 @pytest.mark.parametrize(
+    "name", ["C_0-odd", "C_1-high-bit", "Kap_5-odd", "G-plus-15l", "R_1-high-bit", "z2-plus-15l"]
+)
+def test_an_index_proof_over_other_spellings_is_accepted_by_a_decoder_of_any(
+    name: str, load: Callable[[Mutant], ModuleType]
+) -> None:
+    case = next(case for case in cases("index_noncanonical") if case["name"] == name)
+    assert decision(load(mutants.ANY_SPELLING), "index", case) == "accept"
+    assert decision(reference, "index", case) == "reject"
+
+
+@pytest.mark.parametrize(
     ("mutant", "field"), [*zip(mutants.LENGTH_MUTANTS, ["C", "z"], strict=True)], ids=["C", "z"]
 )
 def test_a_list_too_long_is_accepted_without_its_check(

@@ -17,7 +17,8 @@ def load(name: str) -> Any:
 
 SELECTION_FILES = ("selection", "selection_edge", "selection_noncanonical")
 SELECTION = [case for file in SELECTION_FILES for case in load(file)["cases"]]
-INDEX = load("index_v2")["cases"]
+INDEX = [*load("index_v2")["cases"], *load("index_noncanonical")["cases"]]
+MALFORMED = "canonical|not below the group order"
 
 
 def test_generators() -> None:
@@ -96,6 +97,15 @@ def test_index(case: dict[str, Any]) -> None:
     # B² is the policy's, never the proof's.
     with pytest.raises(core.ProofRejected):
         core.verify_index(*arguments, squared_norm=case["B2"] - 1)
+
+
+def test_index_proofs_over_other_spellings_are_malformed() -> None:
+    """Their transcript ran over the bytes sent: nothing but the decoder refuses them."""
+    for case in load("index_noncanonical")["cases"][1:]:
+        commitments, proof = bytes.fromhex("".join(case["C"])), bytes.fromhex(case["proof"])
+        context = bytes.fromhex(case["context"])
+        with pytest.raises(core.ProofRejected, match=MALFORMED):
+            core.verify_index(context, case["N"], case["d"], commitments, proof)
 
 
 def test_the_first_index_argument_is_refused() -> None:

@@ -28,7 +28,7 @@ SELECTION = [
     for name in ("selection", "selection_edge", "selection_noncanonical")
     for case in cases(name)
 ]
-INDEX = cases("index_v2")
+INDEX = [*cases("index_v2"), *cases("index_noncanonical")]
 HONEST_INDEX = next(case for case in INDEX if case["name"] == "B127 honest-N4-d7")
 POINT_OF_ORDER_ONE = bytes(32)
 
@@ -190,8 +190,9 @@ def test_a_challenge_of_zero_is_refused(
             reference.verify_selection(*selection_arguments(FIRST))
 
 
+@pytest.mark.parametrize("kind", ["selection", "index"])
 def test_malformed_elements_are_refused_before_they_are_absorbed(
-    monkeypatch: pytest.MonkeyPatch,
+    kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     absorbed: list[bytes] = []
     absorb = Transcript.absorb
@@ -201,13 +202,16 @@ def test_malformed_elements_are_refused_before_they_are_absorbed(
         absorb(self, tag, message)
 
     monkeypatch.setattr(Transcript, "absorb", listen)
-    for case in cases("selection_noncanonical"):
-        if case["expect"] == "accept":
-            continue
+    refused = [case for case in cases(f"{kind}_noncanonical") if case["expect"] == "reject"]
+    assert len(refused) == {"selection": 27, "index": 21}[kind]
+    for case in refused:
         absorbed.clear()
         with pytest.raises(reference.MalformedProof):
-            reference.verify_selection(*selection_arguments(case))
-        elements = [case["B_sel"], *case["C"]]
+            if kind == "index":
+                reference.verify_index(*index_arguments(case))
+            else:
+                reference.verify_selection(*selection_arguments(case))
+        elements = [*case["C"], *([case["B_sel"]] if kind == "selection" else [])]
         elements += [case["proof"][i : i + 64] for i in range(0, len(case["proof"]), 64)]
         for element in map(bytes.fromhex, elements):
             if element in absorbed:

@@ -3,11 +3,11 @@
 
 mod common;
 
-use common::{bytes, load, selection_cases};
+use common::{bytes, judged, load, selection_cases};
 use ragaudit_adversary::honest::Random;
 use ragaudit_arguments::encoding::{Reader, decode_point, decode_scalar};
 use ragaudit_arguments::generators::{self, List};
-use ragaudit_arguments::{Error, selection};
+use ragaudit_arguments::{Error, Result, selection};
 
 /// 2^255 - 19, little endian.
 fn modulus() -> [u8; 32] {
@@ -101,21 +101,26 @@ fn scalars_are_below_the_order() {
 #[test]
 fn proofs_over_other_spellings_are_refused_by_the_decoder() {
     let mut refused = 0;
-    for case in selection_cases("selection_noncanonical") {
-        let result = selection::verify(&case.instance(), &case.proof);
-        if case.accept {
-            result.unwrap();
-            continue;
+    let mut assert_malformed = |name: &str, accept: bool, result: Result<()>| {
+        if accept {
+            return result.unwrap();
         }
-        let Err(Error::Rejected(reason)) = result else { panic!("{} is accepted", case.name) };
+        let Err(Error::Rejected(reason)) = result else { panic!("{name} is accepted") };
         assert!(
             reason.contains("canonical") || reason.contains("not below the group order"),
-            "{}: {reason}",
-            case.name
+            "{name}: {reason}",
         );
         refused += 1;
+    };
+    for case in selection_cases("selection_noncanonical") {
+        let result = selection::verify(&case.instance(), &case.proof);
+        assert_malformed(&case.name, case.accept, result);
     }
-    assert_eq!(refused, 27);
+    for case in load("index_noncanonical")["cases"].as_array().unwrap() {
+        let name = case["name"].as_str().unwrap();
+        assert_malformed(name, case["expect"] == "accept", judged(case));
+    }
+    assert_eq!(refused, 27 + 21);
 }
 
 #[test]

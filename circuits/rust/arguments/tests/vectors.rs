@@ -3,14 +3,11 @@
 
 mod common;
 
-use common::{bytes, load, selection_cases};
+use common::{bytes, judged, load, selection_cases};
+use ragaudit_arguments::Error;
 use ragaudit_arguments::generators::{self, Generator, LISTS};
-use ragaudit_arguments::index::{self, Statement};
-use ragaudit_arguments::progress::Silent;
 use ragaudit_arguments::selection;
 use ragaudit_arguments::transcript::Transcript;
-use ragaudit_arguments::{Error, Result, SQUARED_NORM};
-use serde_json::Value;
 
 const SELECTION: [&str; 3] = ["selection", "selection_edge", "selection_noncanonical"];
 
@@ -65,30 +62,16 @@ fn selection_proofs_are_judged_as_known() {
     }
 }
 
-/// Whether the index argument of this case is accepted.
-fn judged(case: &Value) -> Result<()> {
-    let commitments = match &case["C"] {
-        Value::String(_) => bytes(&case["C"]),
-        list => common::concatenated(list),
-    };
-    let statement = Statement::new(
-        common::array(&case["context"]),
-        case["N"].as_u64().unwrap(),
-        case["d"].as_u64().unwrap(),
-        case["B2"].as_u64().unwrap_or(SQUARED_NORM.into()).try_into().unwrap(),
-        &commitments,
-    )?;
-    index::verify(&statement, &bytes(&case["proof"]), &Silent)
-}
-
 #[test]
 fn index_proofs_are_judged_as_known() {
-    let vectors = load("index_v2");
-    let cases = vectors["cases"].as_array().unwrap();
-    assert_eq!(cases.len(), 14);
-    for case in cases {
-        let result = judged(case);
-        assert_eq!(result.is_ok(), case["expect"] == "accept", "{}: {result:?}", case["name"]);
+    for (file, count) in [("index_v2", 14), ("index_noncanonical", 22)] {
+        let vectors = load(file);
+        let cases = vectors["cases"].as_array().unwrap();
+        assert_eq!(cases.len(), count);
+        for case in cases {
+            let result = judged(case);
+            assert_eq!(result.is_ok(), case["expect"] == "accept", "{}: {result:?}", case["name"]);
+        }
     }
 }
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, Final
 
-from ragaudit.attacks.forging.moves import Mask, Moves, modules, weighted_sum
+from ragaudit.attacks.forging.moves import Mask, Moves, Spelled, modules, weighted_sum
 
 PROJECTIONS, LIMBS, LIMB_BITS = 309, 3, 14
 R = PROJECTIONS * LIMBS
@@ -39,6 +39,7 @@ class Claim:
         stray: see `Stray`.
         early_projections: for a verifier that draws them before the commitments.
         dropped: for a verifier in which this power of alpha is 0.
+        spelled, spelled_rows: elements of the proof, and of the commitments, in another spelling.
     """
 
     rows: list[list[int]] | None = None
@@ -46,6 +47,8 @@ class Claim:
     stray: Stray = field(default_factory=dict)
     early_projections: bool = False
     dropped: int | None = None
+    spelled: Spelled = field(default_factory=dict)
+    spelled_rows: Spelled = field(default_factory=dict)
 
 
 HONEST: Final = Claim()
@@ -87,7 +90,8 @@ def commit_field_rows(
     for i, (row, blinding) in enumerate(zip(rows, blindings, strict=True)):
         terms = [(v, generator("G", j)) for j, v in enumerate(row)]
         terms += [(v, bases[at]) for at, v in claim.stray.get(f"C_{i}", {}).items()]
-        encoded += tools.ristretto.encode(weighted_sum(tools, [*terms, (blinding, generator("H"))]))
+        data = tools.ristretto.encode(weighted_sum(tools, [*terms, (blinding, generator("H"))]))
+        encoded += claim.spelled_rows.get(i, bytes)(data)
     return encoded
 
 
@@ -142,7 +146,7 @@ class _Index(Moves):
         claim: Claim,
     ) -> None:
         super().__init__(tools, transcript)
-        self.committed, self.claim = rows, claim
+        self.committed, self.claim, self.spelled = rows, claim, claim.spelled
         claimed = rows if claim.rows is None else claim.rows
         self.rows = [[v % self.order for v in row] for row in claimed]
         self.blindings, self.projections = blindings, projections

@@ -4,9 +4,31 @@ from __future__ import annotations
 
 import importlib
 import secrets
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import ModuleType, SimpleNamespace
 from typing import Any
+
+Spelled = Mapping[int, Callable[[bytes], bytes]]
+"""How elements of a proof are spelled, by their number; the transcript runs over what is sent."""
+
+FIELD = 2**255 - 19
+GROUP = 2**252 + 27742317777372353535851937790883648493
+
+
+def negative(point: bytes) -> bytes:
+    """Return p - s for the encoding s of a point: a decoder without that check takes both."""
+    return (FIELD - int.from_bytes(point, "little")).to_bytes(32, "little")
+
+
+def top_bit(element: bytes) -> bytes:
+    """Return the same with bit 255 set, which a decoder may drop."""
+    return element[:31] + bytes([element[31] | 0x80])
+
+
+def unreduced(scalar: bytes) -> bytes:
+    """Return a scalar plus 15 times the group order, below 2^256 for all but a share of 2^-124."""
+    return (int.from_bytes(scalar, "little") + 15 * GROUP).to_bytes(32, "little")
 
 
 def modules(package: ModuleType) -> SimpleNamespace:
@@ -68,12 +90,15 @@ class Moves:
     def __init__(self, tools: SimpleNamespace, transcript: Any) -> None:
         self.tools, self.transcript = tools, transcript
         self.order: int = tools.field.ORDER
+        self.spelled: Spelled = {}
         self.proof = b""
 
     def random(self) -> int:
         return secrets.randbelow(self.order)
 
     def send(self, tag: str | None, data: bytes) -> None:
+        if (spelling := self.spelled.get(len(self.proof) // 32)) is not None:
+            data = spelling(data)
         if tag is not None:
             self.transcript.absorb(tag, data)
         self.proof += data

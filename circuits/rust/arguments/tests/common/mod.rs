@@ -1,7 +1,10 @@
 //! Reading the shared known answers.
 #![allow(dead_code, clippy::unwrap_used)]
 
+use ragaudit_arguments::index::{self, Statement};
+use ragaudit_arguments::progress::Silent;
 use ragaudit_arguments::selection::Instance;
+use ragaudit_arguments::{Result, SQUARED_NORM};
 use serde_json::Value;
 
 pub fn load(name: &str) -> Value {
@@ -74,4 +77,20 @@ pub fn selection_cases(file: &str) -> Vec<Case> {
             value: value.clone(),
         })
         .collect()
+}
+
+/// Whether the index argument of this case is accepted.
+pub fn judged(case: &Value) -> Result<()> {
+    let commitments = match &case["C"] {
+        Value::String(_) => bytes(&case["C"]),
+        list => concatenated(list),
+    };
+    let statement = Statement::new(
+        array(&case["context"]),
+        case["N"].as_u64().unwrap(),
+        case["d"].as_u64().unwrap(),
+        case["B2"].as_u64().unwrap_or(SQUARED_NORM.into()).try_into().unwrap(),
+        &commitments,
+    )?;
+    index::verify(&statement, &bytes(&case["proof"]), &Silent)
 }
