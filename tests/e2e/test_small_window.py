@@ -13,7 +13,7 @@ from ragaudit.cli.demo.services import command
 from rich.console import Console
 from small_plan import WINDOW, small_plan
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")

@@ -159,6 +159,7 @@ def _settings_file(compose: dict[str, Any], name: str) -> Path:
     return ROOT / path
 
 
+@pytest.mark.slow
 def test_set_up_writes_the_files_that_are_mounted(
     compose: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

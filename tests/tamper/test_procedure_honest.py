@@ -150,6 +150,7 @@ def test_progress_is_reported_and_what_it_raises_ends_the_run() -> None:
         run(evidence, engine=engine("core"), progress=stop)
 
 
+@pytest.mark.slow
 def test_no_compiled_code_and_no_prover_is_needed(tmp_path: Path) -> None:
     """The same evidence passes where `ragaudit.core` and `ragaudit.prover` cannot be imported."""
     for name, data in played("B")[1].items():

@@ -137,7 +137,7 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-@settings(max_examples=60, **SETTINGS)
+@settings(max_examples=25, **SETTINGS)
 @given(changed_bytes())
 def test_changed_bytes(case: tuple[str, bytes]) -> None:
     _check_changed_bytes(case)
@@ -196,7 +196,7 @@ def changed_json(draw: st.DrawFn) -> tuple[str, bytes]:
         return name, b"null"
 
 
-@settings(max_examples=80, **SETTINGS)
+@settings(max_examples=30, **SETTINGS)
 @given(changed_json())
 def test_changed_values(case: tuple[str, bytes]) -> None:
     _check_changed_bytes(case)
@@ -229,7 +229,7 @@ def _check_submitted(case: tuple[str, bytes]) -> None:
     assert outcome.result == "PASS", outcome.failed
 
 
-@settings(max_examples=60, **SETTINGS)
+@settings(max_examples=25, **SETTINGS)
 @given(submitted())
 def test_nobody_can_frame_the_provider_with_what_it_did_not_sign(case: tuple[str, bytes]) -> None:
     _check_submitted(case)

@@ -128,6 +128,7 @@ def test_quantise_known_answers(case: dict[str, Any]) -> None:
     assert quantise.quantise(vector).tolist() == case["integers"]
 
 
+@pytest.mark.slow
 def test_quantise_vectors_regenerate() -> None:
     spec = importlib.util.spec_from_file_location("make_quantise", VECTORS / "make_quantise.py")
     assert spec and spec.loader

@@ -26,6 +26,7 @@ def parameters_of(case: dict[str, Any]) -> NoiseParameters:
     return NoiseParameters.for_units(Fraction(case["sigma_units"]), case["name"])
 
 
+@pytest.mark.slow
 def test_vectors_regenerate_bit_for_bit() -> None:
     spec = importlib.util.spec_from_file_location("make_noise", VECTORS / "make_noise.py")
     assert spec is not None and spec.loader is not None

@@ -385,6 +385,7 @@ def test_what_is_not_met_says_what_bounds_it_and_shows_its_profile(tmp_path: Pat
 # --- the document ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_command_measures_stores_and_renders(tmp_path: Path) -> None:
     inputs, output = tmp_path / "inputs", tmp_path / "output"
     inputs.mkdir()

@@ -33,6 +33,7 @@ def run(script: str, folder: Path, **environment: str) -> subprocess.CompletedPr
     )
 
 
+@pytest.mark.slow
 def test_the_auditors_commands(tmp_path: Path) -> None:
     key = PrivateKey.generate()
     table = epsilon_report(

@@ -368,6 +368,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_a_killed_process_leaves_a_valid_log(url, store, checkpoints):
     """Kill -9 while it appends and signs: what it told us is there, nothing is half there."""
     for kill_after in (1, 4, 9, 14):

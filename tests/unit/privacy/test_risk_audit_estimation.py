@@ -295,14 +295,26 @@ def test_a_certified_epsilon_is_not_above_the_exact_one() -> None:
     for successes, trials in ((900, 1000), (5200, 10_000), (70, 100), (999_000, 10**6)):
         found = from_counts(successes, trials, 2, 0.95)
         with mp.workdps(40):
-            # The bracket holds it: the distribution function is still below .05 at its lower end.
-            low, high = (mpf(found.lower) + mpf(1) / 2 + mpf(by) / 10**9 for by in (-1, 1))
-            for _ in range(60):
-                share = (low + high) / 2
-                reached = mp.betainc(successes, trials - successes + 1, 0, share, regularized=True)
-                low, high = (low, share) if reached > 1 - mpf(0.95) else (share, high)
-        assert mpf(found.lower) + mpf(1) / 2 <= share
-        assert float(share) - 0.5 - found.lower < 1e-11
+            share, level = mpf(found.lower) + mpf(1) / 2, 1 - mpf(0.95)
+            assert upper_tail(successes, trials, share) <= level
+            # And not 1e-11 too low: the tail rises with the share.
+            assert upper_tail(successes, trials, share + mpf(10) ** -11) > level
+
+
+def upper_tail(successes: int, trials: int, rate: Any) -> Any:
+    """P[at least ``successes``] of Binomial(trials, rate), term by term, at the working precision.
+
+    Each term is the one before times a ratio, and the first comes from logarithms of factorials:
+    a million trials take a moment, where the incomplete beta function takes minutes.
+    """
+    logs = mp.loggamma(trials + 1) - mp.loggamma(successes + 1)
+    logs -= mp.loggamma(trials - successes + 1)
+    term = mp.exp(logs + successes * mp.log(rate) + (trials - successes) * mp.log(1 - rate))
+    total, odds = mpf(0), rate / (1 - rate)
+    for k in range(successes, trials + 1):
+        total += term
+        term *= odds * (trials - k) / (k + 1)
+    return total
 
 
 @pytest.mark.parametrize("trials", [10**20, 10**13, -1, 0, "100", 1e3, True])

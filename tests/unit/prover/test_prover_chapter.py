@@ -42,6 +42,7 @@ def run(arguments: list[str], folder: Path) -> str:
     return result.stdout
 
 
+@pytest.mark.slow
 def test_the_chapters_commands_and_program_run(corpus: Path) -> None:
     output = run(["sh", "-e", "-c", block("sh")], corpus)
     assert "provider_key: " in output and '"name": "ada"' in output
