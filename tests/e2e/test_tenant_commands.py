@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -17,15 +18,36 @@ from typing import Any
 import pytest
 import uvicorn
 from procedure_cases import use_cached_table
-from ragaudit.attacks.stage.play import Play
+from ragaudit.attacks.stage import services
+from ragaudit.attacks.stage.clock import Clock
+from ragaudit.attacks.stage.play import Play, Played
+from ragaudit.encoding.signing import PublicKey
+from ragaudit.ledger.disputes import Finding
 from ragaudit.ledger.receipts import ReceiptFile
 from ragaudit.prover.service import Components
+from ragaudit.verifier.arbiter_service import create_app
+from ragaudit.verifier.engines import fastest_engine
 
 CHAPTER = Path(__file__).parents[2] / "docs" / "tenant-developer.md"
-COMMANDS = re.findall(r"```bash\n(.*?)```", CHAPTER.read_text(encoding="utf-8"), re.DOTALL)
+BLOCKS = re.compile(r"```bash\n(.*?)```", re.DOTALL)
 SECONDS = 600
 
-pytestmark = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(1800),
+    pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed"),
+]
+
+
+def commands(heading: str) -> list[str]:
+    """The commands of one section of the chapter, in order."""
+    _, _, text = CHAPTER.read_text(encoding="utf-8").partition(f"\n{heading}\n")
+    return BLOCKS.findall(re.split(r"\n##+ ", text)[0])
+
+
+PLAIN = commands("## Without our client")
+CHAIN = commands("### With a nonce chain, without our client")
+DISPUTE = commands("## Disputes")
 
 
 @contextmanager
@@ -43,59 +65,129 @@ def served(app: Any) -> Iterator[str]:
     thread.join(SECONDS)
 
 
+class Live(Clock):
+    """The stage's clock, begun in the past, until it goes with the machine's: for commands."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now -= 60_000
+        self.live = False
+
+    def __call__(self) -> int:
+        if self.live:
+            self.now = max(self.now, time.time_ns() // 1_000_000)
+        return self.now
+
+
 class ByHand(Play):
-    """Runs the chapter's commands for bob, and nobody else asks."""
+    """Runs the chapter's commands for bob (plain) and alice (a chain), and nobody else asks."""
 
     outputs: list[str]
 
-    def _register(self, name: str) -> None:
-        if name != "bob":
-            super()._register(name)
-            return
-        with served(self.prover.app) as prover:
-            self.outputs = [self._shell(COMMANDS[0], PROVER=prover)]
+    def open(self, stack: Any) -> None:
+        self.clock, self.outputs = Live(), []
+        super().open(stack)
+        self.accounts.clear()  # the libraries'
 
-    def _window(self) -> None:
-        first, *_ = self.prover.policy.activation_instants
-        self.clock.at(first)
-        self.troubles += self.prover.drive()
-        self.clock.at(first + 1)
-        with served(self.prover.app) as prover, served(self.verifier.app) as verifier:
-            for command in COMMANDS[1:]:
+    def _register(self, name: str) -> None:
+        if name == "bob":
+            self._run(name, PLAIN[0])
+        if name == "alice":
+            self._run(name, CHAIN[0])
+
+    def before_second(self, at: int) -> None:
+        self.clock.live = True
+        for name, commands in (("bob", PLAIN), ("alice", CHAIN)):
+            for command in commands[1:]:
                 if "receipt complete" in command:
                     self.prover.checkpoint()
-                key = self.verifier.key
-                done = self._shell(command, PROVER=prover, VERIFIER=verifier, VERIFIER_KEY=key)
-                self.outputs.append(done)
+                self._run(name, command)
 
-    def _shell(self, command: str, **variables: str) -> str:
-        environment = {
-            **os.environ,
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-            "API_KEY": self.keys["bob"],
-            **variables,
-        }
-        done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", command],
-            env=environment, cwd=self.folder, capture_output=True, text=True,
-            timeout=SECONDS, check=False,
-        )  # fmt: skip
+    def after_second(self, at: int) -> None:
+        """Nobody asks any more."""
+
+    def after_submission(self) -> None:
+        self.clock.live = False
+        self._run("alice", DISPUTE[0])
+
+    def after_sampling(self) -> None:
+        for command in DISPUTE[1:]:
+            self._run("alice", command)
+
+    def _run(self, name: str, command: str) -> None:
+        """Run a command of the chapter in the account's folder, with all services up."""
+        folder = self.folder / name
+        folder.mkdir(exist_ok=True)
+        judge = create_app(
+            self.verifier.arbiter,
+            PublicKey.from_raw(bytes.fromhex(self.verifier.key)),
+            fastest_engine(),
+            self.clock,
+        )
+        with (
+            served(self.prover.app) as prover,
+            served(self.verifier.app) as verifier,
+            served(judge) as arbiter,
+        ):
+            environment = {
+                **os.environ,
+                "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+                "API_KEY": self.keys[name],
+                "PROVER": prover,
+                "VERIFIER": verifier,
+                "VERIFIER_KEY": self.verifier.key,
+                "PROVIDER": self.prover.policy.provider,
+                "ARBITER": arbiter,
+            }
+            done = subprocess.run(
+                ["bash", "-euo", "pipefail", "-c", command],
+                env=environment, cwd=folder, capture_output=True, text=True,
+                timeout=SECONDS, check=False,
+            )  # fmt: skip
         assert done.returncode == 0, (command, done.stdout, done.stderr)
-        return done.stdout
-
-    def _played(self) -> Any:
-        return self
+        self.outputs.append(done.stdout)
 
 
-def test_the_commands_run_as_they_stand(tmp_path_factory: pytest.TempPathFactory) -> None:
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[ByHand, Played]:
+    """A window in which every command of the chapter was run, and its audit."""
     use_cached_table()
-    folder = tmp_path_factory.mktemp("window")
-    played: Any = ByHand(folder, Components()).run()
-    assert played.troubles == []
-    assert '"slot"' in played.outputs[0]
-    file = ReceiptFile.parse((folder / "answer.json").read_bytes())
-    assert file.public.proof is not None
-    assert file.request.query == "what does the second document say?"
-    assert "1 completed" in played.outputs[-1]
-    assert "No check failed" in played.outputs[-1]
-    assert "1 accepted, 0 known already" in played.outputs[-1]
+    long = {"length_seconds": 900, "activation_every_seconds": 450, "promise_life_seconds": 300}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(services, "SETTINGS", services.SETTINGS.model_copy(update=long))
+        play = ByHand(tmp_path_factory.mktemp("window"), Components())
+        return play, play.run()
+
+
+def test_the_commands_run_as_they_stand(played: tuple[ByHand, Played]) -> None:
+    play, window = played
+    assert play.troubles == []
+    assert window.outcome.result == "PASS", window.outcome
+    for name, query in (
+        ("bob", "what does the second document say?"),
+        ("alice", "what does the third document say?"),
+    ):
+        file = ReceiptFile.parse((play.folder / name / "answer.json").read_bytes())
+        assert file.public.proof is not None
+        assert file.request.query == query
+    said = "".join(play.outputs)
+    assert said.count("1 completed") == said.count("1 accepted, 0 known already") == 2
+    assert said.count("No check failed") == 2
+    assert "reveal within " in said
+    counts = window.outcome.counts
+    assert (counts["anchored"], counts["disputes"]) == (1, 1)
+
+
+def test_the_arbiter_judges_a_sampled_record_for_the_account(
+    played: tuple[ByHand, Played],
+) -> None:
+    """By one command, and again by hand: the same finding, which the verifier has already."""
+    play, _ = played
+    by_command, by_hand = play.outputs[-2:]
+    assert by_command == "dismissed\n"
+    standing, taken = by_hand.split("}", 1)
+    assert json.loads(standing + "}") == {"sampled": True, "step": 0}
+    assert json.loads(taken) == {"accepted": 0, "known": 1}
+    finding = json.loads((play.folder / "alice" / "finding.json").read_text())["finding"]
+    Finding.from_json(finding).verify_signature(play.verifier.arbiter.public)
+    assert finding["step"] == 0

@@ -85,8 +85,12 @@ class Verifier:
 class Prover:
     """``ragaudit prover serve`` in a process of its own."""
 
-    def __init__(self, made: SetUp) -> None:
+    def __init__(self, made: SetUp, pins: dict[str, str]) -> None:
+        """``pins``: the verifier's keys by role."""
         self.made = made
+        self.pins = {
+            f"RAGAUDIT_PROVER__VERIFIER__{role.upper()}_KEY": key for role, key in pins.items()
+        }
         self.port = free_port()
         self.prelude = ""
         self.log = made.settings.with_name("log.txt")
@@ -102,7 +106,7 @@ class Prover:
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", script, *arguments],
-                env={**os.environ, "RAGAUDIT_PROVER__SERVER__PORT": str(self.port)},
+                env={**os.environ, **self.pins, "RAGAUDIT_PROVER__SERVER__PORT": str(self.port)},
                 stderr=log,
             )
         self.wait_for(lambda: self.http.get("/healthz").is_success)
@@ -154,7 +158,10 @@ class Setting:
         )
         self.keys = {name: Accounts(store).add("one", name) for name in (*PLAIN, ANCHORED)}
         store.close()
-        self.prover = Prover(made)
+        shown = self.verifier.app.state.service.keys.public()
+        self.prover = Prover(
+            made, {role: str(shown[role]) for role in ("cosigner", "verifier", "verdict")}
+        )
         self.made = made
         self.chain: NonceChain | None = None
 

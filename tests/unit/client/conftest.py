@@ -128,7 +128,7 @@ def make_policy(now: int) -> Policy:
             "claim_margin_seconds": 5,
             "release_seconds": 20,
             "keys": {
-                "arbiter": None,
+                "arbiter": key(7).public.raw.hex(),
                 "log": str(LOG.verifier_key),
                 "provider": PROVIDER.public.raw.hex(),
                 "cosigner": str(COSIGNER.verifier_key),
@@ -449,7 +449,6 @@ class FakeVerifier:
     cosigned: bytes | None = None
     refuses_all: bool = False
     standing: dict[str, Any] = field(default_factory=dict)
-    knows_registrations: bool = True
 
     def handle(self, request: httpx.Request) -> httpx.Response:
         if self.refuses_all:
@@ -473,11 +472,6 @@ class FakeVerifier:
         self.received.append((call, body))
         if request.method == "PUT":
             return httpx.Response(200, json=self.standing)
-        if call == "registrations":
-            self.knows_registrations = True
-            return httpx.Response(204)
-        if call == "claims" and not self.knows_registrations:
-            return httpx.Response(409, json={"title": "Conflict", "detail": "not known"})
         return httpx.Response(200, json={"accepted": len(body.get("receipts", [1])), "known": 0})
 
 

@@ -68,9 +68,16 @@ def test_an_embedder_makes_check_nine(opened: Open, toy_embedder: Any) -> None:
 
 
 def test_without_a_pin_the_window_is_not_believed_blindly(opened: Open) -> None:
-    result = opened(verifier_key=None).search("what is it?")
+    result = opened(verifier_key=None, allow_unpinned=True).search("what is it?")
     assert result.receipt.checks[0].status == "not done"
     assert "pinned" in result.receipt.checks[0].detail
+
+
+def test_a_client_without_a_pin_is_not_made(opened: Open, provider: Any) -> None:
+    with pytest.raises(MalformedError, match="could show a window of its own") as caught:
+        opened(verifier_key=None)
+    assert "allow_unpinned=True" in caught.value.expected
+    assert provider.calls == []
 
 
 def test_the_only_served_window_is_found(opened: Open, provider: Any) -> None:
@@ -317,15 +324,14 @@ def test_a_registration_that_the_provider_kept_back_is_shown_with_the_claim(
     opened: Open, provider: Any, verifier: Any
 ) -> None:
     """Also when the provider says nothing more: the client keeps its registration."""
-    verifier.knows_registrations = False
     client = opened()
     client.register()
     provider.interfere = silent("reveal")
     with pytest.raises(PromiseUnanswered, match="the verifier has the claim"):
         client.search("what is it?")
     calls = [call for call, _ in verifier.received]
-    assert calls == ["claims", "registrations", "claims"]
-    shown = verifier.received[1][1]
+    assert calls == ["claims"]
+    shown = verifier.received[0][1]["registration"]
     assert set(shown) == {"index", "salt", "body", "proof"}
     assert Registration.decode(bytes.fromhex(shown["body"])).window == "w1"
 

@@ -11,11 +11,14 @@ from ragaudit.client import transport
 from ragaudit.client.cli import app
 from ragaudit.client.client import Client
 from ragaudit.encoding.canonical_json import dumps
-from ragaudit.ledger.disputes import Dispute, file_digest
+from ragaudit.encoding.signing import PrivateKey
+from ragaudit.ledger.disputes import Dispute, Finding, file_digest
 from ragaudit.ledger.receipts import ReceiptFile
 from typer.testing import CliRunner
 
 RUNNER = CliRunner()
+REAL = httpx.AsyncClient
+UNPINNED = "--allow-unpinned"
 Run = Callable[..., Any]
 
 
@@ -41,7 +44,7 @@ def receipt(tmp_path: Path, toy_embedder: Any, monkeypatch: pytest.MonkeyPatch) 
     """A receipt file of an anchored account, completed."""
     with Client(
         "http://provider", "secret-api-key", window="w1", state_dir=tmp_path,
-        verifier_url="http://verifier",
+        verifier_url="http://verifier", allow_unpinned=True,
     ) as client:  # fmt: skip
         result = client.search("what is it?", 3)
         result.receipt.complete()
@@ -50,6 +53,9 @@ def receipt(tmp_path: Path, toy_embedder: Any, monkeypatch: pytest.MonkeyPatch) 
 
 
 def check(receipt: Path, *options: str) -> tuple[int, Any]:
+    """Run the check, unpinned where no pin is among the options."""
+    if not {"--verifier-key", "--policy"} & {*options}:
+        options = (*options, UNPINNED)
     result = RUNNER.invoke(app, ["check", str(receipt), *options, "--json"])
     return result.exit_code, json.loads(result.stdout)
 
@@ -62,6 +68,12 @@ def test_an_honest_receipt_is_accepted(receipt: Path, provider: Any) -> None:
     assert len(report["checks"]) == 11
     undone = {each["name"] for each in report["checks"] if each["status"] == "not done"}
     assert undone == {"body", "embedder", "nonce"}
+
+
+def test_a_check_wants_a_pin(receipt: Path) -> None:
+    done = RUNNER.invoke(app, ["check", str(receipt), "--prover", "http://provider"])
+    assert done.exit_code == 2
+    assert "nothing is pinned" in done.output and "--allow-unpinned" in done.output
 
 
 def test_the_policy_is_a_pin_too(receipt: Path, provider: Any, tmp_path: Path) -> None:
@@ -132,13 +144,13 @@ def test_a_forged_receipt_is_rejected_with_its_step(receipt: Path) -> None:
     assert code == 1
     assert report["result"] == "rejected"
     assert "step 4" in report["error"]
-    shown = RUNNER.invoke(app, ["check", str(receipt), "--prover", "http://provider"])
+    shown = RUNNER.invoke(app, ["check", str(receipt), UNPINNED, "--prover", "http://provider"])
     assert shown.exit_code == 1
     assert "step 4" in shown.stderr
 
 
 def test_a_table_is_printed_without_json(receipt: Path) -> None:
-    shown = RUNNER.invoke(app, ["check", str(receipt), "--prover", "http://provider"])
+    shown = RUNNER.invoke(app, ["check", str(receipt), UNPINNED, "--prover", "http://provider"])
     assert shown.exit_code == 0
     assert "commitments" in shown.stdout
     assert "No check failed" in shown.stdout
@@ -156,7 +168,7 @@ def not_judged(path: Path, code: int, *options: str) -> str:
     options = options or ("--prover", "http://provider")
     found, report = check(path, *options)
     assert (found, report["result"]) == (code, "not judged")
-    shown = RUNNER.invoke(app, ["check", str(path), *options])
+    shown = RUNNER.invoke(app, ["check", str(path), UNPINNED, *options])
     assert shown.exit_code == code
     assert "REJECTED" not in shown.output
     return str(report["error"])
@@ -230,6 +242,9 @@ def test_a_receipt_is_completed_in_its_file(
     path.write_bytes(file.encode())
     arguments = ["complete", str(path), "--prover", "http://provider"]
     provider.proofs_ready = False
+    unpinned = RUNNER.invoke(app, arguments)
+    assert (unpinned.exit_code, "nothing is pinned" in unpinned.output) == (2, True)
+    arguments.append(UNPINNED)
     assert RUNNER.invoke(app, arguments).exit_code == 4
     provider.proofs_ready = True
     done = RUNNER.invoke(app, [*arguments, "--json"])
@@ -318,3 +333,88 @@ def test_a_disputed_file_is_shown_unless_it_was_sampled(
     assert (done.exit_code, said in done.output) == (0, True), done.output
     assert bool(verifier.received) == (not standing["sampled"])
     assert json.loads(RUNNER.invoke(app, [*arguments, "--json"]).stdout) == standing
+
+
+class Judge:
+    """An arbiter that says what it is told to, signed."""
+
+    def __init__(self) -> None:
+        self.key = PrivateKey.from_seed(bytes([7]) * 32)  # that the policy names
+        self.changes: dict[str, Any] = {}
+        self.cases: list[Any] = []
+
+    def handle(self, request: httpx.Request) -> httpx.Response:
+        assert (request.method, request.url.path) == ("POST", "/v1/findings")
+        assert "authorization" not in request.headers
+        case = json.loads(request.content)
+        self.cases.append(case)
+        public = {**case["file"]["public"], "proof": None}
+        fields = {
+            "origin": public["origin"],
+            "index": public["index"],
+            "answer_digest": bytes.fromhex(public["answer_digest"]),
+            "file_digest": file_digest(case["file"]),
+            "step": 8,
+            "time": 1,
+        }
+        finding = Finding.issue(self.key, **{**fields, **self.changes})
+        return httpx.Response(200, json={"finding": finding.to_json(), "public": public})
+
+
+@pytest.fixture
+def judge(monkeypatch: pytest.MonkeyPatch, network: None) -> Judge:
+    """The arbiter of the provider's policy, at http://judge."""
+    found = Judge()
+    inner = transport.httpx.AsyncClient  # type: ignore[attr-defined]
+
+    def client(**arguments: Any) -> httpx.AsyncClient:
+        if arguments["base_url"].host != "judge":
+            return inner(**arguments)
+        return REAL(**{**arguments, "transport": httpx.MockTransport(found.handle)})
+
+    monkeypatch.setattr(transport.httpx, "AsyncClient", client)  # type: ignore[attr-defined]
+    return found
+
+
+def settled(receipt: Path, *options: str) -> Any:
+    arguments = ["settle", str(receipt), "--verifier", "http://verifier", UNPINNED]
+    arbiter = ["--arbiter", "http://judge", "--prover", "http://provider"]
+    return RUNNER.invoke(app, [*arguments, *arbiter, *options])
+
+
+def test_a_sampled_file_goes_to_the_arbiter_and_its_finding_to_the_verifier(
+    judge: Judge, receipt: Path, verifier: Any
+) -> None:
+    verifier.standing = {"sampled": True, "step": None}
+    done = settled(receipt)
+    assert (done.exit_code, done.stdout) == (0, "upheld: step 8 fails\n"), done.output
+    file = json.loads(receipt.read_bytes())
+    assert [case["file"] for case in judge.cases] == [file]
+    ((call, told),) = verifier.received
+    assert (call, set(told)) == ("findings", {"finding", "public"})
+    assert file["private"]["salt_r"] not in json.dumps(told)
+
+
+def test_what_the_verifier_can_judge_does_not_go_to_the_arbiter(
+    judge: Judge, receipt: Path, verifier: Any
+) -> None:
+    for standing in ({"sampled": False, "step": 0}, {"sampled": True, "step": 8}):
+        verifier.standing = standing
+        assert settled(receipt).exit_code == 0
+    assert judge.cases == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"file_digest": bytes(32)}, {"origin": "provider.example/ragaudit/w2"}, "another key"],
+)
+def test_what_is_no_finding_of_the_arbiter_is_not_passed_on(
+    judge: Judge, receipt: Path, verifier: Any, change: Any
+) -> None:
+    verifier.standing = {"sampled": True, "step": None}
+    if change == "another key":
+        judge.key = PrivateKey.generate()
+    else:
+        judge.changes = change
+    assert settled(receipt).exit_code not in (0, 1)
+    assert verifier.received == []

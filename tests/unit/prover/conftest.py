@@ -229,6 +229,12 @@ def embedder() -> Embedder:
     return registry.load()
 
 
+def pinned(settings: Settings, keys: dict[str, str | None]) -> Settings:
+    """The settings with the verifier's keys, as `GET /v1/keys` shows them, as pins."""
+    pins = {f"{role}_key": keys[role] for role in ("arbiter", "cosigner", "verifier", "verdict")}
+    return settings.model_copy(update={"verifier": settings.verifier.model_copy(update=pins)})
+
+
 @contextmanager
 def worlds(folder: Path) -> Iterator[Any]:
     """Yield a function that makes a world with other components, and stop it afterwards."""
@@ -254,7 +260,7 @@ def worlds(folder: Path) -> Iterator[Any]:
                 folder / "prover", provider="provider.example", verifier="http://verifier"
             )
             providers.add(verifier.state.service.database, "provider.example", paths.provider_key)
-            settings = load_settings(paths.settings)
+            settings = pinned(load_settings(paths.settings), verifier.state.service.keys.public())
             keys = _fill(settings)
             standard = {
                 "embedder": lambda _: TinyEmbedder(),

@@ -86,12 +86,21 @@ def test_serve_with_a_bad_log_level(settings: Path) -> None:
     assert code == BAD_INPUT and "debug, info, warning, error" in text
 
 
+def test_a_verifier_that_is_not_pinned(settings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAGAUDIT_PROVER__SERVER__PORT", "0")
+    code, text = run("serve", "--settings", settings)
+    assert code == REFUSED
+    assert "verifier.cosigner_key" in text and "whoever answers first is believed" in text
+    assert "verifier.allow_unpinned: true" in text
+
+
 def test_fences_where_none_can_be_written(
     settings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("RAGAUDIT_PROVER__STORE__FENCE_FOLDER", str(tmp_path / "file" / "x"))
     monkeypatch.setenv("RAGAUDIT_PROVER__SERVER__PORT", "0")
+    monkeypatch.setenv("RAGAUDIT_PROVER__VERIFIER__ALLOW_UNPINNED", "true")
     code, text = run("serve", "--settings", settings)
     assert code == UNAVAILABLE and "cannot write" in text
 

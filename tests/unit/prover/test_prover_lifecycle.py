@@ -396,6 +396,16 @@ class TestVerifierMessages:
             with pytest.raises(VerifierMessageRejected):
                 checked_keys(shown, VerifierSettings(**pins))
 
+    def test_an_arbiter_that_nobody_named_is_refused(self, world) -> None:
+        """Whoever answers in the verifier's place could put one of its own into the policy."""
+        shown = replace(world.service.verifier.keys(), arbiter=PrivateKey.generate().public)
+        with pytest.raises(VerifierMessageRejected, match="arbiter_key"):
+            checked_keys(shown, VerifierSettings())
+        assert shown.arbiter is not None
+        named = VerifierSettings(arbiter_key=shown.arbiter.raw.hex())
+        assert checked_keys(shown, named) is shown
+        assert checked_keys(shown, VerifierSettings(allow_unpinned=True)) is shown
+
 
 class TestPolicies:
     """What the settings make of a policy."""

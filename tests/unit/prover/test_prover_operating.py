@@ -3,6 +3,7 @@
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ragaudit.encoding.errors import RefusedError
@@ -128,11 +129,28 @@ def test_another_key_of_the_provider_is_told_too(world) -> None:
         world.service.verifier.check_pinned()
 
 
-def test_unset_pins_are_told(world, caplog: pytest.LogCaptureFixture) -> None:
-    found = {each.name: each.problem for each in run_checks(world.settings)}
-    assert "verifier.cosigner_key, verifier.verifier_key, verifier.verdict_key" in found["pins"]
-    world.service.start()
+def with_pins(world, **changes: Any) -> Any:
+    """The world's prover with other pins."""
+    verifier = world.settings.verifier.model_copy(update=changes)
+    return world.settings.model_copy(update={"verifier": verifier})
+
+
+def test_nothing_is_served_without_pins(world, caplog: pytest.LogCaptureFixture) -> None:
+    names = ("cosigner_key", "verifier_key", "verdict_key")
+    settings = with_pins(world, **dict.fromkeys(names))
+    found = {each.name: each.problem for each in run_checks(settings)}
+    told = ", ".join(f"verifier.{name}" for name in names)
+    assert told in found["pins"] and "allow_unpinned" in found["pins"]
+    service = create_app(settings, components=world.components).state.service
+    with pytest.raises(UnpinnedVerifier, match="whoever answers first is believed"):
+        service.start()
+    service.verifier.close()
+    settings = with_pins(world, **dict.fromkeys(names), allow_unpinned=True)
+    assert {each.name: each.problem for each in run_checks(settings)}["pins"] is None
+    service = create_app(settings, components=world.components).state.service
+    service.start()
     assert "verifier.verdict_key is not pinned" in caplog.text
+    service.stop()
     pins = {"cosigner_key": "x", "verifier_key": "00" * 32, "verdict_key": "00" * 32}
     check_pins(VerifierSettings(**pins))
     with pytest.raises(UnpinnedVerifier, match="verdict_key"):

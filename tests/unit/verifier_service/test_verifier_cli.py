@@ -259,7 +259,8 @@ def test_audit(tmp_path, decided, code) -> None:
     token = desk.settings.secrets / keys.TOKEN
     with desk.running(), served(desk) as url:
         desk.open_window()
-        there = ("--url", url, "--token-file", token)
+        there = ("--url", url, "--token-file", token, "--allow-unpinned")
+        assert "not pinned" in run("audit", WINDOW, *there[:-1], code=2)
         assert "409" not in run("audit", WINDOW, *there, code=5)
         desk.clock.at(SAMPLING)
         desk.service.sampler.sign_list(ORIGIN)
@@ -288,7 +289,8 @@ def test_audit_of_a_name_that_two_providers_use(tmp_path) -> None:
         desk.provider, desk.provider_key = "other", own
         document = {"policy": policy, "embedder": {"format": "e"}}
         assert desk.send("POST", "/v1/windows", document).status_code == 201
-        there = ("--url", url, "--token-file", desk.settings.secrets / keys.TOKEN)
+        token = desk.settings.secrets / keys.TOKEN
+        there = ("--url", url, "--token-file", token, "--allow-unpinned")
         for wait in ((), ("--wait",)):
             assert "several providers" in run("audit", WINDOW, *wait, *there, code=4)
         said = run("audit", WINDOW, "--provider", PROVIDER, *there, code=5)
@@ -310,7 +312,8 @@ def test_audit_waits(tmp_path) -> None:
 
         threading.Timer(0.3, pass_time).start()
         token = desk.settings.secrets / keys.TOKEN
-        output = run("audit", WINDOW, "--wait", "--url", url, "--token-file", token)
+        there = ("--url", url, "--token-file", token, "--allow-unpinned")
+        output = run("audit", WINDOW, "--wait", *there)
         assert "PASS" in output
 
 
@@ -327,9 +330,10 @@ def test_audit_with_a_wrong_token(tmp_path) -> None:
     wrong.chmod(0o600)
     with desk.running(), served(desk) as url:
         desk.open_window()
-        run("audit", WINDOW, "--url", url, "--token-file", wrong, code=4)
+        there = ("--url", url, "--token-file", wrong, "--allow-unpinned")
+        run("audit", WINDOW, *there, code=4)
         wrong.chmod(0o644)
-        assert "others" in run("audit", WINDOW, "--url", url, "--token-file", wrong, code=2)
+        assert "others" in run("audit", WINDOW, *there, code=2)
 
 
 @lru_cache(maxsize=1)

@@ -245,10 +245,11 @@ def promise(story, account=0, counter=1, **changes) -> Promise:
     return Promise.issue(fields.pop("key", story.desk.provider_key), **fields)
 
 
-def claim(story, given=None, nonce=None, account=0, counter=1):
+def claim(story, given=None, nonce=None, account=0, counter=1, registration=None):
     found = given or promise(story, account, counter)
     revealed = nonce or nonce_chain(account).nonce(counter)
-    return post(story, "claims", {"promise": found.to_json(), "nonce": revealed.hex()})
+    body = {"promise": found.to_json(), "nonce": revealed.hex(), "registration": registration}
+    return post(story, "claims", body)
 
 
 def give_entries(story):
@@ -404,19 +405,29 @@ def shown(story, checkpoint, **changes):
         "body": entry.body.hex(),
         "proof": story.proof(1, checkpoint).encode().decode(),
     }
-    return post(story, "registrations", {**document, **changes})
+    return {**document, **changes}
 
 
 def test_a_claim_cannot_be_blocked_by_withholding_the_registration(story) -> None:
     final = story.cosign()
     problem_of(claim(story), 409, "conflict")
-    assert shown(story, final).status_code == 204
-    assert claim(story).json() == {"accepted": 1, "known": 0}
-    assert shown(story, final).status_code == 204
+    assert claim(story, registration=shown(story, final)).json() == {"accepted": 1, "known": 0}
+    assert claim(story, registration=shown(story, final)).json() == {"accepted": 0, "known": 1}
     # It binds the provider: the handover must hold it.
     entries = [each for each in story.documents() if each["index"] == 1]
     other = {**entries[0], "salt": "77" * 32}
     problem_of(story.send("POST", "entries", {"entries": [other]}), 409, "conflict")
+
+
+def test_a_claim_cannot_be_blocked_by_giving_another_registration(story) -> None:
+    """Its handover must hold what the provider gave, and the proof says what the log holds."""
+    final = story.cosign()
+    entries = [each for each in story.documents() if each["index"] == 1]
+    body = Registration.decode(story.entries[1].body)
+    false = {**entries[0], "body": replace(body, anchor=bytes(32)).encode().hex()}
+    assert story.send("POST", "entries", {"entries": [false]}).status_code == 204
+    problem_of(claim(story), 422, "chain-rejected")
+    assert claim(story, registration=shown(story, final)).json() == {"accepted": 1, "known": 0}
 
 
 def test_a_registration_needs_a_proof_under_a_cosigned_checkpoint(story) -> None:
@@ -435,7 +446,8 @@ def test_a_registration_needs_a_proof_under_a_cosigned_checkpoint(story) -> None
         {"body": story.entries[3].body.hex()},  # a record
         {"body": foreign},
     ):
-        assert shown(story, final, **changes).status_code in (400, 422), changes
+        answer = claim(story, registration=shown(story, final, **changes))
+        assert answer.status_code in (400, 422), changes
     problem_of(claim(story), 409, "conflict")
 
 

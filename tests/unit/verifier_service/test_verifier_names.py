@@ -3,12 +3,20 @@
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from procedure_cases import use_cached_table
 from ragaudit.encoding import canonical_json
+from ragaudit.encoding.errors import RagauditError
+from ragaudit.ledger.chains import activation_chain
 from ragaudit.ledger.notes import ED25519, SigningKey
+from ragaudit.prover.verifier_messages import (
+    read_activation,
+    read_challenge,
+    read_countersignature,
+)
 from ragaudit.verifier.evidence import POLICY
 from ragaudit.verifier.service import challenge, providers, submissions, windows
 from ragaudit.verifier.service.challenge import Sampler
@@ -102,7 +110,7 @@ def test_an_ambiguous_name_needs_the_provider(desk, rival) -> None:
 def test_a_provider_is_needed_before_a_body_is_read(desk, rival) -> None:
     desk.open_window()
     rival.register()
-    for call in ("receipts", "refusals", "claims", "statements", "disputes", "registrations"):
+    for call in ("receipts", "refusals", "claims", "statements", "disputes"):
         problem_of(desk.client.post(f"{BASE}/{call}", content=b"no document"), 409, "ambiguous")
 
 
@@ -121,11 +129,11 @@ def test_submissions_end_in_no_other_window(desk, rival) -> None:
     final, entry = story.cosign(), story.documents()[1]
     document = {**entry, "proof": story.proof(1, final).encode().decode()}
     document.pop("kind")
-    shown = canonical_json.dumps(document)
-    misled = desk.client.post(f"{BASE}/registrations?provider={OTHER}", content=shown)
+    shown = canonical_json.dumps({"disputes": [], "registration": document})
+    misled = desk.client.post(f"{BASE}/disputes?provider={OTHER}", content=shown)
     problem_of(misled, 422, "note-rejected")
-    right = desk.client.post(f"{BASE}/registrations?provider={PROVIDER}", content=shown)
-    assert right.status_code == 204, right.text
+    right = desk.client.post(f"{BASE}/disputes?provider={PROVIDER}", content=shown)
+    assert right.status_code == 200, right.text
     taken = desk.client.post(f"{BASE}/receipts?provider={PROVIDER}", content=body)
     assert taken.json() == {"accepted": 1, "known": 0}
     with desk.service.database.read() as connection:
@@ -165,6 +173,25 @@ def decide(window: ServiceWindow) -> Verdict:
     return verify_verdict(answer.content, desk.keys.verdict.public)
 
 
+def assert_bound(*both: ServiceWindow) -> None:
+    """No signed message of 8.4 holds for the other window, though each names the same one."""
+    for own, other in (both, both[::-1]):
+        signed = own.send("POST", "/countersign", own.opening_request()).json()
+        released = own.desk.client.get(own.target("/activations/1")).json()
+        challenge = own.send("GET", "/challenge").json()
+        assert {each["window"] for each in (signed, released, challenge)} == {other.window}
+        for window, failing in ((own, nullcontext()), (other, pytest.raises(RagauditError))):
+            opening = {"opening_salt": window.entries[0][1], "opening_body": window.entries[0][2]}
+            chain = activation_chain(window.window)
+            anchor = chain.walk(window.chain_seed, window.policy.activations)
+            with failing:
+                assert read_countersignature(signed, window.policy, **opening) == anchor
+            with failing:
+                read_activation(released, window.policy, anchor=anchor, number=1)
+            with failing:
+                read_challenge(challenge, window.policy, anchor=anchor)
+
+
 def test_two_windows_of_one_name_run_to_their_verdicts(real) -> None:
     """At the same time, step by step, with the procedure that judges; each passes."""
     both = [ServiceWindow(real), ServiceWindow(real, seed=2, provider=OTHER)]
@@ -173,9 +200,12 @@ def test_two_windows_of_one_name_run_to_their_verdicts(real) -> None:
     for events in zip(*(window.script() for window in both), strict=True):
         for window, (event, *arguments) in zip(both, events, strict=True):
             getattr(window, event)(*arguments)
-    for step in ("close", "submit", "hand_over", "reach_sampling", "respond"):
+    for step in ("close", "submit", "hand_over", "reach_sampling"):
         for window in both:
             getattr(window, step)()
+    assert_bound(*both)
+    for window in both:
+        window.respond()
     real.service.scheduler.tick()
     verdicts = [decide(window) for window in both]
     assert [verdict.result for verdict in verdicts] == ["PASS", "PASS"]

@@ -7,9 +7,10 @@ next value; `pool` asks through several accounts at once.
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import Any, TypeVar, Unpack
 
 from ragaudit.client import disputing
 from ragaudit.client.checker import Checker
@@ -19,7 +20,14 @@ from ragaudit.client.errors import (
     ServiceUnreachable,
     StateConflict,
 )
-from ragaudit.client.options import ClientOptions, anchored, pins, system_clock, verifier
+from ragaudit.client.options import (
+    ClientOptions,
+    anchored,
+    arbiter,
+    pins,
+    system_clock,
+    verifier,
+)
 from ragaudit.client.registration import AccountState
 from ragaudit.client.results import (
     COMPLETION_SECONDS,
@@ -42,9 +50,6 @@ from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.receipts import ReceiptFile
 from ragaudit.ledger.requests import MAX_QUERY_BYTES, Request
 from ragaudit.ledger.tlog_proof import TlogProof
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["AsyncClient", "ClientOptions"]
 
@@ -86,6 +91,7 @@ class AsyncClient:
             anchored=anchored(options),
             clock=options.get("clock", system_clock),
         )
+        self._arbiter = partial(arbiter, options, seconds)
         self._checker = Checker(self._session)
         self._revealing = Revealing(self._session, self._checker, seconds)
         self._turn = asyncio.Lock()
@@ -229,16 +235,30 @@ class AsyncClient:
         await self._queued(disputing.dispute(self._session, verifier, _file(receipt)))
 
     async def settle(
-        self, receipt: CheckedReceipt | ReceiptFile | Mapping[str, Any]
+        self,
+        receipt: CheckedReceipt | ReceiptFile | Mapping[str, Any],
+        arbiter_url: str | None = None,
     ) -> Mapping[str, Any]:
-        """Show the verifier a disputed receipt after the draw, if its record was not sampled.
+        """After the draw: show the verifier a disputed receipt, or the arbiter a sampled one.
+
+        Args:
+            arbiter_url: of the arbiter that the policy names; the verifier gets its finding.
 
         Returns:
-            ``sampled``: then the verifier must not see it, and the arbiter judges; ``step`` of the
-            receipt check that fails, 0 if none does.
+            ``sampled``: then the verifier must not see it; ``step`` of the receipt check that
+            fails, 0 if none does, None if nobody has judged it.
+
+        Raises:
+            InvalidReply: no finding of the policy's arbiter about this receipt.
         """
         verifier, window = self._required_verifier(), await self.window()
-        return await disputing.settle(window.origin, verifier, _file(receipt))
+        if arbiter_url is None:
+            return await disputing.settle(window.origin, verifier, _file(receipt))
+        arbiter = disputing.Arbiter(self._arbiter(arbiter_url), window)
+        try:
+            return await disputing.settle(window.origin, verifier, _file(receipt), arbiter)
+        finally:
+            await arbiter.service.aclose()
 
     async def _queued(self, work: Coroutine[Any, Any, T]) -> T:
         """Do one thing of this account at a time, in the order of the calls."""

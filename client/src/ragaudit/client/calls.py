@@ -1,12 +1,14 @@
 """What the commands call of a service: one connection each, for callers that block."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from ragaudit.client import disputing
 from ragaudit.client.background import run
 from ragaudit.client.transport import Service
 from ragaudit.client.verifier import Submission, VerifierService
+from ragaudit.client.window import Window
 
 __all__ = ["proof", "settle", "submit", "tell", "window"]
 
@@ -38,22 +40,41 @@ def tell(verifier_url: str, origin: str, what: str, body: Mapping[str, Any]) -> 
     _call(verifier_url, lambda service: VerifierService(service).tell(origin, what, body))
 
 
-def settle(verifier_url: str, origin: str, receipt_file: Mapping[str, Any]) -> Any:
-    """Show the verifier a disputed file unless its record was sampled; what became of it."""
-    return _call(
-        verifier_url,
-        lambda service: disputing.settle(origin, VerifierService(service), receipt_file),
-    )
+def settle(
+    verifier_url: str,
+    origin: str,
+    receipt_file: Mapping[str, Any],
+    arbiter: tuple[str, Window] | None = None,
+) -> Any:
+    """Show the verifier a disputed file, or the arbiter of the window one that was sampled."""
+
+    async def work(service: Service) -> Any:
+        verifier = VerifierService(service)
+        if arbiter is None:
+            return await disputing.settle(origin, verifier, receipt_file)
+        url, window = arbiter
+        async with _opened(url) as judge:
+            return await disputing.settle(
+                origin, verifier, receipt_file, disputing.Arbiter(judge, window)
+            )
+
+    return _call(verifier_url, work)
 
 
 def _call(url: str, work: Callable[[Service], Awaitable[T]]) -> T:
     """Call a service and close the connection; errors as `Service.request`."""
 
     async def called() -> T:
-        service = Service(url)
-        try:
+        async with _opened(url) as service:
             return await work(service)
-        finally:
-            await service.aclose()
 
     return run(called())
+
+
+@asynccontextmanager
+async def _opened(url: str) -> AsyncIterator[Service]:
+    service = Service(url)
+    try:
+        yield service
+    finally:
+        await service.aclose()

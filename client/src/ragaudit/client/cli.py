@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 import typer
 from ragaudit.client import calls, offline
-from ragaudit.client.disputing import registration_proof
+from ragaudit.client.disputing import registration_proof, registration_statement
+from ragaudit.client.options import system_clock
 from ragaudit.client.state import write_durably
 from ragaudit.client.window import Pins, Window, authenticate
 from ragaudit.encoding.canonical_json import dumps
@@ -38,6 +39,13 @@ Exit status: 0 no check failed; 1 REJECTED, the provider signed something false;
 file, or another input that is unusable; 3 a service does not answer; 4 a service declines;
 5 with --strict, nothing failed and a check could not be done."""
 
+_PROMISE_EXAMPLES = """Example:
+
+  ragaudit receipt promise promise.json --request request.json --account account.json
+  --window window.json --verifier-key 3b6a...
+
+Exit status: 0 it may be revealed under; 1 false: reveal nothing; 4 not of now, or too late."""
+
 _SUBMIT_EXAMPLES = """Example:
 
   ragaudit receipt submit state/*/*/receipts/*.json --verifier https://regulator.example"""
@@ -54,9 +62,12 @@ _DISPUTE_EXAMPLES = """Examples:
   ragaudit receipt dispute answer.json --key dispute.key --account account.json
   --verifier https://regulator.example"""
 
-_SETTLE_EXAMPLES = """Example:
+_SETTLE_EXAMPLES = """Examples:
 
-  ragaudit receipt settle answer.json --verifier https://regulator.example"""
+  ragaudit receipt settle answer.json --verifier https://regulator.example
+
+  ragaudit receipt settle answer.json --verifier https://regulator.example
+  --arbiter https://arbiter.example --window window.json --verifier-key 3b6a..."""
 
 Files = Annotated[list[Path], typer.Argument(help="Receipt files.")]
 SavedWindow = Annotated[
@@ -70,6 +81,19 @@ PinnedKey = Annotated[
     str | None,
     typer.Option("--verifier-key", help="Pin: the verifier's key (keys.verifier), hex."),
 ]
+State = Annotated[
+    Path | None, typer.Option("--state", help="Folder with registration.json: the library's.")
+]
+Key = Annotated[
+    Path | None, typer.Option("--key", help="The dispute key, made by `ragaudit key make`.")
+]
+Account = Annotated[
+    Path | None, typer.Option("--account", help="Saved reply of GET .../account, with --key.")
+]
+AllowUnpinned = Annotated[
+    bool,
+    typer.Option("--allow-unpinned", help="Go without a pin: believe whoever shows the window."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
@@ -80,6 +104,7 @@ def check(
     prover: Prover = None,
     policy: PinnedPolicy = None,
     verifier_key: PinnedKey = None,
+    allow_unpinned: AllowUnpinned = False,
     account: Annotated[
         Path | None, typer.Option("--account", help="Saved reply of GET .../account.")
     ] = None,
@@ -103,7 +128,7 @@ def check(
                 "the account names its anchor", where="--anchor", expected="one of the two"
             )
         value = offline.read_file(file)
-        shown = _window(value, file, window, prover, _pins(policy, verifier_key))
+        shown = _window(value, file, window, prover, _pins(policy, verifier_key, allow_unpinned))
         steps.append(offline.pinning(shown))
         known = offline.Known(
             None if account is None else offline.read_account(account),
@@ -122,12 +147,40 @@ def check(
         raise typer.Exit(int(ExitCode.INCOMPLETE))
 
 
+@app.command("promise", epilog=_PROMISE_EXAMPLES)
+def promised(
+    file: Annotated[Path, typer.Argument(help="Saved reply of POST .../promise.")],
+    request: Annotated[Path, typer.Option("--request", help="The JSON that was posted.")],
+    account: Annotated[Path, typer.Option("--account", help="Saved reply of GET .../account.")],
+    window: SavedWindow = None,
+    prover: Prover = None,
+    policy: PinnedPolicy = None,
+    verifier_key: PinnedKey = None,
+    allow_unpinned: AllowUnpinned = False,
+    as_json: AsJson = False,
+) -> None:
+    """Check a promise, before the value of the nonce chain is revealed under it.
+
+    It must have been made between the writing of the two files, by this machine's clock.
+    """
+    with failing(as_json):
+        name = offline.read_promise(file).record.window
+        shown = _authenticated(name, window, prover, _pins(policy, verifier_key, allow_unpinned))
+        known = offline.Known(offline.read_account(account), embedder=offline.load_embedder(shown))
+        left = offline.check_promised(file, request, shown, known, system_clock())
+    seconds = int(left)
+    typer.echo(
+        json.dumps({"reveal_within_seconds": seconds}) if as_json else f"reveal within {seconds} s"
+    )
+
+
 @app.command("complete", epilog=_COMPLETE_EXAMPLES)
 def complete(
     files: Files,
     prover: Annotated[str, typer.Option("--prover", help="URL of the provider.")],
     policy: PinnedPolicy = None,
     verifier_key: PinnedKey = None,
+    allow_unpinned: AllowUnpinned = False,
     as_json: AsJson = False,
 ) -> None:
     """Fetch the inclusion proofs that are outstanding, check them, and add them to the files."""
@@ -138,7 +191,7 @@ def complete(
             file = ReceiptFile.from_json(value)
             if file.public.proof is not None:
                 continue
-            shown = _window(value, path, None, prover, _pins(policy, verifier_key))
+            shown = _window(value, path, None, prover, _pins(policy, verifier_key, allow_unpinned))
             text = calls.proof(prover, shown.name, file.public.index)
             public = file.public.with_proof(TlogProof.parse(text.encode()))
             check_inclusion(public, shown.view)
@@ -151,9 +204,15 @@ def complete(
 def submit(
     files: Annotated[list[Path], typer.Argument(help="Receipt files, or public halves alone.")],
     verifier: Annotated[str, typer.Option("--verifier", help="URL of the verifier.")],
+    state: State = None,
+    key: Key = None,
+    account: Account = None,
     as_json: AsJson = False,
 ) -> None:
-    """Give the verifier the public halves of receipts. Private halves stay here."""
+    """Give the verifier the public halves of receipts. Private halves stay here.
+
+    With --state, or --key and --account, it is also told whose the registration is.
+    """
     halves: dict[str, list[dict[str, Any]]] = {}
     accepted = known = 0
     with failing(as_json):
@@ -161,6 +220,9 @@ def submit(
             public = offline.public_half(offline.read_file(path), path)
             halves.setdefault(public.origin, []).append(public.to_json())
         for origin, batch in halves.items():
+            if state is not None or key is not None or account is not None:
+                said = registration_statement(offline.read_holder(state, key, account), origin)
+                calls.tell(verifier, origin, "statements", said)
             result = calls.submit(verifier, origin, batch)
             accepted, known = accepted + result.accepted, known + result.known
     if as_json:
@@ -173,15 +235,9 @@ def submit(
 def dispute(
     file: Annotated[Path, typer.Argument(help="Receipt file, as the service sent it.")],
     verifier: Annotated[str, typer.Option("--verifier", help="URL of the verifier.")],
-    state: Annotated[
-        Path | None, typer.Option("--state", help="Folder with registration.json: the library's.")
-    ] = None,
-    key: Annotated[
-        Path | None, typer.Option("--key", help="The dispute key, made by `ragaudit key make`.")
-    ] = None,
-    account: Annotated[
-        Path | None, typer.Option("--account", help="Saved reply of GET .../account, with --key.")
-    ] = None,
+    state: State = None,
+    key: Key = None,
+    account: Account = None,
     as_json: AsJson = False,
 ) -> None:
     """Dispute an answer before the sampling instant. The verifier learns a digest of the file."""
@@ -190,10 +246,8 @@ def dispute(
         holder = offline.read_holder(state, key, account)
         made = Dispute.issue(holder.key, pseudonym=holder.account.pseudonym, receipt_file=value)
         origin = offline.public_half(value, file).origin
-        proof = registration_proof(holder.account)
-        calls.tell(
-            verifier, origin, "disputes", {"disputes": [made.to_json()], "registration": proof}
-        )
+        said = {"disputes": [made.to_json()], "registration": registration_proof(holder.account)}
+        calls.tell(verifier, origin, "disputes", said)
     typer.echo(made.encode().decode() if as_json else f"record {made.index} is disputed")
 
 
@@ -201,39 +255,62 @@ def dispute(
 def settle(
     file: Annotated[Path, typer.Argument(help="Disputed receipt file.")],
     verifier: Annotated[str, typer.Option("--verifier", help="URL of the verifier.")],
+    arbiter: Annotated[
+        str | None,
+        typer.Option("--arbiter", help="URL: have it judge what the verifier must not see."),
+    ] = None,
+    window: SavedWindow = None,
+    prover: Prover = None,
+    policy: PinnedPolicy = None,
+    verifier_key: PinnedKey = None,
+    allow_unpinned: AllowUnpinned = False,
     as_json: AsJson = False,
 ) -> None:
-    """After the sampling instant: show the verifier a disputed file, if it was not sampled."""
+    """After the sampling instant: have a disputed file judged.
+
+    The verifier judges it if its record was not sampled, otherwise the arbiter of the policy does,
+    which needs the window.
+    """
     with failing(as_json):
         value = offline.read_file(file)
-        public = offline.public_half(value, file)
-        found = calls.settle(verifier, public.origin, value)
+        origin = offline.public_half(value, file).origin
+        judge = None
+        if arbiter is not None:
+            pins = _pins(policy, verifier_key, allow_unpinned)
+            judge = (arbiter, _window(value, file, window, prover, pins))
+        found = calls.settle(verifier, origin, value, judge)
     if as_json:
         typer.echo(json.dumps({"sampled": found["sampled"], "step": found["step"]}))
     elif found["step"] is not None:
         typer.echo(f"upheld: step {found['step']} fails" if found["step"] else "dismissed")
     else:
-        typer.echo("sampled: the verifier must not see it, take it to the arbiter")
+        typer.echo("sampled: the verifier must not see it, take it to the arbiter (--arbiter)")
 
 
-def _pins(policy: Path | None, verifier_key: str | None) -> Pins:
-    return Pins(
+def _pins(policy: Path | None, verifier_key: str | None, allow_unpinned: bool) -> Pins:
+    found = Pins(
         None if verifier_key is None else PublicKey.from_raw(hex_decode(verifier_key, 32)),
         None if policy is None else offline.read_policy_digest(policy),
     )
+    wanted = "--verifier-key or --policy, or --allow-unpinned"
+    return found.demanded(wanted, allow_unpinned=allow_unpinned)
 
 
 def _window(
     value: dict[str, Any], path: Path, window: Path | None, prover: str | None, pins: Pins
 ) -> Window:
     """The window that a receipt names, from a file or from the provider."""
+    name = offline.public_half(value, path).record.window
+    return _authenticated(name, window, prover, pins)
+
+
+def _authenticated(name: str, window: Path | None, prover: str | None, pins: Pins) -> Window:
     if (window is None) == (prover is None):
         raise InvalidArgumentError(
             "one source of the window is needed", expected="--window or --prover"
         )
     if window is not None:
         return offline.read_window(window, pins)
-    name = offline.public_half(value, path).record.window
     return authenticate(calls.window(str(prover), name), pins)
 
 

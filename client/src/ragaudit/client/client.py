@@ -103,10 +103,12 @@ class Client:
         background.run(self._client.dispute(receipt))
 
     def settle(
-        self, receipt: CheckedReceipt | ReceiptFile | Mapping[str, Any]
+        self,
+        receipt: CheckedReceipt | ReceiptFile | Mapping[str, Any],
+        arbiter_url: str | None = None,
     ) -> Mapping[str, Any]:
-        """Show the verifier a disputed receipt after the draw, if its record was not sampled."""
-        return background.run(self._client.settle(receipt))
+        """After the draw: show the verifier a disputed receipt, or the arbiter a sampled one."""
+        return background.run(self._client.settle(receipt, arbiter_url))
 
     def show_registration(self) -> None:
         """Tell the verifier that this registration, with its nonce chain, is the account's own."""

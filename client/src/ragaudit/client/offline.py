@@ -5,28 +5,38 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragaudit.client.disputing import Holder
+from ragaudit.client.errors import StateConflict
 from ragaudit.client.group import CoreOperations
 from ragaudit.client.registration import AccountState, parse_account
+from ragaudit.client.revealing import seconds_to_reveal
 from ragaudit.client.transport import json_value
 from ragaudit.client.window import Pins, Window, authenticate
 from ragaudit.encoding import canonical_json
-from ragaudit.encoding.digests import SALT_BYTES, structure
 from ragaudit.encoding.errors import MalformedError, RagauditError, UnavailableError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.text import hex_decode
+from ragaudit.encoding.times import rfc3339
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.policy import Policy
 from ragaudit.ledger.promises import Promise
-from ragaudit.ledger.receipt_check import AccountView, Embed, StepResult, check_receipt_file
-from ragaudit.ledger.receipts import PublicReceipt, ReceiptFile
+from ragaudit.ledger.receipt_check import (
+    AccountView,
+    Embed,
+    StepResult,
+    check_promise,
+    check_receipt_file,
+)
+from ragaudit.ledger.receipts import PublicReceipt, ReceiptFile, bound_receipt
+from ragaudit.ledger.requests import Request
 
 if TYPE_CHECKING:
     from ragaudit.embedders.base import Embedder
 
 __all__ = [
-    "Holder",
     "Known",
     "check",
+    "check_promised",
     "load_embedder",
     "pinning",
     "public_half",
@@ -35,6 +45,7 @@ __all__ = [
     "read_holder",
     "read_policy_digest",
     "read_promise",
+    "read_request",
     "read_window",
 ]
 
@@ -96,14 +107,6 @@ def read_account(path: Path) -> AccountState:
     return parse_account(_read_json(path))
 
 
-@dataclass(frozen=True)
-class Holder:
-    """An account as far as it signs for itself: its dispute key and its registration."""
-
-    key: PrivateKey = field(repr=False)
-    account: AccountState
-
-
 def read_holder(state: Path | None, key: Path | None, account: Path | None) -> Holder:
     """Return who disputes: from a state directory, or from a key file and the saved account.
 
@@ -138,6 +141,14 @@ def _key(text: str, path: Path) -> PrivateKey:
     except MalformedError:
         # What the file holds is not repeated: it may be a secret.
         raise MalformedError("no key in it", where=str(path), expected="64 digits 0-9a-f") from None
+
+
+def read_request(path: Path) -> Request:
+    """Return the request at ``path``, as it was posted; MalformedError if it is none."""
+    value = _read_json(path)
+    if not isinstance(value, dict):
+        raise MalformedError("not an object", where=str(path), expected="a request")
+    return Request.from_json({"filter": "", "counter": None, **value})
 
 
 def read_promise(path: Path) -> Promise:
@@ -198,6 +209,45 @@ def check(value: Mapping[str, Any], window: Window, known: Known) -> list[StepRe
     )  # fmt: skip
 
 
+def check_promised(file: Path, asked: Path, window: Window, known: Known, now: int) -> float:
+    """Check a promise before its nonce is revealed; return the seconds in which it may be.
+
+    Args:
+        file: the promise, written when it arrived.
+        asked: the request as it was posted, written before that.
+        known: account and embedder, where they are known.
+        now: Unix milliseconds.
+
+    Raises:
+        MalformedError: not such files.
+        RejectedError: it is false, or made after it arrived.
+        StateConflict: it was made before it was asked for, as one may be that is pending.
+        CannotClaim: no time is left to claim it.
+    """
+    promise, request, policy = read_promise(file), read_request(asked), window.view.policy
+    view = AccountView() if known.account is None else _account_view(known.account, window)
+    embed = None if known.embedder is None else _embed(known.embedder)
+    check_promise(promise, request, window.view, CoreOperations(), account=view, embed=embed)
+    made, skew = promise.record.time, 1000 * policy.clock_skew_seconds
+    first, last = _written(asked) - skew, _written(file) + skew
+    if made > last:
+        raise ReceiptRejected(
+            f"made at {rfc3339(made)}", where="promise, time", expected=f"up to {rfc3339(last)}"
+        )
+    if made < first:
+        expires = made // 1000 + policy.promise_life_seconds + 1
+        raise StateConflict(
+            f"a promise of {rfc3339(made)} is pending", where=f"counter {request.counter}",
+            expected="a fresh one, when that one has expired", next_instant=expires,
+        )  # fmt: skip
+    return seconds_to_reveal(promise, policy, now)
+
+
+def _written(path: Path) -> int:
+    """When a file was written, Unix milliseconds."""
+    return path.stat().st_mtime_ns // 1_000_000
+
+
 def read_bytes(path: Path) -> bytes:
     """Return the content of a file.
 
@@ -225,24 +275,12 @@ def _account_view(account: AccountState, window: Window) -> AccountView:
 
 
 def _provider_signed(value: Mapping[str, Any], policy: Policy) -> bool:
-    """Whether the provider signed these parts, whatever form it gave them."""
-    match value:
-        case {
-            "request": request,
-            "answer": answer,
-            "public": public,
-            "private": {"salt_r": str(salt)} as private,
-        }:
-            parts = [canonical_json.dumps(part) for part in (request, answer, private)]
-        case _:
-            return False
+    """Whether the provider signed the parts of a file, whatever form it gave them."""
     try:
-        receipt = PublicReceipt.from_json(public)
-        receipt.verify_signature(policy.keys.provider)
-        digest = structure("answer", hex_decode(salt, SALT_BYTES), *parts)
+        bound_receipt(value, policy)
     except RagauditError:
         return False
-    return receipt.origin == policy.origin and digest == receipt.answer_digest
+    return True
 
 
 def _read_json(path: Path) -> Any:

@@ -16,7 +16,7 @@ from ragaudit.encoding.text import hex_decode
 if TYPE_CHECKING:
     from ragaudit.embedders.base import Embedder
 
-__all__ = ["ClientOptions", "anchored", "pins", "system_clock", "verifier"]
+__all__ = ["ClientOptions", "anchored", "arbiter", "pins", "system_clock", "verifier"]
 
 
 class ClientOptions(TypedDict, total=False):
@@ -27,6 +27,7 @@ class ClientOptions(TypedDict, total=False):
         verifier_url: where claims, receipts and disputes go; an anchored account needs it.
         verifier_key: pin, the verifier's key (`keys.verifier`) in hexadecimal.
         policy_digest: pin, the digest of the policy in hexadecimal.
+        allow_unpinned: go without a pin, and believe whoever answers; False by default.
         embedder: with it, embeddings are recomputed (check 9); it must be the committed one.
         state_dir: holds the account's keys, promises and receipts; keep it, never restore it.
         anchored: whether the account asks through a nonce chain: by default if there is a
@@ -40,6 +41,7 @@ class ClientOptions(TypedDict, total=False):
     verifier_url: str | None
     verifier_key: str | None
     policy_digest: str | None
+    allow_unpinned: bool
     embedder: "Embedder | None"
     state_dir: str | Path | None
     anchored: bool | None
@@ -54,12 +56,18 @@ def system_clock() -> int:
 
 
 def pins(options: ClientOptions) -> Pins:
-    """Return what is pinned; MalformedError for what is no key or digest."""
+    """Return what is pinned.
+
+    Raises:
+        MalformedError: what is no key or digest; no pin, and none was said to be needed.
+    """
     key, digest = options.get("verifier_key"), options.get("policy_digest")
-    return Pins(
+    found = Pins(
         None if key is None else PublicKey.from_raw(hex_decode(key, 32)),
         None if digest is None else hex_decode(digest, 32),
     )
+    wanted = "verifier_key= or policy_digest=, or allow_unpinned=True"
+    return found.demanded(wanted, allow_unpinned=options.get("allow_unpinned", False))
 
 
 def anchored(options: ClientOptions) -> bool:
@@ -76,3 +84,8 @@ def verifier(options: ClientOptions, seconds: float) -> VerifierService | None:
         return None
     transport = options.get("verifier_transport")
     return VerifierService(Service(url, timeout_seconds=seconds, transport=transport))
+
+
+def arbiter(options: ClientOptions, seconds: float, url: str) -> Service:
+    """Return the arbiter's calls, each bounded by ``seconds``; its caller closes them."""
+    return Service(url, timeout_seconds=seconds, transport=options.get("verifier_transport"))

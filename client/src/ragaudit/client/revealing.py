@@ -11,14 +11,12 @@ looked at the noise first, so (docs/spec/08-services.md, 8.10):
 
 import asyncio
 from dataclasses import replace
-from http import HTTPStatus
 
 from ragaudit.client.checker import Checker
 from ragaudit.client.errors import (
     AnswerRejected,
     CannotClaim,
     PromiseUnanswered,
-    ProviderRefusal,
     ServiceUnreachable,
     StateConflict,
 )
@@ -28,10 +26,11 @@ from ragaudit.client.state import PendingPromise, StateDirectory
 from ragaudit.encoding.errors import RagauditError, RefusedError
 from ragaudit.encoding.times import rfc3339
 from ragaudit.ledger.chains import NonceChain
+from ragaudit.ledger.policy import Policy
 from ragaudit.ledger.promises import Promise
 from ragaudit.ledger.requests import Request
 
-__all__ = ["Revealing"]
+__all__ = ["Revealing", "seconds_left", "seconds_to_reveal"]
 
 CLAIM_SECONDS = 10.0
 """Kept free for a claim at the end of a promise's life, at most a third of that life. At the end
@@ -41,6 +40,38 @@ NONCE_BYTES = 32
 
 LEAST_SECONDS = 1.0
 """Less than this for an answer is no attempt."""
+
+
+def seconds_left(promise: Promise, policy: Policy, now: int) -> float:
+    """Return the seconds in which an answer may come, and a claim still after it.
+
+    Args:
+        now: Unix milliseconds.
+    """
+    life = 1000 * policy.promise_life_seconds
+    claiming = min(round(1000 * CLAIM_SECONDS), life // 3)
+    return (min(promise.record.time + life - claiming, policy.last_promise) - now) / 1000
+
+
+def seconds_to_reveal(promise: Promise, policy: Policy, now: int) -> float:
+    """Return `seconds_left`.
+
+    Raises:
+        CannotClaim: not enough for an attempt, or the verifier takes no claim as long.
+    """
+    try:
+        promise.claim(bytes(NONCE_BYTES))
+    except RefusedError as error:
+        raise CannotClaim(
+            f"not revealed: {error.what}", where="query", expected=error.expected
+        ) from error
+    if (left := seconds_left(promise, policy, now)) >= LEAST_SECONDS:
+        return left
+    raise CannotClaim(
+        f"not revealed: a promise of {rfc3339(promise.record.time)} leaves no time to claim",
+        where=f"counter {promise.record.counter}",
+        expected="a later query, or the next window",
+    )
 
 
 class Revealing:
@@ -81,20 +112,8 @@ class Revealing:
             ServiceUnreachable: nothing was sent.
         """
         state, _ = self._anchored()
-        counter = promise.record.counter
-        try:
-            promise.claim(bytes(NONCE_BYTES))
-        except RefusedError as error:
-            raise CannotClaim(
-                f"not revealed: {error.what}", where="query", expected=error.expected
-            ) from error
-        if (left := self._left(promise)) < LEAST_SECONDS:
-            made = rfc3339(promise.record.time)
-            raise CannotClaim(
-                f"not revealed: a promise of {made} leaves no time to claim",
-                where=f"counter {counter}",
-                expected="a later query, or the next window",
-            )
+        session, counter = self._session, promise.record.counter
+        left = seconds_to_reveal(promise, session.window.view.policy, session.clock())
         pending = PendingPromise(counter, promise.request.to_json(), promise.to_json())
         await asyncio.to_thread(state.keep_promise, pending)
         return await self._begin(pending, promise, min(left, self._seconds), fresh=True)
@@ -131,12 +150,7 @@ class Revealing:
         return state, chain
 
     def _left(self, promise: Promise) -> float:
-        """Seconds in which an answer may come, and a claim still after it."""
-        policy = self._session.window.view.policy
-        life = 1000 * policy.promise_life_seconds
-        claiming = min(round(1000 * CLAIM_SECONDS), life // 3)
-        latest = min(promise.record.time + life - claiming, policy.last_promise)
-        return (latest - self._session.clock()) / 1000
+        return seconds_left(promise, self._session.window.view.policy, self._session.clock())
 
     async def _begin(
         self, pending: PendingPromise, promise: Promise, seconds: float, *, fresh: bool
@@ -205,15 +219,8 @@ class Revealing:
         if verifier is None:
             raise StateConflict("this client knows no verifier", expected="verifier_url=")
         nonce = chain.nonce(pending.counter)
-        try:
-            await verifier.claim(origin, pending.promise, nonce)
-        except ProviderRefusal as refused:
-            entry = await asyncio.to_thread(state.registration)
-            if refused.status != HTTPStatus.CONFLICT or entry is None:
-                raise
-            # V takes claims of registrations that it knows; the provider may have kept ours back.
-            await verifier.show_registration(origin, entry)
-            await verifier.claim(origin, pending.promise, nonce)
+        entry = await asyncio.to_thread(state.registration)
+        await verifier.claim(origin, pending.promise, nonce, entry)
         await asyncio.to_thread(state.keep_promise, replace(pending, claimed=True))
 
 

@@ -74,13 +74,15 @@ class VerifierService:
         """Hand over signed refusals of the provider."""
         await self._post(origin, "refusals", {"refusals": list(refusals)})
 
-    async def claim(self, origin: str, promise: Json, nonce: bytes) -> None:
-        """Hand over a promise whose nonce was revealed and which the provider does not answer."""
-        await self._post(origin, "claims", {"promise": promise, "nonce": nonce.hex()})
+    async def claim(
+        self, origin: str, promise: Json, nonce: bytes, registration: Json | None
+    ) -> None:
+        """Hand over a promise whose nonce was revealed and which the provider does not answer.
 
-    async def show_registration(self, origin: str, entry: Json) -> None:
-        """Show the account's registration with its proof, which the provider may have kept back."""
-        await self._service.request("POST", _path(origin, "registrations"), dict(entry))
+        The account's registration goes with it: the provider may have kept it back.
+        """
+        body = {"promise": promise, "nonce": nonce.hex(), "registration": registration}
+        await self._post(origin, "claims", body)
 
     async def tell(self, origin: str, what: str, body: Json) -> None:
         """Hand over what the account signed: "statements" or "disputes"."""

@@ -1,7 +1,7 @@
 """A window as the provider shows it, believed only as far as the verifier has signed it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ragaudit.client.errors import AnswerRejected, StateConflict
@@ -39,6 +39,19 @@ class Pins:
         """Nothing is pinned: whoever answers can claim to be any window."""
         return self.verifier is None and self.policy_digest is None
 
+    def demanded(self, wanted: str, *, allow_unpinned: bool) -> "Pins":
+        """Return these; MalformedError if there are none, and none was said to be needed.
+
+        Args:
+            wanted: how pins are given here.
+        """
+        if self.none and not allow_unpinned:
+            raise MalformedError(
+                "nothing is pinned: whoever answers could show a window of its own",
+                expected=wanted,
+            )
+        return self
+
 
 @dataclass(frozen=True)
 class Window:
@@ -49,6 +62,7 @@ class Window:
         view: policy, opening and activations for receipt checks.
         embedder: C_emb's manifest, as JSON.
         pinned: whether a pin was compared.
+        shown: all of it, as the provider shows it.
     """
 
     name: str
@@ -56,6 +70,7 @@ class Window:
     view: WindowView
     embedder: Mapping[str, Any]
     pinned: bool
+    shown: Mapping[str, Any] = field(repr=False)
 
     @property
     def origin(self) -> str:
@@ -107,7 +122,8 @@ def _authenticate(value: Any, pins: Pins) -> Window:
         for number, (place, item) in enumerate(f.objects("activations", 0, policy.activations), 1)
     ]
     state = f.text("state", 1, 64)
-    return Window(name, state, WindowView(policy, opening, covered), embedder, not pins.none)
+    view = WindowView(policy, opening, covered)
+    return Window(name, state, view, embedder, not pins.none, value)
 
 
 def _opening(value: Any) -> tuple[Opening, bytes]:

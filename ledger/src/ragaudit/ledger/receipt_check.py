@@ -104,7 +104,6 @@ def check_receipt_file(
     promise: Promise | None = None,
     embed: Embed | None = None,
     account: AccountView | None = None,
-    now: int | None = None,
 ) -> list[StepResult]:
     """Check a whole receipt and return the ten steps in order.
 
@@ -116,14 +115,13 @@ def check_receipt_file(
         promise: the promise that the record keeps, if there was one.
         embed: the committed embedder; without it step 9 is not done.
         account: what the record must say of the account; unknown parts are not compared.
-        now: Unix milliseconds; with it, a receipt that is not completed in time is rejected.
 
     Raises:
         MalformedRecord: not a receipt file.
         StepRejected: a step failed.
     """
     parsed = file if isinstance(file, ReceiptFile) else ReceiptFile.from_json(file)
-    check = _Check(parsed, view, operations, anchor, promise, embed, account or AccountView(), now)
+    check = _Check(parsed, view, operations, anchor, promise, embed, account or AccountView())
     return [check.run(number, name, step) for number, (name, step) in enumerate(_STEPS, 1)]
 
 
@@ -188,7 +186,6 @@ class _Check:
     promise: Promise | None
     embed: Embed | None
     account: AccountView
-    now: int | None
     record: Record = field(init=False)
     tenant: TenantOpening = field(init=False)
 
@@ -212,9 +209,6 @@ class _Check:
     def inclusion(self) -> str | None:
         public = self.file.public
         if public.proof is None:
-            due = public.issued + 1000 * self.view.policy.merge_delay_seconds
-            if self.now is not None and self.now > due:
-                _reject("no inclusion proof after the merge delay", expected="a .tlog-proof")
             return "the inclusion proof is outstanding"
         keys = self.view.policy.keys
         public.verify_inclusion(keys.log, CosignerPolicy((keys.cosigner,), 1))

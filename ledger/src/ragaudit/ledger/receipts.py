@@ -4,11 +4,13 @@ The public half says: this record stands at this place of this log, and this is 
 I gave out. The private half opens the record to its account. `receipt_check` runs all checks.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import DIGEST_BYTES, SALT_BYTES, leaf_data, structure
+from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.signing import (
     SIGNATURE_BYTES,
     PrivateKey,
@@ -18,12 +20,14 @@ from ragaudit.encoding.signing import (
     verify,
 )
 from ragaudit.encoding.tagged import Field
+from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.cosignatures import CosignedCheckpoint, CosignerPolicy
 from ragaudit.ledger.errors import MalformedNote, MalformedRecord, ReceiptRejected
 from ragaudit.ledger.json_fields import Fields, vector_text
 from ragaudit.ledger.merkle_commitments import MAX_DIMENSION
 from ragaudit.ledger.notes import VerifierKey, check_name
 from ragaudit.ledger.openings import MAX_ENTRY, Openings
+from ragaudit.ledger.policy import Policy
 from ragaudit.ledger.records import MAX_ROWS, MAX_TIME, MAX_TOP_K, Record
 from ragaudit.ledger.requests import (
     Answer,
@@ -299,6 +303,36 @@ def answer_digest(request: Request, answer: Answer, private: PrivateReceipt) -> 
     """What the public half says of the answer, hidden by the private half's salt_r."""
     halves = (request.encode(), answer.encode(), private.encode())
     return structure("answer", private.salt_r, *halves)
+
+
+def bound_receipt(document: Mapping[str, Any], policy: Policy) -> PublicReceipt:
+    """The public half, without proof, of a file whose every part the provider's signature binds.
+
+    The parts are taken as they are: an answer in a form that no honest provider gives is the
+    provider's own when it signed its digest.
+
+    Raises:
+        RagauditError: not a receipt file, not signed, or the digest names another answer.
+    """
+    match document:
+        case {
+            "format": str(form),
+            "request": request,
+            "answer": answer,
+            "public": public,
+            "private": {"salt_r": str(salt)} as private,
+            **more,
+        } if form == FILE_FORMAT and not more:
+            receipt = PublicReceipt.from_json(public, "public")
+            if receipt.origin != policy.origin:
+                raise ReceiptRejected("of another log", where="origin", expected=policy.origin)
+            receipt.verify_signature(policy.keys.provider)
+            parts = [canonical_json.dumps(part) for part in (request, answer, private)]
+            digest = structure("answer", hex_decode(salt, SALT_BYTES), *parts)
+            if digest != receipt.answer_digest:
+                raise ReceiptRejected("another answer was signed", where="answer_digest")
+            return replace(receipt, proof=None)
+    raise MalformedError("not a receipt file", where="receipt file", expected=FILE_FORMAT)
 
 
 def read_origin(f: Fields) -> str:

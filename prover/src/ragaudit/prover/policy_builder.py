@@ -101,7 +101,7 @@ class PolicyBuilder:
             "delta_acc": settings.delta_acc,
             "delta_policy": settings.delta_policy,
             "sigma": sigma,
-            "relation": settings.relation,
+            "relation": settings.relation.value,
             "rows_per_document": settings.rows_per_document,
             "norm_bound": NORM_BOUND,
             "dimension": dimension,

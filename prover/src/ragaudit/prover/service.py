@@ -47,7 +47,7 @@ from ragaudit.prover.settings import Settings, window_settings
 from ragaudit.prover.states import FINAL, State
 from ragaudit.prover.store import Store
 from ragaudit.prover.verifier_client import VerifierClient
-from ragaudit.prover.verifier_trust import check_clocks, checked_keys
+from ragaudit.prover.verifier_trust import check_clocks, check_pins, checked_keys
 from ragaudit.prover.windows import Window, Windows
 
 _log = logging.getLogger(__name__)
@@ -158,10 +158,11 @@ class Service:
         """Take the database, load the countersigned windows, drive every unfinished one.
 
         Raises:
-            RefusedError: another prover serves this database, or a key is not the one that an
-                unfinished window has committed to.
+            RefusedError: another prover serves this database, a key is not the one that an
+                unfinished window has committed to, or the verifier's keys are not pinned.
             StoreUnavailable: the folder of the fences cannot be written.
         """
+        check_pins(self.settings.verifier)
         self.store.take()
         check_folder(self.settings.store.fence_folder)
         for name in self.settings.verifier.unpinned:

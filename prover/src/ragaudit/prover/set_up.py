@@ -35,6 +35,12 @@ keys:
 
 verifier:
   url: {verifier}
+  # The keys that the regulator published (GET /v1/keys shows them). Without them nothing is served,
+  # unless `allow_unpinned: true` says that whoever answers first at that URL is to be believed.
+  # cosigner_key: "regulator.example/cosigner+..."
+  # verifier_key: "..."
+  # verdict_key: "..."
+  # arbiter_key: "..."        # if the regulator hears an arbiter
 
 window:
   opens_after_seconds: 120

@@ -28,6 +28,7 @@ from ragaudit.embedders import registry
 from ragaudit.encoding.addresses import service_url
 from ragaudit.encoding.environment import check_environment
 from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.prover.errors import MalformedSettings
 
 ENVIRONMENT_PREFIX = "RAGAUDIT_PROVER__"
@@ -92,9 +93,10 @@ Hex32 = Annotated[str, Field(pattern=HEX32_PATTERN)]
 
 
 class VerifierSettings(_Section):
-    """The verifier service and the keys it must show; without pins the first answer is trusted.
+    """The verifier service and the keys it must show, called as in a policy's ``keys``.
 
-    The three keys are called as in a policy (docs/spec/05-records.md, ``keys``).
+    Without the three pins no service starts, unless ``allow_unpinned`` says that whoever answers
+    first is to be believed.
     """
 
     url: Url = "http://127.0.0.1:8742"
@@ -102,6 +104,7 @@ class VerifierSettings(_Section):
     cosigner_key: str | None = None
     verifier_key: Hex32 | None = None
     verdict_key: Hex32 | None = None
+    allow_unpinned: bool = False
     timeout_seconds: float = Field(default=10.0, gt=0, le=600)
     ca_file: Path | None = None
     proxy: Url | None = None
@@ -163,6 +166,16 @@ class AuditSettings(_Section):
     deadline_seconds: int = Field(default=3600, ge=1, le=10**7)
 
 
+def _relation(value: object) -> object:
+    """An index is committed with its number of rows: neighbours have the same size."""
+    if value not in (NeighboringRelation.REPLACE, NeighboringRelation.NULL_REPLACE):
+        raise ValueError("no relation of indexes; expected replace or null-replace")
+    return value
+
+
+Relation = Annotated[NeighboringRelation, BeforeValidator(_relation)]
+
+
 class WindowSettings(_Section):
     """What a new window's policy says. Times count from the moment the window is created."""
 
@@ -174,7 +187,7 @@ class WindowSettings(_Section):
     delta_acc: Decimal = "0.000001"
     delta_policy: Decimal = "0.000001"
     sigma: Decimal | None = None
-    relation: Literal["replace", "null-replace"] = "null-replace"
+    relation: Relation = NeighboringRelation.NULL_REPLACE
     rows_per_document: int = Field(default=1, ge=1, le=1000)
     top_k_max: int = Field(default=5, ge=1, le=LIMITS.top_k)
     queries_per_account: int = Field(default=50, ge=1, le=10**6)

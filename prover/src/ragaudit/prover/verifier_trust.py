@@ -10,7 +10,8 @@ def checked_keys(keys: VerifierKeys, pinned: VerifierSettings) -> VerifierKeys:
     """Return the verifier's keys if they are the pinned ones.
 
     Raises:
-        VerifierMessageRejected: another key than the settings name.
+        VerifierMessageRejected: another key than the settings name, or an arbiter's that they do
+            not name.
     """
     arbiter = None if keys.arbiter is None else hex_encode(keys.arbiter.raw)
     for member, shown, expected in (
@@ -19,25 +20,30 @@ def checked_keys(keys: VerifierKeys, pinned: VerifierSettings) -> VerifierKeys:
         ("verifier_key", hex_encode(keys.signing.raw), pinned.verifier_key),
         ("verdict_key", hex_encode(keys.verdict.raw), pinned.verdict_key),
     ):
-        if expected is not None and shown != expected:
+        # A verifier without an arbiter is what no pin says; the other pins are `check_pins`'.
+        demanded = member == "arbiter_key" and not pinned.allow_unpinned
+        if shown != expected and (expected is not None or demanded):
             raise VerifierMessageRejected(
-                "the verifier shows another key", where=f"verifier.{member}", expected=expected
+                f"the verifier shows another key, {shown}",
+                where=f"verifier.{member}",
+                expected=expected or "none",
             )
     return keys
 
 
 def check_pins(settings: VerifierSettings) -> None:
-    """Return if every key of the verifier is pinned.
+    """Return if every key of the verifier is pinned, or none has to be.
 
     Raises:
         UnpinnedVerifier: whoever answers first would be believed for the others.
     """
-    if settings.unpinned:
+    if settings.unpinned and not settings.allow_unpinned:
         names = ", ".join(f"verifier.{name}" for name in settings.unpinned)
         raise UnpinnedVerifier(
             "keys of the verifier are not pinned: whoever answers first is believed",
             where=names,
-            expected="the keys that the regulator published, as GET /v1/keys shows them",
+            expected="the keys that the regulator published, as GET /v1/keys shows them; or "
+            "verifier.allow_unpinned: true",
         )
 
 

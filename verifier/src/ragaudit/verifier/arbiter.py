@@ -6,6 +6,7 @@ keeps digests only, so that neither its store nor the verifier's ever holds the 
 and the positions that were selected, also where one organisation runs both.
 """
 
+import errno
 import fcntl
 import os
 from collections.abc import Callable, Iterator
@@ -14,7 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from ragaudit.encoding import canonical_json
-from ragaudit.encoding.errors import MalformedError, RefusedError, RejectedError
+from ragaudit.encoding.errors import (
+    MalformedError,
+    RefusedError,
+    RejectedError,
+    UnavailableError,
+)
 from ragaudit.encoding.signing import PrivateKey, PublicKey
 from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.disputes import Finding, file_digest
@@ -78,6 +84,7 @@ class Arbiter:
 
         Raises:
             RejectedError: the policy names another arbiter.
+            UnavailableError: the finding cannot be kept.
             RagauditError: the provider did not sign the file, part for part.
         """
         if view.policy.keys.arbiter != self.public:
@@ -158,16 +165,26 @@ def _keep_apart(folder: Path) -> None:
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """One judge at a time, also among processes: a file has one finding."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise UnavailableError(f"findings cannot be kept: {reason}", where=str(path)) from None
 
 
 def _append(path: Path, line: bytes) -> None:
-    with path.open("ab") as file:
-        file.write(line + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
+    """Add a line durably, or nothing of it."""
+    before = path.stat().st_size
+    try:
+        with path.open("ab", buffering=0) as file:
+            if file.write(line + b"\n") != len(line) + 1:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fsync(file.fileno())
+    except OSError:
+        os.truncate(path, before)
+        raise

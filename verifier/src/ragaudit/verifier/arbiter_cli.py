@@ -22,6 +22,7 @@ app = typer.Typer(
 )
 
 Directory = Annotated[Path, typer.Option(help="The arbiter's folder, apart from the verifier's.")]
+VerifierKey = Annotated[str, typer.Option(help="The verifier's statement key, hexadecimal.")]
 DEFAULT = Path("arbiter")
 
 
@@ -46,7 +47,7 @@ def key(directory: Directory = DEFAULT) -> None:
 def judge(
     receipt: Annotated[Path, typer.Argument(help="The disputed receipt file, not kept.")],
     window: Annotated[Path, typer.Option(help="Answer of the provider's GET /v1/windows/{w}.")],
-    verifier_key: Annotated[str, typer.Option(help="The verifier's statement key, hexadecimal.")],
+    verifier_key: VerifierKey,
     directory: Directory = DEFAULT,
     submit: Annotated[str | None, typer.Option(help="URL of the verifier to tell.")] = None,
 ) -> None:
@@ -60,6 +61,33 @@ def judge(
             _submit(submit, view.policy, told)
         typer.echo(canonical_json.dumps(told).decode())
     raise typer.Exit(ExitCode.FALSE if finding.upheld else ExitCode.DONE)
+
+
+@app.command(
+    epilog="Example: ragaudit verifier arbiter serve --verifier-key 4f1c... --port 8743 "
+    "--tls-certificate arbiter.pem --tls-key arbiter.key"
+)
+def serve(
+    verifier_key: VerifierKey,
+    directory: Directory = DEFAULT,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on.")] = 8743,
+    tls_certificate: Annotated[Path | None, typer.Option(help="PEM file.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="PEM file.")] = None,
+) -> None:
+    """Take cases over HTTP (`POST /v1/findings`) until told to stop (SIGINT or SIGTERM)."""
+    from ragaudit.serving import server  # noqa: PLC0415
+    from ragaudit.verifier.arbiter_service import create_app  # noqa: PLC0415
+
+    with failing():
+        arbiter, verifier = Arbiter(directory), read_key(verifier_key)
+        server.run(
+            lambda: create_app(arbiter, verifier, fastest_engine(), system_clock),
+            host=host,
+            port=port,
+            certificate=tls_certificate,
+            key=tls_key,
+        )
 
 
 @app.command(name="list", epilog="Example: ragaudit verifier arbiter list --directory arbiter")

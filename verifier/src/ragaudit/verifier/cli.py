@@ -164,6 +164,13 @@ def audit(
         typer.Option("--provider", help="Whose window, where several have one of this name."),
     ] = None,
     verdict_key: VerdictKey = None,
+    allow_unpinned: Annotated[
+        bool,
+        typer.Option(
+            "--allow-unpinned",
+            help="Believe the verdict key that the service at --url shows: whoever answers there.",
+        ),
+    ] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until the audit is due.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -175,6 +182,8 @@ def audit(
 
     with failing():
         address, token = _service(settings, url, token_file)
+        own = None if url is not None and token_file is not None else settings
+        pinned = _verdict_key(verdict_key, own, allow_unpinned)
         with Remote(address, token, whose) as remote:
             try:
                 remote.start(window)
@@ -184,8 +193,7 @@ def audit(
                     raise typer.Exit(ExitCode.INCOMPLETE) from not_due
             with _progress(window) as show:
                 remote.wait(window, show)
-            key = remote.verdict_key() if verdict_key is None else _public_key(verdict_key)
-            verdict = verify_verdict(remote.verdict(window), key)
+            verdict = verify_verdict(remote.verdict(window), pinned or remote.verdict_key())
         _show(verdict, as_json=as_json)
         code = EXIT_CODES[verdict.result]
     raise typer.Exit(code)
@@ -296,6 +304,27 @@ def _service(path: Path, url: str | None, token_file: Path | None) -> tuple[str,
     settings = settings_files.load(path)
     token = key_files.read_token(token_file or settings.secrets / key_files.TOKEN)
     return url or _address(settings), token
+
+
+def _verdict_key(
+    given: str | None, settings: Path | None, allow_unpinned: bool
+) -> PublicKey | None:
+    """The key that must have signed: given, or this machine's own; None: as the service says.
+
+    Raises:
+        MalformedError: it is not known, and nobody said that the service may name it.
+    """
+    if given is not None:
+        return _public_key(given)
+    if settings is not None:
+        own = settings_files.load(settings)
+        return key_files.load(own.secrets, own.name, own.arbiter).verdict.public
+    if not allow_unpinned:
+        raise MalformedError(
+            "the verdict key is not pinned: whoever answers at --url could have signed",
+            expected="--verdict-key, or --allow-unpinned",
+        )
+    return None
 
 
 def _address(settings: Settings) -> str:

@@ -14,6 +14,7 @@ from ragaudit.attacks.stage.embedder import HashEmbedder, VerifierEmbedder
 from ragaudit.attacks.stage.transport import AppTransport, Loop
 from ragaudit.attacks.terms import small_terms_file
 from ragaudit.encoding.errors import InternalError, RagauditError
+from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.disputes import Finding
 from ragaudit.ledger.policy import Policy
@@ -74,7 +75,7 @@ SETTINGS: Final = WindowSettings(
     delta_acc="0.00001",
     delta_policy="0.00001",
     sigma="4",
-    relation="replace",
+    relation=NeighboringRelation.REPLACE,
     top_k_max=3,
     queries_per_account=4,
     slots=6,
@@ -120,8 +121,10 @@ class Prover:
         cls, made: SetUp, components: Components, loop: Loop, clock: Clock, verifier: AppTransport
     ) -> "Prover":
         """A service on the settings, keys and database that were made."""
-        settings = load_settings(made.settings).model_copy(
+        found = load_settings(made.settings)
+        settings = found.model_copy(
             update={
+                "verifier": found.verifier.model_copy(update={"allow_unpinned": True}),
                 "window": SETTINGS,
                 "timing": TimingSettings(checkpoint_seconds=0.05, driver_seconds=60),
             }

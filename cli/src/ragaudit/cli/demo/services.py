@@ -32,11 +32,13 @@ class Services:
     Attributes:
         work: folder of both services' data and logs.
         operator_token: of the prover; auditor_token: of the verifier.
+        keys: the verifier's public keys by role, which the prover pins.
     """
 
     work: Path
     operator_token: str = field(repr=False)
     auditor_token: str = field(repr=False)
+    keys: Mapping[str, str] = field(default_factory=dict)
     arbiter_key: str = ""
     prover_url: str = ""
     verifier_url: str = ""
@@ -78,12 +80,18 @@ class Services:
         settings = str(self.prover_settings)
         arguments = command("prover", "serve", "--settings", settings)
         if cheat is not None:
-            arguments = [sys.executable, "-m", "ragaudit.cli.demo.cheating_prover", cheat, settings]
+            program = [sys.executable, "-m", "ragaudit.attacks.serve"]
+            arguments = [*program, cheat, "--config", settings]
         process = _start(
             stack, "prover", arguments, self.work,
             lambda port: {
                 "RAGAUDIT_PROVER__SERVER__PORT": str(port),
                 "RAGAUDIT_PROVER__VERIFIER__URL": self.verifier_url,
+                "RAGAUDIT_PROVER__VERIFIER__ARBITER_KEY": self.arbiter_key,
+                **{
+                    f"RAGAUDIT_PROVER__VERIFIER__{role.upper()}_KEY": key
+                    for role, key in self.keys.items()
+                },
             },
         )  # fmt: skip
         self.prover_url = process.url
@@ -101,7 +109,7 @@ def prepare(work: Path, pool: Executor) -> Services:
     verifier = pool.submit(_run, "verifier", "init", "--name", VERIFIER, *directory)
     folder = ("--folder", str(work / "prover"))
     made = json.loads(_run("prover", "init", "--provider", PROVIDER, *folder, "--json"))
-    verifier.result()
+    keys = dict(line.split(": ", 1) for line in verifier.result().splitlines())
     settings = ("--settings", str(work / "verifier" / "verifier.yaml"))
     (work / "verifier" / "terms.toml").write_text(TERMS.to_toml(), encoding="utf-8")
     _run("verifier", "provider", "add", PROVIDER, "--key", made["provider_key"], *settings)
@@ -109,6 +117,7 @@ def prepare(work: Path, pool: Executor) -> Services:
         work,
         operator_token=_read(Path(made["operator_token_file"])),
         auditor_token=_read(work / "verifier" / "secrets" / "auditor-token"),
+        keys={role: keys[role] for role in ("cosigner", "verifier", "verdict")},
         arbiter_key=Arbiter.create(work / "arbiter").public.raw.hex(),
     )
 

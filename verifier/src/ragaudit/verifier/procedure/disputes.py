@@ -4,19 +4,19 @@ A file counts only if the provider's signature binds every part of it; what an a
 its own file accuses nobody. The log is not asked here: the public half goes to check 13.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from ragaudit.encoding import canonical_json
-from ragaudit.encoding.digests import SALT_BYTES, structure
-from ragaudit.encoding.errors import InternalError, MalformedError, RagauditError
-from ragaudit.encoding.text import hex_decode
+from ragaudit.encoding.errors import InternalError, RagauditError
 from ragaudit.ledger.disputes import STEPS, Dispute, Finding
-from ragaudit.ledger.errors import MalformedRecord, ReceiptRejected, StepRejected
+from ragaudit.ledger.errors import MalformedRecord, StepRejected
 from ragaudit.ledger.json_fields import Fields
-from ragaudit.ledger.policy import Policy
-from ragaudit.ledger.receipt_check import GroupOperations, WindowView, check_receipt_file
-from ragaudit.ledger.receipts import FILE_FORMAT, PublicReceipt, ReceiptFile
+from ragaudit.ledger.receipt_check import (
+    GroupOperations,
+    WindowView,
+    check_receipt_file,
+)
+from ragaudit.ledger.receipts import PublicReceipt, ReceiptFile, bound_receipt
 
 KEPT_MEMBERS = "dispute step file finding"
 ANSWER_STEP = 4  # where a file fails that is signed and has not the form of an answer
@@ -97,33 +97,3 @@ def judge(document: dict[str, Any], view: WindowView, operations: GroupOperation
     except RagauditError as error:
         return Judgement(public, ANSWER_STEP, str(error))
     return Judgement(public, 0)
-
-
-def bound_receipt(document: dict[str, Any], policy: Policy) -> PublicReceipt:
-    """The public half, without proof, of a file whose every part the provider's signature binds.
-
-    The parts are taken as they are: an answer in a form that no honest provider gives is the
-    provider's own when it signed its digest.
-
-    Raises:
-        RagauditError: not a receipt file, not signed, or the digest names another answer.
-    """
-    match document:
-        case {
-            "format": str(form),
-            "request": request,
-            "answer": answer,
-            "public": public,
-            "private": {"salt_r": str(salt)} as private,
-            **more,
-        } if form == FILE_FORMAT and not more:
-            receipt = PublicReceipt.from_json(public, "public")
-            if receipt.origin != policy.origin:
-                raise ReceiptRejected("of another log", where="origin", expected=policy.origin)
-            receipt.verify_signature(policy.keys.provider)
-            parts = [canonical_json.dumps(part) for part in (request, answer, private)]
-            digest = structure("answer", hex_decode(salt, SALT_BYTES), *parts)
-            if digest != receipt.answer_digest:
-                raise ReceiptRejected("another answer was signed", where="answer_digest")
-            return replace(receipt, proof=None)
-    raise MalformedError("not a receipt file", where="receipt file", expected=FILE_FORMAT)

@@ -146,7 +146,7 @@ class EntryDocument(Document):
 
 
 class RegistrationDocument(Document):
-    """`POST .../registrations`: an account's own registration, as the prover shows it."""
+    """Member ``registration`` of what accounts submit: their own, as the prover shows it."""
 
     index: int = Field(ge=0, le=2**53 - 1)
     salt: Digest
@@ -177,6 +177,7 @@ class Claim(Document):
 
     promise: dict[str, Any]
     nonce: Digest
+    registration: RegistrationDocument | None = None
 
 
 class Disputes(Document):

@@ -13,15 +13,12 @@ from typing import Any
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import RejectedError
 from ragaudit.encoding.signing import PublicKey
-from ragaudit.ledger.cosignatures import CosignerPolicy
 from ragaudit.ledger.disputes import Dispute, Finding, RegistrationStatement, file_digest
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.policy import Policy
 from ragaudit.ledger.receipt_check import WindowView
 from ragaudit.ledger.receipts import PublicReceipt
-from ragaudit.ledger.records import Opening, Registration, entry_leaf_data
-from ragaudit.ledger.tlog_proof import TlogProof, verify_tlog_proof
-from ragaudit.ledger.tree import leaf_hash
+from ragaudit.ledger.records import Opening, Registration
 from ragaudit.verifier.evidence import OPENING
 from ragaudit.verifier.procedure.disputes import KeptDispute
 from ragaudit.verifier.service import handover, items, submissions, windows
@@ -29,7 +26,7 @@ from ragaudit.verifier.service.activation import check_due
 from ragaudit.verifier.service.auditor import Auditor
 from ragaudit.verifier.service.bodies import Disputes as DisputesBody
 from ragaudit.verifier.service.bodies import Finding as FindingBody
-from ragaudit.verifier.service.bodies import RegistrationDocument, Statement
+from ragaudit.verifier.service.bodies import Statement
 from ragaudit.verifier.service.challenge import Sampler
 from ragaudit.verifier.service.database import Database, Origin, Transaction
 from ragaudit.verifier.service.database import disputes as table
@@ -71,8 +68,10 @@ class Disputes:
         self._sampler = sampler
         self._cap = cap
 
-    def add(self, origin: Origin, document: DisputesBody) -> Counts:
+    def add(self, origin: Origin, document: DisputesBody, shown: Registration | None) -> Counts:
         """Take disputes before the sampling instant; all of a request or none.
+
+        ``shown`` is the account's registration, if it came with them.
 
         Raises:
             MalformedError, RejectedError: not of this log, of no registered account, or not
@@ -84,16 +83,16 @@ class Disputes:
         with self._database.read() as connection:
             for each in checked:
                 _check_origin(each.origin, policy)
-                for registration in _registrations(
-                    connection, origin, policy, each.pseudonym, document.registration
-                ):
+                for registration in _registrations(connection, origin, each.pseudonym, shown):
                     each.verify_signature(_dispute_key(registration))
         with self._database.write() as transaction:
             _check_before(transaction, origin, policy.sampling_instant)
             new = sum(self._put(transaction, origin, policy, each) for each in checked)
         return {"accepted": new, "known": len(checked) - new}
 
-    def show_registration(self, origin: Origin, document: Statement) -> Counts:
+    def show_registration(
+        self, origin: Origin, document: Statement, shown: Registration | None
+    ) -> Counts:
         """Take an account's statement about its registration before the sampling instant.
 
         Raises as `add`; RejectedError for another anchor than the registration's.
@@ -102,9 +101,7 @@ class Disputes:
         statement = RegistrationStatement.from_json(document.statement)
         _check_origin(statement.origin, policy)
         with self._database.read() as connection:
-            for registration in _registrations(
-                connection, origin, policy, statement.pseudonym, document.registration
-            ):
+            for registration in _registrations(connection, origin, statement.pseudonym, shown):
                 statement.verify_signature(_dispute_key(registration))
                 if registration.anchor != statement.anchor:
                     raise RejectedError("another anchor than registered", where="statement/anchor")
@@ -282,23 +279,19 @@ def _kept(row: Row[Any]) -> KeptDispute:
 
 
 def _registrations(
-    connection: Connection,
-    origin: Origin,
-    policy: Policy,
-    pseudonym: bytes,
-    given: RegistrationDocument | None,
+    connection: Connection, origin: Origin, pseudonym: bytes, shown: Registration | None
 ) -> list[Registration]:
-    """The registrations of an account: of the proof it brings, or as the provider gave them.
+    """The registrations of an account: the one it shows, or as the provider gave them.
 
-    An account that brings its proof does not depend on the provider's handing entries over.
+    An account that shows its own does not depend on the provider's handing entries over.
 
     Raises:
-        RejectedError: none, or a proof that does not verify.
+        RejectedError: there is none.
     """
-    if given is None:
+    if shown is None:
         own = handover.registrations(connection, origin, pseudonym)
     else:
-        own = [each for each in (_proven(given, policy),) if each.pseudonym == pseudonym]
+        own = [shown] if shown.pseudonym == pseudonym else []
     if not own:
         raise RejectedError(
             "no registration of this account is known",
@@ -306,19 +299,6 @@ def _registrations(
             expected="its entry with an inclusion proof in member registration",
         )
     return own
-
-
-def _proven(given: RegistrationDocument, policy: Policy) -> Registration:
-    body = Registration.decode(given.body)
-    if body.window != policy.window:
-        raise RejectedError("of another window", where="registration")
-    proof = TlogProof.parse(given.proof.encode())
-    if proof.index != given.index:
-        raise RejectedError("a proof of another index", where="registration/proof")
-    leaf = leaf_hash(entry_leaf_data(given.salt, body))
-    cosigners = CosignerPolicy((policy.keys.cosigner,), 1)
-    verify_tlog_proof(proof, leaf=leaf, log_key=policy.keys.log, cosigners=cosigners)
-    return body
 
 
 def _dispute_key(registration: Registration) -> PublicKey:

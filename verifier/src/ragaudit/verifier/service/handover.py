@@ -6,7 +6,7 @@ derived from it (docs/spec/10-verdict.md §10.1). Whether it is the log's is che
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import BinaryIO, cast
 
@@ -150,38 +150,40 @@ class Handover:
             if known > self._limits.entries:
                 raise CapError("too many entries", expected=f"at most {self._limits.entries}")
 
-    def put_registration(self, origin: Origin, document: RegistrationDocument) -> None:
-        """Keep a registration that an account shows with its proof, as if the provider gave it.
+    def shown(self, origin: Origin, document: RegistrationDocument | None) -> Registration | None:
+        """The registration that an account shows with its proof; None if it shows none.
 
-        A provider that keeps a registration back would otherwise keep back the account's claims.
+        It is kept as if the provider had given it: a provider that keeps a registration back would
+        otherwise keep back the account's claims and disputes. Nor can it by giving another entry
+        for the index, or more than there is room for: those bind it, and the proof is believed.
 
         Raises:
             MalformedError: not a registration, or not a proof.
             RejectedError: not of this window, or not in the log under a cosigned checkpoint.
-            ConflictError: the index was given with other content, or after the handover.
-            CapError: too many entries.
         """
+        if document is None:
+            return None
         body = Registration.decode(document.body)
         with self._database.read() as connection:
             window = windows.demand_countersigned(windows.get(connection, origin))
             policy = windows.policy(connection, window)
         if body.window != policy.window:
-            raise RejectedError("of another window", where="body", expected=policy.window)
+            raise RejectedError("of another window", where="registration", expected=policy.window)
         proof = TlogProof.parse(document.proof.encode("utf-8"))
         if proof.index != document.index:
-            raise RejectedError("a proof of another index", where="proof")
+            raise RejectedError("a proof of another index", where="registration/proof")
         leaf = leaf_hash(leaf_data(document.salt, Registration.KIND, document.body))
         cosigners = CosignerPolicy((policy.keys.cosigner,), 1)
         verify_tlog_proof(proof, leaf=leaf, log_key=policy.keys.log, cosigners=cosigners)
         entry = EntryDocument.model_construct(
             index=document.index, kind=Registration.KIND, salt=document.salt, body=document.body
         )
-        with self._database.write() as transaction:
-            if windows.get(transaction.connection, origin).records is not None:
-                raise ConflictError("the log was handed over", where=origin)
-            _put_entry(transaction, origin, entry)
-            if _count(transaction.connection, origin) > self._limits.entries:
-                raise CapError("too many entries", expected=f"at most {self._limits.entries}")
+        with suppress(ConflictError), self._database.write() as transaction:
+            connection = transaction.connection
+            room = _count(connection, origin) < self._limits.entries
+            if room and windows.get(connection, origin).records is None:
+                _put_entry(transaction, origin, entry)
+        return body
 
     def put_records(self, origin: Origin, body: Body) -> None:
         """Keep the whole log's content, and what is derived from it.

@@ -23,7 +23,7 @@ from ragaudit.ledger.notes import Note, parse_note
 from ragaudit.ledger.policy import Policy
 from ragaudit.ledger.promises import Promise, Refusal
 from ragaudit.ledger.receipts import PRIVATE_FORMAT, PublicReceipt
-from ragaudit.ledger.records import Record
+from ragaudit.ledger.records import Record, Registration
 from ragaudit.ledger.tlog_proof import TlogProof
 from ragaudit.ledger.tree import TreeHead
 from ragaudit.verifier.service import cosigner, handover, submissions, windows
@@ -84,8 +84,10 @@ class Intake:
         checked = _checked("refusals", documents, policy, _refusal)
         return self._store(origin, policy, REFUSAL, checked, policy.sampling_instant)
 
-    def claim(self, origin: Origin, document: Claim) -> Counts:
+    def claim(self, origin: Origin, document: Claim, shown: Registration | None) -> Counts:
         """Take a promise with its revealed nonce, while it lives and before the window's end.
+
+        ``shown`` is the account's registration, if it came with it.
 
         A promise that is dated ahead, or later than any may be made, is taken: check 12 says so.
 
@@ -94,7 +96,7 @@ class Intake:
         """
         policy = self._policy(origin)
         promise, submission = _claim(document, policy)
-        self._check_nonce(origin, policy, promise.record, document.nonce)
+        self._check_nonce(origin, policy, promise.record, document.nonce, shown)
         with self._database.write() as transaction:
             _check_time(transaction, origin, policy.end)
             if transaction.now > _expiry(promise.record.time, policy):
@@ -142,7 +144,14 @@ class Intake:
         with self._database.read() as connection:
             return windows.policy(connection, windows.get(connection, origin))
 
-    def _check_nonce(self, origin: Origin, policy: Policy, record: Record, nonce: bytes) -> None:
+    def _check_nonce(
+        self,
+        origin: Origin,
+        policy: Policy,
+        record: Record,
+        nonce: bytes,
+        registration: Registration | None,
+    ) -> None:
         """Check that the nonce is the one of the account's chain for this query.
 
         Raises:
@@ -150,13 +159,14 @@ class Intake:
             RejectedError: the account is not anchored, or has no such query.
             ChainRejected: another nonce.
         """
-        with self._database.read() as connection:
-            registration = handover.registration(connection, origin, record.pseudonym)
+        if registration is None or registration.pseudonym != record.pseudonym:
+            with self._database.read() as connection:
+                registration = handover.registration(connection, origin, record.pseudonym)
         if registration is None:
             raise ConflictError(
                 "the account's registration is not known",
                 where="promise",
-                expected="POST .../registrations with its proof first",
+                expected="its entry with an inclusion proof in member registration",
             )
         if registration.anchor is None:
             raise RejectedError("the account is not anchored", where="promise")

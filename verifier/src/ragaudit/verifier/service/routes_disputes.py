@@ -39,13 +39,17 @@ def _unsampled(window: AnyWindow, index: LeafIndex, service: ServiceOf) -> None:
 @router.post("/statements", openapi_extra=described(Statement), responses=_SUBMITTED)
 def statement(window: AnyWindow, body: Json, service: ServiceOf) -> dict[str, int]:
     """Say that a registration, with its nonce chain, is one's own."""
-    return service.disputes.show_registration(window, parse(Statement, body.read()))
+    document = parse(Statement, body.read())
+    shown = service.handover.shown(window, document.registration)
+    return service.disputes.show_registration(window, document, shown)
 
 
 @router.post("/disputes", openapi_extra=described(Disputes), responses=_SUBMITTED)
 def dispute(window: AnyWindow, body: Json, service: ServiceOf) -> dict[str, int]:
     """Dispute answers, each by the digest of its receipt file."""
-    return service.disputes.add(window, parse(Disputes, body.read()))
+    document = parse(Disputes, body.read())
+    shown = service.handover.shown(window, document.registration)
+    return service.disputes.add(window, document, shown)
 
 
 @router.get("/disputes/{index}", responses=documented(400, 404, 409, 425))

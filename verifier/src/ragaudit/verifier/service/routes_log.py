@@ -13,7 +13,6 @@ from ragaudit.verifier.service.bodies import (
     Entries,
     Receipts,
     Refusals,
-    RegistrationDocument,
     parse,
 )
 from ragaudit.verifier.service.core import Service
@@ -62,18 +61,9 @@ def refusals(window: AnyWindow, body: Json, service: ServiceOf) -> dict[str, int
 @router.post("/claims", openapi_extra=described(Claim), responses=_SUBMITTED)
 def claim(window: AnyWindow, body: Json, service: ServiceOf) -> dict[str, int]:
     """Submit a promise whose nonce was revealed and which was not answered."""
-    return service.intake.claim(window, parse(Claim, body.read()))
-
-
-@router.post(
-    "/registrations",
-    status_code=204,
-    openapi_extra=described(RegistrationDocument),
-    responses=documented(400, 404, 409, 413, 422, 429),
-)
-def registration(window: AnyWindow, body: Json, service: ServiceOf) -> None:
-    """Show an account's registration, with its proof, to a verifier that was not given it."""
-    service.handover.put_registration(window, parse(RegistrationDocument, body.read()))
+    document = parse(Claim, body.read())
+    shown = service.handover.shown(window, document.registration)
+    return service.intake.claim(window, document, shown)
 
 
 @router.get("/claims", responses=documented(400, 401, 404, 409, 425))

@@ -1,0 +1,80 @@
+"""The arbiter over HTTP: an account brings a case, and takes the finding to the verifier itself.
+
+Nothing but the two judges of a case is behind it, the provider's signature on the file and the
+verifier's on the window: so it asks nobody who brings one, and calls out to nobody.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Annotated, Any
+
+from fastapi import Depends, FastAPI, Request
+from ragaudit.encoding.signing import PublicKey
+from ragaudit.encoding.text import hex_encode
+from ragaudit.ledger.receipt_check import GroupOperations
+from ragaudit.verifier.arbiter import Arbiter, read_window
+from ragaudit.verifier.service import bodies, problems
+from ragaudit.verifier.service.bodies import Body, Document, parse
+from ragaudit.verifier.service.dependencies import described
+from ragaudit.verifier.service.problems import documented
+
+__all__ = ["create_app"]
+
+MAX_CASE_BYTES = 2**24
+_AT_ONCE = 2  # parsed JSON takes up to thirty times its bytes
+
+
+class Case(Document):
+    """`POST /v1/findings`: a receipt file, and the window as the provider shows it."""
+
+    file: dict[str, Any]
+    window: dict[str, Any]
+
+
+def create_app(
+    arbiter: Arbiter, verifier: PublicKey, operations: GroupOperations, clock: Callable[[], int]
+) -> FastAPI:
+    """Return the arbiter's HTTP application.
+
+    Args:
+        verifier: the statement key of the verifier whose windows are judged.
+        clock: Unix milliseconds.
+    """
+    app = FastAPI(
+        title="ragaudit arbiter",
+        version="1",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    problems.install(app)
+    at_once = asyncio.Semaphore(_AT_ONCE)
+
+    async def received(request: Request) -> AsyncIterator[Body]:
+        async for body in bodies.receive(request, MAX_CASE_BYTES):
+            async with at_once:
+                yield body
+
+    @app.get("/healthz")
+    def health() -> dict[str, str]:
+        """Whether the service answers."""
+        return {"status": "ok"}
+
+    @app.get("/v1/keys")
+    def keys() -> dict[str, str]:
+        """The keys that a policy must name for this arbiter to judge its window."""
+        return {"arbiter": hex_encode(arbiter.public.raw), "verifier": hex_encode(verifier.raw)}
+
+    @app.post(
+        "/v1/findings",
+        openapi_extra=described(Case),
+        responses=documented(400, 413, 422, 503),
+    )
+    def find(body: Annotated[Body, Depends(received)]) -> dict[str, Any]:
+        """Judge a receipt file; the reply is what the verifier takes at `POST .../findings`."""
+        case = parse(Case, body.read())
+        view = read_window(case.window, verifier)
+        finding, public = arbiter.judge(case.file, view, operations, clock)
+        return {"finding": finding.to_json(), "public": public.to_json()}
+
+    return app
