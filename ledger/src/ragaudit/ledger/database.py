@@ -15,6 +15,7 @@ from typing import Any
 
 from ragaudit.encoding.errors import InternalError, MalformedError, RefusedError, UnsupportedError
 from ragaudit.ledger.errors import CorruptLog, StoreUnavailable
+from ragaudit.ledger.prepared import Prepared
 from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError, OperationalError
@@ -22,6 +23,7 @@ from sqlalchemy.exc import InternalError as DatabaseInternalError
 
 LOCK_SECONDS = 30
 _WRITES = "ragaudit_writes"
+_BEGIN, _BEGIN_WRITING = Prepared(text("BEGIN")), Prepared(text("BEGIN IMMEDIATE"))
 _ADVISORY_KEY = 0x7261676175646974  # "ragaudit"
 _DAMAGED = frozenset({"XX001", "XX002"})  # PostgreSQL's data_corrupted, index_corrupted
 
@@ -193,7 +195,7 @@ def _prepare_sqlite(connection: Any, _: object) -> None:
 
 def _begin_sqlite(connection: Connection) -> None:
     writes = connection.get_execution_options().get(_WRITES, False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+    (_BEGIN_WRITING if writes else _BEGIN).change(connection)
 
 
 def _begin_postgresql(connection: Connection) -> None:

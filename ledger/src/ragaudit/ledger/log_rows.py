@@ -5,14 +5,18 @@ from dataclasses import dataclass
 
 from ragaudit.ledger import schema
 from ragaudit.ledger.errors import CorruptLog, UnknownResource
+from ragaudit.ledger.prepared import Prepared
 from ragaudit.ledger.tiles import Tile, TileHashSource, tile_path
 from ragaudit.ledger.tree import HASH_BYTES, TreeHead
 from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 # Built once: they run in every append, and building them takes longer than running them.
-_HEAD = select(schema.log_head).where(schema.log_head.c.log_id == bindparam("log"))
-_LOCKED_HEAD = _HEAD.with_for_update()
-_WRITE_HEAD = (
+_SELECT_HEAD = select(
+    schema.log_head.c.size, schema.log_head.c.root_hash, schema.log_head.c.frozen
+).where(schema.log_head.c.log_id == bindparam("log"))
+_HEAD = Prepared(_SELECT_HEAD)
+_LOCKED_HEAD = Prepared(_SELECT_HEAD.with_for_update())
+_WRITE_HEAD = Prepared(
     update(schema.log_head)
     .where(schema.log_head.c.log_id == bindparam("log"), schema.log_head.c.size == bindparam("old"))
     .values(size=bindparam("new_size"), root_hash=bindparam("new_root"))
@@ -22,14 +26,14 @@ _IS_TILE = (
     & (schema.tile.c.level == bindparam("of_level"))
     & (schema.tile.c.number == bindparam("of_number"))
 )
-_TILE = select(schema.tile.c.hashes).where(_IS_TILE)
-_UPDATE_TILE = (
+_TILE = Prepared(select(schema.tile.c.hashes).where(_IS_TILE))
+_UPDATE_TILE = Prepared(
     update(schema.tile)
     .where(_IS_TILE)
     .values(width=bindparam("new_width"), hashes=bindparam("new_hashes"))
 )
-_INSERT_TILE = insert(schema.tile)
-_INSERT_ENTRY = insert(schema.entry)
+_INSERT_TILE = Prepared(insert(schema.tile))
+_INSERT_ENTRY = Prepared(insert(schema.entry))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +53,11 @@ class LogRows:
 
     def head(self, connection: Connection, *, lock: bool = False) -> HeadRow:
         """The head row; with ``lock`` no other transaction writes until this one ends."""
-        row = connection.execute(_LOCKED_HEAD if lock else _HEAD, {"log": self.log_id}).one()
-        return HeadRow(TreeHead(row.size, bytes(row.root_hash)), bool(row.frozen))
+        row = (_LOCKED_HEAD if lock else _HEAD).row(connection, log=self.log_id)
+        if row is None:
+            raise CorruptLog("the log has no head", where=self._origin)
+        size, root, frozen = row
+        return HeadRow(TreeHead(size, bytes(root)), bool(frozen))
 
     def last_position(self, connection: Connection) -> int:
         """Position of the last entry; -1 if there is none."""
@@ -78,10 +85,10 @@ class LogRows:
 
     def tile(self, connection: Connection, tile: Tile) -> bytes:
         """A tile, cut to its width; UnknownResource if it does not exist or not this wide."""
-        hashes = connection.execute(_TILE, self._place(tile)).scalar_one_or_none()
-        if hashes is None or len(hashes) < tile.width * HASH_BYTES:
+        row = _TILE.row(connection, **self._place(tile))
+        if row is None or len(row[0]) < tile.width * HASH_BYTES:
             raise UnknownResource("no such tile", where=tile_path(tile))
-        return bytes(hashes[: tile.width * HASH_BYTES])
+        return bytes(row[0][: tile.width * HASH_BYTES])
 
     def source(self, connection: Connection, size: int) -> TileHashSource:
         """Hashes of the first ``size`` leaves.
@@ -97,29 +104,23 @@ class LogRows:
         return TileHashSource(size, lambda tile: self.tile(connection, tile))
 
     def insert_entries(self, connection: Connection, first: int, leaves: Sequence[bytes]) -> None:
-        rows = [
-            {"log_id": self.log_id, "position": position, "leaf_data": leaf}
-            for position, leaf in enumerate(leaves, start=first)
-        ]
-        if rows:
-            connection.execute(_INSERT_ENTRY, rows)
+        for position, leaf in enumerate(leaves, start=first):
+            _INSERT_ENTRY.change(connection, log_id=self.log_id, position=position, leaf_data=leaf)
 
     def write_tile(self, connection: Connection, tile: Tile, hashes: bytes) -> None:
         """Store the widest version of a tile."""
-        new = {"new_width": tile.width, "new_hashes": hashes}
-        if not connection.execute(_UPDATE_TILE, self._place(tile) | new).rowcount:
-            place = {"log_id": self.log_id, "level": tile.level, "number": tile.index}
-            connection.execute(_INSERT_TILE, {**place, "width": tile.width, "hashes": hashes})
+        place = self._place(tile)
+        if not _UPDATE_TILE.change(connection, **place, new_width=tile.width, new_hashes=hashes):
+            _INSERT_TILE.change(
+                connection, log_id=self.log_id, level=tile.level, number=tile.index,
+                width=tile.width, hashes=hashes,
+            )  # fmt: skip
 
     def write_head(self, connection: Connection, old: TreeHead, new: TreeHead) -> None:
-        values = {
-            "log": self.log_id,
-            "old": old.size,
-            "new_size": new.size,
-            "new_root": new.root_hash,
-        }
-        changed = connection.execute(_WRITE_HEAD, values)
-        if changed.rowcount != 1:
+        changed = _WRITE_HEAD.change(
+            connection, log=self.log_id, old=old.size, new_size=new.size, new_root=new.root_hash
+        )
+        if changed != 1:
             raise CorruptLog("the head moved under its lock", where=self._origin)
 
     def freeze(self, connection: Connection) -> None:

@@ -9,6 +9,7 @@ from time import monotonic
 
 from anyio import to_thread
 from ragaudit.encoding.errors import UnavailableError
+from ragaudit.ledger.prepared import Prepared
 from ragaudit.prover import tables
 from ragaudit.prover.errors import (
     Conflict,
@@ -20,11 +21,17 @@ from ragaudit.prover.errors import (
 from ragaudit.prover.keys import token_digest
 from ragaudit.prover.settings import NAME_PATTERN
 from ragaudit.prover.store import Store
-from sqlalchemy import insert, select, update
+from sqlalchemy import bindparam, insert, select, update
 
 KEY_BYTES = 32
 REFRESH_SECONDS = 1.0
 _OPERATOR = "operator"
+# Built once: it runs in every request of an account.
+_BY_DIGEST = Prepared(
+    select(tables.account.c.name, tables.account.c.tenant, tables.account.c.key_digest).where(
+        tables.account.c.key_digest == bindparam("digest")
+    )
+)
 _TENANT = re.compile(NAME_PATTERN, re.ASCII)
 _ACCOUNT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,126}", re.ASCII)
 
@@ -113,18 +120,13 @@ class Accounts:
     def authenticate(self, key: str) -> Account:
         """Return the account of an API key; NotAuthenticated if there is none."""
         digest = token_digest(key)
-        columns = tables.account.c
         with self._store.read() as connection:
-            row = connection.execute(
-                select(columns.name, columns.tenant, columns.key_digest).where(
-                    columns.key_digest == digest
-                )
-            ).one_or_none()
-        if row is None or not hmac.compare_digest(row.key_digest, digest):
+            row = _BY_DIGEST.row(connection, digest=digest)
+        if row is None or not hmac.compare_digest(row[2], digest):
             raise NotAuthenticated(
                 "unknown API key", where="Authorization", expected="Bearer <API key>"
             )
-        return Account(row.name, row.tenant)
+        return Account(row[0], row[1])
 
 
 class AccountKeys:

@@ -43,6 +43,6 @@ def create_app(settings: Settings, *, components: Components | None = None) -> F
     app.add_middleware(FairTurns, limits=settings.limits, keys=service.account_keys)
     app.add_middleware(BodyLimit, limit=settings.server.max_body_bytes)
     problems.install(app)
-    for router in (public.router, account.router, operator.router):
+    for router in (public.router, account.router, account.queries, operator.router):
         app.include_router(router)
     return app

@@ -4,14 +4,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from ragaudit.ledger.prepared import Prepared
 from ragaudit.prover import tables
 from ragaudit.prover.openings import RecordOpenings
 from ragaudit.prover.receipts import LoggedRecord
 from sqlalchemy import Connection, Row, insert, select
 
 # Built once: they run in every answer.
-_INSERT_ENTRY = insert(tables.entry)
-_INSERT_RECORD = insert(tables.record)
+_INSERT_ENTRY = Prepared(insert(tables.entry))
+_INSERT_RECORD = Prepared(insert(tables.record))
 
 
 @dataclass(frozen=True)
@@ -28,9 +29,8 @@ def insert_entry(
     connection: Connection, window: str, position: int, kind: str, salt: bytes, body: bytes
 ) -> None:
     """Store what the leaf at ``position`` was made of."""
-    connection.execute(
-        _INSERT_ENTRY,
-        {"window": window, "position": position, "kind": kind, "salt": salt, "body": body},
+    _INSERT_ENTRY.change(
+        connection, window=window, position=position, kind=kind, salt=salt, body=body
     )
 
 
@@ -45,16 +45,14 @@ def insert_record(
     issued: int,
 ) -> None:
     """Store what opens the record at ``position``."""
-    connection.execute(
-        _INSERT_RECORD,
-        {
-            "window": window,
-            "position": position,
-            "account": account,
-            "counter": counter,
-            "openings": openings.encode(),
-            "issued": issued,
-        },
+    _INSERT_RECORD.change(
+        connection,
+        window=window,
+        position=position,
+        account=account,
+        counter=counter,
+        openings=openings.encode(),
+        issued=issued,
     )
 
 

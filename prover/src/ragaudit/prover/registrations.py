@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ragaudit.encoding.digests import SALT_BYTES
+from ragaudit.ledger.prepared import Prepared
 from ragaudit.ledger.records import Registration, entry_leaf_data
 from ragaudit.prover import tables
 from ragaudit.prover.accounts import Account
@@ -34,11 +35,13 @@ class Registered:
 
 _COLUMNS = [tables.registration.c[name] for name in Registered.__dataclass_fields__]
 # Built once: they run in every answer.
-_FIND = select(*_COLUMNS).where(
-    tables.registration.c.window == bindparam("window"),
-    tables.registration.c.account == bindparam("account"),
+_FIND = Prepared(
+    select(*_COLUMNS).where(
+        tables.registration.c.window == bindparam("window"),
+        tables.registration.c.account == bindparam("account"),
+    )
 )
-_COUNT = (
+_COUNT = Prepared(
     update(tables.registration)
     .where(
         tables.registration.c.window == bindparam("of_window"),
@@ -155,8 +158,8 @@ def _demand_same(
 
 def find(connection: Connection, window: str, account: str) -> Registered | None:
     """Return an account's registration in a window, if there is one."""
-    row = connection.execute(_FIND, {"window": window, "account": account}).one_or_none()
-    return None if row is None else Registered(**row._mapping)
+    row = _FIND.row(connection, window=window, account=account)
+    return None if row is None else Registered(*row)
 
 
 def find_pseudonym(connection: Connection, window: str, pseudonym: bytes) -> Registered | None:
@@ -170,7 +173,7 @@ def find_pseudonym(connection: Connection, window: str, pseudonym: bytes) -> Reg
 
 def count_record(connection: Connection, window: str, account: str, time: int) -> None:
     """Consume one unit of the account's budget, in the transaction that logs the record."""
-    connection.execute(_COUNT, {"of_window": window, "of_account": account, "time": time})
+    _COUNT.change(connection, of_window=window, of_account=account, time=time)
 
 
 def _values(row: Registered) -> dict[str, Any]:

@@ -7,6 +7,7 @@ moment finds the window in a state from which `driver` continues.
 from dataclasses import dataclass, field
 from typing import Any
 
+from ragaudit.ledger.prepared import Prepared
 from ragaudit.prover import tables
 from ragaudit.prover.errors import Conflict, UnknownWindow
 from ragaudit.prover.states import FINAL, State, check_transition
@@ -43,8 +44,10 @@ _COLUMNS = [tables.window.c[name] for name in Window.__dataclass_fields__]
 
 
 # Built once: it runs twice in every answer.
-_STANDING = select(tables.window.c.state, tables.window.c.unusable, tables.window.c.stopped).where(
-    tables.window.c.name == bindparam("name")
+_STANDING = Prepared(
+    select(tables.window.c.state, tables.window.c.unusable, tables.window.c.stopped).where(
+        tables.window.c.name == bindparam("name")
+    )
 )
 
 
@@ -115,8 +118,11 @@ class Windows:
 
     def standing(self, connection: Connection, name: str) -> Standing:
         """Return the state of a window that exists, without its large columns."""
-        row = connection.execute(_STANDING, {"name": name}).one()
-        return Standing(State(row.state), row.unusable, row.stopped)
+        row = _STANDING.row(connection, name=name)
+        if row is None:
+            raise UnknownWindow("no such window", where=name[:64])
+        state, unusable, stopped = row
+        return Standing(State(state), unusable, stopped)
 
     def all(self) -> list[Window]:
         """Return every window in order of creation."""

@@ -1,8 +1,11 @@
 """The in-process index: documents in the prover's own database."""
 
 from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any
 
 from ragaudit.ledger.policy import Policy
+from ragaudit.ledger.prepared import Prepared
 from ragaudit.prover import tables
 from ragaudit.prover.accounts import check_tenant_name
 from ragaudit.prover.backends.base import Document
@@ -14,12 +17,7 @@ from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, inser
 MIN_DOCUMENTS = 2
 # SQLite binds at most 32,766 parameters in a statement.
 _INSERT_ROWS = 5000
-_FETCH_ROWS = 1000
-# Built once: it runs in every answer.
-_FETCH = select(tables.document.c.id, tables.document.c.content).where(
-    tables.document.c.tenant == bindparam("tenant"),
-    tables.document.c.id.in_(bindparam("ids", expanding=True)),
-)
+_FETCH_ROWS = 100
 
 
 class StoredDocuments:
@@ -58,8 +56,8 @@ class StoredDocuments:
         found: dict[str, str] = {}
         with self._store.read() as connection:
             for at in range(0, len(ids), _FETCH_ROWS):
-                part = {"tenant": tenant, "ids": ids[at : at + _FETCH_ROWS]}
-                found |= {row.id: row.content for row in connection.execute(_FETCH, part)}
+                part = {_id(n): each for n, each in enumerate(ids[at : at + _FETCH_ROWS])}
+                found |= dict(_fetch(len(part)).rows(connection, tenant=tenant, **part))
         if missing := set(ids) - set(found):
             raise BackendUnavailable(f"{len(missing)} committed documents are gone", where=tenant)
         return [Document(each, found[each]) for each in ids]
@@ -99,6 +97,22 @@ class StoredDocuments:
             for at in range(0, len(rows), _INSERT_ROWS):
                 connection.execute(insert(tables.document), rows[at : at + _INSERT_ROWS])
         return total
+
+
+@cache
+def _fetch(count: int) -> Prepared:
+    """The query for ``count`` documents of a tenant; built once, for it runs in every answer."""
+    columns = tables.document.c
+    wanted: list[Any] = [bindparam(_id(number)) for number in range(count)]
+    return Prepared(
+        select(columns.id, columns.content).where(
+            columns.tenant == bindparam("tenant"), columns.id.in_(wanted)
+        )
+    )
+
+
+def _id(number: int) -> str:
+    return f"id{number}"
 
 
 def _of(tenant: str) -> ColumnElement[bool]:

@@ -9,6 +9,7 @@ from ragaudit.ledger.requests import Request
 from ragaudit.prover.accounts import Account
 from ragaudit.prover.entries import entry_at
 from ragaudit.prover.http.dependencies import AccountDependency, ServiceDependency
+from ragaudit.prover.http.hot_route import HotRoute
 from ragaudit.prover.http.models import PromiseBody, QueryBody, RegistrationBody, RevealBody
 from ragaudit.prover.http.public import WindowName
 from ragaudit.prover.http.strict_json import StrictRoute
@@ -16,7 +17,9 @@ from ragaudit.prover.live import LiveWindow
 from ragaudit.prover.registrations import Registered, find
 from ragaudit.prover.service import Service
 
-router = APIRouter(prefix="/v1/windows/{window}", tags=["account"], route_class=StrictRoute)
+_PREFIX = "/v1/windows/{window}"
+router = APIRouter(prefix=_PREFIX, tags=["account"], route_class=StrictRoute)
+queries = APIRouter(prefix=_PREFIX, tags=["account"], route_class=HotRoute)
 
 
 @router.get("/account", operation_id="getAccount")
@@ -48,7 +51,7 @@ def register(
     return _account(service, live, account, registered)
 
 
-@router.post("/query", operation_id="query")
+@queries.post("/query", operation_id="query")
 def query(
     service: ServiceDependency, account: AccountDependency, window: WindowName, body: QueryBody
 ) -> Response:
@@ -57,7 +60,7 @@ def query(
     return _answered(service.answering.answer(live, account, _request(body, None)))
 
 
-@router.post("/promise", operation_id="promise")
+@queries.post("/promise", operation_id="promise")
 def promise(
     service: ServiceDependency, account: AccountDependency, window: WindowName, body: PromiseBody
 ) -> Response:
@@ -67,7 +70,7 @@ def promise(
     return Response(promised.encode(), media_type="application/json")
 
 
-@router.post("/reveal", operation_id="reveal")
+@queries.post("/reveal", operation_id="reveal")
 def reveal(
     service: ServiceDependency, account: AccountDependency, window: WindowName, body: RevealBody
 ) -> Response:

@@ -1,0 +1,77 @@
+"""Routes of an account's queries: everything about a request in one piece of work, in one thread.
+
+FastAPI would hand such a request to two threads one after the other, and look for its
+dependencies on the event loop that all others wait for. What it documents is taken from the
+endpoint's signature, as of any route; the order is the same too: first who calls, then the path,
+then the body.
+"""
+
+from collections.abc import Callable, Coroutine
+from inspect import get_annotations
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from fastapi.security import HTTPAuthorizationCredentials
+from fastapi.security.utils import get_authorization_scheme_param
+from pydantic import TypeAdapter, ValidationError
+from ragaudit.encoding.canonical_json import loads_any
+from ragaudit.encoding.errors import MalformedError
+from ragaudit.prover.http import dependencies
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+
+
+class HotRoute(APIRoute):
+    """A route of an endpoint with exactly ``service``, ``account``, ``window`` and ``body``."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the handler."""
+        endpoint = self.endpoint
+        annotated = get_annotations(endpoint, eval_str=True)
+        window, body = (TypeAdapter(annotated[name]) for name in ("window", "body"))
+
+        def work(request: Request, content: bytes) -> Response:
+            service = request.app.state.service
+            account = dependencies.account(service, _credentials(request))
+            answer: Response = endpoint(
+                service=service,
+                account=account,
+                window=_read(window, request.path_params["window"], "path", "window"),
+                body=_read(body, _value(request, content), "body"),
+            )
+            return answer
+
+        async def handle(request: Request) -> Response:
+            return await run_in_threadpool(work, request, await request.body())
+
+        return handle
+
+
+def _credentials(request: Request) -> HTTPAuthorizationCredentials | None:
+    scheme, token = get_authorization_scheme_param(request.headers.get("authorization"))
+    if scheme.lower() != "bearer" or not token:
+        return None
+    return HTTPAuthorizationCredentials(scheme=scheme, credentials=token)
+
+
+def _value(request: Request, content: bytes) -> Any:
+    """The body's JSON value; what does not say that it is JSON is not read as such."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json")):
+        try:
+            return loads_any(content) if content else None
+        except MalformedError as error:
+            raise HTTPException(400) from error
+    return content or None
+
+
+def _read(adapter: TypeAdapter[Any], value: Any, *where: str) -> Any:
+    try:
+        return adapter.validate_python(value)
+    except ValidationError as error:
+        faults = error.errors(include_url=False)
+        raise RequestValidationError(
+            [{**each, "loc": (*where, *each["loc"])} for each in faults]
+        ) from None
