@@ -61,7 +61,7 @@ class Checker:
         except RagauditError as error:
             raise self.rejected(counter, value, error) from error
         if made < asked - skew:
-            expires = made // 1000 + policy.promise_life_seconds + 1
+            expires = -(-promise.superseded_from(policy) // 1000)
             raise StateConflict(
                 f"a promise of {rfc3339(made)} is pending", where=f"counter {counter}",
                 expected="a fresh one, when that one has expired", next_instant=expires,

@@ -11,6 +11,7 @@ from ragaudit.ledger.errors import MalformedRecord, ReceiptRejected
 from ragaudit.ledger.identifiers import PSEUDONYM_BYTES
 from ragaudit.ledger.json_fields import Fields
 from ragaudit.ledger.openings import Openings
+from ragaudit.ledger.policy import Policy
 from ragaudit.ledger.receipts import MAX_BODY_BYTES, check_signature, read_origin
 from ragaudit.ledger.records import MAX_QUERIES, MAX_TIME, Record
 from ragaudit.ledger.requests import Request, load_canonical
@@ -39,6 +40,14 @@ class Promise:
     ) -> "Promise":
         """Sign a promise, with the provider's key; store it durably before it is sent."""
         return cls(origin, body, request, openings, sign(key, "promise", origin, body))
+
+    def superseded_from(self, policy: Policy) -> int:
+        """Return the instant from which the provider may make another, Unix milliseconds (8.7).
+
+        By then nobody can claim this one any more, by any clock within the skew.
+        """
+        skew = 1000 * policy.clock_skew_seconds
+        return self.record.time + policy.promise_life + 2 * skew + 1
 
     @property
     def identity(self) -> bytes:

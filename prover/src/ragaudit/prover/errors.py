@@ -112,7 +112,7 @@ class PromisePending(Conflict):
 
     Attributes:
         promise: that promise, so that the client can finish it.
-        retry_after: seconds until it has expired.
+        retry_after: seconds until it is superseded.
     """
 
     def __init__(

@@ -71,7 +71,7 @@ class Promises:
             with self._store.read() as connection:
                 pending = stored(connection, live.name, account.name, registered.counter)
             expired = None
-            if pending is not None and self._expired(live, pending.record):
+            if pending is not None and self._expired(live, pending):
                 self._check_unclaimed(live, account, pending.record)
                 pending, expired = None, pending
             if pending is None:
@@ -178,10 +178,9 @@ class Promises:
         with live.committing(self._store) as transaction:
             transaction.connection.execute(update(tables.promise).where(mine).values(nonce=nonce))
 
-    def _expired(self, live: LiveWindow, record: Record) -> bool:
+    def _expired(self, live: LiveWindow, promise: Promise) -> bool:
         """Whether nobody can claim the promise any more, by the verifier's clock whatever it is."""
-        policy = live.policy
-        return self._clock() > record.time + policy.promise_life + 2000 * policy.clock_skew_seconds
+        return self._clock() >= promise.superseded_from(live.policy)
 
     def _check_unclaimed(self, live: LiveWindow, account: Account, record: Record) -> None:
         """Check that nobody has seen the noise of a promise, so that another may be made.
@@ -199,9 +198,8 @@ class Promises:
             )
 
     def _expires(self, live: LiveWindow, promise: Promise) -> int:
-        """Seconds until a promise has expired."""
-        end = promise.record.time + 1000 * live.policy.promise_life_seconds
-        return seconds_until(end, self._clock())
+        """Seconds until a promise is superseded."""
+        return seconds_until(promise.superseded_from(live.policy), self._clock())
 
 
 def _check_claim(promise: Promise) -> None:
