@@ -193,7 +193,9 @@ class Setting:
         headers = {"Authorization": f"Bearer {self.keys[ANCHORED]}"}
         shown = self.prover.http.get("/v1/windows/w1/account", headers=headers).json()
         pseudonym = bytes.fromhex(shown["pseudonym"])
-        self.chain = NonceChain("w1", pseudonym, os.urandom(32), 100)
+        self.chain = NonceChain(
+            "w1", pseudonym, os.urandom(32), overrides.get("queries_per_account", 100)
+        )
         anchor = self.chain.anchor.hex()
         assert self.post(ANCHORED, "registration", {"anchor": anchor}).status_code == 201
         self.prover.wait_for(lambda: self.prover.state() == "open")

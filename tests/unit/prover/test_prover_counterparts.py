@@ -1,0 +1,189 @@
+"""Each fault beside the check that stops it, and what comes of it where that check is removed."""
+
+import json
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+import httpx
+import pytest
+from ragaudit.encoding.text import b64_decode
+from ragaudit.ledger.promises import Promise
+from ragaudit.ledger.records import Record
+from ragaudit.prover.answering import Answering
+from ragaudit.prover.live import WindowFence
+from ragaudit.prover.states import State
+from ragaudit.verifier.service import cosigner
+
+SKEW = 5
+
+
+class Drawing(Answering):
+    """Remembers the noise of every record; may be slow between drawing it and the log."""
+
+    def __init__(self, **parts: Any) -> None:
+        super().__init__(**parts)
+        self.drawn: list[list[int]] = []
+        self.meanwhile: Any = lambda: None
+
+    def draw_noise(self, *arguments: Any) -> Any:
+        noise = super().draw_noise(*arguments)
+        self.drawn.append(noise.tolist())
+        self.meanwhile()
+        return noise
+
+
+def record_of(answer: Any) -> Record:
+    assert answer.status_code == 200, answer.text
+    return Record.decode(bytes.fromhex(answer.json()["public"]["body"]))
+
+
+# --- the fence's comparison in every transaction that commits ---
+
+
+class Database:
+    """The prover's database, which somebody restores while the prover runs."""
+
+    def __init__(self, world: Any) -> None:
+        self._path = world.settings.store.url.removeprefix("sqlite:///")
+        self._saved = sqlite3.connect(":memory:")
+
+    def save(self) -> None:
+        with closing(sqlite3.connect(self._path)) as live:
+            live.backup(self._saved)
+
+    def restore(self) -> None:
+        with closing(sqlite3.connect(self._path)) as live:
+            self._saved.backup(live)
+
+
+@pytest.mark.parametrize("checked", [True, False])
+def test_lost_records_and_the_comparison_of_the_head(
+    make_world: Any, monkeypatch: pytest.MonkeyPatch, checked: bool
+) -> None:
+    if not checked:
+        monkeypatch.setattr(
+            WindowFence, "check_head", lambda self, connection: self.log.entries.head(connection)
+        )
+        monkeypatch.setattr(WindowFence, "check_account", lambda *_: None)
+    world = make_world(answering=Drawing)
+    world.open()
+    world.ask()
+    database = Database(world)
+    database.save()
+    before = record_of(world.ask(query="trains"))
+    database.restore()
+    again = world.ask(query="violin")
+    if checked:
+        assert again.status_code == 503 and "behind the fence" in again.json()["detail"]
+        return
+    # Another question under the same counter, with the same noise: it can be subtracted.
+    assert record_of(again).counter == before.counter
+    drawn = world.service.answering.drawn
+    assert drawn[-1] == drawn[-2] != drawn[0]
+
+
+@pytest.mark.parametrize("checked", [True, False])
+def test_a_lost_promise_and_the_comparison_of_the_counter(
+    world: Any, monkeypatch: pytest.MonkeyPatch, checked: bool
+) -> None:
+    """The log did not grow with the promise, so that its head says nothing."""
+    if not checked:
+        monkeypatch.setattr(WindowFence, "check_account", lambda *_: None)
+    world.open()
+    database = Database(world)
+    database.save()
+    first = Promise.from_json(world.promise(0, query="trains").json())
+    database.restore()
+    again = world.promise(0, query="violin")
+    if checked:
+        assert again.status_code == 503 and "counter is behind the fence" in again.json()["detail"]
+        return
+    second = Promise.from_json(again.json())  # two for one counter: evidence, check 12
+    assert second.record.counter == first.record.counter and second.identity != first.identity
+
+
+# --- times: what they have to do with the checkpoints around them ---
+
+
+@pytest.fixture
+def timed(make_world: Any, embedder: Any) -> Any:
+    """A world whose window can be audited, and whose answers can be slow."""
+    return make_world(embedder=lambda _: embedder, answering=Drawing)
+
+
+def failed(world: Any) -> list[str]:
+    """Run the window to its end; return the names of the checks that failed."""
+    world.clock.to(world.policy().end)
+    world.drive(State.CLOSED)
+    world.service.driver.step("w1")
+    world.clock.to(world.policy().sampling_instant)
+    world.drive(State.CHALLENGED)
+    world.service.driver.step("w1")
+    world.clock.to(world.policy().release_time // 1000)
+    for _ in range(200):
+        if world.state() is State.ARCHIVED:
+            break
+        world.service.driver.step("w1")
+        world.verifier.get("/v1/windows/w1/progress")
+    envelope = json.loads(world.service.windows.get("w1").verdict)
+    checks = json.loads(b64_decode(envelope["payload"]))["predicate"]["checks"]
+    return [each["id"] for each in checks if each["status"] == "FAIL"]
+
+
+@pytest.mark.parametrize("checked", [True, False])
+def test_a_late_request_for_a_cosignature(
+    timed: Any, monkeypatch: pytest.MonkeyPatch, checked: bool
+) -> None:
+    """It hangs for longer than the skew, and does not cover an entry that is made meanwhile."""
+    honest = cosigner.add_checkpoint
+    if not checked:
+        monkeypatch.setattr(
+            cosigner,
+            "add_checkpoint",
+            lambda *arguments, **options: honest(*arguments, **{**options, "read": None}),
+        )
+    timed.open()
+    record_of(timed.ask())
+    forward, waits = timed.transport.handle_request, iter([True])
+
+    def slow(request: httpx.Request) -> httpx.Response:
+        if request.url.path.endswith("add-checkpoint") and next(waits, False):
+            record_of(timed.ask("cyd"))
+            timed.clock.now += 1000 * (SKEW + 2)
+        return forward(request)
+
+    monkeypatch.setattr(timed.transport, "handle_request", slow)
+    if checked:
+        with pytest.raises(Exception, match="answered 503"):
+            timed.service.driver.checkpoint("w1")
+    timed.service.driver.checkpoint("w1")
+    assert failed(timed) == ([] if checked else ["schedule"])
+
+
+@pytest.mark.parametrize("checked", [True, False])
+def test_an_answer_that_takes_longer_than_the_skew(
+    timed: Any, monkeypatch: pytest.MonkeyPatch, checked: bool
+) -> None:
+    """A checkpoint is cosigned while it is computed: its time is that of its commit, or too old."""
+    if not checked:
+        describe = Answering.describe
+        monkeypatch.setattr(
+            Answering,
+            "describe",
+            lambda *arguments: replace(describe(*arguments), time=timed.clock()),
+        )
+        monkeypatch.setattr(Answering, "stamp", lambda self, live, registered, record: record)
+    timed.open()
+
+    def meanwhile() -> None:
+        timed.service.answering.meanwhile = lambda: None
+        record_of(timed.ask("cyd"))
+        timed.clock.now += 1000 * (SKEW + 2)
+        timed.service.driver.checkpoint("w1")
+
+    timed.service.answering.meanwhile = meanwhile
+    record_of(timed.ask("ada"))
+    timed.service.driver.checkpoint("w1")
+    assert failed(timed) == ([] if checked else ["schedule"])
