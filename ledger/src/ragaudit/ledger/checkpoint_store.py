@@ -19,11 +19,36 @@ from ragaudit.ledger.cosignatures import CosignerPolicy, verify_cosignature, ver
 from ragaudit.ledger.database import read_transaction, write_transaction
 from ragaudit.ledger.errors import CheckpointConflict, CorruptLog, NoteRejected, UnknownResource
 from ragaudit.ledger.notes import NoteSignature, SigningKey
+from ragaudit.ledger.prepared import Prepared
 from ragaudit.ledger.store import LogStore
 from ragaudit.ledger.tiles import TILE_WIDTH, EntryBundle, encode_entry_bundle, parse_path, tile_at
 from ragaudit.ledger.tlog_proof import TlogProof
 from ragaudit.ledger.tree import verify_consistency
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
+
+_TABLE, _HEAD = schema.checkpoint, schema.log_head
+_OF_LOG = _TABLE.c.log_id == bindparam("log")
+_OF_SIZE = _OF_LOG & (_TABLE.c.size == bindparam("at_size"))
+_NOTE = Prepared(select(_TABLE.c.note).where(_OF_SIZE))
+_LOCKED_NOTE = Prepared(select(_TABLE.c.note).where(_OF_SIZE).with_for_update())
+_SIZES = (
+    select(_TABLE.c.size)
+    .where(_OF_LOG, _TABLE.c.cosignatures >= bindparam("least"), _TABLE.c.size > bindparam("above"))
+    .limit(1)
+)
+_LARGEST = Prepared(_SIZES.order_by(_TABLE.c.size.desc()))
+_SMALLEST = Prepared(_SIZES.order_by(_TABLE.c.size.asc()))
+_COSIGN = Prepared(
+    update(_TABLE)
+    .where(_OF_SIZE)
+    .values(note=bindparam("new_note"), cosignatures=bindparam("count"))
+)
+_ADVANCE = Prepared(
+    update(_HEAD)
+    .where(_HEAD.c.log_id == bindparam("log"), _HEAD.c.checkpoint_size == bindparam("expected"))
+    .values(checkpoint_size=bindparam("new_size"))
+)
+_INSERT = Prepared(insert(_TABLE))
 
 
 class CheckpointStore:
@@ -32,7 +57,7 @@ class CheckpointStore:
     def __init__(self, store: LogStore, cosigners: CosignerPolicy) -> None:
         self._store = store
         self._cosigners = cosigners
-        self._table = schema.checkpoint
+        self._log = store.rows.log_id
 
     def sign(self, key: SigningKey) -> SignedCheckpoint:
         """Sign the committed tree and store the note; the stored one if nothing was appended.
@@ -72,10 +97,8 @@ class CheckpointStore:
             note = signed.note.with_signatures(line for line, _ in known)
             signed = SignedCheckpoint(signed.checkpoint, note)
             count = sum(note.signature_of(key) is not None for key in self._cosigners.keys)
-            connection.execute(
-                update(self._table)
-                .where(self._table.c.log_id == self._store.rows.log_id, self._table.c.size == size)
-                .values(note=note.encode(), cosignatures=count)
+            _COSIGN.change(
+                connection, log=self._log, at_size=size, new_note=note.encode(), count=count
             )
         return signed
 
@@ -130,43 +153,31 @@ class CheckpointStore:
         return encode_entry_bundle(self._store.entries(start, start + place.width))
 
     def _insert(self, signed: SignedCheckpoint, expected: int) -> None:
-        size, head = signed.head.size, schema.log_head
+        size = signed.head.size
         with write_transaction(self._store.engine) as connection:
-            moved = connection.execute(
-                update(head)
-                .where(head.c.log_id == self._store.rows.log_id, head.c.checkpoint_size == expected)
-                .values(checkpoint_size=size)
-            ).rowcount
+            moved = _ADVANCE.change(connection, log=self._log, expected=expected, new_size=size)
             if moved != 1:
                 raise CheckpointConflict(
                     "another checkpoint was signed meanwhile",
                     where=self._store.log_key.name,
                     expected=f"last size {expected}",
                 )
-            row = {"size": size, "note": signed.encode(), "cosignatures": 0}
-            connection.execute(insert(self._table).values(log_id=self._store.rows.log_id, **row))
+            _INSERT.change(
+                connection, log_id=self._log, size=size, note=signed.encode(), cosignatures=0
+            )
 
     def _size(
         self, connection: Connection, cosignatures: int, *, above: int = -1, largest: bool = False
     ) -> int | None:
-        table = self._table
-        order = table.c.size.desc() if largest else table.c.size.asc()
-        query = select(table.c.size).where(
-            table.c.log_id == self._store.rows.log_id,
-            table.c.cosignatures >= cosignatures,
-            table.c.size > above,
-        )
-        return connection.execute(query.order_by(order).limit(1)).scalar_one_or_none()
+        query = _LARGEST if largest else _SMALLEST
+        row = query.row(connection, log=self._log, least=cosignatures, above=above)
+        return None if row is None else int(row[0])
 
     def _read(self, connection: Connection, size: int, *, lock: bool = False) -> SignedCheckpoint:
-        table = self._table
-        query = select(table.c.note).where(
-            table.c.log_id == self._store.rows.log_id, table.c.size == size
-        )
-        note = connection.execute(query.with_for_update() if lock else query).scalar_one_or_none()
-        if note is None:
+        row = (_LOCKED_NOTE if lock else _NOTE).row(connection, log=self._log, at_size=size)
+        if row is None:
             raise UnknownResource(f"no checkpoint of size {size}", where=self._store.log_key.name)
         try:
-            return verify_checkpoint(bytes(note), self._store.log_key)
+            return verify_checkpoint(bytes(row[0]), self._store.log_key)
         except NoteRejected as error:
             raise CorruptLog("a stored checkpoint is not ours", where=f"size {size}") from error

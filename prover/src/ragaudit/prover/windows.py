@@ -4,6 +4,7 @@ Every change is a transaction of its own, or part of the caller's, so that a pro
 moment finds the window in a state from which `driver` continues.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +13,7 @@ from ragaudit.prover import tables
 from ragaudit.prover.errors import Conflict, UnknownWindow
 from ragaudit.prover.states import FINAL, State, check_transition
 from ragaudit.prover.store import Store
-from sqlalchemy import Connection, Row, bindparam, func, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,8 @@ class Window:
 
 
 _COLUMNS = [tables.window.c[name] for name in Window.__dataclass_fields__]
-
+# Built once: it runs several times a second for every window.
+_GET = Prepared(select(*_COLUMNS).where(tables.window.c.name == bindparam("name")))
 
 # Built once: it runs twice in every answer.
 _STANDING = Prepared(
@@ -106,12 +108,10 @@ class Windows:
 
     def get(self, name: str, connection: Connection | None = None) -> Window:
         """Return a window; UnknownWindow if there is none of this name."""
-        query = select(*_COLUMNS).where(tables.window.c.name == name)
         if connection is None:
             with self._store.read() as own:
-                row = own.execute(query).one_or_none()
-        else:
-            row = connection.execute(query).one_or_none()
+                return self.get(name, own)
+        row = _GET.row(connection, name=name)
         if row is None:
             raise UnknownWindow("no such window", where=name[:64])
         return _window(row)
@@ -179,6 +179,6 @@ class Windows:
         )
 
 
-def _window(row: Row[Any]) -> Window:
-    values = dict(row._mapping)
-    return Window(**(values | {"state": State(row.state)}))
+def _window(row: Sequence[Any]) -> Window:
+    values = dict(zip(Window.__dataclass_fields__, row, strict=True))
+    return Window(**(values | {"state": State(values["state"])}))
