@@ -14,7 +14,9 @@ from ragaudit.ledger.notes import ED25519, SigningKey, parse_note, sign_note
 from ragaudit.ledger.promises import Promise, Refusal
 from ragaudit.ledger.records import Registration
 from ragaudit.ledger.tree import MemoryTree
-from ragaudit.verifier.service import intake, submissions
+from ragaudit.verifier.service import database, intake, submissions
+from ragaudit.verifier.settings import Limits
+from sqlalchemy import select
 from verifier_service_harness import (
     END,
     OPENINGS,
@@ -167,6 +169,52 @@ def test_a_proof_under_a_fork_is_kept_as_evidence(story) -> None:
     again = story.receipt(3).with_proof(story.proof(3, log.checkpoint(), fork))
     assert submit(story, again).json() == {"accepted": 0, "known": 1}
     assert kept(story, "uncosigned") == [again.to_json()]
+
+
+def test_true_checkpoints_crowd_out_neither_receipts_nor_forks(story, monkeypatch) -> None:
+    """The provider fills an account's share with heads that its log really had."""
+    monkeypatch.setattr(intake, "MAX_UNCOSIGNED_BYTES", 5 * 4_000)
+    story.send("POST", "entries", {"entries": story.documents()[:3]})
+    for size in range(4, 9):
+        head = story.desk.log.checkpoint(size)
+        receipt = story.receipt(3).with_proof(story.proof(3, head))
+        answer = submit(story, receipt)
+        assert answer.json() == {"accepted": int(size == 4), "known": int(size > 4)}
+    assert 1 <= len(kept(story, "uncosigned")) <= 4
+    fork = MemoryTree()
+    for entry in story.entries[:5]:
+        fork.append(leaf_data(entry.salt, entry.kind, entry.body))
+    fork.append(b"another entry than the log's")
+    forked = Log(story.desk.log.key, fork).checkpoint()
+    receipt = story.receipt(4).with_proof(story.proof(4, forked, fork))  # of another account
+    assert submit(story, receipt).json() == {"accepted": 1, "known": 0}
+    assert receipt.to_json() in kept(story, "uncosigned")
+
+
+def test_every_account_of_the_largest_window_has_room_for_a_fork() -> None:
+    slots = Limits().submitted_bytes // submissions.LEAST_SHARE_BYTES - 1
+    assert intake.MAX_UNCOSIGNED_BYTES // (slots + 1) >= 4096
+    both = Limits().submitted_bytes + intake.MAX_UNCOSIGNED_BYTES
+    assert both + 2**19 < canonical_json.MAX_BYTES  # a comma for each
+
+
+def test_a_registration_first_seen_in_the_handover_gives_a_share(story) -> None:
+    """A provider that keeps registrations back leaves their accounts among strangers till then."""
+    submit(story, story.receipt(3))
+    assert owners(story) == [submissions.NOBODY]
+    story.cosign()
+    story.desk.clock.at(END)
+    assert story.send("PUT", "records", story.handover()).status_code == 204
+    submit(story, story.receipt(5))
+    assert owners(story) == [submissions.NOBODY, pseudonym(0)]
+
+
+def owners(story) -> list[bytes]:
+    """Whose share each receipt counts against, by its index."""
+    table = database.submissions
+    query = select(table.c.account).where(table.c.kind == "receipt").order_by(table.c.position)
+    with story.desk.service.database.read() as connection:
+        return [bytes(each) for each in connection.execute(query).scalars()]
 
 
 def test_receipts_end_at_the_sampling_instant(story) -> None:

@@ -202,7 +202,7 @@ class Handover:
             given = entries_of(connection, origin)
             most = _most_entries(connection, window)
         with _temporary() as leaves, _temporary() as listed:
-            _derive(body.file, leaves, listed, given, most, self._limits.entries)
+            late = _derive(body.file, leaves, listed, given, most, self._limits.entries)
             with self._database.write() as transaction:
                 window = _open(transaction, origin)
                 stored = items.find(transaction.connection, origin, RECORDS)
@@ -216,6 +216,8 @@ class Handover:
                 items.put(transaction, origin, RECORDS, body.file)
                 items.put(transaction, origin, LEAVES, leaves)
                 items.put(transaction, origin, ENTRIES, listed)
+                for each in late:
+                    _put_entry(transaction, origin, each)
                 windows.mark(transaction, origin, records=transaction.now)
 
     def close(self, origin: Origin, request: Close) -> None:
@@ -273,9 +275,14 @@ def _derive(
     given: dict[int, tuple[str, bytes, bytes]],
     most: int,
     most_listed: int,
-) -> None:
-    """Write the leaf data to ``leaves`` and `public/entries.json` to ``listed``, entry by entry."""
+) -> list[EntryDocument]:
+    """Write the leaf data to ``leaves`` and `public/entries.json` to ``listed``, entry by entry.
+
+    Returns:
+        The registrations that were not given before: from now on their accounts have shares.
+    """
     outstanding, others = dict(given), 0
+    late: list[EntryDocument] = []
     listed.write(b"[")
     for frame in frames(file):
         if frame.index >= most:
@@ -289,6 +296,12 @@ def _derive(
                 raise CapError("too many entries", expected=f"at most {most_listed}")
             separator = b"," if others > 1 else b""
             listed.write(separator + canonical_json.dumps(frame.document()))
+        if frame.index not in given and _registers(frame):
+            late.append(
+                EntryDocument.model_construct(
+                    index=frame.index, kind=frame.kind, salt=frame.salt, body=frame.body
+                )
+            )
         before = outstanding.pop(frame.index, None)
         if before is not None and before != (frame.kind, frame.salt, frame.body):
             raise RejectedError(
@@ -297,6 +310,18 @@ def _derive(
     listed.write(b"]")
     if outstanding:
         raise RejectedError("an entry given before is missing", where=f"entry {min(outstanding)}")
+    return late
+
+
+def _registers(frame: Frame) -> bool:
+    """Whether an entry is a registration that can be read."""
+    if frame.kind != Registration.KIND:
+        return False
+    try:
+        Registration.decode(frame.body)
+    except MalformedError:
+        return False
+    return True
 
 
 def _most_entries(connection: Connection, window: Window) -> int:

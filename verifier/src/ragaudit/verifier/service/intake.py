@@ -43,7 +43,9 @@ from sqlalchemy import Connection
 _PRIVATE_MEMBERS = frozenset({"private", "selection_blinding", "salt_r", "rows", "salt_e"})
 
 CLAIMS_PAGE_BYTES = 8 * 2**20  # a provider need not read all claims at once
-MAX_UNCOSIGNED_BYTES = 8 * 2**20  # beside the cap of a kind, within one JSON document
+# Beside the cap of a kind and within one JSON document with it. Of the most accounts that a window
+# may have, each has 4 KiB: a receipt with its proof takes about 3.
+MAX_UNCOSIGNED_BYTES = 15 * 2**20
 
 Counts = dict[str, int]
 T = TypeVar("T")
@@ -75,7 +77,7 @@ class Intake:
             _check_time(transaction, origin, policy.sampling_instant)
             for receipt, head in checked:
                 if head is not None and not cosigner.has(transaction.connection, origin, head):
-                    _keep_uncosigned(transaction, origin, _bare(receipt, policy), head)
+                    _keep_uncosigned(transaction, origin, policy, _bare(receipt, policy), head)
             return self._put(transaction, origin, policy, RECEIPT, stripped)
 
     def refusals(self, origin: Origin, documents: Sequence[dict[str, Any]]) -> Counts:
@@ -212,16 +214,21 @@ def _owned(connection: Connection, origin: Origin, submission: Submission) -> Su
 
 
 def _keep_uncosigned(
-    transaction: Transaction, origin: Origin, receipt: PublicReceipt, head: TreeHead
+    transaction: Transaction, origin: Origin, policy: Policy, receipt: PublicReceipt, head: TreeHead
 ) -> None:
-    """Keep a proof under a checkpoint that the log signed and nobody cosigned.
+    """Keep a proof under a checkpoint that the log signed and nobody cosigned, if there is room.
 
-    Its cap is its own: what the provider signs besides must not crowd out receipts.
+    Its space is its own, and each account has a share of it: a provider can sign a checkpoint of
+    every size that its log ever had, all of them true, and must keep out neither what accounts hold
+    beside nor their receipts, which are taken in any case.
     """
     identity = structure("uncosigned", head.size, head.root_hash)
-    submission = Submission(UNCOSIGNED, head.size, identity, receipt.encode())
-    submissions.put(transaction, origin, submission)
-    submissions.check_cap(transaction.connection, origin, UNCOSIGNED, MAX_UNCOSIGNED_BYTES)
+    about = receipt.record.pseudonym
+    submission = Submission(UNCOSIGNED, head.size, identity, receipt.encode(), about)
+    owned = _owned(transaction.connection, origin, submission)
+    share = MAX_UNCOSIGNED_BYTES // (policy.slots + 1)
+    if submissions.fits(transaction.connection, origin, owned, share, MAX_UNCOSIGNED_BYTES):
+        submissions.put(transaction, origin, owned)
 
 
 def _bare(receipt: PublicReceipt, policy: Policy) -> PublicReceipt:

@@ -149,6 +149,15 @@ def check_share(
         raise CapError(f"too many {kind}s", where=whose, expected=f"at most {share} bytes")
 
 
+def fits(
+    connection: Connection, window: Origin, submission: Submission, share: int, cap: int
+) -> bool:
+    """Whether one more document keeps within its account's ``share`` and within ``cap``."""
+    kind, size = _of(window, submission.kind), len(submission.document)
+    own = kind & (table.c.account == submission.account)
+    return _bytes(connection, own) + size <= share and _bytes(connection, kind) + size <= cap
+
+
 def share(cap: int, slots: int) -> int:
     """Bytes of ``cap`` that each of a window's accounts has to itself."""
     return max(cap // (slots + 1), LEAST_SHARE_BYTES)  # one is of all strangers together
