@@ -107,9 +107,7 @@ def test_a_proof_over_other_spellings_of_its_points_is_decided_wrongly(
     assert any(decision(package, "selection", case) == "accept" for case in odd)
 
 
-@pytest.mark.parametrize(
-    "name", ["C_0-odd", "C_1-high-bit", "Kap_5-odd", "G-plus-15l", "R_1-high-bit", "z2-plus-15l"]
-)
+@pytest.mark.parametrize("name", ["C_0-odd", "R_1-high-bit", "z2-plus-15l"])
 def test_an_index_proof_over_other_spellings_is_accepted_by_a_decoder_of_any(
     name: str, load: Callable[[Mutant], ModuleType]
 ) -> None:

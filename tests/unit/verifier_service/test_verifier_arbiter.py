@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi.testclient import TestClient
 from procedure_cases import use_cached_table
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
@@ -16,8 +17,9 @@ from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.disputes import Finding, file_digest
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.receipts import PublicReceipt
-from ragaudit.verifier import keys
+from ragaudit.verifier import arbiter_service, keys
 from ragaudit.verifier.arbiter import FINDINGS_FILE, KEY_FILE, Arbiter, read_window
+from ragaudit.verifier.arbiter_service import create_app
 from ragaudit.verifier.cli import app
 from ragaudit.verifier.engines import engine
 from typer.testing import CliRunner
@@ -187,3 +189,59 @@ def test_a_finding_is_about_one_file(arbiter: Arbiter) -> None:
     finding, _ = arbiter.judge(file, view, engine("core"), lambda: 0)
     with pytest.raises(ReceiptRejected):
         replace(finding, step=8).verify_signature(arbiter.public)
+
+
+def served(arbiter: Arbiter, window: Window) -> TestClient:
+    verifier = window.verifier_key.public
+    made = create_app(arbiter, verifier, engine("core"), lambda: 1_900_000_000_000)
+    return TestClient(made, raise_server_exceptions=False)
+
+
+def test_a_case_over_http(arbiter: Arbiter) -> None:
+    window = played(arbiter)
+    client = served(arbiter, window)
+    assert client.get("/healthz").json() == {"status": "ok"}
+    named = {"arbiter": arbiter.public, "verifier": window.verifier_key.public}
+    assert client.get("/v1/keys").json() == {name: key.raw.hex() for name, key in named.items()}
+    file = other_content(window, window.receipt_file(window.asked[0]).to_json())
+    for _ in range(2):
+        answer = client.post("/v1/findings", json={"file": file, "window": shown(window)})
+        assert answer.status_code == 200, answer.text
+        finding = Finding.from_json(answer.json()["finding"])
+        finding.verify_signature(arbiter.public)
+        assert (finding.step, finding.file_digest) == (8, file_digest(file))
+        assert answer.json()["public"] == {**file["public"], "proof": None}
+    assert len(list(arbiter.findings())) == 1
+
+
+def test_what_is_no_case(arbiter: Arbiter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    window = played(arbiter)
+    client = served(arbiter, window)
+    file, view = window.receipt_file(window.asked[4]).to_json(), shown(window)
+    altered = {**file, "answer": {**file["answer"], "documents": []}}
+    other = Window()
+    other.play()
+    signed = {**view["countersignature"], "time": 1}
+    for body, status in (
+        ({"file": altered, "window": view}, 422),
+        ({"file": {}, "window": view}, 400),
+        ({"file": file, "window": {}}, 400),
+        ({"file": file, "window": {**view, "countersignature": signed}}, 422),
+        ({"file": file, "window": shown(other)}, 422),
+        ({"file": file}, 400),
+        ({"file": file, "window": view, "more": 1}, 400),
+    ):
+        answer = client.post("/v1/findings", json=body)
+        assert answer.status_code == status, (status, answer.text)
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert file["private"]["salt_r"] not in answer.text
+    assert client.post("/v1/findings", content=b"{").status_code == 400
+    assert list(arbiter.findings()) == []
+    with monkeypatch.context() as patch:
+        patch.setattr(arbiter_service, "MAX_CASE_BYTES", 1000)
+        answer = client.post("/v1/findings", json={"file": file, "window": view})
+        assert answer.status_code == 413
+    (tmp_path / "arbiter" / FINDINGS_FILE).unlink(missing_ok=True)
+    (tmp_path / "arbiter" / FINDINGS_FILE).mkdir()
+    answer = client.post("/v1/findings", json={"file": file, "window": view})
+    assert (answer.status_code, "cannot be kept" in answer.text) == (503, True)
