@@ -66,6 +66,7 @@ class Verifier:
                 tick_seconds=0.2,
             )
         )
+        self.keys = self.app.state.service.keys
         self.url = f"http://127.0.0.1:{(port := free_port())}"
         config = uvicorn.Config(self.app, port=port, log_config=None, access_log=False)
         self.server = uvicorn.Server(config)
@@ -158,7 +159,7 @@ class Setting:
         )
         self.keys = {name: Accounts(store).add("one", name) for name in (*PLAIN, ANCHORED)}
         store.close()
-        shown = self.verifier.app.state.service.keys.public()
+        shown = self.verifier.keys.public()
         self.prover = Prover(
             made, {role: str(shown[role]) for role in ("cosigner", "verifier", "verdict")}
         )
