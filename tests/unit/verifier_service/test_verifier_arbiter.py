@@ -17,8 +17,9 @@ from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.disputes import Finding, file_digest
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.receipts import PublicReceipt
+from ragaudit.verifier import arbiter as arbiters
 from ragaudit.verifier import arbiter_service, keys
-from ragaudit.verifier.arbiter import FINDINGS_FILE, KEY_FILE, Arbiter, read_window
+from ragaudit.verifier.arbiter import FINDINGS_FOLDER, KEY_FILE, Arbiter, read_window
 from ragaudit.verifier.arbiter_service import create_app
 from ragaudit.verifier.cli import app
 from ragaudit.verifier.engines import engine
@@ -84,12 +85,38 @@ def test_findings(arbiter: Arbiter, tmp_path: Path) -> None:
         assert public.to_json() == {**file["public"], "proof": None}
         again, _ = arbiter.judge(file, view, engine("core"), lambda: 0)
         assert again == finding
-    stored = (tmp_path / "arbiter" / FINDINGS_FILE).read_text()
+    stored = (tmp_path / "arbiter" / FINDINGS_FOLDER / "rag.example" / "w1.jsonl").read_text()
     assert len(stored.splitlines()) == 2
     assert "nobody committed to this" not in stored
     for secret in ("salt_r", "selected", "selection_blinding", "position", "vector"):
         assert secret not in stored
     assert [each.step for each in arbiter.findings()] == [0, 8]
+
+
+def test_a_provider_that_signs_without_end(
+    arbiter: Arbiter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every file is judged, so many of a log are kept, and another log has room of its own."""
+    monkeypatch.setattr(arbiters, "MAX_KEPT", 2)
+    key = arbiter.public.raw.hex()
+    windows = [Window(overrides={"keys/arbiter": key}, provider=name) for name in ("a.b", "b.a")]
+    times = iter(range(100))
+    for window in windows:
+        window.play()
+        view = read_window(shown(window), window.verifier_key.public)
+        files = [window.receipt_file(each).to_json() for each in window.asked[:3]]
+        first, second = (
+            [arbiter.judge(file, view, engine("core"), lambda: next(times))[0] for file in files]
+            for _ in range(2)
+        )
+        for found, file in zip((*first, *second), (*files, *files), strict=True):
+            found.verify_signature(arbiter.public)
+            assert (found.step, found.file_digest) == (0, file_digest(file))
+        assert first[:2] == second[:2] and first[2] != second[2]
+    kept = [each.origin for each in arbiter.findings()]
+    assert kept == ["a.b/ragaudit/w1"] * 2 + ["b.a/ragaudit/w1"] * 2
+    files_of_logs = sorted((tmp_path / "arbiter" / FINDINGS_FOLDER).rglob("*.jsonl"))
+    assert [each.parent.name for each in files_of_logs] == ["a.b", "b.a"]
 
 
 def test_what_the_provider_did_not_sign_gets_no_finding(arbiter: Arbiter, tmp_path: Path) -> None:
@@ -241,7 +268,6 @@ def test_what_is_no_case(arbiter: Arbiter, tmp_path: Path, monkeypatch: pytest.M
         patch.setattr(arbiter_service, "MAX_CASE_BYTES", 1000)
         answer = client.post("/v1/findings", json={"file": file, "window": view})
         assert answer.status_code == 413
-    (tmp_path / "arbiter" / FINDINGS_FILE).unlink(missing_ok=True)
-    (tmp_path / "arbiter" / FINDINGS_FILE).mkdir()
+    (tmp_path / "arbiter" / FINDINGS_FOLDER).write_text("in its place")
     answer = client.post("/v1/findings", json={"file": file, "window": view})
     assert (answer.status_code, "cannot be kept" in answer.text) == (503, True)

@@ -35,7 +35,10 @@ from ragaudit.verifier.procedure.disputes import judge
 from ragaudit.verifier.procedure.messages import Countersignature, opening_digest
 
 KEY_FILE = "arbiter.key"
-FINDINGS_FILE = "findings.jsonl"
+FINDINGS_FOLDER = "findings"
+MAX_KEPT = 1000
+"""Findings of one log that are kept. A provider can sign files without end: beyond these, each is
+judged anew whenever it is brought, and costs no room and nobody else's time."""
 MAX_OPENING_BYTES = 2**20
 
 
@@ -51,7 +54,7 @@ class Arbiter:
         """
         _keep_apart(folder)
         self._key = PrivateKey.from_seed(key_files.read_seed(folder / KEY_FILE))
-        self._store = folder / FINDINGS_FILE
+        self._store = folder / FINDINGS_FOLDER
 
     @classmethod
     def create(cls, folder: Path) -> "Arbiter":
@@ -72,7 +75,7 @@ class Arbiter:
         operations: GroupOperations,
         clock: Callable[[], int],
     ) -> tuple[Finding, PublicReceipt]:
-        """Judge a receipt file; the same finding for the same file, whenever it is asked.
+        """Judge a receipt file; the same finding for the same file, as long as it is kept.
 
         Args:
             document: the receipt file, a JSON value; nothing of it is kept but its digest.
@@ -91,38 +94,29 @@ class Arbiter:
             raise RejectedError("the policy names another arbiter", where="keys.arbiter")
         judgement = judge(document, view, operations)
         public, digest = judgement.public, file_digest(document)
-        with _locked(self._store):
-            finding = self._found(public.origin, public.index, digest)
-            if finding is None:
-                finding = Finding.issue(
-                    self._key,
-                    origin=public.origin,
-                    index=public.index,
-                    answer_digest=public.answer_digest,
-                    file_digest=digest,
-                    step=judgement.step,
-                    time=clock(),
-                )
-                _append(self._store, finding.encode())
+        path = self._store / view.policy.provider / f"{view.policy.window}.jsonl"
+        with _locked(path):
+            kept = list(_read(path))
+            for each in kept:
+                if (each.index, each.file_digest) == (public.index, digest):
+                    return each, public
+            finding = Finding.issue(
+                self._key,
+                origin=public.origin,
+                index=public.index,
+                answer_digest=public.answer_digest,
+                file_digest=digest,
+                step=judgement.step,
+                time=clock(),
+            )
+            if len(kept) < MAX_KEPT:
+                _append(path, finding.encode())
         return finding, public
 
     def findings(self) -> Iterator[Finding]:
-        """Everything that was found so far, in order."""
-        if not self._store.exists():
-            return
-        for number, line in enumerate(self._store.read_bytes().splitlines(), 1):
-            try:
-                yield Finding.from_json(canonical_json.loads(line))
-            except MalformedError as error:
-                where = f"{self._store}:{number}"
-                raise MalformedError(error.what, where=where, expected="a finding") from error
-
-    def _found(self, origin: str, index: int, digest: bytes) -> Finding | None:
-        wanted = (origin, index, digest)
-        for each in self.findings():
-            if (each.origin, each.index, each.file_digest) == wanted:
-                return each
-        return None
+        """The findings that are kept, log by log, each log's in order."""
+        for path in sorted(self._store.glob("*/*.jsonl")):
+            yield from _read(path)
 
 
 def read_window(value: Any, verifier: PublicKey) -> WindowView:
@@ -162,10 +156,20 @@ def _keep_apart(folder: Path) -> None:
         )  # fmt: skip
 
 
+def _read(path: Path) -> Iterator[Finding]:
+    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+        try:
+            yield Finding.from_json(canonical_json.loads(line))
+        except MalformedError as error:
+            where = f"{path}:{number}"
+            raise MalformedError(error.what, where=where, expected="a finding") from error
+
+
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """One judge at a time, also among processes: a file has one finding."""
+    """One judge of a log at a time, also among processes: a file has one finding."""
     try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
