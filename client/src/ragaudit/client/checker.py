@@ -11,6 +11,7 @@ from ragaudit.client.transport import json_value
 from ragaudit.client.window import Window
 from ragaudit.encoding.errors import RagauditError
 from ragaudit.encoding.times import rfc3339
+from ragaudit.ledger.policy import Policy
 from ragaudit.ledger.promises import Promise
 from ragaudit.ledger.receipt_check import (
     Embed,
@@ -22,7 +23,7 @@ from ragaudit.ledger.receipt_check import (
 from ragaudit.ledger.receipts import ReceiptFile
 from ragaudit.ledger.requests import Request
 
-__all__ = ["Checker"]
+__all__ = ["Checker", "pending"]
 
 _PLAIN = -1  # in the name of an evidence file: no counter was expected
 
@@ -61,11 +62,7 @@ class Checker:
         except RagauditError as error:
             raise self.rejected(counter, value, error) from error
         if made < asked - skew:
-            expires = -(-promise.superseded_from(policy) // 1000)
-            raise StateConflict(
-                f"a promise of {rfc3339(made)} is pending", where=f"counter {counter}",
-                expected="a fresh one, when that one has expired", next_instant=expires,
-            )  # fmt: skip
+            raise pending(promise, policy)
         return promise
 
     def answer(self, data: bytes, request: Request) -> ReceiptFile:
@@ -137,6 +134,17 @@ class Checker:
             return rows
 
         return embed
+
+
+def pending(promise: Promise, policy: Policy) -> StateConflict:
+    """What is to be said of a promise that is older than the asking; it names when it expires."""
+    expires = -(-promise.superseded_from(policy) // 1000)
+    return StateConflict(
+        f"a promise of {rfc3339(promise.record.time)} is pending",
+        where=f"counter {promise.record.counter}",
+        expected="a fresh one, when that one has expired",
+        next_instant=expires,
+    )
 
 
 def _pinning(window: Window) -> StepResult:

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragaudit.client.checker import pending
 from ragaudit.client.disputing import Holder
-from ragaudit.client.errors import StateConflict
 from ragaudit.client.group import CoreOperations
 from ragaudit.client.registration import AccountState, parse_account
 from ragaudit.client.revealing import seconds_to_reveal
@@ -235,11 +235,7 @@ def check_promised(file: Path, asked: Path, window: Window, known: Known, now: i
             f"made at {rfc3339(made)}", where="promise, time", expected=f"up to {rfc3339(last)}"
         )
     if made < first:
-        expires = made // 1000 + policy.promise_life_seconds + 1
-        raise StateConflict(
-            f"a promise of {rfc3339(made)} is pending", where=f"counter {request.counter}",
-            expected="a fresh one, when that one has expired", next_instant=expires,
-        )  # fmt: skip
+        raise pending(promise, policy)
     return seconds_to_reveal(promise, policy, now)
 
 

@@ -25,7 +25,7 @@ from ragaudit.client.session import Session
 from ragaudit.client.state import PendingPromise, StateDirectory
 from ragaudit.encoding.errors import RagauditError, RefusedError
 from ragaudit.encoding.times import rfc3339
-from ragaudit.ledger.chains import NonceChain
+from ragaudit.ledger.chains import NONCE_BYTES, NonceChain
 from ragaudit.ledger.policy import Policy
 from ragaudit.ledger.promises import Promise
 from ragaudit.ledger.requests import Request
@@ -35,8 +35,6 @@ __all__ = ["Revealing", "seconds_left", "seconds_to_reveal"]
 CLAIM_SECONDS = 10.0
 """Kept free for a claim at the end of a promise's life, at most a third of that life. At the end
 of the window the policy's margin is kept free."""
-
-NONCE_BYTES = 32
 
 LEAST_SECONDS = 1.0
 """Less than this for an answer is no attempt."""

@@ -14,6 +14,7 @@ from ragaudit.ledger.errors import ChainRejected, MalformedRecord
 from ragaudit.ledger.identifiers import PSEUDONYM_BYTES, check_window
 
 MAX_CHAIN = 1_000_000
+NONCE_BYTES = DIGEST_BYTES  # of each value of a chain
 _STRIDE = 1024  # a chain in memory keeps every 1024th value
 
 

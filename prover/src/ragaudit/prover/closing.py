@@ -7,7 +7,7 @@ from typing import Any
 from ragaudit.encoding.digests import SALT_BYTES
 from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.encoding.tagged import enc
-from ragaudit.ledger.chains import verify_nonce
+from ragaudit.ledger.chains import NONCE_BYTES, verify_nonce
 from ragaudit.ledger.checkpoints import SignedCheckpoint
 from ragaudit.ledger.errors import MalformedRecord, ReceiptRejected
 from ragaudit.ledger.json_fields import Fields
@@ -28,7 +28,6 @@ _log = logging.getLogger(__name__)
 
 HANDOVER_TAG = "ragaudit/v1/handover"
 LENGTH_BYTES = 8
-NONCE_BYTES = 32
 
 
 class Closing:

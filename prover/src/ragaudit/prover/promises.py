@@ -8,8 +8,7 @@ from collections.abc import Callable
 
 from ragaudit.encoding.errors import RefusedError
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.encoding.tagged import DIGEST_BYTES
-from ragaudit.ledger.chains import verify_nonce
+from ragaudit.ledger.chains import NONCE_BYTES, verify_nonce
 from ragaudit.ledger.openings import Openings
 from ragaudit.ledger.promises import Promise
 from ragaudit.ledger.receipts import ReceiptFile
@@ -205,7 +204,7 @@ class Promises:
 def _check_claim(promise: Promise) -> None:
     """Check that an account could claim the promise; its library reveals nothing otherwise."""
     try:
-        promise.claim(bytes(DIGEST_BYTES))
+        promise.claim(bytes(NONCE_BYTES))
     except RefusedError as error:
         raise MalformedQuery(error.what, where="query", expected=error.expected) from error
 
