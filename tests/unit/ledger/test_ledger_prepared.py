@@ -20,6 +20,7 @@ from sqlalchemy import (
     bindparam,
     insert,
     select,
+    text,
     update,
 )
 from sqlalchemy.exc import IntegrityError
@@ -80,3 +81,12 @@ def test_errors_are_those_of_sqlalchemy_without_parameters(engine: Engine) -> No
         TABLE.drop(connection)
     with pytest.raises(StoreUnavailable), read_transaction(engine) as connection:
         FROM.rows(connection, least=0)
+
+
+def test_errors_of_later_rows_are_those_of_sqlalchemy_too(engine: Engine) -> None:
+    """SQLite looks for rows only when they are fetched, and may fail at any of them."""
+    first_row_fits = Prepared(
+        text("SELECT abs(value) FROM (SELECT 1 AS value UNION ALL SELECT -9223372036854775807 - 1)")
+    )
+    with pytest.raises(StoreUnavailable, match="overflow"), read_transaction(engine) as connection:
+        first_row_fits.rows(connection)

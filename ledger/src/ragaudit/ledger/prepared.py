@@ -7,12 +7,13 @@ within the transaction of a connection. Errors are SQLAlchemy's, as everywhere e
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from ragaudit.encoding.errors import InternalError
 from sqlalchemy import Connection, Dialect, Executable
 from sqlalchemy.exc import DBAPIError
 
+T = TypeVar("T")
 Row = tuple[Any, ...]
 _Processor = Callable[[Any], Any]
 
@@ -42,9 +43,8 @@ class Prepared:
 
     def rows(self, connection: Connection, **values: Any) -> list[Row]:
         """Run a query; returns its rows. DBAPIError as `Connection.execute` raises it."""
-        cursor, compiled = self._run(connection, values)
-        found: list[Row] = [tuple(row) for row in cursor.fetchall()]
-        cursor.close()
+        fetched, compiled = self._run(connection, values, _fetch)
+        found: list[Row] = [tuple(row) for row in fetched]
         if compiled.results is None:
             return found
         return [
@@ -64,12 +64,13 @@ class Prepared:
 
     def change(self, connection: Connection, **values: Any) -> int:
         """Run a statement that writes; returns how many rows it changed. Raises as `rows`."""
-        cursor, _ = self._run(connection, values)
-        changed = int(cursor.rowcount)
-        cursor.close()
+        changed, _ = self._run(connection, values, _count)
         return changed
 
-    def _run(self, connection: Connection, values: dict[str, Any]) -> tuple[Any, _Compiled]:
+    def _run(
+        self, connection: Connection, values: dict[str, Any], take: Callable[[Any], T]
+    ) -> tuple[T, _Compiled]:
+        """What ``take`` takes from the cursor; SQLite looks for most rows only then."""
         dialect = connection.dialect
         compiled = self._compiled.get(dialect)
         if compiled is None:
@@ -82,6 +83,8 @@ class Prepared:
         try:
             cursor = driver.cursor()
             cursor.execute(compiled.text, given)
+            taken = take(cursor)
+            cursor.close()
         except dialect.loaded_dbapi.Error as error:
             if dialect.is_disconnect(error, driver, None):
                 connection.invalidate()
@@ -89,7 +92,16 @@ class Prepared:
                 None, None, error, dialect.loaded_dbapi.Error, hide_parameters=True,
                 dialect=dialect,
             ) from None  # fmt: skip
-        return cursor, compiled
+        return taken, compiled
+
+
+def _fetch(cursor: Any) -> Sequence[Sequence[Any]]:
+    found: Sequence[Sequence[Any]] = cursor.fetchall()
+    return found
+
+
+def _count(cursor: Any) -> int:
+    return int(cursor.rowcount)
 
 
 def _compile(statement: Executable, dialect: Dialect) -> _Compiled:
