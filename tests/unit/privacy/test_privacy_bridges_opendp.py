@@ -157,6 +157,8 @@ def test_groups_cost_what_groups_cost() -> None:
     assert epsilon == 2.0 and delta == pytest.approx(1e-6 * (1 + 2.718281828459045), rel=1e-12)
     assert pair.map(800) == (800.0, 1.0)
     assert pair.map(0) == (0.0, 1e-6)
+    pure = opendp_measurement(ApproximateDp.of(1, 0, REPLACE), released)
+    assert [pure.map(records) for records in (2, 800)] == [(2.0, 0.0), (800.0, 0.0)]
     assert opendp_guarantee(pair, REPLACE, 1) == ApproximateDp.of(1, 1e-6, REPLACE)
     laplace = prelude.m.make_laplace(
         prelude.atom_domain(T=float, nan=False), prelude.absolute_distance(T=float), scale=2.0

@@ -48,7 +48,6 @@ from sqlalchemy import Connection, event
 __all__ = ["InProcess"]
 
 WINDOW, TENANT = "bench", "bench"
-# As many as a finite epsilon at the default sigma allows, with room.
 
 
 class InProcess:

@@ -220,7 +220,7 @@ def _records(distance: Any) -> int:
 def _group(guarantee: ApproximateDp, count: int) -> tuple[float, float]:
     """(epsilon, delta) of ``count`` records: Vadhan 2017, Lemma 2.2."""
     epsilon, delta = _up(count * guarantee.epsilon), float(guarantee.delta)
-    if count > 1:
+    if count > 1 and delta:
         step = float(guarantee.epsilon)
         delta = math.inf if epsilon > 700 else delta * sum(math.exp(i * step) for i in range(count))
         delta = math.nextafter(delta, math.inf)
