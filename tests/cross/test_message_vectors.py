@@ -18,7 +18,7 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import leaf_data
 from ragaudit.encoding.signing import PrivateKey, PublicKey, SignatureRejected
 from ragaudit.ledger import chains
-from ragaudit.ledger.disputes import Dispute, Finding, RegistrationStatement
+from ragaudit.ledger.disputes import Dispute, Finding, HolderStatement, RegistrationStatement
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.policy import AuditTerms, Policy, StratumTerms
 from ragaudit.ledger.records import Record
@@ -100,10 +100,14 @@ def test_messages_of_accounts_and_arbiter() -> None:
     dispute.verify_signature(account)
     assert dispute.encode() == case["dispute"].encode()
     assert dispute.identity.hex() == case["dispute_identity"]
+    holder = HolderStatement.from_json(canonical_json.loads(case["holder"].encode()))
+    holder.verify_signature(account)
+    holder.verify_documents([canonical_json.loads(each.encode()) for each in case["submission"]])
+    assert holder.encode() == case["holder"].encode()
     finding = Finding.from_json(canonical_json.loads(case["finding"].encode()))
     finding.verify_signature(arbiter)
     assert finding.upheld and finding.encode() == case["finding"].encode()
-    for message in (shown, dispute, finding):
+    for message in (shown, holder, dispute, finding):
         with pytest.raises(ReceiptRejected, match="signature"):
             message.verify_signature(OTHER)
 

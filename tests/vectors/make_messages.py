@@ -432,6 +432,8 @@ def account_messages() -> dict[str, object]:
         "answer_digest": some("answer"),
         "file_digest": file_digest,
     }
+    submitted = [b'{"stands":"for a receipt"}', b'{"stands":"for another"}']
+    held = {"origin": ORIGIN, "pseudonym": some("ann"), "digest": sha("submission", *submitted)}
     finding = {name: value for name, value in disputed.items() if name != "pseudonym"}
     return {
         "dispute_key": public(account).hex(),
@@ -444,6 +446,8 @@ def account_messages() -> dict[str, object]:
             )
             for anchor in (some("nonce anchor"), None)
         ],
+        "holder": message("holder-statement", account, held),
+        "submission": [each.decode() for each in submitted],
         "dispute": message("dispute", account, disputed),
         "dispute_identity": sha("dispute", *disputed.values()).hex(),
         "finding": message("finding", arbiter, {**finding, "step": 8, "time": START_MS + 8}),

@@ -7,7 +7,14 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.signing import PrivateKey, sign
 from ragaudit.encoding.tagged import enc
-from ragaudit.ledger.disputes import Dispute, Finding, RegistrationStatement, file_digest
+from ragaudit.ledger.disputes import (
+    Dispute,
+    Finding,
+    HolderStatement,
+    RegistrationStatement,
+    documents_digest,
+    file_digest,
+)
 from ragaudit.ledger.errors import MalformedRecord, ReceiptRejected
 
 KEY, OTHER = (PrivateKey.from_seed(bytes([i]) * 32) for i in (1, 2))
@@ -37,7 +44,9 @@ FINDING = Finding.issue(
     step=8,
     time=1_800_000_000_000,
 )
-EACH = [STATEMENT, DISPUTE, FINDING]
+DOCUMENTS = [{"index": 1}, {"index": 2}]
+HOLDER = HolderStatement.issue(KEY, origin=ORIGIN, pseudonym=ANN, documents=DOCUMENTS)
+EACH = [STATEMENT, DISPUTE, FINDING, HOLDER]
 
 
 @pytest.mark.parametrize("message", EACH, ids=lambda each: type(each).__name__)
@@ -60,6 +69,7 @@ CHANGES = {
     "file_digest": b"\x0f" * 32,
     "step": 0,
     "time": 5,
+    "digest": b"\x10" * 32,
 }
 
 
@@ -129,3 +139,12 @@ def test_findings():
     assert not replace(FINDING, step=0).upheld
     with pytest.raises(MalformedRecord):
         Finding.from_json({**FINDING.to_json(), "step": 11})
+
+
+def test_a_holder_signs_for_documents_in_their_order():
+    HOLDER.verify_documents([dict(each) for each in DOCUMENTS])
+    canonical = [canonical_json.dumps(each) for each in DOCUMENTS]
+    assert HOLDER.digest == documents_digest(DOCUMENTS) == structure("submission", *canonical)
+    for others in ([], DOCUMENTS[:1], DOCUMENTS[::-1], [*DOCUMENTS, {}], [{"index": 1}] * 2):
+        with pytest.raises(ReceiptRejected, match="signed for other documents"):
+            HOLDER.verify_documents(others)

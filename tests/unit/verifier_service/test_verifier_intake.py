@@ -229,7 +229,7 @@ def test_receipts_have_a_cap(tmp_path, auditor) -> None:
     desk = Desk(tmp_path, auditor)
     with desk.running():
         desk.open_window()
-        desk.service.intake._cap = 4000
+        desk.service.intake._cap = 20_000
         story = Story(desk)
         taken = 0
         for index in story.records:
@@ -560,7 +560,7 @@ def test_an_account_has_a_share_that_others_cannot_fill(tmp_path, auditor) -> No
         slots = desk.policy()["slots"]
         share = submissions.share(desk.settings.limits.submitted_bytes, slots)
         assert share * slots <= desk.settings.limits.submitted_bytes
-        desk.service.intake._cap = 4 * submissions.LEAST_SHARE_BYTES
+        desk.service.intake._cap = (slots + 1) * submissions.LEAST_SHARE_BYTES
         size = len(refusal(story).encode())
         many = submissions.LEAST_SHARE_BYTES // size
         invented = [

@@ -4,14 +4,14 @@ The provider made every receipt file and can sign any of them again, so none of 
 brings it. What counts as an account's carries the signature of the key in its registration.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import DIGEST_BYTES, structure
 from ragaudit.encoding.signing import SIGNATURE_BYTES, PrivateKey, PublicKey, sign
-from ragaudit.ledger.errors import MalformedRecord
+from ragaudit.ledger.errors import MalformedRecord, ReceiptRejected
 from ragaudit.ledger.identifiers import PSEUDONYM_BYTES
 from ragaudit.ledger.json_fields import Fields
 from ragaudit.ledger.receipts import check_signature, read_origin
@@ -19,6 +19,7 @@ from ragaudit.ledger.records import MAX_TIME
 
 STATEMENT_FORMAT = "ragaudit/v1/registration-statement"
 DISPUTE_FORMAT = "ragaudit/v1/dispute"
+HOLDER_FORMAT = "ragaudit/v1/holder-statement"
 FINDING_FORMAT = "ragaudit/v1/finding"
 STEPS = 10  # of docs/spec 5.9
 
@@ -68,6 +69,64 @@ class RegistrationStatement:
         """Check the signature of the registration's dispute key; ReceiptRejected."""
         fields = (self.origin, self.pseudonym, self.anchor)
         check_signature(dispute_key, self.signature, "registration-statement", *fields)
+
+
+@dataclass(frozen=True, slots=True)
+class HolderStatement:
+    """An account says that it submits these receipts, or these refusals, itself.
+
+    The provider signed all of them and can submit any: what the account signs for is kept first.
+
+    Attributes:
+        digest: `documents_digest` of what goes with the statement.
+    """
+
+    origin: str
+    pseudonym: bytes
+    digest: bytes
+    signature: bytes = field(repr=False)
+
+    @classmethod
+    def issue(
+        cls, key: PrivateKey, *, origin: str, pseudonym: bytes, documents: Sequence[Any]
+    ) -> "HolderStatement":
+        """Sign for documents, JSON values in their order, with the account's dispute key."""
+        fields = (origin, pseudonym, documents_digest(documents))
+        return cls(*fields, signature=sign(key, "holder-statement", *fields))
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "format": HOLDER_FORMAT,
+            "origin": self.origin,
+            "pseudonym": self.pseudonym.hex(),
+            "digest": self.digest.hex(),
+            "signature": self.signature.hex(),
+        }
+
+    def encode(self) -> bytes:
+        return canonical_json.dumps(self.to_json())
+
+    @classmethod
+    def from_json(cls, value: Any, where: str = "holder") -> "HolderStatement":
+        """Strict inverse of `to_json`; raises MalformedRecord. Nothing is verified."""
+        f = Fields(value, "format origin pseudonym digest signature", MalformedRecord, where)
+        f.constant("format", HOLDER_FORMAT)
+        return cls(
+            read_origin(f),
+            f.hex("pseudonym", PSEUDONYM_BYTES),
+            f.hex("digest", DIGEST_BYTES),
+            f.hex("signature", SIGNATURE_BYTES),
+        )
+
+    def verify_signature(self, dispute_key: PublicKey) -> None:
+        """Check the signature of the registration's dispute key; ReceiptRejected."""
+        fields = (self.origin, self.pseudonym, self.digest)
+        check_signature(dispute_key, self.signature, "holder-statement", *fields)
+
+    def verify_documents(self, documents: Sequence[Any]) -> None:
+        """Check that it is about these documents, in this order; ReceiptRejected."""
+        if self.digest != documents_digest(documents):
+            raise ReceiptRejected("signed for other documents", where="holder/digest")
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +278,11 @@ class Finding:
         """Check the arbiter's signature; ReceiptRejected."""
         fields = (self.origin, self.index, self.answer_digest, self.file_digest)
         check_signature(arbiter, self.signature, "finding", *fields, self.step, self.time)
+
+
+def documents_digest(documents: Sequence[Any]) -> bytes:
+    """Digest of JSON values in their order: what one request submits (docs/spec 5.10)."""
+    return structure("submission", *(canonical_json.dumps(each) for each in documents))
 
 
 def file_digest(receipt_file: Mapping[str, Any]) -> bytes:

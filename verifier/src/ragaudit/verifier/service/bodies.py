@@ -160,13 +160,20 @@ class Entries(Document):
     entries: list[EntryDocument] = Field(max_length=MAX_BATCH)
 
 
-class Receipts(Document):
+class Held(Document):
+    """What an account signed for; ``registration`` is its own, which V may not have."""
+
+    holder: dict[str, Any] | None = None
+    registration: RegistrationDocument | None = None
+
+
+class Receipts(Held):
     """`POST .../receipts`: public halves."""
 
     receipts: list[dict[str, Any]] = Field(max_length=MAX_BATCH)
 
 
-class Refusals(Document):
+class Refusals(Held):
     """`POST .../refusals`."""
 
     refusals: list[dict[str, Any]] = Field(max_length=MAX_BATCH)

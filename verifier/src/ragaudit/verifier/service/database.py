@@ -19,6 +19,7 @@ from ragaudit.verifier.service.errors import ClockError, StorageError
 from ragaudit.verifier.service.fence import Fence
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     Connection,
     Engine,
@@ -41,7 +42,7 @@ Clock = Callable[[], int]  # Unix milliseconds
 Origin = NewType("Origin", str)
 """Origin of a window's log, `<provider>/ragaudit/<window>`: the window's key in every table."""
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 BUSY_SECONDS = 30
 ORIGIN_LENGTH = 160
 _BEGIN = "ragaudit_begin"
@@ -138,6 +139,7 @@ submissions = Table(
     Column("position", BigInteger, primary_key=True, autoincrement=False),
     Column("identity", LargeBinary(64), primary_key=True),
     Column("account", LargeBinary(32), nullable=False),  # whose share it counts against
+    Column("held", Boolean, nullable=False),  # whether that account signed for it
     Column("received", BigInteger, nullable=False),
     Column("document", LargeBinary, nullable=False),
 )

@@ -12,7 +12,6 @@ from typing import Any
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import RejectedError
-from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.disputes import Dispute, Finding, RegistrationStatement, file_digest
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.policy import Policy
@@ -21,7 +20,7 @@ from ragaudit.ledger.receipts import PublicReceipt
 from ragaudit.ledger.records import Opening, Registration
 from ragaudit.verifier.evidence import OPENING
 from ragaudit.verifier.procedure.disputes import KeptDispute
-from ragaudit.verifier.service import handover, items, submissions, windows
+from ragaudit.verifier.service import items, submissions, windows
 from ragaudit.verifier.service.activation import check_due
 from ragaudit.verifier.service.auditor import Auditor
 from ragaudit.verifier.service.bodies import Disputes as DisputesBody
@@ -36,6 +35,7 @@ from ragaudit.verifier.service.errors import (
     TooLateError,
     UnknownError,
 )
+from ragaudit.verifier.service.holders import check_origin, dispute_key, registrations
 from ragaudit.verifier.service.submissions import STATEMENT, Submission
 from ragaudit.verifier.service.windows import Window
 from sqlalchemy import ColumnElement, Connection, Row, func, insert, select, update
@@ -82,9 +82,9 @@ class Disputes:
         checked = [Dispute.from_json(each) for each in document.disputes]
         with self._database.read() as connection:
             for each in checked:
-                _check_origin(each.origin, policy)
-                for registration in _registrations(connection, origin, each.pseudonym, shown):
-                    each.verify_signature(_dispute_key(registration))
+                check_origin(each.origin, policy)
+                for registration in registrations(connection, origin, each.pseudonym, shown):
+                    each.verify_signature(dispute_key(registration))
         with self._database.write() as transaction:
             _check_before(transaction, origin, policy.sampling_instant)
             new = sum(self._put(transaction, origin, policy, each) for each in checked)
@@ -99,10 +99,10 @@ class Disputes:
         """
         policy = self._policy(origin)
         statement = RegistrationStatement.from_json(document.statement)
-        _check_origin(statement.origin, policy)
+        check_origin(statement.origin, policy)
         with self._database.read() as connection:
-            for registration in _registrations(connection, origin, statement.pseudonym, shown):
-                statement.verify_signature(_dispute_key(registration))
+            for registration in registrations(connection, origin, statement.pseudonym, shown):
+                statement.verify_signature(dispute_key(registration))
                 if registration.anchor != statement.anchor:
                     raise RejectedError("another anchor than registered", where="statement/anchor")
         submission = Submission(STATEMENT, 0, statement.pseudonym, statement.encode())
@@ -191,7 +191,7 @@ class Disputes:
         finding.verify_signature(policy.keys.arbiter)
         public.verify_signature(policy.keys.provider)
         for signed in (finding, public):
-            _check_origin(signed.origin, policy)
+            check_origin(signed.origin, policy)
         if (public.index, public.answer_digest) != (finding.index, finding.answer_digest):
             raise ReceiptRejected("not of the finding's answer", where="public")
         condition = _of_file(origin, finding.index, finding.file_digest)
@@ -278,44 +278,10 @@ def _kept(row: Row[Any]) -> KeptDispute:
     )
 
 
-def _registrations(
-    connection: Connection, origin: Origin, pseudonym: bytes, shown: Registration | None
-) -> list[Registration]:
-    """The registrations of an account: the one it shows, or as the provider gave them.
-
-    An account that shows its own does not depend on the provider's handing entries over.
-
-    Raises:
-        RejectedError: there is none.
-    """
-    if shown is None:
-        own = handover.registrations(connection, origin, pseudonym)
-    else:
-        own = [shown] if shown.pseudonym == pseudonym else []
-    if not own:
-        raise RejectedError(
-            "no registration of this account is known",
-            where="pseudonym",
-            expected="its entry with an inclusion proof in member registration",
-        )
-    return own
-
-
-def _dispute_key(registration: Registration) -> PublicKey:
-    if registration.dispute_key is None:
-        raise RejectedError("the account registered no dispute key", where="registration")
-    return PublicKey.from_raw(registration.dispute_key)
-
-
 def _view(connection: Connection, window: Window) -> WindowView:
     opening = canonical_json.loads(items.content(connection, window.origin, OPENING) or b"")
     body = Opening.decode(bytes.fromhex(opening["body"]))
     return WindowView(windows.policy(connection, window), body)
-
-
-def _check_origin(origin: str, policy: Policy) -> None:
-    if origin != policy.origin:
-        raise RejectedError("of another log", where="origin", expected=policy.origin)
 
 
 def _check_before(transaction: Transaction, origin: Origin, until: int) -> None:

@@ -26,11 +26,12 @@ from ragaudit.ledger.receipts import PRIVATE_FORMAT, PublicReceipt
 from ragaudit.ledger.records import Record, Registration
 from ragaudit.ledger.tlog_proof import TlogProof
 from ragaudit.ledger.tree import TreeHead
-from ragaudit.verifier.service import cosigner, handover, submissions, windows
+from ragaudit.verifier.service import cosigner, handover, holders, submissions, windows
 from ragaudit.verifier.service.activation import check_due
-from ragaudit.verifier.service.bodies import Claim
+from ragaudit.verifier.service.bodies import Claim, Held, Receipts, Refusals
 from ragaudit.verifier.service.database import Database, Origin, Transaction
 from ragaudit.verifier.service.errors import ConflictError, TooEarlyError, TooLateError
+from ragaudit.verifier.service.holders import check_origin
 from ragaudit.verifier.service.submissions import (
     CLAIM,
     RECEIPT,
@@ -62,29 +63,38 @@ class Intake:
         self._database = database
         self._cap = cap
 
-    def receipts(self, origin: Origin, documents: Sequence[dict[str, Any]]) -> Counts:
+    def receipts(self, origin: Origin, document: Receipts, shown: Registration | None) -> Counts:
         """Take public halves before the sampling instant.
+
+        Args:
+            shown: the account's registration, if it came with them.
 
         Raises:
             MalformedError: not a public half. RejectedError: not of this window, not signed by
-                its provider, or with a proof that does not verify.
+                its provider, with a proof that does not verify, or not of the account that
+                signed for it.
             TooLateError, CapError.
         """
         policy = self._policy(origin)
-        checked = _checked("receipts", documents, policy, _receipt)
+        checked = _checked("receipts", document.receipts, policy, _receipt)
         stripped = [_submission(replace(receipt, proof=None)) for receipt, _ in checked]
+        held = self._held(origin, policy, document, document.receipts, shown, stripped)
         with self._database.write() as transaction:
             _check_time(transaction, origin, policy.sampling_instant)
-            for receipt, head in checked:
+            for (receipt, head), each in zip(checked, held, strict=True):
                 if head is not None and not cosigner.has(transaction.connection, origin, head):
-                    _keep_uncosigned(transaction, origin, policy, _bare(receipt, policy), head)
-            return self._put(transaction, origin, policy, RECEIPT, stripped)
+                    bare = _bare(receipt, policy)
+                    _keep_uncosigned(transaction, origin, policy, bare, head, held=each.held)
+            return self._put(transaction, origin, policy, RECEIPT, held)
 
-    def refusals(self, origin: Origin, documents: Sequence[dict[str, Any]]) -> Counts:
-        """Take signed refusals before the sampling instant. Raises as `receipts`."""
+    def refusals(self, origin: Origin, document: Refusals, shown: Registration | None) -> Counts:
+        """Take signed refusals before the sampling instant. Args and Raises as `receipts`."""
         policy = self._policy(origin)
-        checked = _checked("refusals", documents, policy, _refusal)
-        return self._store(origin, policy, REFUSAL, checked, policy.sampling_instant)
+        checked = _checked("refusals", document.refusals, policy, _refusal)
+        held = self._held(origin, policy, document, document.refusals, shown, checked)
+        with self._database.write() as transaction:
+            _check_time(transaction, origin, policy.sampling_instant)
+            return self._put(transaction, origin, policy, REFUSAL, held)
 
     def claim(self, origin: Origin, document: Claim, shown: Registration | None) -> Counts:
         """Take a promise with its revealed nonce, while it lives and before the window's end.
@@ -176,17 +186,28 @@ class Intake:
             raise RejectedError("the account has no such query", where="promise")
         verify_nonce(policy.window, record.pseudonym, registration.anchor, record.counter, nonce)
 
-    def _store(
+    def _held(
         self,
         origin: Origin,
         policy: Policy,
-        kind: str,
+        body: Held,
+        documents: Sequence[dict[str, Any]],
+        shown: Registration | None,
         checked: Sequence[Submission],
-        until: int,
-    ) -> Counts:
-        with self._database.write() as transaction:
-            _check_time(transaction, origin, until)
-            return self._put(transaction, origin, policy, kind, checked)
+    ) -> list[Submission]:
+        """The submissions, held if their account signed for the request."""
+        with self._database.read() as connection:
+            holder = holders.holder(connection, origin, policy, body, documents, shown)
+        if holder is None:
+            return list(checked)
+        for number, each in enumerate(checked):
+            if each.account != holder:
+                raise RejectedError(
+                    "of another account than signed for it",
+                    where=str(number),
+                    expected="what one account holds",
+                )
+        return [replace(each, held=True) for each in checked]
 
     def _put(
         self,
@@ -199,6 +220,8 @@ class Intake:
         connection = transaction.connection
         new, share = 0, submissions.share(self._cap, policy.slots)
         owned = [_owned(connection, origin, each) for each in checked]
+        if owned and owned[0].held:
+            submissions.hold(transaction, origin, owned, share)
         for each in owned:
             new += submissions.put(transaction, origin, each)
         for account in {each.account for each in owned}:
@@ -210,11 +233,19 @@ class Intake:
 def _owned(connection: Connection, origin: Origin, submission: Submission) -> Submission:
     """The submission, counted against its account if that is registered, else with strangers'."""
     known = handover.registration(connection, origin, submission.account) is not None
-    return submission if known else replace(submission, account=submissions.NOBODY)
+    return (
+        submission if known or submission.held else replace(submission, account=submissions.NOBODY)
+    )
 
 
 def _keep_uncosigned(
-    transaction: Transaction, origin: Origin, policy: Policy, receipt: PublicReceipt, head: TreeHead
+    transaction: Transaction,
+    origin: Origin,
+    policy: Policy,
+    receipt: PublicReceipt,
+    head: TreeHead,
+    *,
+    held: bool,
 ) -> None:
     """Keep a proof under a checkpoint that the log signed and nobody cosigned, if there is room.
 
@@ -224,9 +255,11 @@ def _keep_uncosigned(
     """
     identity = structure("uncosigned", head.size, head.root_hash)
     about = receipt.record.pseudonym
-    submission = Submission(UNCOSIGNED, head.size, identity, receipt.encode(), about)
+    submission = Submission(UNCOSIGNED, head.size, identity, receipt.encode(), about, held)
     owned = _owned(transaction.connection, origin, submission)
-    share = MAX_UNCOSIGNED_BYTES // (policy.slots + 1)
+    share = submissions.share(MAX_UNCOSIGNED_BYTES, policy.slots)
+    if held:
+        submissions.hold(transaction, origin, [owned], share)
     if submissions.fits(transaction.connection, origin, owned, share, MAX_UNCOSIGNED_BYTES):
         submissions.put(transaction, origin, owned)
 
@@ -271,7 +304,7 @@ def _receipt(document: dict[str, Any], policy: Policy) -> tuple[PublicReceipt, T
             "a private half is for the account's eyes", expected="the public half only"
         )
     receipt = PublicReceipt.from_json(document)
-    _check_origin(receipt.origin, policy)
+    check_origin(receipt.origin, policy)
     receipt.verify_signature(policy.keys.provider)
     if receipt.proof is None:
         return receipt, None
@@ -287,7 +320,7 @@ def _submission(receipt: PublicReceipt) -> Submission:
 
 def _refusal(document: dict[str, Any], policy: Policy) -> Submission:
     refusal = Refusal.from_json(document)
-    _check_origin(refusal.origin, policy)
+    check_origin(refusal.origin, policy)
     refusal.verify_signature(policy.keys.provider)
     place = (refusal.counter, refusal.identity)
     return Submission(REFUSAL, *place, refusal.encode(), refusal.pseudonym)
@@ -295,7 +328,7 @@ def _refusal(document: dict[str, Any], policy: Policy) -> Submission:
 
 def _claim(document: Claim, policy: Policy) -> tuple[Promise, Submission]:
     promise = Promise.from_json(document.promise)
-    _check_origin(promise.origin, policy)
+    check_origin(promise.origin, policy)
     promise.verify(policy.keys.provider)
     try:
         encoded = promise.claim(document.nonce)
@@ -308,8 +341,3 @@ def _claim(document: Claim, policy: Policy) -> tuple[Promise, Submission]:
 def _expiry(made: int, policy: Policy) -> int:
     """The last millisecond of V's clock at which a promise made then can be claimed."""
     return made + policy.promise_life + 1000 * policy.clock_skew_seconds
-
-
-def _check_origin(origin: str, policy: Policy) -> None:
-    if origin != policy.origin:
-        raise RejectedError("of another log", where="origin", expected=policy.origin)

@@ -49,13 +49,17 @@ _SUBMITTED = documented(400, 404, 409, 413, 422, 429)
 @router.post("/receipts", openapi_extra=described(Receipts), responses=_SUBMITTED)
 def receipts(window: AnyWindow, body: Json, service: ServiceOf) -> dict[str, int]:
     """Submit public halves of receipts."""
-    return service.intake.receipts(window, parse(Receipts, body.read()).receipts)
+    document = parse(Receipts, body.read())
+    shown = service.handover.shown(window, document.registration)
+    return service.intake.receipts(window, document, shown)
 
 
 @router.post("/refusals", openapi_extra=described(Refusals), responses=_SUBMITTED)
 def refusals(window: AnyWindow, body: Json, service: ServiceOf) -> dict[str, int]:
     """Submit signed refusals."""
-    return service.intake.refusals(window, parse(Refusals, body.read()).refusals)
+    document = parse(Refusals, body.read())
+    shown = service.handover.shown(window, document.registration)
+    return service.intake.refusals(window, document, shown)
 
 
 @router.post("/claims", openapi_extra=described(Claim), responses=_SUBMITTED)

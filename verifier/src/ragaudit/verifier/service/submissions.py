@@ -6,13 +6,14 @@ both in common is the same submission. Two that differ at one place prove all th
 prove, so no more are kept; and each account has a share of the space, which no other account fills.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ragaudit.ledger.promises import MAX_CLAIM_BYTES
 from ragaudit.verifier.service.database import Origin, Transaction
 from ragaudit.verifier.service.database import submissions as table
 from ragaudit.verifier.service.errors import CapError
-from sqlalchemy import ColumnElement, Connection, delete, func, insert, select
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
 
 RECEIPT, REFUSAL, CLAIM, STATEMENT = "receipt", "refusal", "claim", "statement"
 UNCOSIGNED = "uncosigned"  # receipts with a proof under a checkpoint that was not cosigned
@@ -28,6 +29,7 @@ class Submission:
 
     Attributes:
         account: the pseudonym that it is about, if V knows its registration; `NOBODY` otherwise.
+        held: whether that account signed for it.
     """
 
     kind: str
@@ -35,10 +37,14 @@ class Submission:
     identity: bytes
     document: bytes
     account: bytes = NOBODY
+    held: bool = False
 
 
 def put(transaction: Transaction, window: Origin, submission: Submission) -> bool:
-    """Store a submission unless it is known, or a third at its place; returns whether it was."""
+    """Store a submission unless it is known, or a third at its place; returns whether it was.
+
+    Those that their account signed for are counted apart at a place: no others keep them out.
+    """
     if stored(transaction.connection, window, submission) is not None:
         return False
     if submission.kind in CONTRADICTORY and _rivals(transaction.connection, window, submission) > 1:
@@ -49,6 +55,7 @@ def put(transaction: Transaction, window: Origin, submission: Submission) -> boo
         "position": submission.position,
         "identity": submission.identity,
         "account": submission.account,
+        "held": submission.held,
         "received": transaction.now,
         "document": submission.document,
     }
@@ -75,6 +82,33 @@ def make_room(transaction: Transaction, window: Origin, submission: Submission, 
         if excess <= 0:
             return
         connection.execute(delete(table).where(own & (table.c.position == position)))
+        excess -= size
+
+
+def hold(transaction: Transaction, window: Origin, batch: Sequence[Submission], share: int) -> None:
+    """Make room for what an account signed for: of its share, it has as much as it wants.
+
+    Whoever made an account's receipts and refusals, the provider, can submit them too, true ones
+    until there is no room for one that is false. What the account did not sign for gives way, the
+    latest first; what it signs for and is stored already counts as signed for from now on.
+
+    Args:
+        batch: of one kind and of one account, all `held`.
+    """
+    connection = transaction.connection
+    new = [each for each in batch if stored(connection, window, each) is None]
+    for each in batch:
+        mine = {"held": True, "account": each.account}
+        connection.execute(update(table).where(_same(window, each) & ~table.c.held).values(mine))
+    own = _of(window, batch[0].kind) & (table.c.account == batch[0].account)
+    excess = _bytes(connection, own) + sum(len(each.document) for each in new) - share
+    query = select(table.c.position, table.c.identity, func.length(table.c.document))
+    others = query.where(own & ~table.c.held).order_by(table.c.received.desc(), table.c.identity)
+    for position, identity, size in connection.execute(others).all():
+        if excess <= 0:
+            return
+        place = (table.c.position == position) & (table.c.identity == identity)
+        connection.execute(delete(table).where(own & place))
         excess -= size
 
 
@@ -160,7 +194,7 @@ def fits(
 
 def share(cap: int, slots: int) -> int:
     """Bytes of ``cap`` that each of a window's accounts has to itself."""
-    return max(cap // (slots + 1), LEAST_SHARE_BYTES)  # one is of all strangers together
+    return cap // (slots + 1)  # one is of all strangers together
 
 
 def received(connection: Connection, window: Origin, kind: str) -> dict[str, int]:
@@ -178,6 +212,7 @@ def claimed(connection: Connection, window: Origin, account: bytes, counter: int
 
 def _rivals(connection: Connection, window: Origin, submission: Submission) -> int:
     place = (table.c.account == submission.account) & (table.c.position == submission.position)
+    place &= table.c.held == submission.held
     query = select(func.count()).select_from(table).where(_of(window, submission.kind) & place)
     return int(connection.execute(query).scalar_one())
 

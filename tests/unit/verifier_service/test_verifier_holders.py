@@ -1,0 +1,204 @@
+"""What an account signs for: it has its whole share for that, whatever others submit before."""
+
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any
+
+import pytest
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.digests import leaf_data
+from ragaudit.ledger.disputes import HolderStatement
+from ragaudit.ledger.promises import Refusal
+from ragaudit.ledger.receipts import PublicReceipt
+from ragaudit.ledger.records import Registration
+from ragaudit.ledger.tree import MemoryTree
+from ragaudit.verifier.service import intake, submissions
+from verifier_service_harness import (
+    ORIGIN,
+    START,
+    WINDOW,
+    Desk,
+    Entry,
+    Log,
+    Story,
+    dispute_key,
+    problem_of,
+    pseudonym,
+    seeded,
+)
+
+OF_FIRST = (3, 5, 7)  # records of the first account; 4, 6 and 8 are the second's
+
+
+@pytest.fixture
+def story(desk: Desk) -> Story:
+    """A window whose registrations the provider gave."""
+    desk.open_window()
+    story = Story(desk)
+    assert story.send("POST", "entries", {"entries": story.documents()[:3]}).status_code == 204
+    return story
+
+
+def statement(documents: list[Any], account: int = 0, **changes: Any) -> dict[str, Any]:
+    fields = {"origin": ORIGIN, "pseudonym": pseudonym(account), "documents": documents, **changes}
+    key = fields.pop("key", dispute_key(account))
+    return HolderStatement.issue(key, **fields).to_json()
+
+
+def post(story: Story, kind: str, documents: list[Any], **members: Any) -> Any:
+    data = canonical_json.dumps({kind: documents, **members})
+    return story.desk.client.post(f"/v1/windows/{WINDOW}/{kind}", content=data)
+
+
+def hold(story: Story, *receipts: PublicReceipt, **members: Any) -> Any:
+    documents = [each.to_json() for each in receipts]
+    return post(story, "receipts", documents, **{"holder": statement(documents), **members})
+
+
+def submit(story: Story, *receipts: PublicReceipt) -> Any:
+    return post(story, "receipts", [each.to_json() for each in receipts])
+
+
+def kept(story: Story, kind: str = "receipt") -> list[Any]:
+    with story.desk.service.database.read() as connection:
+        documents = submissions.documents(connection, ORIGIN, kind)
+    return [canonical_json.loads(each) for each in documents]
+
+
+def indices(story: Story) -> list[int]:
+    return [each["index"] for each in kept(story)]
+
+
+def room_for(story: Story, receipts: int) -> None:
+    """Give each account a share of so many receipts and half of one."""
+    size = len(story.receipt(3).encode())
+    story.desk.service.intake._cap = (story.desk.policy()["slots"] + 1) * (
+        receipts * size + size // 2
+    )
+
+
+def test_what_an_account_signs_for_takes_the_room_of_what_it_did_not(story: Story) -> None:
+    room_for(story, 2)
+    first, second, third = (story.receipt(index) for index in OF_FIRST)
+    assert submit(story, first, second, story.receipt(4)).json() == {"accepted": 3, "known": 0}
+    problem_of(submit(story, third), 429, "cap")
+    assert hold(story, third).json() == {"accepted": 1, "known": 0}
+    assert len(kept(story)) == 3
+    assert {4, 7} < set(indices(story))
+    problem_of(hold(story, first, second), 429, "cap")  # its own share has room for two
+    assert {4, 7} < set(indices(story))
+    assert len(kept(story)) == 3
+
+
+def test_what_an_account_signed_for_gives_way_to_nothing(story: Story) -> None:
+    room_for(story, 2)
+    first, second, third = (story.receipt(index) for index in OF_FIRST)
+    assert hold(story, first).json() == {"accepted": 1, "known": 0}
+    assert submit(story, second).json() == {"accepted": 1, "known": 0}
+    assert hold(story, second).json() == {"accepted": 0, "known": 1}
+    problem_of(submit(story, third), 429, "cap")
+    problem_of(hold(story, third), 429, "cap")
+    assert indices(story) == [3, 5]
+
+
+def test_receipts_among_strangers_become_the_holders(desk: Desk) -> None:
+    """A provider that kept the registration back left the account's receipts among strangers."""
+    desk.open_window()
+    story = Story(desk)
+    room_for(story, 1)
+    final = story.cosign()
+    assert submit(story, story.receipt(3)).json() == {"accepted": 1, "known": 0}
+    entry = story.entries[1]
+    shown = {
+        "index": 1,
+        "salt": entry.salt.hex(),
+        "body": entry.body.hex(),
+        "proof": story.proof(1, final).encode().decode(),
+    }
+    problem_of(hold(story, story.receipt(5)), 422, "rejected")  # whose is it?
+    answer = hold(story, story.receipt(3), registration=shown)
+    assert answer.json() == {"accepted": 0, "known": 1}
+    problem_of(hold(story, story.receipt(5)), 429, "cap")
+    assert submit(story, story.receipt(4)).json() == {"accepted": 1, "known": 0}
+
+
+def test_two_of_others_at_a_place_keep_no_third_out(story: Story) -> None:
+    many = [story.receipt(3, issued=n) for n in range(3)]
+    assert submit(story, *many).json() == {"accepted": 2, "known": 1}
+    assert hold(story, many[2]).json() == {"accepted": 1, "known": 0}
+    assert len(kept(story)) == 3
+
+
+def test_true_checkpoints_keep_out_no_fork_of_the_holders(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The space of proofs under checkpoints that V did not cosign has the same rule."""
+    monkeypatch.setattr(intake, "MAX_UNCOSIGNED_BYTES", 5 * 4_000)
+    for size in range(4, 9):
+        head = story.desk.log.checkpoint(size)
+        submit(story, story.receipt(3).with_proof(story.proof(3, head)))
+    fork = MemoryTree()
+    for entry in story.entries[:5]:
+        fork.append(leaf_data(entry.salt, entry.kind, entry.body))
+    fork.append(b"another entry than the log's")
+    head = Log(story.desk.log.key, fork).checkpoint()
+    forked = story.receipt(3).with_proof(story.proof(3, head, fork))
+    submit(story, forked)
+    assert forked.to_json() not in kept(story, "uncosigned")
+    assert hold(story, forked).json() == {"accepted": 0, "known": 1}
+    assert forked.to_json() in kept(story, "uncosigned")
+
+
+def test_refusals_are_held_too(story: Story) -> None:
+    def refusal(counter: int) -> dict[str, Any]:
+        return Refusal.issue(
+            story.desk.provider_key,
+            origin=ORIGIN,
+            pseudonym=pseudonym(0),
+            counter=counter,
+            reason="budget",
+            time=1000 * START,
+        ).to_json()
+
+    size = len(canonical_json.dumps(refusal(0)))
+    story.desk.service.intake._cap = 5 * 2 * size
+    many = [refusal(counter) for counter in range(3)]
+    assert post(story, "refusals", many[:2]).json() == {"accepted": 2, "known": 0}
+    problem_of(post(story, "refusals", many[2:]), 429, "cap")
+    answer = post(story, "refusals", many[2:], holder=statement(many[2:]))
+    assert answer.json() == {"accepted": 1, "known": 0}
+    assert many[2] in kept(story, "refusal")
+
+
+def test_who_signed_for_what(story: Story) -> None:
+    receipt, other = story.receipt(3), story.receipt(4)
+    mine = [receipt.to_json()]
+    refused = (
+        {"holder": statement(mine, key=seeded("other"))},
+        {"holder": statement(mine, key=dispute_key(1))},
+        {"holder": statement(mine, pseudonym=sha256(b"nobody").digest())},
+        {"holder": statement(mine, origin="acme/ragaudit/w2")},
+        {"holder": statement([])},
+        {"holder": statement([story.receipt(5).to_json()])},
+        {"holder": statement(mine, account=1)},  # signed by another account than the receipt's
+    )
+    for members in refused:
+        assert hold(story, receipt, **members).status_code == 422, members
+    both = [receipt.to_json(), other.to_json()]
+    problem_of(post(story, "receipts", both, holder=statement(both)), 422, "rejected")
+    answer = post(story, "receipts", both[::-1], holder=statement(both))
+    problem_of(answer, 422, "receipt-rejected")
+    for malformed in ({}, {**statement(mine), "more": 1}, [], "x"):
+        assert hold(story, receipt, holder=malformed).status_code == 400, malformed
+    assert kept(story) == []
+    assert hold(story, receipt, holder=None).json() == {"accepted": 1, "known": 0}
+
+
+def test_an_account_without_a_dispute_key_signs_for_nothing(desk: Desk) -> None:
+    desk.open_window()
+    story = Story(desk)
+    bare = replace(Registration.decode(story.entries[1].body), dispute_key=None).encode()
+    entry = Entry("registration", bare).document(1)
+    assert story.send("POST", "entries", {"entries": [entry]}).status_code == 204
+    document = problem_of(hold(story, story.receipt(3)), 422, "rejected")
+    assert "no dispute key" in document["detail"]
