@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from ragaudit.embedders.registry import load
 from ragaudit.encoding.canonical_json import loads
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.signing import PublicKey
-from ragaudit.ledger.disputes import Dispute, RegistrationStatement, file_digest
+from ragaudit.ledger.disputes import Dispute, HolderStatement, RegistrationStatement, file_digest
 from ragaudit.ledger.promises import Promise
 from ragaudit.ledger.receipts import ReceiptFile
 from ragaudit.ledger.records import Registration
@@ -98,13 +99,26 @@ def test_a_receipt_is_completed_and_kept(opened: Open) -> None:
     assert ReceiptFile.parse(receipt.path.read_bytes()) == receipt.file
 
 
+def assert_signed_for(client: Client, body: dict[str, Any], kind: str) -> None:
+    """The account's statement covers the documents, and its registration comes with it."""
+    account, holder = client.account(), HolderStatement.from_json(body["holder"])
+    assert account.dispute_key is not None
+    holder.verify_signature(PublicKey.from_raw(account.dispute_key))
+    holder.verify_documents(body[kind])
+    assert (holder.origin, holder.pseudonym) == (client.window.origin, account.pseudonym)
+    assert set(body) == {kind, "holder", "registration"}
+    registration = Registration.decode(bytes.fromhex(body["registration"]["body"]))
+    assert (registration.pseudonym, body["registration"]["index"]) == (account.pseudonym, 1)
+
+
 def test_only_public_halves_are_submitted(opened: Open, verifier: Any) -> None:
     client = opened()
     result = client.search("what is it?")
     assert client.submit([result.receipt]).accepted == 1
     (call, said), (second, body) = verifier.received
     assert (call, second) == ("statements", "receipts")
-    assert body == {"receipts": [result.receipt.file.public.to_json()]}
+    assert body["receipts"] == [result.receipt.file.public.to_json()]
+    assert_signed_for(client, body, "receipts")
     assert "what is it" not in json.dumps(verifier.received)
     statement = RegistrationStatement.from_json(said["statement"])
     account = client.account()
@@ -177,7 +191,53 @@ def test_an_exhausted_budget_carries_the_refusal(opened: Open, verifier: Any) ->
     assert refusal is not None
     assert refusal["counter"] == 6
     client.submit_refusal(refusal)
-    assert verifier.received == [("refusals", {"refusals": [refusal]})]
+    ((call, body),) = verifier.received
+    assert (call, body["refusals"]) == ("refusals", [refusal])
+    assert_signed_for(client, body, "refusals")
+
+
+def test_what_has_no_proof_is_submitted_first_and_what_is_of_others_unsigned(
+    opened: Open, verifier: Any
+) -> None:
+    client = opened()
+    completed, pending = (client.search(text).receipt for text in ("one", "two"))
+    completed.complete()
+    record = replace(pending.file.public.record, pseudonym=bytes(32))
+    foreign = replace(pending.file, public=replace(pending.file.public, body=record.encode()))
+    assert client.submit([foreign, completed, pending]).accepted == 3
+    bodies = [body for call, body in verifier.received if call == "receipts"]
+    halves = [each.public.to_json() for each in (pending.file, completed.file, foreign)]
+    assert [body["receipts"] for body in bodies] == [[each] for each in halves]
+    assert_signed_for(client, bodies[0], "receipts")
+    assert_signed_for(client, bodies[1], "receipts")
+    assert set(bodies[2]) == {"receipts"}
+    with pytest.raises(MalformedError):
+        client.submit_refusal({"format": "ragaudit/v1/receipt"})
+
+
+def test_a_registration_that_the_provider_shows_later_keeps_nothing_back(
+    opened: Open, provider: Any, verifier: Any
+) -> None:
+    client = opened()
+    receipt = client.search("what is it?").receipt
+    shown = client.account().shown["registration"]
+    client.close()
+    provider.interfere = lambda call, reply: (
+        {**reply, "registration": {**shown, "proof": "no proof"}} if call == "account" else reply
+    )
+    with opened() as later:
+        assert later.submit([receipt]).accepted == 1
+    registrations = [body["registration"] for _, body in verifier.received]
+    assert all(each["proof"].startswith("c2sp.org/tlog-proof@v1") for each in registrations)
+
+
+def test_an_account_without_a_state_directory_signs_for_nothing(
+    opened: Open, verifier: Any
+) -> None:
+    client = opened(anchored=False, state_dir=None)
+    receipt = client.search("what is it?").receipt
+    assert client.submit([receipt]).accepted == 1
+    assert verifier.received == [("receipts", {"receipts": [receipt.file.public.to_json()]})]
 
 
 # Crashes

@@ -65,8 +65,8 @@ def test_the_example_of_several_accounts_runs(
     assert len(EXAMPLES) == 2
     run(EXAMPLES[1], provider, tmp_path)
     assert "4 documents" in capsys.readouterr().out
-    assert [call for call, _ in verifier.received] == ["statements", "statements", "receipts"]
-    assert len(verifier.received[-1][1]["receipts"]) == 2
+    assert [call for call, _ in verifier.received] == ["statements", "receipts", "statements"]
+    assert len(verifier.received[1][1]["receipts"]) == 2
 
 
 def test_every_exception_is_exported_and_explained() -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ from ragaudit.client.cli import app
 from ragaudit.client.client import Client
 from ragaudit.encoding.canonical_json import dumps
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.ledger.disputes import Dispute, Finding, file_digest
-from ragaudit.ledger.receipts import ReceiptFile
+from ragaudit.ledger.disputes import Dispute, Finding, HolderStatement, file_digest
+from ragaudit.ledger.receipts import PublicReceipt, ReceiptFile
 from typer.testing import CliRunner
 
 RUNNER = CliRunner()
@@ -271,6 +272,29 @@ def test_a_public_half_alone_can_be_submitted(receipt: Path, verifier: Any, tmp_
     assert result.exit_code == 0, result.output
     assert "1 accepted" in result.stdout
     assert len(verifier.received) == 1
+
+
+def test_submit_signs_for_the_accounts_own_receipts(
+    receipt: Path, verifier: Any, tmp_path: Path
+) -> None:
+    public = json.loads(receipt.read_bytes())["public"]
+    record = replace(PublicReceipt.from_json(public).record, pseudonym=bytes(32))
+    foreign = tmp_path / "public.json"
+    foreign.write_bytes(dumps({**public, "body": record.encode().hex()}))
+    folder = receipt.parents[1]
+    arguments = ["submit", str(foreign), str(receipt), "--verifier", "http://verifier"]
+    result = RUNNER.invoke(app, [*arguments, "--state", str(folder), "--json"])
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout) == {"accepted": 2, "known": 0}
+    assert [call for call, _ in verifier.received] == ["receipts", "statements", "receipts"]
+    unsigned, _, signed = (body for _, body in verifier.received)
+    assert set(unsigned) == {"receipts"}
+    assert signed["receipts"] == [public]
+    holder = HolderStatement.from_json(signed["holder"])
+    seed = json.loads((folder / "registration.json").read_bytes())["dispute_seed"]
+    holder.verify_signature(PrivateKey.from_seed(bytes.fromhex(seed)).public)
+    holder.verify_documents([public])
+    assert signed["registration"]["index"] == 1
 
 
 def disputed(receipt: Path, *options: str) -> Any:

@@ -204,18 +204,23 @@ class AsyncClient:
         return [ReceiptFile.parse(path.read_bytes()) for path in state.receipts().values()]
 
     async def submit(self, receipts: Sequence[CheckedReceipt | ReceiptFile]) -> Submission:
-        """Give the verifier the public halves; nothing of the private ones leaves the client."""
+        """Give the verifier the public halves; nothing of the private ones leaves the client.
+
+        An account with a state directory signs for its own: the verifier keeps them before what
+        anybody else, the provider too, submits of this account.
+        """
         files = [each.file if isinstance(each, CheckedReceipt) else each for each in receipts]
-        halves = [each.public.to_json() for each in files]
-        verifier, window = self._required_verifier(), await self.window()
-        if self._session.keys is not None:
-            await self.show_registration()
-        return await verifier.submit(window.origin, halves)
+        verifier = self._required_verifier()
+        return await self._queued(disputing.submit(self._session, verifier, files))
 
     async def submit_refusal(self, refusal: Mapping[str, Any]) -> None:
-        """Give the verifier a signed refusal of the provider."""
-        verifier, window = self._required_verifier(), await self.window()
-        await verifier.refuse(window.origin, [refusal])
+        """Give the verifier a signed refusal of the provider; the account signs as in `submit`.
+
+        Raises:
+            MalformedRecord: not a refusal.
+        """
+        verifier = self._required_verifier()
+        await self._queued(disputing.submit_refusal(self._session, verifier, refusal))
 
     async def show_registration(self) -> None:
         """Tell the verifier that this registration, with its nonce chain, is the account's own.

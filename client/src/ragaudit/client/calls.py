@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from ragaudit.client import disputing
 from ragaudit.client.background import run
 from ragaudit.client.transport import Service
-from ragaudit.client.verifier import Submission, VerifierService
+from ragaudit.client.verifier import SignsFor, Submission, VerifierService
 from ragaudit.client.window import Window
 
 __all__ = ["proof", "settle", "submit", "tell", "window"]
@@ -27,11 +27,14 @@ def proof(prover_url: str, window_name: str, index: int) -> str:
 
 
 def submit(
-    verifier_url: str, origin: str, public_halves: Sequence[Mapping[str, Any]]
+    verifier_url: str,
+    origin: str,
+    public_halves: Sequence[Mapping[str, Any]],
+    signs: SignsFor | None = None,
 ) -> Submission:
-    """Give the verifier public halves of receipts."""
+    """Give the verifier public halves of receipts; Args as `VerifierService.submit`."""
     return _call(
-        verifier_url, lambda service: VerifierService(service).submit(origin, public_halves)
+        verifier_url, lambda service: VerifierService(service).submit(origin, public_halves, signs)
     )
 
 

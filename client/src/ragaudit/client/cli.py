@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 from ragaudit.client import calls, offline
-from ragaudit.client.disputing import registration_proof, registration_statement
+from ragaudit.client.disputing import registration_statement, signs_for
 from ragaudit.client.options import system_clock
 from ragaudit.client.state import write_durably
 from ragaudit.client.window import Pins, Window, authenticate
@@ -48,7 +48,8 @@ Exit status: 0 it may be revealed under; 1 false: reveal nothing; 4 not of now, 
 
 _SUBMIT_EXAMPLES = """Example:
 
-  ragaudit receipt submit state/*/*/receipts/*.json --verifier https://regulator.example"""
+  ragaudit receipt submit state/w1/5f3a.../receipts/*.json --state state/w1/5f3a...
+  --verifier https://regulator.example"""
 
 _COMPLETE_EXAMPLES = """Example:
 
@@ -211,19 +212,25 @@ def submit(
 ) -> None:
     """Give the verifier the public halves of receipts. Private halves stay here.
 
-    With --state, or --key and --account, it is also told whose the registration is.
+    With --state, or --key and --account, the account signs for its own receipts, so that the
+    verifier keeps them whatever others submit, and says that the registration is its own.
     """
-    halves: dict[str, list[dict[str, Any]]] = {}
+    halves: dict[tuple[str, bool], list[dict[str, Any]]] = {}
     accepted = known = 0
     with failing(as_json):
+        holder = None
+        if state is not None or key is not None or account is not None:
+            holder = offline.read_holder(state, key, account)
         for path in files:
             public = offline.public_half(offline.read_file(path), path)
-            halves.setdefault(public.origin, []).append(public.to_json())
-        for origin, batch in halves.items():
-            if state is not None or key is not None or account is not None:
-                said = registration_statement(offline.read_holder(state, key, account), origin)
-                calls.tell(verifier, origin, "statements", said)
-            result = calls.submit(verifier, origin, batch)
+            own = holder is not None and public.record.pseudonym == holder.account.pseudonym
+            halves.setdefault((public.origin, own), []).append(public.to_json())
+        for (origin, own), batch in halves.items():
+            signs = None
+            if holder is not None and own:
+                calls.tell(verifier, origin, "statements", registration_statement(holder, origin))
+                signs = signs_for(holder, origin)
+            result = calls.submit(verifier, origin, batch, signs)
             accepted, known = accepted + result.accepted, known + result.known
     if as_json:
         typer.echo(json.dumps({"accepted": accepted, "known": known}))
@@ -246,7 +253,7 @@ def dispute(
         holder = offline.read_holder(state, key, account)
         made = Dispute.issue(holder.key, pseudonym=holder.account.pseudonym, receipt_file=value)
         origin = offline.public_half(value, file).origin
-        said = {"disputes": [made.to_json()], "registration": registration_proof(holder.account)}
+        said = {"disputes": [made.to_json()], "registration": holder.registration}
         calls.tell(verifier, origin, "disputes", said)
     typer.echo(made.encode().decode() if as_json else f"record {made.index} is disputed")
 

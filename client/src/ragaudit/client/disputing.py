@@ -1,7 +1,8 @@
-"""What an account signs with its dispute key: that a registration is its own, that an answer is
-false (docs/spec/05-records.md §5.10)."""
+"""What an account signs with its dispute key: that a registration is its own, that it submits
+receipts itself, that an answer is false (docs/spec/05-records.md §5.10)."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,21 +10,33 @@ from ragaudit.client.errors import InvalidReply, StateConflict
 from ragaudit.client.registration import AccountState
 from ragaudit.client.session import Session
 from ragaudit.client.transport import Service
-from ragaudit.client.verifier import VerifierService
+from ragaudit.client.verifier import SignsFor, Submission, VerifierService
 from ragaudit.client.window import Window
 from ragaudit.encoding.errors import RagauditError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.text import hex_encode
-from ragaudit.ledger.disputes import Dispute, Finding, RegistrationStatement, file_digest
+from ragaudit.ledger.disputes import (
+    Dispute,
+    Finding,
+    HolderStatement,
+    RegistrationStatement,
+    file_digest,
+)
+from ragaudit.ledger.promises import Refusal
+from ragaudit.ledger.receipts import ReceiptFile
 
 __all__ = [
     "Arbiter",
     "Holder",
     "dispute",
+    "holder_of",
     "registration_proof",
     "registration_statement",
     "settle",
     "show_registration",
+    "signs_for",
+    "submit",
+    "submit_refusal",
 ]
 
 FINDINGS = "/v1/findings"  # of the arbiter, docs/spec/08-services.md §8.9
@@ -38,9 +51,52 @@ async def show_registration(session: Session, verifier: VerifierService) -> None
     Raises:
         StateConflict: the account has no dispute key.
     """
-    account, origin = await session.register(), session.window.origin
-    holder = Holder(_keys(session).dispute_key, account)
+    holder, origin = await holder_of(session), session.window.origin
     await verifier.tell(origin, "statements", registration_statement(holder, origin))
+
+
+async def submit(
+    session: Session, verifier: VerifierService, files: Sequence[ReceiptFile]
+) -> Submission:
+    """Hand over the public halves; an account with a dispute key signs for its own.
+
+    It tells whose the registration is, too. What has no proof of inclusion goes first: if the
+    account's share has no room for all, the verifier has what the log may lack.
+    """
+    origin = (await session.opened()).origin
+    if not session.keeps_state:
+        return await verifier.submit(origin, [each.public.to_json() for each in files])
+    await show_registration(session, verifier)
+    holder = await holder_of(session)
+    signs, mine = signs_for(holder, origin), holder.account.pseudonym
+    own = [each.public for each in files if each.public.record.pseudonym == mine]
+    others = [each.public for each in files if each.public.record.pseudonym != mine]
+    done = [
+        await verifier.submit(origin, [half.to_json() for half in halves], signature)
+        for halves, signature in (
+            ([half for half in own if half.proof is None], signs),
+            ([half for half in own if half.proof is not None], signs),
+            (others, None),
+        )
+    ]
+    return Submission((sum(each.accepted for each in done), sum(each.known for each in done)))
+
+
+async def submit_refusal(
+    session: Session, verifier: VerifierService, refusal: Mapping[str, Any]
+) -> None:
+    """Hand over a refusal; an account with a dispute key signs for its own.
+
+    Raises:
+        MalformedRecord: not a refusal.
+    """
+    origin = (await session.opened()).origin
+    pseudonym, signs = Refusal.from_json(refusal).pseudonym, None
+    if session.keeps_state:
+        holder = await holder_of(session)
+        if holder.account.pseudonym == pseudonym:
+            signs = signs_for(holder, origin)
+    await verifier.refuse(origin, [refusal], signs)
 
 
 async def dispute(
@@ -52,21 +108,26 @@ async def dispute(
         StateConflict: the account has no dispute key.
         MalformedRecord: the file has no public half to name.
     """
-    account = await session.register()
-    made = Dispute.issue(
-        _keys(session).dispute_key, pseudonym=account.pseudonym, receipt_file=receipt_file
-    )
-    body = {"disputes": [made.to_json()], "registration": registration_proof(account)}
+    holder = await holder_of(session)
+    account = holder.account
+    made = Dispute.issue(holder.key, pseudonym=account.pseudonym, receipt_file=receipt_file)
+    body = {"disputes": [made.to_json()], "registration": holder.registration}
     await verifier.tell(session.window.origin, "disputes", body)
     return made
 
 
 @dataclass(frozen=True)
 class Holder:
-    """An account as far as it signs for itself: its dispute key and its registration."""
+    """An account as far as it signs for itself.
+
+    Attributes:
+        key: its dispute key.
+        registration: its log entry with an inclusion proof; None while there is none.
+    """
 
     key: PrivateKey = field(repr=False)
     account: AccountState
+    registration: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True)
@@ -129,10 +190,32 @@ async def settle(
     return {**standing, "step": finding.step}
 
 
-def _keys(session: Session) -> Any:
-    if session.keys is None:
+async def holder_of(session: Session) -> Holder:
+    """Return the registered account with its dispute key.
+
+    The registration is the one that was checked and kept before the account asked: what the
+    provider shows of it later keeps nothing from the verifier.
+
+    Raises:
+        StateConflict: the account has no dispute key.
+    """
+    account = await session.register()
+    if session.keys is None or session.state is None:
         raise StateConflict("the account has no dispute key", expected="state_dir=")
-    return session.keys
+    kept = await asyncio.to_thread(session.state.registration)
+    return Holder(session.keys.dispute_key, account, kept or registration_proof(account))
+
+
+def signs_for(holder: Holder, origin: str) -> SignsFor:
+    """Return what adds the holder's statement, and its registration, to a request."""
+
+    def members(documents: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        statement = HolderStatement.issue(
+            holder.key, origin=origin, pseudonym=holder.account.pseudonym, documents=documents
+        )
+        return {"holder": statement.to_json(), "registration": holder.registration}
+
+    return members
 
 
 def registration_statement(holder: Holder, origin: str) -> dict[str, Any]:
@@ -141,7 +224,7 @@ def registration_statement(holder: Holder, origin: str) -> dict[str, Any]:
     statement = RegistrationStatement.issue(
         holder.key, origin=origin, pseudonym=account.pseudonym, anchor=account.anchor
     )
-    return {"statement": statement.to_json(), "registration": registration_proof(account)}
+    return {"statement": statement.to_json(), "registration": holder.registration}
 
 
 def registration_proof(account: AccountState) -> dict[str, Any] | None:

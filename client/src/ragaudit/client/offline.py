@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragaudit.client.checker import pending
-from ragaudit.client.disputing import Holder
+from ragaudit.client.disputing import Holder, registration_proof
 from ragaudit.client.group import CoreOperations
 from ragaudit.client.registration import AccountState, parse_account
 from ragaudit.client.revealing import seconds_to_reveal
@@ -108,14 +108,14 @@ def read_account(path: Path) -> AccountState:
 
 
 def read_holder(state: Path | None, key: Path | None, account: Path | None) -> Holder:
-    """Return who disputes: from a state directory, or from a key file and the saved account.
+    """Return the account that signs: from a state directory, or a key file and the saved account.
 
     Raises:
         MalformedError: neither or both are given, a file that is none of these, another key than
             the registration's.
     """
     if (state is None) == (key is None) or (key is None) != (account is None):
-        raise MalformedError("who disputes?", expected="--state, or --key and --account")
+        raise MalformedError("which account signs?", expected="--state, or --key and --account")
     if state is not None:
         secret = _kept_key(state)
         shown = read_account(state / "account.json")
@@ -125,7 +125,7 @@ def read_holder(state: Path | None, key: Path | None, account: Path | None) -> H
         shown = read_account(Path(str(account)))
     if shown.dispute_key != secret.public.raw:
         raise MalformedError("not the dispute key of the registration", expected="the key in it")
-    return Holder(secret, shown)
+    return Holder(secret, shown, registration_proof(shown))
 
 
 def _kept_key(state: Path) -> PrivateKey:

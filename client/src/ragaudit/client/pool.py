@@ -83,13 +83,20 @@ class AsyncPool:
         return sum(await self._each(lambda client: client.claim()))
 
     async def submit(self, receipts: Sequence[CheckedReceipt | ReceiptFile]) -> Submission:
-        """Give the verifier the public halves, and show every account's registration."""
+        """Give the verifier the public halves; each account signs for its own, as in
+        `AsyncClient.submit`. Receipts of other accounts go with the first account's."""
         if not self._clients:
             raise StateConflict("a pool without accounts")
-        first, *others = self._clients
-        for client in others:
-            await client.submit([])
-        return await first.submit(receipts)
+        files = [each.file if isinstance(each, CheckedReceipt) else each for each in receipts]
+        pseudonyms = [(await client.account()).pseudonym for client in self._clients]
+        shares: list[list[ReceiptFile]] = [[] for _ in self._clients]
+        for file in files:
+            whose = file.public.record.pseudonym
+            shares[pseudonyms.index(whose) if whose in pseudonyms else 0].append(file)
+        done = [
+            await client.submit(share) for client, share in zip(self._clients, shares, strict=True)
+        ]
+        return Submission((sum(each.accepted for each in done), sum(each.known for each in done)))
 
     async def _take(self) -> AsyncClient:
         async with self._changed:
@@ -156,5 +163,5 @@ class Pool:
         return background.run(self._pool.claim())
 
     def submit(self, receipts: Sequence[CheckedReceipt | ReceiptFile]) -> Submission:
-        """Give the verifier the public halves."""
+        """Give the verifier the public halves, as `AsyncPool.submit`."""
         return background.run(self._pool.submit(receipts))

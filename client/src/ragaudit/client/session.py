@@ -90,6 +90,11 @@ class Session:
         assert self._account is not None
         return self._account
 
+    @property
+    def keeps_state(self) -> bool:
+        """Whether there is a state directory, and so a dispute key once it is registered."""
+        return self._state_root is not None
+
     async def opened(self) -> Window:
         """The window, its countersignature checked; fetched once."""
         if self._window is None:

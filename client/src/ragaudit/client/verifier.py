@@ -1,7 +1,7 @@
 """What an account tells the verifier, and what it asks it."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ragaudit.client.errors import InvalidReply
@@ -11,15 +11,17 @@ from ragaudit.ledger.checkpoints import verify_checkpoint
 from ragaudit.ledger.identifiers import read_origin
 from ragaudit.ledger.notes import VerifierKey
 
-__all__ = ["Submission", "VerifierService"]
+__all__ = ["SignsFor", "Submission", "VerifierService"]
 
 BATCH = 1000  # receipts of one request, docs/spec/08-services.md §8.3
 
 Json = Mapping[str, Any]
+SignsFor = Callable[[Sequence[Json]], Json]
+"""What an account adds to a request with these documents: that it submits them itself."""
 
 
 class Submission(tuple[int, int]):
-    """How many receipts were new to the verifier, and how many it knew."""
+    """How many receipts or refusals were new to the verifier, and how many it knew."""
 
     __slots__ = ()
 
@@ -60,19 +62,21 @@ class VerifierService:
         except RagauditError as error:
             raise InvalidReply("not a checkpoint", where=self._service.base_url) from error
 
-    async def submit(self, origin: str, public_halves: Sequence[Json]) -> Submission:
-        """Hand over public halves of receipts; private halves never leave the account here."""
-        accepted = known = 0
-        for start in range(0, len(public_halves), BATCH):
-            batch = list(public_halves[start : start + BATCH])
-            reply = await self._post(origin, "receipts", {"receipts": batch})
-            accepted += _count(reply, "accepted")
-            known += _count(reply, "known")
-        return Submission((accepted, known))
+    async def submit(
+        self, origin: str, public_halves: Sequence[Json], signs: SignsFor | None = None
+    ) -> Submission:
+        """Hand over public halves of receipts; private halves never leave the account here.
 
-    async def refuse(self, origin: str, refusals: Sequence[Json]) -> None:
-        """Hand over signed refusals of the provider."""
-        await self._post(origin, "refusals", {"refusals": list(refusals)})
+        Args:
+            signs: for halves of one account, so that no other submitter takes their room.
+        """
+        return await self._submit(origin, "receipts", public_halves, signs)
+
+    async def refuse(
+        self, origin: str, refusals: Sequence[Json], signs: SignsFor | None = None
+    ) -> Submission:
+        """Hand over signed refusals of the provider; Args as `submit`."""
+        return await self._submit(origin, "refusals", refusals, signs)
 
     async def claim(
         self, origin: str, promise: Json, nonce: bytes, registration: Json | None
@@ -98,6 +102,18 @@ class VerifierService:
         data = await self._service.request("PUT", path, dict(receipt_file))
         return _standing(self._service.value(path, data))
 
+    async def _submit(
+        self, origin: str, kind: str, documents: Sequence[Json], signs: SignsFor | None
+    ) -> Submission:
+        accepted = known = 0
+        for start in range(0, len(documents), BATCH):
+            batch = list(documents[start : start + BATCH])
+            body = {kind: batch, **({} if signs is None else signs(batch))}
+            reply = await self._post(origin, kind, body)
+            accepted += _count(reply, "accepted")
+            known += _count(reply, "known")
+        return Submission((accepted, known))
+
     async def _post(self, origin: str, what: str, body: Json) -> Any:
         return await self._service.post(_path(origin, what), body, repeatable=True)
 
@@ -111,7 +127,7 @@ def _path(origin: str, rest: str) -> str:
 def _count(reply: Any, name: str) -> int:
     count = reply.get(name) if isinstance(reply, Mapping) else None
     if type(count) is not int:
-        raise InvalidReply(f"no number of {name} receipts", where="verifier")
+        raise InvalidReply(f"no number of {name} submissions", where="verifier")
     return count
 
 
