@@ -95,6 +95,7 @@ BEHAVIOURS = {
     },
     "LOG": {
         "leaf dropped after its receipt": "leaf-dropped-after-its-receipt",
+        "receipts crowded out by true ones": "receipts-crowded-out",
         "rewritten": "leaf-rewritten-after-its-receipt",
         "rewritten after the cosignature": "leaf-rewritten-after-the-cosignature",
         "two checkpoints of one size": "two-checkpoints-of-one-size",

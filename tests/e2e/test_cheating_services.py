@@ -10,6 +10,7 @@ from procedure_cases import use_cached_table
 from ragaudit.attacks import CATALOGUE, ServiceCheat, find, stage
 from ragaudit.attacks.running import play_honestly
 from ragaudit.attacks.stage.play import Play, Prepared
+from ragaudit.client import disputing
 from ragaudit.prover.service import Components
 from ragaudit.verifier.procedure import Status
 from ragaudit.verifier.service import submissions
@@ -57,6 +58,25 @@ def test_claims_are_crowded_out_without_the_rule(
     staged = stage(find("claims-crowded-out"), tmp_path / "window", prepared=prepared)
     assert staged.outcome.result == "PASS", shown(staged.outcome)
     assert any("too many claims" in line for line in staged.complaints)
+
+
+def test_receipts_are_crowded_out_without_the_rule(
+    tmp_path: Path, prepared: Prepared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The record is lost with PASS if what bob signs for takes no room of what he did not."""
+    monkeypatch.setattr(submissions, "hold", lambda *_: None)
+    staged = stage(find("receipts-crowded-out"), tmp_path / "window", prepared=prepared)
+    assert staged.outcome.result == "PASS", shown(staged.outcome)
+    assert any("too many receipts" in line for line in staged.complaints)
+
+
+def test_receipts_are_crowded_out_without_the_account_s_signature(
+    tmp_path: Path, prepared: Prepared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same if bob signs for nothing."""
+    monkeypatch.setattr(disputing, "signs_for", lambda *_: None)
+    staged = stage(find("receipts-crowded-out"), tmp_path / "window", prepared=prepared)
+    assert staged.outcome.result == "PASS", shown(staged.outcome)
 
 
 @pytest.mark.parametrize("cheat", LET_IN)

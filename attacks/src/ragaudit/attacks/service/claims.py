@@ -1,9 +1,10 @@
-"""NONCE: a provider that floods the verifier's intake, so that an account cannot claim."""
+"""NONCE and LOG: a provider that fills the verifier's intake, so that an account cannot use it."""
 
 from typing import Any, Final
 
 from ragaudit.attacks.cheat import ServiceCheat
 from ragaudit.attacks.forging.resigning import another_signature
+from ragaudit.attacks.service.log import DropsALeaf
 from ragaudit.attacks.service.promises import BreaksPromises, ForgetsClaims
 from ragaudit.attacks.stage.play import Play
 from ragaudit.attacks.stage.services import WINDOW
@@ -99,6 +100,31 @@ class CrowdsOutClaims(FloodsTheIntake):
             self._submit("claims", {"promise": transport.answered["promise"], "nonce": nonce})
 
 
+class DropsTheThird(DropsALeaf):
+    """Signs a receipt for a plain account's third query and never logs it."""
+
+    counter = 2
+
+
+class CrowdsOutReceipts(FloodsTheIntake):
+    """The provider submits bob's first receipts, until his share of the intake is full.
+
+    It made them, and they are true. The share holds two receipts here, and bob has three.
+    """
+
+    room = 7 * 4096  # of six accounts, and of strangers
+
+    def ask(self, name: str, text: str, top_k: int) -> None:
+        Play.ask(self, name, text, top_k)
+        if name == "bob" and len(self.accounts["bob"].receipts) < DropsTheThird.counter + 1:
+            answered = self.accounts["bob"].transport.answered["query"]
+            self._submit("receipts", {"receipts": [answered["public"]]})
+
+    def after_second(self, at: int) -> None:
+        super().after_second(at)
+        self.ask("bob", "the third question of bob", 3)
+
+
 CHEATS: Final = (
     ServiceCheat(
         name="intake-flooded", family="NONCE",
@@ -113,5 +139,11 @@ CHEATS: Final = (
         parts={"promises": BreaksTheThird, "closing": ForgetsClaims}, play=CrowdsOutClaims,
         checks=("promises",), reason="no record keeps it",
         complaint="a revealed promise was not answered",
+    ),
+    ServiceCheat(
+        name="receipts-crowded-out", family="LOG",
+        description="Submits true receipts, until an account has no room for one of a lost record.",
+        parts={"answering": DropsTheThird}, play=CrowdsOutReceipts,
+        checks=("receipts",), reason="not in the log at that place", complaint="no such entry",
     ),
 )  # fmt: skip
