@@ -40,6 +40,7 @@ _ROWS: tuple[tuple[str, Callable[[Scenario, Guarantee], Bound]], ...] = (
     ("Theorem 5.5", exact_guess_bound),
     ("Corollary 5.6", uniform_exact_guess_bound),
 )
+_ROUNDING = 1e-14  # values in [0, 1] that differ by less are equal
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class BestBound:
     Attributes:
         value: in [0, 1 - kappa]; 1 - kappa itself promises nothing.
         winner: the bound that gave it.
-        applicable: all that apply, smallest first; of equal ones, the first to be considered.
+        applicable: all that apply, the winner first, then the smallest.
         refused: theorems that do not apply, with the assumption that is missing.
         normalized: the value divided by 1 - kappa.
     """
@@ -77,6 +78,9 @@ def best_bound(
 ) -> BestBound:
     """Return the minimum of all bounds that hold in the scenario.
 
+    Of bounds that agree up to rounding the first one wins, a known mechanism's own before all:
+    which of them is the smaller one in floating point differs between processors.
+
     Args:
         scenario: attacker and records.
         guarantees: of one mechanism, all under the scenario's relation. Several may be known
@@ -103,8 +107,9 @@ def best_bound(
                 applicable.append(bound(scenario, guarantee))
             except AssumptionError as error:
                 refused[theorem] = str(error)
-    applicable.sort(key=lambda bound: bound.value)
-    winner = applicable[0]
+    least = min(bound.value for bound in applicable)
+    winner = next(bound for bound in applicable if bound.value <= least + _ROUNDING)
+    applicable.sort(key=lambda bound: (bound is not winner, bound.value))
     applied = {bound.theorem for bound in applicable}
     value = min(max(0.0, winner.value), 1 - scenario.summary.collision_probability)
     return BestBound(
