@@ -8,11 +8,19 @@ from importlib.metadata import entry_points
 
 import pytest
 from procedure_cases import use_cached_table
-from ragaudit.attacks import CATALOGUE, Cheat, ConstructedCheat, Intrusion, ServiceCheat, find, run
-from ragaudit.attacks.cheat import BEFORE_THE_WINDOW, FAMILIES
-from ragaudit.attacks.cli import app
-from ragaudit.attacks.serve import main, service_cheat
 from ragaudit.encoding.errors import UnsupportedError
+from ragaudit.lab.attacks import (
+    CATALOGUE,
+    Cheat,
+    ConstructedCheat,
+    Intrusion,
+    ServiceCheat,
+    find,
+    run,
+)
+from ragaudit.lab.attacks.cheat import BEFORE_THE_WINDOW, FAMILIES
+from ragaudit.lab.attacks.cli import app
+from ragaudit.lab.attacks.serve import main, service_cheat
 from ragaudit.prover.service import Components
 from ragaudit.verifier.procedure import CHECKS
 from typer import Typer
@@ -265,4 +273,4 @@ def test_the_cheating_service_lists_and_refuses() -> None:
 
 def test_the_command_group_is_an_entry_point() -> None:
     found = {each.name: each.value for each in entry_points(group="ragaudit.commands")}
-    assert found["attack"] == "ragaudit.attacks.cli:app"
+    assert found["attack"] == "ragaudit.lab.attacks.cli:app"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from procedure_cases import use_cached_table
-from ragaudit.attacks import CATALOGUE, find
+from ragaudit.lab.attacks import CATALOGUE, find
 
 CHAPTER = Path(__file__).parents[2] / "docs" / "researcher.md"
 
@@ -30,6 +30,6 @@ def test_the_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_commands_of_the_chapter_exist() -> None:
     text = CHAPTER.read_text(encoding="utf-8")
-    for path in re.findall(r"(?:tests|docs|attacks)/[\w/.-]+", text):
+    for path in re.findall(r"(?:tests|docs|lab)/[\w/.-]+", text):
         assert (CHAPTER.parents[1] / path.rstrip(".")).exists(), path
     assert find("half-the-sigma") in CATALOGUE

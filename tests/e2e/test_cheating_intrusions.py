@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 from procedure_cases import use_cached_table
-from ragaudit.attacks import CATALOGUE, Intrusion, intrude
-from ragaudit.attacks.running import play_honestly
-from ragaudit.attacks.stage.play import Prepared
+from ragaudit.lab.attacks import CATALOGUE, Intrusion, intrude
+from ragaudit.lab.attacks.running import play_honestly
+from ragaudit.lab.attacks.stage.play import Prepared
 
 INTRUSIONS = [each for each in CATALOGUE if isinstance(each, Intrusion)]
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from cheating import assert_caught, assert_complaints, assert_passes_without, shown
 from procedure_cases import use_cached_table
-from ragaudit.attacks import CATALOGUE, ServiceCheat, find, stage
-from ragaudit.attacks.running import play_honestly
-from ragaudit.attacks.stage.play import Play, Prepared
 from ragaudit.client import disputing
+from ragaudit.lab.attacks import CATALOGUE, ServiceCheat, find, stage
+from ragaudit.lab.attacks.running import play_honestly
+from ragaudit.lab.attacks.stage.play import Play, Prepared
 from ragaudit.prover.service import Components
 from ragaudit.verifier.procedure import Status
 from ragaudit.verifier.service import submissions

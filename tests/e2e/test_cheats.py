@@ -4,8 +4,8 @@ import io
 from pathlib import Path
 
 import pytest
-from ragaudit.cli.demo.cheats import find
-from ragaudit.cli.demo.run import Demo, Options
+from ragaudit.lab.demo.cheats import find
+from ragaudit.lab.demo.run import Demo, Options
 from rich.console import Console
 from small_plan import WINDOW, small_plan
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ragaudit.cli.demo.services import command
+from ragaudit.lab.demo.services import command
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 

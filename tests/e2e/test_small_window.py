@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ragaudit.cli.demo.run import Demo, Options, Report
-from ragaudit.cli.demo.services import command
+from ragaudit.lab.demo.run import Demo, Options, Report
+from ragaudit.lab.demo.services import command
 from rich.console import Console
 from small_plan import WINDOW, small_plan
 

@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 import uvicorn
 from procedure_cases import use_cached_table
-from ragaudit.attacks.stage import services
-from ragaudit.attacks.stage.clock import Clock
-from ragaudit.attacks.stage.play import Play, Played
 from ragaudit.encoding.signing import PublicKey
+from ragaudit.lab.attacks.stage import services
+from ragaudit.lab.attacks.stage.clock import Clock
+from ragaudit.lab.attacks.stage.play import Play, Played
 from ragaudit.ledger.disputes import Finding
 from ragaudit.ledger.receipts import ReceiptFile
 from ragaudit.prover.service import Components

@@ -77,13 +77,13 @@ def test_build_context_is_an_allow_list() -> None:
         "var/prover/keys/provider.key", "tests/conftest.py", "docs/glossary.md",
         "docker-compose.yml", "deployment/prover.yaml",
         "circuits/rust/target/release/lib_core.so", "verifier/src/ragaudit/__pycache__/a.pyc",
-        "circuits/rust/python/ragaudit/core/_core.abi3.so", "attacks/src/ragaudit/attacks/cheat.py",
+        "circuits/rust/python/ragaudit/core/_core.abi3.so", "lab/src/ragaudit/lab/attacks/cheat.py",
         "client/src/ragaudit/client/client.py", "prover/.pytest_cache/x",
     ):  # fmt: skip
         assert not context.lets_in(path), path
     for path in (
         "uv.lock", "circuits/rust/Cargo.lock", "circuits/rust/bindings/src/lib.rs",
-        "verifier/LICENSE", "deployment/install.sh", "attacks/pyproject.toml",
+        "verifier/LICENSE", "deployment/install.sh", "lab/pyproject.toml",
         "verifier/src/ragaudit/verifier/report/templates/report.html.j2",
     ):  # fmt: skip
         assert context.lets_in(path), path

@@ -160,7 +160,7 @@ def test_image_holds_its_own_service_and_no_toolchain(image: Image) -> None:
     other = {"prover": "verifier", "verifier": "prover"}[image.service]
     script = "import importlib.util as u, sys; sys.exit(u.find_spec(sys.argv[1]) is None)"
     expected = {f"ragaudit.{member}" for member in MEMBERS | {image.service}}
-    absent = {f"ragaudit.{other}", "ragaudit.attacks", "ragaudit.client", "maturin", "uv"}
+    absent = {f"ragaudit.{other}", "ragaudit.lab", "ragaudit.client", "maturin", "uv"}
     for module in expected | absent:
         done = subprocess.run(
             [image.program("python"), "-c", script, module],

@@ -53,9 +53,14 @@ def test_it_brings_the_commands_of_its_chapter(installed: Path) -> None:
 
 
 def test_it_brings_no_service_and_says_what_is_missing(installed: Path) -> None:
-    command = [str(installed / "ragaudit"), "demo", "--cheat", "list"]
+    options = "--epsilon 8 --delta 1e-6 --queries 50 --coalition 5 --delta-policy 1e-5"
+    command = [str(installed / "ragaudit"), "plan", *options.split()]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 2 and "ragaudit-attacks" in done.stderr
+    assert done.returncode == 2 and "ragaudit-cli with its extras `plan` and `plots`" in done.stderr
     assert "Traceback" not in done.stderr
     listed = run([installed / "ragaudit", "--help"], {}, installed)
-    assert "receipt" in listed and "prover" not in listed.replace("provider", "")
+    assert (
+        "receipt" in listed
+        and " demo " not in listed
+        and "prover" not in listed.replace("provider", "")
+    )

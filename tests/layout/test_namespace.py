@@ -35,7 +35,7 @@ def test_the_verifier_depends_on_neither_prover_nor_toolchain() -> None:
         "ragaudit-prover",
         "ragaudit-core",
         "ragaudit-client",
-        "ragaudit-attacks",
+        "ragaudit-lab",
         "maturin",
     }
 

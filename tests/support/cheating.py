@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragaudit.attacks import Cheat, Staged
+from ragaudit.lab.attacks import Cheat, Staged
 from ragaudit.verifier.procedure import Outcome, Status
 
 

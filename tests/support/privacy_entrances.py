@@ -12,22 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from ragaudit.encoding.relations import NeighboringRelation
-from ragaudit.privacy import bridges, guarantees, words
-from ragaudit.privacy.accounting import (
-    NoisyScores,
-    accountants,
-    affordable,
-    calibration,
-    collusion,
-    composition,
-    gaussian,
-    renyi,
-    risk,
-    sampling,
-)
-from ragaudit.privacy.accounting.report import epsilon_report
-from ragaudit.privacy.coalition import hamming_threshold
-from ragaudit.privacy.risk import (
+from ragaudit.lab import bridges
+from ragaudit.lab.risk import (
     auditing,
     closed_forms,
     comparators,
@@ -51,53 +37,68 @@ from ragaudit.privacy.risk import (
     trade_off,
     translation,
 )
-from ragaudit.privacy.risk import calibration as inversion
-from ragaudit.privacy.risk.best_bound import best_bound, channel_bounds
+from ragaudit.lab.risk import calibration as inversion
+from ragaudit.lab.risk.best_bound import best_bound, channel_bounds
+from ragaudit.privacy import guarantees, words
+from ragaudit.privacy.accounting import (
+    NoisyScores,
+    accountants,
+    affordable,
+    calibration,
+    collusion,
+    composition,
+    gaussian,
+    renyi,
+    risk,
+    sampling,
+)
+from ragaudit.privacy.accounting.report import epsilon_report
+from ragaudit.privacy.coalition import hamming_threshold
 
 __all__ = ["ENTRANCES", "NUMBERS", "Entrance", "public_names"]
 
 MODULES = [
-    "guarantees",
-    "words",
-    "accounting.events",
-    "accounting.composition",
-    "accounting.accountants",
-    "accounting.gaussian",
-    "accounting.renyi",
-    "accounting.risk",
-    "accounting.calibration",
-    "accounting.affordable",
-    "accounting.collusion",
-    "accounting.sampling",
-    "accounting.report",
-    "bridges.loss_distributions",
-    "bridges.opendp_maps",
-    "bridges.riskcal_rates",
-    "coalition.threshold",
-    "risk.auditing",
-    "risk.best_bound",
-    "risk.calibration",
-    "risk.closed_forms",
-    "risk.comparators",
-    "risk.continuous",
-    "risk.estimation",
-    "risk.finite",
-    "risk.general_bounds",
-    "risk.gradient_attack",
-    "risk.known_mechanisms",
-    "risk.mechanisms",
-    "risk.monte_carlo",
-    "risk.one_dimensional",
-    "risk.optimal_attack",
-    "risk.priors",
-    "risk.ranking",
-    "risk.reconstruction_robustness",
-    "risk.reports",
-    "risk.scenario",
-    "risk.simulation",
-    "risk.threat",
-    "risk.trade_off",
-    "risk.translation",
+    "privacy.guarantees",
+    "privacy.words",
+    "privacy.accounting.events",
+    "privacy.accounting.composition",
+    "privacy.accounting.accountants",
+    "privacy.accounting.gaussian",
+    "privacy.accounting.renyi",
+    "privacy.accounting.risk",
+    "privacy.accounting.calibration",
+    "privacy.accounting.affordable",
+    "privacy.accounting.collusion",
+    "privacy.accounting.sampling",
+    "privacy.accounting.report",
+    "lab.bridges.loss_distributions",
+    "lab.bridges.opendp_maps",
+    "lab.bridges.riskcal_rates",
+    "privacy.coalition.threshold",
+    "lab.risk.auditing",
+    "lab.risk.best_bound",
+    "lab.risk.calibration",
+    "lab.risk.closed_forms",
+    "lab.risk.comparators",
+    "lab.risk.continuous",
+    "lab.risk.estimation",
+    "lab.risk.finite",
+    "lab.risk.general_bounds",
+    "lab.risk.gradient_attack",
+    "lab.risk.known_mechanisms",
+    "lab.risk.mechanisms",
+    "lab.risk.monte_carlo",
+    "lab.risk.one_dimensional",
+    "lab.risk.optimal_attack",
+    "lab.risk.priors",
+    "lab.risk.ranking",
+    "lab.risk.reconstruction_robustness",
+    "lab.risk.reports",
+    "lab.risk.scenario",
+    "lab.risk.simulation",
+    "lab.risk.threat",
+    "lab.risk.trade_off",
+    "lab.risk.translation",
 ]
 
 RESULTS = [
@@ -563,7 +564,7 @@ def public_names() -> set[str]:
     """Functions and classes of the modules' front lists that take arguments of a caller."""
     found = set()
     for module_name in MODULES:
-        module = importlib.import_module(f"ragaudit.privacy.{module_name}")
+        module = importlib.import_module(f"ragaudit.{module_name}")
         for name in module.__all__:
             each = getattr(module, name)
             own = getattr(each, "__module__", None) == module.__name__

@@ -1,6 +1,6 @@
 """The plain Python prover of index arguments; the cheating suite ships it."""
 
-from ragaudit.attacks.forging.index_prover import (
+from ragaudit.lab.attacks.forging.index_prover import (
     FIRST_COLUMN,
     Claim,
     begin,

@@ -1,7 +1,7 @@
 """The plain Python prover of selection arguments; the cheating suite ships it."""
 
-from ragaudit.attacks.forging.moves import Mask, Moves, modules
-from ragaudit.attacks.forging.selection_prover import (
+from ragaudit.lab.attacks.forging.moves import Mask, Moves, modules
+from ragaudit.lab.attacks.forging.selection_prover import (
     BITS,
     Assignment,
     Index,

@@ -1,12 +1,12 @@
 """A plan for the demonstration's machinery that is over in half a minute: two tenants, four
 accounts, one small window."""
 
-from ragaudit.cli.demo.corpus import Passage
-from ragaudit.cli.demo.plan import AccountPlan, Plan, WindowPlan
-from ragaudit.cli.demo.run import Options
-from ragaudit.cli.demo.utility import Claim
+from ragaudit.cli.corpus import Passage
 from ragaudit.embedders.quantised import embed_quantised
 from ragaudit.embedders.registry import load
+from ragaudit.lab.demo.plan import AccountPlan, Plan, WindowPlan
+from ragaudit.lab.demo.run import Options
+from ragaudit.lab.demo.utility import Claim
 
 WINDOW = "small"
 SUBJECTS = {

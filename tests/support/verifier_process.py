@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from ragaudit.attacks.terms import small_terms_file
 from ragaudit.encoding.signing import PublicKey, sign
+from ragaudit.lab.attacks.terms import small_terms_file
 from ragaudit.verifier import keys, settings
 from ragaudit.verifier.service import providers
 from ragaudit.verifier.service.database import Database

@@ -11,11 +11,11 @@ from typing import Any
 
 from fastapi.testclient import TestClient
 from httpx import Response
-from ragaudit.attacks.terms import small_terms_file
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import leaf_data, salted, structure
 from ragaudit.encoding.signing import PrivateKey, sign
 from ragaudit.encoding.tagged import enc
+from ragaudit.lab.attacks.terms import small_terms_file
 from ragaudit.ledger.chains import NonceChain
 from ragaudit.ledger.checkpoints import Checkpoint, parse_checkpoint, sign_checkpoint
 from ragaudit.ledger.cosigner_protocol import AddCheckpointRequest, parse_cosignatures

@@ -1,6 +1,6 @@
 """The window that tests of the procedure are about; the cheating suite ships it."""
 
-from ragaudit.attacks.constructed.window import (
+from ragaudit.lab.attacks.constructed.window import (
     BITS,
     CHALLENGED,
     CLOSED,

@@ -12,10 +12,10 @@ import pytest
 import ragaudit.verifier.reference as reference
 from cheating import assert_caught, assert_passes_without
 from procedure_cases import use_cached_table
-from ragaudit.attacks import CATALOGUE, ConstructedCheat, find, stage
-from ragaudit.attacks.constructed.indexes import HidesAnOffset, wrapping_pair
-from ragaudit.attacks.constructed.proofs import KeepsTies, OwnThresholds, Tied
 from ragaudit.circuits.selection import scores, select
+from ragaudit.lab.attacks import CATALOGUE, ConstructedCheat, find, stage
+from ragaudit.lab.attacks.constructed.indexes import HidesAnOffset, wrapping_pair
+from ragaudit.lab.attacks.constructed.proofs import KeepsTies, OwnThresholds, Tied
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import run

@@ -16,7 +16,7 @@ sys.path.insert(0, str(FOLDER.parent / "support"))
 import ragaudit.verifier.reference as reference  # noqa: E402
 import reference_index_prover as prover  # noqa: E402
 import reference_mutants as mutants  # noqa: E402
-from ragaudit.attacks.forging.moves import negative, top_bit, unreduced  # noqa: E402
+from ragaudit.lab.attacks.forging.moves import negative, top_bit, unreduced  # noqa: E402
 from reference_prover import four_squares  # noqa: E402
 
 CONTEXT = bytes(range(32))

@@ -1,8 +1,8 @@
 """The corpus and the questions of the demonstration."""
 
 import numpy as np
-from ragaudit.cli.demo.corpus import PASSAGES_PER_TENANT, load_corpus
-from ragaudit.cli.demo.questions import LARGEST_COSINE, candidates, distinct
+from ragaudit.cli.corpus import PASSAGES_PER_TENANT, load_corpus
+from ragaudit.cli.questions import LARGEST_COSINE, candidates, distinct
 from ragaudit.embedders.quantised import embed_quantised
 from ragaudit.embedders.registry import load
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-TESTS = Path(__file__).parent
+TESTS = Path(__file__).parents[1]
 NOTES = Path(__file__).parents[3] / "docs" / "notes"
 DOCUMENTS = ("accounting", "disclosure-risk", "risk-audits")
 
@@ -22,7 +22,7 @@ def claims(note: str) -> list[str]:
 def named(note: str) -> set[str]:
     """The claims that the tests name whose module is about the note."""
     numbers: set[str] = set()
-    for path in TESTS.glob("test_*.py"):
+    for path in (*TESTS.glob("privacy/test_*.py"), *TESTS.glob("lab/test_*.py")):
         text = path.read_text()
         notes = re.findall(r"docs/notes/([\w-]+)\.md", text.split('"""')[1])
         found = NAMED.findall(text)

@@ -60,7 +60,7 @@ COMPUTED: dict[str, Callable[[dict[str, Any]], Fraction]] = {
     # Two records: randomised response attains the largest total variation of (epsilon, 0)-DP.
     "tv.grr.2": lambda i: ApproximateDp.of(i["eps"], 0, REPLACE).total_variation().value,
 }
-OF_MECHANISMS = {"tv.laplace.1": "privacy.risk", "tv.ss": "privacy.risk"}
+OF_MECHANISMS = {"tv.laplace.1": "lab.risk", "tv.ss": "lab.risk"}
 
 
 def in_scope() -> list[tuple[str, str]]:

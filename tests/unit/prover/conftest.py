@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from fastapi.testclient import TestClient
-from ragaudit.attacks.terms import small_terms_file
 from ragaudit.embedders import registry
 from ragaudit.embedders.base import Embedder
 from ragaudit.embedders.manifest import EmbedderManifest
+from ragaudit.lab.attacks.terms import small_terms_file
 from ragaudit.ledger.chains import NonceChain
 from ragaudit.prover.accounts import Account, Accounts
 from ragaudit.prover.app import create_app

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from procedure_cases import assert_caught, audit, use_cached_table
-from ragaudit.attacks.terms import SMALL_TERMS
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import MalformedError, RejectedError
+from ragaudit.lab.attacks.terms import SMALL_TERMS
 from ragaudit.ledger.policy import Policy
 from ragaudit.verifier import evidence as names
 from ragaudit.verifier.cli import app

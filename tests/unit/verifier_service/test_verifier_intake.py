@@ -5,10 +5,10 @@ from hashlib import sha256
 from threading import Event, Thread
 
 import pytest
-from ragaudit.attacks.forging.resigning import another_signature
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import leaf_data
 from ragaudit.encoding.errors import RefusedError
+from ragaudit.lab.attacks.forging.resigning import another_signature
 from ragaudit.ledger import promises
 from ragaudit.ledger.notes import ED25519, SigningKey, parse_note, sign_note
 from ragaudit.ledger.promises import Promise, Refusal

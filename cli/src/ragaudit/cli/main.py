@@ -91,7 +91,7 @@ def missing(name: str, module: str) -> UnsupportedError:
         f"'{name}' needs the module {module}",
         expected=f"the distribution ragaudit-{outermost[1]}"
         if ours
-        else "its distribution, or ragaudit-cli with the extra demo, plots, bench or digits",
+        else "its distribution, or ragaudit-cli with the extra plan or plots",
     )
 
 

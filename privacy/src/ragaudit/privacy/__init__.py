@@ -4,7 +4,7 @@
     GaussianAccountant().price(Coalition(account, 5), "1e-6")    what five accounts learn
     calibrate("8", "1e-6", 20, "replace", 1)                     the least sigma for a promise
 
-Disclosure risk is :mod:`ragaudit.privacy.risk`, planning :mod:`ragaudit.privacy.planning`, the
+Disclosure risk is :mod:`ragaudit.lab.risk`, planning :mod:`ragaudit.privacy.planning`, the
 collusion paper's own equations :mod:`ragaudit.privacy.accounting.collusion`. Numbers may be of any
 kind (:mod:`ragaudit.privacy.numbers`).
 """

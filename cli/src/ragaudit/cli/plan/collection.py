@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 from ragaudit.circuits.quantise import quantise_rows
-from ragaudit.cli.demo.corpus import Passage, load_corpus
-from ragaudit.cli.demo.questions import candidates
+from ragaudit.cli.corpus import Passage, load_corpus
+from ragaudit.cli.questions import candidates
 from ragaudit.embedders import registry
 from ragaudit.embedders.base import Embedder, checked_embeddings, checked_texts
 from ragaudit.encoding.errors import MalformedError

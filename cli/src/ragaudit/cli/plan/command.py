@@ -193,7 +193,7 @@ def _failing(as_json: bool) -> Iterator[None]:
         except ModuleNotFoundError as error:
             raise UnsupportedError(
                 f"this needs the module {error.name}",
-                expected="ragaudit-cli with its extras `demo` and `plots`",
+                expected="ragaudit-cli with its extras `plan` and `plots`",
             ) from error
     except RagauditError as error:
         told = in_words_of_options(error)

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from ragaudit.cli.figures import COLORS, axes, render
 from ragaudit.cli.plan.run import Plan, RetrievalPlan
-from ragaudit.cli.reproduce.figures import COLORS, axes, render
 from ragaudit.privacy.planning import (
     Budget,
     BudgetRow,

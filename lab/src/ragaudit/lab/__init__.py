@@ -1,0 +1,1 @@
+"""The laboratory: attacks, disclosure risk, the papers' numbers, measurements, the demo."""

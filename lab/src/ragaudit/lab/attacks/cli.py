@@ -1,0 +1,111 @@
+"""``ragaudit attack``: the catalogue of cheats, each staged in this process."""
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from ragaudit.encoding.commands import ExitCode, failing
+from ragaudit.lab.attacks.catalogue import CATALOGUE, find
+from ragaudit.lab.attacks.cheat import Cheat, ConstructedCheat, Intrusion
+from ragaudit.lab.attacks.running import Attempt, Staged, intrude, stage
+from ragaudit.lab.attacks.serve import show_list
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Cheating providers: what each does, and how the audit finds it.",
+)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command("list", epilog="Example: ragaudit attack list --json")
+def list_cheats(as_json: AsJson = False) -> None:
+    """List every cheat with its family, its staging and the checks that catch it."""
+    if as_json:
+        typer.echo(json.dumps([_described(each) for each in CATALOGUE]))
+    else:
+        show_list()
+
+
+@app.command(epilog="Example: ragaudit attack run half-the-sigma")
+def run(
+    name: Annotated[str, typer.Argument(help="A name of the list.")], as_json: AsJson = False
+) -> None:
+    """Stage a cheat on a small window in this process and show what the verifier concludes.
+
+    Exit status: 0 it was caught by exactly the checks that the list names, or repelled by the
+    verifier's service with the reason that it names; 1 it was not.
+    """
+    with failing(), tempfile.TemporaryDirectory(prefix="ragaudit-attack-") as folder:
+        cheat = find(name)
+        if isinstance(cheat, Intrusion):
+            attempt = intrude(cheat, Path(folder))
+            caught, value, text = _repelled(cheat, attempt)
+        else:
+            staged = stage(cheat, Path(folder))
+            caught, value, text = staged.caught, _concluded(staged), _shown(staged)
+    typer.echo(json.dumps(value) if as_json else text)
+    if not caught:
+        raise typer.Exit(ExitCode.FALSE)
+
+
+def _described(cheat: Cheat) -> dict[str, Any]:
+    return {
+        "name": cheat.name,
+        "family": cheat.family,
+        "description": cheat.description,
+        "staging": cheat.staging,
+        "why_constructed": cheat.why if isinstance(cheat, ConstructedCheat) else None,
+        "result": cheat.result,
+        "checks": list(cheat.checks),
+        "reason": cheat.reason,
+        "complaint": cheat.complaint or None,
+    }
+
+
+def _repelled(cheat: Intrusion, attempt: Attempt) -> tuple[bool, dict[str, Any], str]:
+    """Whether it was, as JSON, and for people."""
+    repelled = cheat.repelled(attempt)
+    result = cheat.result if repelled else "THROUGH"
+    value = {
+        "cheat": _described(cheat),
+        "result": result,
+        "caught": repelled,
+        "said": attempt.said,
+    }
+    lines = [f"{cheat.name} ({cheat.family}): {cheat.description}", ""]
+    lines += [f"    the verifier: {attempt.said}", "", result]
+    return repelled, value, "\n".join(lines)
+
+
+def _concluded(staged: Staged) -> dict[str, Any]:
+    checks = [
+        {
+            "number": each.number,
+            "id": each.id,
+            "status": str(each.status),
+            "reason": each.reason,
+            "evidence": list(each.evidence),
+        }
+        for each in staged.outcome.checks
+    ]
+    return {
+        "cheat": _described(staged.cheat),
+        "result": staged.outcome.result,
+        "caught": staged.caught,
+        "checks": checks,
+        "complaints": list(staged.complaints),
+    }
+
+
+def _shown(staged: Staged) -> str:
+    cheat, outcome = staged.cheat, staged.outcome
+    lines = [f"{cheat.name} ({cheat.family}): {cheat.description}", ""]
+    lines += [
+        f"{each.number:>3} {each.id:<14} {each.status:<15} {each.reason}" for each in outcome.checks
+    ]
+    lines += [f"    an account's library: {each}" for each in staged.complaints]
+    return "\n".join([*lines, "", f"{outcome.result}"])

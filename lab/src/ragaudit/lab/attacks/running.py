@@ -1,0 +1,148 @@
+"""Staging a cheat of the catalogue in this process."""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ragaudit.encoding.errors import UnsupportedError
+from ragaudit.lab.attacks.catalogue import find
+from ragaudit.lab.attacks.cheat import Cheat, ConstructedCheat, Guard, Intrusion, ServiceCheat
+from ragaudit.lab.attacks.constructed.window import Window
+from ragaudit.lab.attacks.stage.intruder import Attempt
+from ragaudit.lab.attacks.stage.play import Play, Played, Prepared
+from ragaudit.prover.service import Components
+from ragaudit.verifier.engines import fastest_engine
+from ragaudit.verifier.evidence import Evidence
+from ragaudit.verifier.procedure import CHECKS, Outcome
+from ragaudit.verifier.procedure import run as run_procedure
+
+__all__ = ["Attempt", "Staged", "intrude", "run", "stage"]
+
+
+@dataclass(frozen=True)
+class Staged:
+    """A cheat that was staged.
+
+    Attributes:
+        outcome: of the procedure; of the checks before the window if it was refused.
+        complaints: what client libraries and the prover itself said; none without services.
+    """
+
+    cheat: Cheat
+    outcome: Outcome
+    complaints: tuple[str, ...]
+    _again: "Played | _Evidence" = field(repr=False)
+
+    @property
+    def caught(self) -> bool:
+        """Whether exactly the named checks failed, one of them for the named reason."""
+        cheat, outcome = self.cheat, self.outcome
+        said = [
+            text
+            for name in outcome.failed
+            for text in (outcome.check(name).reason, *outcome.check(name).evidence)
+        ]
+        return (
+            outcome.result == cheat.result
+            and outcome.failed == cheat.checks
+            and any(cheat.reason in text for text in said)
+        )
+
+    def without(self, checks: Sequence[str]) -> Outcome:
+        """The procedure over the same evidence without some of its checks.
+
+        A refused window has no evidence beyond its opening: the result is None if nothing is
+        left to refuse. `stage` with ``without`` plays on from there.
+        """
+        return self._again.without(checks)
+
+
+def run(name: str) -> Outcome:
+    """Stage the cheat called ``name`` in this process; what the verifier concludes.
+
+    Raises:
+        UnsupportedError: there is no such cheat, or it is an intrusion.
+    """
+    with tempfile.TemporaryDirectory(prefix="ragaudit-attack-") as folder:
+        return stage(find(name), Path(folder)).outcome
+
+
+def stage(
+    cheat: Cheat,
+    folder: Path,
+    *,
+    prepared: Prepared | None = None,
+    without: Sequence[str] = (),
+) -> Staged:
+    """Stage a cheat.
+
+    Args:
+        folder: where services keep what they keep.
+        prepared: an honest window to go on from, for cheats that begin with the queries.
+        without: checks that the verifier does not make, before the window either.
+    """
+    if isinstance(cheat, ServiceCheat):
+        played = cheat.play(
+            folder,
+            cheat.components(Components()),
+            prepared=None if cheat.from_the_start else prepared,
+            disputes=cheat.disputes,
+            without=without,
+        ).run()
+        return Staged(cheat, played.outcome, played.complaints, played)
+    if not isinstance(cheat, ConstructedCheat):
+        raise UnsupportedError(f"staging {cheat.staging}", where=cheat.name)
+    again = _Evidence(cheat.window())
+    return Staged(cheat, again.without(without), (), again)
+
+
+def intrude(
+    cheat: Intrusion, folder: Path, *, prepared: Prepared | None = None, guarded: bool = True
+) -> Attempt:
+    """Stage an intrusion.
+
+    Args:
+        folder: where services keep what they keep.
+        prepared: an honest window to go on from; it is not changed.
+        guarded: whether the verifier has the guards that repel it.
+    """
+    play = cheat.play(folder, Components(), prepared=prepared)
+    with _without(() if guarded else cheat.guards):
+        return play.attempt()
+
+
+@contextmanager
+def _without(guards: Sequence[Guard]) -> Iterator[None]:
+    """Take functions away from the verifier of this process."""
+    there = [(each, getattr(each.owner, each.name)) for each in guards]
+    try:
+        for guard, _ in there:
+            setattr(guard.owner, guard.name, guard.without)
+        yield
+    finally:
+        for guard, function in there:
+            setattr(guard.owner, guard.name, function)
+
+
+class _Evidence:
+    """The evidence of a constructed window."""
+
+    def __init__(self, window: Window) -> None:
+        self._window = window
+        self._evidence = Evidence.of(window.items())
+
+    def without(self, checks: Sequence[str]) -> Outcome:
+        return run_procedure(
+            self._evidence,
+            engine=fastest_engine(),
+            checks=tuple(each for each in CHECKS if each.id not in checks),
+            pins=self._window.pins,
+            embedder=self._window.embedder,
+        )
+
+
+def play_honestly(folder: Path) -> Prepared:
+    """An honest window up to its first query, for `stage` to go on from."""
+    return Play(folder, Components()).prepare()

@@ -1,0 +1,190 @@
+"""`ragaudit bench`: measure the parts, each beside a stated baseline."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from ragaudit.encoding.errors import MalformedError
+
+__all__ = ["app"]
+
+app = typer.Typer(no_args_is_help=True, help="Measure the parts, each beside a stated baseline.")
+
+MAX_ROWS = 2**24  # as many as a statement may have
+
+Rows = Annotated[int, typer.Option("--rows", min=2, max=MAX_ROWS, help="N, rows of the index.")]
+Dimension = Annotated[int, typer.Option("--dim", min=1, max=4096, help="d, entries of a row.")]
+TopK = Annotated[int, typer.Option("--top-k", min=1, max=1000, help="K, asked for; below N.")]
+Sigma = Annotated[str, typer.Option("--sigma", help="Noise parameter, a decimal in cosine units.")]
+Queries = Annotated[
+    int, typer.Option("--queries", min=1, max=100_000, help="r, queries of an account.")
+]
+Records = Annotated[int, typer.Option("--records", min=1, max=100_000, help="R, of one tenant.")]
+Runs = Annotated[int, typer.Option("--runs", min=1, max=10_000, help="Runs under the clock.")]
+Allowance = Annotated[
+    float, typer.Option("--seconds", min=0, help="Begin no further run after so much time.")
+]
+Cores = Annotated[int | None, typer.Option("--cores", min=1, help="Cores to use; all if not said.")]
+Keep = Annotated[
+    Path | None, typer.Option("--keep", help="Keep rows and commitments here and use them again.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+ALLOWANCE = 20.0
+
+
+@app.command("index", epilog="Example: ragaudit bench index --rows 10000 --dim 384 --runs 5")
+def index(
+    rows: Rows = 1000, dimension: Dimension = 384, top_k: TopK = 5, sigma: Sigma = "2",
+    runs: Runs = 5, seconds: Allowance = ALLOWANCE, cores: Cores = None, keep: Keep = None,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Commit an index and prove it; verify the proof."""
+    _run("index", rows, dimension, top_k, sigma, 1, runs, seconds, cores, keep, as_json)
+
+
+@app.command("prove", epilog="Example: ragaudit bench prove --sigma 0.25 (U is then all rows)")
+def prove(
+    rows: Rows = 1000, dimension: Dimension = 384, top_k: TopK = 5, sigma: Sigma = "2",
+    runs: Runs = 5, seconds: Allowance = ALLOWANCE, cores: Cores = None, keep: Keep = None,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Prove one record."""
+    _run("prove", rows, dimension, top_k, sigma, 1, runs, seconds, cores, keep, as_json)
+
+
+@app.command("verify", epilog="Example: ragaudit bench verify --rows 10000 --records 100 --json")
+def verify(
+    rows: Rows = 1000, dimension: Dimension = 384, top_k: TopK = 5, sigma: Sigma = "2",
+    records: Records = 1, runs: Runs = 5, seconds: Allowance = ALLOWANCE, cores: Cores = None,
+    keep: Keep = None, as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Verify R records of one tenant in one batch with the compiled core."""
+    _run("verify", rows, dimension, top_k, sigma, records, runs, seconds, cores, keep, as_json)
+
+
+@app.command("reference", epilog="Example: ragaudit bench reference --runs 1")
+def reference(
+    rows: Rows = 1000, dimension: Dimension = 384, top_k: TopK = 5, sigma: Sigma = "2",
+    runs: Runs = 2, seconds: Allowance = ALLOWANCE, cores: Cores = None, keep: Keep = None,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Verify one record with the pure-Python reference verifier."""
+    _run("reference", rows, dimension, top_k, sigma, 1, runs, seconds, cores, keep, as_json)
+
+
+@app.command("answer", epilog="Example: ragaudit bench answer --rows 10000 --runs 100")
+def answer(
+    rows: Rows = 1000, dimension: Dimension = 384, top_k: TopK = 5, sigma: Sigma = "2",
+    queries: Queries = 100, runs: Runs = 20, seconds: Allowance = ALLOWANCE, cores: Cores = None,
+    keep: Keep = None, as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Answer one query in this process: everything but the durability of its log entry."""
+    _run(
+        "answer", rows, dimension, top_k, sigma, 1, runs, seconds, cores, keep, as_json, queries
+    )  # fmt: skip
+
+
+@app.command("answer-http", epilog="Example: ragaudit bench answer-http --runs 100")
+def answer_http(
+    rows: Rows = 1500, dimension: Dimension = 256, top_k: TopK = 5, sigma: Sigma = "2",
+    runs: Runs = 100, cores: Cores = None, as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Answer one query over HTTP: embedding, noise, selection, durable entry, signed receipt."""
+    _run("answer-http", rows, dimension, top_k, sigma, 1, runs, ALLOWANCE, cores, None, as_json)
+
+
+@app.command("audit", epilog="Example: ragaudit bench audit --rows 100000 --records 1400")
+def audit(
+    rows: Rows = 1000, dimension: Dimension = 384, top_k: TopK = 5, sigma: Sigma = "10",
+    records: Records = 100, queries: Queries = 100, cores: Cores = None, keep: Keep = None,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Prove R sampled records, then check them as a verifier does; each side once."""
+    _run(
+        "audit", rows, dimension, top_k, sigma, records, 1, ALLOWANCE, cores, keep, as_json,
+        queries,
+    )  # fmt: skip
+
+
+@app.command("bounds", epilog="Example: ragaudit bench bounds --domain 101 --json")
+def bounds(
+    domain: Annotated[
+        int, typer.Option("--domain", min=8, max=1000, help="m, records of a finite prior.")
+    ] = 101,
+    runs: Runs = 20, seconds: Allowance = ALLOWANCE, cores: Cores = None,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Evaluate bounds on disclosure, one of every kind."""
+    from ragaudit.lab.bench.machine import limited_to  # noqa: PLC0415
+
+    with limited_to(cores) as used:  # before the libraries make their threads
+        from ragaudit.lab.bench import bounds as scenario  # noqa: PLC0415
+        from ragaudit.lab.bench import report  # noqa: PLC0415
+
+        sizes = scenario.Domain(domain)
+        with report.progress() as notify:
+            measurements = scenario.bounds(sizes, runs, seconds, notify)
+    found = report.report("bounds", sizes, used, measurements)
+    report.show(found, measurements, as_json)
+
+
+def _run(
+    name: str, rows: int, dimension: int, top_k: int, sigma: str, records: int, runs: int,
+    seconds: float, cores: int | None, keep: Path | None, as_json: bool, queries: int = 100,
+) -> None:  # fmt: skip
+    from ragaudit.lab.bench.machine import limited_to  # noqa: PLC0415
+
+    if top_k >= rows:
+        raise MalformedError(f"K = {top_k}", where="--top-k", expected=f"below N = {rows}")
+    with limited_to(cores) as used:  # before the libraries make their threads
+        from ragaudit.lab.bench import report  # noqa: PLC0415
+        from ragaudit.lab.bench.scenario import Task  # noqa: PLC0415
+        from ragaudit.lab.bench.scenarios import find  # noqa: PLC0415
+        from ragaudit.lab.bench.workload import Sizes, Workload  # noqa: PLC0415
+
+        work = Workload(Sizes(rows, dimension, top_k, sigma, records, queries), keep)
+        with report.progress() as notify:
+            measurements = find(name)(Task(work, runs, notify, seconds))
+    found = report.report(name, work.sizes, used, measurements)
+    report.show(found, measurements, as_json)
+
+
+@app.command("all", epilog="Example: ragaudit bench all --max-rows 10000 --output /tmp/benchmarks")
+def everything(
+    inputs: Annotated[
+        Path, typer.Option("--inputs", help="Folder of matrix, targets and template.")
+    ] = Path("benchmarks"),
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", help="Folder for results, document and plots, all in one."),
+    ] = None,
+    max_rows: Annotated[
+        int | None, typer.Option("--max-rows", min=2, help="Leave out larger cases.")
+    ] = None,
+    keep: Keep = None,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Sample what misses its target with Linux perf.")
+    ] = False,
+    groth16: Annotated[
+        bool, typer.Option("--groth16", help="Measure the Groth16 comparison too; needs cargo.")
+    ] = False,
+    render_only: Annotated[
+        bool, typer.Option("--render-only", help="Measure nothing; make document and plots again.")
+    ] = False,
+) -> None:
+    """Measure the declared matrix and make document and plots of the results.
+
+    Without --output, results go to results/ in the folder of --inputs, the document to
+    docs/benchmarks.md beside that folder and the plots to docs/benchmarks. What is stored for
+    the present commit is not measured again.
+    """
+    from ragaudit.lab.bench.suite import run  # noqa: PLC0415 - loads matplotlib
+
+    places = run.Places.of(inputs, output)
+    if not render_only:
+        run.measure(places, max_rows, keep, profile=profile, tell=typer.echo)
+    if groth16 and not render_only:
+        run.compare(places, max_rows, typer.echo)
+    run.render(places)
+    typer.echo(f"{places.document}")

@@ -1,0 +1,210 @@
+"""Answering in this process: one open window of one tenant, synthetic rows; nothing is durable.
+
+All that a service does for a query is done: admission, embedding (here a hash: a real embedder
+is measured apart), noise, selection, commitment, the log's entry, both halves of the receipt and
+the reply's JSON. Left out is what makes the entry durable: the database does not synchronize and
+there is no fence. Commitments are random bytes: no time depends on them.
+"""
+
+import secrets
+import time
+from collections.abc import Sequence
+from hashlib import shake_256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from ragaudit.embedders.manifest import EmbedderManifest
+from ragaudit.encoding.signing import PrivateKey
+from ragaudit.lab.bench.workload import Sizes, Workload
+from ragaudit.ledger.checkpoint_store import CheckpointStore
+from ragaudit.ledger.cosignatures import CosignerPolicy
+from ragaudit.ledger.merkle_commitments import content_digest
+from ragaudit.ledger.notes import COSIGNATURE_V1, ED25519, SigningKey
+from ragaudit.ledger.policy import Policy
+from ragaudit.ledger.requests import Request
+from ragaudit.ledger.store import LogStore
+from ragaudit.ledger.tree import TreeHead
+from ragaudit.prover.accounts import Account, Accounts
+from ragaudit.prover.answering import Answering
+from ragaudit.prover.backends.base import Document
+from ragaudit.prover.backends.stored import StoredDocuments
+from ragaudit.prover.checkpointer import WindowLog
+from ragaudit.prover.index_commitment import BYTES, CommittedIndex
+from ragaudit.prover.live import Activation, LiveWindow, WindowFence
+from ragaudit.prover.policy_builder import PolicyBuilder
+from ragaudit.prover.randomness import OsRandomness
+from ragaudit.prover.refusals import Refusals
+from ragaudit.prover.registrations import Registrar
+from ragaudit.prover.seed_commitment import SeedTree
+from ragaudit.prover.settings import WindowSettings
+from ragaudit.prover.states import State
+from ragaudit.prover.store import Store
+from ragaudit.prover.verifier_client import VerifierKeys
+from ragaudit.prover.windows import Windows
+from sqlalchemy import Connection, event
+
+__all__ = ["InProcess"]
+
+WINDOW, TENANT = "bench", "bench"
+
+
+class InProcess:
+    """Answers up to ``queries`` queries to the workload's index, its documents short texts."""
+
+    def __init__(
+        self, work: Workload, folder: Path, queries: int, answering: type[Answering] = Answering
+    ) -> None:
+        """Make database, documents, index and window in ``folder``, which is empty.
+
+        Args:
+            answering: what answers; for measuring its steps, a subclass.
+            queries: that will be answered, at most ``sizes.queries`` by an account.
+        """
+        sizes = work.sizes
+        self._sizes = sizes
+        self._asked = 0
+        self._store = Store.create(f"sqlite:///{folder / 'prover.sqlite'}")
+        event.listen(self._store.engine, "connect", _forget_durability)
+        self._store.engine.dispose()  # connections opened before the listener
+        documents = [Document(f"{n}", f"Document number {n}.") for n in range(sizes.rows)]
+        backend = StoredDocuments(self._store)
+        backend.add(TENANT, documents)
+        self._accounts = [
+            Account(f"bench-{n}", TENANT) for n in range(-(-queries // sizes.queries))
+        ]
+        windows = Windows(self._store)
+        provider, log_key = PrivateKey.generate(), PrivateKey.generate()
+        policy = _policy(sizes, len(self._accounts), provider, log_key)
+        embedder = HashEmbedder(sizes.dimension)
+        self._live = self._open(windows, policy, log_key, embedder, _index(work, documents))
+        rule = self._live.candidate_rules[TENANT]
+        self._live.indexes[TENANT].prepare(scorer=rule is None)
+        registrar, accounts = Registrar(self._store, windows, _clock), Accounts(self._store)
+        for each in self._accounts:
+            accounts.add(each.tenant, each.name)
+            registrar.register(self._live, each, None, None)
+        self._live.activate(Activation(1, bytes(BYTES), len(self._accounts)))
+        self._answering = answering(
+            store=self._store, windows=windows, backend=backend, embedder=embedder,
+            refusals=Refusals(provider), key=provider, clock=_clock,
+        )  # fmt: skip
+
+    def answer(self) -> bytes:
+        """Answer the next query; returns the reply: its receipt file."""
+        request = Request(f"Question number {self._asked}?", self._sizes.top_k, filter="")
+        account = self._accounts[self._asked // self._sizes.queries]
+        self._asked += 1
+        return self._answering.answer(self._live, account, request).encode()
+
+    def close(self) -> None:
+        self._store.close()
+
+    def _open(
+        self,
+        windows: Windows,
+        policy: Policy,
+        log_key: PrivateKey,
+        embedder: "HashEmbedder",
+        index: CommittedIndex,
+    ) -> LiveWindow:
+        """The window, open, with an empty log."""
+        secret, pseudonym_key = secrets.token_bytes(32), secrets.token_bytes(32)
+        windows.create(
+            WINDOW,
+            policy=policy.canonical,
+            embedder=embedder.manifest().to_bytes(),
+            log_seed=log_key.seed(),
+            noise_seed=secret,
+            pseudonym_key=pseudonym_key,
+        )
+        windows.note(WINDOW, state=State.OPEN)
+        key = SigningKey(policy.origin, ED25519, log_key)
+        entries = LogStore.create(self._store.engine, key.verifier_key)
+        cosigners = CosignerPolicy((policy.keys.cosigner,), 1)
+        log = WindowLog(entries, CheckpointStore(entries, cosigners), key)
+        return LiveWindow(
+            policy=policy,
+            pseudonym_key=pseudonym_key,
+            indexes={TENANT: index},
+            seed=SeedTree(WINDOW, secret, policy.slots, policy.queries_per_account),
+            log=log,
+            fence=NoFence(Path("none"), log, lambda _: 0),
+            randomness=OsRandomness(),
+            anchor=bytes(BYTES),
+        )
+
+
+class HashEmbedder:
+    """A normal vector drawn from the text's digest."""
+
+    name = "bench"
+
+    def __init__(self, dimension: int) -> None:
+        self.dimension = dimension
+
+    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Return float32[n, d]."""
+        hashes = b"".join(shake_256(each.encode()).digest(2 * self.dimension) for each in texts)
+        entries = np.frombuffer(hashes, dtype="<i2").reshape(-1, self.dimension)
+        return entries.astype(np.float32)
+
+    def manifest(self) -> EmbedderManifest:
+        return EmbedderManifest(self.name, self.dimension, "{text}", {}, {})
+
+
+class NoFence(WindowFence):
+    """Nothing outside the database."""
+
+    def check_head(self, connection: Connection) -> TreeHead:
+        return self.log.entries.head(connection)
+
+    def check_account(self, pseudonym: bytes, used: int) -> None:
+        pass
+
+    def advance(self, head: TreeHead, pseudonym: bytes | None = None, records: int = 0) -> None:
+        pass
+
+
+def _policy(sizes: Sizes, slots: int, provider: PrivateKey, log_key: PrivateKey) -> Policy:
+    cosigner = SigningKey("verifier.example", COSIGNATURE_V1, PrivateKey.generate())
+    signing, verdict = PrivateKey.generate().public, PrivateKey.generate().public
+    settings = WindowSettings(
+        opens_after_seconds=1, length_seconds=10**6, activation_every_seconds=10**6,
+        sigma=sizes.sigma, epsilon_acc=None, top_k_max=sizes.top_k,
+        queries_per_account=sizes.queries, slots=slots, coalition_max=1,
+    )  # fmt: skip
+    return PolicyBuilder("bench.example", provider.public).build(
+        window=WINDOW,
+        log_key=log_key.public,
+        settings=settings,
+        tenants=[TENANT],
+        dimension=sizes.dimension,
+        verifier=VerifierKeys("bench", None, cosigner.verifier_key, signing, verdict, _clock()),
+        previous_checkpoint=None,
+        now=_clock() - 10_000,
+    )
+
+
+def _index(work: Workload, documents: Sequence[Document]) -> CommittedIndex:
+    random, count = np.random.default_rng(1), work.sizes.rows
+    return CommittedIndex(
+        tenant=TENANT,
+        ids=tuple(each.id for each in documents),
+        content_digests=b"".join(content_digest(each.content) for each in documents),
+        rows=work.rows,
+        blindings=work.blindings,
+        salts=random.bytes(BYTES * count),
+        commitments=random.bytes(BYTES * count),
+        root=bytes(BYTES),
+        proof=b"",
+    )
+
+
+def _clock() -> int:
+    return time.time_ns() // 10**6
+
+
+def _forget_durability(connection: Any, _: object) -> None:
+    connection.execute("PRAGMA synchronous=OFF")

@@ -1,0 +1,174 @@
+"""A window around a workload: one tenant, plain accounts, all in this process and memory.
+
+The evidence is that of the cheating suite's honest window; what proves, and what draws noise, is
+the prover's own code on the prover's own structures.
+"""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+from ragaudit import core
+from ragaudit.circuits.selection import select
+from ragaudit.circuits.statements import index_context
+from ragaudit.lab.attacks.constructed.window import Asked, TenantIndex, Window
+from ragaudit.lab.bench.workload import Workload
+from ragaudit.ledger.merkle_commitments import IndexCommitment, content_digest, index_root
+from ragaudit.prover.challenges import ChallengeWorker
+from ragaudit.prover.checkpointer import WindowLog
+from ragaudit.prover.index_commitment import CommittedIndex, row_digests
+from ragaudit.prover.live import Activation, LiveWindow
+from ragaudit.prover.mechanism import Mechanism
+from ragaudit.prover.openings import RecordOpenings
+from ragaudit.prover.randomness import OsRandomness
+from ragaudit.prover.receipts import LoggedRecord
+from ragaudit.prover.seed_commitment import SeedTree
+
+__all__ = ["TENANT", "AuditedWindow"]
+
+TENANT = "bench"
+_SALT_BYTES = 32
+
+
+class AuditedWindow(Window):
+    """A window in which ``records`` queries of one tenant are asked, and all are sampled."""
+
+    tenants = (TENANT,)  # type: ignore[assignment]  # the cheating suite's window has two
+
+    def __init__(self, work: Workload, records: int, notify: Callable[[int], None]) -> None:
+        """An unplayed window; ``notify`` gets the number of queries answered so far."""
+        sizes = work.sizes
+        self.work, self.records, self._notify = work, records, notify
+        self.queries_per_account = sizes.queries
+        self.slots = max(2, -(-records // sizes.queries))
+        self.sigma = sizes.sigma
+        self._responses: dict[int, bytes] = {}
+        super().__init__(
+            rows=sizes.rows, dimension=sizes.dimension, overrides={"top_k_max": sizes.top_k}
+        )
+
+    def script(self) -> list[tuple[Any, ...]]:
+        accounts = [f"account-{n}" for n in range(-(-self.records // self.queries_per_account))]
+        asked = [
+            (
+                "query",
+                accounts[n // self.queries_per_account],
+                f"question {n}",
+                self.work.sizes.top_k,
+                1,
+            )
+            for n in range(self.records)
+        ]
+        return [
+            *(("register", name, TENANT, False, -25) for name in accounts),
+            ("checkpoint", -20),
+            *asked,
+            ("checkpoint", 20),
+        ]
+
+    @cached_property
+    def committed(self) -> CommittedIndex:
+        """The tenant's index as the prover keeps it, its argument proven."""
+        work, count = self.work, self.work.sizes.rows
+        ids = tuple(f"row-{at}" for at in range(count))
+        contents = b"".join(content_digest(f"text of {name}") for name in ids)
+        salts = OsRandomness().draw(_SALT_BYTES * count)
+        root = index_root(work.commitments, row_digests(ids, salts, contents))
+        context = index_context(
+            policy_digest=self.policy.digest,
+            window=self.window,
+            tenant=TENANT,
+            version=1,
+            index_root=root,
+        )
+        return CommittedIndex(
+            tenant=TENANT,
+            ids=ids,
+            content_digests=contents,
+            rows=work.rows,
+            blindings=work.blindings,
+            salts=salts,
+            commitments=work.commitments,
+            root=root,
+            proof=core.prove_index(context, work.rows, work.blindings, work.commitments),
+        )
+
+    def build_index(self, tenant: str) -> TenantIndex:
+        found = self.committed
+        commitment = IndexCommitment(
+            self.window,
+            tenant,
+            1,
+            self.dimension,
+            found.commitments,
+            found.row_digests,
+            found.proof,
+        )
+        return TenantIndex(tenant, [], [], [], found.rows, found.blindings, commitment)
+
+    def play(self) -> None:
+        """Once: the responses that were made of it stay."""
+        if not self.asked:
+            super().play()
+
+    def log_record(self, asked: Asked) -> None:
+        super().log_record(asked)
+        asked.noise = np.empty(0, dtype=np.int64)  # both sides draw it again
+        self._notify(len(self.asked))
+
+    def embed(self, text: str) -> npt.NDArray[np.int16]:
+        return self.work.query(len(self.asked))
+
+    def select(
+        self,
+        tenant: str,
+        embedding: npt.NDArray[np.int16],
+        noise: npt.NDArray[np.int64],
+        top_k: int,
+    ) -> tuple[int, ...]:
+        return select(self.work.scorer.scores(embedding) + noise, top_k)
+
+    def receipts(self) -> list[dict[str, Any]]:
+        """None: the sample is what is measured."""
+        return []
+
+    @cached_property
+    def live(self) -> LiveWindow:
+        """The window as the prover has it in memory; there is no database, log or fence."""
+        nothing = cast(Any, None)
+        seed = SeedTree(self.window, self.seed_secret, self.slots, self.queries_per_account)
+        live = LiveWindow(
+            policy=self.policy,
+            pseudonym_key=bytes(32),
+            indexes={TENANT: self.committed},
+            seed=seed,
+            log=WindowLog(nothing, nothing, nothing),
+            fence=nothing,
+            randomness=OsRandomness(),
+            anchor=bytes(32),
+        )
+        for number, size in enumerate(self.covered_sizes(), start=1):
+            live.activate(Activation(number, self.preimage(number), size))
+        return live
+
+    @cached_property
+    def _worker(self) -> ChallengeWorker:
+        nothing = cast(Any, None)
+        mechanism = Mechanism(backend=nothing, embedder=nothing)
+        return ChallengeWorker(store=nothing, answering=cast(Any, mechanism), verifier=nothing)
+
+    def prove(self, asked: Asked) -> bytes:
+        """By the prover's own worker, which draws the noise again."""
+        opened = RecordOpenings(
+            asked.request, asked.openings, asked.selected, asked.selection_blinding, bytes(32)
+        )
+        logged = LoggedRecord(asked.index, asked.salt, asked.body, opened, asked.record.time)
+        return self._worker.prove(self.live, asked.record, logged)
+
+    def response(self, asked: Asked) -> bytes:
+        """The response to the challenge, made once."""
+        if asked.index not in self._responses:
+            self._responses[asked.index] = super().response(asked)
+        return self._responses[asked.index]

@@ -1,0 +1,78 @@
+"""What the provider's operator and the auditor do over HTTP."""
+
+import base64
+import json
+from typing import Any
+
+from ragaudit.client.background import run
+from ragaudit.client.errors import ProviderRefusal
+from ragaudit.client.transport import Service
+from ragaudit.lab.demo.plan import WindowPlan
+
+__all__ = ["Auditor", "Operator"]
+
+
+class Operator:
+    """Accounts and windows of the prover."""
+
+    def __init__(self, url: str, token: str) -> None:
+        self._service = Service(url, headers={"Authorization": f"Bearer {token}"})
+
+    def close(self) -> None:
+        run(self._service.aclose())
+
+    def create_account(self, tenant: str, name: str) -> str:
+        """Return the API key, which is shown this one time."""
+        body = {"tenant": tenant, "name": name}
+        return str(run(self._service.post("/v1/operator/accounts", body, repeatable=False))["key"])
+
+    def create_window(self, window: WindowPlan, pace: float) -> dict[str, Any]:
+        """Return the status of the new window, its instants among it."""
+        body = {"window": window.name, "overrides": window.overrides(pace)}
+        status = run(self._service.post("/v1/operator/windows", body, repeatable=False))
+        return dict(status)
+
+    def status(self, window: str) -> dict[str, Any]:
+        """Return where the window stands."""
+        return dict(run(self._service.get(f"/v1/operator/windows/{window}")))
+
+    def window(self, window: str) -> dict[str, Any]:
+        """Return the window as everybody sees it."""
+        return dict(run(self._service.get(f"/v1/windows/{window}")))
+
+
+class Auditor:
+    """What the auditor sees of the verifier."""
+
+    def __init__(self, url: str, token: str) -> None:
+        self._service = Service(url, headers={"Authorization": f"Bearer {token}"})
+
+    def close(self) -> None:
+        run(self._service.aclose())
+
+    def keys(self) -> dict[str, Any]:
+        """Return the verifier's public keys."""
+        return dict(run(self._service.get("/v1/keys")))
+
+    def status(self, window: str) -> dict[str, Any]:
+        """Return state, times and counts of the window."""
+        return dict(run(self._service.get(f"/v1/windows/{window}")))
+
+    def progress(self, window: str) -> dict[str, Any]:
+        """Return where the audit stands: state, step, done, total."""
+        return dict(run(self._service.get(f"/v1/windows/{window}/progress")))
+
+    def verdict(self, window: str) -> dict[str, Any] | None:
+        """Return the predicate of the signed verdict, or None while there is none."""
+        try:
+            envelope = run(self._service.get(f"/v1/windows/{window}/verdict"))
+        except ProviderRefusal as error:
+            if error.status != 404:
+                raise
+            return None
+        statement = json.loads(base64.b64decode(envelope["payload"], validate=True))
+        return dict(statement["predicate"])
+
+    def download(self, window: str, what: str) -> bytes:
+        """Return a file of the window: verdict, report.html, report.txt, bundle ..."""
+        return run(self._service.request("GET", f"/v1/windows/{window}/{what}"))

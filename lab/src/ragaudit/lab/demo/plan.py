@@ -1,0 +1,222 @@
+"""What happens in the demonstration: who asks what, under which policy, at which instants."""
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from ragaudit.cli.corpus import Passage, load_corpus
+from ragaudit.cli.questions import candidates, distinct
+from ragaudit.embedders.base import Embedder
+from ragaudit.embedders.quantised import embed_quantised
+from ragaudit.encoding.errors import UnsupportedError
+from ragaudit.lab.demo.utility import Claim
+from ragaudit.privacy.accounting import calibrate
+
+__all__ = ["AccountPlan", "Plan", "WindowPlan", "make_plan", "measure_pace"]
+
+TOP_K = 5
+MAIN_WINDOW, SMALL_WINDOW = "demo-b", "demo-a"
+QUERIES_PER_ACCOUNT = 40
+COALITION_MAX = 2
+SLOTS = 16
+EPSILON_ACC, DELTA_ACC, DELTA_POLICY = "10", "0.000001", "0.00001"
+RELATION = "null-replace"
+ACCOUNTS_PER_TENANT = 4
+PAIR_TENANT = "language"  # its last two accounts ask the same questions
+MOST_QUESTIONS, LEAST_QUESTIONS, SMALL_QUESTIONS = 27, 300, 5
+LARGEST_PACE = 20.0
+ACTIVATION_SECONDS = 5  # who registers late waits this long, on a usual machine
+_YARDSTICKS = 3
+_YARDSTICK_SECONDS = 0.3  # of the loop below, on an idle core of the usual speed
+
+
+@dataclass(frozen=True)
+class AccountPlan:
+    """One account: what it asks in each window, and what befalls it.
+
+    Attributes:
+        anchored: asks through a nonce chain; otherwise plain.
+        crashes: its process ends between a promise and its nonce, and comes back.
+        submits: gives the verifier the public halves of its receipts.
+        disputes: shows one receipt to the verifier.
+        questions: window -> its questions, in order.
+    """
+
+    name: str
+    tenant: str
+    anchored: bool
+    crashes: bool
+    submits: bool
+    disputes: bool
+    questions: dict[str, list[str]] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class WindowPlan:
+    """A window: its name, mode, terms, and its instants in seconds from its creation on.
+
+    Attributes:
+        opens_after, length, sampling_after: on an idle machine of the usual speed.
+        terms: the other overrides that the operator asks for.
+    """
+
+    name: str
+    mode: str
+    opens_after: int
+    length: int
+    sampling_after: int
+    terms: dict[str, Any] = field(repr=False)
+
+    def overrides(self, pace: float) -> dict[str, Any]:
+        """What the operator asks for when the machine is ``pace`` times slower."""
+        return {
+            **self.terms,
+            "opens_after_seconds": round(pace * self.opens_after),
+            "length_seconds": round(pace * self.length),
+            "activation_every_seconds": round(pace * ACTIVATION_SECONDS),
+            "sampling_after_seconds": round(pace * self.sampling_after),
+            "release_seconds": round(15 * pace),
+            "audit": {
+                "mode": self.mode,
+                "beta": "0.1",
+                "tenants": {"eta": "0.0009765625", "minimum": 10},
+                "submitters": {"by": "account", "eta": "0.5", "minimum": 1},
+                "deadline_seconds": round(60 * pace),
+            },
+        }
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that is decided before the services start."""
+
+    corpus: dict[str, list[Passage]] = field(repr=False)
+    indexes: dict[str, npt.NDArray[np.int8]] = field(repr=False)
+    accounts: list[AccountPlan]
+    windows: list[WindowPlan]
+    claim: Claim
+    embedder: Embedder = field(repr=False)
+
+    def sigma(self) -> str:
+        """The noise parameter: the one chosen, or the least that gives epsilon_acc."""
+        chosen = self.windows[0].terms["sigma"]
+        return str(chosen or calibrate(EPSILON_ACC, DELTA_ACC, QUERIES_PER_ACCOUNT, RELATION, 1))
+
+    def sample_questions(self, count: int) -> dict[str, list[str]]:
+        """About ``count`` of the questions per tenant."""
+        sample: dict[str, list[str]] = {}
+        for account in self.accounts:
+            mine = account.questions[self.windows[0].name][: -(-count // ACCOUNTS_PER_TENANT)]
+            sample.setdefault(account.tenant, []).extend(mine)
+        return sample
+
+    def questions(self, window: str) -> int:
+        """How many questions are asked in a window."""
+        return sum(len(account.questions.get(window, ())) for account in self.accounts)
+
+
+def make_plan(embedder: Embedder, *, sigma: str | None, seed: str | None) -> Plan:
+    """Return the plan.
+
+    Args:
+        sigma: instead of the one calibrated for epsilon_acc; epsilon_acc is then restated.
+        seed: makes the provider's randomness repeatable, and the verdicts worthless.
+
+    Raises:
+        UnsupportedError: this Python lacks its documentation.
+    """
+    corpus = load_corpus()
+    indexes = {
+        tenant: embed_quantised(embedder, [each.text for each in passages])
+        for tenant, passages in corpus.items()
+    }
+    accounts = _accounts(corpus, embedder)
+    claim = Claim(RELATION, QUERIES_PER_ACCOUNT, COALITION_MAX, DELTA_ACC, DELTA_POLICY)
+    windows = _windows(sigma, seed)
+    return Plan(corpus, indexes, accounts, windows, claim, embedder)
+
+
+def measure_pace() -> float:
+    """How much longer than usual things take here and now, from 1 to `LARGEST_PACE`.
+
+    The windows' instants have to be fixed beforehand, in seconds: on a slow or busy machine
+    they are chosen further apart. Twice the usual time is within the margin that they have.
+    A busy machine is uneven: the slowest of a few measurements counts, and how many others wait
+    for a processor.
+    """
+    waiting = (os.getloadavg()[0] + 1) / (os.cpu_count() or 1)
+    slowest = max(_yardstick() for _ in range(_YARDSTICKS)) / _YARDSTICK_SECONDS
+    return min(LARGEST_PACE, max(1.0, slowest / 2, waiting / 2))
+
+
+def _yardstick() -> float:
+    start = time.perf_counter()
+    digest = b""
+    for _ in range(400_000):
+        digest = sha256(digest).digest()
+    return time.perf_counter() - start
+
+
+def _windows(sigma: str | None, seed: str | None) -> list[WindowPlan]:
+    terms = {
+        "epsilon_acc": EPSILON_ACC if sigma is None else None,
+        "sigma": sigma,
+        "delta_acc": DELTA_ACC,
+        "delta_policy": DELTA_POLICY,
+        "relation": RELATION,
+        "top_k_max": TOP_K,
+        "queries_per_account": QUERIES_PER_ACCOUNT,
+        "slots": SLOTS,
+        "coalition_max": COALITION_MAX,
+        "claim_margin_seconds": 2,
+        "estimator": {"sketch_bits": 512, "tau_seconds": 600},
+        "experiment_seed": seed,
+    }
+    return [
+        WindowPlan(MAIN_WINDOW, "B", 16, 30, 6, terms),
+        WindowPlan(SMALL_WINDOW, "A", 24, 14, 6, terms),
+    ]
+
+
+def _accounts(corpus: dict[str, list[Passage]], embedder: Embedder) -> list[AccountPlan]:
+    taken: list[npt.NDArray[np.int8]] = []
+    accounts: list[AccountPlan] = []
+    for tenant, passages in corpus.items():
+        pair = tenant == PAIR_TENANT
+        asking = ACCOUNTS_PER_TENANT - pair
+        asked = list(candidates(passages))
+        vectors = embed_quantised(embedder, asked)
+        chosen = distinct(vectors, taken, asking * MOST_QUESTIONS)
+        taken += [vectors[i] for i in chosen]
+        each = len(chosen) // asking
+        shares = [[asked[i] for i in chosen[n * each : (n + 1) * each]] for n in range(asking)]
+        accounts += _tenant_accounts(tenant, shares + shares[-1:] * pair)
+    total = sum(len(account.questions[MAIN_WINDOW]) for account in accounts)
+    if total < LEAST_QUESTIONS:
+        raise UnsupportedError(
+            f"only {total} questions in this Python's documentation", expected=f"{LEAST_QUESTIONS}"
+        )
+    return accounts
+
+
+def _tenant_accounts(tenant: str, shares: Sequence[Sequence[str]]) -> list[AccountPlan]:
+    return [
+        AccountPlan(
+            name=f"{tenant}-{number + 1}",
+            tenant=tenant,
+            anchored=number < ACCOUNTS_PER_TENANT // 2,
+            crashes=tenant == "language" and number == 0,
+            submits=number % 2 == 0,
+            disputes=tenant == "data" and number == 0,
+            questions={
+                MAIN_WINDOW: list(share),
+                SMALL_WINDOW: list(share[:SMALL_QUESTIONS]) if number in (0, 2) else [],
+            },
+        )
+        for number, share in enumerate(shares)
+    ]

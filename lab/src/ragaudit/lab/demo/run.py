@@ -1,0 +1,256 @@
+"""The demonstration from set-up to verdict."""
+
+import shlex
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ragaudit.embedders import registry
+from ragaudit.embedders.quantised import embed_quantised
+from ragaudit.encoding.errors import RagauditError
+from ragaudit.lab.demo.cheats import find
+from ragaudit.lab.demo.operator import Auditor, Operator
+from ragaudit.lab.demo.plan import TOP_K, Plan, make_plan
+from ragaudit.lab.demo.processes import ServiceFailed, ServiceProcess
+from ragaudit.lab.demo.services import Services, prepare
+from ragaudit.lab.demo.traffic import Traffic
+from ragaudit.lab.demo.utility import SIGMAS, UtilityRow, utility_table
+from ragaudit.lab.demo.window_run import WindowRun
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+__all__ = ["Demo", "Options", "Report"]
+
+_RECALL_QUESTIONS = 60
+_FILES = {
+    "verdict.json": "verdict",
+    "report.html": "report.html",
+    "report.txt": "report.txt",
+    "bundle-public.zip": "bundle",
+    "bundle.zip": "bundle/confidential",
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the caller chose.
+
+    Attributes:
+        sigma: instead of the calibrated one.
+        cheat: name of a cheating provider, or None for an honest one.
+        seed: experiment seed, which makes the verdicts worthless.
+        keep: folder for evidence and the services' data; a new one for evidence otherwise.
+    """
+
+    sigma: str | None = None
+    cheat: str | None = None
+    seed: str | None = None
+    keep: Path | None = None
+
+
+Planner = Callable[[Options], Plan]
+
+
+@dataclass
+class Report:
+    """What came of it.
+
+    Attributes:
+        evidence: folder with a sub-folder of files per window.
+        verdicts: window -> predicate of its signed verdict.
+        policies: window -> its policy.
+        windows: window -> what the provider shows of it.
+        recheck: command lines that reproduce the verdicts offline.
+        seconds: wall clock of the whole demonstration.
+    """
+
+    evidence: Path
+    verdicts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    policies: dict[str, dict[str, Any]] = field(default_factory=dict)
+    windows: dict[str, dict[str, Any]] = field(default_factory=dict)
+    traffic: Traffic | None = None
+    utility: list[UtilityRow] = field(default_factory=list)
+    recheck: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+class Demo:
+    """One run. Every process it starts has ended when `run` returns or raises."""
+
+    def __init__(self, options: Options, console: Console, planner: Planner | None = None) -> None:
+        """``planner`` makes another plan than the demonstration's own."""
+        self._options = options
+        self._planner = planner or _planned
+        self._console = console
+        self._processes: list[ServiceProcess] = []
+        self._countersigned = threading.Event()
+        self._bars = _bars(console)
+
+    def run(self) -> Report:
+        """Run everything.
+
+        Raises:
+            ServiceFailed: a service did not start, ended, or did not finish in time; the
+                message shows the end of its log.
+        """
+        begun = time.monotonic()
+        with ExitStack() as stack:
+            work, evidence = self._folders(stack)
+            report = Report(evidence)
+            stack.enter_context(self._bars)
+            try:
+                self._run(stack, work, report)
+            except RagauditError as error:
+                for process in self._processes:
+                    process.check_alive()  # a service that ended explains more
+                if isinstance(error, ServiceFailed) and "\n" in error.what:
+                    raise  # it shows a log already
+                tails = "\n".join(f"{p.name}:\n{p.tail(12)}" for p in self._processes)
+                raise ServiceFailed(f"{error}\n{tails}", where="demo") from error
+        report.seconds = time.monotonic() - begun
+        return report
+
+    def _folders(self, stack: ExitStack) -> tuple[Path, Path]:
+        """Folders for the services' data and for the evidence."""
+        if self._options.keep is not None:
+            work = self._options.keep.resolve()
+            work.mkdir(parents=True, exist_ok=True)
+            if any(work.iterdir()):
+                raise ServiceFailed(
+                    "the folder is not empty", where=str(work), expected="an empty or new folder"
+                )
+            return work, work / "evidence"
+        temporary = tempfile.TemporaryDirectory(prefix="ragaudit-demo-", ignore_cleanup_errors=True)
+        work = Path(stack.enter_context(temporary))
+        return work, Path(tempfile.mkdtemp(prefix="ragaudit-evidence-"))
+
+    def _run(self, stack: ExitStack, work: Path, report: Report) -> None:
+        pool = stack.enter_context(ThreadPoolExecutor(4))
+        services, plan = self._set_up(stack, pool, work)
+        operator = Operator(services.prover_url, services.operator_token)
+        auditor = Auditor(services.verifier_url, services.auditor_token)
+        stack.callback(operator.close)
+        stack.callback(auditor.close)
+        keys = {
+            each.name: operator.create_account(each.tenant, each.name) for each in plan.accounts
+        }
+        traffic = report.traffic = Traffic(
+            plan,
+            prover=services.prover_url,
+            verifier=services.verifier_url,
+            verifier_key=auditor.keys()["verifier"],
+            keys=keys,
+            work=work,
+            disputing=self._options.cheat is None or find(self._options.cheat).disputes,
+        )
+        stack.callback(traffic.stop)
+        asked = threading.Event()
+        runs: list[Future[None]] = []
+        for number, window in enumerate(plan.windows):
+            run = WindowRun(operator, auditor, traffic, plan, window, self._bars)
+            runs.append(pool.submit(self._drive, run, report, asked, first=number == 0))
+        utility = pool.submit(self._utility, plan, asked)
+        try:
+            for each in runs:
+                each.result()
+            report.utility = utility.result()
+        finally:
+            asked.set()  # whoever waits for it may end
+        self._download(auditor, report)
+
+    def _set_up(
+        self, stack: ExitStack, pool: ThreadPoolExecutor, work: Path
+    ) -> tuple[Services, Plan]:
+        """Start both services; the plan is made meanwhile."""
+        planning = pool.submit(self._planner, self._options)
+        with self._busy("setting up two services"):
+            services = prepare(work, pool)
+        with self._busy("reading and embedding documentation"):
+            plan = planning.result()
+        passages = sum(map(len, plan.corpus.values()))
+        with self._busy(f"starting services, loading {passages} passages"):
+            loading = pool.submit(services.ingest, plan.corpus)
+            self._processes.append(services.start_verifier(stack))
+            self._processes.append(services.start_prover(stack, self._options.cheat))
+            loading.result()
+        return services, plan
+
+    def _drive(
+        self, run: WindowRun, report: Report, asked: threading.Event, *, first: bool
+    ) -> None:
+        """Run one window; the second one is created once the first is countersigned."""
+        name = run.window.name
+        try:
+            if first:
+                run.create()
+                self._countersigned.set()
+                run.answer_questions()
+                asked.set()
+            else:
+                self._countersigned.wait()
+                run.create()
+                run.answer_questions()
+            verdict = run.await_verdict(self._check_alive)
+            report.verdicts[name] = verdict
+            report.policies[name] = run.policy
+            report.windows[name] = run.shown()
+        finally:
+            if first:
+                self._countersigned.set()
+                asked.set()
+
+    def _utility(self, plan: Plan, asked: threading.Event) -> list[UtilityRow]:
+        """The table of sigma, recall and epsilon, while the windows wait for their end."""
+        asked.wait()
+        queries = {
+            tenant: embed_quantised(plan.embedder, questions)
+            for tenant, questions in plan.sample_questions(_RECALL_QUESTIONS).items()
+        }
+        task = self._bars.add_task("recall against exact search", total=1.0)
+        return utility_table(
+            [*SIGMAS, plan.sigma()],
+            plan.indexes,
+            queries,
+            TOP_K,
+            plan.claim,
+            lambda share: self._bars.update(task, completed=share),
+        )
+
+    def _download(self, auditor: Auditor, report: Report) -> None:
+        """Fetch the evidence of every window and say how to re-check it."""
+        for window in report.verdicts:
+            folder = report.evidence / window
+            folder.mkdir(parents=True, exist_ok=True)
+            for name, what in _FILES.items():
+                (folder / name).write_bytes(auditor.download(window, what))
+            key = str(auditor.keys()["verdict"])
+            words = ["ragaudit", "verifier", "recheck", str(folder / "bundle.zip")]
+            report.recheck.append(shlex.join([*words, "--verdict-key", key]))
+
+    def _check_alive(self) -> None:
+        for process in self._processes:
+            process.check_alive()
+
+    @contextmanager
+    def _busy(self, what: str) -> Iterator[None]:
+        """A bar without a known end, completed when the block ends."""
+        task = self._bars.add_task(what, total=None)
+        yield
+        self._bars.update(task, total=1, completed=1)
+
+
+def _planned(options: Options) -> Plan:
+    plan = make_plan(registry.load(), sigma=options.sigma, seed=options.seed)
+    # A cheat shows in one window as well as in two.
+    return plan if options.cheat is None else replace(plan, windows=plan.windows[:1])
+
+
+def _bars(console: Console) -> Progress:
+    columns = (TextColumn("{task.description:<44}"), BarColumn(14), MofNCompleteColumn())
+    return Progress(*columns, TimeElapsedColumn(), console=console)

@@ -1,0 +1,166 @@
+"""Setting up the two services with their own commands, and starting them."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ragaudit.cli.corpus import Passage
+from ragaudit.lab.demo.processes import ServiceFailed, ServiceProcess, free_port
+from ragaudit.verifier.arbiter import Arbiter
+from ragaudit.verifier.terms import Terms
+
+__all__ = ["PROVIDER", "Services", "command", "prepare"]
+
+PROVIDER = "provider.example"
+VERIFIER = "regulator.example/ragaudit"
+TERMS = Terms.of({"least_coalition_max": 2, "most_epsilon_acc": "1000"})
+"""Of the demo's regulator: a coalition of two, and any noise that a visitor tries."""
+_ATTEMPTS = 3
+_COMMAND_SECONDS = 120
+
+
+@dataclass
+class Services:
+    """Folders, addresses and tokens of a prover and a verifier that are not running yet.
+
+    Attributes:
+        work: folder of both services' data and logs.
+        operator_token: of the prover; auditor_token: of the verifier.
+        keys: the verifier's public keys by role, which the prover pins.
+    """
+
+    work: Path
+    operator_token: str = field(repr=False)
+    auditor_token: str = field(repr=False)
+    keys: Mapping[str, str] = field(default_factory=dict)
+    arbiter_key: str = ""
+    prover_url: str = ""
+    verifier_url: str = ""
+
+    @property
+    def prover_settings(self) -> Path:
+        return self.work / "prover" / "prover.yaml"
+
+    @property
+    def verifier_settings(self) -> Path:
+        return self.work / "verifier" / "verifier.yaml"
+
+    def ingest(self, corpus: Mapping[str, Sequence[Passage]]) -> None:
+        """Give every tenant's passages to the prover, as JSON Lines."""
+        for tenant, passages in corpus.items():
+            path = self.work / "documents" / f"{tenant}.jsonl"
+            path.parent.mkdir(exist_ok=True)
+            lines = [json.dumps({"id": each.id, "text": each.text}) for each in passages]
+            path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+            _run("prover", "ingest", tenant, str(path), "--settings", str(self.prover_settings))
+
+    def start_verifier(self, stack: ExitStack) -> ServiceProcess:
+        """Start `ragaudit verifier serve`; it ends with the stack."""
+        arguments = ["verifier", "serve", "--settings", str(self.verifier_settings)]
+        process = _start(
+            stack, "verifier", command(*arguments), self.work,
+            lambda port: {
+                "RAGAUDIT_VERIFIER__LISTEN__PORT": str(port),
+                "RAGAUDIT_VERIFIER__TICK_SECONDS": "0.25",
+                "RAGAUDIT_VERIFIER__ARBITER_KEY": self.arbiter_key,
+                "RAGAUDIT_VERIFIER__TERMS": str(self.work / "verifier" / "terms.toml"),
+            },
+        )  # fmt: skip
+        self.verifier_url = process.url
+        return process
+
+    def start_prover(self, stack: ExitStack, cheat: str | None) -> ServiceProcess:
+        """Start `ragaudit prover serve`, or the cheating one; it ends with the stack."""
+        settings = str(self.prover_settings)
+        arguments = command("prover", "serve", "--settings", settings)
+        if cheat is not None:
+            program = [sys.executable, "-m", "ragaudit.lab.attacks.serve"]
+            arguments = [*program, cheat, "--config", settings]
+        process = _start(
+            stack, "prover", arguments, self.work,
+            lambda port: {
+                "RAGAUDIT_PROVER__SERVER__PORT": str(port),
+                "RAGAUDIT_PROVER__VERIFIER__URL": self.verifier_url,
+                "RAGAUDIT_PROVER__VERIFIER__ARBITER_KEY": self.arbiter_key,
+                **{
+                    f"RAGAUDIT_PROVER__VERIFIER__{role.upper()}_KEY": key
+                    for role, key in self.keys.items()
+                },
+            },
+        )  # fmt: skip
+        self.prover_url = process.url
+        return process
+
+
+def command(*arguments: str) -> list[str]:
+    """The `ragaudit` command of this environment with arguments."""
+    return [sys.executable, "-m", "ragaudit.cli", *arguments]
+
+
+def prepare(work: Path, pool: Executor) -> Services:
+    """Run `ragaudit verifier init`, `prover init`, `verifier provider add` in ``work``."""
+    directory = ("--directory", str(work / "verifier"))
+    verifier = pool.submit(_run, "verifier", "init", "--name", VERIFIER, *directory)
+    folder = ("--folder", str(work / "prover"))
+    made = json.loads(_run("prover", "init", "--provider", PROVIDER, *folder, "--json"))
+    keys = dict(line.split(": ", 1) for line in verifier.result().splitlines())
+    settings = ("--settings", str(work / "verifier" / "verifier.yaml"))
+    (work / "verifier" / "terms.toml").write_text(TERMS.to_toml(), encoding="utf-8")
+    _run("verifier", "provider", "add", PROVIDER, "--key", made["provider_key"], *settings)
+    return Services(
+        work,
+        operator_token=_read(Path(made["operator_token_file"])),
+        auditor_token=_read(work / "verifier" / "secrets" / "auditor-token"),
+        keys={role: keys[role] for role in ("cosigner", "verifier", "verdict")},
+        arbiter_key=Arbiter.create(work / "arbiter").public.raw.hex(),
+    )
+
+
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8").strip()
+
+
+def _run(*arguments: str) -> str:
+    """Run a `ragaudit` command; return what it prints, ServiceFailed with its complaint."""
+    done = subprocess.run(  # noqa: S603 - our own command line
+        command(*arguments), capture_output=True, text=True, timeout=_COMMAND_SECONDS, check=False
+    )
+    if done.returncode != 0:
+        shown = (done.stderr or done.stdout).strip()
+        words = " ".join(("ragaudit", *arguments))
+        raise ServiceFailed(f"ended with status {done.returncode}\n{shown}", where=words)
+    return done.stdout
+
+
+def _start(
+    stack: ExitStack,
+    name: str,
+    arguments: Sequence[str],
+    work: Path,
+    environment: Any,
+) -> ServiceProcess:
+    """Start a service on a free port; once more on another if that one was taken meanwhile."""
+    for attempt in range(1, _ATTEMPTS + 1):
+        port = free_port()
+        process = ServiceProcess(
+            name,
+            arguments,
+            url=f"http://127.0.0.1:{port}",
+            log=work / f"{name}.log",
+            environment=environment(port),
+        )
+        stack.enter_context(process)
+        try:
+            process.wait_ready()
+            return process
+        except ServiceFailed:
+            process.stop()
+            if attempt == _ATTEMPTS or "address already in use" not in process.tail().lower():
+                raise
+    raise AssertionError("unreachable: the last attempt returns or raises")

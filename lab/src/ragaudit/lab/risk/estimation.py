@@ -1,0 +1,291 @@
+"""Estimating an attack's advantage from its guesses, with a one-sided confidence bound.
+
+One simulation is enough. With target z, output theta and g(x) the record named for class x,
+
+    [g(a(z)) succeeds for z] - sum over z' of pi_z' [g(a(z')) succeeds for z']
+
+has the advantage (RAD) as its expectation: the second term is the success against a target that
+was not there, averaged exactly instead of simulated. Without auxiliary knowledge it is the prior
+probability of the guess's success set. A sample lies in [-1, 1].
+
+The point estimate exceeds the truth about half the time; only the lower bound is evidence. Number
+of trials, confidence and method are fixed before the data are seen, and the attack is chosen on
+other data (docs/notes/risk-audits.md).
+"""
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+import numpy as np
+from ragaudit.encoding.errors import InvalidArgumentError
+from ragaudit.lab.risk.priors import FinitePrior
+from ragaudit.lab.risk.threat import ThreatModel
+from ragaudit.lab.risk.validation import (
+    AssumptionError,
+    FloatArray,
+    IntegerArray,
+    check_finite,
+    check_integer,
+    check_vector,
+    integer_array,
+)
+from ragaudit.privacy.numbers import real
+from ragaudit.privacy.typed import typed
+from scipy import special, stats
+
+__all__ = [
+    "AdvantageEstimate",
+    "Method",
+    "check_confidence",
+    "check_drawn_from",
+    "contributions",
+    "from_contributions",
+    "from_counts",
+    "from_guesses",
+    "proportion_high",
+    "proportion_low",
+]
+
+LARGEST_TRIALS: Final = 10**12
+"""Most independent attacks: beyond it binary arithmetic does not carry the limits."""
+
+_ROUNDING: Final = 1e-12
+"""More than the incomplete beta function and its inverse lose, relatively."""
+
+IMPLAUSIBLE: Final = 1e-9
+"""Targets less plausible than this as draws from the stated prior are refused."""
+
+
+class Method(StrEnum):
+    """How the confidence bound is made: declared beforehand, never chosen by its result."""
+
+    CLOPPER_PEARSON = "clopper-pearson"
+    HOEFFDING = "hoeffding"
+    EMPIRICAL_BERNSTEIN = "empirical-bernstein"
+
+
+@dataclass(frozen=True, slots=True)
+class AdvantageEstimate:
+    """What was observed of one attack.
+
+    Attributes:
+        advantage: mean of the samples, in [-1, 1]: an estimate, not a bound.
+        lower: the attack's advantage is at least this, with the stated confidence; in [-1, 1].
+        confidence: in (0, 1), one-sided.
+        trials: number of independent attacks.
+        method: how ``lower`` was found.
+    """
+
+    advantage: float
+    lower: float
+    confidence: float
+    trials: int
+    method: Method
+
+
+def check_confidence(confidence: object, name: str = "confidence") -> float:
+    """Return a confidence strictly between 0 and 1."""
+    return real(confidence, name, above=0, below=1)
+
+
+def from_counts(successes: int, trials: int, records: int, confidence: float) -> AdvantageEstimate:
+    """Estimate from counts: uniform prior, no auxiliary knowledge, exact guesses.
+
+    The advantage is the success probability less 1/records; its lower limit is that of Clopper
+    and Pearson, exact for independent trials.
+
+    Args:
+        successes: 0 to ``trials``.
+        records: number of candidates, at least 2.
+
+    Raises:
+        InvalidArgumentError: a value out of its range.
+    """
+    n = check_integer(trials, "trials", least=1, most=LARGEST_TRIALS)
+    s = check_integer(successes, "successes", least=0, most=n)
+    m = check_integer(records, "records", least=2)
+    level = check_confidence(confidence)
+    lower = math.nextafter(proportion_low(s, n, level) - 1 / m, -math.inf)
+    return AdvantageEstimate(s / n - 1 / m, lower, level, n, Method.CLOPPER_PEARSON)
+
+
+def proportion_low(successes: int, trials: int, confidence: float) -> float:
+    """Return Clopper and Pearson's lower limit of a rate, one-sided, never above the exact one.
+
+    The quantile of Beta(s, n - s + 1) at ``1 - confidence``, inverted in binary arithmetic, then
+    stepped down until the tail at it, computed forwards, is at most ``1 - confidence`` with room
+    for the rounding of both.
+
+    Args:
+        successes: s, 0 to ``trials``.
+        trials: n, 1 to ``LARGEST_TRIALS``.
+        confidence: between 0 and 1.
+
+    Raises:
+        InvalidArgumentError: a value out of its range.
+    """
+    n = check_integer(trials, "trials", least=1, most=LARGEST_TRIALS)
+    s = check_integer(successes, "successes", least=0, most=n)
+    level = check_confidence(confidence)
+    if s == 0:
+        return 0.0
+    # 1 - level is exact for levels of at least a half, and rounded down otherwise.
+    share = (1 - level) * (1 - _ROUNDING)
+    found = float(special.betaincinv(s, n - s + 1, share))
+    step = _ROUNDING
+    while found > 0 and not float(special.betainc(s, n - s + 1, found)) <= share:
+        found, step = found * (1 - step), 2 * step
+    return max(0.0, found * (1 - _ROUNDING))
+
+
+def proportion_high(successes: int, trials: int, confidence: float) -> float:
+    """Return Clopper and Pearson's upper limit of a rate, one-sided, never below the exact one.
+
+    One less the lower limit of the failures' rate; arguments as for :func:`proportion_low`.
+    """
+    n = check_integer(trials, "trials", least=1, most=LARGEST_TRIALS)
+    s = check_integer(successes, "successes", least=0, most=n)
+    return min(1.0, math.nextafter(1 - proportion_low(n - s, n, confidence), math.inf))
+
+
+@typed
+def contributions(targets: IntegerArray, guesses: IntegerArray, threat: ThreatModel) -> FloatArray:
+    """Return one sample per attack, shape (n,); their expectation is the advantage.
+
+    Args:
+        targets: shape (n,), records drawn from the prior.
+        guesses: shape (n,) without auxiliary knowledge, else (n, classes): the record that the
+            attack names, for the same output, for a target of each class.
+
+    Raises:
+        InvalidArgumentError: shapes that do not belong together, or no such record.
+    """
+    true = _records(targets, threat.prior, "targets")
+    classes = threat.auxiliary.classes
+    named = _records(integer_array(guesses, "guesses").reshape(-1), threat.prior, "guesses")
+    if named.size != true.size * len(classes):
+        raise InvalidArgumentError(
+            f"{named.size} guesses", where="guesses", expected=f"{true.size} x {len(classes)}"
+        )
+    named = named.reshape(true.size, len(classes))
+    mine = named[np.arange(true.size), threat.auxiliary.labels[true]]
+    table = threat.success.table
+    hits = mine == true if table is None else table[mine, true]
+    samples = hits.astype(np.float64)
+    for label, members in enumerate(classes):
+        weights = threat.prior.probabilities[members, None]
+        samples -= threat.success.sums(weights, members)[named[:, label], 0]
+    return samples
+
+
+@typed
+def from_contributions(
+    samples: FloatArray, low: float, high: float, confidence: float, method: Method
+) -> AdvantageEstimate:
+    """Estimate from independent samples in [low, high].
+
+    Hoeffding 1963, Theorem 2; Maurer and Pontil 2009, Theorem 4 (empirical Bernstein).
+
+    Raises:
+        InvalidArgumentError: a sample outside [low, high], fewer than two samples, or a method
+            that needs counts.
+    """
+    values = check_vector(samples, "samples", least=2)
+    level = check_confidence(confidence)
+    least, most = check_finite(low, "low"), check_finite(high, "high")
+    rounding = 1e-9
+    if values.min() < least - rounding or values.max() > most + rounding:
+        raise InvalidArgumentError(
+            "a sample out of range", where="samples", expected=f"{least:g} to {most:g}"
+        )
+    n, spread = len(values), most - least
+    mean = float(values.mean())
+    if method is Method.HOEFFDING:
+        width = spread * math.sqrt(-math.log1p(-level) / (2 * n))
+    elif method is Method.EMPIRICAL_BERNSTEIN:
+        logarithm = math.log(2) - math.log1p(-level)
+        variance = float(values.var(ddof=1))
+        width = math.sqrt(2 * variance * logarithm / n) + 7 * spread * logarithm / (3 * (n - 1))
+    else:
+        raise AssumptionError(
+            f"{method} needs counts", where="method", expected="hoeffding or empirical-bernstein"
+        )
+    return AdvantageEstimate(mean, max(least, mean - width), level, n, method)
+
+
+@typed
+def from_guesses(
+    targets: IntegerArray,
+    guesses: IntegerArray,
+    threat: ThreatModel,
+    confidence: float,
+    method: Method | None = None,
+) -> AdvantageEstimate:
+    """Estimate from targets and guesses; shapes as for :func:`contributions`.
+
+    Args:
+        method: by default Clopper-Pearson where it applies (uniform prior, exact guesses, no
+            auxiliary knowledge), empirical Bernstein elsewhere.
+
+    Raises:
+        InvalidArgumentError: bad pairs, or targets that were not drawn from the prior.
+        AssumptionError: Clopper-Pearson where it does not apply.
+    """
+    check_drawn_from(targets, threat.prior)
+    samples = contributions(targets, guesses, threat)
+    plain = threat.success.is_exact and threat.auxiliary.is_none
+    counted = plain and threat.prior.is_uniform
+    chosen = method or (Method.CLOPPER_PEARSON if counted else Method.EMPIRICAL_BERNSTEIN)
+    if chosen is Method.CLOPPER_PEARSON:
+        if not counted:
+            raise AssumptionError(
+                "Clopper-Pearson assumes a uniform prior, exact guesses, no auxiliary knowledge",
+                where="method",
+                expected="hoeffding or empirical-bernstein",
+            )
+        hits = int(np.count_nonzero(np.asarray(targets) == np.asarray(guesses)))
+        return from_counts(hits, len(samples), threat.records, confidence)
+    low, high = -1.0, 1.0
+    if threat.auxiliary.is_none:
+        # A hit gives 1 - ball, a miss -ball.
+        low, high = -threat.summary.largest_ball, 1 - threat.summary.least_ball
+    return from_contributions(samples, low, high, confidence, chosen)
+
+
+@typed
+def check_drawn_from(targets: IntegerArray, prior: FinitePrior) -> None:
+    """Refuse targets that are no draws from the prior: an estimate from them says nothing.
+
+    Each record's count is compared with its binomial law; honest draws are refused with
+    probability at most 1e-9 (both tails, all records, Bonferroni). That catches a wrong prior and
+    a favorite target, not subtle dependence.
+
+    Raises:
+        InvalidArgumentError: the targets are refused, or are no records.
+    """
+    drawn = _records(targets, prior, "targets")
+    counts = np.bincount(drawn, minlength=prior.records)
+    tails = np.minimum(
+        stats.binom.sf(counts - 1, drawn.size, prior.probabilities),
+        stats.binom.cdf(counts, drawn.size, prior.probabilities),
+    )
+    if 2 * prior.records * float(tails.min()) < IMPLAUSIBLE:
+        worst = int(tails.argmin())
+        raise InvalidArgumentError(
+            f"record {worst} is the target of {counts[worst]} in {drawn.size} attacks",
+            where="targets",
+            expected="targets drawn independently from the stated prior",
+        )
+
+
+def _records(values: IntegerArray, prior: FinitePrior, name: str) -> IntegerArray:
+    records = integer_array(values, name)
+    if records.ndim != 1 or records.size == 0:
+        raise InvalidArgumentError("not a vector of record numbers", where=name)
+    if records.min() < 0 or records.max() >= prior.records:
+        raise InvalidArgumentError(
+            "no such record", where=name, expected=f"0 to {prior.records - 1}"
+        )
+    return records

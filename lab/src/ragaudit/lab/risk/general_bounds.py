@@ -1,0 +1,292 @@
+"""Bounds that know of the mechanism only what it guarantees.
+
+Balboa et al., Theorems 4.2, 5.1, 5.5, Proposition 5.3 and Corollary 5.6, corrected
+(docs/notes/disclosure-risk.md §6 and §7). Each refuses a scenario outside of its assumptions.
+"""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from ragaudit.lab.risk.priors import PriorSummary, largest
+from ragaudit.lab.risk.scenario import Assumptions, Bound, Scenario
+from ragaudit.lab.risk.trade_off import (
+    GaussianTradeOff,
+    Guarantee,
+    TradeOff,
+    approximate_total_variation,
+    times_expm1,
+    trade_off,
+)
+from ragaudit.lab.risk.validation import (
+    AssumptionError,
+    FloatArray,
+    check_delta,
+    check_epsilon,
+    check_integer,
+    probability_vector,
+)
+from ragaudit.privacy.typed import typed
+
+__all__ = [
+    "Knapsack",
+    "approximate_dp_bound",
+    "approximate_dp_terms",
+    "exact_guess_bound",
+    "exact_guess_knapsack",
+    "total_variation_bound",
+    "trade_off_bound",
+    "trade_off_forms",
+    "uniform_exact_guess_bound",
+    "uniform_exact_guess_value",
+]
+
+# Added to every bound, relative and absolute: more than binary arithmetic loses (note, §11).
+_RELATIVE = 1e-12
+_ABSOLUTE = 2.0**-52
+# Theorem 5.5 adds up to K records' shares one by one.
+_RELATIVE_PER_RECORD = 2.0**-51
+
+
+@typed
+def total_variation_bound(scenario: Scenario, guarantee: Guarantee) -> Bound:
+    """Return ``TV (1 - kappa)``: any prior, knowledge and eta (Theorem 4.2)."""
+    scenario.require(guarantee)
+    curve = trade_off(guarantee)
+    value = curve.total_variation * (1 - scenario.summary.collision_probability)
+    return _bound(value, "Theorem 4.2", scenario, curve, auxiliary="any", eta="any")
+
+
+@typed
+def trade_off_forms(summary: PriorSummary, curve: TradeOff) -> tuple[float, float]:
+    """Return both forms of Theorem 5.1; the bound is their minimum.
+
+    First: the largest gap over ``[kappa_minus, kappa_plus]``. Second: ``1 - kappa`` times the
+    largest over ``[max(0, (kappa_minus - kappa)/(1 - kappa)), min(1, kappa_plus/(1 - kappa))]``,
+    0 if kappa = 1. Neither is always the smaller one.
+    """
+    first = curve.largest_gap(summary.least_ball, summary.largest_ball)
+    rest = 1 - summary.collision_probability
+    if rest <= 0:
+        return first, 0.0
+    high = min(1.0, summary.largest_ball / rest)
+    low = min(high, max(0.0, (summary.least_ball - summary.collision_probability) / rest))
+    return first, rest * curve.largest_gap(low, high)
+
+
+@typed
+def trade_off_bound(scenario: Scenario, guarantee: Guarantee) -> Bound:
+    """Return the smaller form of Theorem 5.1: no auxiliary knowledge, any eta."""
+    scenario.require(guarantee)
+    scenario.require_no_knowledge()
+    curve = trade_off(guarantee)
+    value = min(trade_off_forms(scenario.summary, curve))
+    return _bound(value, "Theorem 5.1", scenario, curve, auxiliary="none", eta="any")
+
+
+@typed
+def approximate_dp_terms(
+    summary: PriorSummary, epsilon: float, delta: float, *, tightened: bool = True
+) -> tuple[float, float, float]:
+    """Return the three terms of Proposition 5.3; the first is infinite beyond all floats.
+
+    ``kappa_plus (e^eps - 1) + (1 - kappa) delta``, ``((1 - kappa_minus)(e^eps - 1) + delta)/e^eps``
+    and ``TV (1 - kappa)``.
+
+    Args:
+        tightened: False gives the paper's first term, with delta instead of (1 - kappa) delta.
+    """
+    eps, d = check_epsilon(epsilon), check_delta(delta)
+    rest = 1 - summary.collision_probability
+    first = times_expm1(summary.largest_ball, eps) + (rest if tightened else 1.0) * d
+    second = (1 - summary.least_ball) * -math.expm1(-eps) + d * math.exp(-eps)
+    return first, second, approximate_total_variation(eps, d) * rest
+
+
+@typed
+def approximate_dp_bound(scenario: Scenario, guarantee: Guarantee) -> Bound:
+    """Return the least term of Proposition 5.3: no auxiliary knowledge, any eta.
+
+    Never below Theorem 5.1 for the same guarantee (claim 6.7); Gaussian DP is refused.
+    """
+    scenario.require(guarantee)
+    scenario.require_no_knowledge()
+    curve = trade_off(guarantee)
+    if isinstance(curve, GaussianTradeOff):
+        raise AssumptionError(
+            f"{curve.description} is no (epsilon, delta) guarantee",
+            where="guarantee",
+            expected="approximate DP; Theorem 5.1 is at least as good",
+        )
+    value = _least_over_pairs(
+        curve, lambda eps, delta: min(approximate_dp_terms(scenario.summary, eps, delta))
+    )
+    return _bound(value, "Proposition 5.3", scenario, curve, auxiliary="none", eta="any")
+
+
+class Knapsack(NamedTuple):
+    """The greedy optimum behind Theorem 5.5.
+
+    Attributes:
+        value: the bound.
+        full: K, how many records have their whole share.
+        remainder: R >= 0, what is left for the next record.
+    """
+
+    value: float
+    full: int
+    remainder: float
+
+
+def exact_guess_knapsack(probabilities: FloatArray, epsilon: float, delta: float) -> Knapsack:
+    """Return ``max sum pi_i g_i`` with ``0 <= g_i <= A (1 - pi_i)`` and ``sum g_i <= G``.
+
+    ``A = (e^eps - 1 + 2 delta)/(e^eps + 1)``, ``G = (m-1)(e^eps - 1 + m delta)/(e^eps + m - 1)``:
+    a fractional knapsack, so the records of largest probability come first (Lemma 5.4 and
+    Theorem 5.5).
+
+    Args:
+        probabilities: shape (m,), any order. Records of probability 0 count in m; without
+            them the bound is smaller and still holds.
+    """
+    items = _Items(probability_vector(probabilities, "prior"))
+    return _knapsack(items, check_epsilon(epsilon), check_delta(delta))
+
+
+@typed
+def exact_guess_bound(scenario: Scenario, guarantee: Guarantee) -> Bound:
+    """Return Theorem 5.5 over the prior's support: no auxiliary knowledge, exact guesses.
+
+    Of a guarantee with many (epsilon, delta), such as mu-GDP, the least over them (claim 7.5).
+
+    Raises:
+        AssumptionError: another scenario, or a prior that is not given.
+    """
+    scenario.require(guarantee)
+    _require_exact(scenario)
+    if scenario.prior is None:
+        raise AssumptionError(
+            "the prior is not given", where="prior", expected="a FinitePrior, or Corollary 5.6"
+        )
+    curve = trade_off(guarantee)
+    prior = scenario.prior.probabilities
+    items = _Items(prior if scenario.prior.support == len(prior) else prior[prior > 0])
+
+    def raised(epsilon: float, delta: float) -> float:
+        found = _knapsack(items, epsilon, delta)
+        return found.value * (1 + found.full * _RELATIVE_PER_RECORD)
+
+    value = _least_over_pairs(curve, raised)
+    return _bound(value, "Theorem 5.5", scenario, curve, auxiliary="none", eta="exact guesses")
+
+
+def uniform_exact_guess_value(records: int, epsilon: float, delta: float) -> float:
+    """Return ``(m-1)/m (e^eps - 1 + m delta)/(e^eps + m - 1)`` (Corollary 5.6); may exceed 1."""
+    m = check_integer(records, "records", least=2)
+    return _guess_budget(m, check_epsilon(epsilon), check_delta(delta)) / m
+
+
+@typed
+def uniform_exact_guess_bound(scenario: Scenario, guarantee: Guarantee) -> Bound:
+    """Return Corollary 5.6: uniform prior, no auxiliary knowledge, exact guesses.
+
+    Of a guarantee with many (epsilon, delta), such as mu-GDP, the least over them (claim 7.5).
+    """
+    scenario.require(guarantee)
+    _require_exact(scenario)
+    m = scenario.records
+    if not scenario.is_uniform or m is None:
+        raise AssumptionError("the prior is not uniform", where="prior", expected="uniform")
+    curve = trade_off(guarantee)
+    value = _least_over_pairs(curve, lambda eps, delta: _guess_budget(m, eps, delta) / m)
+    return _bound(value, "Corollary 5.6", scenario, curve, auxiliary="none", eta="exact guesses")
+
+
+class _Items:
+    """Probabilities of which the largest are sorted, as many as have been asked for.
+
+    Attributes:
+        count: of all probabilities.
+        largest: the largest probabilities, descending.
+        room, worth: running sums of ``1 - pi`` and ``pi (1 - pi)`` over ``largest``.
+    """
+
+    def __init__(self, probabilities: FloatArray) -> None:
+        self._probabilities = probabilities
+        self.count = len(probabilities)
+        self.largest = self.room = self.worth = np.empty(0)
+
+    def sort(self, needed: float) -> None:
+        """See to it that the ``needed`` largest probabilities, or all, are sorted."""
+        if needed <= len(self.largest) or len(self.largest) == self.count:
+            return
+        wanted = min(self.count, max(needed, 2 * len(self.largest)))
+        self.largest = largest(self._probabilities, math.ceil(wanted))
+        self.room = np.cumsum(1 - self.largest)
+        self.worth = np.cumsum(self.largest * (1 - self.largest))
+
+
+def _knapsack(items: _Items, epsilon: float, delta: float) -> Knapsack:
+    share = approximate_total_variation(epsilon, delta)
+    budget = _guess_budget(items.count, epsilon, delta)
+    # K records have room for at least K - 1 shares: the probabilities sum to 1.
+    items.sort(budget / share + 3 if share > 0 else items.count)
+    if len(items.largest) == items.count and share * items.room[-1] <= budget:
+        return Knapsack(
+            share * float(items.worth[-1]), items.count, budget - share * float(items.room[-1])
+        )
+    found = int(np.searchsorted(items.room, budget / share, side="right"))
+    full = min(found, len(items.room) - 1)  # the quotient may round up to all the room
+    room, worth = (items.room[full - 1], items.worth[full - 1]) if full else (0.0, 0.0)
+    remainder = max(0.0, budget - share * float(room))
+    value = share * float(worth) + remainder * float(items.largest[full])
+    return Knapsack(value, full, remainder)
+
+
+def _guess_budget(records: int, epsilon: float, delta: float) -> float:
+    """Lemma 5.4's ``G``, divided by e^eps above and below the line so that nothing overflows."""
+    odds = math.exp(-epsilon)
+    above = -math.expm1(-epsilon) + records * delta * odds
+    return (records - 1) * above / (1 + (records - 1) * odds)
+
+
+def _least_over_pairs(curve: TradeOff, value: Callable[[float, float], float]) -> float:
+    """The least value over the (epsilon, delta) of a guarantee; each alone is sound.
+
+    A Gaussian guarantee has one for every epsilon: the least is searched for on ever finer
+    grids, and whatever is found holds.
+    """
+    if not isinstance(curve, GaussianTradeOff):
+        return min(value(eps, delta) for eps, delta in curve.pairs)
+    low, high = 0.0, min(40.0, curve.mu**2 / 2 + 8 * curve.mu)
+    best = math.inf
+    for points in (33, 9, 9, 9):
+        grid = np.linspace(low, high, points)
+        values = [value(float(eps), curve.delta(float(eps))) for eps in grid]
+        least = int(np.argmin(values))
+        best = min(best, values[least])
+        low, high = float(grid[max(0, least - 1)]), float(grid[min(points - 1, least + 1)])
+    return best
+
+
+def _require_exact(scenario: Scenario) -> None:
+    scenario.require_no_knowledge()
+    if not scenario.exact_guesses:
+        raise AssumptionError(
+            "guesses need not be exact", where="exact_guesses", expected="eta below all distances"
+        )
+
+
+def _bound(
+    value: float, theorem: str, scenario: Scenario, curve: TradeOff, *, auxiliary: str, eta: str
+) -> Bound:
+    assumptions = Assumptions(
+        prior=scenario.prior_name,
+        auxiliary=auxiliary,
+        eta=eta,
+        relation=scenario.relation,
+        mechanism=curve.description,
+    )
+    raised = value + (_RELATIVE * value + _ABSOLUTE) if value > 0 else 0.0
+    return Bound(raised, theorem, assumptions)

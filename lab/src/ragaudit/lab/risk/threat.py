@@ -1,0 +1,305 @@
+"""Who attacks what: success sets, auxiliary knowledge, and both joined to a prior.
+
+Balboa et al., §2.2 and Definition 4.1. Records are the indices ``0 .. records-1``. Claims:
+docs/notes/disclosure-risk.md §1.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from ragaudit.encoding.errors import InvalidArgumentError
+from ragaudit.lab.risk.priors import LARGEST_DOMAIN, FinitePrior, PriorSummary
+from ragaudit.lab.risk.validation import (
+    FloatArray,
+    IntegerArray,
+    check_integer,
+    check_non_negative,
+    check_vector,
+    integer_array,
+)
+from ragaudit.privacy.numbers import instance, sequence
+from ragaudit.privacy.typed import typed
+
+__all__ = ["LARGEST_LOSS_TABLE", "AuxiliaryKnowledge", "SuccessSets", "ThreatModel"]
+
+LARGEST_LOSS_TABLE = 4096
+"""Most records for which all pairs are held in memory."""
+
+BoolArray = npt.NDArray[np.bool_]
+Array = TypeVar("Array", bound=npt.NDArray[Any])
+
+
+@dataclass(frozen=True, eq=False)
+class AuxiliaryKnowledge:
+    """What the attacker knows of the target beforehand: the class ``a(z)`` of each record.
+
+    Attributes:
+        labels: shape (records,); records with equal labels cannot be told apart beforehand.
+            Numbered 0, 1, ... in order of first appearance.
+    """
+
+    labels: IntegerArray
+
+    def __post_init__(self) -> None:
+        labels = integer_array(self.labels, "labels")
+        if labels.ndim != 1 or len(labels) < 2 or labels.min() < 0:
+            raise InvalidArgumentError(
+                "not a vector of class numbers", where="labels", expected="at least 2, from 0"
+            )
+        object.__setattr__(self, "labels", _frozen(labels))
+
+    @classmethod
+    def none(cls, records: int) -> Self:
+        """Nothing: one class. Reconstruction of a whole record."""
+        m = check_integer(records, "records", least=2, most=LARGEST_DOMAIN)
+        return cls(_frozen(np.zeros(m, dtype=np.int64)))
+
+    @classmethod
+    def full(cls, records: int) -> Self:
+        """The whole record: each is its own class. Membership inference."""
+        m = check_integer(records, "records", least=2, most=LARGEST_DOMAIN)
+        return cls(_frozen(np.arange(m, dtype=np.int64)))
+
+    @classmethod
+    def of_labels(cls, labels: Sequence[object]) -> Self:
+        """The class of each record, by any hashable label. Attribute inference."""
+        given = [*labels] if isinstance(labels, str) else sequence(labels, "auxiliary")
+        if len(given) < 2:
+            raise InvalidArgumentError("too few labels", where="auxiliary", expected="at least 2")
+        numbers: dict[object, int] = {}
+        try:
+            found = [numbers.setdefault(label, len(numbers)) for label in given]
+        except TypeError:
+            raise InvalidArgumentError(
+                "a label of a type that is not hashable", where="auxiliary", expected="text"
+            ) from None
+        return cls(_frozen(np.array(found, dtype=np.int64)))
+
+    @property
+    def records(self) -> int:
+        """Number of records."""
+        return len(self.labels)
+
+    @cached_property
+    def classes(self) -> tuple[IntegerArray, ...]:
+        """The records of each class, ascending; classes in the order of their labels."""
+        order = np.argsort(self.labels, kind="stable")
+        ends = np.cumsum(np.bincount(self.labels))[:-1]
+        return tuple(np.split(order, ends))
+
+    @cached_property
+    def is_none(self) -> bool:
+        """Whether there is one class only."""
+        return not self.labels.any()
+
+    @cached_property
+    def is_full(self) -> bool:
+        """Whether each record is its own class."""
+        return int(self.labels.max()) == self.records - 1
+
+
+@dataclass(frozen=True, eq=False)
+class SuccessSets:
+    """When a guess counts: guess ``g`` succeeds for record ``z`` iff ``loss(g, z) <= eta``.
+
+    Guesses are the records themselves, those of prior probability 0 included.
+
+    Attributes:
+        records: number of records, >= 2.
+        table: shape (guesses, records), True where the guess succeeds; None stands for the
+            identity (exact guesses only), which is never held in memory.
+    """
+
+    records: int
+    table: BoolArray | None
+
+    def __post_init__(self) -> None:
+        check_integer(self.records, "records", least=2, most=LARGEST_DOMAIN)
+        if self.table is None:
+            return
+        instance(self.table, np.ndarray, "table")
+        if self.table.dtype != np.bool_ or self.table.shape != (self.records, self.records):
+            raise InvalidArgumentError(
+                f"{self.table.dtype} of shape {self.table.shape}", where="table",
+                expected="bool, records x records",
+            )  # fmt: skip
+
+    @classmethod
+    def exact(cls, records: int) -> Self:
+        """Only the record itself counts: eta below the least distance."""
+        return cls(check_integer(records, "records", least=2, most=LARGEST_DOMAIN), None)
+
+    @classmethod
+    def from_losses(cls, losses: Sequence[Sequence[float]] | FloatArray, eta: float) -> Self:
+        """Success sets of a loss table.
+
+        Args:
+            losses: shape (records, records), entry ``[g, z]`` the loss of guess ``g`` for
+                record ``z``, finite, >= 0, diagonal 0; it need not be symmetric.
+            eta: largest loss that counts as success, >= 0, in the loss's unit.
+        """
+        threshold = check_non_negative(eta, "eta")
+        rows = [check_vector(row, "losses", least=2) for row in sequence(losses, "losses")]
+        if any(len(row) != len(rows) for row in rows) or len(rows) < 2:
+            raise InvalidArgumentError("not square", where="losses", expected="records x records")
+        if len(rows) > LARGEST_LOSS_TABLE:
+            raise _too_many(len(rows))
+        matrix = np.array(rows)
+        if (matrix < 0).any() or np.diagonal(matrix).any():
+            raise InvalidArgumentError(
+                "negative, or not 0 on the diagonal", where="losses", expected="a loss"
+            )
+        return cls._of_table(matrix <= threshold)
+
+    @classmethod
+    def on_line(cls, positions: Sequence[float] | FloatArray, eta: float) -> Self:
+        """Success sets of records on a line with loss ``|x - x'|``; eta >= 0 in their unit.
+
+        Distances are compared as binary floats: at equality choose eta a little larger.
+        """
+        x = check_vector(positions, "positions", least=2)
+        threshold = check_non_negative(eta, "eta")
+        distinct = np.unique(x)
+        if len(distinct) == len(x) and threshold < float(np.diff(distinct).min()):
+            return cls.exact(len(x))
+        if len(x) > LARGEST_LOSS_TABLE:
+            raise _too_many(len(x))
+        return cls._of_table(np.abs(x[:, None] - x[None, :]) <= threshold)
+
+    @classmethod
+    def _of_table(cls, table: BoolArray) -> Self:
+        m = len(table)
+        if int(table.sum()) == m:
+            return cls.exact(m)
+        return cls(m, _frozen(table))
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether only the record itself counts."""
+        return self.table is None
+
+    def hits(self, guess: int, record: int) -> bool:
+        """Whether ``guess`` succeeds when the target is ``record``."""
+        for index, name in ((guess, "guess"), (record, "record")):
+            check_integer(index, name, least=0, most=self.records - 1)
+        return guess == record if self.table is None else bool(self.table[guess, record])
+
+    @typed
+    def masses(self, prior: FinitePrior) -> FloatArray:
+        """Return the prior probability of the success set of each guess; shape (records,)."""
+        _check_sizes(prior, self.records, "success")
+        if self.table is None:
+            return prior.probabilities
+        return np.minimum(self.table @ prior.probabilities, 1.0)
+
+    def sums(self, gains: FloatArray, records: IntegerArray | None = None) -> FloatArray:
+        """Sum per-record gains over each guess's success set.
+
+        Args:
+            gains: shape (len(records), outputs).
+            records: which records the rows are, ascending; None for all.
+
+        Returns:
+            Shape (guesses, outputs).
+        """
+        rows = np.arange(self.records) if records is None else records
+        if self.table is None:
+            total = np.zeros((self.records, gains.shape[1]))
+            total[rows] = gains
+            return total
+        if self._runs is None:
+            return np.asarray(self._weights[:, rows] @ gains)
+        first, last = np.searchsorted(rows, self._runs)
+        sums = np.zeros((len(rows) + 1, gains.shape[1]))
+        np.cumsum(gains, axis=0, out=sums[1:])
+        return np.asarray(sums[last] - sums[first])
+
+    @cached_property
+    def _weights(self) -> FloatArray:
+        """The table as 0 and 1, for products with gains."""
+        return np.asarray(self.table, dtype=np.float64)
+
+    @cached_property
+    def _runs(self) -> IntegerArray | None:
+        """First record and end of each success set, shape (2, guesses), if all are runs."""
+        assert self.table is not None
+        first = self.table.argmax(axis=1)
+        end = self.records - self.table[:, ::-1].argmax(axis=1)
+        if not np.array_equal(self.table.sum(axis=1), end - first):
+            return None
+        return np.stack([first, end])
+
+    @cached_property
+    def can_be_missed(self) -> BoolArray:
+        """For each record, whether some guess fails for it: only then can one decline."""
+        if self.table is None:
+            return np.ones(self.records, dtype=np.bool_)
+        return np.asarray(np.logical_not(self.table.all(axis=0)))
+
+
+@typed
+@dataclass(frozen=True, eq=False)
+class ThreatModel:
+    """Prior, success sets and auxiliary knowledge over the same records.
+
+    Raises:
+        InvalidArgumentError: different numbers of records.
+    """
+
+    prior: FinitePrior
+    success: SuccessSets
+    auxiliary: AuxiliaryKnowledge
+
+    def __post_init__(self) -> None:
+        _check_sizes(self.prior, self.success.records, "success")
+        _check_sizes(self.prior, self.auxiliary.records, "auxiliary")
+
+    @classmethod
+    @typed
+    def reconstruction(cls, prior: FinitePrior, success: SuccessSets | None = None) -> Self:
+        """No auxiliary knowledge; exact guesses unless ``success`` says otherwise."""
+        sets = SuccessSets.exact(prior.records) if success is None else success
+        return cls(prior, sets, AuxiliaryKnowledge.none(prior.records))
+
+    @classmethod
+    @typed
+    def membership(cls, prior: FinitePrior) -> Self:
+        """Full auxiliary knowledge, exact guesses."""
+        return cls(prior, SuccessSets.exact(prior.records), AuxiliaryKnowledge.full(prior.records))
+
+    @property
+    def records(self) -> int:
+        """Number of records."""
+        return self.prior.records
+
+    @cached_property
+    def summary(self) -> PriorSummary:
+        """``kappa_pi``, ``kappa_minus`` and ``kappa_plus``; over all guesses of the domain."""
+        masses = self.success.masses(self.prior)
+        return PriorSummary(
+            self.prior.collision_probability,
+            float(masses.min()),
+            min(1.0, float(masses.max())),
+        )
+
+
+def _frozen(array: Array) -> Array:
+    array.flags.writeable = False
+    return array
+
+
+def _check_sizes(prior: FinitePrior, records: int, name: str) -> None:
+    if prior.records != records:
+        raise InvalidArgumentError(
+            f"{records} records", where=name, expected=f"{prior.records}, as the prior has"
+        )
+
+
+def _too_many(records: int) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"{records} records", where="success", expected=f"at most {LARGEST_LOSS_TABLE} with eta"
+    )

@@ -1,0 +1,299 @@
+"""Options that the commands share, and what they mean."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import wraps
+from inspect import signature
+from typing import TYPE_CHECKING, Annotated, Final, ParamSpec, Self
+
+import typer
+from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.relations import NeighboringRelation
+from ragaudit.lab.risk_command.files import read_numbers
+
+if TYPE_CHECKING:
+    from ragaudit.lab.risk.known_mechanisms import KnownMechanism
+    from ragaudit.lab.risk.priors import FinitePrior
+    from ragaudit.lab.risk.scenario import Scenario
+    from ragaudit.lab.risk.threat import AuxiliaryKnowledge, SuccessSets, ThreatModel
+    from ragaudit.lab.risk.translation import Nearness
+    from ragaudit.lab.risk.validation import FloatArray
+    from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp
+
+__all__ = [
+    "AsJson",
+    "DeltaOption",
+    "EpsilonOption",
+    "EtaOption",
+    "Knowledge",
+    "KnowledgeOption",
+    "Line",
+    "MechanismName",
+    "MechanismOption",
+    "MuOption",
+    "PriorOption",
+    "RecordsOption",
+    "RelationOption",
+    "SpanOption",
+    "SubsetOption",
+    "by_option",
+    "claimed",
+    "knowledge_of",
+    "known_mechanism",
+    "named",
+    "prior_of",
+    "scenario_of",
+    "threat_of",
+]
+
+P = ParamSpec("P")
+
+_LEAST_LENGTH: Final = 1e-100
+_LARGEST_LENGTH: Final = 1e100
+
+
+class MechanismName(StrEnum):
+    """Mechanisms by name; blackbox: only its guarantee is known; channel: a matrix, for bound."""
+
+    GRR = "grr"
+    OUE = "oue"
+    SS = "ss"
+    LAPLACE = "laplace"
+    GAUSSIAN = "gaussian"
+    BLACKBOX = "blackbox"
+    CHANNEL = "channel"
+
+
+class Knowledge(StrEnum):
+    """What the attacker knows of the target: nothing, or the whole record (or anything else)."""
+
+    NONE = "none"
+    FULL = "full"
+
+
+MechanismOption = Annotated[
+    MechanismName,
+    typer.Option(
+        "--mechanism", help="blackbox: any with the guarantee given; channel: bound only."
+    ),
+]
+EpsilonOption = Annotated[
+    float | None, typer.Option("--epsilon", help="Natural logarithm; laplace: range over scale.")
+]
+DeltaOption = Annotated[
+    float | None, typer.Option("--delta", help="0 to 1, else 0; blackbox only.")
+]
+MuOption = Annotated[
+    float | None,
+    typer.Option("--mu", help="Of Gaussian DP; gaussian: range over standard deviation."),
+]
+RelationOption = Annotated[
+    NeighboringRelation | None,
+    typer.Option(
+        "--relation", help="Of the guarantee, else replace; converted to it. blackbox only."
+    ),
+]
+RecordsOption = Annotated[
+    int | None,
+    typer.Option("--records", help="Uniform prior over this many candidates, 2 to 10^7."),
+]
+PriorOption = Annotated[
+    str | None,
+    typer.Option(
+        "--prior", help="Probabilities: '0.5,0.3,0.2', or a file (JSON list, or one per line)."
+    ),
+]
+EtaOption = Annotated[
+    float | None,
+    typer.Option("--eta", help="A guess this near counts; records are evenly spaced over --span."),
+]
+SpanOption = Annotated[
+    float | None,
+    typer.Option("--span", help="Distance of the extreme records, in the unit of --eta; else 1."),
+]
+KnowledgeOption = Annotated[
+    Knowledge, typer.Option("--knowledge", help="Of the attacker about the target, beforehand.")
+]
+SubsetOption = Annotated[
+    int | None, typer.Option("--subset", help="ss: size of the reported subset.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+def prior_of(records: int | None, prior: str | None) -> "FinitePrior":
+    """The prior of --records or --prior; exactly one of them.
+
+    Raises:
+        MalformedError: both, neither, or no probabilities.
+    """
+    from ragaudit.lab.risk.priors import FinitePrior  # noqa: PLC0415 - loads scipy
+
+    if (records is None) == (prior is None):
+        raise MalformedError("no prior, or two", where="--prior", expected="--records or --prior")
+    if records is not None:
+        return FinitePrior.uniform(records)
+    return FinitePrior(read_numbers(str(prior), "--prior"))
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Records evenly spaced on a line.
+
+    Attributes:
+        eta: a guess this near counts; 0: the record itself only.
+        span: distance of the extreme records.
+    """
+
+    eta: float
+    span: float
+
+    @classmethod
+    def of(cls, eta: float | None, span: float | None) -> Self:
+        """The line of --eta and --span.
+
+        Raises:
+            MalformedError: a length out of range.
+        """
+        return cls(_length(eta, "--eta") if eta else 0.0, 1.0 if span is None else _length(span))
+
+    def positions(self, records: int) -> "FloatArray":
+        """Where the records lie."""
+        import numpy as np  # noqa: PLC0415
+
+        return np.linspace(0.0, self.span, records)
+
+    def success(self, records: int) -> "SuccessSets":
+        """Which guesses count."""
+        from ragaudit.lab.risk.threat import SuccessSets  # noqa: PLC0415
+
+        if self.eta == 0:
+            return SuccessSets.exact(records)
+        return SuccessSets.on_line(self.positions(records), self.eta)
+
+    def nearness(self) -> "Nearness | None":
+        """The same in words; None if near guesses do not count."""
+        from ragaudit.lab.risk.translation import Nearness  # noqa: PLC0415
+
+        return Nearness(self.eta, self.span) if self.eta else None
+
+
+def _length(value: float, option: str = "--span") -> float:
+    if not _LEAST_LENGTH <= value <= _LARGEST_LENGTH:
+        raise MalformedError(f"{value:g} out of range", where=option, expected="1e-100 to 1e100")
+    return value
+
+
+def threat_of(
+    prior: "FinitePrior", line: Line, known: "AuxiliaryKnowledge | None" = None
+) -> "ThreatModel":
+    """The threat model of the options; without knowledge of the target unless it is given."""
+    from ragaudit.lab.risk.threat import AuxiliaryKnowledge, ThreatModel  # noqa: PLC0415
+
+    auxiliary = AuxiliaryKnowledge.none(prior.records) if known is None else known
+    return ThreatModel(prior, line.success(prior.records), auxiliary)
+
+
+def scenario_of(
+    records: int | None, prior: str | None, line: Line, knowledge: Knowledge = Knowledge.NONE
+) -> "Scenario":
+    """What bounds for unknown mechanisms need; a uniform prior without --eta is never listed."""
+    from ragaudit.lab.risk import scenario  # noqa: PLC0415
+    from ragaudit.lab.risk.priors import LARGEST_DOMAIN  # noqa: PLC0415
+    from ragaudit.lab.risk.validation import check_integer  # noqa: PLC0415
+
+    known = scenario.Knowledge.NONE if knowledge is Knowledge.NONE else scenario.Knowledge.ANY
+    if records is not None and prior is None and line.eta == 0:
+        check_integer(records, "records", least=2, most=LARGEST_DOMAIN)
+        return scenario.Scenario.uniform(records, known)
+    found = scenario.Scenario.of_threat(threat_of(prior_of(records, prior), line))
+    return replace(found, knowledge=known)
+
+
+def knowledge_of(knowledge: Knowledge, records: int) -> "AuxiliaryKnowledge":
+    """What the attacker knows, by --knowledge."""
+    from ragaudit.lab.risk.threat import AuxiliaryKnowledge  # noqa: PLC0415
+
+    if knowledge is Knowledge.NONE:
+        return AuxiliaryKnowledge.none(records)
+    return AuxiliaryKnowledge.full(records)
+
+
+def known_mechanism(
+    name: MechanismName, records: int, subset: int | None, line: Line
+) -> "KnownMechanism":
+    """The mechanism of a name other than blackbox and channel.
+
+    Raises:
+        MalformedError: another name, or subset selection without a subset's size.
+    """
+    from ragaudit.lab.risk.known_mechanisms import (  # noqa: PLC0415
+        LocalMechanism,
+        NoiseMechanism,
+    )
+
+    match name:
+        case MechanismName.GRR:
+            return LocalMechanism("grr")
+        case MechanismName.OUE:
+            return LocalMechanism("oue")
+        case MechanismName.SS:
+            if subset is None:
+                raise MalformedError("no size of the subset", where="--subset", expected="a number")
+            return LocalMechanism("ss", subset)
+        case MechanismName.LAPLACE:
+            return NoiseMechanism("laplace", line.positions(records), line.eta)
+        case MechanismName.GAUSSIAN:
+            return NoiseMechanism("gaussian", line.positions(records), line.eta)
+        case _:
+            raise MalformedError(
+                f"{name.value} has no formula", where="--mechanism", expected="grr, oue, ss, ..."
+            )
+
+
+@contextmanager
+def named(options: Mapping[str, str]) -> Iterator[None]:
+    """Let an error about an argument of the library name the option that it came from.
+
+    Args:
+        options: what the user calls it, by the library's name.
+    """
+    try:
+        yield
+    except MalformedError as error:
+        error.where = options.get(error.where, error.where)
+        raise
+
+
+def by_option(command: Callable[P, None], **others: str) -> Callable[P, None]:
+    """Return a command whose errors name its options; ``others`` beside those of its parameters."""
+    options = {name: f"--{name.replace('_', '-')}" for name in signature(command).parameters}
+
+    @wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        with named({**options, **others}):
+            command(*args, **kwargs)
+
+    return run
+
+
+def claimed(
+    epsilon: float | None, delta: float | None, mu: float | None, relation: NeighboringRelation
+) -> "ApproximateDp | GaussianDp":
+    """The guarantee of --epsilon (and --delta) or --mu; exactly one of them.
+
+    Raises:
+        MalformedError: both, neither, or delta together with mu.
+    """
+    from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp  # noqa: PLC0415
+
+    if (epsilon is None) == (mu is None):
+        raise MalformedError(
+            "no guarantee, or two", where="--epsilon", expected="--epsilon or --mu"
+        )
+    if epsilon is not None:
+        return ApproximateDp.of(epsilon, 0 if delta is None else delta, relation)
+    if delta is not None:
+        raise MalformedError("delta together with mu", where="--delta", expected="--epsilon")
+    return GaussianDp.of(mu if mu is not None else 0.0, relation)

@@ -1,0 +1,136 @@
+"""Parts of the demonstration that need no running service."""
+
+import io
+import json
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+from ragaudit.circuits.quantise import quantise_rows
+from ragaudit.embedders.registry import load
+from ragaudit.encoding.errors import UnsupportedError
+from ragaudit.lab.demo import command, show
+from ragaudit.lab.demo.cheats import cheats, find
+from ragaudit.lab.demo.plan import EPSILON_ACC, LARGEST_PACE, TOP_K, make_plan, measure_pace
+from ragaudit.lab.demo.traffic import Complaint
+from ragaudit.lab.demo.utility import Claim, UtilityRow, epsilon_of, utility_table
+from rich.console import Console
+from typer.testing import CliRunner
+
+CLAIM = Claim("null-replace", 40, 2, "0.000001", "0.00001")
+
+
+def shown(action: Any) -> str:
+    console = Console(file=io.StringIO(), width=140)
+    action(console)
+    text: str = console.file.getvalue()  # type: ignore[attr-defined]
+    return text
+
+
+def test_epsilon_is_rounded_up_or_absent() -> None:
+    value = epsilon_of("3.5", "null-replace", 40, "0.000001")
+    assert value is not None
+    assert Decimal("9.6") < value < Decimal("9.8")
+    assert epsilon_of("0.1", "null-replace", 40, "0.000001") is None
+
+
+def test_more_noise_finds_less_and_promises_more() -> None:
+    random = np.random.default_rng(7)
+    index = quantise_rows(random.standard_normal((200, 16)))
+    queries = index[:40]
+    rows = utility_table(["10", "0.01", "1"], {"t": index}, {"t": queries}, 5, CLAIM)
+    assert [row.sigma for row in rows] == ["0.01", "1", "10"]
+    assert rows[0].recall > 0.8
+    assert rows[0].recall > rows[1].recall
+    assert rows[2].recall < 0.2
+    assert rows[0].epsilon_audit is None
+    assert rows[2].epsilon_acc is not None
+    assert rows[2].epsilon_audit is not None
+    assert rows[2].epsilon_audit > rows[2].epsilon_acc
+
+
+def test_the_table_marks_the_chosen_sigma_and_says_it_in_words() -> None:
+    rows = [
+        UtilityRow("0.01", 0.9, None, None),
+        UtilityRow("3.4", 0.01, Decimal("10"), Decimal("15")),
+    ]
+    text = shown(lambda console: show.show_utility(console, rows, "3.4", TOP_K))
+    (marked,) = [line for line in text.splitlines() if "<- this window" in line]
+    assert "3.4" in marked
+    assert "no finite bound" in text
+    assert "in no verdict" in text
+    assert "answers almost" in text
+
+
+def test_a_verdict_shows_each_check_with_its_reason() -> None:
+    predicate = {
+        "window": "w1",
+        "result": "FAIL",
+        "worthless": True,
+        "checks": [
+            {"number": 1, "id": "policy", "status": "PASS", "reason": "in time"},
+            {"number": 19, "id": "selection", "status": "FAIL", "reason": "record [5]"},
+        ],
+        "epsilon": {
+            "headline": {"epsilon": "15.2", "queries": 80},
+            "closed_form": {"total": None, "reason": "not in its class"},
+            "risk": {"membership_advantage": "0.8", "auc": "0.96"},
+            "parameters": {"coalition": 2},
+        },
+    }
+    text = shown(lambda console: show.show_verdict(console, predicate))
+    for part in ("selection", "record [5]", "15.2", "not in its class", "0.8", "WORTHLESS", "FAIL"):
+        assert part in text
+
+
+def test_complaints_are_counted_by_kind() -> None:
+    complaints = [Complaint("a", "w", "bad"), Complaint("b", "w", "bad"), Complaint("a", "w", "x")]
+    text = shown(lambda console: show.show_complaints(console, complaints))
+    assert "a, b" in text
+    assert shown(lambda console: show.show_complaints(console, [])) == ""
+
+
+def test_the_plan_is_what_the_demonstration_promises() -> None:
+    plan = make_plan(load(), sigma=None, seed=None)
+    assert sum(map(len, plan.corpus.values())) >= 1500
+    assert len(plan.corpus) >= 3
+    assert len(plan.accounts) >= 12
+    assert sum(each.anchored for each in plan.accounts) == len(plan.accounts) // 2
+    assert [each.name for each in plan.accounts if each.crashes and each.anchored]
+    assert len([each for each in plan.accounts if each.disputes]) == 1
+    main, small = plan.windows
+    assert (main.mode, small.mode) == ("B", "A")
+    assert plan.questions(main.name) >= 300 > plan.questions(small.name) > 0
+    most = max(len(each.questions[main.name]) for each in plan.accounts)
+    assert most <= main.terms["queries_per_account"]
+    terms = main.overrides(2.0)
+    assert terms["audit"]["beta"] == "0.1"
+    assert terms["audit"]["tenants"]["eta"] == "0.0009765625"
+    assert terms["length_seconds"] == 2 * main.length
+    assert terms["epsilon_acc"] == EPSILON_ACC
+    epsilon = plan.claim.epsilon_acc(plan.sigma())
+    assert epsilon is not None
+    assert epsilon <= 10
+
+
+def test_the_pace_is_bounded() -> None:
+    assert 1.0 <= measure_pace() <= LARGEST_PACE
+
+
+def test_cheats_are_listed_and_found() -> None:
+    listed = CliRunner().invoke(command.app, ["--cheat", "list", "--json"])
+    assert listed.exit_code == 0
+    names = json.loads(listed.stdout)
+    assert {"half-the-sigma", "row-of-norm-128"} <= set(names)
+    assert {each.name for each in cheats()} == set(names)
+    assert find("half-the-sigma").components is not None
+    with pytest.raises(UnsupportedError, match="no cheating provider"):
+        find("honesty")
+
+
+def test_a_cheat_that_no_service_can_stage_is_staged_here() -> None:
+    constructed = next(each for each in cheats() if each.components is None)
+    result = CliRunner().invoke(command.app, ["--cheat", constructed.name, "--json"])
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["result"] == constructed.result

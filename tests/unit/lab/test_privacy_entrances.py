@@ -1,0 +1,122 @@
+"""Whatever is passed where, a public function answers or refuses by the argument's name."""
+
+import math
+import re
+import warnings
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from privacy_entrances import ENTRANCES, Entrance, public_names
+from ragaudit.encoding.errors import MalformedError, RagauditError
+from ragaudit.lab.risk.continuous import ExactGuessWarning
+
+HUGE = 10**400
+WRONG: list[Any] = [
+    None, object(), "x", "", b"\0", [], {}, (), (None,), [object()], True, HUGE, -HUGE, 10**5000,
+    Fraction(1, HUGE), -1, 0, math.nan, math.inf, -math.inf, 1e308, 5e-324, Decimal("NaN"),
+    Decimal("sNaN"), Decimal("1e9999999"), "1e9999999", "nan", "9" * 5000, lambda: None, int,
+    np.array([]), np.array("x"), np.array([math.nan]), np.zeros((2, 2, 2)), [[1.0], [1.0, 2.0]],
+]  # fmt: skip
+# Where an argument is what a field of another name is made of, the field is named.
+FIELDS = {
+    "epsilon_value": {"epsilon"}, "target": {"delta"}, "probabilities": {"prior"},
+    "labels": {"auxiliary", "labels"}, "value": {"value", "epsilon"}, "event": {"event"},
+    "confidence": {"confidence"},
+}  # fmt: skip
+ids = [f"{each.name}-{number}" for number, each in enumerate(ENTRANCES)]
+
+
+def called(entrance: Entrance, **changed: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", ExactGuessWarning)
+        given = {**entrance.arguments, **changed}
+        if isinstance(given.get("generator"), np.random.Generator):
+            given["generator"] = np.random.default_rng(0)  # the same draws in every call
+        return entrance.call(**given)
+
+
+def told(result: object) -> str:
+    """A result without the addresses of functions in it."""
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(result))
+
+
+def test_every_public_function_and_class_is_among_the_entrances() -> None:
+    known = {each.call.__qualname__.partition(".")[0] for each in ENTRANCES}
+    assert public_names() - known == set()
+
+
+@pytest.mark.parametrize("entrance", ENTRANCES, ids=ids)
+def test_the_right_arguments_are_taken(entrance: Entrance) -> None:
+    called(entrance)
+
+
+@pytest.mark.parametrize("entrance", ENTRANCES, ids=ids)
+def test_wrong_objects_and_huge_numbers_are_answered_or_refused_by_name(
+    entrance: Entrance,
+) -> None:
+    for name in entrance.arguments:
+        for value in WRONG:
+            if callable(value) and callable(entrance.arguments[name]):
+                continue  # a caller's own function may fail as it likes
+            try:
+                called(entrance, **{name: value})
+            except RagauditError as error:
+                assert error.where, (name, value)
+                assert len(str(error)) < 400
+
+
+@pytest.mark.parametrize("entrance", ENTRANCES, ids=ids)
+def test_another_type_is_called_a_type_and_names_the_argument(entrance: Entrance) -> None:
+    for name in entrance.arguments:
+        for value in (object(), int):
+            if callable(value) and callable(entrance.arguments[name]):
+                continue
+            with pytest.raises(RagauditError) as caught:
+                called(entrance, **{name: value})
+            assert caught.value.where in FIELDS.get(name, {name})
+            assert "type" in caught.value.what
+
+
+@pytest.mark.parametrize(
+    "entrance", [each for each in ENTRANCES if each.numbers], ids=lambda each: each.name
+)
+def test_every_kind_of_number_gives_the_same(entrance: Entrance) -> None:
+    expected = called(entrance)
+    for name in entrance.numbers:
+        number = Fraction(entrance.arguments[name])
+        kinds: list[Any] = [number, float(number), str(number), np.float64(float(number))]
+        if Fraction(Decimal(number.numerator) / Decimal(number.denominator)) == number:
+            kinds.append(Decimal(number.numerator) / Decimal(number.denominator))
+        if number.denominator == 1:
+            kinds.append(int(number))
+        for kind in kinds:
+            found = called(entrance, **{name: kind})
+            assert told(found) == told(expected), (name, kind)
+        with pytest.raises(MalformedError) as caught:
+            called(entrance, **{name: True})
+        assert "type bool" in caught.value.what
+
+
+anything = st.one_of(
+    st.integers(), st.floats(), st.text(max_size=20), st.fractions(), st.decimals(),
+    st.lists(st.floats(), max_size=4), st.binary(max_size=8),
+)  # fmt: skip
+
+
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(data=st.data())
+def test_whatever_is_passed_nothing_but_our_errors_comes_out(data: st.DataObject) -> None:
+    entrance = data.draw(st.sampled_from([each for each in ENTRANCES if each.arguments]))
+    name = data.draw(st.sampled_from(sorted(entrance.arguments)))
+    try:
+        called(entrance, **{name: data.draw(anything)})
+    except RagauditError as error:
+        assert error.where
