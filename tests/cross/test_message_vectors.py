@@ -17,11 +17,16 @@ from ragaudit.circuits.statements import index_context, selection_context
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import leaf_data
 from ragaudit.encoding.signing import PrivateKey, PublicKey, SignatureRejected
-from ragaudit.ledger import chains
-from ragaudit.ledger.disputes import Dispute, Finding, HolderStatement, RegistrationStatement
 from ragaudit.ledger.errors import ReceiptRejected
-from ragaudit.ledger.policy import AuditTerms, Policy, StratumTerms
-from ragaudit.ledger.records import Record
+from ragaudit.ledger.messages import chains
+from ragaudit.ledger.messages.disputes import (
+    Dispute,
+    Finding,
+    HolderStatement,
+    RegistrationStatement,
+)
+from ragaudit.ledger.messages.policy import AuditTerms, Policy, StratumTerms
+from ragaudit.ledger.messages.records import Record
 from ragaudit.privacy.accounting.report import epsilon_report
 from ragaudit.privacy.sample import LoggedRecord, draw_sample, sampling_seed
 from ragaudit.prover.verifier_messages import (

@@ -15,7 +15,7 @@ from procedure_cases import use_cached_table
 from ragaudit.client.checker import Checker
 from ragaudit.lab.attacks.running import play_honestly
 from ragaudit.lab.attacks.stage.play import Play, Played, Prepared
-from ragaudit.ledger.records import Record
+from ragaudit.ledger.messages.records import Record
 from ragaudit.prover.answering import Answering
 from ragaudit.prover.service import Components
 

@@ -22,8 +22,8 @@ from ragaudit.encoding.signing import PublicKey
 from ragaudit.lab.attacks.stage import services
 from ragaudit.lab.attacks.stage.clock import Clock
 from ragaudit.lab.attacks.stage.play import Play, Played
-from ragaudit.ledger.disputes import Finding
-from ragaudit.ledger.receipts import ReceiptFile
+from ragaudit.ledger.messages.disputes import Finding
+from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.prover.service import Components
 from ragaudit.verifier.arbiter_service import create_app
 from ragaudit.verifier.engines import fastest_engine

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from prover_process import ANCHORED, PATIENCE, PLAIN, WORDS, Setting, body_of, check_log
-from ragaudit.ledger.records import Record
+from ragaudit.ledger.messages.records import Record
 
 
 @pytest.fixture

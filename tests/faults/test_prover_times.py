@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from prover_process import STEPPING, Setting, Steady, body_of, check_log
-from ragaudit.ledger.records import Record
+from ragaudit.ledger.messages.records import Record
 from ragaudit.verifier.service import cosigner
 
 SKEW = 1

@@ -8,14 +8,14 @@ from pathlib import Path
 import httpx
 import pytest
 from ragaudit.encoding import canonical_json
-from ragaudit.ledger.checkpoints import Checkpoint, sign_checkpoint
-from ragaudit.ledger.cosigner_protocol import (
+from ragaudit.ledger.log.checkpoints import Checkpoint, sign_checkpoint
+from ragaudit.ledger.log.cosigner_protocol import (
     AddCheckpointRequest,
     parse_conflict,
     parse_cosignatures,
 )
-from ragaudit.ledger.notes import parse_note
-from ragaudit.ledger.tree import MemoryTree
+from ragaudit.ledger.log.notes import parse_note
+from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.verifier.service import cosigner, items, windows
 from service_window import ServiceWindow
 from verifier_process import ProcessDesk, VerifierProcess

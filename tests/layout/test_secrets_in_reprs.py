@@ -15,7 +15,7 @@ from types import ModuleType
 
 import ragaudit
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.ledger.receipts import PublicReceipt
+from ragaudit.ledger.messages.receipts import PublicReceipt
 
 MEMBERS = ("client", "embedders", "encoding", "ledger", "prover", "serving", "verifier")
 

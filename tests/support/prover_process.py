@@ -16,10 +16,10 @@ import httpx
 import uvicorn
 from ragaudit.encoding.digests import leaf_data
 from ragaudit.encoding.signing import PublicKey
-from ragaudit.ledger.chains import NonceChain
-from ragaudit.ledger.policy import Policy
-from ragaudit.ledger.records import Record
-from ragaudit.ledger.store import LogStore
+from ragaudit.ledger.log.store import LogStore
+from ragaudit.ledger.messages.chains import NonceChain
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.records import Record
 from ragaudit.prover.accounts import Accounts
 from ragaudit.prover.backends.base import Document
 from ragaudit.prover.backends.stored import StoredDocuments

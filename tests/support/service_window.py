@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ragaudit.encoding import canonical_json
-from ragaudit.ledger.checkpoints import Checkpoint, sign_checkpoint
-from ragaudit.ledger.cosigner_protocol import AddCheckpointRequest, parse_cosignatures
-from ragaudit.ledger.policy import Policy
+from ragaudit.ledger.log.checkpoints import Checkpoint, sign_checkpoint
+from ragaudit.ledger.log.cosigner_protocol import AddCheckpointRequest, parse_cosignatures
+from ragaudit.ledger.messages.policy import Policy
 from ragaudit.verifier.service import activation, providers, windows
 from verifier_service_harness import Desk
 from window import CLOSED, COUNTERSIGNED, HANDED_OVER, INSTANTS, START, Window

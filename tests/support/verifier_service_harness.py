@@ -16,17 +16,17 @@ from ragaudit.encoding.digests import leaf_data, salted, structure
 from ragaudit.encoding.signing import PrivateKey, sign
 from ragaudit.encoding.tagged import enc
 from ragaudit.lab.attacks.terms import small_terms_file
-from ragaudit.ledger.chains import NonceChain
-from ragaudit.ledger.checkpoints import Checkpoint, parse_checkpoint, sign_checkpoint
-from ragaudit.ledger.cosigner_protocol import AddCheckpointRequest, parse_cosignatures
-from ragaudit.ledger.notes import ED25519, SigningKey, parse_note
-from ragaudit.ledger.openings import Openings, embedding_digest
-from ragaudit.ledger.receipt_check import WindowView
-from ragaudit.ledger.receipts import PublicReceipt
-from ragaudit.ledger.records import Close, Record, Registration
-from ragaudit.ledger.requests import Request
-from ragaudit.ledger.tlog_proof import TlogProof
-from ragaudit.ledger.tree import MemoryTree
+from ragaudit.ledger.log.checkpoints import Checkpoint, parse_checkpoint, sign_checkpoint
+from ragaudit.ledger.log.cosigner_protocol import AddCheckpointRequest, parse_cosignatures
+from ragaudit.ledger.log.notes import ED25519, SigningKey, parse_note
+from ragaudit.ledger.log.tlog_proof import TlogProof
+from ragaudit.ledger.log.tree import MemoryTree
+from ragaudit.ledger.messages.chains import NonceChain
+from ragaudit.ledger.messages.openings import Openings, embedding_digest
+from ragaudit.ledger.messages.receipt_check import WindowView
+from ragaudit.ledger.messages.receipts import PublicReceipt
+from ragaudit.ledger.messages.records import Close, Record, Registration
+from ragaudit.ledger.messages.requests import Request
 from ragaudit.verifier import keys
 from ragaudit.verifier.engines import CoreEngine
 from ragaudit.verifier.evidence import Evidence

@@ -11,12 +11,12 @@ from procedure_cases import assert_caught, audit, use_cached_table
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import leaf_data
 from ragaudit.encoding.tagged import enc
-from ragaudit.ledger.checkpoints import Checkpoint, sign_checkpoint
-from ragaudit.ledger.cosignatures import cosign
-from ragaudit.ledger.notes import COSIGNATURE_V1, SigningKey, parse_note
-from ragaudit.ledger.records import Close, Registration
-from ragaudit.ledger.tlog_proof import TlogProof
-from ragaudit.ledger.tree import MemoryTree
+from ragaudit.ledger.log.checkpoints import Checkpoint, sign_checkpoint
+from ragaudit.ledger.log.cosignatures import cosign
+from ragaudit.ledger.log.notes import COSIGNATURE_V1, SigningKey, parse_note
+from ragaudit.ledger.log.tlog_proof import TlogProof
+from ragaudit.ledger.log.tree import MemoryTree
+from ragaudit.ledger.messages.records import Close, Registration
 from ragaudit.verifier import evidence as names
 from window import CLOSED, START, Account, Window
 

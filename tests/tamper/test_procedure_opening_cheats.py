@@ -10,10 +10,10 @@ import pytest
 from procedure_cases import assert_caught, audit, use_cached_table
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.ledger.checkpoints import Checkpoint, sign_checkpoint
-from ragaudit.ledger.notes import ED25519, SigningKey
-from ragaudit.ledger.records import Opening
-from ragaudit.ledger.tree import MemoryTree
+from ragaudit.ledger.log.checkpoints import Checkpoint, sign_checkpoint
+from ragaudit.ledger.log.notes import ED25519, SigningKey
+from ragaudit.ledger.log.tree import MemoryTree
+from ragaudit.ledger.messages.records import Opening
 from ragaudit.verifier import evidence as names
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence

@@ -16,11 +16,11 @@ from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.tagged import decode, enc
 from ragaudit.encoding.text import b64_decode, b64_encode
 from ragaudit.encoding.times import rfc3339
-from ragaudit.ledger.disputes import Dispute, Finding, file_digest
-from ragaudit.ledger.promises import Promise
-from ragaudit.ledger.receipt_check import WindowView
-from ragaudit.ledger.receipts import PublicReceipt
-from ragaudit.ledger.records import Close, Epoch, Record, Registration, Version
+from ragaudit.ledger.messages.disputes import Dispute, Finding, file_digest
+from ragaudit.ledger.messages.promises import Promise
+from ragaudit.ledger.messages.receipt_check import WindowView
+from ragaudit.ledger.messages.receipts import PublicReceipt
+from ragaudit.ledger.messages.records import Close, Epoch, Record, Registration, Version
 from ragaudit.verifier import evidence as names
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.procedure import Status

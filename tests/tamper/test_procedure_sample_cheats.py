@@ -15,10 +15,10 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import salted
 from ragaudit.encoding.signing import sign
 from ragaudit.encoding.tagged import decode, enc
-from ragaudit.ledger import merkle_commitments
-from ragaudit.ledger.openings import Openings
-from ragaudit.ledger.records import Close, Record
-from ragaudit.ledger.tree import MemoryTree
+from ragaudit.ledger.log.tree import MemoryTree
+from ragaudit.ledger.messages import merkle_commitments
+from ragaudit.ledger.messages.openings import Openings
+from ragaudit.ledger.messages.records import Close, Record
 from ragaudit.verifier import evidence as names
 from ragaudit.verifier.evidence import response_name
 from ragaudit.verifier.procedure import Status

@@ -10,29 +10,31 @@ from pathlib import Path
 
 from ragaudit.encoding.digests import salted
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.ledger import chains
-from ragaudit.ledger.checkpoints import Checkpoint, sign_checkpoint
-from ragaudit.ledger.cosignatures import CosignerPolicy, cosign
-from ragaudit.ledger.identifiers import pseudonym
-from ragaudit.ledger.merkle_commitments import (
+from ragaudit.ledger.log.checkpoints import Checkpoint, sign_checkpoint
+from ragaudit.ledger.log.cosignatures import CosignerPolicy, cosign
+from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, SigningKey
+from ragaudit.ledger.log.tlog_proof import TlogProof
+from ragaudit.ledger.log.tree import MemoryTree
+from ragaudit.ledger.messages import chains
+from ragaudit.ledger.messages.identifiers import pseudonym
+from ragaudit.ledger.messages.merkle_commitments import (
     IndexCommitment,
     IndexTree,
     SeedCommitment,
     content_digest,
     row_digest,
 )
-from ragaudit.ledger.notes import COSIGNATURE_V1, ED25519, SigningKey
-from ragaudit.ledger.openings import Openings, embedding_digest
-from ragaudit.ledger.policy import Policy
-from ragaudit.ledger.promises import Promise, Refusal
-from ragaudit.ledger.receipts import (
+from ragaudit.ledger.messages.openings import Openings, embedding_digest
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.promises import Promise, Refusal
+from ragaudit.ledger.messages.receipts import (
     PrivateReceipt,
     PublicReceipt,
     ReceiptFile,
     ServedRow,
     answer_digest,
 )
-from ragaudit.ledger.records import (
+from ragaudit.ledger.messages.records import (
     Close,
     Opening,
     Record,
@@ -40,9 +42,7 @@ from ragaudit.ledger.records import (
     TenantOpening,
     entry_leaf_data,
 )
-from ragaudit.ledger.requests import Answer, Document, Request
-from ragaudit.ledger.tlog_proof import TlogProof
-from ragaudit.ledger.tree import MemoryTree
+from ragaudit.ledger.messages.requests import Answer, Document, Request
 
 FOLDER = Path(__file__).parent
 WINDOW, TENANT, ORIGIN = "w1", "alpha", "rag.example.com/ragaudit/w1"

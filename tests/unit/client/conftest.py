@@ -19,25 +19,25 @@ from ragaudit.client.client import Client
 from ragaudit.embedders.manifest import EmbedderManifest
 from ragaudit.encoding.digests import leaf_data, salted, structure
 from ragaudit.encoding.signing import PrivateKey, sign
-from ragaudit.ledger.chains import activation_anchor, activation_preimage
-from ragaudit.ledger.checkpoints import Checkpoint, sign_checkpoint
-from ragaudit.ledger.cosignatures import cosign
-from ragaudit.ledger.merkle_commitments import IndexTree, content_digest, row_digest
-from ragaudit.ledger.notes import COSIGNATURE_V1, ED25519, SigningKey
-from ragaudit.ledger.openings import Openings, embedding_digest
-from ragaudit.ledger.policy import Policy
-from ragaudit.ledger.promises import Promise, Refusal
-from ragaudit.ledger.receipts import (
+from ragaudit.ledger.log.checkpoints import Checkpoint, sign_checkpoint
+from ragaudit.ledger.log.cosignatures import cosign
+from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, SigningKey
+from ragaudit.ledger.log.tlog_proof import TlogProof
+from ragaudit.ledger.log.tree import MemoryTree
+from ragaudit.ledger.messages.chains import activation_anchor, activation_preimage
+from ragaudit.ledger.messages.merkle_commitments import IndexTree, content_digest, row_digest
+from ragaudit.ledger.messages.openings import Openings, embedding_digest
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.promises import Promise, Refusal
+from ragaudit.ledger.messages.receipts import (
     PrivateReceipt,
     PublicReceipt,
     ReceiptFile,
     ServedRow,
     answer_digest,
 )
-from ragaudit.ledger.records import Opening, Record, Registration, TenantOpening
-from ragaudit.ledger.requests import Answer, Document, Request
-from ragaudit.ledger.tlog_proof import TlogProof
-from ragaudit.ledger.tree import MemoryTree
+from ragaudit.ledger.messages.records import Opening, Record, Registration, TenantOpening
+from ragaudit.ledger.messages.requests import Answer, Document, Request
 
 DIMENSION = 8
 SERVED = (1, 4)

@@ -25,10 +25,15 @@ from ragaudit.embedders.registry import load
 from ragaudit.encoding.canonical_json import loads
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.signing import PublicKey
-from ragaudit.ledger.disputes import Dispute, HolderStatement, RegistrationStatement, file_digest
-from ragaudit.ledger.promises import Promise
-from ragaudit.ledger.receipts import ReceiptFile
-from ragaudit.ledger.records import Registration
+from ragaudit.ledger.messages.disputes import (
+    Dispute,
+    HolderStatement,
+    RegistrationStatement,
+    file_digest,
+)
+from ragaudit.ledger.messages.promises import Promise
+from ragaudit.ledger.messages.receipts import ReceiptFile
+from ragaudit.ledger.messages.records import Registration
 
 API_KEY = "secret-api-key"
 Open = Callable[..., Client]

@@ -13,8 +13,8 @@ from ragaudit.client.cli import app
 from ragaudit.client.client import Client
 from ragaudit.encoding.canonical_json import dumps
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.ledger.disputes import Dispute, Finding, HolderStatement, file_digest
-from ragaudit.ledger.receipts import PublicReceipt, ReceiptFile
+from ragaudit.ledger.messages.disputes import Dispute, Finding, HolderStatement, file_digest
+from ragaudit.ledger.messages.receipts import PublicReceipt, ReceiptFile
 from typer.testing import CliRunner
 
 RUNNER = CliRunner()

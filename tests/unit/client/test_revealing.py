@@ -21,8 +21,8 @@ from ragaudit.client.errors import (
     ServiceUnreachable,
     StateConflict,
 )
-from ragaudit.ledger import promises
-from ragaudit.ledger.promises import Promise
+from ragaudit.ledger.messages import promises
+from ragaudit.ledger.messages.promises import Promise
 
 API_KEY = "secret-api-key"
 Open = Callable[..., Client]

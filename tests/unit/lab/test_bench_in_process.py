@@ -4,8 +4,8 @@ from pathlib import Path
 
 from ragaudit.lab.bench.in_process import InProcess
 from ragaudit.lab.bench.workload import Sizes, Workload
-from ragaudit.ledger.receipts import ReceiptFile
-from ragaudit.ledger.requests import Request
+from ragaudit.ledger.messages.receipts import ReceiptFile
+from ragaudit.ledger.messages.requests import Request
 
 
 def test_every_reply_is_another_record_and_fits_its_receipt(tmp_path: Path) -> None:

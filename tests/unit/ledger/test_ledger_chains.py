@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.encoding.tagged import enc
-from ragaudit.ledger.chains import (
+from ragaudit.ledger.errors import ChainRejected, MalformedRecord
+from ragaudit.ledger.messages.chains import (
     NonceChain,
     activation_anchor,
     activation_of,
@@ -15,8 +16,7 @@ from ragaudit.ledger.chains import (
     verify_activation_preimage,
     verify_nonce,
 )
-from ragaudit.ledger.errors import ChainRejected, MalformedRecord
-from ragaudit.ledger.identifiers import (
+from ragaudit.ledger.messages.identifiers import (
     check_document_id,
     check_provider,
     check_tenant,

@@ -8,7 +8,8 @@ import pytest
 from ragaudit.encoding.errors import MalformedError, RefusedError, UnsupportedError
 from ragaudit.encoding.tagged import decode, enc
 from ragaudit.ledger.errors import CommitmentRejected, MalformedProof, MalformedRecord
-from ragaudit.ledger.merkle_commitments import (
+from ragaudit.ledger.log.tree import MemoryTree, root
+from ragaudit.ledger.messages.merkle_commitments import (
     IndexCommitment,
     IndexTree,
     KeyOpening,
@@ -22,7 +23,6 @@ from ragaudit.ledger.merkle_commitments import (
     verify_index_row,
     verify_key_opening,
 )
-from ragaudit.ledger.tree import MemoryTree, root
 
 SECRET = b"\x07" * 32
 

@@ -7,7 +7,8 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.signing import PrivateKey, sign
 from ragaudit.encoding.tagged import enc
-from ragaudit.ledger.disputes import (
+from ragaudit.ledger.errors import MalformedRecord, ReceiptRejected
+from ragaudit.ledger.messages.disputes import (
     Dispute,
     Finding,
     HolderStatement,
@@ -15,7 +16,6 @@ from ragaudit.ledger.disputes import (
     documents_digest,
     file_digest,
 )
-from ragaudit.ledger.errors import MalformedRecord, ReceiptRejected
 
 KEY, OTHER = (PrivateKey.from_seed(bytes([i]) * 32) for i in (1, 2))
 ORIGIN = "rag.example.com/ragaudit/w1"

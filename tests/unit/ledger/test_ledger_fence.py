@@ -6,12 +6,12 @@ import shutil
 import pytest
 from ragaudit.encoding.errors import InternalError, MalformedError, RefusedError
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.ledger.database import open_engine
 from ragaudit.ledger.errors import RestoredBackup
-from ragaudit.ledger.fence import HEADER, RECORD_BYTES, Fence, FenceRecord
-from ragaudit.ledger.notes import ED25519, SigningKey
-from ragaudit.ledger.store import LogStore
-from ragaudit.ledger.tree import EMPTY_ROOT, MemoryTree, TreeHead
+from ragaudit.ledger.log.database import open_engine
+from ragaudit.ledger.log.fence import HEADER, RECORD_BYTES, Fence, FenceRecord
+from ragaudit.ledger.log.notes import ED25519, SigningKey
+from ragaudit.ledger.log.store import LogStore
+from ragaudit.ledger.log.tree import EMPTY_ROOT, MemoryTree, TreeHead
 
 ORIGIN = "provider.example/ragaudit/w1"
 KEY = SigningKey(ORIGIN, ED25519, PrivateKey.from_seed(b"\x01" * 32)).verifier_key

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.ledger.checkpoints import (
+from ragaudit.ledger.errors import MalformedNote, NoteRejected
+from ragaudit.ledger.log.checkpoints import (
     Checkpoint,
     SignedCheckpoint,
     parse_checkpoint,
@@ -16,15 +17,14 @@ from ragaudit.ledger.checkpoints import (
     sign_checkpoint,
     verify_checkpoint,
 )
-from ragaudit.ledger.cosignatures import (
+from ragaudit.ledger.log.cosignatures import (
     CosignerPolicy,
     cosign,
     cosignature_message,
     verify_cosignature,
     verify_cosigned,
 )
-from ragaudit.ledger.errors import MalformedNote, NoteRejected
-from ragaudit.ledger.notes import (
+from ragaudit.ledger.log.notes import (
     COSIGNATURE_V1,
     ED25519,
     MAX_NOTE_BYTES,
@@ -37,7 +37,7 @@ from ragaudit.ledger.notes import (
     sign_note,
     verify_note,
 )
-from ragaudit.ledger.tree import EMPTY_ROOT, MemoryTree, TreeHead
+from ragaudit.ledger.log.tree import EMPTY_ROOT, MemoryTree, TreeHead
 
 VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "ledger.json").read_text("utf-8"))
 ORIGIN = "provider.example/ragaudit/w1"

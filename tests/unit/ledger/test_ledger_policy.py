@@ -8,11 +8,11 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import MalformedError, UnsupportedError
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.ledger.checkpoints import Checkpoint, sign_checkpoint
 from ragaudit.ledger.errors import MalformedPolicy
-from ragaudit.ledger.notes import COSIGNATURE_V1, ED25519, SigningKey
-from ragaudit.ledger.policy import MAX_CHECKPOINTS, Policy, exact
-from ragaudit.ledger.tree import MemoryTree
+from ragaudit.ledger.log.checkpoints import Checkpoint, sign_checkpoint
+from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, SigningKey
+from ragaudit.ledger.log.tree import MemoryTree
+from ragaudit.ledger.messages.policy import MAX_CHECKPOINTS, Policy, exact
 
 ORIGIN = "rag.example.com/ragaudit/w1"
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 from ragaudit.encoding.errors import InternalError
-from ragaudit.ledger.database import open_engine, read_transaction, write_transaction
 from ragaudit.ledger.errors import StoreUnavailable
-from ragaudit.ledger.prepared import Prepared
+from ragaudit.ledger.log.database import open_engine, read_transaction, write_transaction
+from ragaudit.ledger.log.prepared import Prepared
 from sqlalchemy import (
     Boolean,
     Column,

@@ -12,15 +12,15 @@ from ragaudit.encoding.digests import leaf_data, salted, structure
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.encoding.signing import verify
 from ragaudit.encoding.text import b64_encode
-from ragaudit.ledger.cosignatures import CosignerPolicy
 from ragaudit.ledger.errors import MalformedNote, MalformedRecord, ProofRejected, ReceiptRejected
-from ragaudit.ledger.json_fields import vector_text
-from ragaudit.ledger.openings import embedding_digest
-from ragaudit.ledger.policy import Policy
-from ragaudit.ledger.promises import Promise, Refusal
-from ragaudit.ledger.receipts import PrivateReceipt, PublicReceipt, ReceiptFile
-from ragaudit.ledger.requests import Answer
-from ragaudit.ledger.tree import MemoryTree
+from ragaudit.ledger.log.cosignatures import CosignerPolicy
+from ragaudit.ledger.log.tree import MemoryTree
+from ragaudit.ledger.messages.json_fields import vector_text
+from ragaudit.ledger.messages.openings import embedding_digest
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.promises import Promise, Refusal
+from ragaudit.ledger.messages.receipts import PrivateReceipt, PublicReceipt, ReceiptFile
+from ragaudit.ledger.messages.requests import Answer
 
 VECTORS = Path(__file__).parents[2] / "vectors"
 

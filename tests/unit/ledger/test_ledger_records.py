@@ -9,7 +9,7 @@ from ragaudit.encoding.digests import leaf_data
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.tagged import decode, enc
 from ragaudit.ledger.errors import MalformedRecord
-from ragaudit.ledger.records import (
+from ragaudit.ledger.messages.records import (
     Close,
     Epoch,
     Opening,

@@ -12,11 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.encoding.errors import InternalError, UnsupportedError
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.ledger import schema
-from ragaudit.ledger.checkpoint_store import CheckpointStore
-from ragaudit.ledger.checkpoints import sign_checkpoint
-from ragaudit.ledger.cosignatures import CosignerPolicy, cosign, verify_cosigned
-from ragaudit.ledger.database import open_engine
 from ragaudit.ledger.errors import (
     CheckpointConflict,
     CorruptLog,
@@ -28,12 +23,17 @@ from ragaudit.ledger.errors import (
     StoreUnavailable,
     UnknownResource,
 )
-from ragaudit.ledger.notes import COSIGNATURE_V1, ED25519, NoteSignature, SigningKey
-from ragaudit.ledger.right_edge import Frontier, RightEdge
-from ragaudit.ledger.store import LogStore
-from ragaudit.ledger.tiles import Tile, TileHashSource, decode_entry_bundle, tile_path, tiles_of
-from ragaudit.ledger.tlog_proof import verify_tlog_proof
-from ragaudit.ledger.tree import EMPTY_ROOT, MemoryTree, leaf_hash, verify_consistency
+from ragaudit.ledger.log import schema
+from ragaudit.ledger.log.checkpoint_store import CheckpointStore
+from ragaudit.ledger.log.checkpoints import sign_checkpoint
+from ragaudit.ledger.log.cosignatures import CosignerPolicy, cosign, verify_cosigned
+from ragaudit.ledger.log.database import open_engine
+from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, NoteSignature, SigningKey
+from ragaudit.ledger.log.right_edge import Frontier, RightEdge
+from ragaudit.ledger.log.store import LogStore
+from ragaudit.ledger.log.tiles import Tile, TileHashSource, decode_entry_bundle, tile_path, tiles_of
+from ragaudit.ledger.log.tlog_proof import verify_tlog_proof
+from ragaudit.ledger.log.tree import EMPTY_ROOT, MemoryTree, leaf_hash, verify_consistency
 from sqlalchemy import event, text
 from sqlalchemy.exc import IntegrityError
 
@@ -350,11 +350,11 @@ def test_errors_do_not_show_the_statements_parameters(store):
 CHILD = """
 import sys, hashlib
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.ledger.cosignatures import CosignerPolicy
-from ragaudit.ledger.checkpoint_store import CheckpointStore
-from ragaudit.ledger.database import open_engine
-from ragaudit.ledger.notes import SigningKey
-from ragaudit.ledger.store import LogStore
+from ragaudit.ledger.log.cosignatures import CosignerPolicy
+from ragaudit.ledger.log.checkpoint_store import CheckpointStore
+from ragaudit.ledger.log.database import open_engine
+from ragaudit.ledger.log.notes import SigningKey
+from ragaudit.ledger.log.store import LogStore
 key = SigningKey("provider.example/ragaudit/w1", 1, PrivateKey.from_seed(b"\\x01" * 32))
 store = LogStore.create(open_engine(sys.argv[1]), key.verifier_key)
 checkpoints = CheckpointStore(store, CosignerPolicy((), 0))

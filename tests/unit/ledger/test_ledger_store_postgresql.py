@@ -6,14 +6,14 @@ import threading
 import pytest
 from ragaudit.encoding.errors import RefusedError
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.ledger.checkpoint_store import CheckpointStore
-from ragaudit.ledger.cosignatures import CosignerPolicy, cosign
-from ragaudit.ledger.database import open_engine, read_transaction, take_database
 from ragaudit.ledger.errors import CorruptLog, LogFrozen, StoreUnavailable
-from ragaudit.ledger.notes import COSIGNATURE_V1, ED25519, SigningKey
-from ragaudit.ledger.store import LogStore
-from ragaudit.ledger.tlog_proof import verify_tlog_proof
-from ragaudit.ledger.tree import MemoryTree, leaf_hash
+from ragaudit.ledger.log.checkpoint_store import CheckpointStore
+from ragaudit.ledger.log.cosignatures import CosignerPolicy, cosign
+from ragaudit.ledger.log.database import open_engine, read_transaction, take_database
+from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, SigningKey
+from ragaudit.ledger.log.store import LogStore
+from ragaudit.ledger.log.tlog_proof import verify_tlog_proof
+from ragaudit.ledger.log.tree import MemoryTree, leaf_hash
 from sqlalchemy import text
 
 KEY = SigningKey("provider.example/ragaudit/w1", ED25519, PrivateKey.from_seed(b"\x01" * 32))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.ledger.errors import MalformedTile
-from ragaudit.ledger.tiles import (
+from ragaudit.ledger.log.tiles import (
     EntryBundle,
     Tile,
     TileHashSource,
@@ -18,7 +18,7 @@ from ragaudit.ledger.tiles import (
     tile_path,
     tiles_of,
 )
-from ragaudit.ledger.tree import MemoryTree, consistency_proof, inclusion_proof, root_hash
+from ragaudit.ledger.log.tree import MemoryTree, consistency_proof, inclusion_proof, root_hash
 
 PATHS = {
     "tile/0/005": Tile(0, 5),

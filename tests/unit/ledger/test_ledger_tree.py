@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pymerkle import InmemoryTree
 from ragaudit.ledger.errors import MalformedProof, ProofRejected
-from ragaudit.ledger.tree import (
+from ragaudit.ledger.log.tree import (
     EMPTY_ROOT,
     MemoryTree,
     TreeHead,

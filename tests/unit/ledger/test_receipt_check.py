@@ -13,16 +13,18 @@ from hypothesis import strategies as st
 from ragaudit.encoding.digests import salted
 from ragaudit.encoding.errors import MalformedError, UnsupportedError
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.ledger.chains import NonceChain
-from ragaudit.ledger.checkpoints import Checkpoint, sign_checkpoint
-from ragaudit.ledger.cosignatures import cosign
 from ragaudit.ledger.errors import ReceiptRejected
-from ragaudit.ledger.merkle_commitments import IndexTree, content_digest, row_digest
-from ragaudit.ledger.notes import COSIGNATURE_V1, ED25519, SigningKey
-from ragaudit.ledger.openings import Openings, embedding_digest
-from ragaudit.ledger.policy import Policy
-from ragaudit.ledger.promises import Promise
-from ragaudit.ledger.receipt_check import (
+from ragaudit.ledger.log.checkpoints import Checkpoint, sign_checkpoint
+from ragaudit.ledger.log.cosignatures import cosign
+from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, SigningKey
+from ragaudit.ledger.log.tlog_proof import TlogProof
+from ragaudit.ledger.log.tree import MemoryTree
+from ragaudit.ledger.messages.chains import NonceChain
+from ragaudit.ledger.messages.merkle_commitments import IndexTree, content_digest, row_digest
+from ragaudit.ledger.messages.openings import Openings, embedding_digest
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.promises import Promise
+from ragaudit.ledger.messages.receipt_check import (
     AccountView,
     StepResult,
     WindowView,
@@ -30,17 +32,15 @@ from ragaudit.ledger.receipt_check import (
     check_promise,
     check_receipt_file,
 )
-from ragaudit.ledger.receipts import (
+from ragaudit.ledger.messages.receipts import (
     PrivateReceipt,
     PublicReceipt,
     ReceiptFile,
     ServedRow,
     answer_digest,
 )
-from ragaudit.ledger.records import Opening, Record, TenantOpening
-from ragaudit.ledger.requests import Answer, Document, Request
-from ragaudit.ledger.tlog_proof import TlogProof
-from ragaudit.ledger.tree import MemoryTree
+from ragaudit.ledger.messages.records import Opening, Record, TenantOpening
+from ragaudit.ledger.messages.requests import Answer, Document, Request
 
 DIMENSION = 4
 ROWS = 6

@@ -16,7 +16,7 @@ from ragaudit.embedders import registry
 from ragaudit.embedders.base import Embedder
 from ragaudit.embedders.manifest import EmbedderManifest
 from ragaudit.lab.attacks.terms import small_terms_file
-from ragaudit.ledger.chains import NonceChain
+from ragaudit.ledger.messages.chains import NonceChain
 from ragaudit.prover.accounts import Account, Accounts
 from ragaudit.prover.app import create_app
 from ragaudit.prover.backends.base import Document

@@ -8,10 +8,10 @@ import pytest
 from ragaudit import core
 from ragaudit.encoding.text import b64_decode
 from ragaudit.ledger.errors import StoreUnavailable
-from ragaudit.ledger.promises import Refusal
-from ragaudit.ledger.receipts import ReceiptFile
-from ragaudit.ledger.records import Record
-from ragaudit.ledger.requests import Request
+from ragaudit.ledger.messages.promises import Refusal
+from ragaudit.ledger.messages.receipts import ReceiptFile
+from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.requests import Request
 from ragaudit.prover.answering import Answering
 from ragaudit.prover.registrations import find
 from ragaudit.prover.states import State
@@ -283,7 +283,7 @@ def test_a_fence_that_fails_answers_nothing_and_recovers(world, monkeypatch) -> 
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("ragaudit.ledger.fence.os.pwrite", full)
+        patch.setattr("ragaudit.ledger.log.fence.os.pwrite", full)
         answer = world.ask()
     assert answer.status_code == 503 and "fence" in answer.json()["detail"]
     # The entry was durable: its counter is consumed, and its noise is never used again.

@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 from ragaudit.encoding.text import b64_decode
-from ragaudit.ledger.promises import Promise
-from ragaudit.ledger.records import Record
+from ragaudit.ledger.messages.promises import Promise
+from ragaudit.ledger.messages.records import Record
 from ragaudit.prover.answering import Answering
 from ragaudit.prover.live import WindowFence
 from ragaudit.prover.states import State

@@ -11,10 +11,10 @@ from ragaudit.circuits.statements import index_context
 from ragaudit.encoding.canonical_json import dumps, loads
 from ragaudit.encoding.signing import PrivateKey, sign
 from ragaudit.encoding.text import b64_decode
-from ragaudit.ledger.cosignatures import CosignerPolicy, verify_cosigned
 from ragaudit.ledger.errors import ChainRejected
-from ragaudit.ledger.policy import Policy
-from ragaudit.ledger.records import Close
+from ragaudit.ledger.log.cosignatures import CosignerPolicy, verify_cosigned
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.records import Close
 from ragaudit.prover.errors import (
     ChallengeRejected,
     ClocksDiffer,

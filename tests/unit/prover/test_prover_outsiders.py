@@ -4,9 +4,9 @@ import json
 
 import pytest
 from ragaudit.encoding.text import b64_decode
-from ragaudit.ledger.checkpoints import parse_checkpoint
-from ragaudit.ledger.cosigner_protocol import AddCheckpointRequest
-from ragaudit.ledger.promises import Promise
+from ragaudit.ledger.log.checkpoints import parse_checkpoint
+from ragaudit.ledger.log.cosigner_protocol import AddCheckpointRequest
+from ragaudit.ledger.messages.promises import Promise
 from ragaudit.prover import answering
 from ragaudit.prover.errors import VerifierUnreachable
 from ragaudit.prover.states import State

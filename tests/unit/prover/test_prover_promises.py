@@ -5,9 +5,9 @@ import pytest
 from ragaudit import core
 from ragaudit.circuits.sketch import sketch
 from ragaudit.embedders.quantised import embed_quantised
-from ragaudit.ledger.promises import Promise
-from ragaudit.ledger.receipt_check import AccountView, WindowView, check_receipt_file
-from ragaudit.ledger.records import Opening, Record
+from ragaudit.ledger.messages.promises import Promise
+from ragaudit.ledger.messages.receipt_check import AccountView, WindowView, check_receipt_file
+from ragaudit.ledger.messages.records import Opening, Record
 from ragaudit.prover.errors import VerifierMessageRejected
 from ragaudit.prover.states import State
 from ragaudit.verifier.service import intake

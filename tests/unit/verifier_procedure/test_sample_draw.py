@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 from ragaudit.encoding.decimals import parse_decimal
 from ragaudit.encoding.tagged import enc
-from ragaudit.ledger.policy import AuditTerms, StratumTerms
+from ragaudit.ledger.messages.policy import AuditTerms, StratumTerms
 from ragaudit.privacy.accounting import bad_records
 from ragaudit.privacy.sample import (
     LoggedRecord,

@@ -12,7 +12,7 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.lab.attacks.terms import SMALL_TERMS
-from ragaudit.ledger.policy import Policy
+from ragaudit.ledger.messages.policy import Policy
 from ragaudit.verifier import evidence as names
 from ragaudit.verifier.cli import app
 from ragaudit.verifier.engines import engine

@@ -4,7 +4,7 @@ from hashlib import sha256
 
 import pytest
 from ragaudit.encoding.signing import verify
-from ragaudit.ledger.chains import verify_activation_preimage
+from ragaudit.ledger.messages.chains import verify_activation_preimage
 from verifier_service_harness import INSTANTS, WINDOW, Desk, problem_of
 
 

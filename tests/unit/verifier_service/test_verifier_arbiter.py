@@ -14,9 +14,9 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import MalformedError, RefusedError, RejectedError
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.ledger.disputes import Finding, file_digest
 from ragaudit.ledger.errors import ReceiptRejected
-from ragaudit.ledger.receipts import PublicReceipt
+from ragaudit.ledger.messages.disputes import Finding, file_digest
+from ragaudit.ledger.messages.receipts import PublicReceipt
 from ragaudit.verifier import arbiter as arbiters
 from ragaudit.verifier import arbiter_service, keys
 from ragaudit.verifier.arbiter import FINDINGS_FOLDER, KEY_FILE, Arbiter, read_window

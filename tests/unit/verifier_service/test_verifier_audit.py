@@ -7,8 +7,8 @@ from hashlib import sha256
 import pytest
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.signing import verify
-from ragaudit.ledger.chains import verify_activation_preimage
-from ragaudit.ledger.policy import Policy
+from ragaudit.ledger.messages.chains import verify_activation_preimage
+from ragaudit.ledger.messages.policy import Policy
 from ragaudit.privacy.sample import LoggedRecord, draw_sample, sampling_seed
 from ragaudit.verifier import keys
 from ragaudit.verifier.bundle import read_archive

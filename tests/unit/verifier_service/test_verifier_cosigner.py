@@ -4,14 +4,14 @@ import threading
 from hashlib import sha256
 
 import pytest
-from ragaudit.ledger.cosignatures import CosignerPolicy, verify_cosigned
-from ragaudit.ledger.cosigner_protocol import (
+from ragaudit.ledger.log.cosignatures import CosignerPolicy, verify_cosigned
+from ragaudit.ledger.log.cosigner_protocol import (
     AddCheckpointRequest,
     parse_conflict,
     parse_cosignatures,
 )
-from ragaudit.ledger.notes import ED25519, SigningKey, parse_note, sign_note
-from ragaudit.ledger.tree import MemoryTree
+from ragaudit.ledger.log.notes import ED25519, SigningKey, parse_note, sign_note
+from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.verifier.service import cosigner, windows
 from ragaudit.verifier.settings import Limits
 from verifier_service_harness import ORIGIN, SAMPLING, Desk, Log, problem_of, seeded

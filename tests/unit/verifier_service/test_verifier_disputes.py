@@ -13,9 +13,9 @@ from procedure_cases import use_cached_table
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.signing import PrivateKey, sign
-from ragaudit.ledger.disputes import Dispute, Finding, RegistrationStatement, file_digest
-from ragaudit.ledger.receipts import PublicReceipt
-from ragaudit.ledger.records import Registration
+from ragaudit.ledger.messages.disputes import Dispute, Finding, RegistrationStatement, file_digest
+from ragaudit.ledger.messages.receipts import PublicReceipt
+from ragaudit.ledger.messages.records import Registration
 from ragaudit.verifier import evidence as names
 from ragaudit.verifier.service.disputes import PER_ACCOUNT, PER_ANSWER
 from ragaudit.verifier.verdict import Verdict, verify_verdict

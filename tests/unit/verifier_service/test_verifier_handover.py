@@ -4,8 +4,8 @@ import pytest
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import leaf_data
 from ragaudit.encoding.tagged import enc
-from ragaudit.ledger.cosigner_protocol import parse_cosignatures
-from ragaudit.ledger.notes import ED25519, SigningKey, parse_note
+from ragaudit.ledger.log.cosigner_protocol import parse_cosignatures
+from ragaudit.ledger.log.notes import ED25519, SigningKey, parse_note
 from ragaudit.verifier.service import items, providers
 from ragaudit.verifier.settings import Limits
 from verifier_service_harness import (

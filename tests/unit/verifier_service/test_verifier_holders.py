@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import leaf_data
-from ragaudit.ledger.disputes import HolderStatement
-from ragaudit.ledger.promises import Refusal
-from ragaudit.ledger.receipts import PublicReceipt
-from ragaudit.ledger.records import Registration
-from ragaudit.ledger.tree import MemoryTree
+from ragaudit.ledger.log.tree import MemoryTree
+from ragaudit.ledger.messages.disputes import HolderStatement
+from ragaudit.ledger.messages.promises import Refusal
+from ragaudit.ledger.messages.receipts import PublicReceipt
+from ragaudit.ledger.messages.records import Registration
 from ragaudit.verifier.service import intake, submissions
 from verifier_service_harness import (
     ORIGIN,

@@ -9,11 +9,11 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import leaf_data
 from ragaudit.encoding.errors import RefusedError
 from ragaudit.lab.attacks.forging.resigning import another_signature
-from ragaudit.ledger import promises
-from ragaudit.ledger.notes import ED25519, SigningKey, parse_note, sign_note
-from ragaudit.ledger.promises import Promise, Refusal
-from ragaudit.ledger.records import Registration
-from ragaudit.ledger.tree import MemoryTree
+from ragaudit.ledger.log.notes import ED25519, SigningKey, parse_note, sign_note
+from ragaudit.ledger.log.tree import MemoryTree
+from ragaudit.ledger.messages import promises
+from ragaudit.ledger.messages.promises import Promise, Refusal
+from ragaudit.ledger.messages.records import Registration
 from ragaudit.verifier.service import database, intake, submissions
 from ragaudit.verifier.settings import Limits
 from sqlalchemy import select

@@ -10,8 +10,8 @@ import pytest
 from procedure_cases import use_cached_table
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import RagauditError
-from ragaudit.ledger.chains import activation_chain
-from ragaudit.ledger.notes import ED25519, SigningKey
+from ragaudit.ledger.log.notes import ED25519, SigningKey
+from ragaudit.ledger.messages.chains import activation_chain
 from ragaudit.prover.verifier_messages import (
     read_activation,
     read_challenge,

@@ -6,7 +6,7 @@ import pytest
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.signing import verify
-from ragaudit.ledger.chains import activation_anchor
+from ragaudit.ledger.messages.chains import activation_anchor
 from ragaudit.verifier.service import activation, items, providers, windows
 from verifier_service_harness import (
     INSTANTS,

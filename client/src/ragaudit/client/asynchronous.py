@@ -47,9 +47,9 @@ from ragaudit.encoding.errors import (
     UnavailableError,
 )
 from ragaudit.ledger.errors import ReceiptRejected
-from ragaudit.ledger.receipts import ReceiptFile
-from ragaudit.ledger.requests import MAX_QUERY_BYTES, Request
-from ragaudit.ledger.tlog_proof import TlogProof
+from ragaudit.ledger.log.tlog_proof import TlogProof
+from ragaudit.ledger.messages.receipts import ReceiptFile
+from ragaudit.ledger.messages.requests import MAX_QUERY_BYTES, Request
 
 __all__ = ["AsyncClient", "ClientOptions"]
 

@@ -11,17 +11,17 @@ from ragaudit.client.transport import json_value
 from ragaudit.client.window import Window
 from ragaudit.encoding.errors import RagauditError
 from ragaudit.encoding.times import rfc3339
-from ragaudit.ledger.policy import Policy
-from ragaudit.ledger.promises import Promise
-from ragaudit.ledger.receipt_check import (
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.promises import Promise
+from ragaudit.ledger.messages.receipt_check import (
     Embed,
     StepResult,
     check_inclusion,
     check_promise,
     check_receipt_file,
 )
-from ragaudit.ledger.receipts import ReceiptFile
-from ragaudit.ledger.requests import Request
+from ragaudit.ledger.messages.receipts import ReceiptFile
+from ragaudit.ledger.messages.requests import Request
 
 __all__ = ["Checker", "pending"]
 

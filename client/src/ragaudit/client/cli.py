@@ -15,10 +15,10 @@ from ragaudit.encoding.commands import ExitCode, exit_code, failing
 from ragaudit.encoding.errors import InvalidArgumentError, RagauditError, RejectedError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import hex_decode
-from ragaudit.ledger.disputes import Dispute
-from ragaudit.ledger.receipt_check import StepResult, check_inclusion
-from ragaudit.ledger.receipts import ReceiptFile
-from ragaudit.ledger.tlog_proof import TlogProof
+from ragaudit.ledger.log.tlog_proof import TlogProof
+from ragaudit.ledger.messages.disputes import Dispute
+from ragaudit.ledger.messages.receipt_check import StepResult, check_inclusion
+from ragaudit.ledger.messages.receipts import ReceiptFile
 from rich.console import Console
 from rich.table import Table
 

@@ -19,7 +19,7 @@ from ragaudit.client.registration import AccountState
 from ragaudit.client.results import AsyncReceipt, CheckedReceipt, Receipt, SearchResult
 from ragaudit.client.verifier import Submission
 from ragaudit.client.window import Window
-from ragaudit.ledger.receipts import ReceiptFile
+from ragaudit.ledger.messages.receipts import ReceiptFile
 
 __all__ = ["Client", "blocking_result"]
 

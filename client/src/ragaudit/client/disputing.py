@@ -15,15 +15,15 @@ from ragaudit.client.window import Window
 from ragaudit.encoding.errors import RagauditError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.text import hex_encode
-from ragaudit.ledger.disputes import (
+from ragaudit.ledger.messages.disputes import (
     Dispute,
     Finding,
     HolderStatement,
     RegistrationStatement,
     file_digest,
 )
-from ragaudit.ledger.promises import Refusal
-from ragaudit.ledger.receipts import ReceiptFile
+from ragaudit.ledger.messages.promises import Refusal
+from ragaudit.ledger.messages.receipts import ReceiptFile
 
 __all__ = [
     "Arbiter",

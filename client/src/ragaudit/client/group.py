@@ -13,7 +13,7 @@ SCALAR_BYTES = 32
 
 
 class CoreOperations:
-    """`ragaudit.ledger.receipt_check.GroupOperations` over `ragaudit.core`."""
+    """`ragaudit.ledger.messages.receipt_check.GroupOperations` over `ragaudit.core`."""
 
     def commit_row(self, row: Sequence[int], blinding: bytes) -> bytes:
         """Return the commitment to one completed row of d + 4 integers in -128..127.

@@ -18,17 +18,17 @@ from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.text import hex_decode
 from ragaudit.encoding.times import rfc3339
 from ragaudit.ledger.errors import ReceiptRejected
-from ragaudit.ledger.policy import Policy
-from ragaudit.ledger.promises import Promise
-from ragaudit.ledger.receipt_check import (
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.promises import Promise
+from ragaudit.ledger.messages.receipt_check import (
     AccountView,
     Embed,
     StepResult,
     check_promise,
     check_receipt_file,
 )
-from ragaudit.ledger.receipts import PublicReceipt, ReceiptFile, bound_receipt
-from ragaudit.ledger.requests import Request
+from ragaudit.ledger.messages.receipts import PublicReceipt, ReceiptFile, bound_receipt
+from ragaudit.ledger.messages.requests import Request
 
 if TYPE_CHECKING:
     from ragaudit.embedders.base import Embedder

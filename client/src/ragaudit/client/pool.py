@@ -16,7 +16,7 @@ from ragaudit.client.client import Client, blocking_result
 from ragaudit.client.errors import BudgetExhausted, StateConflict
 from ragaudit.client.results import AsyncReceipt, CheckedReceipt, Receipt, SearchResult
 from ragaudit.client.verifier import Submission
-from ragaudit.ledger.receipts import ReceiptFile
+from ragaudit.ledger.messages.receipts import ReceiptFile
 
 __all__ = ["AsyncPool", "Pool"]
 

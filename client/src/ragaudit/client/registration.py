@@ -7,14 +7,14 @@ from ragaudit.client.errors import AnswerRejected, StateConflict
 from ragaudit.client.window import Window
 from ragaudit.encoding.digests import leaf_data
 from ragaudit.encoding.errors import RagauditError
-from ragaudit.ledger.chains import activation_of
-from ragaudit.ledger.cosignatures import CosignerPolicy
 from ragaudit.ledger.errors import MalformedRecord
-from ragaudit.ledger.json_fields import Fields
-from ragaudit.ledger.receipt_check import AccountView
-from ragaudit.ledger.records import MAX_QUERIES, MAX_SLOTS, MAX_TIME, Registration
-from ragaudit.ledger.tlog_proof import MAX_PROOF_BYTES, TlogProof, verify_tlog_proof
-from ragaudit.ledger.tree import leaf_hash
+from ragaudit.ledger.log.cosignatures import CosignerPolicy
+from ragaudit.ledger.log.tlog_proof import MAX_PROOF_BYTES, TlogProof, verify_tlog_proof
+from ragaudit.ledger.log.tree import leaf_hash
+from ragaudit.ledger.messages.chains import activation_of
+from ragaudit.ledger.messages.json_fields import Fields
+from ragaudit.ledger.messages.receipt_check import AccountView
+from ragaudit.ledger.messages.records import MAX_QUERIES, MAX_SLOTS, MAX_TIME, Registration
 
 __all__ = ["AccountState", "RegistrationEntry", "parse_account"]
 

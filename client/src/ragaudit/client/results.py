@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from ragaudit.ledger.receipt_check import StepResult
-from ragaudit.ledger.receipts import ReceiptFile
-from ragaudit.ledger.requests import Document
+from ragaudit.ledger.messages.receipt_check import StepResult
+from ragaudit.ledger.messages.receipts import ReceiptFile
+from ragaudit.ledger.messages.requests import Document
 
 __all__ = ["AsyncReceipt", "CheckedReceipt", "Receipt", "SearchResult"]
 

@@ -25,10 +25,10 @@ from ragaudit.client.session import Session
 from ragaudit.client.state import PendingPromise, StateDirectory
 from ragaudit.encoding.errors import RagauditError, RefusedError
 from ragaudit.encoding.times import rfc3339
-from ragaudit.ledger.chains import NONCE_BYTES, NonceChain
-from ragaudit.ledger.policy import Policy
-from ragaudit.ledger.promises import Promise
-from ragaudit.ledger.requests import Request
+from ragaudit.ledger.messages.chains import NONCE_BYTES, NonceChain
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.promises import Promise
+from ragaudit.ledger.messages.requests import Request
 
 __all__ = ["Revealing", "seconds_left", "seconds_to_reveal"]
 

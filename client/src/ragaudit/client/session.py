@@ -12,7 +12,7 @@ from ragaudit.client.transport import Service
 from ragaudit.client.verifier import VerifierService
 from ragaudit.client.window import Pins, Window, authenticate
 from ragaudit.encoding.errors import MalformedError
-from ragaudit.ledger.chains import NonceChain, activation_of
+from ragaudit.ledger.messages.chains import NonceChain, activation_of
 
 if TYPE_CHECKING:
     from ragaudit.embedders.base import Embedder

@@ -7,9 +7,9 @@ from typing import Any
 from ragaudit.client.errors import InvalidReply
 from ragaudit.client.transport import Service
 from ragaudit.encoding.errors import RagauditError
-from ragaudit.ledger.checkpoints import verify_checkpoint
-from ragaudit.ledger.identifiers import read_origin
-from ragaudit.ledger.notes import VerifierKey
+from ragaudit.ledger.log.checkpoints import verify_checkpoint
+from ragaudit.ledger.log.notes import VerifierKey
+from ragaudit.ledger.messages.identifiers import read_origin
 
 __all__ = ["SignsFor", "Submission", "VerifierService"]
 

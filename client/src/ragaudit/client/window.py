@@ -9,13 +9,13 @@ from ragaudit.encoding.canonical_json import dumps
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import MalformedError, RagauditError
 from ragaudit.encoding.signing import PublicKey, verify
-from ragaudit.ledger.chains import verify_activation_preimage
 from ragaudit.ledger.errors import MalformedRecord
-from ragaudit.ledger.json_fields import Fields
-from ragaudit.ledger.policy import Policy
-from ragaudit.ledger.receipt_check import WindowView
-from ragaudit.ledger.records import MAX_TIME, Opening
-from ragaudit.ledger.tree import MAX_TREE_SIZE
+from ragaudit.ledger.log.tree import MAX_TREE_SIZE
+from ragaudit.ledger.messages.chains import verify_activation_preimage
+from ragaudit.ledger.messages.json_fields import Fields
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.receipt_check import WindowView
+from ragaudit.ledger.messages.records import MAX_TIME, Opening
 
 __all__ = ["Pins", "Window", "authenticate"]
 

@@ -40,7 +40,7 @@ class StratumRule(Protocol):
 
 
 class SamplingRule(Protocol):
-    """The policy's ``audit`` member, as `ragaudit.ledger.policy.AuditTerms` holds it."""
+    """The policy's ``audit`` member, as `ragaudit.ledger.messages.policy.AuditTerms` holds it."""
 
     @property
     def mode(self) -> str:

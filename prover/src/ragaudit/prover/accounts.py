@@ -9,7 +9,7 @@ from time import monotonic
 
 from anyio import to_thread
 from ragaudit.encoding.errors import UnavailableError
-from ragaudit.ledger.prepared import Prepared
+from ragaudit.ledger.log.prepared import Prepared
 from ragaudit.prover import tables
 from ragaudit.prover.errors import (
     Conflict,

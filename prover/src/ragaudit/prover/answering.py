@@ -13,11 +13,11 @@ import numpy as np
 from ragaudit.embedders.base import Embedder
 from ragaudit.encoding.digests import SALT_BYTES
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.ledger.openings import Openings
-from ragaudit.ledger.promises import Reason
-from ragaudit.ledger.receipts import ReceiptFile
-from ragaudit.ledger.records import Record
-from ragaudit.ledger.requests import MAX_QUERY_BYTES, Request
+from ragaudit.ledger.messages.openings import Openings
+from ragaudit.ledger.messages.promises import Reason
+from ragaudit.ledger.messages.receipts import ReceiptFile
+from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.requests import MAX_QUERY_BYTES, Request
 from ragaudit.prover import receipts
 from ragaudit.prover.accounts import Account
 from ragaudit.prover.backends.base import Backend

@@ -10,8 +10,8 @@ import numpy as np
 from ragaudit import core
 from ragaudit.circuits.statements import selection_context
 from ragaudit.encoding.tagged import enc
-from ragaudit.ledger.merkle_commitments import KeyOpening
-from ragaudit.ledger.records import Record
+from ragaudit.ledger.messages.merkle_commitments import KeyOpening
+from ragaudit.ledger.messages.records import Record
 from ragaudit.privacy import sample
 from ragaudit.prover import tables
 from ragaudit.prover.answering import Answering

@@ -13,13 +13,13 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ragaudit.ledger.checkpoint_store import CheckpointStore
-from ragaudit.ledger.checkpoints import SignedCheckpoint
-from ragaudit.ledger.cosignatures import cosignature_time
-from ragaudit.ledger.cosigner_protocol import AddCheckpointRequest
 from ragaudit.ledger.errors import RestoredBackup
-from ragaudit.ledger.notes import NoteSignature, SigningKey
-from ragaudit.ledger.store import LogStore
+from ragaudit.ledger.log.checkpoint_store import CheckpointStore
+from ragaudit.ledger.log.checkpoints import SignedCheckpoint
+from ragaudit.ledger.log.cosignatures import cosignature_time
+from ragaudit.ledger.log.cosigner_protocol import AddCheckpointRequest
+from ragaudit.ledger.log.notes import NoteSignature, SigningKey
+from ragaudit.ledger.log.store import LogStore
 from ragaudit.prover.verifier_client import SizeConflict, VerifierClient
 
 

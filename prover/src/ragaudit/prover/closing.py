@@ -7,12 +7,12 @@ from typing import Any
 from ragaudit.encoding.digests import SALT_BYTES
 from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.encoding.tagged import enc
-from ragaudit.ledger.chains import NONCE_BYTES, verify_nonce
-from ragaudit.ledger.checkpoints import SignedCheckpoint
 from ragaudit.ledger.errors import MalformedRecord, ReceiptRejected
-from ragaudit.ledger.json_fields import Fields
-from ragaudit.ledger.promises import Promise
-from ragaudit.ledger.records import Close, Record, entry_leaf_data
+from ragaudit.ledger.log.checkpoints import SignedCheckpoint
+from ragaudit.ledger.messages.chains import NONCE_BYTES, verify_nonce
+from ragaudit.ledger.messages.json_fields import Fields
+from ragaudit.ledger.messages.promises import Promise
+from ragaudit.ledger.messages.records import Close, Record, entry_leaf_data
 from ragaudit.privacy import coalition
 from ragaudit.prover.answering import Answering
 from ragaudit.prover.entries import entries, insert_entry, record_of, records

@@ -8,14 +8,14 @@ from pathlib import Path
 from ragaudit.encoding.canonical_json import dumps
 from ragaudit.encoding.digests import SALT_BYTES, structure
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.ledger.checkpoint_store import CheckpointStore
-from ragaudit.ledger.cosignatures import CosignerPolicy
-from ragaudit.ledger.fence import Fence
-from ragaudit.ledger.merkle_commitments import index_proof_digest
-from ragaudit.ledger.notes import ED25519, SigningKey
-from ragaudit.ledger.policy import Policy
-from ragaudit.ledger.records import Opening, TenantOpening, entry_leaf_data
-from ragaudit.ledger.store import LogStore
+from ragaudit.ledger.log.checkpoint_store import CheckpointStore
+from ragaudit.ledger.log.cosignatures import CosignerPolicy
+from ragaudit.ledger.log.fence import Fence
+from ragaudit.ledger.log.notes import ED25519, SigningKey
+from ragaudit.ledger.log.store import LogStore
+from ragaudit.ledger.messages.merkle_commitments import index_proof_digest
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.records import Opening, TenantOpening, entry_leaf_data
 from ragaudit.prover.checkpointer import WindowLog
 from ragaudit.prover.entries import insert_entry
 from ragaudit.prover.errors import VerifierRefused

@@ -12,8 +12,8 @@ from typing import Any
 from ragaudit.encoding.canonical_json import dumps, loads
 from ragaudit.encoding.errors import RagauditError
 from ragaudit.ledger.errors import RestoredBackup
-from ragaudit.ledger.policy import Policy
-from ragaudit.ledger.records import Record
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.records import Record
 from ragaudit.prover.challenges import ChallengeWorker
 from ragaudit.prover.checkpointer import Checkpointer
 from ragaudit.prover.clock import SystemClock

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from ragaudit.ledger.prepared import Prepared
+from ragaudit.ledger.log.prepared import Prepared
 from ragaudit.prover import tables
 from ragaudit.prover.openings import RecordOpenings
 from ragaudit.prover.receipts import LoggedRecord

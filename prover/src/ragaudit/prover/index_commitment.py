@@ -17,7 +17,7 @@ from ragaudit.circuits.statements import index_context
 from ragaudit.embedders.base import Embedder
 from ragaudit.embedders.quantised import embed_quantised
 from ragaudit.encoding.canonical_json import dumps, loads
-from ragaudit.ledger.merkle_commitments import (
+from ragaudit.ledger.messages.merkle_commitments import (
     IndexCommitment,
     IndexTree,
     content_digest,

@@ -9,12 +9,12 @@ from pathlib import Path
 from ragaudit.circuits.candidates import candidate_rule
 from ragaudit.circuits.noise import table_for
 from ragaudit.encoding.errors import InternalError, RagauditError
-from ragaudit.ledger.chains import activation_of, activation_randomness
 from ragaudit.ledger.errors import RestoredBackup, StoreUnavailable
-from ragaudit.ledger.fence import Fence
-from ragaudit.ledger.identifiers import pseudonym
-from ragaudit.ledger.policy import Policy
-from ragaudit.ledger.tree import TreeHead
+from ragaudit.ledger.log.fence import Fence
+from ragaudit.ledger.log.tree import TreeHead
+from ragaudit.ledger.messages.chains import activation_of, activation_randomness
+from ragaudit.ledger.messages.identifiers import pseudonym
+from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover.checkpointer import WindowLog
 from ragaudit.prover.errors import WindowUnusable
 from ragaudit.prover.index_commitment import CommittedIndex

@@ -6,7 +6,7 @@ from functools import partial
 
 from ragaudit.encoding.canonical_json import loads
 from ragaudit.ledger.errors import RestoredBackup
-from ragaudit.ledger.policy import Policy
+from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover.committing import Committer, WindowReader
 from ragaudit.prover.errors import WrongState
 from ragaudit.prover.index_commitment import load_indexes

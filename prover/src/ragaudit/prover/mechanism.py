@@ -14,9 +14,9 @@ from ragaudit.circuits.selection import scores, select
 from ragaudit.circuits.sketch import sketch
 from ragaudit.embedders.base import Embedder, checked_embeddings, checked_texts
 from ragaudit.encoding.digests import leaf_data
-from ragaudit.ledger.merkle_commitments import content_digest
-from ragaudit.ledger.records import Record
-from ragaudit.ledger.requests import Answer, Document
+from ragaudit.ledger.messages.merkle_commitments import content_digest
+from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.requests import Answer, Document
 from ragaudit.prover.backends.base import Backend
 from ragaudit.prover.errors import BackendUnavailable
 from ragaudit.prover.index_commitment import CommittedIndex, part

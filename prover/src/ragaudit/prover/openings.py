@@ -6,10 +6,10 @@ from ragaudit.encoding.canonical_json import dumps, loads
 from ragaudit.encoding.digests import SALT_BYTES, salted
 from ragaudit.encoding.tagged import DIGEST_BYTES
 from ragaudit.ledger.errors import MalformedRecord
-from ragaudit.ledger.json_fields import Fields
-from ragaudit.ledger.openings import Openings, embedding_digest
-from ragaudit.ledger.records import MAX_ROWS, MAX_TOP_K
-from ragaudit.ledger.requests import Request
+from ragaudit.ledger.messages.json_fields import Fields
+from ragaudit.ledger.messages.openings import Openings, embedding_digest
+from ragaudit.ledger.messages.records import MAX_ROWS, MAX_TOP_K
+from ragaudit.ledger.messages.requests import Request
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ragaudit.ledger.policy import Policy
+from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover import tables
 from ragaudit.prover.service import Service
 from ragaudit.prover.windows import Window

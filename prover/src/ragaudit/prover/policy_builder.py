@@ -8,9 +8,9 @@ from ragaudit.encoding.decimals import ceil_decimal, parse_decimal
 from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import hex_encode
-from ragaudit.ledger.identifiers import log_origin
-from ragaudit.ledger.notes import ED25519, VerifierKey
-from ragaudit.ledger.policy import FORMAT, NORM_BOUND, Policy
+from ragaudit.ledger.log.notes import ED25519, VerifierKey
+from ragaudit.ledger.messages.identifiers import log_origin
+from ragaudit.ledger.messages.policy import FORMAT, NORM_BOUND, Policy
 from ragaudit.privacy.accounting import NoFiniteBound, NoisyScores, calibrate, epsilon
 from ragaudit.privacy.coalition import hamming_threshold
 from ragaudit.prover.errors import MalformedSettings

@@ -8,12 +8,12 @@ from collections.abc import Callable
 
 from ragaudit.encoding.errors import RefusedError
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.ledger.chains import NONCE_BYTES, verify_nonce
-from ragaudit.ledger.openings import Openings
-from ragaudit.ledger.promises import Promise
-from ragaudit.ledger.receipts import ReceiptFile
-from ragaudit.ledger.records import Record
-from ragaudit.ledger.requests import Request
+from ragaudit.ledger.messages.chains import NONCE_BYTES, verify_nonce
+from ragaudit.ledger.messages.openings import Openings
+from ragaudit.ledger.messages.promises import Promise
+from ragaudit.ledger.messages.receipts import ReceiptFile
+from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.requests import Request
 from ragaudit.prover import tables
 from ragaudit.prover.accounts import Account
 from ragaudit.prover.answering import Answering

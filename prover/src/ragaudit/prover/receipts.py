@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.ledger.receipts import (
+from ragaudit.ledger.messages.receipts import (
     PrivateReceipt,
     PublicReceipt,
     ServedRow,
     answer_digest,
 )
-from ragaudit.ledger.requests import Answer
+from ragaudit.ledger.messages.requests import Answer
 from ragaudit.prover.backends.base import Document
 from ragaudit.prover.index_commitment import CommittedIndex, part
 from ragaudit.prover.openings import RecordOpenings

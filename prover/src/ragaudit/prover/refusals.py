@@ -1,7 +1,7 @@
 """Signed refusals: docs/spec/05-records.md §5.8."""
 
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.ledger.promises import Reason, Refusal
+from ragaudit.ledger.messages.promises import Reason, Refusal
 from ragaudit.prover.errors import QueryRefused
 
 BUDGET: Reason = "budget"

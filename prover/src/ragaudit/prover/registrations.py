@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ragaudit.encoding.digests import SALT_BYTES
-from ragaudit.ledger.prepared import Prepared
-from ragaudit.ledger.records import Registration, entry_leaf_data
+from ragaudit.ledger.log.prepared import Prepared
+from ragaudit.ledger.messages.records import Registration, entry_leaf_data
 from ragaudit.prover import tables
 from ragaudit.prover.accounts import Account
 from ragaudit.prover.entries import insert_entry

@@ -1,6 +1,11 @@
 """The window's noise keys and C_seed: docs/spec/05-records.md §5.5."""
 
-from ragaudit.ledger.merkle_commitments import KeyOpening, SeedCommitment, noise_key, slot_key
+from ragaudit.ledger.messages.merkle_commitments import (
+    KeyOpening,
+    SeedCommitment,
+    noise_key,
+    slot_key,
+)
 
 EPOCH = 1
 

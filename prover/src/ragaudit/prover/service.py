@@ -12,8 +12,8 @@ from ragaudit.embedders import registry
 from ragaudit.embedders.base import Embedder
 from ragaudit.encoding.signing import PrivateKey, PublicKey
 from ragaudit.encoding.text import hex_decode, hex_encode
-from ragaudit.ledger.identifiers import pseudonym
-from ragaudit.ledger.policy import Policy
+from ragaudit.ledger.messages.identifiers import pseudonym
+from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover.accounts import Account, AccountKeys, Accounts
 from ragaudit.prover.answering import Answering
 from ragaudit.prover.backends.base import Backend

@@ -6,8 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ragaudit.encoding.errors import UnsupportedError
-from ragaudit.ledger import schema as ledger_schema
-from ragaudit.ledger.database import (
+from ragaudit.ledger.errors import StoreUnavailable
+from ragaudit.ledger.log import schema as ledger_schema
+from ragaudit.ledger.log.database import (
     DatabaseLock,
     database_file,
     open_engine,
@@ -15,7 +16,6 @@ from ragaudit.ledger.database import (
     take_database,
     write_transaction,
 )
-from ragaudit.ledger.errors import StoreUnavailable
 from ragaudit.prover import tables
 from sqlalchemy import Connection, Engine, insert, inspect, select, update
 from sqlalchemy.exc import SQLAlchemyError

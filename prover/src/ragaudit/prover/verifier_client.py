@@ -20,14 +20,14 @@ from ragaudit.encoding.canonical_json import dumps, loads, loads_any
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.signing import PrivateKey, PublicKey, sign
 from ragaudit.encoding.text import hex_decode, hex_encode
-from ragaudit.ledger.cosigner_protocol import (
+from ragaudit.ledger.errors import MalformedNote
+from ragaudit.ledger.log.cosigner_protocol import (
     AddCheckpointRequest,
     parse_conflict,
     parse_cosignatures,
 )
-from ragaudit.ledger.errors import MalformedNote
-from ragaudit.ledger.notes import NoteSignature, VerifierKey
-from ragaudit.ledger.records import Record
+from ragaudit.ledger.log.notes import NoteSignature, VerifierKey
+from ragaudit.ledger.messages.records import Record
 from ragaudit.prover.errors import (
     MalformedSettings,
     NotPinned,

@@ -9,11 +9,11 @@ from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.signing import SIGNATURE_BYTES, SignatureRejected, verify
 from ragaudit.encoding.tagged import DIGEST_BYTES, Field
-from ragaudit.ledger.chains import verify_activation_preimage
 from ragaudit.ledger.errors import ChainRejected
-from ragaudit.ledger.json_fields import Fields
-from ragaudit.ledger.policy import MAX_INSTANTS, Policy
-from ragaudit.ledger.tree import MAX_TREE_SIZE
+from ragaudit.ledger.log.tree import MAX_TREE_SIZE
+from ragaudit.ledger.messages.chains import verify_activation_preimage
+from ragaudit.ledger.messages.json_fields import Fields
+from ragaudit.ledger.messages.policy import MAX_INSTANTS, Policy
 from ragaudit.prover.errors import VerifierMessageRejected
 from ragaudit.prover.live import Activation
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ragaudit.ledger.prepared import Prepared
+from ragaudit.ledger.log.prepared import Prepared
 from ragaudit.prover import tables
 from ragaudit.prover.errors import Conflict, UnknownWindow
 from ragaudit.prover.states import FINAL, State, check_transition

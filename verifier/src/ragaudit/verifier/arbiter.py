@@ -23,13 +23,13 @@ from ragaudit.encoding.errors import (
 )
 from ragaudit.encoding.signing import PrivateKey, PublicKey
 from ragaudit.encoding.text import hex_decode
-from ragaudit.ledger.disputes import Finding, file_digest
 from ragaudit.ledger.errors import MalformedRecord
-from ragaudit.ledger.json_fields import Fields
-from ragaudit.ledger.policy import Policy
-from ragaudit.ledger.receipt_check import GroupOperations, WindowView
-from ragaudit.ledger.receipts import PublicReceipt
-from ragaudit.ledger.records import Opening
+from ragaudit.ledger.messages.disputes import Finding, file_digest
+from ragaudit.ledger.messages.json_fields import Fields
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.receipt_check import GroupOperations, WindowView
+from ragaudit.ledger.messages.receipts import PublicReceipt
+from ragaudit.ledger.messages.records import Opening
 from ragaudit.verifier import keys as key_files
 from ragaudit.verifier.procedure.disputes import judge
 from ragaudit.verifier.procedure.messages import Countersignature, opening_digest

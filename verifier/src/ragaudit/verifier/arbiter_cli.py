@@ -9,7 +9,7 @@ import typer
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.commands import ExitCode, failing
 from ragaudit.encoding.errors import MalformedError, RefusedError, UnavailableError
-from ragaudit.ledger.policy import Policy
+from ragaudit.ledger.messages.policy import Policy
 from ragaudit.verifier.arbiter import Arbiter, read_key, read_window
 from ragaudit.verifier.engines import fastest_engine
 from ragaudit.verifier.service.clock import system_clock

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from fastapi import Depends, FastAPI, Request
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import hex_encode
-from ragaudit.ledger.receipt_check import GroupOperations
+from ragaudit.ledger.messages.receipt_check import GroupOperations
 from ragaudit.verifier.arbiter import Arbiter, read_window
 from ragaudit.verifier.service import bodies, problems
 from ragaudit.verifier.service.bodies import Body, Document, parse

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.times import rfc3339
-from ragaudit.ledger.policy import Policy
+from ragaudit.ledger.messages.policy import Policy
 from ragaudit.verifier.bundle import Part
 from ragaudit.verifier.procedure import limits
 from ragaudit.verifier.procedure.checks import CHECKS, OPENING_CHECKS

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ragaudit.encoding.errors import MalformedError, RagauditError, RejectedError
 from ragaudit.encoding.signing import PublicKey
-from ragaudit.ledger.policy import Policy
+from ragaudit.ledger.messages.policy import Policy
 from ragaudit.verifier import evidence as items
 from ragaudit.verifier.bundle import Bundle, Part, open_bundle
 from ragaudit.verifier.comparison import Comparison, Found

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ragaudit.encoding.decimals import parse_decimal
-from ragaudit.ledger.policy import AuditTerms, Policy
+from ragaudit.ledger.messages.policy import AuditTerms, Policy
 from ragaudit.privacy.sample import stratum_size, tenant_stratum_id
 from ragaudit.verifier.procedure.run import stratum_sizes
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import MalformedError, RejectedError
-from ragaudit.ledger.policy import Policy, exact
+from ragaudit.ledger.messages.policy import Policy, exact
 
 FORMAT: Final = "ragaudit/v1/terms"
 DAY: Final = 86_400

@@ -18,14 +18,14 @@ import numpy.typing as npt
 from ragaudit.embedders.manifest import EmbedderManifest
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.lab.bench.workload import Sizes, Workload
-from ragaudit.ledger.checkpoint_store import CheckpointStore
-from ragaudit.ledger.cosignatures import CosignerPolicy
-from ragaudit.ledger.merkle_commitments import content_digest
-from ragaudit.ledger.notes import COSIGNATURE_V1, ED25519, SigningKey
-from ragaudit.ledger.policy import Policy
-from ragaudit.ledger.requests import Request
-from ragaudit.ledger.store import LogStore
-from ragaudit.ledger.tree import TreeHead
+from ragaudit.ledger.log.checkpoint_store import CheckpointStore
+from ragaudit.ledger.log.cosignatures import CosignerPolicy
+from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, SigningKey
+from ragaudit.ledger.log.store import LogStore
+from ragaudit.ledger.log.tree import TreeHead
+from ragaudit.ledger.messages.merkle_commitments import content_digest
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.requests import Request
 from ragaudit.prover.accounts import Account, Accounts
 from ragaudit.prover.answering import Answering
 from ragaudit.prover.backends.base import Document

@@ -15,7 +15,7 @@ from ragaudit.circuits.selection import select
 from ragaudit.circuits.statements import index_context
 from ragaudit.lab.attacks.constructed.window import Asked, TenantIndex, Window
 from ragaudit.lab.bench.workload import Workload
-from ragaudit.ledger.merkle_commitments import IndexCommitment, content_digest, index_root
+from ragaudit.ledger.messages.merkle_commitments import IndexCommitment, content_digest, index_root
 from ragaudit.prover.challenges import ChallengeWorker
 from ragaudit.prover.checkpointer import WindowLog
 from ragaudit.prover.index_commitment import CommittedIndex, row_digests

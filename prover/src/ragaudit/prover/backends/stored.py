@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
-from ragaudit.ledger.policy import Policy
-from ragaudit.ledger.prepared import Prepared
+from ragaudit.ledger.log.prepared import Prepared
+from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover import tables
 from ragaudit.prover.accounts import check_tenant_name
 from ragaudit.prover.backends.base import Document

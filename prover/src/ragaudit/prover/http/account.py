@@ -4,8 +4,8 @@ from typing import Any
 
 from fastapi import APIRouter, Response, status
 from ragaudit.encoding.text import hex_decode
-from ragaudit.ledger.receipts import ReceiptFile
-from ragaudit.ledger.requests import Request
+from ragaudit.ledger.messages.receipts import ReceiptFile
+from ragaudit.ledger.messages.requests import Request
 from ragaudit.prover.accounts import Account
 from ragaudit.prover.entries import entry_at
 from ragaudit.prover.http.dependencies import AccountDependency, ServiceDependency

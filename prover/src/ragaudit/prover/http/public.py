@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Response
 from fastapi.responses import PlainTextResponse
 from ragaudit.encoding.canonical_json import loads
-from ragaudit.ledger.policy import Policy
+from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover.errors import NotReady, UnknownRecord
 from ragaudit.prover.http.dependencies import ServiceDependency
 from ragaudit.prover.service import Service

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 from ragaudit.encoding.errors import RagauditError, RejectedError
 from ragaudit.encoding.text import hex_decode
-from ragaudit.ledger.chains import verify_nonce
-from ragaudit.ledger.policy import Policy
-from ragaudit.ledger.promises import Promise
-from ragaudit.ledger.records import Record
+from ragaudit.ledger.messages.chains import verify_nonce
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.promises import Promise
+from ragaudit.ledger.messages.records import Record
 from ragaudit.verifier import evidence as items
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.framework import Lacking

@@ -6,11 +6,11 @@ from typing import Final
 
 from ragaudit.encoding.errors import MalformedError, RagauditError, RejectedError
 from ragaudit.encoding.signing import PublicKey
-from ragaudit.ledger.chains import activation_randomness, verify_activation_preimage
-from ragaudit.ledger.cosignatures import verify_cosigned
-from ragaudit.ledger.disputes import RegistrationStatement
-from ragaudit.ledger.policy import Policy
-from ragaudit.ledger.receipts import PublicReceipt
+from ragaudit.ledger.log.cosignatures import verify_cosigned
+from ragaudit.ledger.messages.chains import activation_randomness, verify_activation_preimage
+from ragaudit.ledger.messages.disputes import RegistrationStatement
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.receipts import PublicReceipt
 from ragaudit.verifier import evidence as items
 from ragaudit.verifier.procedure.disputes import KeptDispute
 from ragaudit.verifier.procedure.facts import fact

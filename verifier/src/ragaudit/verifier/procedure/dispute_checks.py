@@ -2,8 +2,8 @@
 
 from ragaudit.encoding.errors import RagauditError, RejectedError
 from ragaudit.encoding.signing import PublicKey
-from ragaudit.ledger.disputes import file_digest
-from ragaudit.ledger.receipt_check import WindowView
+from ragaudit.ledger.messages.disputes import file_digest
+from ragaudit.ledger.messages.receipt_check import WindowView
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.disputes import KeptDispute, judge
 from ragaudit.verifier.procedure.framework import Findings

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ragaudit.encoding.errors import InternalError, RagauditError
-from ragaudit.ledger.disputes import STEPS, Dispute, Finding
 from ragaudit.ledger.errors import MalformedRecord, StepRejected
-from ragaudit.ledger.json_fields import Fields
-from ragaudit.ledger.receipt_check import (
+from ragaudit.ledger.messages.disputes import STEPS, Dispute, Finding
+from ragaudit.ledger.messages.json_fields import Fields
+from ragaudit.ledger.messages.receipt_check import (
     GroupOperations,
     WindowView,
     check_receipt_file,
 )
-from ragaudit.ledger.receipts import PublicReceipt, ReceiptFile, bound_receipt
+from ragaudit.ledger.messages.receipts import PublicReceipt, ReceiptFile, bound_receipt
 
 KEPT_MEMBERS = "dispute step file finding"
 ANSWER_STEP = 4  # where a file fails that is signed and has not the form of an answer

@@ -9,8 +9,8 @@ import numpy.typing as npt
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.signing import PublicKey
-from ragaudit.ledger.merkle_commitments import IndexCommitment
-from ragaudit.ledger.notes import VerifierKey
+from ragaudit.ledger.log.notes import VerifierKey
+from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
 from ragaudit.verifier import evidence as items
 from ragaudit.verifier.engines import Engine
 from ragaudit.verifier.evidence import Evidence

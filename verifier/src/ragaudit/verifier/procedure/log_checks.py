@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from ragaudit.encoding.errors import RagauditError
-from ragaudit.ledger.checkpoints import verify_checkpoint
-from ragaudit.ledger.records import Epoch, Registration, Version
-from ragaudit.ledger.tlog_proof import TlogProof
-from ragaudit.ledger.tree import TreeHead
+from ragaudit.ledger.log.checkpoints import verify_checkpoint
+from ragaudit.ledger.log.tlog_proof import TlogProof
+from ragaudit.ledger.log.tree import TreeHead
+from ragaudit.ledger.messages.records import Epoch, Registration, Version
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.framework import Findings
 from ragaudit.verifier.procedure.log_view import RECORD_KIND

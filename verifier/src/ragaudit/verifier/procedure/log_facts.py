@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 
 from ragaudit.encoding.errors import MalformedError, RejectedError
-from ragaudit.ledger.checkpoints import parse_checkpoint
-from ragaudit.ledger.cosignatures import CosignedCheckpoint, verify_cosigned
-from ragaudit.ledger.records import Close, Registration
-from ragaudit.ledger.tree import MemoryTree
+from ragaudit.ledger.log.checkpoints import parse_checkpoint
+from ragaudit.ledger.log.cosignatures import CosignedCheckpoint, verify_cosigned
+from ragaudit.ledger.log.tree import MemoryTree
+from ragaudit.ledger.messages.records import Close, Registration
 from ragaudit.verifier import evidence as items
 from ragaudit.verifier.procedure.facts import fact
 from ragaudit.verifier.procedure.framework import CONFIDENTIAL_PART, Lacking

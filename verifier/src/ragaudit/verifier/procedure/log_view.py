@@ -9,8 +9,8 @@ from ragaudit.encoding.digests import leaf_data
 from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.encoding.tagged import decode, enc, read_int, read_text
 from ragaudit.encoding.text import hex_decode
-from ragaudit.ledger.records import Close, Record, Registration, decode_body
-from ragaudit.ledger.tree import HASH_BYTES, MemoryTree
+from ragaudit.ledger.log.tree import HASH_BYTES, MemoryTree
+from ragaudit.ledger.messages.records import Close, Record, Registration, decode_body
 
 RECORD_KIND: Final = "record"
 _RECORD_TAG: Final = "ragaudit/v1/entry/record"

@@ -3,8 +3,8 @@
 from ragaudit.encoding.decimals import parse_decimal
 from ragaudit.encoding.errors import RejectedError
 from ragaudit.encoding.times import rfc3339
-from ragaudit.ledger.checkpoints import verify_checkpoint
-from ragaudit.ledger.policy import Policy
+from ragaudit.ledger.log.checkpoints import verify_checkpoint
+from ragaudit.ledger.messages.policy import Policy
 from ragaudit.privacy.accounting import NoFiniteBound, NoisyScores, epsilon, gives
 from ragaudit.privacy.coalition import hamming_threshold
 from ragaudit.verifier import evidence as items

@@ -8,12 +8,12 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import MalformedError, RagauditError, RejectedError
 from ragaudit.encoding.text import hex_decode
-from ragaudit.ledger.cosignatures import CosignerPolicy, verify_cosigned
-from ragaudit.ledger.merkle_commitments import IndexCommitment
-from ragaudit.ledger.notes import VerifierKey
-from ragaudit.ledger.policy import Policy
-from ragaudit.ledger.records import Opening, TenantOpening
-from ragaudit.ledger.tree import TreeHead
+from ragaudit.ledger.log.cosignatures import CosignerPolicy, verify_cosigned
+from ragaudit.ledger.log.notes import VerifierKey
+from ragaudit.ledger.log.tree import TreeHead
+from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.records import Opening, TenantOpening
 from ragaudit.verifier import evidence as items
 from ragaudit.verifier.procedure.facts import fact
 from ragaudit.verifier.procedure.framework import Lacking

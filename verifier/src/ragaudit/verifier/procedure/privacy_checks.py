@@ -6,7 +6,7 @@ from typing import Any
 
 from ragaudit.encoding.digests import SALT_BYTES, salted
 from ragaudit.encoding.errors import RejectedError
-from ragaudit.ledger.policy import Policy
+from ragaudit.ledger.messages.policy import Policy
 from ragaudit.privacy import coalition as estimating
 from ragaudit.privacy.accounting import GAMMA, epsilon_report
 from ragaudit.verifier.procedure.context import Context

@@ -2,8 +2,8 @@
 
 from ragaudit.encoding.errors import RejectedError
 from ragaudit.encoding.times import rfc3339
-from ragaudit.ledger.chains import activation_of, verify_nonce
-from ragaudit.ledger.records import Epoch, Version
+from ragaudit.ledger.messages.chains import activation_of, verify_nonce
+from ragaudit.ledger.messages.records import Epoch, Version
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.framework import Findings, Lacking
 from ragaudit.verifier.procedure.log_view import LoggedRecord

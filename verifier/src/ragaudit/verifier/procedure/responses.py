@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.tagged import decode, read_digest, read_int
-from ragaudit.ledger.merkle_commitments import KeyOpening
+from ragaudit.ledger.messages.merkle_commitments import KeyOpening
 
 _TAG: Final = "ragaudit/v1/response"
 _HASH_BYTES: Final = 32

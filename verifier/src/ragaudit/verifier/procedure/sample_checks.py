@@ -13,8 +13,8 @@ from ragaudit.circuits.statements import selection_context
 from ragaudit.encoding.digests import salted
 from ragaudit.encoding.errors import RejectedError
 from ragaudit.encoding.times import rfc3339
-from ragaudit.ledger.chains import verify_activation_preimage
-from ragaudit.ledger.merkle_commitments import verify_key_opening
+from ragaudit.ledger.messages.chains import verify_activation_preimage
+from ragaudit.ledger.messages.merkle_commitments import verify_key_opening
 from ragaudit.privacy import sample as sampling
 from ragaudit.verifier.engines import SelectionInstance, SelectionsRejected
 from ragaudit.verifier.procedure.claims import claims

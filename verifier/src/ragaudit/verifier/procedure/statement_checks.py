@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from ragaudit.encoding.errors import RagauditError, RejectedError
 from ragaudit.encoding.times import rfc3339
-from ragaudit.ledger.policy import Policy
-from ragaudit.ledger.promises import Refusal
-from ragaudit.ledger.receipts import PublicReceipt
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.promises import Refusal
+from ragaudit.ledger.messages.receipts import PublicReceipt
 from ragaudit.verifier import evidence as items
 from ragaudit.verifier.procedure.claims import Claim, claims, revealed
 from ragaudit.verifier.procedure.context import Context

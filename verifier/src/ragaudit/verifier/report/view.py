@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ragaudit.encoding.errors import InvalidArgumentError, MalformedError
 from ragaudit.encoding.times import rfc3339
-from ragaudit.ledger.notes import VerifierKey
+from ragaudit.ledger.log.notes import VerifierKey
 from ragaudit.privacy.words import EMPTY_ADVANTAGE, WEAK_ADVANTAGE, guarantee_sentence, strength
 from ragaudit.verifier.evidence import RESPONSES
 from ragaudit.verifier.report import wording

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ragaudit.encoding.tagged import enc
 from ragaudit.encoding.times import rfc3339
-from ragaudit.ledger.chains import activation_anchor, activation_preimage
+from ragaudit.ledger.messages.chains import activation_anchor, activation_preimage
 from ragaudit.verifier.keys import VerifierKeys
 from ragaudit.verifier.service import statements, windows
 from ragaudit.verifier.service.database import (

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from ragaudit.encoding.errors import InternalError
-from ragaudit.ledger.receipt_check import WindowView
+from ragaudit.ledger.messages.receipt_check import WindowView
 from ragaudit.verifier.embedding import committed_embedder
 from ragaudit.verifier.engines import Engine, engine, fastest_engine
 from ragaudit.verifier.evidence import Evidence

@@ -12,8 +12,8 @@ from typing import Any, BinaryIO, cast
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import InternalError
-from ragaudit.ledger.checkpoints import parse_checkpoint
-from ragaudit.ledger.policy import Policy
+from ragaudit.ledger.log.checkpoints import parse_checkpoint
+from ragaudit.ledger.messages.policy import Policy
 from ragaudit.privacy.sample import (
     DrawnStratum,
     LoggedRecord,

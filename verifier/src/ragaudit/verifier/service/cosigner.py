@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
-from ragaudit.ledger.checkpoints import SignedCheckpoint, parse_checkpoint
-from ragaudit.ledger.cosignatures import cosign
-from ragaudit.ledger.cosigner_protocol import (
+from ragaudit.ledger.errors import MalformedNote
+from ragaudit.ledger.log.checkpoints import SignedCheckpoint, parse_checkpoint
+from ragaudit.ledger.log.cosignatures import cosign
+from ragaudit.ledger.log.cosigner_protocol import (
     BAD_REQUEST,
     COSIGNED,
     SIZE_CONTENT_TYPE,
@@ -21,10 +22,9 @@ from ragaudit.ledger.cosigner_protocol import (
     encode_cosignatures,
     judge,
 )
-from ragaudit.ledger.errors import MalformedNote
-from ragaudit.ledger.notes import Note, NoteSignature, SigningKey, parse_note
-from ragaudit.ledger.policy import Policy
-from ragaudit.ledger.tree import TreeHead
+from ragaudit.ledger.log.notes import Note, NoteSignature, SigningKey, parse_note
+from ragaudit.ledger.log.tree import TreeHead
+from ragaudit.ledger.messages.policy import Policy
 from ragaudit.verifier.service import windows
 from ragaudit.verifier.service.database import Database, Origin, Transaction, checkpoints
 from ragaudit.verifier.service.errors import UnknownError

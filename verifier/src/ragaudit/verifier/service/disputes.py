@@ -12,12 +12,12 @@ from typing import Any
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import RejectedError
-from ragaudit.ledger.disputes import Dispute, Finding, RegistrationStatement, file_digest
 from ragaudit.ledger.errors import ReceiptRejected
-from ragaudit.ledger.policy import Policy
-from ragaudit.ledger.receipt_check import WindowView
-from ragaudit.ledger.receipts import PublicReceipt
-from ragaudit.ledger.records import Opening, Registration
+from ragaudit.ledger.messages.disputes import Dispute, Finding, RegistrationStatement, file_digest
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.receipt_check import WindowView
+from ragaudit.ledger.messages.receipts import PublicReceipt
+from ragaudit.ledger.messages.records import Opening, Registration
 from ragaudit.verifier.evidence import OPENING
 from ragaudit.verifier.procedure.disputes import KeptDispute
 from ragaudit.verifier.service import items, submissions, windows

@@ -14,10 +14,10 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import SALT_BYTES, leaf_data
 from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.encoding.tagged import decode, read_int, read_text
-from ragaudit.ledger.cosignatures import CosignerPolicy, verify_cosigned
-from ragaudit.ledger.records import Registration
-from ragaudit.ledger.tlog_proof import TlogProof, verify_tlog_proof
-from ragaudit.ledger.tree import leaf_hash
+from ragaudit.ledger.log.cosignatures import CosignerPolicy, verify_cosigned
+from ragaudit.ledger.log.tlog_proof import TlogProof, verify_tlog_proof
+from ragaudit.ledger.log.tree import leaf_hash
+from ragaudit.ledger.messages.records import Registration
 from ragaudit.verifier.evidence import ENTRIES, FINAL_CHECKPOINT, LEAVES, RECORDS
 from ragaudit.verifier.service import cosigner, items, windows
 from ragaudit.verifier.service.activation import check_due

@@ -5,9 +5,9 @@ from typing import Any
 
 from ragaudit.encoding.errors import RejectedError
 from ragaudit.encoding.signing import PublicKey
-from ragaudit.ledger.disputes import HolderStatement
-from ragaudit.ledger.policy import Policy
-from ragaudit.ledger.records import Registration
+from ragaudit.ledger.messages.disputes import HolderStatement
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.records import Registration
 from ragaudit.verifier.service import handover
 from ragaudit.verifier.service.bodies import Held
 from ragaudit.verifier.service.database import Origin

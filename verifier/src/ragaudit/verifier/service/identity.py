@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ragaudit.encoding.errors import MalformedError, RejectedError
-from ragaudit.ledger.policy import FORMAT
+from ragaudit.ledger.messages.policy import FORMAT
 
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?", re.ASCII)  # windows and tenants
 

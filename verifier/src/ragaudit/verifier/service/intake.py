@@ -17,15 +17,15 @@ from ragaudit.encoding.errors import (
     RefusedError,
     RejectedError,
 )
-from ragaudit.ledger.chains import verify_nonce
-from ragaudit.ledger.cosignatures import CosignerPolicy
-from ragaudit.ledger.notes import Note, parse_note
-from ragaudit.ledger.policy import Policy
-from ragaudit.ledger.promises import Promise, Refusal
-from ragaudit.ledger.receipts import PRIVATE_FORMAT, PublicReceipt
-from ragaudit.ledger.records import Record, Registration
-from ragaudit.ledger.tlog_proof import TlogProof
-from ragaudit.ledger.tree import TreeHead
+from ragaudit.ledger.log.cosignatures import CosignerPolicy
+from ragaudit.ledger.log.notes import Note, parse_note
+from ragaudit.ledger.log.tlog_proof import TlogProof
+from ragaudit.ledger.log.tree import TreeHead
+from ragaudit.ledger.messages.chains import verify_nonce
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.promises import Promise, Refusal
+from ragaudit.ledger.messages.receipts import PRIVATE_FORMAT, PublicReceipt
+from ragaudit.ledger.messages.records import Record, Registration
 from ragaudit.verifier.service import cosigner, handover, holders, submissions, windows
 from ragaudit.verifier.service.activation import check_due
 from ragaudit.verifier.service.bodies import Claim, Held, Receipts, Refusals

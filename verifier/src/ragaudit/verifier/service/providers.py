@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from ragaudit.encoding.signing import PublicKey
-from ragaudit.ledger.identifiers import check_provider
+from ragaudit.ledger.messages.identifiers import check_provider
 from ragaudit.verifier.service.database import Database, providers
 from ragaudit.verifier.service.errors import ConflictError, UnknownError
 from sqlalchemy import Connection, delete, insert, select

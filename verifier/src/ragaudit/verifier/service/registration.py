@@ -11,10 +11,10 @@ from weakref import WeakValueDictionary
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import InternalError, MalformedError, RejectedError
-from ragaudit.ledger.checkpoints import parse_checkpoint
-from ragaudit.ledger.merkle_commitments import check_index_lengths
-from ragaudit.ledger.notes import VerifierKey
-from ragaudit.ledger.policy import Policy
+from ragaudit.ledger.log.checkpoints import parse_checkpoint
+from ragaudit.ledger.log.notes import VerifierKey
+from ragaudit.ledger.messages.merkle_commitments import check_index_lengths
+from ragaudit.ledger.messages.policy import Policy
 from ragaudit.verifier.evidence import (
     COUNTERSIGNATURE,
     EMBEDDER,

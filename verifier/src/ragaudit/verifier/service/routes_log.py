@@ -4,8 +4,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query
 from ragaudit.encoding.text import hex_decode
-from ragaudit.ledger.identifiers import PSEUDONYM_BYTES
-from ragaudit.ledger.records import MAX_QUERIES, MAX_TIME
+from ragaudit.ledger.messages.identifiers import PSEUDONYM_BYTES
+from ragaudit.ledger.messages.records import MAX_QUERIES, MAX_TIME
 from ragaudit.verifier.service.bodies import (
     Body,
     Claim,

@@ -5,8 +5,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Path, Request, Response
 from fastapi.responses import PlainTextResponse
-from ragaudit.ledger.cosigner_protocol import MAX_REQUEST_BYTES
-from ragaudit.ledger.records import MAX_TIME
+from ragaudit.ledger.log.cosigner_protocol import MAX_REQUEST_BYTES
+from ragaudit.ledger.messages.records import MAX_TIME
 from ragaudit.verifier.service import activation, bodies, cosigner
 from ragaudit.verifier.service.authentication import demand_digest
 from ragaudit.verifier.service.bodies import Body, OpeningRequest, Registration, parse

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ragaudit.encoding import canonical_json
-from ragaudit.ledger.identifiers import log_origin
-from ragaudit.ledger.policy import Policy
+from ragaudit.ledger.messages.identifiers import log_origin
+from ragaudit.ledger.messages.policy import Policy
 from ragaudit.verifier.evidence import POLICY
 from ragaudit.verifier.service import items
 from ragaudit.verifier.service.database import Origin, Transaction, windows

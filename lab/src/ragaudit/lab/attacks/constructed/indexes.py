@@ -10,8 +10,8 @@ from ragaudit.circuits.statements import index_context, selection_context
 from ragaudit.lab.attacks.cheat import ConstructedCheat
 from ragaudit.lab.attacks.constructed.window import Asked, TenantIndex, Window
 from ragaudit.lab.attacks.forging import index_prover, selection_prover
-from ragaudit.ledger import merkle_commitments
-from ragaudit.ledger.merkle_commitments import IndexCommitment
+from ragaudit.ledger.messages import merkle_commitments
+from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
 from ragaudit.verifier import reference
 from ragaudit.verifier.reference.field import ORDER
 from ragaudit.verifier.reference.statement import SQUARED_NORM, Statement

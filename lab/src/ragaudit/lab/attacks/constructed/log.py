@@ -6,12 +6,12 @@ from typing import Any, Final
 from ragaudit.encoding.digests import leaf_data
 from ragaudit.lab.attacks.cheat import ConstructedCheat
 from ragaudit.lab.attacks.constructed.window import CLOSED, END, INSTANTS, START, Account, Window
-from ragaudit.ledger.checkpoints import Checkpoint, sign_checkpoint
-from ragaudit.ledger.cosignatures import cosign
-from ragaudit.ledger.notes import ED25519, SigningKey
-from ragaudit.ledger.records import Close, Record
-from ragaudit.ledger.tlog_proof import TlogProof
-from ragaudit.ledger.tree import MemoryTree
+from ragaudit.ledger.log.checkpoints import Checkpoint, sign_checkpoint
+from ragaudit.ledger.log.cosignatures import cosign
+from ragaudit.ledger.log.notes import ED25519, SigningKey
+from ragaudit.ledger.log.tlog_proof import TlogProof
+from ragaudit.ledger.log.tree import MemoryTree
+from ragaudit.ledger.messages.records import Close, Record
 
 Event = tuple[Any, ...]
 

@@ -27,32 +27,32 @@ from ragaudit.encoding.digests import leaf_data, salted, structure
 from ragaudit.encoding.signing import PrivateKey, sign
 from ragaudit.encoding.tagged import enc
 from ragaudit.lab.attacks.terms import SMALL_TERMS
-from ragaudit.ledger import chains, merkle_commitments
-from ragaudit.ledger.checkpoints import Checkpoint, sign_checkpoint
-from ragaudit.ledger.cosignatures import cosign
-from ragaudit.ledger.disputes import Dispute, RegistrationStatement
-from ragaudit.ledger.merkle_commitments import IndexCommitment, IndexTree, SeedCommitment
-from ragaudit.ledger.notes import COSIGNATURE_V1, ED25519, SigningKey
-from ragaudit.ledger.openings import Openings
-from ragaudit.ledger.policy import Policy
-from ragaudit.ledger.promises import Promise, Refusal
-from ragaudit.ledger.receipts import (
+from ragaudit.ledger.log.checkpoints import Checkpoint, sign_checkpoint
+from ragaudit.ledger.log.cosignatures import cosign
+from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, SigningKey
+from ragaudit.ledger.log.tlog_proof import TlogProof
+from ragaudit.ledger.log.tree import MemoryTree
+from ragaudit.ledger.messages import chains, merkle_commitments
+from ragaudit.ledger.messages.disputes import Dispute, RegistrationStatement
+from ragaudit.ledger.messages.merkle_commitments import IndexCommitment, IndexTree, SeedCommitment
+from ragaudit.ledger.messages.openings import Openings
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.promises import Promise, Refusal
+from ragaudit.ledger.messages.receipts import (
     PrivateReceipt,
     PublicReceipt,
     ReceiptFile,
     ServedRow,
     answer_digest,
 )
-from ragaudit.ledger.records import (
+from ragaudit.ledger.messages.records import (
     Close,
     Opening,
     Record,
     Registration,
     TenantOpening,
 )
-from ragaudit.ledger.requests import Answer, Document, Request
-from ragaudit.ledger.tlog_proof import TlogProof
-from ragaudit.ledger.tree import MemoryTree
+from ragaudit.ledger.messages.requests import Answer, Document, Request
 from ragaudit.privacy import coalition
 from ragaudit.privacy import sample as sampling
 from ragaudit.verifier import evidence as names

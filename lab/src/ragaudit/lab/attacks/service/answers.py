@@ -10,10 +10,10 @@ from ragaudit import core
 from ragaudit.circuits.selection import select
 from ragaudit.encoding.digests import salted, structure
 from ragaudit.lab.attacks.cheat import ServiceCheat
-from ragaudit.ledger.openings import Openings
-from ragaudit.ledger.receipts import ReceiptFile
-from ragaudit.ledger.records import Record
-from ragaudit.ledger.requests import Answer, Document, Request
+from ragaudit.ledger.messages.openings import Openings
+from ragaudit.ledger.messages.receipts import ReceiptFile
+from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.requests import Answer, Document, Request
 from ragaudit.prover.accounts import Account
 from ragaudit.prover.answering import Answering
 from ragaudit.prover.index_commitment import CommittedIndex

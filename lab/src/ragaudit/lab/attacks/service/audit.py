@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from ragaudit.encoding.digests import structure
 from ragaudit.lab.attacks.cheat import ServiceCheat
-from ragaudit.ledger.records import Record
+from ragaudit.ledger.messages.records import Record
 from ragaudit.prover.challenges import ChallengeWorker
 from ragaudit.prover.closing import Closing
 from ragaudit.prover.live import LiveWindow

@@ -11,7 +11,7 @@ from ragaudit.lab.attacks.service.log import DropsALeaf
 from ragaudit.lab.attacks.service.promises import BreaksPromises, ForgetsClaims
 from ragaudit.lab.attacks.stage.play import Play
 from ragaudit.lab.attacks.stage.services import WINDOW
-from ragaudit.ledger.promises import Refusal
+from ragaudit.ledger.messages.promises import Refusal
 from ragaudit.verifier.service import submissions
 
 _AT_ONCE = 200

@@ -10,7 +10,7 @@ from ragaudit.lab.attacks.cheat import ServiceCheat
 from ragaudit.lab.attacks.service.answers import RewritesContent, SelectsThenAddsNoise
 from ragaudit.lab.attacks.stage.play import Play
 from ragaudit.lab.attacks.stage.services import WINDOW
-from ragaudit.ledger.disputes import Dispute
+from ragaudit.ledger.messages.disputes import Dispute
 from ragaudit.verifier.service.disputes import PER_ACCOUNT
 
 _BASE: Final = f"/v1/windows/{WINDOW}"

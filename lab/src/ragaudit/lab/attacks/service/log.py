@@ -6,7 +6,7 @@ from typing import Any, Final
 from ragaudit.encoding.digests import structure
 from ragaudit.lab.attacks.cheat import ServiceCheat
 from ragaudit.lab.attacks.stage.play import Play
-from ragaudit.ledger.records import (
+from ragaudit.ledger.messages.records import (
     Epoch,
     Record,
     Registration,

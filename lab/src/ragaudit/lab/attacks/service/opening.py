@@ -7,16 +7,16 @@ from typing import Any, Final
 import numpy as np
 from ragaudit.encoding.digests import structure
 from ragaudit.lab.attacks.cheat import ServiceCheat
-from ragaudit.ledger.merkle_commitments import (
+from ragaudit.ledger.log.tree import MemoryTree
+from ragaudit.ledger.messages.merkle_commitments import (
     KeyOpening,
     SeedCommitment,
     key_leaf,
     noise_key,
     slot_key,
 )
-from ragaudit.ledger.policy import Policy
-from ragaudit.ledger.records import MAX_TOP_K, Opening
-from ragaudit.ledger.tree import MemoryTree
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.records import MAX_TOP_K, Opening
 from ragaudit.privacy.accounting import calibrate
 from ragaudit.prover.committing import Committer
 from ragaudit.prover.index_commitment import CommittedIndex, IndexBuilder, Rows, Scalars

@@ -8,9 +8,9 @@ from ragaudit.lab.attacks.cheat import ServiceCheat
 from ragaudit.lab.attacks.stage.play import Account as Asking
 from ragaudit.lab.attacks.stage.play import Play
 from ragaudit.lab.attacks.stage.services import WINDOW
-from ragaudit.ledger.promises import Promise
-from ragaudit.ledger.receipts import ReceiptFile
-from ragaudit.ledger.requests import Request
+from ragaudit.ledger.messages.promises import Promise
+from ragaudit.ledger.messages.receipts import ReceiptFile
+from ragaudit.ledger.messages.requests import Request
 from ragaudit.prover import tables
 from ragaudit.prover.accounts import Account
 from ragaudit.prover.answering import Answering

@@ -6,7 +6,7 @@ from typing import Any, Final
 from ragaudit.lab.attacks.cheat import ServiceCheat
 from ragaudit.lab.attacks.service.promises import ForgetsClaims
 from ragaudit.lab.attacks.stage.play import Play
-from ragaudit.ledger.receipts import ReceiptFile
+from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.prover.accounts import Account
 from ragaudit.prover.errors import Conflict
 from ragaudit.prover.live import LiveWindow

@@ -12,8 +12,8 @@ from ragaudit.encoding.signing import PrivateKey, sign
 from ragaudit.lab.attacks.stage.clock import Clock
 from ragaudit.lab.attacks.stage.play import Play
 from ragaudit.lab.attacks.stage.services import PROVIDER
-from ragaudit.ledger.identifiers import log_origin
-from ragaudit.ledger.notes import ED25519, SigningKey
+from ragaudit.ledger.log.notes import ED25519, SigningKey
+from ragaudit.ledger.messages.identifiers import log_origin
 from ragaudit.prover.keys import load_key
 from ragaudit.verifier.service import providers
 

@@ -16,10 +16,10 @@ from ragaudit.lab.attacks.stage.clock import Clock
 from ragaudit.lab.attacks.stage.embedder import HashEmbedder, VerifierEmbedder
 from ragaudit.lab.attacks.stage.transport import AppTransport, Loop
 from ragaudit.lab.attacks.terms import small_terms_file
-from ragaudit.ledger.disputes import Finding
-from ragaudit.ledger.policy import Policy
-from ragaudit.ledger.receipt_check import WindowView
-from ragaudit.ledger.receipts import PublicReceipt
+from ragaudit.ledger.messages.disputes import Finding
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.receipt_check import WindowView
+from ragaudit.ledger.messages.receipts import PublicReceipt
 from ragaudit.prover.app import create_app as create_prover
 from ragaudit.prover.backends.base import Document
 from ragaudit.prover.backends.stored import StoredDocuments

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ragaudit.encoding.text import b64_encode
 from ragaudit.ledger.errors import MalformedNote, MalformedProof, NoteRejected
-from ragaudit.ledger.notes import (
+from ragaudit.ledger.log.notes import (
     Note,
     SigningKey,
     VerifierKey,
@@ -23,7 +23,7 @@ from ragaudit.ledger.notes import (
     sign_note,
     verify_note,
 )
-from ragaudit.ledger.tree import MAX_TREE_SIZE, TreeHead
+from ragaudit.ledger.log.tree import MAX_TREE_SIZE, TreeHead
 
 _DECIMAL = re.compile(r"0|[1-9][0-9]{0,18}", re.ASCII)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ragaudit.ledger.errors import MalformedTile
-from ragaudit.ledger.tree import HASH_BYTES, MAX_TREE_SIZE, node_hash
+from ragaudit.ledger.log.tree import HASH_BYTES, MAX_TREE_SIZE, node_hash
 
 TILE_HEIGHT = 8
 TILE_WIDTH = 256

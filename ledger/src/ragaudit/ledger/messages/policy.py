@@ -15,11 +15,16 @@ from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import MalformedError, UnsupportedError
 from ragaudit.encoding.relations import FIXED_SIZE
 from ragaudit.encoding.signing import PublicKey
-from ragaudit.ledger.checkpoints import parse_checkpoint
 from ragaudit.ledger.errors import MalformedNote, MalformedPolicy, MalformedRecord
-from ragaudit.ledger.identifiers import check_provider, check_tenant, check_window, log_origin
-from ragaudit.ledger.json_fields import Fields
-from ragaudit.ledger.notes import COSIGNATURE_V1, ED25519, MAX_NOTE_BYTES, VerifierKey
+from ragaudit.ledger.log.checkpoints import parse_checkpoint
+from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, MAX_NOTE_BYTES, VerifierKey
+from ragaudit.ledger.messages.identifiers import (
+    check_provider,
+    check_tenant,
+    check_window,
+    log_origin,
+)
+from ragaudit.ledger.messages.json_fields import Fields
 
 FORMAT = "ragaudit/v1/policy"
 NORM_BOUND = 127

@@ -8,13 +8,13 @@ from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import RefusedError
 from ragaudit.encoding.signing import SIGNATURE_BYTES, PrivateKey, PublicKey, sign
 from ragaudit.ledger.errors import MalformedRecord, ReceiptRejected
-from ragaudit.ledger.identifiers import PSEUDONYM_BYTES
-from ragaudit.ledger.json_fields import Fields
-from ragaudit.ledger.openings import Openings
-from ragaudit.ledger.policy import Policy
-from ragaudit.ledger.receipts import MAX_BODY_BYTES, check_signature, read_origin
-from ragaudit.ledger.records import MAX_QUERIES, MAX_TIME, Record
-from ragaudit.ledger.requests import Request, load_canonical
+from ragaudit.ledger.messages.identifiers import PSEUDONYM_BYTES
+from ragaudit.ledger.messages.json_fields import Fields
+from ragaudit.ledger.messages.openings import Openings
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.receipts import MAX_BODY_BYTES, check_signature, read_origin
+from ragaudit.ledger.messages.records import MAX_QUERIES, MAX_TIME, Record
+from ragaudit.ledger.messages.requests import Request, load_canonical
 
 PROMISE_FORMAT = "ragaudit/v1/promise"
 REFUSAL_FORMAT = "ragaudit/v1/refusal"

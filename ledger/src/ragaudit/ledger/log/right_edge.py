@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from ragaudit.ledger.tiles import TILE_HEIGHT, TILE_WIDTH, TileHashSource, tile_at, tile_hash
-from ragaudit.ledger.tree import EMPTY_ROOT, HASH_BYTES, HashSource, node_hash
+from ragaudit.ledger.log.tiles import TILE_HEIGHT, TILE_WIDTH, TileHashSource, tile_at, tile_hash
+from ragaudit.ledger.log.tree import EMPTY_ROOT, HASH_BYTES, HashSource, node_hash
 
 
 class Frontier:

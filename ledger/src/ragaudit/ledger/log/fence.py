@@ -22,7 +22,7 @@ from pathlib import Path
 
 from ragaudit.encoding.errors import InternalError, MalformedError, RefusedError
 from ragaudit.ledger.errors import RestoredBackup, UnknownResource
-from ragaudit.ledger.tree import EMPTY_ROOT, TreeHead
+from ragaudit.ledger.log.tree import EMPTY_ROOT, TreeHead
 
 HEADER = "ragaudit/v1/fence"
 PSEUDONYM_BYTES = 32

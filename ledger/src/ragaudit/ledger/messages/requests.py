@@ -6,9 +6,9 @@ from typing import Any
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError, UnsupportedError
 from ragaudit.ledger.errors import MalformedRecord
-from ragaudit.ledger.identifiers import check_document_id
-from ragaudit.ledger.json_fields import Fields
-from ragaudit.ledger.records import MAX_QUERIES, MAX_ROWS, MAX_TOP_K
+from ragaudit.ledger.messages.identifiers import check_document_id
+from ragaudit.ledger.messages.json_fields import Fields
+from ragaudit.ledger.messages.records import MAX_QUERIES, MAX_ROWS, MAX_TOP_K
 
 MAX_QUERY_BYTES = 8192
 MAX_FILTER_BYTES = 8192

@@ -15,7 +15,7 @@ from typing import Any
 
 from ragaudit.encoding.errors import InternalError, MalformedError, RefusedError, UnsupportedError
 from ragaudit.ledger.errors import CorruptLog, StoreUnavailable
-from ragaudit.ledger.prepared import Prepared
+from ragaudit.ledger.log.prepared import Prepared
 from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError, OperationalError

@@ -10,10 +10,8 @@ from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import MalformedError, RefusedError, UnsupportedError
 from ragaudit.encoding.tagged import decode, enc, read_int, read_text
 from ragaudit.ledger.errors import CommitmentRejected, MalformedRecord, ProofRejected
-from ragaudit.ledger.identifiers import check_document_id, check_tenant, check_window
-from ragaudit.ledger.records import MAX_QUERIES, MAX_ROWS, MAX_SLOTS
-from ragaudit.ledger.right_edge import Frontier
-from ragaudit.ledger.tree import (
+from ragaudit.ledger.log.right_edge import Frontier
+from ragaudit.ledger.log.tree import (
     HASH_BYTES,
     MemoryTree,
     TreeHead,
@@ -21,6 +19,8 @@ from ragaudit.ledger.tree import (
     root_from_inclusion_proof,
     verify_inclusion,
 )
+from ragaudit.ledger.messages.identifiers import check_document_id, check_tenant, check_window
+from ragaudit.ledger.messages.records import MAX_QUERIES, MAX_ROWS, MAX_SLOTS
 
 NO_COLUMNS = b"{}"
 POINT_BYTES = 32

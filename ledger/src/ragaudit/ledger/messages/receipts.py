@@ -21,23 +21,23 @@ from ragaudit.encoding.signing import (
 )
 from ragaudit.encoding.tagged import Field
 from ragaudit.encoding.text import hex_decode
-from ragaudit.ledger.cosignatures import CosignedCheckpoint, CosignerPolicy
 from ragaudit.ledger.errors import MalformedNote, MalformedRecord, ReceiptRejected
-from ragaudit.ledger.json_fields import Fields, vector_text
-from ragaudit.ledger.merkle_commitments import MAX_DIMENSION
-from ragaudit.ledger.notes import VerifierKey, check_name
-from ragaudit.ledger.openings import MAX_ENTRY, Openings
-from ragaudit.ledger.policy import Policy
-from ragaudit.ledger.records import MAX_ROWS, MAX_TIME, MAX_TOP_K, Record
-from ragaudit.ledger.requests import (
+from ragaudit.ledger.log.cosignatures import CosignedCheckpoint, CosignerPolicy
+from ragaudit.ledger.log.notes import VerifierKey, check_name
+from ragaudit.ledger.log.tlog_proof import MAX_PROOF_BYTES, TlogProof, verify_tlog_proof
+from ragaudit.ledger.log.tree import MAX_TREE_SIZE, leaf_hash
+from ragaudit.ledger.messages.json_fields import Fields, vector_text
+from ragaudit.ledger.messages.merkle_commitments import MAX_DIMENSION
+from ragaudit.ledger.messages.openings import MAX_ENTRY, Openings
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.records import MAX_ROWS, MAX_TIME, MAX_TOP_K, Record
+from ragaudit.ledger.messages.requests import (
     Answer,
     Request,
     check_rising,
     load_canonical,
     read_row,
 )
-from ragaudit.ledger.tlog_proof import MAX_PROOF_BYTES, TlogProof, verify_tlog_proof
-from ragaudit.ledger.tree import MAX_TREE_SIZE, leaf_hash
 
 FORMAT = "ragaudit/v1/receipt"
 PRIVATE_FORMAT = "ragaudit/v1/receipt/private"

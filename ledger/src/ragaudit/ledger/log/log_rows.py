@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ragaudit.ledger import schema
 from ragaudit.ledger.errors import CorruptLog, UnknownResource
-from ragaudit.ledger.prepared import Prepared
-from ragaudit.ledger.tiles import Tile, TileHashSource, tile_path
-from ragaudit.ledger.tree import HASH_BYTES, TreeHead
+from ragaudit.ledger.log import schema
+from ragaudit.ledger.log.prepared import Prepared
+from ragaudit.ledger.log.tiles import Tile, TileHashSource, tile_path
+from ragaudit.ledger.log.tree import HASH_BYTES, TreeHead
 from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 # Built once: they run in every append, and building them takes longer than running them.

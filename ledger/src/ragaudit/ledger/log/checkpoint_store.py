@@ -8,22 +8,28 @@ checkpoint is still the one it started from. A note that was not stored is never
 
 from collections.abc import Iterable
 
-from ragaudit.ledger import schema
-from ragaudit.ledger.checkpoints import (
+from ragaudit.ledger.errors import CheckpointConflict, CorruptLog, NoteRejected, UnknownResource
+from ragaudit.ledger.log import schema
+from ragaudit.ledger.log.checkpoints import (
     Checkpoint,
     SignedCheckpoint,
     sign_checkpoint,
     verify_checkpoint,
 )
-from ragaudit.ledger.cosignatures import CosignerPolicy, verify_cosignature, verify_cosigned
-from ragaudit.ledger.database import read_transaction, write_transaction
-from ragaudit.ledger.errors import CheckpointConflict, CorruptLog, NoteRejected, UnknownResource
-from ragaudit.ledger.notes import NoteSignature, SigningKey
-from ragaudit.ledger.prepared import Prepared
-from ragaudit.ledger.store import LogStore
-from ragaudit.ledger.tiles import TILE_WIDTH, EntryBundle, encode_entry_bundle, parse_path, tile_at
-from ragaudit.ledger.tlog_proof import TlogProof
-from ragaudit.ledger.tree import verify_consistency
+from ragaudit.ledger.log.cosignatures import CosignerPolicy, verify_cosignature, verify_cosigned
+from ragaudit.ledger.log.database import read_transaction, write_transaction
+from ragaudit.ledger.log.notes import NoteSignature, SigningKey
+from ragaudit.ledger.log.prepared import Prepared
+from ragaudit.ledger.log.store import LogStore
+from ragaudit.ledger.log.tiles import (
+    TILE_WIDTH,
+    EntryBundle,
+    encode_entry_bundle,
+    parse_path,
+    tile_at,
+)
+from ragaudit.ledger.log.tlog_proof import TlogProof
+from ragaudit.ledger.log.tree import verify_consistency
 from sqlalchemy import Connection, bindparam, insert, select, update
 
 _TABLE, _HEAD = schema.checkpoint, schema.log_head

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.tagged import DIGEST_BYTES, enc
 from ragaudit.ledger.errors import ChainRejected, MalformedRecord
-from ragaudit.ledger.identifiers import PSEUDONYM_BYTES, check_window
+from ragaudit.ledger.messages.identifiers import PSEUDONYM_BYTES, check_window
 
 MAX_CHAIN = 1_000_000
 NONCE_BYTES = DIGEST_BYTES  # of each value of a chain

@@ -5,10 +5,10 @@ from typing import Any
 
 from ragaudit.encoding.digests import SALT_BYTES, salted
 from ragaudit.ledger.errors import ReceiptRejected
-from ragaudit.ledger.json_fields import Fields, int16_bytes, vector_text
-from ragaudit.ledger.merkle_commitments import MAX_DIMENSION
-from ragaudit.ledger.records import Record
-from ragaudit.ledger.requests import MAX_FILTER_BYTES, MAX_QUERY_BYTES, Request
+from ragaudit.ledger.messages.json_fields import Fields, int16_bytes, vector_text
+from ragaudit.ledger.messages.merkle_commitments import MAX_DIMENSION
+from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.requests import MAX_FILTER_BYTES, MAX_QUERY_BYTES, Request
 
 MAX_ENTRY = 127  # of an embedding or row: its norm is at most 127
 MAX_SKETCH_BYTES = 64

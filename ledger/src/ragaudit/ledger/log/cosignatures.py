@@ -8,9 +8,9 @@ serves two names: a quorum that lists a key twice is refused.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ragaudit.ledger.checkpoints import SignedCheckpoint, verify_checkpoint
 from ragaudit.ledger.errors import MalformedNote, NoteRejected
-from ragaudit.ledger.notes import (
+from ragaudit.ledger.log.checkpoints import SignedCheckpoint, verify_checkpoint
+from ragaudit.ledger.log.notes import (
     COSIGNATURE_V1,
     NoteSignature,
     SigningKey,

@@ -12,10 +12,10 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import DIGEST_BYTES, structure
 from ragaudit.encoding.signing import SIGNATURE_BYTES, PrivateKey, PublicKey, sign
 from ragaudit.ledger.errors import MalformedRecord, ReceiptRejected
-from ragaudit.ledger.identifiers import PSEUDONYM_BYTES
-from ragaudit.ledger.json_fields import Fields
-from ragaudit.ledger.receipts import check_signature, read_origin
-from ragaudit.ledger.records import MAX_TIME
+from ragaudit.ledger.messages.identifiers import PSEUDONYM_BYTES
+from ragaudit.ledger.messages.json_fields import Fields
+from ragaudit.ledger.messages.receipts import check_signature, read_origin
+from ragaudit.ledger.messages.records import MAX_TIME
 
 STATEMENT_FORMAT = "ragaudit/v1/registration-statement"
 DISPUTE_FORMAT = "ragaudit/v1/dispute"

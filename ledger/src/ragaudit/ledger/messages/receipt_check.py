@@ -11,16 +11,16 @@ from typing import Any, Literal, NoReturn, Protocol
 
 from ragaudit.encoding.errors import RagauditError
 from ragaudit.encoding.times import rfc3339
-from ragaudit.ledger.chains import activation_of, verify_nonce
-from ragaudit.ledger.cosignatures import CosignerPolicy
 from ragaudit.ledger.errors import ReceiptRejected, StepRejected
-from ragaudit.ledger.merkle_commitments import content_digest, row_digest, verify_index_row
-from ragaudit.ledger.openings import Openings
-from ragaudit.ledger.policy import Policy
-from ragaudit.ledger.promises import Promise
-from ragaudit.ledger.receipts import PublicReceipt, ReceiptFile, ServedRow
-from ragaudit.ledger.records import Opening, Record, TenantOpening
-from ragaudit.ledger.requests import Request
+from ragaudit.ledger.log.cosignatures import CosignerPolicy
+from ragaudit.ledger.messages.chains import activation_of, verify_nonce
+from ragaudit.ledger.messages.merkle_commitments import content_digest, row_digest, verify_index_row
+from ragaudit.ledger.messages.openings import Openings
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.promises import Promise
+from ragaudit.ledger.messages.receipts import PublicReceipt, ReceiptFile, ServedRow
+from ragaudit.ledger.messages.records import Opening, Record, TenantOpening
+from ragaudit.ledger.messages.requests import Request
 
 __all__ = [
     "AccountView",

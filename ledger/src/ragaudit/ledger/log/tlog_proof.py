@@ -12,12 +12,12 @@ Our restriction: no ``extra`` line, which nothing would authenticate.
 from dataclasses import dataclass
 
 from ragaudit.encoding.text import b64_encode
-from ragaudit.ledger.checkpoints import parse_size
-from ragaudit.ledger.cosignatures import CosignedCheckpoint, CosignerPolicy, verify_cosigned
-from ragaudit.ledger.cosigner_protocol import parse_hash_line
 from ragaudit.ledger.errors import MalformedNote
-from ragaudit.ledger.notes import MAX_NOTE_BYTES, VerifierKey
-from ragaudit.ledger.tree import verify_inclusion
+from ragaudit.ledger.log.checkpoints import parse_size
+from ragaudit.ledger.log.cosignatures import CosignedCheckpoint, CosignerPolicy, verify_cosigned
+from ragaudit.ledger.log.cosigner_protocol import parse_hash_line
+from ragaudit.ledger.log.notes import MAX_NOTE_BYTES, VerifierKey
+from ragaudit.ledger.log.tree import verify_inclusion
 
 HEADER = "c2sp.org/tlog-proof@v1"
 MAX_PATH = 63

@@ -11,14 +11,14 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TypeVar
 
-from ragaudit.ledger import schema
-from ragaudit.ledger.database import demand_writer, read_transaction, write_transaction
 from ragaudit.ledger.errors import CorruptLog, LogFrozen, MalformedRecord, UnknownResource
-from ragaudit.ledger.log_rows import LogRows
-from ragaudit.ledger.notes import VerifierKey
-from ragaudit.ledger.right_edge import RightEdge
-from ragaudit.ledger.tiles import TILE_WIDTH, Tile, tile_path
-from ragaudit.ledger.tree import (
+from ragaudit.ledger.log import schema
+from ragaudit.ledger.log.database import demand_writer, read_transaction, write_transaction
+from ragaudit.ledger.log.log_rows import LogRows
+from ragaudit.ledger.log.notes import VerifierKey
+from ragaudit.ledger.log.right_edge import RightEdge
+from ragaudit.ledger.log.tiles import TILE_WIDTH, Tile, tile_path
+from ragaudit.ledger.log.tree import (
     EMPTY_ROOT,
     HASH_BYTES,
     TreeHead,

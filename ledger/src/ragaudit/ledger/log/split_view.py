@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.tagged import decode, enc
-from ragaudit.ledger.checkpoints import SignedCheckpoint, verify_checkpoint
 from ragaudit.ledger.errors import MalformedProof, ProofRejected
-from ragaudit.ledger.notes import VerifierKey
-from ragaudit.ledger.tree import (
+from ragaudit.ledger.log.checkpoints import SignedCheckpoint, verify_checkpoint
+from ragaudit.ledger.log.notes import VerifierKey
+from ragaudit.ledger.log.tree import (
     HASH_BYTES,
     HashSource,
     TreeHead,

@@ -21,7 +21,7 @@ from ragaudit.encoding.tagged import (
     read_text,
 )
 from ragaudit.ledger.errors import MalformedRecord
-from ragaudit.ledger.identifiers import check_tenant, check_window
+from ragaudit.ledger.messages.identifiers import check_tenant, check_window
 
 MAX_TENANTS = 1000
 MAX_ROWS = 2**40

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from ragaudit.encoding.text import b64_encode
-from ragaudit.ledger.checkpoints import SignedCheckpoint, parse_checkpoint, parse_size
 from ragaudit.ledger.errors import MalformedNote, MalformedProof, NoteRejected, ProofRejected
-from ragaudit.ledger.notes import (
+from ragaudit.ledger.log.checkpoints import SignedCheckpoint, parse_checkpoint, parse_size
+from ragaudit.ledger.log.notes import (
     MAX_NOTE_BYTES,
     NoteSignature,
     VerifierKey,
@@ -21,7 +21,7 @@ from ragaudit.ledger.notes import (
     parse_signature_lines,
     verify_note,
 )
-from ragaudit.ledger.tree import HASH_BYTES, TreeHead, verify_consistency
+from ragaudit.ledger.log.tree import HASH_BYTES, TreeHead, verify_consistency
 
 MAX_PROOF_LINES = 63
 MAX_REQUEST_BYTES = MAX_NOTE_BYTES + 4096

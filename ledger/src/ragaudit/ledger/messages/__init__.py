@@ -1,0 +1,1 @@
+"""Every format that is signed or crosses between parties."""
