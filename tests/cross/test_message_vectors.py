@@ -29,7 +29,7 @@ from ragaudit.ledger.messages.policy import AuditTerms, Policy, StratumTerms
 from ragaudit.ledger.messages.records import Record
 from ragaudit.privacy.accounting.report import epsilon_report
 from ragaudit.privacy.sample import LoggedRecord, draw_sample, sampling_seed
-from ragaudit.prover.verifier_messages import (
+from ragaudit.prover.window.verifier_messages import (
     VerifierMessageRejected,
     read_activation,
     read_challenge,

@@ -16,7 +16,7 @@ from ragaudit.client.checker import Checker
 from ragaudit.lab.attacks.running import play_honestly
 from ragaudit.lab.attacks.stage.play import Play, Played, Prepared
 from ragaudit.ledger.messages.records import Record
-from ragaudit.prover.answering import Answering
+from ragaudit.prover.answering.answering import Answering
 from ragaudit.prover.service import Components
 
 BACK_MILLISECONDS = 4000  # more than the skew of the stage's policy

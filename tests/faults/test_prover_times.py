@@ -17,7 +17,7 @@ SKEW = 1
 # One account's answers take longer than the clocks may differ, in the midst of the work.
 _SLOW = """
 import time
-from ragaudit.prover.mechanism import Mechanism
+from ragaudit.prover.answering.mechanism import Mechanism
 honest = Mechanism.draw_noise
 def slow(self, live, index, record, nonce):
     if record.slot == 0:

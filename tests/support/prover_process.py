@@ -20,13 +20,13 @@ from ragaudit.ledger.log.store import LogStore
 from ragaudit.ledger.messages.chains import NonceChain
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Record
-from ragaudit.prover.accounts import Accounts
 from ragaudit.prover.backends.base import Document
 from ragaudit.prover.backends.stored import StoredDocuments
-from ragaudit.prover.set_up import SetUp, set_up
+from ragaudit.prover.command.set_up import SetUp, set_up
 from ragaudit.prover.settings import load_settings
-from ragaudit.prover.store import Store
-from ragaudit.prover.windows import Windows
+from ragaudit.prover.store.accounts import Accounts
+from ragaudit.prover.store.database import Store
+from ragaudit.prover.window.windows import Windows
 from ragaudit.verifier import keys as verifier_keys
 from ragaudit.verifier.service import providers
 from ragaudit.verifier.service.app import create_app
@@ -102,7 +102,7 @@ class Prover:
 
     def start(self) -> None:
         """Start it, with ``prelude`` (Python code) run before."""
-        script = f"{self.prelude}\nfrom ragaudit.prover.cli import app; app()"
+        script = f"{self.prelude}\nfrom ragaudit.prover.command.cli import app; app()"
         arguments = ["serve", "--settings", str(self.made.settings), "--log-level", "error"]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(

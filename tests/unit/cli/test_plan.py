@@ -25,7 +25,7 @@ from ragaudit.privacy.planning import Service, Targets, budget, simulate
 from ragaudit.privacy.words import Strength
 from ragaudit.prover.backends.base import Document
 from ragaudit.prover.backends.stored import StoredDocuments
-from ragaudit.prover.store import Store
+from ragaudit.prover.store.database import Store
 from typer.testing import CliRunner, Result
 
 RUNNER = CliRunner()

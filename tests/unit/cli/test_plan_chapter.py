@@ -14,7 +14,7 @@ from ragaudit.privacy.planning import GOOD_GAIN, USELESS_GAIN, Service, Targets,
 from ragaudit.privacy.words import EMPTY_ADVANTAGE, WEAK_ADVANTAGE, Strength
 from ragaudit.prover.backends.base import Document
 from ragaudit.prover.backends.stored import StoredDocuments
-from ragaudit.prover.store import Store
+from ragaudit.prover.store.database import Store
 
 SECTION = (Path(__file__).parents[3] / "docs/operations.md").read_text().split("\n## 8. ")[1]
 

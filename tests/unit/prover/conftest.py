@@ -17,15 +17,15 @@ from ragaudit.embedders.base import Embedder
 from ragaudit.embedders.manifest import EmbedderManifest
 from ragaudit.lab.attacks.terms import small_terms_file
 from ragaudit.ledger.messages.chains import NonceChain
-from ragaudit.prover.accounts import Account, Accounts
-from ragaudit.prover.app import create_app
 from ragaudit.prover.backends.base import Document
 from ragaudit.prover.backends.stored import StoredDocuments
+from ragaudit.prover.command.set_up import set_up
+from ragaudit.prover.http.app import create_app
 from ragaudit.prover.service import Components, Service
-from ragaudit.prover.set_up import set_up
 from ragaudit.prover.settings import Settings, load_settings
-from ragaudit.prover.states import State
-from ragaudit.prover.store import Store
+from ragaudit.prover.store.accounts import Account, Accounts
+from ragaudit.prover.store.database import Store
+from ragaudit.prover.store.states import State
 from ragaudit.verifier import keys as verifier_keys
 from ragaudit.verifier.service import providers
 from ragaudit.verifier.service.app import create_app as create_verifier

@@ -12,10 +12,10 @@ from ragaudit.ledger.messages.promises import Refusal
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.requests import Request
-from ragaudit.prover.answering import Answering
-from ragaudit.prover.registrations import find
-from ragaudit.prover.states import State
-from ragaudit.prover.verifier_client import SizeConflict
+from ragaudit.prover.answering.answering import Answering
+from ragaudit.prover.store.states import State
+from ragaudit.prover.verifier.client import SizeConflict
+from ragaudit.prover.window.registrations import find
 
 
 def counter_of(world, account: str) -> int:
@@ -269,7 +269,7 @@ def test_a_database_that_fails_answers_nothing(world, monkeypatch) -> None:
         raise StoreUnavailable("the database failed: database or disk is full", where="ledger")
 
     with monkeypatch.context() as patch:
-        patch.setattr("ragaudit.prover.answering.insert_record", full)
+        patch.setattr("ragaudit.prover.answering.answering.insert_record", full)
         answer = world.ask()
     assert answer.status_code == 503 and "disk is full" in answer.json()["detail"]
     assert (counter_of(world, "ada"), log_size(world)) == (0, size)

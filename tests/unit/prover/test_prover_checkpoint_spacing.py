@@ -7,9 +7,9 @@ from threading import Event
 from types import SimpleNamespace
 
 import pytest
-from ragaudit.prover.background import Background
+from ragaudit.prover.jobs.background import Background
 from ragaudit.prover.settings import TimingSettings
-from ragaudit.prover.states import State
+from ragaudit.prover.store.states import State
 
 
 @dataclass

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from ragaudit.encoding.commands import ExitCode
-from ragaudit.prover.cli import app
+from ragaudit.prover.command.cli import app
 from typer.testing import CliRunner
 
 BAD_INPUT, UNAVAILABLE, REFUSED = ExitCode.BAD_INPUT, ExitCode.UNAVAILABLE, ExitCode.REFUSED

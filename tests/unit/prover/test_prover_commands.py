@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 from ragaudit.encoding.errors import InternalError
-from ragaudit.prover.background import tell
-from ragaudit.prover.cli import app
+from ragaudit.prover.command.cli import app
+from ragaudit.prover.command.operator_commands import read_overrides
 from ragaudit.prover.errors import (
     MalformedRequest,
     NotAuthenticated,
     VerifierUnreachable,
 )
 from ragaudit.prover.http.problems import status_of
-from ragaudit.prover.operator_commands import read_overrides
-from ragaudit.prover.states import State
+from ragaudit.prover.jobs.background import tell
+from ragaudit.prover.store.states import State
 from typer.testing import CliRunner
 
 runner = CliRunner()

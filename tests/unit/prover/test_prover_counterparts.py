@@ -11,9 +11,9 @@ import pytest
 from ragaudit.encoding.text import b64_decode
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.records import Record
-from ragaudit.prover.answering import Answering
-from ragaudit.prover.live import WindowFence
-from ragaudit.prover.states import State
+from ragaudit.prover.answering.answering import Answering
+from ragaudit.prover.store.states import State
+from ragaudit.prover.window.live import WindowFence
 from ragaudit.verifier.service import cosigner
 
 SKEW = 5

@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 from ragaudit.encoding.canonical_json import dumps
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.ledger.errors import StoreUnavailable
-from ragaudit.prover import tables
-from ragaudit.prover.accounts import Account, Accounts
 from ragaudit.prover.backends.base import Document
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.errors import (
@@ -25,10 +23,12 @@ from ragaudit.prover.errors import (
     UnknownWindow,
     WrongState,
 )
-from ragaudit.prover.ingest import cut, read_file, read_files
-from ragaudit.prover.states import State, check_state, check_transition
-from ragaudit.prover.store import Store
-from ragaudit.prover.windows import Windows
+from ragaudit.prover.index.ingest import cut, read_file, read_files
+from ragaudit.prover.store import tables
+from ragaudit.prover.store.accounts import Account, Accounts
+from ragaudit.prover.store.database import Store
+from ragaudit.prover.store.states import State, check_state, check_transition
+from ragaudit.prover.window.windows import Windows
 from sqlalchemy import update
 
 

@@ -24,17 +24,17 @@ from ragaudit.prover.errors import (
     VerifierMessageRejected,
     VerifierUnreachable,
 )
-from ragaudit.prover.index_commitment import IndexBuilder, last_index
-from ragaudit.prover.policy_builder import PolicyBuilder, noise_of
+from ragaudit.prover.index.index_commitment import IndexBuilder, last_index
+from ragaudit.prover.lifecycle.policy_builder import PolicyBuilder, noise_of
 from ragaudit.prover.settings import VerifierSettings, WindowSettings
-from ragaudit.prover.states import State
-from ragaudit.prover.verifier_messages import (
+from ragaudit.prover.store.states import State
+from ragaudit.prover.verifier.trust import check_clocks, checked_keys
+from ragaudit.prover.window.verifier_messages import (
     VerifierMalformed,
     read_activation,
     read_challenge,
     read_countersignature,
 )
-from ragaudit.prover.verifier_trust import check_clocks, checked_keys
 
 
 def ask_something(world) -> None:
@@ -211,7 +211,7 @@ def test_the_close_entry_claims_and_counts(world) -> None:
     for account in ("ada", "cyd"):
         world.ask(account, query="the very same words")
     to_challenge(world)
-    from ragaudit.prover.entries import entries
+    from ragaudit.prover.window.entries import entries
 
     with world.service.store.read() as connection:
         last = list(entries(connection, "w1"))[-1]
@@ -251,7 +251,7 @@ class TestBackups:
         assert world.ask().status_code == 503  # for good
 
     def test_a_lost_promise_is_noticed(self, world) -> None:
-        from ragaudit.prover import tables
+        from ragaudit.prover.store import tables
         from sqlalchemy import delete
 
         world.open()
@@ -269,8 +269,8 @@ class TestBackups:
         assert world.ask().json()["refusal"]["reason"] == "unavailable"
 
     def test_a_cosigner_that_is_ahead_is_noticed(self, world) -> None:
-        from ragaudit.prover.checkpointer import Checkpointer
-        from ragaudit.prover.verifier_client import SizeConflict
+        from ragaudit.prover.verifier.checkpointer import Checkpointer
+        from ragaudit.prover.verifier.client import SizeConflict
 
         class Ahead:
             def add_checkpoint(self, _request, _read):

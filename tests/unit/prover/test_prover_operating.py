@@ -9,11 +9,9 @@ import pytest
 from ragaudit.encoding.errors import RefusedError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.errors import StoreUnavailable
-from ragaudit.prover.app import create_app
 from ragaudit.prover.backends.base import Document
 from ragaudit.prover.backends.stored import StoredDocuments
-from ragaudit.prover.check import run_checks
-from ragaudit.prover.disk import check_folder, check_space
+from ragaudit.prover.command.check import run_checks
 from ragaudit.prover.errors import (
     IndexInUse,
     KeyChanged,
@@ -22,11 +20,13 @@ from ragaudit.prover.errors import (
     VerifierRefused,
     WrongState,
 )
+from ragaudit.prover.http.app import create_app
 from ragaudit.prover.keys import load_key
 from ragaudit.prover.service import Service
 from ragaudit.prover.settings import VerifierSettings
-from ragaudit.prover.states import State
-from ragaudit.prover.verifier_trust import check_pins
+from ragaudit.prover.store.disk import check_folder, check_space
+from ragaudit.prover.store.states import State
+from ragaudit.prover.verifier.trust import check_pins
 from ragaudit.verifier.service import providers
 
 

@@ -7,9 +7,9 @@ from ragaudit.encoding.text import b64_decode
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.log.cosigner_protocol import AddCheckpointRequest
 from ragaudit.ledger.messages.promises import Promise
-from ragaudit.prover import answering
+from ragaudit.prover.answering import answering
 from ragaudit.prover.errors import VerifierUnreachable
-from ragaudit.prover.states import State
+from ragaudit.prover.store.states import State
 
 SKEW_MS = 5_000
 

@@ -9,7 +9,7 @@ from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.receipt_check import AccountView, WindowView, check_receipt_file
 from ragaudit.ledger.messages.records import Opening, Record
 from ragaudit.prover.errors import VerifierMessageRejected
-from ragaudit.prover.states import State
+from ragaudit.prover.store.states import State
 from ragaudit.verifier.service import intake
 
 
@@ -236,7 +236,7 @@ def close(world) -> list[Record]:
 
 
 def _entries(world) -> list[dict[str, str]]:
-    from ragaudit.prover.entries import entries
+    from ragaudit.prover.window.entries import entries
 
     with world.service.store.read() as connection:
         return [{"kind": each.kind, "body": each.body.hex()} for each in entries(connection, "w1")]

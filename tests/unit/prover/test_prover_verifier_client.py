@@ -18,14 +18,14 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from ragaudit.encoding.canonical_json import dumps
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.prover import verifier_client
 from ragaudit.prover.errors import (
     MalformedSettings,
     VerifierMessageRejected,
     VerifierRefused,
     VerifierUnreachable,
 )
-from ragaudit.prover.verifier_client import VerifierClient
+from ragaudit.prover.verifier import client as verifier_client
+from ragaudit.prover.verifier.client import VerifierClient
 
 Handler = http.server.BaseHTTPRequestHandler
 

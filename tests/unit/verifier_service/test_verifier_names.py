@@ -12,7 +12,7 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import RagauditError
 from ragaudit.ledger.log.notes import ED25519, SigningKey
 from ragaudit.ledger.messages.chains import activation_chain
-from ragaudit.prover.verifier_messages import (
+from ragaudit.prover.window.verifier_messages import (
     read_activation,
     read_challenge,
     read_countersignature,

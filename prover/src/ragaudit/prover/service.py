@@ -14,18 +14,12 @@ from ragaudit.encoding.signing import PrivateKey, PublicKey
 from ragaudit.encoding.text import hex_decode, hex_encode
 from ragaudit.ledger.messages.identifiers import pseudonym
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.prover.accounts import Account, AccountKeys, Accounts
-from ragaudit.prover.answering import Answering
+from ragaudit.prover.answering.answering import Answering
+from ragaudit.prover.answering.promises import Promises
+from ragaudit.prover.answering.refusals import CLOSED, Refusals
 from ragaudit.prover.backends.base import Backend
 from ragaudit.prover.backends.stored import StoredDocuments
-from ragaudit.prover.background import Background
-from ragaudit.prover.challenges import ChallengeWorker
-from ragaudit.prover.checkpointer import Checkpointer
 from ragaudit.prover.clock import SystemClock
-from ragaudit.prover.closing import Closing
-from ragaudit.prover.committing import Committer
-from ragaudit.prover.disk import check_folder, check_space
-from ragaudit.prover.driver import Driver
 from ragaudit.prover.errors import (
     KeyChanged,
     MalformedDocument,
@@ -33,22 +27,28 @@ from ragaudit.prover.errors import (
     WindowUnusable,
     WrongState,
 )
-from ragaudit.prover.index_commitment import IndexBuilder
+from ragaudit.prover.index.index_commitment import IndexBuilder
+from ragaudit.prover.jobs.background import Background
+from ragaudit.prover.jobs.driver import Driver
 from ragaudit.prover.keys import load_key, read_secret_file, token_digest
-from ragaudit.prover.live import LiveWindow
-from ragaudit.prover.live_windows import LiveWindows
-from ragaudit.prover.policy_builder import PolicyBuilder
-from ragaudit.prover.promises import Promises
+from ragaudit.prover.lifecycle.challenges import ChallengeWorker
+from ragaudit.prover.lifecycle.closing import Closing
+from ragaudit.prover.lifecycle.committing import Committer
+from ragaudit.prover.lifecycle.live_windows import LiveWindows
+from ragaudit.prover.lifecycle.policy_builder import PolicyBuilder
 from ragaudit.prover.randomness import randomness_for
-from ragaudit.prover.refusals import CLOSED, Refusals
-from ragaudit.prover.registrations import Registrar
-from ragaudit.prover.seed_commitment import SeedTree
 from ragaudit.prover.settings import Settings, window_settings
-from ragaudit.prover.states import FINAL, State
-from ragaudit.prover.store import Store
-from ragaudit.prover.verifier_client import VerifierClient
-from ragaudit.prover.verifier_trust import check_clocks, check_pins, checked_keys
-from ragaudit.prover.windows import Window, Windows
+from ragaudit.prover.store.accounts import Account, AccountKeys, Accounts
+from ragaudit.prover.store.database import Store
+from ragaudit.prover.store.disk import check_folder, check_space
+from ragaudit.prover.store.states import FINAL, State
+from ragaudit.prover.verifier.checkpointer import Checkpointer
+from ragaudit.prover.verifier.client import VerifierClient
+from ragaudit.prover.verifier.trust import check_clocks, check_pins, checked_keys
+from ragaudit.prover.window.live import LiveWindow
+from ragaudit.prover.window.registrations import Registrar
+from ragaudit.prover.window.seed_commitment import SeedTree
+from ragaudit.prover.window.windows import Window, Windows
 
 _log = logging.getLogger(__name__)
 

@@ -176,7 +176,7 @@ def _texts(index: Path | None) -> tuple[str, dict[str, list[Passage]]]:
     if index.suffix in SETTINGS_SUFFIXES:
         return _ingested(index)
     # Imported here: only a provider's own texts need the prover.
-    from ragaudit.prover.ingest import read_files  # noqa: PLC0415
+    from ragaudit.prover.index.ingest import read_files  # noqa: PLC0415
 
     with _reading(index):
         documents = read_files([index])
@@ -186,7 +186,7 @@ def _texts(index: Path | None) -> tuple[str, dict[str, list[Passage]]]:
 def _ingested(settings: Path) -> tuple[str, dict[str, list[Passage]]]:
     from ragaudit.prover.backends.stored import StoredDocuments  # noqa: PLC0415 - as above
     from ragaudit.prover.settings import load_settings  # noqa: PLC0415
-    from ragaudit.prover.store import Store  # noqa: PLC0415
+    from ragaudit.prover.store.database import Store  # noqa: PLC0415
 
     with _reading(settings):
         loaded = load_settings(settings)

@@ -14,7 +14,7 @@ from ragaudit.encoding.commands import failing
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.lab.attacks.catalogue import CATALOGUE, find
 from ragaudit.lab.attacks.cheat import ServiceCheat
-from ragaudit.prover.app import create_app
+from ragaudit.prover.http.app import create_app
 from ragaudit.prover.service import Components
 from ragaudit.prover.settings import load_settings
 from ragaudit.serving import server

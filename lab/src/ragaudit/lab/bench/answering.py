@@ -16,7 +16,7 @@ from ragaudit.lab.bench.in_process import InProcess
 from ragaudit.lab.bench.measure import STEP, Measurement, summarise
 from ragaudit.lab.bench.scenario import Task
 from ragaudit.lab.bench.searching import faiss_int8_search, faiss_search, numpy_search
-from ragaudit.prover.answering import Answering
+from ragaudit.prover.answering.answering import Answering
 
 __all__ = ["ANSWER", "answer"]
 

@@ -26,23 +26,23 @@ from ragaudit.ledger.log.tree import TreeHead
 from ragaudit.ledger.messages.merkle_commitments import content_digest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.requests import Request
-from ragaudit.prover.accounts import Account, Accounts
-from ragaudit.prover.answering import Answering
+from ragaudit.prover.answering.answering import Answering
+from ragaudit.prover.answering.refusals import Refusals
 from ragaudit.prover.backends.base import Document
 from ragaudit.prover.backends.stored import StoredDocuments
-from ragaudit.prover.checkpointer import WindowLog
-from ragaudit.prover.index_commitment import BYTES, CommittedIndex
-from ragaudit.prover.live import Activation, LiveWindow, WindowFence
-from ragaudit.prover.policy_builder import PolicyBuilder
+from ragaudit.prover.index.index_commitment import BYTES, CommittedIndex
+from ragaudit.prover.lifecycle.policy_builder import PolicyBuilder
 from ragaudit.prover.randomness import OsRandomness
-from ragaudit.prover.refusals import Refusals
-from ragaudit.prover.registrations import Registrar
-from ragaudit.prover.seed_commitment import SeedTree
 from ragaudit.prover.settings import WindowSettings
-from ragaudit.prover.states import State
-from ragaudit.prover.store import Store
-from ragaudit.prover.verifier_client import VerifierKeys
-from ragaudit.prover.windows import Windows
+from ragaudit.prover.store.accounts import Account, Accounts
+from ragaudit.prover.store.database import Store
+from ragaudit.prover.store.states import State
+from ragaudit.prover.verifier.checkpointer import WindowLog
+from ragaudit.prover.verifier.client import VerifierKeys
+from ragaudit.prover.window.live import Activation, LiveWindow, WindowFence
+from ragaudit.prover.window.registrations import Registrar
+from ragaudit.prover.window.seed_commitment import SeedTree
+from ragaudit.prover.window.windows import Windows
 from sqlalchemy import Connection, event
 
 __all__ = ["InProcess"]

@@ -16,15 +16,15 @@ from ragaudit.circuits.statements import index_context
 from ragaudit.lab.attacks.constructed.window import Asked, TenantIndex, Window
 from ragaudit.lab.bench.workload import Workload
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment, content_digest, index_root
-from ragaudit.prover.challenges import ChallengeWorker
-from ragaudit.prover.checkpointer import WindowLog
-from ragaudit.prover.index_commitment import CommittedIndex, row_digests
-from ragaudit.prover.live import Activation, LiveWindow
-from ragaudit.prover.mechanism import Mechanism
-from ragaudit.prover.openings import RecordOpenings
+from ragaudit.prover.answering.mechanism import Mechanism
+from ragaudit.prover.index.index_commitment import CommittedIndex, row_digests
+from ragaudit.prover.lifecycle.challenges import ChallengeWorker
 from ragaudit.prover.randomness import OsRandomness
-from ragaudit.prover.receipts import LoggedRecord
-from ragaudit.prover.seed_commitment import SeedTree
+from ragaudit.prover.verifier.checkpointer import WindowLog
+from ragaudit.prover.window.live import Activation, LiveWindow
+from ragaudit.prover.window.openings import RecordOpenings
+from ragaudit.prover.window.receipts import LoggedRecord
+from ragaudit.prover.window.seed_commitment import SeedTree
 
 __all__ = ["TENANT", "AuditedWindow"]
 

@@ -6,12 +6,12 @@ from typing import Any
 
 from ragaudit.ledger.log.prepared import Prepared
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.prover import tables
-from ragaudit.prover.accounts import check_tenant_name
 from ragaudit.prover.backends.base import Document
 from ragaudit.prover.errors import BackendUnavailable, IndexInUse, MalformedDocument
-from ragaudit.prover.states import HOLDS_DOCUMENTS
-from ragaudit.prover.store import Store
+from ragaudit.prover.store import tables
+from ragaudit.prover.store.accounts import check_tenant_name
+from ragaudit.prover.store.database import Store
+from ragaudit.prover.store.states import HOLDS_DOCUMENTS
 from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, insert, select
 
 MIN_DOCUMENTS = 2

@@ -6,16 +6,16 @@ from fastapi import APIRouter, Response, status
 from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.requests import Request
-from ragaudit.prover.accounts import Account
-from ragaudit.prover.entries import entry_at
 from ragaudit.prover.http.dependencies import AccountDependency, ServiceDependency
 from ragaudit.prover.http.hot_route import HotRoute
 from ragaudit.prover.http.models import PromiseBody, QueryBody, RegistrationBody, RevealBody
 from ragaudit.prover.http.public import WindowName
 from ragaudit.prover.http.strict_json import StrictRoute
-from ragaudit.prover.live import LiveWindow
-from ragaudit.prover.registrations import Registered, find
 from ragaudit.prover.service import Service
+from ragaudit.prover.store.accounts import Account
+from ragaudit.prover.window.entries import entry_at
+from ragaudit.prover.window.live import LiveWindow
+from ragaudit.prover.window.registrations import Registered, find
 
 _PREFIX = "/v1/windows/{window}"
 router = APIRouter(prefix=_PREFIX, tags=["account"], route_class=StrictRoute)

@@ -4,9 +4,9 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
-from ragaudit.prover.accounts import Account
 from ragaudit.prover.errors import NotAuthenticated
 from ragaudit.prover.service import Service
+from ragaudit.prover.store.accounts import Account
 
 _account_scheme = HTTPBearer(
     auto_error=False, scheme_name="account", description="API key of an account"

@@ -5,9 +5,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, status
 from ragaudit.prover.http.dependencies import ServiceDependency, operator
 from ragaudit.prover.http.models import NewAccountBody, NewWindowBody
+from ragaudit.prover.http.operations import window_status
 from ragaudit.prover.http.public import WindowName
 from ragaudit.prover.http.strict_json import StrictRoute
-from ragaudit.prover.operations import window_status
 
 router = APIRouter(
     prefix="/v1/operator",

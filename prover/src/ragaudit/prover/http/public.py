@@ -10,7 +10,7 @@ from ragaudit.prover.errors import NotReady, UnknownRecord
 from ragaudit.prover.http.dependencies import ServiceDependency
 from ragaudit.prover.service import Service
 from ragaudit.prover.settings import NAME_PATTERN
-from ragaudit.prover.windows import Window
+from ragaudit.prover.window.windows import Window
 
 WindowName = Annotated[str, Path(pattern=NAME_PATTERN)]
 

@@ -16,10 +16,10 @@ from ipaddress import ip_network
 from limits import parse
 from limits.storage import MemoryStorage
 from limits.strategies import FixedWindowRateLimiter
-from ragaudit.prover.accounts import AccountKeys
 from ragaudit.prover.errors import TooManyRequests
 from ragaudit.prover.http.problems import response
 from ragaudit.prover.settings import LimitSettings
+from ragaudit.prover.store.accounts import AccountKeys
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 # Answered without a turn: it touches nothing.

@@ -14,12 +14,12 @@ from ragaudit.ledger.messages.openings import Openings
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.requests import Answer, Document, Request
-from ragaudit.prover.accounts import Account
-from ragaudit.prover.answering import Answering
-from ragaudit.prover.index_commitment import CommittedIndex
-from ragaudit.prover.live import LiveWindow
-from ragaudit.prover.receipts import LoggedRecord, SelectedRow
-from ragaudit.prover.registrations import Registered
+from ragaudit.prover.answering.answering import Answering
+from ragaudit.prover.index.index_commitment import CommittedIndex
+from ragaudit.prover.store.accounts import Account
+from ragaudit.prover.window.live import LiveWindow
+from ragaudit.prover.window.receipts import LoggedRecord, SelectedRow
+from ragaudit.prover.window.registrations import Registered
 
 B_SQUARED = 127**2
 

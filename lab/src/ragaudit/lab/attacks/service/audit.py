@@ -6,10 +6,10 @@ from typing import Any, Final
 from ragaudit.encoding.digests import structure
 from ragaudit.lab.attacks.cheat import ServiceCheat
 from ragaudit.ledger.messages.records import Record
-from ragaudit.prover.challenges import ChallengeWorker
-from ragaudit.prover.closing import Closing
-from ragaudit.prover.live import LiveWindow
-from ragaudit.prover.receipts import LoggedRecord
+from ragaudit.prover.lifecycle.challenges import ChallengeWorker
+from ragaudit.prover.lifecycle.closing import Closing
+from ragaudit.prover.window.live import LiveWindow
+from ragaudit.prover.window.receipts import LoggedRecord
 
 # Parameters of ristretto255 (RFC 9496 §4).
 FIELD = 2**255 - 19

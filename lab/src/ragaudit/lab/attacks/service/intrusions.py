@@ -12,8 +12,8 @@ from ragaudit.encoding.tagged import enc
 from ragaudit.lab.attacks.cheat import Guard, Intrusion
 from ragaudit.lab.attacks.stage.intruder import RIVAL, TAKEN, Attempt, Intruder
 from ragaudit.lab.attacks.stage.services import PROVIDER, WINDOW
-from ragaudit.prover.closing import HANDOVER_TAG, LENGTH_BYTES
-from ragaudit.prover.entries import entries
+from ragaudit.prover.lifecycle.closing import HANDOVER_TAG, LENGTH_BYTES
+from ragaudit.prover.window.entries import entries
 from ragaudit.verifier.service import database, handover, items, quotas, registration, windows
 from ragaudit.verifier.service.database import Origin
 from ragaudit.verifier.settings import MIB, Limits

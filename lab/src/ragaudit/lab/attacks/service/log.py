@@ -13,15 +13,15 @@ from ragaudit.ledger.messages.records import (
     Version,
     entry_leaf_data,
 )
-from ragaudit.prover.accounts import Account
-from ragaudit.prover.answering import Answering
-from ragaudit.prover.closing import Closing
-from ragaudit.prover.entries import insert_entry
-from ragaudit.prover.live import LiveWindow
-from ragaudit.prover.openings import RecordOpenings
-from ragaudit.prover.receipts import LoggedRecord
-from ragaudit.prover.registrations import Registered, Registrar, count_record
-from ragaudit.prover.states import State
+from ragaudit.prover.answering.answering import Answering
+from ragaudit.prover.lifecycle.closing import Closing
+from ragaudit.prover.store.accounts import Account
+from ragaudit.prover.store.states import State
+from ragaudit.prover.window.entries import insert_entry
+from ragaudit.prover.window.live import LiveWindow
+from ragaudit.prover.window.openings import RecordOpenings
+from ragaudit.prover.window.receipts import LoggedRecord
+from ragaudit.prover.window.registrations import Registered, Registrar, count_record
 from sqlalchemy import Connection
 
 SALT = b"\x5a" * 32

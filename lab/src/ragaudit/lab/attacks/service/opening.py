@@ -18,11 +18,11 @@ from ragaudit.ledger.messages.merkle_commitments import (
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import MAX_TOP_K, Opening
 from ragaudit.privacy.accounting import calibrate
-from ragaudit.prover.committing import Committer
-from ragaudit.prover.index_commitment import CommittedIndex, IndexBuilder, Rows, Scalars
-from ragaudit.prover.policy_builder import PolicyBuilder
-from ragaudit.prover.seed_commitment import EPOCH, SeedTree
-from ragaudit.prover.windows import Window
+from ragaudit.prover.index.index_commitment import CommittedIndex, IndexBuilder, Rows, Scalars
+from ragaudit.prover.lifecycle.committing import Committer
+from ragaudit.prover.lifecycle.policy_builder import PolicyBuilder
+from ragaudit.prover.window.seed_commitment import EPOCH, SeedTree
+from ragaudit.prover.window.windows import Window
 
 # Beyond about 54 the sampler's own distance, times e^epsilon, exceeds any usual delta.
 LARGEST_EPSILON: Final = "50"

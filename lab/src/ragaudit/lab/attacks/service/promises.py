@@ -11,13 +11,13 @@ from ragaudit.lab.attacks.stage.services import WINDOW
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.requests import Request
-from ragaudit.prover import tables
-from ragaudit.prover.accounts import Account
-from ragaudit.prover.answering import Answering
-from ragaudit.prover.closing import Closing
+from ragaudit.prover.answering.answering import Answering
+from ragaudit.prover.answering.promises import Promises
 from ragaudit.prover.errors import Conflict
-from ragaudit.prover.live import LiveWindow
-from ragaudit.prover.promises import Promises
+from ragaudit.prover.lifecycle.closing import Closing
+from ragaudit.prover.store import tables
+from ragaudit.prover.store.accounts import Account
+from ragaudit.prover.window.live import LiveWindow
 from sqlalchemy import delete
 
 

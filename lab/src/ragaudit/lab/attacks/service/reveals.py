@@ -7,10 +7,10 @@ from ragaudit.lab.attacks.cheat import ServiceCheat
 from ragaudit.lab.attacks.service.promises import ForgetsClaims
 from ragaudit.lab.attacks.stage.play import Play
 from ragaudit.ledger.messages.receipts import ReceiptFile
-from ragaudit.prover.accounts import Account
+from ragaudit.prover.answering.promises import Promises
 from ragaudit.prover.errors import Conflict
-from ragaudit.prover.live import LiveWindow
-from ragaudit.prover.promises import Promises
+from ragaudit.prover.store.accounts import Account
+from ragaudit.prover.window.live import LiveWindow
 
 _PATIENCE_SECONDS = 6.0
 _HELD_SECONDS = 7.0

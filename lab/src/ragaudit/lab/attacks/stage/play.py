@@ -22,7 +22,7 @@ from ragaudit.lab.attacks.stage.services import (
 )
 from ragaudit.lab.attacks.stage.transport import AppTransport, Loop
 from ragaudit.prover.service import Components
-from ragaudit.prover.states import State
+from ragaudit.prover.store.states import State
 from ragaudit.verifier.procedure import REFUSED, Outcome
 from ragaudit.verifier.settings import Limits
 

@@ -20,13 +20,13 @@ from ragaudit.ledger.messages.disputes import Finding
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.receipt_check import WindowView
 from ragaudit.ledger.messages.receipts import PublicReceipt
-from ragaudit.prover.app import create_app as create_prover
 from ragaudit.prover.backends.base import Document
 from ragaudit.prover.backends.stored import StoredDocuments
-from ragaudit.prover.driver import Driver
+from ragaudit.prover.command.set_up import SetUp, set_up
+from ragaudit.prover.http.app import create_app as create_prover
+from ragaudit.prover.jobs.driver import Driver
 from ragaudit.prover.keys import load_key
 from ragaudit.prover.service import Components, Service
-from ragaudit.prover.set_up import SetUp, set_up
 from ragaudit.prover.settings import (
     AuditSettings,
     EstimatorSettings,
@@ -34,8 +34,8 @@ from ragaudit.prover.settings import (
     WindowSettings,
     load_settings,
 )
-from ragaudit.prover.states import State
-from ragaudit.prover.store import Store
+from ragaudit.prover.store.database import Store
+from ragaudit.prover.store.states import State
 from ragaudit.verifier import keys as verifier_keys
 from ragaudit.verifier.arbiter import Arbiter, read_window
 from ragaudit.verifier.engines import fastest_engine

@@ -1,0 +1,127 @@
+"""``ragaudit prover``: set up, load documents, check, serve; accounts and windows.
+
+Exit codes are those of `ragaudit.encoding.commands`.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from ragaudit.encoding.commands import ExitCode, failing
+from ragaudit.encoding.text import hex_encode
+from ragaudit.prover.backends.stored import StoredDocuments
+from ragaudit.prover.command import operator_commands
+from ragaudit.prover.command.check import run_checks
+from ragaudit.prover.command.console import (
+    JsonOption,
+    SettingsOption,
+    emit,
+    progress_bar,
+)
+from ragaudit.prover.command.set_up import set_up
+from ragaudit.prover.index.ingest import PASSAGE_CHARACTERS, read_files
+from ragaudit.prover.settings import load_settings
+from ragaudit.prover.store.database import Store
+
+app = typer.Typer(
+    name="prover",
+    help="The prover sidecar: answers by noise-then-select, and can prove it.\n\n"
+    "Example: ragaudit prover init --provider example.org --folder prover",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(operator_commands.accounts, name="account")
+app.add_typer(operator_commands.windows, name="window")
+
+
+@app.command()
+def init(
+    provider: Annotated[str, typer.Option(help="The provider's name, as policies show it.")],
+    folder: Annotated[Path, typer.Option(help="Where settings, keys and database go.")] = Path(
+        "prover"
+    ),
+    verifier: Annotated[str, typer.Option(help="URL of the verifier service.")] = (
+        "http://127.0.0.1:8742"
+    ),
+    as_json: JsonOption = False,
+) -> None:
+    """Write settings, fresh key files (mode 600) and an empty database.
+
+    Example: ragaudit prover init --provider example.org --folder prover
+    """
+    with failing(as_json):
+        made = set_up(folder, provider=provider, verifier=verifier)
+        emit(
+            {
+                "settings": str(made.settings),
+                "operator_token_file": str(made.operator_token),
+                "provider_key": hex_encode(made.provider_key.raw),
+            },
+            as_json,
+            "The auditor pins provider_key. Keep the operator token file away from the service.",
+        )
+
+
+@app.command()
+def ingest(
+    tenant: Annotated[str, typer.Argument(help="The tenant whose documents these are.")],
+    paths: Annotated[list[Path], typer.Argument(help="Files or folders: .txt, .md, .jsonl")],
+    settings: SettingsOption = Path("prover/prover.yaml"),
+    replace: Annotated[bool, typer.Option(help="Forget the tenant's earlier documents.")] = False,
+    passage: Annotated[
+        int, typer.Option(min=40, max=16_000, help="Characters of a passage, at most.")
+    ] = PASSAGE_CHARACTERS,
+    as_json: JsonOption = False,
+) -> None:
+    """Cut a tenant's text files into passages and store them.
+
+    Example: ragaudit prover ingest shop docs/manual.md docs/faq --settings prover/prover.yaml
+    """
+    with failing(as_json):
+        store = Store.open(load_settings(settings).store.url)
+        try:
+            with progress_bar(as_json, f"reading for {tenant}"):
+                documents = read_files(paths, passage=passage)
+                total = StoredDocuments(store).add(tenant, documents, replace=replace)
+        finally:
+            store.close()
+        emit({"tenant": tenant, "added": len(documents), "documents": total}, as_json)
+
+
+@app.command()
+def check(
+    settings: SettingsOption = Path("prover/prover.yaml"), as_json: JsonOption = False
+) -> None:
+    """Check settings, keys, database, documents, embedder, policy and verifier; change nothing.
+
+    Example: ragaudit prover check --settings prover/prover.yaml --json
+    """
+    with failing(as_json):
+        found = run_checks(load_settings(settings))
+        emit(
+            {each.name: "good" if each.problem is None else each.problem for each in found}, as_json
+        )
+        if any(each.problem is not None for each in found):
+            raise typer.Exit(ExitCode.FALSE)
+
+
+@app.command()
+def serve(
+    settings: SettingsOption = Path("prover/prover.yaml"),
+    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+) -> None:
+    """Run the service until it is told to stop (SIGINT or SIGTERM).
+
+    Example: RAGAUDIT_PROVER__SERVER__PORT=8081 ragaudit prover serve --settings prover/prover.yaml
+    """
+    with failing():
+        from ragaudit.prover.http.app import create_app  # noqa: PLC0415 - only this command needs it
+        from ragaudit.serving import server  # noqa: PLC0415
+
+        loaded = load_settings(settings)
+        server.run(
+            lambda: create_app(loaded),
+            host=loaded.server.host,
+            port=loaded.server.port,
+            log_level=log_level,
+        )

@@ -1,0 +1,321 @@
+"""``ragaudit prover account`` works on the database; ``... window`` asks the running service."""
+
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import httpx
+import typer
+from ragaudit.encoding.addresses import service_url
+from ragaudit.encoding.commands import ExitCode, failing
+from ragaudit.encoding.errors import RefusedError
+from ragaudit.prover.command.console import (
+    JsonOption,
+    ServiceUnreachable,
+    SettingsOption,
+    emit,
+    emit_rows,
+    progress_bar,
+)
+from ragaudit.prover.errors import MalformedRequest
+from ragaudit.prover.keys import read_secret_file
+from ragaudit.prover.settings import ServerSettings, load_settings
+from ragaudit.prover.store.accounts import Accounts
+from ragaudit.prover.store.database import Store
+from ragaudit.prover.store.states import FINAL, State
+
+POLL_SECONDS = 0.5
+TIMEOUT_SECONDS = 30.0
+SHOWN_INSTANTS = 5
+
+DEFAULT_SETTINGS = Path("prover/prover.yaml")
+
+accounts = typer.Typer(
+    help="Accounts of the tenants.\n\nExample: ragaudit prover account add shop ada",
+    no_args_is_help=True,
+)
+windows = typer.Typer(
+    help="Windows of the running service.\n\nExample: ragaudit prover window start 2026-11 --wait",
+    no_args_is_help=True,
+)
+
+TokenOption = Annotated[
+    Path | None, typer.Option(help="File of the operator's token; beside the other keys if unset.")
+]
+UrlOption = Annotated[
+    str | None, typer.Option(help="URL of the service; from the settings if unset.")
+]
+
+
+class Until(StrEnum):
+    """How far `window start --wait` waits."""
+
+    COUNTERSIGNED = State.COUNTERSIGNED.value
+    OPEN = State.OPEN.value
+
+
+class ServiceRefused(RefusedError):
+    """The service declined."""
+
+
+@accounts.command("add")
+def add(
+    tenant: str,
+    name: str,
+    settings: SettingsOption = DEFAULT_SETTINGS,
+    as_json: JsonOption = False,
+) -> None:
+    """Create an account and print its API key, this one time.
+
+    Example: ragaudit prover account add shop ada --json
+    """
+    with failing(as_json):
+        key = _with_accounts(settings, lambda each: each.add(tenant, name))
+        emit({"tenant": tenant, "name": name, "key": key}, as_json)
+
+
+@accounts.command("rotate-key")
+def rotate_key(
+    name: str, settings: SettingsOption = DEFAULT_SETTINGS, as_json: JsonOption = False
+) -> None:
+    """Replace an account's API key; the old one is dead at once.
+
+    Example: ragaudit prover account rotate-key ada
+    """
+    with failing(as_json):
+        key = _with_accounts(settings, lambda each: each.rotate_key(name))
+        emit({"name": name, "key": key}, as_json)
+
+
+@accounts.command("list")
+def list_accounts(settings: SettingsOption = DEFAULT_SETTINGS, as_json: JsonOption = False) -> None:
+    """List the accounts, without their keys.
+
+    Example: ragaudit prover account list
+    """
+    with failing(as_json):
+        found = _with_accounts(settings, lambda each: each.all())
+        emit_rows([{"tenant": each.tenant, "name": each.name} for each in found], as_json)
+
+
+@windows.command("start")
+def start(
+    window: str,
+    override: Annotated[
+        list[str] | None, typer.Option("--set", help="A setting of the window, as sigma=2.")
+    ] = None,
+    seed: Annotated[
+        str | None, typer.Option(help="Derive all randomness from this text: worthless evidence.")
+    ] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait until accounts can register, or as --until says.")
+    ] = False,
+    until: Annotated[
+        Until, typer.Option(help="With --wait: countersigned (accounts can register) or open.")
+    ] = Until.COUNTERSIGNED,
+    settings: SettingsOption = DEFAULT_SETTINGS,
+    url: UrlOption = None,
+    token_file: TokenOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Create a window; the service commits, has it countersigned and opens it by itself.
+
+    An account that registers before the first activation instant can ask from the start on, one
+    that registers later from the next instant on; `instants` shows them.
+
+    Example: ragaudit prover window start 2026-11 --set sigma=2 --set audit.mode=A --wait
+    """
+    with failing(as_json):
+        overrides = read_overrides(override or [])
+        if seed is not None:
+            overrides["experiment_seed"] = seed
+        operator = _Operator(settings, url, token_file)
+        status = operator.call("POST", "/windows", {"window": window, "overrides": overrides})
+        if wait:
+            with progress_bar(as_json, _waiting_for(status)) as show:
+                status = operator.wait(window, State(until.value), show)
+        emit(_readable(status, as_json), as_json)
+        if status["state"] in {State.REFUSED, State.ABANDONED} or status["unusable"] is not None:
+            raise typer.Exit(ExitCode.REFUSED)
+
+
+@windows.command("close")
+def close(
+    window: str,
+    settings: SettingsOption = DEFAULT_SETTINGS,
+    url: UrlOption = None,
+    token_file: TokenOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Stop answering now; the log is closed at the window's end.
+
+    Example: ragaudit prover window close 2026-11
+    """
+    with failing(as_json):
+        operator = _Operator(settings, url, token_file)
+        emit(_readable(operator.call("POST", f"/windows/{window}/close"), as_json), as_json)
+
+
+@windows.command("abandon")
+def abandon(
+    window: str,
+    settings: SettingsOption = DEFAULT_SETTINGS,
+    url: UrlOption = None,
+    token_file: TokenOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """End a window that the verifier has not countersigned; its documents are free again.
+
+    Example: ragaudit prover window abandon 2026-11
+    """
+    with failing(as_json):
+        operator = _Operator(settings, url, token_file)
+        status = operator.call("POST", f"/windows/{window}/abandon")
+        emit(_readable(status, as_json), as_json)
+
+
+@windows.command("list")
+def list_windows(
+    settings: SettingsOption = DEFAULT_SETTINGS,
+    url: UrlOption = None,
+    token_file: TokenOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the windows with their states and instants.
+
+    Example: ragaudit prover window list
+    """
+    with failing(as_json):
+        found: Any = _Operator(settings, url, token_file).call("GET", "/windows")
+        columns = ("window", "state", "start", "end", "sampling_instant", "accounts", "records")
+        rows = [{name: _readable(each, as_json)[name] for name in columns} for each in found]
+        emit_rows(found if as_json else rows, as_json)
+
+
+@windows.command("status")
+def status(
+    window: str,
+    settings: SettingsOption = DEFAULT_SETTINGS,
+    url: UrlOption = None,
+    token_file: TokenOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show where a window stands.
+
+    Example: ragaudit prover window status 2026-11 --json
+    """
+    with failing(as_json):
+        operator = _Operator(settings, url, token_file)
+        emit(_readable(operator.call("GET", f"/windows/{window}"), as_json), as_json)
+
+
+def read_overrides(assignments: list[str]) -> dict[str, Any]:
+    """Return ``["sigma=2", "audit.mode=A"]`` as nested settings; integers are numbers.
+
+    Raises:
+        MalformedRequest: not of the form name=value.
+    """
+    overrides: dict[str, Any] = {}
+    for each in assignments:
+        name, equals, text = each.partition("=")
+        if not equals or not name:
+            raise MalformedRequest("not an assignment", where=each, expected="name=value")
+        value: Any = int(text) if text.isascii() and text.isdecimal() else text
+        value = None if text == "null" else value
+        section, dot, member = name.partition(".")
+        if dot:
+            overrides.setdefault(section, {})[member] = value
+        else:
+            overrides[name] = value
+    return overrides
+
+
+class _Operator:
+    """The operator's calls to the running service."""
+
+    def __init__(self, settings: Path, url: str | None, token_file: Path | None) -> None:
+        loaded = load_settings(settings)
+        path = token_file or loaded.keys.operator_digest_file.with_name("operator.token")
+        self._http = httpx.Client(
+            base_url=service_url(url or _own_address(loaded.server), "--url"),
+            headers={"Authorization": f"Bearer {read_secret_file(path)}"},
+            timeout=TIMEOUT_SECONDS,
+            trust_env=False,
+        )
+
+    def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        try:
+            response = self._http.request(method, f"/v1/operator{path}", json=body)
+            value = response.json()
+        except httpx.TimeoutException:
+            raise ServiceUnreachable(
+                f"no answer within {TIMEOUT_SECONDS:g} s", where=str(self._http.base_url)
+            ) from None
+        except httpx.HTTPError:
+            raise ServiceUnreachable(
+                "no service can be reached there",
+                where=str(self._http.base_url),
+                expected="ragaudit prover serve",
+            ) from None
+        except ValueError:
+            raise ServiceUnreachable(
+                "something else answers there", where=str(self._http.base_url)
+            ) from None
+        if not response.is_success:
+            raise ServiceRefused(str(value.get("detail", value.get("title"))))
+        found: dict[str, Any] = value
+        return found
+
+    def wait(self, window: str, state: State, show: Callable[[str], None]) -> dict[str, Any]:
+        """Return the status once the window has reached ``state``, or finished, or unusable.
+
+        A window that is not countersigned before its start ends by itself, so this does, too.
+        """
+        order = list(State)
+        while True:
+            status = self.call("GET", f"/windows/{window}")
+            reached = order.index(State(status["state"])) >= order.index(state)
+            if reached or status["state"] in FINAL or status["unusable"] is not None:
+                return status
+            show(_waiting_for(status))
+            time.sleep(POLL_SECONDS)
+
+
+def _own_address(server: ServerSettings) -> str:
+    """Return where the service of these settings is reached from this machine."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(server.host, server.host)  # noqa: S104
+    return f"http://[{host}]:{server.port}" if ":" in host else f"http://{host}:{server.port}"
+
+
+def _waiting_for(status: Mapping[str, Any]) -> str:
+    """Return what a window waits for, its next instant and the last error, in one line."""
+    text = f"{status['window']} is {status['state']}; it starts at {_time(status['start'])}"
+    if status["busy"] is not None:
+        text += f"; {status['busy']['with']} {status['busy']['percent']} %"
+    return text if status["last_error"] is None else f"{text}; last error: {status['last_error']}"
+
+
+def _readable(status: dict[str, Any], as_json: bool) -> dict[str, Any]:
+    """Return a status for people: instants as times, and only the first few."""
+    if as_json:
+        return status
+    named = {name: _time(status[name]) for name in ("start", "end", "sampling_instant")}
+    shown = [_time(each) for each in status["instants"][:SHOWN_INSTANTS]]
+    more = len(status["instants"]) - len(shown)
+    instants = ", ".join(shown) + (f" and {more} more" if more else "")
+    return status | named | {"instants": instants}
+
+
+def _time(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _with_accounts(settings: Path, work: Any) -> Any:
+    store = Store.open(load_settings(settings).store.url)
+    try:
+        return work(Accounts(store))
+    finally:
+        store.close()

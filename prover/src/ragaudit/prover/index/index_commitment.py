@@ -1,0 +1,310 @@
+"""Committing to a tenant's index: docs/spec/05-records.md §5.4.
+
+`IndexBuilder` turns documents into rows, commitments, the Merkle root and the index argument.
+Everything it draws is fresh; vectors, blindings and salts never leave the prover except through
+the openings that the protocol names.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from ragaudit import core
+from ragaudit.circuits.statements import index_context
+from ragaudit.embedders.base import Embedder
+from ragaudit.embedders.quantised import embed_quantised
+from ragaudit.encoding.canonical_json import dumps, loads
+from ragaudit.ledger.messages.merkle_commitments import (
+    IndexCommitment,
+    IndexTree,
+    content_digest,
+    index_root,
+    row_digest,
+)
+from ragaudit.prover.backends.base import Backend, Document
+from ragaudit.prover.errors import MalformedDocument
+from ragaudit.prover.randomness import Randomness
+from ragaudit.prover.store import tables
+from sqlalchemy import Connection, Row, insert, select
+
+VERSION = 1
+MIN_ROWS = 2
+BYTES = 32  # of a digest, salt, commitment or blinding
+SQUARES = 4
+
+Progress = Callable[[float], bool | None]
+Rows = npt.NDArray[np.int8]
+Scalars = npt.NDArray[np.uint8]
+Places = npt.NDArray[np.int64]
+
+_COMPARED_AT_ONCE = 1 << 14
+
+
+@dataclass(frozen=True)
+class CommittedIndex:
+    """Version 1 of a tenant's index with everything that opens its commitment.
+
+    Attributes:
+        content_digests, salts, commitments: 32 bytes a row, concatenated.
+        rows: int8[N, d+4], the completed rows, each of squared norm 16129.
+        blindings: uint8[N, 32], canonical scalars.
+    """
+
+    tenant: str
+    ids: tuple[str, ...] = field(repr=False)
+    content_digests: bytes = field(repr=False)
+    rows: Rows = field(repr=False)
+    blindings: Scalars = field(repr=False)
+    salts: bytes = field(repr=False)
+    commitments: bytes = field(repr=False)
+    root: bytes
+    proof: bytes = field(repr=False)
+
+    @property
+    def count(self) -> int:
+        """N."""
+        return len(self.rows)
+
+    @property
+    def dimension(self) -> int:
+        """d."""
+        return int(self.rows.shape[1]) - SQUARES
+
+    @property
+    def vectors(self) -> Rows:
+        """The embeddings, int8[N, d]: a view."""
+        return self.rows[:, : self.dimension]
+
+    @cached_property
+    def scorer(self) -> core.Scorer:
+        """What scores all rows; it holds the vectors a second time."""
+        return core.Scorer(np.ascontiguousarray(self.vectors))
+
+    @cached_property
+    def row_digests(self) -> bytes:
+        """The digests of ids and contents, 32 bytes a row."""
+        return row_digests(self.ids, self.salts, self.content_digests)
+
+    @cached_property
+    def tree(self) -> IndexTree:
+        """The Merkle tree over the rows, for the paths in receipts."""
+        return IndexTree(self.commitments, self.row_digests)
+
+    def prepare(self, *, scorer: bool) -> None:
+        """Make the tree now, and the scorer if answers use it, so that no query waits."""
+        _ = self.tree
+        if scorer:
+            _ = self.scorer
+
+    def commitment(self, window: str) -> IndexCommitment:
+        """What the verifier gets."""
+        return IndexCommitment(
+            window,
+            self.tenant,
+            VERSION,
+            self.dimension,
+            self.commitments,
+            self.row_digests,
+            self.proof,
+        )
+
+
+class IndexBuilder:
+    """Builds the committed index of one tenant after the other."""
+
+    def __init__(
+        self, backend: Backend, embedder: Embedder, randomness: Randomness, page_rows: int
+    ) -> None:
+        self._backend = backend
+        self._embedder = embedder
+        self._randomness = randomness
+        self._page_rows = page_rows
+
+    def build(
+        self,
+        *,
+        policy_digest: bytes,
+        window: str,
+        tenant: str,
+        previous: CommittedIndex | None = None,
+        progress: Progress | None = None,
+    ) -> CommittedIndex:
+        """Commit to a tenant's documents and prove the commitment.
+
+        Args:
+            previous: the tenant's last committed index; rows that it has are not committed anew.
+            progress: called with the done share of commitment and proof; False cancels.
+
+        Raises:
+            MalformedDocument: fewer than two documents, duplicate ids.
+            MalformedError: a document that has no embedding (NaN, infinity, zero, no words).
+        """
+        documents = self.documents(tenant)
+        rows = self.complete_rows(self.embed([each.content for each in documents]))
+        count = len(rows)
+        blindings = self._randomness.scalars(count, "blindings", window, tenant, VERSION)
+        salts = self._randomness.draw(BYTES * count, "row salts", window, tenant, VERSION)
+        ids = tuple(each.id for each in documents)
+        contents = b"".join(content_digest(each.content) for each in documents)
+        place = _places(ids, rows, previous)
+        if previous is None or not (place >= 0).any():
+            commitments = self.commit_rows(rows, blindings)
+        else:
+            commitments = self.commit_changed(rows, blindings, previous, place)
+        root = index_root(commitments, row_digests(ids, salts, contents))
+        context = index_context(
+            policy_digest=policy_digest,
+            window=window,
+            tenant=tenant,
+            version=VERSION,
+            index_root=root,
+        )
+        proof = self.prove(context, rows, blindings, commitments, progress)
+        return CommittedIndex(
+            tenant, ids, contents, rows, blindings, salts, commitments, root, proof
+        )
+
+    def documents(self, tenant: str) -> list[Document]:
+        """Return all documents of a tenant in the backend's order."""
+        documents: list[Document] = []
+        for page in self._backend.pages(tenant, self._page_rows):
+            documents += page
+        if len(documents) < MIN_ROWS:
+            raise MalformedDocument(
+                f"{len(documents)} documents", where=f"tenant {tenant}", expected="2 or more"
+            )
+        if len({each.id for each in documents}) < len(documents):
+            raise MalformedDocument(
+                "duplicate document id", where=f"tenant {tenant}", expected="unique ids"
+            )
+        return documents
+
+    def embed(self, contents: Sequence[str]) -> Rows:
+        """Return int8[N, d], every row of norm at most 127."""
+        return embed_quantised(self._embedder, contents)
+
+    def complete_rows(self, vectors: Rows) -> Rows:
+        """Return int8[N, d+4]: each vector with four squares that make its norm exactly 127."""
+        return core.complete_rows(np.ascontiguousarray(vectors))
+
+    def commit_rows(self, rows: Rows, blindings: Scalars) -> bytes:
+        """Return C_0 || .. || C_(N-1)."""
+        return core.commit_rows(rows, blindings)
+
+    def commit_changed(
+        self, rows: Rows, blindings: Scalars, previous: CommittedIndex, place: Places
+    ) -> bytes:
+        """Return C_0 || .. || C_(N-1): unchanged rows blinded anew, the others committed to.
+
+        Every row gets a fresh blinding, so nobody else can tell which rows changed.
+
+        Args:
+            place: int64[N], where ``previous`` has the row, or -1.
+        """
+        kept = place >= 0
+        before = place[kept]
+        commitments = np.empty((len(rows), BYTES), dtype=np.uint8)
+        old = np.frombuffer(previous.commitments, dtype=np.uint8).reshape(-1, BYTES)[before]
+        renewed = core.reblind_rows(old.tobytes(), previous.blindings[before], blindings[kept])
+        commitments[kept] = np.frombuffer(renewed, dtype=np.uint8).reshape(-1, BYTES)
+        if not kept.all():
+            fresh = self.commit_rows(rows[~kept], blindings[~kept])
+            commitments[~kept] = np.frombuffer(fresh, dtype=np.uint8).reshape(-1, BYTES)
+        return commitments.tobytes()
+
+    def prove(
+        self,
+        context: bytes,
+        rows: Rows,
+        blindings: Scalars,
+        commitments: bytes,
+        progress: Progress | None,
+    ) -> bytes:
+        """Return pi_idx."""
+        return core.prove_index(context, rows, blindings, commitments, progress=progress)
+
+
+def _places(ids: Sequence[str], rows: Rows, previous: CommittedIndex | None) -> Places:
+    """int64[N]: where the previous index has the same document with the same row, or -1."""
+    if previous is None or previous.rows.shape[1] != rows.shape[1]:
+        return np.full(len(rows), -1, dtype=np.int64)
+    where = {name: position for position, name in enumerate(previous.ids)}
+    place = np.array([where.get(name, -1) for name in ids], dtype=np.int64)
+    for start in range(0, len(rows), _COMPARED_AT_ONCE):
+        part = place[start : start + _COMPARED_AT_ONCE]
+        same = (previous.rows[part] == rows[start : start + len(part)]).all(axis=1)
+        part[~same] = -1
+    return place
+
+
+def row_digests(ids: Sequence[str], salts: bytes, content_digests: bytes) -> bytes:
+    """Return the row digests of all rows, concatenated."""
+    return b"".join(
+        row_digest(part(salts, position), name, part(content_digests, position))
+        for position, name in enumerate(ids)
+    )
+
+
+def part(data: bytes, position: int) -> bytes:
+    """Return the 32 bytes of row ``position`` of concatenated values."""
+    return data[BYTES * position : BYTES * (position + 1)]
+
+
+def save_index(connection: Connection, window: str, index: CommittedIndex) -> None:
+    """Store a committed index."""
+    connection.execute(
+        insert(tables.index_version).values(
+            window=window,
+            tenant=index.tenant,
+            version=VERSION,
+            dimension=index.dimension,
+            ids=dumps(list(index.ids)),
+            content_digests=index.content_digests,
+            rows=index.rows.tobytes(),
+            blindings=index.blindings.tobytes(),
+            salts=index.salts,
+            commitments=index.commitments,
+            root=index.root,
+            proof=index.proof,
+        )
+    )
+
+
+def load_indexes(connection: Connection, window: str) -> dict[str, CommittedIndex]:
+    """Return the committed indexes of a window, by tenant in rising order."""
+    table = tables.index_version
+    rows = connection.execute(
+        select(table).where(table.c.window == window).order_by(table.c.tenant)
+    )
+    return {row.tenant: _stored(row) for row in rows}
+
+
+def last_index(connection: Connection, tenant: str) -> CommittedIndex | None:
+    """Return the index of a tenant that was committed to last, if there is one."""
+    table, windows = tables.index_version, tables.window
+    rows = connection.execute(
+        select(table)
+        .join(windows, windows.c.name == table.c.window)
+        .where(table.c.tenant == tenant)
+        .order_by(windows.c.number.desc())
+        .limit(1)
+    )
+    found = rows.one_or_none()
+    return None if found is None else _stored(found)
+
+
+def _stored(row: Row[Any]) -> CommittedIndex:
+    return CommittedIndex(
+        tenant=row.tenant,
+        ids=tuple(loads(row.ids)),
+        content_digests=row.content_digests,
+        rows=np.frombuffer(row.rows, dtype=np.int8).reshape(-1, row.dimension + SQUARES),
+        blindings=np.frombuffer(row.blindings, dtype=np.uint8).reshape(-1, BYTES),
+        salts=row.salts,
+        commitments=row.commitments,
+        root=row.root,
+        proof=row.proof,
+    )

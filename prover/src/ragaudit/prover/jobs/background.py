@@ -1,0 +1,107 @@
+"""The background threads: each unfinished window is driven, and its log kept signed."""
+
+import logging
+import threading
+from collections.abc import Callable
+
+from ragaudit.encoding.errors import RagauditError
+from ragaudit.prover.jobs.driver import Driver
+from ragaudit.prover.lifecycle.live_windows import LiveWindows
+from ragaudit.prover.settings import TimingSettings
+from ragaudit.prover.store.states import FINAL
+from ragaudit.prover.window.windows import Windows
+
+_log = logging.getLogger(__name__)
+
+RETRY_SECONDS = 2.0
+
+
+class Background:
+    """Two threads for every window: one takes its steps, the other has its log cosigned."""
+
+    def __init__(
+        self, *, windows: Windows, lives: LiveWindows, driver: Driver, timing: TimingSettings
+    ) -> None:
+        self._windows = windows
+        self._lives = lives
+        self._driver = driver
+        self._timing = timing
+        self._stopping = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self._started = False
+
+    def start(self) -> None:
+        """Begin to drive every unfinished window; from now on also those that are added."""
+        self._started = True
+        for name in self._windows.unfinished():
+            self.drive(name)
+
+    def stop(self) -> None:
+        """Stop the threads and wait for them."""
+        self._stopping.set()
+        for thread in self._threads:
+            thread.join()
+
+    def drive(self, name: str) -> None:
+        """Drive a window, if the threads were started."""
+        if not self._started:
+            return
+        for work in (self._run, self._run_checkpoints):
+            thread = threading.Thread(target=work, args=(name,), name=f"{work.__name__} {name}")
+            thread.start()
+            self._threads.append(thread)
+
+    def _run(self, name: str) -> None:
+        """Drive a window until it is finished."""
+        pause, told = self._timing.driver_seconds, ""
+        while not self._stopping.is_set():
+            try:
+                self._driver.confirm_clock(name)
+                moved = self._driver.step(name)
+                self._driver.failures.pop(name, None)
+                if moved:
+                    continue
+                window = self._windows.get(name)
+                if window.state in FINAL or window.unusable is not None:
+                    self._lives.forget(name)
+                    return
+                wait, told = pause, ""
+            except Exception as error:
+                told = self._driver.failures[name] = tell(name, error, told)
+                wait = max(pause, RETRY_SECONDS)
+            self._stopping.wait(wait)
+
+    def _run_checkpoints(self, name: str) -> None:
+        """Keep the log of a window signed and cosigned while it is served.
+
+        Checkpoints are spaced out: a verifier cosigns a limited number of them in a window.
+        """
+        told, due, pause = "", True, self._timing.checkpoint_seconds
+        while not self._stopping.is_set():
+            wait: Callable[[float], bool] = self._stopping.wait
+            try:
+                window = self._windows.get(name)
+                if window.state in FINAL or window.unusable is not None or window.handed_over:
+                    return
+                if window.countersignature is not None:
+                    live = self._lives.get(name)
+                    if due or live.grown.is_set():
+                        due = True
+                        live.grown.clear()
+                        self._driver.checkpoint(name)
+                        due = False
+                        self._stopping.wait(max(pause, live.policy.checkpoint_spacing))
+                    wait = live.grown.wait
+                told = ""
+            except Exception as error:
+                told = tell(name, error, told)
+            wait(pause)
+
+
+def tell(name: str, error: Exception, told: str) -> str:
+    """Log a failed step once, not every time it is repeated."""
+    known = isinstance(error, RagauditError)
+    text = str(error) if known else type(error).__name__
+    if text != told:
+        _log.log(logging.WARNING if known else logging.ERROR, "window %s: %s", name, text)
+    return text

@@ -1,0 +1,280 @@
+"""Moving windows along their life by themselves, one step at a time (docs/spec/08-services.md).
+
+Every step reads the window's state from the store, does what that state asks for, and stores the
+result; a step that fails because the verifier is away is simply repeated. So a process killed
+anywhere continues where it was.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from ragaudit.encoding.canonical_json import dumps, loads
+from ragaudit.encoding.errors import RagauditError
+from ragaudit.ledger.errors import RestoredBackup
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.records import Record
+from ragaudit.prover.clock import SystemClock
+from ragaudit.prover.lifecycle.challenges import ChallengeWorker
+from ragaudit.prover.lifecycle.closing import Closing
+from ragaudit.prover.lifecycle.committing import Committer
+from ragaudit.prover.lifecycle.live_windows import LiveWindows
+from ragaudit.prover.store.database import Store
+from ragaudit.prover.store.states import FINAL, UNSIGNED, State, check_transition
+from ragaudit.prover.verifier.checkpointer import Checkpointer
+from ragaudit.prover.verifier.client import VerifierClient
+from ragaudit.prover.window.entries import entries
+from ragaudit.prover.window.live import LiveWindow
+from ragaudit.prover.window.verifier_messages import Challenge, read_activation, read_challenge
+from ragaudit.prover.window.windows import Window, Windows
+
+_log = logging.getLogger(__name__)
+
+ENTRY_BATCH = 500
+MAX_REASON = 500
+
+
+class Driver:
+    """The life cycle of windows. One call of `step` at a time per window."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        windows: Windows,
+        lives: LiveWindows,
+        committer: Committer,
+        checkpointer: Checkpointer,
+        closing: Closing,
+        challenges: ChallengeWorker,
+        verifier: VerifierClient,
+        clock: Callable[[], int],
+    ) -> None:
+        self._store = store
+        self._windows = windows
+        self._lives = lives
+        self._committer = committer
+        self._checkpointer = checkpointer
+        self._closing = closing
+        self._challenges = challenges
+        self._verifier = verifier
+        self._clock = clock
+        self._proven: set[str] = set()  # windows whose sampled records are proven
+        self._looked_at: dict[str, int] = {}  # entries below were sent, or are records
+        self.progress: dict[str, tuple[str, float]] = {}  # what a window is busy with, share done
+        self.failures: dict[str, str] = {}  # why the last step of a window failed, if it did
+        self._steps: dict[State, Callable[[Window], bool]] = {
+            State.DRAFT: self._commit,
+            State.COMMITTED: self._countersign,
+            State.COUNTERSIGNED: self._activate,
+            State.ACTIVATED: self._open,
+            State.OPEN: self._close,
+            State.CLOSED: self._finish,
+            State.CHALLENGED: self._respond,
+        }
+
+    def step(self, name: str) -> bool:
+        """Do what a window's state asks for; returns whether the state may have changed.
+
+        Raises:
+            VerifierUnreachable, StoreUnavailable: nothing is lost; call again.
+            RagauditError: something must be repaired first; calling again is harmless.
+        """
+        window = self._windows.get(name)
+        if window.state in FINAL or window.unusable is not None:
+            return False
+        if window.state in UNSIGNED and self._is_late(window):
+            return self._end_late(window)
+        return self._steps[window.state](window)
+
+    def confirm_clock(self, name: str) -> None:
+        """After a step of the system's clock, take the new time if the verifier confirms it."""
+        if isinstance(self._clock, SystemClock) and self._clock.stepped:
+            skew = Policy.parse(self._windows.get(name).policy).clock_skew_seconds
+            # Half of it: the clocks must not use up on the first day what they may differ by.
+            self._clock.confirm(self._verifier.keys().time, 500 * skew)
+
+    def checkpoint(self, name: str) -> None:
+        """Sign and cosign the log of a window if it grew."""
+        window = self._windows.get(name)
+        live = self._lives.get(name)
+        if window.unusable is not None or window.handed_over:
+            return
+        try:
+            self._checkpointer.step(live.log)
+        except RestoredBackup as error:
+            self._lives.give_up(name, error)
+
+    def abandon(self, name: str, reason: str) -> None:
+        """End a window that nobody has countersigned; its documents are free again.
+
+        Raises:
+            WrongState: it is countersigned: the verifier expects its log; or it is finished.
+        """
+        with self._store.write() as connection:
+            window = self._windows.get(name, connection)
+            check_transition(name, window.state, State.ABANDONED)
+            self._windows.advance(
+                connection, name, window.state, State.ABANDONED, unusable=reason[:MAX_REASON]
+            )
+        self.progress.pop(name, None)
+        _log.warning("window %s is abandoned: %s", name, reason)
+
+    def _end_late(self, window: Window) -> bool:
+        """End a window that was not countersigned in time.
+
+        The verifier's signed refusal says it to everybody; where none is to be had, the window is
+        abandoned, so that its documents do not stay frozen.
+        """
+        try:
+            return self._steps[window.state](window)
+        except RagauditError as error:
+            self.abandon(window.name, f"not countersigned before its start; {error}")
+            return True
+
+    def _is_late(self, window: Window) -> bool:
+        """Whether no verifier will countersign it any more: its first instant has come."""
+        return self._clock() >= 1000 * Policy.parse(window.policy).start
+
+    def _commit(self, window: Window) -> bool:
+        def notify(tenant: str, share: float) -> None:
+            self.progress[window.name] = (f"index of {tenant}", share)
+
+        self._committer.commit(window, notify)
+        self.progress.pop(window.name, None)
+        return True
+
+    def _countersign(self, window: Window) -> bool:
+        self._committer.countersign(window)
+        return True
+
+    def _activate(self, window: Window) -> bool:
+        live = self._lives.get(window.name)
+        self._send_entries(window)
+        return self._next_activation(live, State.COUNTERSIGNED, State.ACTIVATED)
+
+    def _open(self, window: Window) -> bool:
+        live = self._lives.get(window.name)
+        self._send_entries(window)
+        if self._clock() < 1000 * live.policy.start:
+            return False
+        self._move(window.name, State.ACTIVATED, State.OPEN)
+        return True
+
+    def _close(self, window: Window) -> bool:
+        live = self._lives.get(window.name)
+        self._send_entries(window)
+        if window.stopped or self._clock() >= 1000 * live.policy.end:
+            # Under the lock: no answer is between its check of the state and its commit.
+            with live.commit_lock:
+                self._move(window.name, State.OPEN, State.CLOSED)
+            return True
+        return self._next_activation(live)
+
+    def _finish(self, window: Window) -> bool:
+        live = self._lives.get(window.name)
+        if not window.handed_over:
+            if not self._closing.finish_log(live):
+                return False
+            final = self._checkpointer.step(live.log)
+            if final.head != live.log.entries.head():
+                return True  # another size was cosigned meanwhile: once more
+            self._windows.note(window.name, final_checkpoint=final.encode())
+            self._send_entries(window)
+            self._closing.hand_over(live, final)
+            self._windows.note(window.name, handed_over=True)
+            live.fence.close()
+        return self._take_challenge(live)
+
+    def _take_challenge(self, live: LiveWindow) -> bool:
+        if self._clock() < 1000 * live.policy.sampling_instant:
+            return False
+        message = self._verifier.challenge(live.name)
+        if message is None:
+            return False
+        self._challenges.check(live, read_challenge(message, live.policy, anchor=live.anchor))
+        self._move(live.name, State.CLOSED, State.CHALLENGED, challenge=dumps(message))
+        return True
+
+    def _respond(self, window: Window) -> bool:
+        live = self._lives.get(window.name)
+        assert window.challenge is not None
+        challenge = read_challenge(loads(window.challenge), live.policy, anchor=live.anchor)
+        if window.name not in self._proven:
+            self._prepare(live, challenge)
+        if self._clock() < live.policy.release_time:
+            return False
+        self._challenges.deliver(live)
+        verdict = self._verifier.verdict(window.name)
+        if verdict is None:
+            return False
+        self._move(window.name, State.CHALLENGED, State.ARCHIVED, verdict=verdict)
+        self._proven.discard(window.name)
+        self._looked_at.pop(window.name, None)
+        return True
+
+    def _prepare(self, live: LiveWindow, challenge: Challenge) -> None:
+        """Prove what is sampled; the proofs wait for the policy's time of release.
+
+        So the moment of the handover does not tell how long they took, unless they took longer.
+        """
+        positions = self._challenges.check(live, challenge)
+
+        def notify(share: float) -> None:
+            self.progress[live.name] = (f"{len(positions)} proofs", share)
+
+        self._challenges.prepare(live, positions, notify)
+        self.progress.pop(live.name, None)
+        self._proven.add(live.name)
+        if self._clock() > live.policy.release_time:
+            _log.warning("window %s: its proofs took longer than release_seconds", live.name)
+
+    def _next_activation(
+        self, live: LiveWindow, before: State | None = None, after: State | None = None
+    ) -> bool:
+        """Fetch the next activation that is due; move the state with it if one is given."""
+        policy = live.policy
+        number = len(self._windows.activations(live.name)) + 1
+        if number >= policy.activations:
+            return False
+        if self._clock() < 1000 * policy.activation_instants[number - 1]:
+            return False
+        message = self._verifier.activation(live.name, number)
+        if message is None:
+            return False
+        activation = read_activation(message, policy, anchor=live.anchor, number=number)
+        with self._store.write() as connection:
+            self._windows.add_activation(connection, live.name, number, dumps(message))
+            if before is not None and after is not None:
+                self._windows.advance(connection, live.name, before, after)
+        live.activate(activation)
+        return True
+
+    def _send_entries(self, window: Window) -> None:
+        """Hand over the log entries other than records that the verifier does not have yet."""
+        start = max(window.entries_sent, self._looked_at.get(window.name, 0))
+        with self._store.read() as connection:
+            waiting = list(entries(connection, window.name, start))
+        if not waiting:
+            return
+        end = waiting[-1].position + 1
+        shown: list[dict[str, Any]] = [
+            {
+                "index": each.position,
+                "kind": each.kind,
+                "salt": each.salt.hex(),
+                "body": each.body.hex(),
+            }
+            for each in waiting
+            if each.kind != Record.KIND
+        ]
+        for at in range(0, len(shown), ENTRY_BATCH):
+            self._verifier.put_entries(window.name, shown[at : at + ENTRY_BATCH])
+        if shown:
+            self._windows.note(window.name, entries_sent=end)
+        self._looked_at[window.name] = end
+
+    def _move(self, name: str, before: State, after: State, **values: Any) -> None:
+        with self._store.write() as connection:
+            self._windows.advance(connection, name, before, after, **values)
+        _log.info("window %s is %s", name, after)

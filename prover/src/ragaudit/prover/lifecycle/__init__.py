@@ -1,0 +1,1 @@
+"""A window from its policy to its challenge."""

@@ -1,0 +1,199 @@
+"""Answering the verifier's challenge: docs/spec/09-audit.md §9.1.
+
+A noise key is opened for nothing but a record of the recomputed sample: the challenge is checked
+against the log, the chain and the policy before anything is opened.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from ragaudit import core
+from ragaudit.circuits.statements import selection_context
+from ragaudit.encoding.tagged import enc
+from ragaudit.ledger.messages.merkle_commitments import KeyOpening
+from ragaudit.ledger.messages.records import Record
+from ragaudit.privacy import sample
+from ragaudit.prover.answering.answering import Answering
+from ragaudit.prover.errors import ChallengeRejected, UnknownRecord
+from ragaudit.prover.index.index_commitment import VERSION
+from ragaudit.prover.store import tables
+from ragaudit.prover.store.database import Store
+from ragaudit.prover.verifier.client import VerifierClient
+from ragaudit.prover.window.entries import entry_at, record_at, records
+from ragaudit.prover.window.live import LiveWindow
+from ragaudit.prover.window.receipts import LoggedRecord
+from ragaudit.prover.window.verifier_messages import Challenge, Stratum
+from sqlalchemy import insert, select, update
+
+RESPONSE_TAG = "ragaudit/v1/response"
+
+
+class ChallengeWorker:
+    """Checks challenges, proves the sampled records, hands the responses over."""
+
+    def __init__(self, *, store: Store, answering: Answering, verifier: VerifierClient) -> None:
+        self._store = store
+        self._answering = answering
+        self._verifier = verifier
+
+    def check(self, live: LiveWindow, challenge: Challenge) -> tuple[int, ...]:
+        """Return the sampled positions, rising, if the challenge is the one that must be.
+
+        Raises:
+            ChallengeRejected: another final tree, other strata, or another sample.
+        """
+        head = live.log.entries.head()
+        if (challenge.final_size, challenge.final_root) != (head.size, head.root_hash):
+            raise ChallengeRejected("another final tree", where="final_root")
+        with self._store.read() as connection:
+            logged = [
+                _sampled(each.position, Record.decode(each.body))
+                for each in records(connection, live.name)
+            ]
+        receipts = _receipts(challenge, live.policy.tenants)
+        if len(receipts) > challenge.receipts:
+            raise ChallengeRejected(
+                f"{len(receipts)} records with receipts",
+                where="strata",
+                expected=f"at most {challenge.receipts}, as the receipts list counts",
+            )
+        drawn = sample.draw_sample(
+            logged,
+            tenants=live.policy.tenants,
+            receipts=receipts,
+            rule=live.policy.audit,
+            seed=sample.sampling_seed(head.root_hash, challenge.preimage),
+        )
+        expected = tuple(_stratum(each, live.policy.tenants) for each in drawn)
+        if expected != challenge.strata:
+            raise ChallengeRejected(
+                "strata or sample do not recompute",
+                where="strata",
+                expected="the sample that the log, the policy and the chain determine",
+            )
+        return tuple(sorted({position for each in drawn for position in each.sample}))
+
+    def prepare(
+        self,
+        live: LiveWindow,
+        positions: Sequence[int],
+        notify: Callable[[float], None] | None = None,
+    ) -> None:
+        """Prove and store the responses that are not stored yet; ``notify`` gets the share."""
+        table = tables.response
+        with self._store.read() as connection:
+            query = select(table.c.position).where(table.c.window == live.name)
+            have = set(connection.scalars(query))
+            missing = [position for position in positions if position not in have]
+            slots = {
+                position: Record.decode(entry_at(connection, live.name, position).body).slot
+                for position in missing
+            }
+        missing.sort(key=lambda position: (slots[position], position))  # see `SeedTree.open`
+        for done, position in enumerate(missing):
+            if notify is not None:
+                notify(done / len(missing))
+            message = self.respond(live, position)
+            with self._store.write() as connection:
+                connection.execute(
+                    insert(table).values(
+                        window=live.name, position=position, message=message, delivered=False
+                    )
+                )
+
+    def deliver(self, live: LiveWindow) -> None:
+        """Hand over every stored response that the verifier does not have."""
+        table = tables.response
+        mine = table.c.window == live.name
+        with self._store.read() as connection:
+            waiting = connection.execute(
+                select(table.c.position, table.c.message)
+                .where(mine, table.c.delivered.is_(False))
+                .order_by(table.c.position)
+            ).all()
+        for position, message in waiting:
+            self._verifier.put_response(live.name, position, message)
+            with self._store.write() as connection:
+                connection.execute(
+                    update(table).where(mine, table.c.position == position).values(delivered=True)
+                )
+
+    def respond(self, live: LiveWindow, position: int) -> bytes:
+        """Return the response for one record (docs/spec/08-services.md §8.5)."""
+        with self._store.read() as connection:
+            logged = record_at(connection, live.name, position)
+        if logged is None:
+            raise UnknownRecord("no record there", where=f"entry {position}")
+        record = Record.decode(logged.body)
+        key = self.open_key(live, record)
+        opened = logged.openings.openings
+        disclosed = live.policy.query_text_disclosure == "sampled"
+        return enc(
+            RESPONSE_TAG,
+            position,
+            key.key,
+            b"".join(key.counter_path),
+            b"".join(key.slot_path),
+            opened.salt_q if disclosed else None,
+            opened.query if disclosed else None,
+            opened.salt_e,
+            np.array(opened.embedding, dtype="<i2").tobytes(),
+            opened.salt_f,
+            opened.filter,
+            opened.salt_s,
+            opened.sketch,
+            self.prove(live, record, logged),
+        )
+
+    def open_key(self, live: LiveWindow, record: Record) -> KeyOpening:
+        """Open the noise key of a sampled record."""
+        return live.seed.open(record.slot, record.counter)
+
+    def prove(self, live: LiveWindow, record: Record, logged: LoggedRecord) -> bytes:
+        """Prove that the committed selection is the one of embedding, noise and index."""
+        index = live.indexes[record.tenant]
+        return core.prove_selection(
+            self.context(live, record, logged.body),
+            index.rows,
+            index.blindings,
+            index.commitments,
+            np.array(logged.openings.openings.embedding, dtype=np.int16),
+            self._answering.draw_noise(live, index, record, record.nonce),
+            record.top_k,
+            logged.openings.selected,
+            logged.openings.selection_blinding,
+        )
+
+    def context(self, live: LiveWindow, record: Record, body: bytes) -> bytes:
+        """Return what binds the proof to window, index, keys, activation and record."""
+        return selection_context(
+            policy_digest=live.policy_digest,
+            window=live.name,
+            tenant=record.tenant,
+            version=VERSION,
+            index_root=live.indexes[record.tenant].root,
+            seed_root=live.seed.commit().root,
+            activation_randomness=live.activation_randomness(record.activation),
+            body=body,
+        )
+
+
+def _sampled(position: int, record: Record) -> sample.LoggedRecord:
+    return sample.LoggedRecord(position, record.tenant, record.pseudonym)
+
+
+def _stratum(drawn: sample.DrawnStratum, tenants: Sequence[str]) -> Stratum:
+    of_tenant = drawn.stratum.id in {sample.tenant_stratum_id(tenant) for tenant in tenants}
+    population = None if of_tenant else drawn.stratum.population
+    return Stratum(drawn.stratum.id, population, drawn.sample)
+
+
+def _receipts(challenge: Challenge, tenants: Sequence[str]) -> set[int]:
+    """The records for which receipts were submitted: the populations of those strata."""
+    of_tenants = {sample.tenant_stratum_id(tenant) for tenant in tenants}
+    return {
+        position
+        for stratum in challenge.strata
+        if stratum.id not in of_tenants
+        for position in stratum.population or ()
+    }

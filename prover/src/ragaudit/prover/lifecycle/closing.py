@@ -1,0 +1,164 @@
+"""Closing a window: claims, close entry, final checkpoint, handover (spec 8.3)."""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ragaudit.encoding.digests import SALT_BYTES
+from ragaudit.encoding.errors import MalformedError, RejectedError
+from ragaudit.encoding.tagged import enc
+from ragaudit.ledger.errors import MalformedRecord, ReceiptRejected
+from ragaudit.ledger.log.checkpoints import SignedCheckpoint
+from ragaudit.ledger.messages.chains import NONCE_BYTES, verify_nonce
+from ragaudit.ledger.messages.json_fields import Fields
+from ragaudit.ledger.messages.promises import Promise
+from ragaudit.ledger.messages.records import Close, Record, entry_leaf_data
+from ragaudit.privacy import coalition
+from ragaudit.prover.answering.answering import Answering
+from ragaudit.prover.errors import Conflict
+from ragaudit.prover.store.database import Store
+from ragaudit.prover.store.states import State
+from ragaudit.prover.verifier.client import VerifierClient
+from ragaudit.prover.window.entries import entries, insert_entry, record_of, records
+from ragaudit.prover.window.live import LiveWindow
+from ragaudit.prover.window.openings import RecordOpenings
+from ragaudit.prover.window.registrations import find_pseudonym
+
+_log = logging.getLogger(__name__)
+
+HANDOVER_TAG = "ragaudit/v1/handover"
+LENGTH_BYTES = 8
+
+
+class Closing:
+    """Finishes the log of a closed window and hands it over. Every step may be repeated."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        answering: Answering,
+        verifier: VerifierClient,
+        clock: Callable[[], int],
+    ) -> None:
+        self._store = store
+        self._answering = answering
+        self._verifier = verifier
+        self._clock = clock
+
+    def finish_log(self, live: LiveWindow) -> bool:
+        """Log outstanding claims and the close entry; False while the window's end is not due."""
+        if live.log.entries.is_frozen():
+            return True
+        after: str | None = ""
+        while after is not None:  # all accounts' claims may be more than one answer holds
+            page = self._verifier.claims(live.name, after)
+            if page is None:
+                return False
+            claims, after = page
+            self.log_claims(live, claims)
+        self._log_close(live)
+        return True
+
+    def log_claims(self, live: LiveWindow, claims: Sequence[Any]) -> None:
+        """Log the promised records that were revealed to the verifier and never answered."""
+        kept = []
+        for claim in claims:
+            try:
+                kept.append(self._read_claim(live, claim))
+            except (MalformedError, RejectedError) as error:
+                # Not ours to keep: the verifier checks claims before it hands them on.
+                _log.warning("window %s: a claim was dropped: %s", live.name, error)
+        for promise, nonce in sorted(kept, key=lambda each: each[0].record.counter):
+            try:
+                self._log_claim(live, promise, nonce)
+            except Conflict as error:
+                _log.error("window %s: a claim cannot be logged: %s", live.name, error)
+
+    def coalition_claim(self, live: LiveWindow, logged: Sequence[coalition.Record]) -> int:
+        """Return k-hat: the accounts in the largest cluster of alike queries."""
+        policy = live.policy
+        found = coalition.estimate(
+            logged,
+            tau=policy.link_time,
+            life=policy.promise_life,
+            threshold=policy.estimator.hamming_threshold,
+        )
+        return found.k_hat
+
+    def handover(self, live: LiveWindow) -> bytes:
+        """Return all entries in order with salts, bodies, and the records' sketches."""
+        parts = []
+        with self._store.read() as connection:
+            opened = {each.position: each.openings for each in records(connection, live.name)}
+            for entry in entries(connection, live.name):
+                frame = enc(
+                    HANDOVER_TAG,
+                    entry.position,
+                    entry.kind,
+                    entry.salt,
+                    entry.body,
+                    *_sketch(opened.get(entry.position)),
+                )
+                parts += [len(frame).to_bytes(LENGTH_BYTES, "little"), frame]
+        return b"".join(parts)
+
+    def hand_over(self, live: LiveWindow, final: SignedCheckpoint) -> None:
+        """Give the verifier all bodies and the final checkpoint."""
+        self._verifier.put_records(live.name, self.handover(live))
+        self._verifier.close_window(live.name, final.encode())
+
+    def _read_claim(self, live: LiveWindow, claim: Any) -> tuple[Promise, bytes]:
+        f = Fields(claim, "promise nonce", MalformedRecord, "claim")
+        promise = Promise.from_json(f.raw("promise"))
+        if promise.origin != live.origin:
+            raise ReceiptRejected("a promise of another window", where="claim")
+        promise.verify(live.policy.keys.provider)
+        record, nonce = promise.record, f.hex("nonce", NONCE_BYTES)
+        with self._store.read() as connection:
+            registered = find_pseudonym(connection, live.name, record.pseudonym)
+        if registered is None or registered.anchor is None:
+            raise ReceiptRejected("a promise to nobody registered", where="claim")
+        verify_nonce(live.name, record.pseudonym, registered.anchor, record.counter, nonce)
+        return promise, nonce
+
+    def _log_claim(self, live: LiveWindow, promise: Promise, nonce: bytes) -> None:
+        record = promise.record
+        with self._store.read() as connection:
+            registered = find_pseudonym(connection, live.name, record.pseudonym)
+            assert registered is not None  # `_read_claim` found it
+            if record_of(connection, live.name, registered.account, record.counter) is not None:
+                return
+        with live.account_lock(registered.account):
+            self._answering.log(
+                live,
+                registered,
+                record,
+                promise.request,
+                promise.openings,
+                nonce=nonce,
+                state=State.CLOSED,
+                serve=False,
+            )
+
+    def _log_close(self, live: LiveWindow) -> None:
+        with live.committing(self._store) as transaction:
+            connection = transaction.connection
+            logged = [
+                _seen(Record.decode(each.body), each.openings)
+                for each in records(connection, live.name)
+            ]
+            body = Close(live.name, len(logged), self.coalition_claim(live, logged), self._clock())
+            salt = live.randomness.draw(SALT_BYTES, "close", live.name)
+            position = live.log.entries.append(connection, entry_leaf_data(salt, body))
+            insert_entry(connection, live.name, position, body.KIND, salt, body.encode())
+            live.log.entries.freeze(connection)
+
+
+def _seen(record: Record, opened: RecordOpenings) -> coalition.Record:
+    anchored = record.nonce is not None
+    return coalition.Record(record.pseudonym, record.time, opened.openings.sketch, anchored)
+
+
+def _sketch(opened: RecordOpenings | None) -> tuple[bytes | None, bytes | None]:
+    return (None, None) if opened is None else (opened.openings.salt_s, opened.openings.sketch)

@@ -1,0 +1,137 @@
+"""The countersigned windows in memory, loaded when they are first asked for."""
+
+import logging
+import threading
+from functools import partial
+
+from ragaudit.encoding.canonical_json import loads
+from ragaudit.ledger.errors import RestoredBackup
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.prover.answering.promises import used_counters
+from ragaudit.prover.errors import WrongState
+from ragaudit.prover.index.index_commitment import load_indexes
+from ragaudit.prover.lifecycle.committing import Committer, WindowReader
+from ragaudit.prover.randomness import randomness_for
+from ragaudit.prover.store.database import Store
+from ragaudit.prover.store.states import FINAL, State
+from ragaudit.prover.window.live import LiveWindow, WindowFence
+from ragaudit.prover.window.verifier_messages import read_activation, read_countersignature
+from ragaudit.prover.window.windows import Window, Windows
+
+_log = logging.getLogger(__name__)
+
+_APPENDS = (State.COUNTERSIGNED, State.ACTIVATED, State.OPEN, State.CLOSED)
+
+
+class LiveWindows:
+    """Loads windows from the store, once each. Safe to use from several threads."""
+
+    def __init__(self, store: Store, windows: Windows, committer: Committer) -> None:
+        self._store = store
+        self._windows = windows
+        self._committer = committer
+        self._loaded: dict[str, LiveWindow] = {}
+        self._lock = threading.Lock()
+
+    def get(self, name: str) -> LiveWindow:
+        """Return a window.
+
+        Raises:
+            UnknownWindow: there is none of this name.
+            WrongState: it is not countersigned, or it is finished.
+            RefusedError: another process serves it.
+        """
+        with self._lock:
+            if name not in self._loaded:
+                self._loaded[name] = self._load(self._windows.get(name))
+            return self._loaded[name]
+
+    def loaded(self, name: str) -> LiveWindow | None:
+        """Return a window if it is in memory already."""
+        return self._loaded.get(name)
+
+    def signed_log(self, name: str) -> WindowReader:
+        """Return what is public of a window's log, without loading indexes and keys.
+
+        Raises:
+            UnknownWindow: there is none of this name.
+            WrongState: it is not countersigned.
+        """
+        with self._lock:
+            live = self._loaded.get(name)
+        if live is not None:
+            return WindowReader(live.log.entries, live.log.checkpoints)
+        window = self._windows.get(name)
+        _check_countersigned(window)
+        return self._committer.signed_log(Policy.parse(window.policy))
+
+    def forget(self, name: str) -> None:
+        """Let go of a finished window: it is loaded again should anybody need it."""
+        with self._lock:
+            live = self._loaded.pop(name, None)
+        if live is not None:
+            live.fence.close()
+
+    def close(self) -> None:
+        """Release the fences."""
+        with self._lock:
+            for live in self._loaded.values():
+                live.fence.close()
+            self._loaded.clear()
+
+    def _load(self, window: Window) -> LiveWindow:
+        _check_countersigned(window)
+        if window.state in FINAL:
+            raise WrongState(f"the window is {window.state}", where=window.name)
+        assert window.slot_roots is not None and window.countersignature is not None
+        assert window.opening_salt is not None and window.opening_body is not None
+        policy = Policy.parse(window.policy)
+        seed = self._committer.seed_of(window, policy)
+        seed.restore(window.slot_roots)
+        log = self._committer.open_log(window, policy)
+        with self._store.read() as connection:
+            indexes = load_indexes(connection, window.name)
+        live = LiveWindow(
+            policy=policy,
+            pseudonym_key=window.pseudonym_key,
+            indexes=indexes,
+            seed=seed,
+            log=log,
+            fence=WindowFence(
+                self._committer.fence_path(policy), log, lambda who: self._used(window.name, who)
+            ),
+            randomness=randomness_for(policy.experiment_seed),
+            anchor=read_countersignature(
+                loads(window.countersignature),
+                policy,
+                opening_salt=window.opening_salt,
+                opening_body=window.opening_body,
+            ),
+        )
+        for number, message in self._windows.activations(window.name).items():
+            live.activate(
+                read_activation(loads(message), policy, anchor=live.anchor, number=number)
+            )
+        if window.state in _APPENDS and window.unusable is None:
+            for tenant, index in indexes.items():
+                index.prepare(scorer=live.candidate_rules[tenant] is None)
+            live.on_restored = partial(self.give_up, window.name)
+            try:
+                live.fence.open()
+            except RestoredBackup as error:
+                live.on_restored(error)
+        return live
+
+    def give_up(self, name: str, error: RestoredBackup) -> None:
+        """Note that a window never answers again: its database is behind fence or cosigner."""
+        _log.error("window %s never answers again: %s", name, error)
+        self._windows.note(name, unusable=str(error))
+
+    def _used(self, window: str, pseudonym: bytes) -> int:
+        with self._store.read() as connection:
+            return used_counters(connection, window, pseudonym)
+
+
+def _check_countersigned(window: Window) -> None:
+    if window.countersignature is None:
+        raise WrongState(f"the window is {window.state}", where=window.name)

@@ -1,0 +1,205 @@
+"""A new window's policy from the settings: docs/spec/05-records.md §5.2."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from ragaudit.encoding.decimals import ceil_decimal, parse_decimal
+from ragaudit.encoding.errors import MalformedError, RefusedError
+from ragaudit.encoding.signing import PublicKey
+from ragaudit.encoding.text import hex_encode
+from ragaudit.ledger.log.notes import ED25519, VerifierKey
+from ragaudit.ledger.messages.identifiers import log_origin
+from ragaudit.ledger.messages.policy import FORMAT, NORM_BOUND, Policy
+from ragaudit.privacy.accounting import NoFiniteBound, NoisyScores, calibrate, epsilon
+from ragaudit.privacy.coalition import hamming_threshold
+from ragaudit.prover.errors import MalformedSettings
+from ragaudit.prover.randomness import randomness_for
+from ragaudit.prover.settings import WindowSettings
+from ragaudit.prover.verifier.client import VerifierKeys
+
+PLACES = 6
+SEED_BYTES = 32
+
+
+class PolicyBuilder:
+    """Builds policies of one provider."""
+
+    def __init__(self, provider: str, provider_key: PublicKey) -> None:
+        self._provider = provider
+        self._provider_key = provider_key
+
+    def build(
+        self,
+        *,
+        window: str,
+        log_key: PublicKey,
+        settings: WindowSettings,
+        tenants: Sequence[str],
+        dimension: int,
+        verifier: VerifierKeys,
+        previous_checkpoint: str | None,
+        now: int,
+    ) -> Policy:
+        """Return the policy of a window that is created now.
+
+        The first activation instant is the start; the last is the sampling instant.
+
+        Args:
+            log_key: of this window's log, and of no other.
+            tenants: rising names.
+            now: milliseconds.
+
+        Raises:
+            MalformedSettings: the settings do not make a policy; the message names the member.
+        """
+        document = self.document(
+            window=window,
+            log_key=log_key,
+            settings=settings,
+            tenants=tenants,
+            dimension=dimension,
+            verifier=verifier,
+            previous_checkpoint=previous_checkpoint,
+            now=now,
+        )
+        try:
+            return Policy.from_json(document)
+        except MalformedError as error:
+            raise MalformedSettings(
+                error.what, where=f"policy: {error.where}", expected=error.expected
+            ) from error
+
+    def document(
+        self,
+        *,
+        window: str,
+        log_key: PublicKey,
+        settings: WindowSettings,
+        tenants: Sequence[str],
+        dimension: int,
+        verifier: VerifierKeys,
+        previous_checkpoint: str | None,
+        now: int,
+    ) -> dict[str, Any]:
+        """Return the policy document before it is checked."""
+        start = -(-now // 1000) + settings.opens_after_seconds
+        end = start + settings.length_seconds
+        instants = [*range(start, end, settings.activation_every_seconds)]
+        instants.append(end + settings.sampling_after_seconds)
+        sigma, epsilon_acc, calibration = noise_of(settings)
+        check_coalition(settings, sigma)
+        origin = log_origin(self._provider, window)
+        return {
+            "format": FORMAT,
+            "provider": self._provider,
+            "window": window,
+            "start": start,
+            "end": end,
+            "previous_checkpoint": previous_checkpoint,
+            "epsilon_acc": epsilon_acc,
+            "delta_acc": settings.delta_acc,
+            "delta_policy": settings.delta_policy,
+            "sigma": sigma,
+            "relation": settings.relation.value,
+            "rows_per_document": settings.rows_per_document,
+            "norm_bound": NORM_BOUND,
+            "dimension": dimension,
+            "top_k_max": settings.top_k_max,
+            "queries_per_account": settings.queries_per_account,
+            "slots": settings.slots,
+            "coalition_max": min(settings.coalition_max, settings.slots),
+            "tenants": [{"id": tenant, "owner_key": None} for tenant in tenants],
+            "calibration": calibration,
+            "sampler": {"id": "ragaudit/v1/dgs", "distance": "2^-100"},
+            "activation_instants": instants,
+            "activation_rounds": [None] * len(instants),
+            "beacon": {"kind": "none"},
+            "query_text_disclosure": settings.query_text_disclosure,
+            "embedder_tolerance": settings.embedder_tolerance,
+            "estimator": estimator(settings, window),
+            "filter_grammar": "empty",
+            "proof_mode": "on-demand",
+            "audit": settings.audit.model_dump(),
+            "merge_delay_seconds": settings.merge_delay_seconds,
+            "clock_skew_seconds": settings.clock_skew_seconds,
+            "promise_life_seconds": settings.promise_life_seconds,
+            "claim_margin_seconds": settings.claim_margin_seconds,
+            "release_seconds": settings.release_seconds,
+            "keys": {
+                "arbiter": verifier.arbiter and hex_encode(verifier.arbiter.raw),
+                "log": str(VerifierKey(origin, ED25519, log_key)),
+                "provider": hex_encode(self._provider_key.raw),
+                "cosigner": str(verifier.cosigner),
+                "verifier": hex_encode(verifier.signing.raw),
+                "verdict": hex_encode(verifier.verdict.raw),
+            },
+            "experiment_seed": settings.experiment_seed,
+        }
+
+
+def noise_of(settings: WindowSettings) -> tuple[str, str, str]:
+    """Return sigma, epsilon_acc and the words that say how sigma was chosen.
+
+    Exactly one of sigma and epsilon_acc may be left out; it then follows from the other.
+
+    Raises:
+        MalformedSettings: both are left out, or nothing gives the guarantee.
+    """
+    queries, group = settings.queries_per_account, settings.rows_per_document
+    try:
+        if settings.sigma is None:
+            if settings.epsilon_acc is None:
+                raise MalformedError("neither sigma nor epsilon_acc", expected="one of them")
+            sigma = calibrate(
+                settings.epsilon_acc, settings.delta_acc, queries, settings.relation, group
+            )
+            words = (
+                f"least sigma with {PLACES} places for epsilon_acc at delta_acc, {queries} queries"
+            )
+            return sigma, settings.epsilon_acc, words
+        if settings.epsilon_acc is not None:
+            return settings.sigma, settings.epsilon_acc, "sigma and epsilon_acc were both given"
+        event = NoisyScores.of_policy(settings.sigma, settings.relation, group, queries)
+        found = epsilon(event, parse_decimal(settings.delta_acc))
+        words = f"sigma was given; epsilon_acc follows at delta_acc for {queries} queries"
+        return settings.sigma, ceil_decimal(Fraction(found), PLACES), words
+    except MalformedSettings:
+        raise
+    except MalformedError as error:
+        raise MalformedSettings(error.what, where="window", expected=error.expected) from error
+    except (NoFiniteBound, RefusedError) as error:
+        raise MalformedSettings(
+            error.what, where="window.sigma", expected=error.expected
+        ) from error
+
+
+def check_coalition(settings: WindowSettings, sigma: str) -> None:
+    """Check that delta_policy has a finite epsilon for coalition_max accounts together.
+
+    Raises:
+        MalformedSettings: it has none, and every verifier would refuse the window.
+    """
+    queries = min(settings.coalition_max, settings.slots) * settings.queries_per_account
+    event = NoisyScores.of_policy(sigma, settings.relation, settings.rows_per_document, queries)
+    try:
+        epsilon(event, parse_decimal(settings.delta_policy))
+    except NoFiniteBound as error:
+        raise MalformedSettings(
+            f"no finite epsilon for {queries} queries of a coalition at delta_policy",
+            where="window.sigma",
+            expected="more noise, fewer queries, a smaller coalition_max or a larger delta_policy",
+        ) from error
+
+
+def estimator(settings: WindowSettings, window: str) -> dict[str, Any]:
+    """Return the policy's estimator with a fresh public seed."""
+    given = settings.estimator
+    randomness = randomness_for(settings.experiment_seed)
+    return {
+        "theta": given.theta,
+        "tau_seconds": given.tau_seconds,
+        "sketch_bits": given.sketch_bits,
+        "seed": hex_encode(randomness.draw(SEED_BYTES, "sketch seed", window)),
+        "hamming_threshold": hamming_threshold(given.theta, given.sketch_bits),
+    }

@@ -1,0 +1,163 @@
+"""Tenants, their accounts, and the accounts' API keys."""
+
+import hmac
+import re
+import secrets
+from contextlib import suppress
+from dataclasses import dataclass
+from time import monotonic
+
+from anyio import to_thread
+from ragaudit.encoding.errors import UnavailableError
+from ragaudit.ledger.log.prepared import Prepared
+from ragaudit.prover.errors import (
+    Conflict,
+    MalformedRequest,
+    NotAuthenticated,
+    UnknownAccount,
+    UnknownTenant,
+)
+from ragaudit.prover.keys import token_digest
+from ragaudit.prover.settings import NAME_PATTERN
+from ragaudit.prover.store import tables
+from ragaudit.prover.store.database import Store
+from sqlalchemy import bindparam, insert, select, update
+
+KEY_BYTES = 32
+REFRESH_SECONDS = 1.0
+_OPERATOR = "operator"
+# Built once: it runs in every request of an account.
+_BY_DIGEST = Prepared(
+    select(tables.account.c.name, tables.account.c.tenant, tables.account.c.key_digest).where(
+        tables.account.c.key_digest == bindparam("digest")
+    )
+)
+_TENANT = re.compile(NAME_PATTERN, re.ASCII)
+_ACCOUNT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,126}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Account:
+    """A tenant's user."""
+
+    name: str
+    tenant: str
+
+
+class Accounts:
+    """The register of tenants and accounts. API keys are stored as SHA-256 only."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def tenants(self) -> list[str]:
+        """Return the names of the tenants, rising."""
+        with self._store.read() as connection:
+            return list(connection.scalars(select(tables.tenant.c.name).order_by("name")))
+
+    def add(self, tenant: str, name: str) -> str:
+        """Create an account and return its API key, which is shown this one time.
+
+        Raises:
+            MalformedRequest: not a possible account name.
+            UnknownTenant: no tenant of this name (ingest its documents first).
+            Conflict: the name is taken, whatever the tenant.
+        """
+        if _ACCOUNT.fullmatch(name) is None:
+            raise MalformedRequest(
+                "not an account name", where="account", expected="1 to 127 of A-Za-z0-9._@+-"
+            )
+        key = _new_key()
+        with self._store.write() as connection:
+            known = connection.scalar(
+                select(tables.tenant.c.name).where(tables.tenant.c.name == tenant)
+            )
+            if known is None:
+                raise UnknownTenant("no such tenant", where=tenant[:64])
+            taken = select(tables.account.c.name).where(tables.account.c.name == name)
+            if connection.scalar(taken) is not None:
+                raise Conflict("the account exists", where=name, expected="another name")
+            connection.execute(
+                insert(tables.account).values(
+                    name=name, tenant=tenant, key_digest=token_digest(key)
+                )
+            )
+        return key
+
+    def rotate_key(self, name: str) -> str:
+        """Replace an account's API key and return the new one; the old one is dead at once.
+
+        Raises:
+            UnknownAccount: no account of this name.
+        """
+        key = _new_key()
+        with self._store.write() as connection:
+            changed = connection.execute(
+                update(tables.account)
+                .where(tables.account.c.name == name)
+                .values(key_digest=token_digest(key))
+            )
+            if changed.rowcount != 1:
+                raise UnknownAccount("no such account", where=name[:127])
+        return key
+
+    def all(self) -> list[Account]:
+        """Return every account, by tenant and name."""
+        columns = tables.account.c
+        with self._store.read() as connection:
+            rows = connection.execute(
+                select(columns.name, columns.tenant).order_by(columns.tenant, columns.name)
+            )
+            return [Account(row.name, row.tenant) for row in rows]
+
+    def key_digests(self) -> dict[bytes, str]:
+        """Return the names of all accounts by the SHA-256 of their API keys."""
+        columns = tables.account.c
+        with self._store.read() as connection:
+            rows = connection.execute(select(columns.key_digest, columns.name))
+            return {bytes(row.key_digest): row.name for row in rows}
+
+    def authenticate(self, key: str) -> Account:
+        """Return the account of an API key; NotAuthenticated if there is none."""
+        digest = token_digest(key)
+        with self._store.read() as connection:
+            row = _BY_DIGEST.row(connection, digest=digest)
+        if row is None or not hmac.compare_digest(row[2], digest):
+            raise NotAuthenticated(
+                "unknown API key", where="Authorization", expected="Bearer <API key>"
+            )
+        return Account(row[0], row[1])
+
+
+class AccountKeys:
+    """Whose API key a token is, from memory: good for queues, not for authentication."""
+
+    def __init__(self, accounts: Accounts, operator_digest: bytes) -> None:
+        self._accounts = accounts
+        self._callers = {operator_digest: _OPERATOR}
+        self._read = -REFRESH_SECONDS
+
+    async def caller(self, token: str) -> str | None:
+        """Return a name for the account or operator with this token; None if nobody has it.
+
+        A key made less than `REFRESH_SECONDS` ago may not be known yet.
+        """
+        digest = token_digest(token)
+        if digest not in self._callers and monotonic() - self._read >= REFRESH_SECONDS:
+            self._read = monotonic()
+            with suppress(UnavailableError):  # whoever asks is told so by what follows
+                known = await to_thread.run_sync(self._accounts.key_digests)
+                self._callers |= {key: f"account {name}" for key, name in known.items()}
+        return self._callers.get(digest)
+
+
+def check_tenant_name(name: str) -> None:
+    """Check the form of a tenant's name; MalformedRequest otherwise."""
+    if _TENANT.fullmatch(name) is None:
+        raise MalformedRequest(
+            "not a tenant name", where="tenant", expected="1 to 64 of a-z, 0-9 and inner -"
+        )
+
+
+def _new_key() -> str:
+    return secrets.token_urlsafe(KEY_BYTES)

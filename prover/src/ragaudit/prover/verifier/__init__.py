@@ -1,0 +1,1 @@
+"""Calls to the verifier, and what must hold of it."""

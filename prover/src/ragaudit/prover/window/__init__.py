@@ -1,0 +1,1 @@
+"""What is stored and held in memory of a window."""

@@ -1,0 +1,231 @@
+"""A countersigned window in memory: what answering, registering and proving need of it."""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ragaudit.circuits.candidates import candidate_rule
+from ragaudit.circuits.noise import table_for
+from ragaudit.encoding.errors import InternalError, RagauditError
+from ragaudit.ledger.errors import RestoredBackup, StoreUnavailable
+from ragaudit.ledger.log.fence import Fence
+from ragaudit.ledger.log.tree import TreeHead
+from ragaudit.ledger.messages.chains import activation_of, activation_randomness
+from ragaudit.ledger.messages.identifiers import pseudonym
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.prover.errors import WindowUnusable
+from ragaudit.prover.index.index_commitment import CommittedIndex
+from ragaudit.prover.randomness import Randomness
+from ragaudit.prover.store.database import Store
+from ragaudit.prover.verifier.checkpointer import WindowLog
+from ragaudit.prover.window.seed_commitment import SeedTree
+from sqlalchemy import Connection
+
+
+@dataclass(frozen=True)
+class Activation:
+    """A released activation value: n_a, and how many entries it activates."""
+
+    number: int
+    preimage: bytes
+    covered_size: int
+
+
+class LogTransaction:
+    """A transaction that changes a window's log, or an account's counters; see `committing`."""
+
+    def __init__(self, connection: Connection, fence: "WindowFence") -> None:
+        self.connection = connection
+        self._fence = fence
+        self.account: tuple[bytes, int] | None = None
+
+    def use_counter(self, pseudonym: bytes, used: int, after: int) -> None:
+        """Compare an account's counters with the fence, and have it note those used afterwards.
+
+        Args:
+            used: counters logged or promised, as this transaction reads them.
+            after: the same at its end.
+
+        Raises:
+            RestoredBackup: the fence knows of more.
+        """
+        self._fence.check_account(pseudonym, used)
+        self.account = (pseudonym, after)
+
+
+class LiveWindow:
+    """One window's committed state. Threads answer with it at the same time."""
+
+    def __init__(
+        self,
+        *,
+        policy: Policy,
+        pseudonym_key: bytes,
+        indexes: Mapping[str, CommittedIndex],
+        seed: SeedTree,
+        log: WindowLog,
+        fence: "WindowFence",
+        randomness: Randomness,
+        anchor: bytes,
+    ) -> None:
+        """Collect the parts; ``anchor`` is the countersigned activation chain's."""
+        self.policy = policy
+        self.policy_digest = policy.digest
+        self.name = policy.window
+        self.indexes = indexes
+        self.seed = seed
+        self.log = log
+        self.fence = fence
+        self.randomness = randomness
+        self.anchor = anchor
+        self.noise_table = table_for(policy.sigma)
+        units = float(self.noise_table.parameters.sigma_units)
+        # Which rows an answer scores; None for all of them.
+        self.candidate_rules = {
+            tenant: candidate_rule(units, index.count, policy.top_k_max)
+            for tenant, index in indexes.items()
+        }
+        # Held around (counter, time, append): answers are logged one after the other.
+        self.commit_lock = log.append_lock
+        # Called once the database turns out to be behind the fence.
+        self.on_restored: Callable[[RestoredBackup], None] = lambda _: None
+        self.grown = threading.Event()  # set when the log grew: the checkpointer waits for it
+        self._pseudonym_key = pseudonym_key
+        self._activations: dict[int, Activation] = {}
+        self._account_locks: dict[str, threading.Lock] = {}
+        self._locks_guard = threading.Lock()
+
+    @property
+    def origin(self) -> str:
+        return self.policy.origin
+
+    def pseudonym_of(self, account: str) -> bytes:
+        """Return the account's 32-byte pseudonym in this window."""
+        return pseudonym(self._pseudonym_key, self.name, account)
+
+    def account_lock(self, account: str) -> AbstractContextManager[bool]:
+        """Return the lock under which an account's queries run one after the other."""
+        with self._locks_guard:
+            return self._account_locks.setdefault(account, threading.Lock())
+
+    @contextmanager
+    def committing(self, store: Store) -> Iterator[LogTransaction]:
+        """One transaction that changes the window's log or counters, and then its fence.
+
+        A database can be restored while the process runs, so each of them compares head and
+        counters with the fence before it writes.
+
+        Raises:
+            WindowUnusable: the database is behind the fence. Nothing was written.
+            StoreUnavailable: it is not durable; nothing may be answered.
+        """
+        with self.commit_lock:
+            try:
+                with store.write() as connection:
+                    before = self.fence.check_head(connection)
+                    transaction = LogTransaction(connection, self.fence)
+                    yield transaction
+                    head = self.log.entries.head(connection)
+                if transaction.account is not None or head != before:
+                    self.fence.advance(head, *(transaction.account or ()))
+            except RestoredBackup as error:
+                self.on_restored(error)
+                raise WindowUnusable(str(error), where=self.name) from error
+        self.grown.set()
+
+    def activate(self, activation: Activation) -> None:
+        """Take over a verified activation."""
+        self._activations[activation.number] = activation
+
+    def activation_of(self, position: int) -> int | None:
+        """Return the activation of the log entry at ``position``, None while it has none."""
+        sizes: list[int] = []
+        while (found := self._activations.get(len(sizes) + 1)) is not None:
+            sizes.append(found.covered_size)
+        return activation_of(position, sizes)
+
+    def activation_randomness(self, number: int) -> bytes:
+        """Return rnd_a of a released activation."""
+        found = self._activations.get(number)
+        if found is None:
+            raise InternalError(f"activation {number} was not released", where=self.name)
+        return activation_randomness(self.name, number, found.preimage)
+
+
+@dataclass
+class WindowFence:
+    """The fence of a window's log, opened again after a write that failed.
+
+    Args:
+        records_of: an account's number of records or promises in the database, by pseudonym.
+
+    Every method raises RestoredBackup where the database is behind the fence.
+    """
+
+    path: Path
+    log: WindowLog
+    records_of: Callable[[bytes], int]
+    _fence: Fence | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def open(self) -> None:
+        """Open the fence and compare the database with it.
+
+        Raises:
+            RestoredBackup: the database is behind, or the fence is missing.
+            RefusedError: another process holds it.
+        """
+        origin = self.log.entries.log_key.name
+        fence = Fence(self.path, origin, log_is_empty=self.log.entries.head().size == 0)
+        try:
+            fence.check(self.log.entries.root, self.records_of)
+        except RagauditError:
+            fence.close()
+            raise
+        self._fence = fence
+
+    def check_head(self, connection: Connection) -> TreeHead:
+        """Compare the tree that a transaction reads; returns its head."""
+        head = self.log.entries.head(connection)
+
+        def root_of(size: int) -> bytes:
+            same = size == head.size
+            return head.root_hash if same else self.log.entries.root(size, connection)
+
+        with self._lock:
+            self.opened().check_head(root_of)
+        return head
+
+    def check_account(self, pseudonym: bytes, used: int) -> None:
+        """Compare the counters of an account that a transaction reads."""
+        with self._lock:
+            self.opened().check_account(pseudonym, used)
+
+    def advance(self, head: TreeHead, pseudonym: bytes | None = None, records: int = 0) -> None:
+        """Make it durable outside the database that the log reached ``head``.
+
+        Raises:
+            StoreUnavailable: it is not durable; nothing may be answered.
+        """
+        with self._lock:
+            try:
+                self.opened().advance(head, pseudonym, records)
+            except (OSError, InternalError):
+                self.close()
+                raise StoreUnavailable(
+                    "the fence cannot be written", where=str(self.path), expected="free disk space"
+                ) from None
+
+    def opened(self) -> Fence:
+        """Return the fence, opened again if a write failed."""
+        if self._fence is None:
+            self.open()
+        assert self._fence is not None
+        return self._fence
+
+    def close(self) -> None:
+        if self._fence is not None:
+            self._fence.close()
+            self._fence = None

@@ -1,0 +1,184 @@
+"""Windows as they are stored: one row each, whose state only ever moves along `states`.
+
+Every change is a transaction of its own, or part of the caller's, so that a process killed at any
+moment finds the window in a state from which `driver` continues.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ragaudit.ledger.log.prepared import Prepared
+from ragaudit.prover.errors import Conflict, UnknownWindow
+from ragaudit.prover.store import tables
+from ragaudit.prover.store.database import Store
+from ragaudit.prover.store.states import FINAL, State, check_transition
+from sqlalchemy import Connection, bindparam, func, insert, select, update
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window's row. ``policy`` and ``embedder`` are the canonical bytes that were committed."""
+
+    name: str
+    state: State
+    policy: bytes
+    embedder: bytes
+    log_seed: bytes = field(repr=False)
+    noise_seed: bytes = field(repr=False)
+    pseudonym_key: bytes = field(repr=False)
+    slot_roots: bytes | None
+    opening_salt: bytes | None = field(repr=False)
+    opening_body: bytes | None
+    empty_checkpoint: bytes | None
+    countersignature: bytes | None
+    unusable: str | None
+    stopped: bool
+    entries_sent: int
+    final_checkpoint: bytes | None
+    handed_over: bool
+    challenge: bytes | None = field(repr=False)
+    verdict: bytes | None
+
+
+_COLUMNS = [tables.window.c[name] for name in Window.__dataclass_fields__]
+# Built once: it runs several times a second for every window.
+_GET = Prepared(select(*_COLUMNS).where(tables.window.c.name == bindparam("name")))
+
+# Built once: it runs twice in every answer.
+_STANDING = Prepared(
+    select(tables.window.c.state, tables.window.c.unusable, tables.window.c.stopped).where(
+        tables.window.c.name == bindparam("name")
+    )
+)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What answering needs to know of a window's row."""
+
+    state: State
+    unusable: str | None
+    stopped: bool
+
+
+class Windows:
+    """The register of windows."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def create(
+        self,
+        name: str,
+        *,
+        policy: bytes,
+        embedder: bytes,
+        log_seed: bytes,
+        noise_seed: bytes,
+        pseudonym_key: bytes,
+    ) -> Window:
+        """Store a draft.
+
+        Raises:
+            Conflict: there is a window of this name, whatever its state: names are never reused.
+        """
+        table = tables.window
+        with self._store.write() as connection:
+            known = connection.scalar(select(table.c.name).where(table.c.name == name))
+            if known is not None:
+                raise Conflict("the window exists", where=name, expected="another name")
+            last = connection.scalar(select(func.max(table.c.number)))
+            connection.execute(
+                insert(table).values(
+                    name=name,
+                    number=0 if last is None else last + 1,
+                    state=State.DRAFT,
+                    policy=policy,
+                    embedder=embedder,
+                    log_seed=log_seed,
+                    noise_seed=noise_seed,
+                    pseudonym_key=pseudonym_key,
+                    stopped=False,
+                    entries_sent=0,
+                    handed_over=False,
+                )
+            )
+        return self.get(name)
+
+    def get(self, name: str, connection: Connection | None = None) -> Window:
+        """Return a window; UnknownWindow if there is none of this name."""
+        if connection is None:
+            with self._store.read() as own:
+                return self.get(name, own)
+        row = _GET.row(connection, name=name)
+        if row is None:
+            raise UnknownWindow("no such window", where=name[:64])
+        return _window(row)
+
+    def standing(self, connection: Connection, name: str) -> Standing:
+        """Return the state of a window that exists, without its large columns."""
+        row = _STANDING.row(connection, name=name)
+        if row is None:
+            raise UnknownWindow("no such window", where=name[:64])
+        state, unusable, stopped = row
+        return Standing(State(state), unusable, stopped)
+
+    def all(self) -> list[Window]:
+        """Return every window in order of creation."""
+        query = select(*_COLUMNS).order_by(tables.window.c.number)
+        with self._store.read() as connection:
+            return [_window(row) for row in connection.execute(query)]
+
+    def unfinished(self) -> list[str]:
+        """Return the names of the windows that the driver still moves."""
+        query = (
+            select(tables.window.c.name)
+            .where(tables.window.c.state.not_in(FINAL), tables.window.c.unusable.is_(None))
+            .order_by(tables.window.c.number)
+        )
+        with self._store.read() as connection:
+            return list(connection.scalars(query))
+
+    def advance(
+        self, connection: Connection, name: str, before: State, after: State, **values: Any
+    ) -> None:
+        """Move a window from one state to the next, with further columns, in ``connection``.
+
+        Raises:
+            WrongState: no such transition, or the window is no longer in ``before``.
+        """
+        check_transition(name, before, after)
+        current = self.get(name, connection).state
+        if current != before:
+            check_transition(name, current, after)
+        connection.execute(
+            update(tables.window).where(tables.window.c.name == name).values(state=after, **values)
+        )
+
+    def note(self, name: str, **values: Any) -> None:
+        """Store columns other than the state."""
+        with self._store.write() as connection:
+            connection.execute(
+                update(tables.window).where(tables.window.c.name == name).values(**values)
+            )
+
+    def activations(self, name: str) -> dict[int, bytes]:
+        """Return the activation messages received so far, by number."""
+        table = tables.activation
+        query = select(table.c.number, table.c.message).where(table.c.window == name)
+        with self._store.read() as connection:
+            return {row.number: bytes(row.message) for row in connection.execute(query)}
+
+    def add_activation(
+        self, connection: Connection, name: str, number: int, message: bytes
+    ) -> None:
+        """Store an activation; the caller has verified it."""
+        connection.execute(
+            insert(tables.activation).values(window=name, number=number, message=message)
+        )
+
+
+def _window(row: Sequence[Any]) -> Window:
+    values = dict(zip(Window.__dataclass_fields__, row, strict=True))
+    return Window(**(values | {"state": State(values["state"])}))
