@@ -28,6 +28,7 @@ from ragaudit.ledger.messages.disputes import (
 from ragaudit.ledger.messages.policy import AuditTerms, Policy, StratumTerms
 from ragaudit.ledger.messages.records import Record
 from ragaudit.privacy.accounting.report import epsilon_report
+from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.privacy.sample import LoggedRecord, draw_sample, sampling_seed
 from ragaudit.prover.window.verifier_messages import (
     VerifierMessageRejected,
@@ -322,7 +323,8 @@ def test_bundle(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("case", EPSILON["cases"], ids=lambda case: case["arguments"]["sigma"])
 def test_epsilon_table(case: dict[str, Any]) -> None:
     found = epsilon_report(gamma=Fraction(1, 2**100), **case["arguments"])
-    assert canonical_json.dumps(found) == canonical_json.dumps(case["table"])
+    assert canonical_json.dumps(found.to_json()) == canonical_json.dumps(case["table"])
+    assert EpsilonTable.from_json(case["table"]) == found
 
 
 @pytest.mark.parametrize("case", EPSILON["cases"], ids=lambda case: case["arguments"]["sigma"])

@@ -163,7 +163,7 @@ GUESSES = np.array([0, 1, 1, 0, 1, 2])
 ESTIMATE = estimation.from_counts(70, 100, 3, 0.95)
 LOCAL = known_mechanisms.LocalMechanism("grr")
 GRADIENTS = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
-ACCOUNT_PRIOR = risk.Prior.uniform(3)
+ACCOUNT_PRIOR = risk.PriorSummary.uniform(3)
 FOUND = bridges.loss_distribution(NoisyScores.of_policy("9", "replace", 1, 1))
 MEASUREMENT = bridges.opendp_measurement(EPSILON, len)
 
@@ -290,8 +290,6 @@ ENTRANCES = [
     entrance(renyi.canonne_epsilon, rho=HALF, target=TENTH, order=2),
     entrance(renyi.optimal, rho=HALF, target=TENTH),
     entrance(renyi.bound, event=EVENT, target=TENTH),
-    entrance(risk.Prior, collision=HALF, least_ball=TENTH, largest_ball=HALF),
-    entrance(risk.Prior.uniform, candidates=3),
     entrance(risk.membership_advantage, mu=HALF),
     entrance(risk.auc, mu=HALF),
     entrance(risk.trade_off_gap, mu=HALF, alpha=TENTH),
@@ -348,7 +346,7 @@ ENTRANCES = [
     entrance(LINE.ball_masses, centers=np.array([0.5]), eta=TENTH),
     entrance(priors.PriorSummary, collision_probability=HALF, least_ball=TENTH, largest_ball=HALF),
     entrance(priors.PriorSummary.uniform, records=3),
-    entrance(priors.PriorSummary.continuous, prior=LINE, eta=TENTH, points=100),
+    entrance(priors.continuous_summary, prior=LINE, eta=TENTH, points=100),
     entrance(threat.AuxiliaryKnowledge.none, records=3),
     entrance(threat.AuxiliaryKnowledge.full, records=3),
     entrance(threat.AuxiliaryKnowledge.of_labels, labels=["a", "b", "a"]),

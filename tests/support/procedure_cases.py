@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from ragaudit.privacy.accounting import epsilon_report
+from ragaudit.privacy.accounting.report import epsilon_report
+from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.verifier.engines import ArgumentRejected, CoreEngine, Engine, engine
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import CHECKS, Outcome, Pins, Status, privacy_checks, run
@@ -18,11 +19,11 @@ Edit = Callable[[Items, Window], None]
 
 
 @lru_cache(maxsize=256)
-def _table(arguments: tuple[tuple[str, Any], ...]) -> dict[str, object]:
+def _table(arguments: tuple[tuple[str, Any], ...]) -> EpsilonTable:
     return epsilon_report(**{k: list(v) if isinstance(v, tuple) else v for k, v in arguments})
 
 
-def cached_epsilon_report(**arguments: Any) -> dict[str, object]:
+def cached_epsilon_report(**arguments: Any) -> EpsilonTable:
     """The same table as ever, computed once for all cases that have the same numbers."""
     return _table(
         tuple((k, tuple(v) if isinstance(v, list) else v) for k, v in sorted(arguments.items()))

@@ -536,7 +536,7 @@ def test_more_accounts_than_planned_for() -> None:
     assert outcome.failed == ()
     assert outcome.check("coalition").status is Status.EXCEEDED
     assert outcome.coalition == {"claimed": 3, "estimated": 3, "max": 2}
-    assert outcome.epsilon["headline"]["queries"] == 12
+    assert outcome.epsilon is not None and outcome.epsilon.headline.queries == 12
     assert "for 3 accounts" in outcome.check("epsilon").reason
 
 

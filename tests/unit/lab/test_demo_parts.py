@@ -3,6 +3,7 @@
 import io
 import json
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from ragaudit.lab.demo.cheats import cheats, find
 from ragaudit.lab.demo.plan import EPSILON_ACC, LARGEST_PACE, TOP_K, make_plan, measure_pace
 from ragaudit.lab.demo.traffic import Complaint
 from ragaudit.lab.demo.utility import Claim, UtilityRow, epsilon_of, utility_table
+from ragaudit.privacy.accounting.report import epsilon_report
 from rich.console import Console
 from typer.testing import CliRunner
 
@@ -64,6 +66,9 @@ def test_the_table_marks_the_chosen_sigma_and_says_it_in_words() -> None:
 
 
 def test_a_verdict_shows_each_check_with_its_reason() -> None:
+    table = epsilon_report(
+        "4", "replace", 1, 1, 2, "0.00001", Fraction(1, 2**100), 5, [1, 1], "20", "0.00001"
+    )
     predicate = {
         "window": "w1",
         "result": "FAIL",
@@ -72,15 +77,13 @@ def test_a_verdict_shows_each_check_with_its_reason() -> None:
             {"number": 1, "id": "policy", "status": "PASS", "reason": "in time"},
             {"number": 19, "id": "selection", "status": "FAIL", "reason": "record [5]"},
         ],
-        "epsilon": {
-            "headline": {"epsilon": "15.2", "queries": 80},
-            "closed_form": {"total": None, "reason": "not in its class"},
-            "risk": {"membership_advantage": "0.8", "auc": "0.96"},
-            "parameters": {"coalition": 2},
-        },
+        "epsilon": table.to_json(),
     }
     text = shown(lambda console: show.show_verdict(console, predicate))
-    for part in ("selection", "record [5]", "15.2", "not in its class", "0.8", "WORTHLESS", "FAIL"):
+    for part in (
+        "selection", "record [5]", str(table.headline.epsilon), "its class is empty",
+        table.risk.membership_advantage, "WORTHLESS", "FAIL",
+    ):  # fmt: skip
         assert part in text
 
 

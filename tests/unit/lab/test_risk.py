@@ -426,7 +426,7 @@ def test_guesses_within_a_distance(tmp_path: Path) -> None:
 def predicate(result: str = "PASS", worthless: bool = False) -> dict[str, Any]:
     table = epsilon_report(
         "20", "null-replace", 1, 100, 2, "0.000001", _gamma(), 300, [100] * 3, "4", "0.000001"
-    )
+    ).to_json()
     return {
         "window": "2026-w48", "provider": "acme", "result": result, "worthless": worthless,
         "terms": "00",

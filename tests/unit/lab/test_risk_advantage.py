@@ -20,7 +20,11 @@ from ragaudit.lab.risk.monte_carlo import (
     outer_deviation,
 )
 from ragaudit.lab.risk.one_dimensional import line_advantage
-from ragaudit.lab.risk.priors import ContinuousPrior, FinitePrior, PriorSummary
+from ragaudit.lab.risk.priors import (
+    ContinuousPrior,
+    FinitePrior,
+    continuous_summary,
+)
 from ragaudit.lab.risk.quadrature import integrate
 from ragaudit.lab.risk.threat import AuxiliaryKnowledge, SuccessSets, ThreatModel
 
@@ -310,7 +314,7 @@ def test_claim_5_2_monte_carlo_agrees(law: str, eta: float) -> None:
     sizes = {"outer": 2000, "inner": 1500, "guesses": 41}
     found = monte_carlo_advantage(draw, mechanism, eta, generator=rng, **sizes)
     exact = continuous_advantage(prior, mechanism, eta).value
-    ball = PriorSummary.continuous(prior, eta).largest_ball
+    ball = continuous_summary(prior, eta).largest_ball
     deviation = 0.01
     while (
         nested_deviation(
@@ -370,9 +374,9 @@ def test_claim_1_4_priors_and_success_sets() -> None:
 
 def test_ball_masses_of_a_continuous_prior_are_never_understated() -> None:
     law = ContinuousPrior.beta(0.1, 0.1)
-    summary = PriorSummary.continuous(law, 0.1, points=65)
+    summary = continuous_summary(law, 0.1, points=65)
     masses = law.ball_masses(np.linspace(0, 1, 100_001), 0.1)
     assert summary.least_ball <= masses.min()
     assert masses.max() <= summary.largest_ball
-    fine = PriorSummary.continuous(law, 0.1, points=20_001)
+    fine = continuous_summary(law, 0.1, points=20_001)
     assert fine.largest_ball == pytest.approx(masses.max(), abs=1e-4)

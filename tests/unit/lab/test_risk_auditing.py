@@ -290,7 +290,7 @@ def test_claim_4_1_a_translation_agrees_with_the_verdicts_own_table() -> None:
     table: dict[str, Any] = epsilon_report(
         "20", "null-replace", 1, 100, 5, "0.000001", Fraction(1, 2**100), 700, [100] * 7, "4",
         "0.000001",
-    )  # fmt: skip
+    ).to_json()  # fmt: skip
     mu = Fraction(table["headline"]["mu"])
     for row in table["risk"]["uniform_priors"]:
         found = translate(GaussianDp(mu, NULL), Scenario.uniform(row["candidates"]))

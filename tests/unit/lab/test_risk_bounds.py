@@ -144,8 +144,8 @@ def test_claim_6_1_total_variation_is_reached_with_full_knowledge(epsilon: float
 def test_claim_6_8_a_coarser_summary_only_loosens(seed: int) -> None:
     rng = np.random.default_rng(seed)
     kappa, least, largest = np.sort(rng.random(3)) ** 2
-    fine = PriorSummary(kappa, least, largest)
-    coarse = PriorSummary(kappa * rng.random(), 0.0, largest + (1 - largest) * rng.random())
+    fine = PriorSummary.of(kappa, least, largest)
+    coarse = PriorSummary.of(kappa * rng.random(), 0.0, largest + (1 - largest) * rng.random())
     for guarantee in (ApproximateDp.of(1.5, 0.01, REPLACE), GaussianDp.of(1.2, REPLACE)):
         for bound in (total_variation_bound, trade_off_bound):
             at_fine, at_coarse = (
@@ -357,9 +357,9 @@ def test_claim_6_5_neither_form_is_always_the_smaller() -> None:
     curve = GaussianTradeOff(1.0)
     first, second = trade_off_forms(PriorSummary.uniform(10), curve)
     assert second < first
-    wide = PriorSummary(0.1, 0.9, 1.0)
+    wide = PriorSummary.of(0.1, 0.9, 1.0)
     assert trade_off_forms(wide, curve)[0] == pytest.approx(curve.gap(0.9))
-    assert trade_off_forms(PriorSummary(1.0, 0.0, 1.0), curve)[1] == 0
+    assert trade_off_forms(PriorSummary.of(1.0, 0.0, 1.0), curve)[1] == 0
 
 
 def test_claim_6_6_the_two_easiest_records_are_not_the_worst_prior() -> None:
@@ -433,7 +433,7 @@ def test_bounds_are_monotone_in_epsilon_and_finite_at_the_extremes(
     scenario: Scenario, records: int | None, delta: float
 ) -> None:
     previous = 0.0
-    largest = 1 - scenario.summary.collision_probability
+    largest = 1 - float(scenario.summary.collision_probability)
     for epsilon in EXTREMES:
         best = best_bound(scenario, [ApproximateDp.of(epsilon, delta, REPLACE)])
         assert math.isfinite(best.value)
@@ -518,8 +518,8 @@ def test_claim_8_4_agreement_with_the_verdicts_table(
     mu: str, kappa: str, least: str, largest: str
 ) -> None:
     """The 80-digit bounds of the verdict; ours may be smaller where kappa_minus > kappa."""
-    prior = verdict.Prior(Fraction(kappa), Fraction(least), Fraction(largest))
-    summary = PriorSummary(float(kappa), float(least), float(largest))
+    prior = verdict.PriorSummary(Fraction(kappa), Fraction(least), Fraction(largest))
+    summary = PriorSummary.of(float(kappa), float(least), float(largest))
     scenario = Scenario(summary, Knowledge.NONE, exact_guesses=False)
     guarantee = GaussianDp.of(Decimal(mu), REPLACE)
     attribute = total_variation_bound(scenario, guarantee).value
@@ -570,7 +570,7 @@ def test_best_bound_names_winner_and_what_is_missing() -> None:
     }
     gaussian = best_bound(Scenario.uniform(10), [GaussianDp.of(0.5, REPLACE)])
     assert gaussian.winner.theorem == "Corollary 5.6"
-    near = Scenario(PriorSummary(0.1, 0.2, 0.3), Knowledge.NONE, exact_guesses=False)
+    near = Scenario(PriorSummary.of(0.1, 0.2, 0.3), Knowledge.NONE, exact_guesses=False)
     assert best_bound(near, [GaussianDp.of(0.5, REPLACE)]).winner.theorem == "Theorem 5.1"
     both = best_bound(Scenario.uniform(10), [GaussianDp.of(0.5, REPLACE), guarantee])
     assert both.value == min(uniform.value, gaussian.value)

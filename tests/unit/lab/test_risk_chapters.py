@@ -39,7 +39,7 @@ def test_the_auditors_commands(tmp_path: Path) -> None:
     table = epsilon_report(
         "20", "null-replace", 1, 100, 2, "0.000001", Fraction(1, 2**100), 300, [100] * 3, "4",
         "0.000001",
-    )  # fmt: skip
+    ).to_json()  # fmt: skip
     predicate = {
         "window": "2026-w48", "provider": "acme", "result": "PASS", "worthless": False,
         "terms": "00",

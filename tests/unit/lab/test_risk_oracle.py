@@ -157,7 +157,7 @@ def trade_off_theorem(i: Inputs) -> float:
     curve: TradeOff = (
         GaussianTradeOff(i["mu"]) if i["f"] == "gdp" else ApproximateTradeOff(i["eps"], i["delta"])
     )
-    summary = PriorSummary(i.get("kappa_pi", 0.0), i["kappa_minus"], i["kappa_plus"])
+    summary = PriorSummary.of(i.get("kappa_pi", 0.0), i["kappa_minus"], i["kappa_plus"])
     first, second = trade_off_forms(summary, curve)
     return {"first": first, "discrete": second, "min of both": min(first, second)}[i["form"]]
 
@@ -190,7 +190,7 @@ def knapsack(i: Inputs) -> Entry | float:
 
 
 def proposition(i: Inputs) -> Entry:
-    summary = PriorSummary(i["kappa_pi"], i["kappa_minus"], i["kappa_plus"])
+    summary = PriorSummary.of(i["kappa_pi"], i["kappa_minus"], i["kappa_plus"])
     terms = approximate_dp_terms(summary, i["eps"], i["delta"], tightened=False)
     assert min(approximate_dp_terms(summary, i["eps"], i["delta"])) <= min(terms)
     return {"terms": list(terms), "bound": min(terms)}
@@ -330,7 +330,7 @@ def refused(i: Inputs) -> Any:
         "thm43": lambda: (
             SuccessSets.on_line([0.0, 1.0], i["eta"]) if "eta" in i else FinitePrior(i["prior"])
         ),
-        "prop53": lambda: PriorSummary(0.1, i["kappa_minus"], i["kappa_plus"]),
+        "prop53": lambda: PriorSummary.of(0.1, i["kappa_minus"], i["kappa_plus"]),
         "grr": lambda: mechanisms.grr_channel(i["m"], i["eps"]),
         "ss": lambda: mechanisms.ss_channel(i["m"], 1.0, i["omega"]),
         "gaussian": lambda: GaussianNoise(i["sigma"]),

@@ -28,7 +28,6 @@ from ragaudit.privacy.accounting import (
     calibrate,
     calibration,
     epsilon,
-    epsilon_report,
     gaussian,
     gives,
     least_epsilon,
@@ -36,6 +35,7 @@ from ragaudit.privacy.accounting import (
     renyi,
     risk,
 )
+from ragaudit.privacy.accounting.report import epsilon_report
 
 DELTA = Fraction(1, 10**6)
 SLACK = Fraction(5 * 10**7, 2**100)
@@ -505,23 +505,21 @@ def test_claim_11_reconstruction(
         assert a == pytest.approx(first, abs=1e-9)
     if second is not None:
         assert b == pytest.approx(second, abs=1e-9)
-    found = float(risk.reconstruction_advantage(m, risk.Prior.uniform(candidates)))
-    attribute = float(risk.attribute_advantage(m, risk.Prior.uniform(candidates)))
+    found = float(risk.reconstruction_advantage(m, risk.PriorSummary.uniform(candidates)))
+    attribute = float(risk.attribute_advantage(m, risk.PriorSummary.uniform(candidates)))
     assert found == pytest.approx(min(a, b, attribute), abs=1e-12)
 
 
 def test_claim_11_the_minimum_is_taken() -> None:
     """A success region of everything: the second form alone would claim 0.3446."""
-    prior = risk.Prior(Fraction(1, 10), Fraction(1), Fraction(1))
+    prior = risk.PriorSummary(Fraction(1, 10), Fraction(1), Fraction(1))
     assert risk.reconstruction_advantage(Decimal(1), prior) == 0
-    assert (
-        risk.reconstruction_advantage(Decimal(1), risk.Prior(Fraction(1), Fraction(1), Fraction(1)))
-        == 0
-    )
+    certain = risk.PriorSummary.of(1, 1, 1)
+    assert risk.reconstruction_advantage(Decimal(1), certain) == 0
 
 
 def test_claim_11_large_mu_does_not_underflow() -> None:
-    found = risk.reconstruction_advantage(Decimal(40), risk.Prior.uniform(10))
+    found = risk.reconstruction_advantage(Decimal(40), risk.PriorSummary.uniform(10))
     assert float(found) == pytest.approx(0.9, abs=1e-12)
 
 
@@ -534,7 +532,7 @@ def test_claim_10_null_replace_doubles_mu_between_records() -> None:
 
 def test_priors_need_two_candidates() -> None:
     with pytest.raises(MalformedError):
-        risk.Prior.uniform(1)
+        risk.PriorSummary.uniform(1)
 
 
 # --- the table ---
@@ -555,7 +553,7 @@ ARGUMENTS: dict[str, Any] = {
 
 
 def test_report_values() -> None:
-    report: Any = epsilon_report(**ARGUMENTS)
+    report: Any = epsilon_report(**ARGUMENTS).to_json()
     assert canonical_json.loads(canonical_json.dumps(report)) == report
     event = NoisyScores.of_policy("50", "replace", 1, 500)
     assert report["finite"] is True
@@ -577,7 +575,7 @@ def test_report_values() -> None:
 
 
 def test_report_without_a_finite_bound_says_so() -> None:
-    report: Any = epsilon_report(**(ARGUMENTS | {"sigma": "1"}))
+    report: Any = epsilon_report(**(ARGUMENTS | {"sigma": "1"})).to_json()
     assert report["finite"] is False
     assert report["headline"]["epsilon"] is None
     assert "no finite bound" in report["headline"]["reason"]
@@ -589,20 +587,20 @@ def test_report_without_a_finite_bound_says_so() -> None:
 def test_report_closed_form_needs_a_larger_delta() -> None:
     """1e-5 > 10·1e-6 is true in binary floating point and false here."""
     assert 1e-5 > 10 * 1e-6
-    report: Any = epsilon_report(**(ARGUMENTS | {"coalition": 10}))
+    report: Any = epsilon_report(**(ARGUMENTS | {"coalition": 10})).to_json()
     assert report["closed_form"]["total"] is None
     assert "does not exceed" in report["closed_form"]["reason"]
-    assert epsilon_report(**(ARGUMENTS | {"coalition": 9}))["closed_form"]["total"]  # type: ignore[index]
+    assert epsilon_report(**(ARGUMENTS | {"coalition": 9})).closed_form.total
 
 
 def test_claim_7_report_closed_form_inside_the_class() -> None:
-    report: Any = epsilon_report(**(ARGUMENTS | {"sigma": "400"}))
+    report: Any = epsilon_report(**(ARGUMENTS | {"sigma": "400"})).to_json()
     assert report["closed_form"]["in_class"] is True
     assert Fraction(report["closed_form"]["total"]) > Fraction(report["headline"]["epsilon"])
 
 
 def test_report_risk_never_exceeds_its_ceiling() -> None:
-    report: Any = epsilon_report(**(ARGUMENTS | {"sigma": "0.001", "coalition": 1000}))
+    report: Any = epsilon_report(**(ARGUMENTS | {"sigma": "0.001", "coalition": 1000})).to_json()
     assert report["risk"]["membership_advantage"] == "1.000000"
     ceilings = {2: "0.500000", 10: "0.900000", 100: "0.990000"}
     for row in report["risk"]["uniform_priors"]:
@@ -617,7 +615,9 @@ def test_report_has_no_floats_and_rounds_up() -> None:
             return [leaf for item in value for leaf in leaves(item)]
         return [value]
 
-    report: Any = epsilon_report(**(ARGUMENTS | {"sigma": "4.25", "relation": "null-replace"}))
+    report: Any = epsilon_report(
+        **(ARGUMENTS | {"sigma": "4.25", "relation": "null-replace"})
+    ).to_json()
     assert not any(isinstance(leaf, float) for leaf in leaves(report))
     event = NoisyScores.of_policy("4.25", "null-replace", 1, 500)
     assert report["parameters"]["sigma_units"] == "68548.25"

@@ -15,7 +15,6 @@ from ragaudit.privacy.accounting import (
     NoisyScores,
     calibrate,
     collusion,
-    epsilon_report,
     gives,
     risk,
 )
@@ -26,6 +25,7 @@ from ragaudit.privacy.accounting.affordable import (
     remaining_queries,
 )
 from ragaudit.privacy.accounting.composition import Composition, RealisedCoalition
+from ragaudit.privacy.accounting.report import epsilon_report
 from ragaudit.privacy.coalition import Record, estimate, hamming_threshold
 from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp, NeighboringRelation
 
@@ -45,8 +45,8 @@ def scores(**changed: object) -> NoisyScores:
     return NoisyScores(**{**members, **changed})
 
 
-def report(**changed: object) -> dict[str, object]:
-    return epsilon_report(**{**REPORT, **changed})
+def report(**changed: object) -> dict[str, Any]:
+    return epsilon_report(**{**REPORT, **changed}).to_json()
 
 
 def record(**changed: Any) -> Record:
@@ -99,10 +99,13 @@ CASES: list[tuple[str, Callable[[], object]]] = [
     ("sample", lambda: accounting.miss_probability(3, 1, 4)),
     ("beta", lambda: accounting.sample_size_unbounded(Fraction(0), Fraction(1, 2))),
     ("sample", lambda: accounting.detection(Fraction(1, 2), -1)),
-    ("candidates", lambda: risk.Prior.uniform(1)),
-    ("collision", lambda: risk.Prior(Fraction(-1), Fraction(1, 2), Fraction(1, 2))),
-    ("least_ball", lambda: risk.Prior(Fraction(1, 2), Fraction(1, 2), Fraction(1, 3))),
-    ("largest_ball", lambda: risk.Prior(Fraction(1, 2), Fraction(0), 1.5)),  # type: ignore[arg-type]
+    ("records", lambda: risk.PriorSummary.uniform(1)),
+    (
+        "collision_probability",
+        lambda: risk.PriorSummary(Fraction(-1), Fraction(1, 2), Fraction(1, 2)),
+    ),
+    ("least_ball", lambda: risk.PriorSummary(Fraction(1, 2), Fraction(1, 2), Fraction(1, 3))),
+    ("largest_ball", lambda: risk.PriorSummary(Fraction(1, 2), Fraction(0), 1.5)),  # type: ignore[arg-type]
     ("theta", lambda: hamming_threshold("2", 128)),
     ("theta", lambda: hamming_threshold("x", 128)),
     ("bits", lambda: hamming_threshold("0.9", 65)),

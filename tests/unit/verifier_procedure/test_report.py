@@ -6,11 +6,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.times import rfc3339
-from ragaudit.privacy.accounting import GAMMA, epsilon_report
+from ragaudit.privacy.accounting import GAMMA
+from ragaudit.privacy.accounting.report import epsilon_report
+from ragaudit.privacy.guarantees import TotalVariation
 from ragaudit.verifier import verdict as verdicts
 from ragaudit.verifier.procedure import CHECKS, CheckResult, Outcome, Status, limits
 from ragaudit.verifier.report import render_html, render_text, wording
@@ -20,13 +23,7 @@ KEY = PrivateKey.from_seed(b"k" * 32)
 HOSTILE = '<script>alert("x")</script>&<img src=x onerror=y>'
 
 
-def table() -> dict[str, object]:
-    return epsilon_report(
-        "4", "replace", 1, 4, 2, "0.00001", GAMMA, 5, [3, 2, 2, 1], "20", "0.00001"
-    )
-
-
-TABLE = table()
+TABLE = epsilon_report("4", "replace", 1, 4, 2, "0.00001", GAMMA, 5, [3, 2, 2, 1], "20", "0.00001")
 
 
 KEYS = {
@@ -60,6 +57,7 @@ def outcome(result: str = "PASS", **changes: object) -> Outcome:
         engine="core",
         result=result,
         worthless=False,
+        terms="5a" * 32,
         checks=checks,
         epsilon=TABLE,
         sampling={
@@ -86,11 +84,14 @@ def outcome(result: str = "PASS", **changes: object) -> Outcome:
     return replace(base, **changes)  # type: ignore[arg-type]
 
 
-def signed(value: Outcome) -> Verdict:
-    digests = {"public/policy.json": "ab" * 32, "confidential/records.bin": "cd" * 32}
-    return verdicts.verify_verdict(
-        verdicts.sign_verdict(value, digests, KEY, time=1_700_000_000_000), KEY.public
-    )
+DIGESTS = {"public/policy.json": "ab" * 32, "confidential/records.bin": "cd" * 32}
+
+
+def signed(value: Outcome, **members: object) -> Verdict:
+    """The verdict of an outcome, some members of its predicate replaced by anything."""
+    predicate = {**verdicts.predicate(value, time=1_700_000_000_000), **members}
+    envelope = verdicts.sign_statement(verdicts.statement(DIGESTS, predicate), KEY)
+    return verdicts.verify_verdict(envelope, KEY.public)
 
 
 class Page(HTMLParser):
@@ -134,7 +135,7 @@ def test_both_reports_say_everything(result: str) -> None:
             assert f"in order, {check.id}" in report
         for line in (*limits.NOT_COVERED, *limits.ASSUMPTIONS, limits.UNSAMPLED, limits.PLAIN):
             assert line in report
-        assert str(TABLE["headline"]["epsilon"]) in report  # type: ignore[index]
+        assert str(TABLE.headline.epsilon) in report
         assert "compliance rate" in report
         assert "0.000000953674" in report
         assert "2023-11-14T22:13:20Z" in report
@@ -193,11 +194,10 @@ def test_nothing_in_a_verdict_becomes_markup() -> None:
         assumptions=(HOSTILE,),
         coalition={HOSTILE: HOSTILE},
         counts={HOSTILE: HOSTILE},
-        epsilon={HOSTILE: {HOSTILE: [HOSTILE]}},
         sampling={"mode": "B", "strata": [{"id": HOSTILE, HOSTILE: HOSTILE}]},
         scope={HOSTILE: HOSTILE, "tenants": [HOSTILE], "keys": {"cosigner": HOSTILE}},
     )
-    page = Page(render_html(signed(hostile)))
+    page = Page(render_html(signed(hostile, epsilon={HOSTILE: {HOSTILE: [HOSTILE]}})))
     assert "script" not in page.tags
     assert "img" not in page.tags
     assert "alert(" in page.text
@@ -205,7 +205,7 @@ def test_nothing_in_a_verdict_becomes_markup() -> None:
 
 def test_reports_of_verdicts_with_nothing_in_them() -> None:
     empty = outcome(
-        "REFUSED", checks=(), epsilon={}, sampling={}, counts={}, coalition={}, scope={}
+        "REFUSED", checks=(), epsilon=None, sampling={}, counts={}, coalition={}, scope={}
     )
     verdict = signed(replace(empty, not_covered=(), assumptions=()))
     assert "No records were sampled" in Page(render_html(verdict)).text
@@ -222,8 +222,8 @@ def test_a_time_beyond_the_calendar_is_shown_as_a_number() -> None:
 
 
 def with_advantage(advantage: str) -> Outcome:
-    risk = {**TABLE["risk"], "membership_advantage": advantage}  # type: ignore[dict-item]
-    return outcome(epsilon={**TABLE, "risk": risk})
+    membership = TotalVariation.of(advantage, TABLE.parameters.relation)
+    return outcome(epsilon=replace(TABLE, risk=replace(TABLE.risk, membership=membership)))
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ def test_the_guarantee_stands_first_in_one_sentence_and_the_rest_below_in_order(
     page = Page(render_html(signed(outcome()))).text
     text = " ".join(render_text(signed(outcome())).split())
     for report in (page, text):
-        headline = TABLE["headline"]["epsilon"]  # type: ignore[index]
+        headline = TABLE.headline.epsilon
         places = [
             report.index(part)
             for part in (
@@ -289,8 +289,10 @@ def test_where_there_is_no_guarantee_none_is_printed(value: Outcome) -> None:
 
 
 def test_a_table_that_is_none_gives_no_sentence_and_no_green() -> None:
-    for epsilon in ({}, {"headline": {"epsilon": "1"}}, with_advantage("2").epsilon):
-        html = render_html(signed(outcome(epsilon=epsilon)))
+    whole = TABLE.to_json()
+    above_one = {**whole, "risk": {**whole["risk"], "membership_advantage": "2.000000"}}
+    for epsilon in ({}, {"headline": {"epsilon": "1"}}, above_one, {**whole, "moons": 3}):
+        html = render_html(signed(outcome(), epsilon=epsilon))
         assert '<header class="hollow">' in html
         assert "Anybody who sees" not in html
 
@@ -382,6 +384,16 @@ def test_members_that_nobody_foresaw_are_shown() -> None:
     for report in (Page(render_html(signed(value))).text, render_text(signed(value))):
         for part in ("moons", "colour of ink", "blue", "y7", "11"):
             assert part in report
+    for strata in ("none at all", {"x": "none at all"}, ["none at all"]):
+        odd = signed(outcome(scope={"tenants": strata}), sampling={"mode": "B", "strata": strata})
+        for report in (Page(render_html(odd)).text, render_text(odd)):
+            assert report.count("none at all") == 2
+
+
+def test_the_terms_of_the_verifier_are_shown() -> None:
+    for report in (Page(render_html(signed(outcome()))).text, render_text(signed(outcome()))):
+        assert "5a" * 32 in report
+    assert "Terms for policies" not in render_text(signed(outcome(terms="")))
 
 
 def test_responses_that_are_too_many_are_counted_and_said_to_be() -> None:
@@ -443,9 +455,27 @@ def test_columns_keep_their_headings_on_a_phone() -> None:
 def test_the_disclaimers_exist_once() -> None:
     """What a verdict does not cover is signed; the report's own words do not say it again."""
     texts = (*limits.NOT_COVERED, *limits.ASSUMPTIONS, limits.UNSAMPLED, limits.PLAIN)
-    own = " ".join(each for each in vars(wording).values() if isinstance(each, str))
+    labels = " ".join(" ".join(each) for each in wording.LABELS.values())
+    own = " ".join(each for each in vars(wording).values() if isinstance(each, str)) + labels
     for text in texts:
         for sentence in re.split(r"(?<=[.:]) ", text):
             assert len(sentence) < 30 or sentence not in own
     page = Page(render_html(signed(outcome()))).text
     assert all(page.count(text) == 1 for text in texts)
+
+
+def test_no_other_module_has_a_copy_of_a_disclaimer() -> None:
+    """In any member: sentences of the limits, however their literals are broken into lines."""
+    home = Path(limits.__file__)
+    members = [each for each in home.parents[5].glob("*/src") if each.is_dir()]
+    assert len(members) > 8
+    code = "".join(
+        re.sub(r'"\s*\n\s*f?"', "", path.read_text(encoding="utf-8"))
+        for member in members
+        for path in member.rglob("*")
+        if path.suffix in {".py", ".j2"} and path != home
+    )
+    everything = limits.not_covered("B", {"disputes_open": 1, "anchored": 1, "plain": 1})
+    for text in (*everything, *limits.ASSUMPTIONS, limits.WORTHLESS):
+        for sentence in re.split(r"(?<=[.:]) ", text):
+            assert len(sentence) < 30 or sentence not in code

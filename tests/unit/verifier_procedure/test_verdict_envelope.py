@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.signing import PrivateKey
+from ragaudit.privacy.accounting import GAMMA
+from ragaudit.privacy.accounting.report import epsilon_report
 from ragaudit.verifier import verdict
 from ragaudit.verifier.procedure.framework import CheckResult, Status
 from ragaudit.verifier.procedure.outcome import Outcome, conclude
@@ -23,7 +25,8 @@ CHECKS = (
     CheckResult(1, "policy", "Policy", Status.PASS, "in order"),
     CheckResult(18, "embedding", "Embedding", Status.NOT_ESTABLISHED, "no text", ("3 records",)),
 )
-OUTCOME = Outcome("w", "p", "core", "PASS", False, CHECKS, epsilon={"epsilon": "1.5"})
+TABLE = epsilon_report("4", "replace", 1, 4, 2, "0.00001", GAMMA, 5, [3, 2, 2, 1], "20", "0.00001")
+OUTCOME = Outcome("w", "p", "core", "PASS", False, CHECKS, epsilon=TABLE)
 
 
 def signed() -> bytes:
@@ -42,7 +45,8 @@ def test_round_trip() -> None:
     assert read.subjects == DIGESTS
     assert read.result == "PASS"
     assert read.checks == [(1, "policy", "PASS"), (18, "embedding", "NOT ESTABLISHED")]
-    assert read.predicate["epsilon"] == {"epsilon": "1.5"}
+    assert read.predicate["epsilon"] == TABLE.to_json()
+    assert read.epsilon == TABLE
     assert signed() == signed()
 
 

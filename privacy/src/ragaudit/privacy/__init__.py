@@ -16,7 +16,6 @@ from ragaudit.privacy.accounting import (
     NoisyScores,
     calibrate,
     epsilon,
-    epsilon_report,
     gives,
     sample_size,
 )
@@ -40,6 +39,8 @@ from ragaudit.privacy.accounting.composition import (
     RealisedCoalition,
     WholeTenant,
 )
+from ragaudit.privacy.accounting.report import epsilon_report
+from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.privacy.guarantees import (
     ApproximateDp,
     GaussianDp,
@@ -55,6 +56,7 @@ __all__ = [
     "ApproximateDp",
     "Coalition",
     "Composition",
+    "EpsilonTable",
     "GaussianAccountant",
     "GaussianDp",
     "LossDistributionAccountant",

@@ -395,6 +395,6 @@ def _show(verdict: "Verdict", *, as_json: bool) -> None:
         shown = f"[{STYLES[status]}]{status}[/]" if status in STYLES else status
         table.add_row(str(check["number"]), check["id"], shown, escape(check["reason"]))
     console.print(table)
-    if predicate["worthless"]:
-        console.print("WORTHLESS: the provider's randomness was derived from a published seed")
+    if verdict.warning:
+        console.print(verdict.warning)
     console.print(f"result: [{STYLES.get(verdict.result, 'bold')}]{verdict.result}[/]")

@@ -5,7 +5,7 @@ table from the signed counts. What cannot is listed, so that silence never reads
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from itertools import chain
 from typing import Any, Final
@@ -13,10 +13,12 @@ from typing import Any, Final
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.times import rfc3339
 from ragaudit.ledger.messages.policy import Policy
+from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.verifier.bundle import Part
 from ragaudit.verifier.procedure import limits
 from ragaudit.verifier.procedure.checks import CHECKS, OPENING_CHECKS
-from ragaudit.verifier.procedure.framework import CONFIDENTIAL_PART, CheckResult, Status
+from ragaudit.verifier.procedure.facts import CONFIDENTIAL_PART
+from ragaudit.verifier.procedure.framework import CheckResult, Status
 from ragaudit.verifier.procedure.messages import Clock
 from ragaudit.verifier.procedure.outcome import PASS, REFUSED, Outcome, conclude
 from ragaudit.verifier.procedure.privacy_checks import table
@@ -25,9 +27,6 @@ from ragaudit.verifier.verdict import Verdict
 
 BY_RECORD: Final = frozenset({"seed", "embedding", "selection"})
 """Checks that look at sampled records one by one."""
-
-_NEEDS_RECORDS: Final = frozenset({"all_records", "realised"})
-"""Members of the epsilon table that the records' distribution decides."""
 
 _LONGEST: Final = 200
 
@@ -109,7 +108,7 @@ class Comparison:
 
     @property
     def _public(self) -> bool:
-        """Whether confidential items are lacking; a refusal has none."""
+        """Whether confidential items are missing; a refusal has none."""
         return self.part == "public" and self.verdict.result != REFUSED
 
     def _status(self, check_id: str) -> str:
@@ -212,24 +211,25 @@ class Comparison:
             self._compare_value(_Rank.IDENTITY, name, self._signed[name], value)
 
     def _compare_epsilon(self) -> None:
-        signed, recomputed = self._signed["epsilon"], dict(self.outcome.epsilon)
+        signed, recomputed = self._signed["epsilon"], self.outcome.epsilon
         if self._public and not signed and self._log_failed:
             self._not_repeated.append("epsilon: the verifier could not read the log")
             return
-        if self._public and recomputed:
+        if self._public and recomputed is not None:
             self._not_repeated.append(
                 "epsilon: how records are spread over tenants and accounts (all_records, realised)"
             )
-            recomputed |= self._from_signed_counts(signed)
-        self._compare_value(_Rank.EPSILON, "epsilon", signed, recomputed)
+            recomputed = self._with_signed_counts(recomputed, signed)
+        value = {} if recomputed is None else recomputed.to_json()
+        self._compare_value(_Rank.EPSILON, "epsilon", signed, value)
 
-    def _from_signed_counts(self, signed: Mapping[str, Any]) -> dict[str, Any]:
-        """What the table says of signed numbers of queries that the public log allows."""
+    def _with_signed_counts(self, own: EpsilonTable, signed: Mapping[str, Any]) -> EpsilonTable:
+        """The table for the signed numbers of queries, where the public log allows them."""
         policy, records = self.policy, self.outcome.counts.get("records")
         total, realised = (_queries(signed, name) for name in ("all_records", "realised"))
         if policy is None or records is None or total is None or realised is None:
-            return {}
-        coalition = self.outcome.epsilon["parameters"]["coalition"]
+            return own
+        coalition = own.parameters.coalition
         contained, counted = (self._status(each) == PASS for each in ("containment", "counters"))
         least = -(-records // len(policy.tenants)) if contained else 0
         most = min(records, coalition * policy.queries_per_account) if counted else records
@@ -238,9 +238,9 @@ class Comparison:
             if not least <= value <= most:
                 text = f"epsilon: {name} counts {value} queries, the log allows {least} to {most}"
                 self._differ(_Rank.EPSILON, text)
-                return {}
+                return own
         found = table(policy, coalition, total, [realised])
-        return {name: found[name] for name in _NEEDS_RECORDS}
+        return replace(own, all_records=found.all_records, realised=found.realised)
 
     def _compare_sampling(self) -> None:
         signed, recomputed = self._signed["sampling"], self.outcome.sampling

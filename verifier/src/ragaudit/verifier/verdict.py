@@ -9,7 +9,9 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.encoding.signing import SIGNATURE_BYTES, PrivateKey, PublicKey, SignatureRejected
 from ragaudit.encoding.text import b64_decode, b64_encode, hex_decode
+from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.verifier.evidence import check_name
+from ragaudit.verifier.procedure import limits
 from ragaudit.verifier.procedure.framework import Status
 from ragaudit.verifier.procedure.outcome import RESULTS, Outcome
 
@@ -63,7 +65,26 @@ class Verdict:
 
     @property
     def result(self) -> str:
+        """One of RESULTS."""
         return str(self.predicate["result"])
+
+    @property
+    def warning(self) -> str:
+        """What stands on top wherever the verdict is shown: of a seeded window; else empty."""
+        return limits.WORTHLESS if self.predicate["worthless"] else ""
+
+    @property
+    def terms(self) -> str:
+        """Digest of the verifier's terms, hexadecimal; empty where there are none."""
+        return str(self.predicate["terms"])
+
+    @property
+    def epsilon(self) -> EpsilonTable | None:
+        """The signed epsilon table; None where what is signed is not one (spec 7.4)."""
+        try:
+            return EpsilonTable.from_json(self.predicate["epsilon"])
+        except MalformedError:
+            return None
 
     @property
     def checks(self) -> list[tuple[int, str, str]]:
@@ -103,7 +124,7 @@ def predicate(outcome: Outcome, *, time: int) -> dict[str, Any]:
         "time": time,
         "engine": outcome.engine,
         "checks": checks,
-        "epsilon": outcome.epsilon,
+        "epsilon": {} if outcome.epsilon is None else outcome.epsilon.to_json(),
         "sampling": outcome.sampling,
         "counts": outcome.counts,
         "coalition": outcome.coalition,

@@ -6,6 +6,8 @@ from typing import Any
 
 from ragaudit.lab.demo.traffic import Complaint, Traffic
 from ragaudit.lab.demo.utility import UtilityRow
+from ragaudit.privacy.accounting.table import EpsilonTable
+from ragaudit.verifier.procedure import limits
 from rich.console import Console, Group
 from rich.markup import escape
 from rich.panel import Panel
@@ -71,7 +73,14 @@ def show_complaints(console: Console, complaints: Sequence[Complaint]) -> None:
 
 
 def show_verdict(console: Console, predicate: Mapping[str, Any]) -> None:
-    """The checks with their reasons, and epsilon_audit in all its forms."""
+    """Print the checks with their reasons, and epsilon_audit in all its forms.
+
+    Args:
+        predicate: of a verdict (spec 10.3); `epsilon` may be empty.
+
+    Raises:
+        MalformedError: another table of epsilons than that of spec 7.4.
+    """
     checks = Table(title=f"verdict on window {predicate['window']}", title_justify="left")
     checks.add_column("no.", justify="right")
     checks.add_column("check")
@@ -84,11 +93,11 @@ def show_verdict(console: Console, predicate: Mapping[str, Any]) -> None:
         checks.add_row(str(each["number"]), each["id"], shown, escape(each["reason"]))
     console.print(checks)
     if predicate["epsilon"]:
-        console.print(_epsilon_table(predicate["epsilon"]))
+        console.print(_epsilon_table(EpsilonTable.from_json(predicate["epsilon"])))
     result = predicate["result"]
     lines = [f"[{_STYLES.get(result, 'bold')}]{result}[/]"]
     if predicate["worthless"]:
-        lines.append("WORTHLESS: the provider's randomness was derived from a published seed")
+        lines.append(limits.WORTHLESS)
     console.print(Panel(Group(*lines), title=f"window {predicate['window']}", expand=False))
 
 
@@ -112,45 +121,29 @@ def show_utility(console: Console, rows: Iterable[UtilityRow], chosen: str, top_
     console.print(_PLAIN_WORDS)
 
 
-def _epsilon_table(forms: Mapping[str, Any]) -> Table:
+def _epsilon_table(found: EpsilonTable) -> Table:
     """epsilon_audit in all its forms, the headline first."""
     table = Table(title="epsilon_audit", title_justify="left")
     table.add_column("form")
     table.add_column("epsilon", justify="right")
     table.add_column("of what", overflow="fold")
-    terms = forms.get("parameters", {})
-    claimed = _member(forms, "per_account", "epsilon_acc")
-    notes = {  # these first
-        "headline": f"{terms.get('coalition')} accounts together: the claim of this audit",
+    accounts, claimed = found.parameters.coalition, found.per_account.epsilon_acc
+    notes = {
+        "headline": f"{accounts} accounts together: the claim of this audit",
         "per_account": f"one account, at delta_acc; claimed: {claimed}",
         "all_records": "all records of the busiest tenant: needs no bound on coalitions",
     }
-    for name in [*notes, *(each for each in forms if each not in notes)]:
-        form = forms.get(name)
-        if isinstance(form, Mapping) and "epsilon" in form:
-            note = notes.get(name) or str(form.get("label", ""))
-            queries = f"{form['queries']} queries; " if "queries" in form else ""
-            style = "bold" if name == "headline" else ""
-            words = escape(queries + note)
-            table.add_row(name.replace("_", " "), _text(form["epsilon"]), words, style=style)
-    closed = forms.get("closed_form", {})
-    note = closed.get("reason") or closed.get("label", "")
-    table.add_row("closed form", _text(closed.get("total")), escape(str(note)))
-    risk = forms.get("risk", {})
+    for way in found.ways:
+        note = notes.get(way.name) or way.reason or way.label
+        queries = "" if way.queries is None else f"{way.queries} queries; "
+        style = "bold" if way.name == "headline" else ""
+        name = way.name.replace("_", " ")
+        table.add_row(name, way.epsilon or "none", escape(queries + note), style=style)
     table.add_section()
-    advantage, auc = risk.get("membership_advantage"), risk.get("auc")
-    words = f"at most {_text(advantage)} (AUC {_text(auc)}), whoever attacks"
+    auc = found.risk.to_json()["auc"]
+    words = f"at most {found.risk.membership_advantage} (AUC {auc}), whoever attacks"
     table.add_row("membership advantage", "", words)
     return table
-
-
-def _member(forms: Mapping[str, Any], name: str, member: str) -> str:
-    form = forms.get(name)
-    return _text(form.get(member)) if isinstance(form, Mapping) else "none"
-
-
-def _text(value: object) -> str:
-    return "none" if value is None else str(value)
 
 
 def show_where_to_look(console: Console, evidence: Path, windows: Sequence[str]) -> None:

@@ -111,7 +111,7 @@ def best_bound(
     winner = next(bound for bound in applicable if bound.value <= least + _ROUNDING)
     applicable.sort(key=lambda bound: (bound is not winner, bound.value))
     applied = {bound.theorem for bound in applicable}
-    value = min(max(0.0, winner.value), 1 - scenario.summary.collision_probability)
+    value = min(max(0.0, winner.value), 1 - float(scenario.summary.collision_probability))
     return BestBound(
         value,
         winner,

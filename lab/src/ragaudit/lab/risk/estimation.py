@@ -250,7 +250,7 @@ def from_guesses(
     low, high = -1.0, 1.0
     if threat.auxiliary.is_none:
         # A hit gives 1 - ball, a miss -ball.
-        low, high = -threat.summary.largest_ball, 1 - threat.summary.least_ball
+        low, high = -float(threat.summary.largest_ball), 1 - float(threat.summary.least_ball)
     return from_contributions(samples, low, high, confidence, chosen)
 
 

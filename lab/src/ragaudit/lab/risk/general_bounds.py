@@ -54,7 +54,7 @@ def total_variation_bound(scenario: Scenario, guarantee: Guarantee) -> Bound:
     """Return ``TV (1 - kappa)``: any prior, knowledge and eta (Theorem 4.2)."""
     scenario.require(guarantee)
     curve = trade_off(guarantee)
-    value = curve.total_variation * (1 - scenario.summary.collision_probability)
+    value = curve.total_variation * (1 - float(scenario.summary.collision_probability))
     return _bound(value, "Theorem 4.2", scenario, curve, auxiliary="any", eta="any")
 
 
@@ -66,12 +66,14 @@ def trade_off_forms(summary: PriorSummary, curve: TradeOff) -> tuple[float, floa
     largest over ``[max(0, (kappa_minus - kappa)/(1 - kappa)), min(1, kappa_plus/(1 - kappa))]``,
     0 if kappa = 1. Neither is always the smaller one.
     """
-    first = curve.largest_gap(summary.least_ball, summary.largest_ball)
-    rest = 1 - summary.collision_probability
+    first = curve.largest_gap(float(summary.least_ball), float(summary.largest_ball))
+    rest = 1 - float(summary.collision_probability)
     if rest <= 0:
         return first, 0.0
-    high = min(1.0, summary.largest_ball / rest)
-    low = min(high, max(0.0, (summary.least_ball - summary.collision_probability) / rest))
+    high = min(1.0, float(summary.largest_ball) / rest)
+    low = min(
+        high, max(0.0, (float(summary.least_ball) - float(summary.collision_probability)) / rest)
+    )
     return first, rest * curve.largest_gap(low, high)
 
 
@@ -98,9 +100,9 @@ def approximate_dp_terms(
         tightened: False gives the paper's first term, with delta instead of (1 - kappa) delta.
     """
     eps, d = check_epsilon(epsilon), check_delta(delta)
-    rest = 1 - summary.collision_probability
-    first = times_expm1(summary.largest_ball, eps) + (rest if tightened else 1.0) * d
-    second = (1 - summary.least_ball) * -math.expm1(-eps) + d * math.exp(-eps)
+    rest = 1 - float(summary.collision_probability)
+    first = times_expm1(float(summary.largest_ball), eps) + (rest if tightened else 1.0) * d
+    second = (1 - float(summary.least_ball)) * -math.expm1(-eps) + d * math.exp(-eps)
     return first, second, approximate_total_variation(eps, d) * rest
 
 

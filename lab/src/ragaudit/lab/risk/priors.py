@@ -18,10 +18,10 @@ from ragaudit.lab.risk.validation import (
     check_integer,
     check_non_negative,
     check_positive,
-    check_probability,
     number_array,
     probability_vector,
 )
+from ragaudit.privacy.accounting.risk import PriorSummary
 from ragaudit.privacy.typed import typed
 from scipy import special
 
@@ -32,6 +32,7 @@ __all__ = [
     "ContinuousPrior",
     "FinitePrior",
     "PriorSummary",
+    "continuous_summary",
     "largest",
 ]
 
@@ -179,54 +180,19 @@ class ContinuousPrior:
         return np.asarray(upper - self.cdf(np.maximum(places - reach, self.low)))
 
 
-@dataclass(frozen=True)
-class PriorSummary:
-    """All that the bounds for unknown mechanisms need to know of prior and success sets.
+@typed
+def continuous_summary(prior: ContinuousPrior, eta: float, points: int = 4097) -> PriorSummary:
+    """Return a safe summary for a continuous prior with loss |z' - z| and threshold eta.
 
-    Attributes:
-        collision_probability: ``kappa_pi`` in [0, 1]; 0 for a continuous law, for a mixed law
-            the sum of the squares of its atoms.
-        least_ball, largest_ball: ``kappa_minus`` and ``kappa_plus`` in [0, 1], the least and the
-            largest prior probability of a success set, over all guesses of the domain.
-
-    Raises:
-        InvalidArgumentError: a value out of range, or ``least_ball > largest_ball``.
+    Ball masses are taken on a grid and widened by what can lie between its points, so
+    ``least_ball`` is never too large, ``largest_ball`` never too small.
     """
-
-    collision_probability: float
-    least_ball: float
-    largest_ball: float
-
-    def __post_init__(self) -> None:
-        for name in ("collision_probability", "least_ball", "largest_ball"):
-            object.__setattr__(self, name, check_probability(getattr(self, name), name))
-        if self.least_ball > self.largest_ball:
-            raise InvalidArgumentError(
-                f"{self.least_ball!r} is above largest_ball {self.largest_ball!r}",
-                where="least_ball",
-                expected="at most largest_ball",
-            )
-
-    @classmethod
-    def uniform(cls, records: int) -> Self:
-        """Return the summary of the uniform prior over ``records`` >= 2, exact guesses only."""
-        share = 1 / check_integer(records, "records", least=2)
-        return cls(share, share, share)
-
-    @classmethod
-    @typed
-    def continuous(cls, prior: ContinuousPrior, eta: float, points: int = 4097) -> Self:
-        """Return a safe summary for a continuous prior with loss |z' - z| and threshold eta.
-
-        Ball masses are taken on a grid and widened by what can lie between its points, so
-        ``least_ball`` is never too large, ``largest_ball`` never too small.
-        """
-        centers = np.linspace(prior.low, prior.high, check_integer(points, "points", least=2))
-        reach = check_non_negative(eta, "eta")
-        step = (prior.high - prior.low) / (points - 1)
-        wide = prior.ball_masses(centers, reach + step / 2)
-        narrow = prior.ball_masses(centers, reach - step / 2) if reach > step / 2 else [0.0]
-        return cls(0.0, max(0.0, float(np.min(narrow))), min(1.0, float(wide.max())))
+    centers = np.linspace(prior.low, prior.high, check_integer(points, "points", least=2))
+    reach = check_non_negative(eta, "eta")
+    step = (prior.high - prior.low) / (points - 1)
+    wide = prior.ball_masses(centers, reach + step / 2)
+    narrow = prior.ball_masses(centers, reach - step / 2) if reach > step / 2 else [0.0]
+    return PriorSummary.of(0, max(0.0, float(np.min(narrow))), min(1.0, float(wide.max())))
 
 
 def largest(values: FloatArray, count: int) -> FloatArray:

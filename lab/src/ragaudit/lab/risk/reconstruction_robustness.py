@@ -81,7 +81,7 @@ def pure_dp_success_bound(scenario: Scenario, guarantee: ApproximateDp) -> Succe
             f"delta is {float(guarantee.delta):g}", where="delta", expected="0, or Eq. (3)"
         )
     curve = trade_off(guarantee)
-    value = pure_dp_success(scenario.summary.largest_ball, check_epsilon(guarantee.epsilon))
+    value = pure_dp_success(float(scenario.summary.largest_ball), check_epsilon(guarantee.epsilon))
     return SuccessBound(value, "Eq. (1)", _assumptions(scenario, curve))
 
 
@@ -91,7 +91,7 @@ def trade_off_success_bound(scenario: Scenario, guarantee: Guarantee) -> Success
     scenario.require(guarantee)
     scenario.require_no_knowledge()
     curve = trade_off(guarantee)
-    value = trade_off_success(scenario.summary.largest_ball, curve)
+    value = trade_off_success(float(scenario.summary.largest_ball), curve)
     return SuccessBound(value, "Eq. (3)", _assumptions(scenario, curve))
 
 

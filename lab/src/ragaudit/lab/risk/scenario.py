@@ -5,7 +5,12 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Self
 
 from ragaudit.encoding.errors import InvalidArgumentError
-from ragaudit.lab.risk.priors import ContinuousPrior, FinitePrior, PriorSummary
+from ragaudit.lab.risk.priors import (
+    ContinuousPrior,
+    FinitePrior,
+    PriorSummary,
+    continuous_summary,
+)
 from ragaudit.lab.risk.threat import SuccessSets, ThreatModel
 from ragaudit.lab.risk.trade_off import Guarantee
 from ragaudit.lab.risk.validation import (
@@ -94,7 +99,7 @@ class Scenario:
     @typed
     def continuous(cls, prior: ContinuousPrior, eta: float) -> Self:
         """Continuous records, loss ``|z' - z|``, no auxiliary knowledge."""
-        summary = PriorSummary.continuous(prior, eta)
+        summary = continuous_summary(prior, eta)
         return cls(summary, Knowledge.NONE, exact_guesses=False, prior_name=prior.name)
 
     @classmethod
@@ -105,7 +110,7 @@ class Scenario:
         can understate the risk by half (note, claim 6.6).
         """
         least = 0.0 if records is None else 1 / check_integer(records, "records", least=2)
-        summary = PriorSummary(least, 0.0, 1.0)
+        summary = PriorSummary.of(least, 0, 1)
         return cls(summary, Knowledge.ANY, exact_guesses=False, records=records, prior_name="any")
 
     @classmethod
@@ -212,7 +217,7 @@ class NormalizedAdvantage(NamedTuple):
 @typed
 def normalized(advantage: float, summary: PriorSummary) -> NormalizedAdvantage:
     """Return the advantage divided by ``1 - kappa_pi``."""
-    value, possible = check_finite(advantage, "advantage"), 1 - summary.collision_probability
+    value, possible = check_finite(advantage, "advantage"), 1 - float(summary.collision_probability)
     if possible <= 0:
         return NormalizedAdvantage(0.0, False)
     return NormalizedAdvantage(value / possible, True)

@@ -280,7 +280,7 @@ class ThreatModel:
     def summary(self) -> PriorSummary:
         """``kappa_pi``, ``kappa_minus`` and ``kappa_plus``; over all guesses of the domain."""
         masses = self.success.masses(self.prior)
-        return PriorSummary(
+        return PriorSummary.of(
             self.prior.collision_probability,
             float(masses.min()),
             min(1.0, float(masses.max())),

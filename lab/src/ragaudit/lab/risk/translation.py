@@ -138,8 +138,8 @@ def translate(
     membership = trade_off(guarantee).total_variation + near
     attribute = total_variation_bound(scenario, between).value + far
     reconstruction = best_bound(replace(scenario, knowledge=Knowledge.NONE), [between])
-    most = 1 - scenario.summary.collision_probability
-    blind = scenario.summary.largest_ball
+    most = 1 - float(scenario.summary.collision_probability)
+    blind = float(scenario.summary.largest_ball)
     advantage = _up(min(most, reconstruction.value + far))
     return Translation(
         guarantee=trade_off(guarantee).description,

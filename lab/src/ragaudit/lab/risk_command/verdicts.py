@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -87,7 +86,7 @@ def _unwrapped(data: bytes, where: str) -> dict[str, Any]:
 
 
 def _stated(predicate: dict[str, Any], where: str, *, signed: bool) -> Stated:
-    from ragaudit.privacy.guarantees import GaussianDp, NeighboringRelation  # noqa: PLC0415
+    from ragaudit.privacy.accounting.table import EpsilonTable  # noqa: PLC0415 - loads slowly
 
     match predicate:
         case {
@@ -95,16 +94,8 @@ def _stated(predicate: dict[str, Any], where: str, *, signed: bool) -> Stated:
             "provider": str(provider),
             "result": str(result),
             "worthless": bool(worthless),
-            "epsilon": {
-                "headline": {"queries": int(queries), "mu": str(mu), "epsilon": str(epsilon)},
-                "parameters": {
-                    "relation": ("replace" | "null-replace") as relation,
-                    "group_size": int(group_size),
-                    "delta_policy": str(delta),
-                    "gamma": str(gamma),
-                },
-            },
-        }:
+            "epsilon": dict(stated),
+        } if stated:
             pass
         case {"result": str(result)} if result not in _JUDGED:
             raise RefusedError(
@@ -120,24 +111,21 @@ def _stated(predicate: dict[str, Any], where: str, *, signed: bool) -> Stated:
             else f"a verdict of {result} states no guarantee",
             where=where, expected="PASS",
         )  # fmt: skip
-    guarantee = GaussianDp.of(_decimal(mu, f"{where} headline.mu"), NeighboringRelation(relation))
-    slack = queries * group_size * _gamma(gamma, where)
-    return Stated(guarantee, slack, window, provider, result, epsilon, delta, signed)
-
-
-def _decimal(text: str, where: str) -> Decimal:
     try:
-        return Decimal(text)
-    except InvalidOperation as error:
-        raise MalformedError("not a decimal", where=where) from error
-
-
-def _gamma(text: str, where: str) -> Fraction:
-    """``2^-k`` or a fraction (docs/spec/07-coalition.md, 7.4)."""
-    try:
-        value = Fraction(1, 2 ** int(text[3:])) if text.startswith("2^-") else Fraction(text)
-    except (ValueError, ZeroDivisionError, OverflowError) as error:
-        raise MalformedError("not a distance", where=f"{where} parameters.gamma") from error
-    if not 0 <= value < 1:
-        raise MalformedError("not a distance", where=f"{where} parameters.gamma", expected="[0, 1)")
-    return value
+        table = EpsilonTable.from_json(stated)
+    except MalformedError as error:
+        place = f"{where} epsilon {error.where}"
+        raise MalformedError(error.what, where=place, expected=error.expected) from error
+    headline = table.headline
+    if headline.epsilon is None:
+        raise MalformedError("no epsilon in the headline", where=where, expected="a verdict")
+    return Stated(
+        guarantee=headline.ideal,
+        slack=table.slack,
+        window=window,
+        provider=provider,
+        result=result,
+        epsilon=headline.epsilon,
+        delta=table.parameters.delta_policy,
+        signed=signed,
+    )

@@ -4,17 +4,16 @@
     epsilon(event, delta)            headline epsilon, or NoFiniteBound
     gives(event, epsilon, delta)     the policy's promise to an account, checked
     calibrate(...)                   least sigma for a guarantee
-    epsilon_report(...)              the whole table of a verdict, ready for canonical JSON
     sample_size(...)                 records to check per stratum
 
-Derivations: docs/notes/accounting.md. Format of the table: docs/spec/07-coalition.md §7.4.
+The whole table of a verdict (docs/spec/07-coalition.md §7.4) is `accounting.report.epsilon_report`,
+its type `accounting.table.EpsilonTable`. Derivations: docs/notes/accounting.md.
 """
 
 from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.privacy.accounting.calibration import calibrate, largest_mu
 from ragaudit.privacy.accounting.events import GAMMA, NoisyScores
 from ragaudit.privacy.accounting.gaussian import NoFiniteBound, delta, epsilon, gives, least_epsilon
-from ragaudit.privacy.accounting.report import epsilon_report
 from ragaudit.privacy.accounting.sampling import (
     bad_records,
     detection,
@@ -33,7 +32,6 @@ __all__ = [
     "delta",
     "detection",
     "epsilon",
-    "epsilon_report",
     "gives",
     "largest_mu",
     "least_epsilon",

@@ -7,15 +7,16 @@ stated under; comparing two different records under null-replace costs twice the
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from typing import Self
 
 from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.privacy.accounting.events import NoisyScores, check_scores
 from ragaudit.privacy.normal import cdf, decimal_of, precise, quantile, tail
-from ragaudit.privacy.numbers import Number, count, decimal, exact, instance
+from ragaudit.privacy.numbers import Number, count, decimal, exact, instance, shown
 
 __all__ = [
-    "Prior",
+    "PriorSummary",
     "attribute_advantage",
     "auc",
     "membership_advantage",
@@ -26,36 +27,43 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class Prior:
-    """What the bounds need to know of an attacker's prior over candidate records.
+class PriorSummary:
+    """All that the bounds for unknown mechanisms need to know of prior and success sets.
 
     Attributes:
-        collision: kappa_pi, the sum of squared probabilities, in (0, 1].
-        least_ball, largest_ball: kappa_minus and kappa_plus, the least and the largest
-            probability of the set of records that count as a successful guess, in [0, 1].
+        collision_probability: ``kappa_pi`` in [0, 1], the sum of squared probabilities; 0 for a
+            continuous law, for a mixed law the sum of the squares of its atoms.
+        least_ball, largest_ball: ``kappa_minus`` and ``kappa_plus`` in [0, 1], the least and the
+            largest prior probability of a success set, over all guesses of the domain.
 
     Raises:
-        InvalidArgumentError: a value out of its range, or not exact.
+        InvalidArgumentError: a value out of range, or ``least_ball > largest_ball``.
     """
 
-    collision: Fraction
+    collision_probability: Fraction
     least_ball: Fraction
     largest_ball: Fraction
 
     def __post_init__(self) -> None:
-        for where in ("collision", "least_ball", "largest_ball"):
+        for where in ("collision_probability", "least_ball", "largest_ball"):
             value = exact(getattr(self, where), where, least=0, most=1)
             object.__setattr__(self, where, value)
-        exact(self.collision, "collision", above=0)
         if self.least_ball > self.largest_ball:
             raise InvalidArgumentError(
-                "above largest_ball", where="least_ball", expected="at most largest_ball"
+                f"{shown(self.least_ball)} is above largest_ball {shown(self.largest_ball)}",
+                where="least_ball",
+                expected="at most largest_ball",
             )
 
     @classmethod
-    def uniform(cls, candidates: int) -> "Prior":
-        """Return the uniform prior over ``candidates`` >= 2 records, exact guesses only."""
-        share = Fraction(1, count(candidates, "candidates", least=2))
+    def of(cls, collision_probability: Number, least_ball: Number, largest_ball: Number) -> Self:
+        """Return the summary for numbers of any kind (:mod:`ragaudit.privacy.numbers`)."""
+        return cls(collision_probability, least_ball, largest_ball)  # type: ignore[arg-type]
+
+    @classmethod
+    def uniform(cls, records: int) -> Self:
+        """Return the summary of the uniform prior over ``records`` >= 2, exact guesses only."""
+        share = Fraction(1, count(records, "records", least=2))
         return cls(share, share, share)
 
 
@@ -82,25 +90,25 @@ def trade_off_gap(mu: Number, alpha: Number) -> Decimal:
 
 
 @precise
-def attribute_advantage(mu: Number, prior: Prior) -> Decimal:
+def attribute_advantage(mu: Number, prior: PriorSummary) -> Decimal:
     """Return ``TV (1 - kappa)``: the advantage of an attacker with any side knowledge.
 
     Balboa et al., "Understanding risk in DP", Theorem 4.2; mu must be that of two records
     (:func:`record_mu`).
     """
-    instance(prior, Prior, "prior")
-    return membership_advantage(mu) * (1 - decimal_of(prior.collision))
+    instance(prior, PriorSummary, "prior")
+    return membership_advantage(mu) * (1 - decimal_of(prior.collision_probability))
 
 
 @precise
-def reconstruction_advantage(mu: Number, prior: Prior) -> Decimal:
+def reconstruction_advantage(mu: Number, prior: PriorSummary) -> Decimal:
     """Return the advantage of an attacker without knowledge specific to the target.
 
     The smaller of both forms of the same paper's Theorem 5.1, and never more than
     :func:`attribute_advantage`. The gap is concave with its peak at ``tail(mu/2)``.
     """
-    instance(prior, Prior, "prior")
-    shift, kappa = decimal(mu, "mu", least=0), decimal_of(prior.collision)
+    instance(prior, PriorSummary, "prior")
+    shift, kappa = decimal(mu, "mu", least=0), decimal_of(prior.collision_probability)
     if kappa == 1:
         return Decimal(0)
     plus, minus = decimal_of(prior.largest_ball), decimal_of(prior.least_ball)

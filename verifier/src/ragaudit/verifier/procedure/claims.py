@@ -15,7 +15,7 @@ from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.records import Record
 from ragaudit.verifier import evidence as items
 from ragaudit.verifier.procedure.context import Context
-from ragaudit.verifier.procedure.framework import Lacking
+from ragaudit.verifier.procedure.facts import MissingInput
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,30 +33,33 @@ class Claim:
         return self.record.pseudonym, self.record.counter
 
     def in_time(self, policy: Policy) -> bool:
-        """Whether the promise still lived when the verifier took the claim."""
+        """Return whether the promise still lived when the verifier took the claim."""
         life = policy.promise_life_seconds + policy.clock_skew_seconds
         return self.received <= self.record.time + 1000 * life
 
 
 def claims(context: Context) -> tuple[Claim, ...]:
-    """The claims whose promise the provider signed, with their times of intake.
+    """Return the claims whose promise the provider signed, with their times of intake.
 
     Raises:
-        Lacking: `promises` for the list, `sampling` for the clock or a claim's time in it.
+        MissingInput: `promises` for the list, `sampling` for the clock or a claim's time in it.
     """
     found = []
     for promise, nonce in _signed(context.list(items.CLAIMS, "promises"), context.policy):
         if promise.identity not in context.clock.claims:
-            raise Lacking("sampling", "the clock has no time of intake for a claim")
+            raise MissingInput("sampling", "the clock has no time of intake for a claim")
         received = context.clock.claims[promise.identity]
         found.append(Claim(promise, promise.record, nonce, received))
     return tuple(found)
 
 
 def claimed_records(context: Context) -> dict[tuple[bytes, int], Record]:
-    """The promised record of every claim that binds the provider, by (pseudonym, counter).
+    """Return the promised record of every claim that binds the provider, by (pseudonym, counter).
 
     The records that keep them are logged when the window ends, at the times of their promises.
+
+    Raises:
+        MissingInput: as for :func:`claims`.
     """
     return {
         each.query: each.record
@@ -66,7 +69,10 @@ def claimed_records(context: Context) -> dict[tuple[bytes, int], Record]:
 
 
 def revealed(context: Context, claim: Claim) -> bool:
-    """Whether the claim shows the nonce of the account's chain; one of a plain account cannot."""
+    """Return whether the claim shows the nonce of the account's chain.
+
+    One of a plain account, or with a counter beyond the limit, cannot.
+    """
     pseudonym, counter = claim.query
     if pseudonym not in context.registered or counter >= context.policy.queries_per_account:
         return False

@@ -13,8 +13,7 @@ from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.receipts import PublicReceipt
 from ragaudit.verifier import evidence as items
 from ragaudit.verifier.procedure.disputes import KeptDispute
-from ragaudit.verifier.procedure.facts import fact
-from ragaudit.verifier.procedure.framework import Lacking
+from ragaudit.verifier.procedure.facts import MissingInput, fact
 from ragaudit.verifier.procedure.inputs import (
     CommittedEmbedder,
     Interrupted,
@@ -98,15 +97,16 @@ class Context(LogFacts):
         return tuple(found[a].covered_size for a in range(1, self.policy.activations))
 
     def randomness(self, a: int) -> bytes:
-        """rnd_a of a record's activation.
+        """Return rnd_a, 32 bytes, of the activation ``a`` >= 1 that a record names.
 
-        That a record names an activation that there is, is `schedule`'s; that it was released,
-        `sampling`'s.
+        Raises:
+            MissingInput: `schedule` if there is no such activation, `sampling` if it was not
+                released.
         """
         if a >= self.policy.activations:
-            raise Lacking("schedule", f"there is no activation {a}")
+            raise MissingInput("schedule", f"there is no activation {a}")
         if a not in self.activations:
-            raise Lacking("sampling", f"activation {a} was not released")
+            raise MissingInput("sampling", f"activation {a} was not released")
         return activation_randomness(self.policy.window, a, self.activations[a].preimage, BEACON)
 
     @fact("receipts")
@@ -191,14 +191,18 @@ class Context(LogFacts):
         return tuple(each for each in challenged if each.index in self.only)
 
     def response(self, record: LoggedRecord) -> Response:
-        """The response for a sampled record; Lacking("sampling") without one that is readable."""
+        """Return the response for a sampled record.
+
+        Raises:
+            MissingInput: `sampling` without one that can be read.
+        """
         data = self.item(items.response_name(record.index), "sampling")
         try:
             found = Response.decode(data, self.policy.dimension)
         except MalformedError as error:
-            raise Lacking("sampling", f"{record.name}: {error}") from error
+            raise MissingInput("sampling", f"{record.name}: {error}") from error
         if found.index != record.index:
-            raise Lacking("sampling", f"{record.name}: answered as {found.index}")
+            raise MissingInput("sampling", f"{record.name}: answered as {found.index}")
         return found
 
 

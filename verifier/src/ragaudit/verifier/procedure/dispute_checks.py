@@ -25,7 +25,7 @@ def check_disputes(context: Context, found: Findings) -> None:
             continue
         with found.attempt(where):
             counts["judged" if _check_upheld(context, view, kept) else "open"] += 1
-    context.stated["disputes_open"] = counts["open"]
+    context.stated.disputes_open = counts["open"]
     found.summary = f"{len(context.disputes)} disputes, {counts['judged']} judged, none upheld"
     if counts["open"]:
         found.note(

@@ -2,27 +2,23 @@
 
 A check is a function that looks at the context and reports findings. It never decides about
 something that another check owns: where its input is missing or false for that reason, the fact
-it asks for raises :class:`Lacking` with the owner's id, and the check says NOT RUN. So a cheat
-that breaks one rule fails the checks that own the rule, and no others.
+it asks for raises MissingInput with the owner's id, and the check says NOT RUN. So a cheat that
+breaks one rule fails the checks that own the rule, and no others.
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ragaudit.encoding.errors import InternalError, RagauditError
-
-if TYPE_CHECKING:
-    from ragaudit.verifier.procedure.context import Context
+from ragaudit.verifier.procedure.context import Context
+from ragaudit.verifier.procedure.facts import MissingInput
 
 # A check that finds the same fault in a million records names the first ones and counts the rest.
 MAX_EVIDENCE: Final = 20
 MAX_TEXT: Final = 500
-
-CONFIDENTIAL_PART: Final = "confidential part"
-"""What a check names as missing when only the public part of the evidence is at hand."""
 
 
 class Status(StrEnum):
@@ -33,15 +29,6 @@ class Status(StrEnum):
     EXCEEDED = "EXCEEDED"
     NOT_ESTABLISHED = "NOT ESTABLISHED"
     NOT_RUN = "NOT RUN"
-
-
-class Lacking(Exception):
-    """An input is missing or unusable; the check ``owner`` is the one that says so."""
-
-    def __init__(self, owner: str, reason: str) -> None:
-        super().__init__(owner, reason)
-        self.owner = owner
-        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +55,11 @@ class Findings:
     owner: str
     faults: list[str] = field(default_factory=list)
     fault_count: int = 0
-    lacks: dict[str, str] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     summary: str = ""
-    softened: Status | None = None
-    softened_reason: str = ""
+    downgraded: Status | None = None
+    downgraded_reason: str = ""
 
     def fault(self, reason: str, where: str = "") -> None:
         """Report that the rule is broken."""
@@ -80,36 +67,36 @@ class Findings:
         if len(self.faults) < MAX_EVIDENCE:
             self.faults.append(_clipped(f"{where}: {reason}" if where else reason))
 
-    def lack(self, lacking: Lacking, where: str = "") -> None:
+    def add_missing(self, missing: MissingInput, where: str = "") -> None:
         """Report that an input is missing; of an input this check owns, that is a fault."""
-        if lacking.owner == self.owner:
-            self.fault(lacking.reason, where)
+        if missing.owner == self.owner:
+            self.fault(missing.reason, where)
         else:
-            self.lacks.setdefault(lacking.owner, _clipped(lacking.reason))
+            self.missing.setdefault(missing.owner, _clipped(missing.reason))
 
     def note(self, text: str) -> None:
         """Add a line of evidence that is no fault."""
         if len(self.notes) < MAX_EVIDENCE:
             self.notes.append(_clipped(text))
 
-    def soften(self, status: Status, reason: str) -> None:
+    def downgrade(self, status: Status, reason: str) -> None:
         """Conclude EXCEEDED or NOT ESTABLISHED where nothing is false."""
-        self.softened, self.softened_reason = status, reason
+        self.downgraded, self.downgraded_reason = status, reason
 
     @contextmanager
     def attempt(self, where: str = "") -> Iterator[None]:
-        """Turn a refusal raised inside into a fault, a lacking input into a lack; go on after."""
+        """Turn a refusal raised inside into a fault, report a missing input; go on after."""
         try:
             yield
-        except Lacking as lacking:
-            self.lack(lacking, where)
+        except MissingInput as missing:
+            self.add_missing(missing, where)
         except InternalError:
             raise
         except RagauditError as error:
             self.fault(str(error), where)
 
     def result(self, check: "Check") -> CheckResult:
-        """The conclusion: a fault outweighs a missing input, which outweighs the rest."""
+        """Return the conclusion: a fault outweighs a missing input, which outweighs the rest."""
         status, reason, needs = self._conclusion()
         evidence = (*self.faults[1:], *self.notes) if self.faults else tuple(self.notes)
         return CheckResult(check.number, check.id, check.title, status, reason, evidence, needs)
@@ -118,11 +105,11 @@ class Findings:
         if self.fault_count:
             more = self.fault_count - 1
             return Status.FAIL, self.faults[0] + (f" (and {more} more)" if more else ""), ()
-        if self.lacks:
-            reason = "; ".join(f"needs {owner}: {why}" for owner, why in self.lacks.items())
-            return Status.NOT_RUN, _clipped(reason), tuple(self.lacks)
-        if self.softened is not None:
-            return self.softened, self.softened_reason, ()
+        if self.missing:
+            reason = "; ".join(f"needs {owner}: {why}" for owner, why in self.missing.items())
+            return Status.NOT_RUN, _clipped(reason), tuple(self.missing)
+        if self.downgraded is not None:
+            return self.downgraded, self.downgraded_reason, ()
         return Status.PASS, self.summary, ()
 
 
@@ -131,16 +118,17 @@ class Check:
     """One numbered rule of spec 9.
 
     Attributes:
-        run: reports what it finds; whatever it raises beside Lacking and RagauditError is a
+        run: reports what it finds; whatever it raises beside MissingInput and RagauditError is a
             fault of this software and ends the procedure without a verdict.
     """
 
     number: int
     id: str
     title: str
-    run: Callable[["Context", Findings], None] = field(repr=False)
+    run: Callable[[Context, Findings], None] = field(repr=False)
 
-    def apply(self, context: "Context") -> CheckResult:
+    def apply(self, context: Context) -> CheckResult:
+        """Return what the check concludes about the evidence of ``context``."""
         found = Findings(self.id)
         with found.attempt():
             self.run(context, found)

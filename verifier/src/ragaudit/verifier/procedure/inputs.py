@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -11,13 +11,29 @@ from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.log.notes import VerifierKey
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
+from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.verifier import evidence as items
 from ragaudit.verifier.engines import Engine
 from ragaudit.verifier.evidence import Evidence
-from ragaudit.verifier.procedure.framework import CONFIDENTIAL_PART, Lacking
+from ragaudit.verifier.procedure.facts import CONFIDENTIAL_PART, MissingInput
 
 Part = Literal["public", "all"]
 Progress = Callable[[str, int, int], None]
+
+
+@dataclass(slots=True)
+class Stated:
+    """Numbers that checks find and the verdict states beside the results; None until found.
+
+    Attributes:
+        estimated: accounts of the largest group that looks alike, of check 20.
+        disputes_open: disputes that nobody judged, of check 15.
+        epsilon: the table of check 21.
+    """
+
+    estimated: int | None = None
+    disputes_open: int | None = None
+    epsilon: EpsilonTable | None = None
 
 
 class CommittedEmbedder(Protocol):
@@ -28,7 +44,11 @@ class CommittedEmbedder(Protocol):
         """C_emb of the artefacts that it runs."""
 
     def embed(self, text: str) -> npt.NDArray[np.int8]:
-        """The quantised embedding of a text, int8[d]; RagauditError if it has none."""
+        """Return the quantised embedding of a text, int8[d].
+
+        Raises:
+            RagauditError: the text has none.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +97,17 @@ class Inputs:
         self.part = part
         self.now = now
         self.only = only
-        self.stated: dict[str, Any] = {}  # numbers that the verdict states beside the results
+        self.stated = Stated()
         self._progress = progress
-        self._indices: dict[str, IndexCommitment | Lacking] = {}
-        self._accepted: dict[str, Lacking | None] = {}
+        self._indices: dict[str, IndexCommitment | MissingInput] = {}
+        self._accepted: dict[str, MissingInput | None] = {}
 
     def progress(self, step: str, done: int, total: int) -> None:
-        """Report where a long check stands."""
+        """Report where a long check stands.
+
+        Raises:
+            Interrupted: the caller's function raised.
+        """
         if self._progress is None:
             return
         try:
@@ -92,24 +116,41 @@ class Inputs:
             raise Interrupted(error) from error
 
     def item(self, name: str, owner: str) -> bytes:
-        """The bytes of an item; its absence is the owner's."""
+        """Return the bytes of an item.
+
+        Args:
+            name: of spec 10.1.
+            owner: id of the check that says so where the item is missing.
+
+        Raises:
+            MissingInput: there is no such item; of a confidential one where only the public part
+                is at hand, CONFIDENTIAL_PART is the owner.
+        """
         if name in self.evidence:
             return self.evidence[name]
         if self.part == "public" and not name.startswith(items.PUBLIC):
-            raise Lacking(CONFIDENTIAL_PART, f"{name} is confidential")
-        raise Lacking(owner, f"{name} is missing")
+            raise MissingInput(CONFIDENTIAL_PART, f"{name} is confidential")
+        raise MissingInput(owner, f"{name} is missing")
 
     def json(self, name: str, owner: str) -> object:
-        """The value of a JSON item; that it is none is the owner's."""
+        """Return the value of a JSON item.
+
+        Raises:
+            MissingInput: as for :meth:`item`; of ``owner`` also if it is not canonical JSON.
+        """
         try:
             value: object = canonical_json.loads(self.item(name, owner))
         except MalformedError as error:
-            raise Lacking(owner, f"{name}: {error}") from error
+            raise MissingInput(owner, f"{name}: {error}") from error
         return value
 
     def list(self, name: str, owner: str) -> list[object]:
-        """The elements of a JSON list; that it is none is the owner's."""
+        """Return the elements of a JSON list.
+
+        Raises:
+            MissingInput: as for :meth:`json`; of ``owner`` also if it is not a list.
+        """
         value = self.json(name, owner)
         if not isinstance(value, list):
-            raise Lacking(owner, f"{name}: not a list")
+            raise MissingInput(owner, f"{name}: not a list")
         return value

@@ -1,4 +1,8 @@
-"""What every verdict says of its own reach, in the words of docs/spec/10-verdict.md §10.4."""
+"""What every verdict says of its own reach, in the words of docs/spec/10-verdict.md §10.4.
+
+Reports, services and commands show these texts from here or from the signed verdict; there is no
+second copy in code.
+"""
 
 from collections.abc import Mapping
 from typing import Final
@@ -57,6 +61,12 @@ ASSUMPTIONS: Final = (
     "not collude with the provider or with accounts.",
     "The beacon is none: the verifier alone supplies the unpredictability of noise and sample.",
 )
+
+WORTHLESS: Final = (
+    "WORTHLESS: the provider's randomness in this window was derived from a published seed, for an "
+    "experiment. Anyone can predict the noise. This verdict proves nothing about privacy."
+)
+"""Said on top wherever a verdict of a seeded window is shown."""
 
 
 def not_covered(mode: str | None, counts: Mapping[str, int | None]) -> tuple[str, ...]:

@@ -8,8 +8,7 @@ from ragaudit.ledger.log.cosignatures import CosignedCheckpoint, verify_cosigned
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages.records import Close, Registration
 from ragaudit.verifier import evidence as items
-from ragaudit.verifier.procedure.facts import fact
-from ragaudit.verifier.procedure.framework import CONFIDENTIAL_PART, Lacking
+from ragaudit.verifier.procedure.facts import CONFIDENTIAL_PART, MissingInput, fact
 from ragaudit.verifier.procedure.log_view import (
     RECORD_KIND,
     Entry,
@@ -94,7 +93,7 @@ class LogFacts(OpeningFacts):
     def records(self) -> tuple[LoggedRecord, ...]:
         """All records in log order."""
         if self.part == "public":
-            raise Lacking(CONFIDENTIAL_PART, "records are confidential")
+            raise MissingInput(CONFIDENTIAL_PART, "records are confidential")
         return tuple(map(read_record, self.log.of_kind(RECORD_KIND)))
 
     @property
@@ -122,13 +121,14 @@ class LogFacts(OpeningFacts):
         return {pseudonym: tuple(each) for pseudonym, each in found.items()}
 
     def registration(self, pseudonym: bytes) -> LoggedRegistration:
-        """The one registration of an account.
+        """Return the one registration of an account.
 
-        That a record has one is `schedule`'s, that there is only one is `registrations`'.
+        Raises:
+            MissingInput: `schedule` without one, `registrations` with more than one.
         """
         found = self.registered.get(pseudonym, ())
         if not found:
-            raise Lacking("schedule", f"account {pseudonym.hex()} was never registered")
+            raise MissingInput("schedule", f"account {pseudonym.hex()} was never registered")
         if len(found) > 1:
-            raise Lacking("registrations", f"account {pseudonym.hex()} is registered twice")
+            raise MissingInput("registrations", f"account {pseudonym.hex()} is registered twice")
         return found[0]

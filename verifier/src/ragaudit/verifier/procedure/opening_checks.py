@@ -9,7 +9,8 @@ from ragaudit.privacy.accounting import NoFiniteBound, NoisyScores, epsilon, giv
 from ragaudit.privacy.coalition import hamming_threshold
 from ragaudit.verifier import evidence as items
 from ragaudit.verifier.procedure.context import Context
-from ragaudit.verifier.procedure.framework import Findings, Lacking
+from ragaudit.verifier.procedure.facts import MissingInput
+from ragaudit.verifier.procedure.framework import Findings
 
 
 def check_policy(context: Context, found: Findings) -> None:
@@ -137,7 +138,7 @@ def _check_countersigned(context: Context, found: Findings) -> None:
     with found.attempt("entry 0"):
         entries = context.log.entries
         if not entries:
-            raise Lacking("log", "the log is empty")
+            raise MissingInput("log", "the log is empty")
         first = entries[0]
         if (first.kind, first.salt, first.body) != ("opening", *context.opening_parts):
             found.fault("is not the countersigned opening", "entry 0")

@@ -15,8 +15,7 @@ from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Opening, TenantOpening
 from ragaudit.verifier import evidence as items
-from ragaudit.verifier.procedure.facts import fact
-from ragaudit.verifier.procedure.framework import Lacking
+from ragaudit.verifier.procedure.facts import MissingInput, fact
 from ragaudit.verifier.procedure.inputs import Inputs
 from ragaudit.verifier.procedure.messages import Countersignature, opening_digest
 from ragaudit.verifier.terms import Terms
@@ -31,7 +30,11 @@ class PreviousWindow:
     final: bytes | None
 
     def head(self, note: bytes) -> TreeHead:
-        """The head of a checkpoint of its log; RagauditError unless log and cosigner signed it."""
+        """Return the head of a checkpoint of its log.
+
+        Raises:
+            RagauditError: not a checkpoint that log and cosigner signed.
+        """
         cosigners = CosignerPolicy((self.cosigner,), 1)
         return verify_cosigned(note, self.log, cosigners).signed.head
 
@@ -131,19 +134,23 @@ class OpeningFacts(Inputs):
         return structure("embedder", manifest)
 
     def index(self, tenant: str) -> IndexCommitment:
-        """The tenant's index commitment, as the opening names it; Lacking("commitments")."""
+        """Return the tenant's index commitment, as the opening names it.
+
+        Raises:
+            MissingInput: `commitments` without one that can be read.
+        """
         if tenant not in self.tenants:
-            raise Lacking("registrations", f"tenant {tenant} is not in the policy")
+            raise MissingInput("registrations", f"tenant {tenant} is not in the policy")
         if tenant not in self._indices:
             try:
                 self._indices[tenant] = self._read_index(tenant)
-            except Lacking as lacking:
-                self._indices[tenant] = lacking
+            except MissingInput as missing:
+                self._indices[tenant] = missing
             except RagauditError as error:
-                self._indices[tenant] = Lacking("commitments", f"index of {tenant}: {error}")
+                self._indices[tenant] = MissingInput("commitments", f"index of {tenant}: {error}")
         found = self._indices[tenant]
-        if isinstance(found, Lacking):
-            raise Lacking(found.owner, found.reason)
+        if isinstance(found, MissingInput):
+            raise MissingInput(found.owner, found.reason)
         return found
 
     def _read_index(self, tenant: str) -> IndexCommitment:
@@ -164,16 +171,20 @@ class OpeningFacts(Inputs):
         return found
 
     def accepted_index(self, tenant: str) -> IndexCommitment:
-        """The tenant's index, its argument verified; Lacking("index-proof") where it is not."""
+        """Return the tenant's index with its argument verified.
+
+        Raises:
+            MissingInput: `index-proof` where it does not hold, `commitments` without an index.
+        """
         index = self.index(tenant)
         if tenant not in self._accepted:
             self._accepted[tenant] = self._judge_index(index)
-        lacking = self._accepted[tenant]
-        if lacking is not None:
-            raise Lacking(lacking.owner, lacking.reason)
+        missing = self._accepted[tenant]
+        if missing is not None:
+            raise MissingInput(missing.owner, missing.reason)
         return index
 
-    def _judge_index(self, index: IndexCommitment) -> Lacking | None:
+    def _judge_index(self, index: IndexCommitment) -> MissingInput | None:
         context = index_context(
             policy_digest=self.policy_digest,
             window=index.window,
@@ -186,5 +197,5 @@ class OpeningFacts(Inputs):
                 context, index.rows, index.dimension, index.commitments, index.proof
             )
         except RejectedError as error:
-            return Lacking("index-proof", f"index of {index.tenant}: {error.what}")
+            return MissingInput("index-proof", f"index of {index.tenant}: {error.what}")
         return None

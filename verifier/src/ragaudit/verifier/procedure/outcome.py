@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.verifier.procedure.framework import CheckResult, Status
 
 PASS: Final = "PASS"  # noqa: S105 - not a password
@@ -22,7 +23,8 @@ class Outcome:
             alone, an opening with nothing to refuse).
         worthless: the provider's randomness was derived from a published seed.
         terms: digest of the verifier's terms, hexadecimal; empty where there are none.
-        epsilon, sampling, counts, coalition, scope: JSON objects of spec 10.3.
+        epsilon: the table of spec 7.4; None where check 21 did not run.
+        sampling, counts, coalition, scope: JSON objects of spec 10.3.
     """
 
     window: str
@@ -32,7 +34,7 @@ class Outcome:
     worthless: bool
     checks: tuple[CheckResult, ...]
     terms: str = ""
-    epsilon: Mapping[str, Any] = field(default_factory=dict)
+    epsilon: EpsilonTable | None = None
     sampling: Mapping[str, Any] = field(default_factory=dict)
     counts: Mapping[str, Any] = field(default_factory=dict)
     coalition: Mapping[str, Any] = field(default_factory=dict)
@@ -41,7 +43,11 @@ class Outcome:
     assumptions: tuple[str, ...] = ()
 
     def check(self, check_id: str) -> CheckResult:
-        """The result of the check called ``check_id``; KeyError if it was not run."""
+        """Return the result of the check called ``check_id``.
+
+        Raises:
+            KeyError: it was not run.
+        """
         for each in self.checks:
             if each.id == check_id:
                 return each
@@ -54,7 +60,7 @@ class Outcome:
 
 
 def conclude(results: Sequence[CheckResult], removed: Collection[str] = ()) -> str:
-    """PASS, FAIL or EXCEEDED from results.
+    """Return PASS, FAIL or EXCEEDED, as it follows from results.
 
     Args:
         removed: ids of the checks that were taken off the list. A check that could not run keeps

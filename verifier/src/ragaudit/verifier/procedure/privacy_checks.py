@@ -1,16 +1,18 @@
 """Checks 20 and 21: how many accounts act together, and what the guarantee is then worth."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from ragaudit.encoding.digests import SALT_BYTES, salted
 from ragaudit.encoding.errors import RejectedError
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.privacy import coalition as estimating
-from ragaudit.privacy.accounting import GAMMA, epsilon_report
+from ragaudit.privacy.accounting import GAMMA
+from ragaudit.privacy.accounting.report import epsilon_report
+from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.verifier.procedure.context import Context
-from ragaudit.verifier.procedure.framework import Findings, Lacking, Status
+from ragaudit.verifier.procedure.facts import MissingInput
+from ragaudit.verifier.procedure.framework import Findings, Status
 from ragaudit.verifier.procedure.log_view import LoggedRecord
 
 
@@ -26,13 +28,13 @@ def check_coalition(context: Context, found: Findings) -> None:
     if found.fault_count:
         return
     estimate = _estimate(context)
-    context.stated["estimated"] = estimate.k_hat
+    context.stated.estimated = estimate.k_hat
     if estimate.k_hat != claimed:
         found.fault(f"the provider claims {claimed} accounts, the sketches give {estimate.k_hat}")
     for cluster in estimate.clusters:
         found.note(f"{len(cluster)} accounts look alike, the first is {cluster[0].hex()}")
     if estimate.k_hat > planned:
-        found.soften(
+        found.downgrade(
             Status.EXCEEDED,
             f"{estimate.k_hat} accounts look as if they act together, the policy plans for "
             f"{planned}; epsilon is restated for {estimate.k_hat}",
@@ -66,36 +68,38 @@ def _estimate(context: Context) -> estimating.Estimate:
 def check_epsilon(context: Context, found: Findings) -> None:
     """21: a finite epsilon exists for the coalition that the window showed."""
     table = _table(context)
-    context.stated["epsilon"] = table
-    headline = table["headline"]
-    if not table["finite"]:
+    context.stated.epsilon = table
+    if not table.finite:
         if coalition_size(context) <= context.policy.coalition_max:
-            raise Lacking("accounting", "the policy itself has no finite epsilon")
+            raise MissingInput("accounting", "the policy itself has no finite epsilon")
         raise RejectedError(f"no finite epsilon for {coalition_size(context)} accounts")
     found.summary = (
-        f"epsilon {headline['epsilon']} at delta {context.policy.delta_policy} for "
-        f"{coalition_size(context)} accounts and {headline['queries']} queries"
+        f"epsilon {table.headline.epsilon} at delta {context.policy.delta_policy} for "
+        f"{coalition_size(context)} accounts and {table.headline.queries} queries"
     )
 
 
 def coalition_size(context: Context) -> int:
-    """k_max, or the provider's own larger claim; that the claim is right is `coalition`'s."""
+    """Return k_max, or the provider's larger claim; check 20 says whether the claim is right."""
     return max(context.policy.coalition_max, context.close.coalition_claim)
 
 
-def _table(context: Context) -> Mapping[str, Any]:
+def _table(context: Context) -> EpsilonTable:
     """The table of chapter 7; from the public part, without the records' distribution."""
     total, counts = _counts(context)
     return table(context.policy, coalition_size(context), total, counts)
 
 
-def table(policy: Policy, coalition: int, total: int, counts: Sequence[int]) -> Mapping[str, Any]:
-    """The epsilon table of a policy (spec 7.4).
+def table(policy: Policy, coalition: int, total: int, counts: Sequence[int]) -> EpsilonTable:
+    """Return the epsilon table of a policy (spec 7.4).
 
     Args:
         coalition: accounts that pool their answers, at least 1.
         total: records of the tenant that has most, at least 0.
         counts: records of each account, at least 0; only the ``coalition`` largest matter.
+
+    Raises:
+        InvalidArgumentError: a number out of its range.
     """
     return epsilon_report(
         sigma=policy.sigma,

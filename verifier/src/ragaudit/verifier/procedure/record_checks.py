@@ -5,7 +5,8 @@ from ragaudit.encoding.times import rfc3339
 from ragaudit.ledger.messages.chains import activation_of, verify_nonce
 from ragaudit.ledger.messages.records import Epoch, Version
 from ragaudit.verifier.procedure.context import Context
-from ragaudit.verifier.procedure.framework import Findings, Lacking
+from ragaudit.verifier.procedure.facts import MissingInput
+from ragaudit.verifier.procedure.framework import Findings
 from ragaudit.verifier.procedure.log_view import LoggedRecord
 from ragaudit.verifier.procedure.time_bounds import TimeBounds
 
@@ -104,9 +105,9 @@ def check_containment(context: Context, found: Findings) -> None:
 def _rows(context: Context, tenant: str) -> int:
     """N of the tenant's index; that policy and opening have the tenant is others' to say."""
     if tenant not in context.tenants:
-        raise Lacking("registrations", f"tenant {tenant} is not in the policy")
+        raise MissingInput("registrations", f"tenant {tenant} is not in the policy")
     if tenant not in context.opened:
-        raise Lacking("commitments", f"the opening has no index of {tenant}")
+        raise MissingInput("commitments", f"the opening has no index of {tenant}")
     return context.opened[tenant].rows
 
 
@@ -148,7 +149,9 @@ def _check_chain(
     for counter, each in enumerate(records):
         nonce = each.record.nonce
         if each.record.counter != counter or counter >= limit:
-            raise Lacking("counters", f"{each.name}: counter {each.record.counter} is out of order")
+            raise MissingInput(
+                "counters", f"{each.name}: counter {each.record.counter} is out of order"
+            )
         if nonce is None:
             raise RejectedError("an anchored account's record without a nonce", where=each.name)
         verify_nonce(window, pseudonym, previous, counter, nonce, after=counter - 1)

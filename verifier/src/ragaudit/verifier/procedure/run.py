@@ -22,7 +22,8 @@ from ragaudit.verifier.procedure.context import (
     Pins,
     Progress,
 )
-from ragaudit.verifier.procedure.framework import Check, CheckResult, Lacking, Status
+from ragaudit.verifier.procedure.facts import MissingInput
+from ragaudit.verifier.procedure.framework import Check, CheckResult, Status
 from ragaudit.verifier.procedure.outcome import REFUSED, Outcome, conclude
 from ragaudit.verifier.procedure.scope import scope
 
@@ -53,6 +54,9 @@ def run(
         part: "public" to run what the public items allow; the outcome has no result then.
         only: leaf indices of the sampled records whose responses are looked at; None for all.
         progress: called with (check id, done, total); what it raises ends the run.
+
+    Returns:
+        The outcome; its result is None unless all evidence was looked at.
 
     Raises:
         InternalError: a fault of this software. There is no verdict then.
@@ -119,7 +123,7 @@ def _outcome(context: Context, results: tuple[CheckResult, ...], result: str | N
         worthless=seeded,
         terms=_terms_digest(context),
         checks=results,
-        epsilon=context.stated.get("epsilon", {}),
+        epsilon=context.stated.epsilon,
         sampling=_known(lambda: _sampling(context)) or {"mode": "", "beta": "", "strata": []},
         counts=counts,
         coalition=_coalition(context),
@@ -165,7 +169,12 @@ def _sampling(context: Context) -> dict[str, Any]:
 
 
 def stratum_sizes(population: int, sample: int, beta: Fraction) -> dict[str, Any]:
-    """What a verdict says of a stratum by its numbers: sizes, bad records, chances (spec 9.2)."""
+    """Return what a verdict says of a stratum: sizes, bad records, chances (spec 9.2).
+
+    Args:
+        population, sample: records of the stratum and of its sample, at least 0.
+        beta: share of bad records that the sample is to find, in (0, 1).
+    """
     drawn = min(sample, population)
     bad = bad_records(population, beta) if population else 0
     # An empty stratum has no bad record to miss.
@@ -213,7 +222,7 @@ def _counts(context: Context) -> dict[str, int | None]:
         ),
         "receipts": None if receipts is None else len(receipts),
         "disputes": _known(lambda: len(context.disputes)),
-        "disputes_open": context.stated.get("disputes_open"),
+        "disputes_open": context.stated.disputes_open,
         "unowned_registrations": accounts,
     }
 
@@ -221,7 +230,7 @@ def _counts(context: Context) -> dict[str, int | None]:
 def _coalition(context: Context) -> dict[str, int | None]:
     return {
         "claimed": _known(lambda: context.close.coalition_claim),
-        "estimated": context.stated.get("estimated"),
+        "estimated": context.stated.estimated,
         "max": _known(lambda: context.policy.coalition_max),
     }
 
@@ -230,5 +239,5 @@ def _known(read: Callable[[], T]) -> T | None:
     """A fact for the verdict's descriptive part, or None where a check says what is wrong."""
     try:
         return read()
-    except Lacking:
+    except MissingInput:
         return None

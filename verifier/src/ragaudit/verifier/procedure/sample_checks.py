@@ -19,7 +19,8 @@ from ragaudit.privacy import sample as sampling
 from ragaudit.verifier.engines import SelectionInstance, SelectionsRejected
 from ragaudit.verifier.procedure.claims import claims
 from ragaudit.verifier.procedure.context import BEACON, CommittedEmbedder, Context
-from ragaudit.verifier.procedure.framework import Findings, Lacking, Status
+from ragaudit.verifier.procedure.facts import MissingInput
+from ragaudit.verifier.procedure.framework import Findings, Status
 from ragaudit.verifier.procedure.log_view import LoggedRecord
 from ragaudit.verifier.procedure.messages import ChallengedStratum, receipts_digest
 from ragaudit.verifier.procedure.responses import Response
@@ -130,8 +131,8 @@ def _responses(context: Context, found: Findings) -> Iterator[tuple[LoggedRecord
         context.progress(found.owner, done, len(records))
         try:
             response = context.response(each)
-        except Lacking as lacking:
-            found.lack(lacking, each.name)
+        except MissingInput as missing:
+            found.add_missing(missing, each.name)
         else:
             yield each, response
     context.progress(found.owner, len(records), len(records))
@@ -160,16 +161,16 @@ def check_seed(context: Context, found: Findings) -> None:
 
 
 def _check_place(context: Context, each: LoggedRecord) -> None:
-    """Lacking unless C_seed has a place for the record at all."""
+    """MissingInput unless C_seed has a place for the record at all."""
     record, policy = each.record, context.policy
     if record.epoch != 1:
-        raise Lacking("schedule", f"{each.name}: there is no epoch {record.epoch}")
+        raise MissingInput("schedule", f"{each.name}: there is no epoch {record.epoch}")
     if record.counter >= policy.queries_per_account:
-        raise Lacking("counters", f"{each.name}: there is no key for query {record.counter}")
+        raise MissingInput("counters", f"{each.name}: there is no key for query {record.counter}")
     if record.slot >= policy.slots:
         registered = context.registration(record.pseudonym).registration.slot
         owner = "registrations" if record.slot == registered else "counters"
-        raise Lacking(owner, f"{each.name}: there is no slot {record.slot}")
+        raise MissingInput(owner, f"{each.name}: there is no slot {record.slot}")
 
 
 def check_embedding(context: Context, found: Findings) -> None:
@@ -202,7 +203,7 @@ def _state_unembedded(context: Context, found: Findings, anchored: int, plain: i
             "before the noise, and the account could check it"
         )
     if plain:
-        found.soften(
+        found.downgrade(
             Status.NOT_ESTABLISHED,
             f"{why}: that the query vector is the embedding of what was asked (A1) is not "
             f"established for {plain} sampled records of plain accounts, nor for their others",
@@ -298,13 +299,13 @@ def _instance(context: Context, each: LoggedRecord, response: Response) -> Selec
     tenant = context.registration(record.pseudonym).registration.tenant
     index = context.accepted_index(tenant)
     if record.tenant != tenant:
-        raise Lacking("containment", f"{each.name} names another tenant than its account's")
+        raise MissingInput("containment", f"{each.name} names another tenant than its account's")
     if (record.policy_digest, record.window) != (policy.digest, policy.window):
-        raise Lacking("containment", f"{each.name} names another policy or window")
+        raise MissingInput("containment", f"{each.name} names another policy or window")
     if record.version != 1:
-        raise Lacking("schedule", f"{each.name}: there is no version {record.version}")
+        raise MissingInput("schedule", f"{each.name}: there is no version {record.version}")
     if int(np.sum(response.embedding.astype(np.int64) ** 2)) > SQUARED_NORM:
-        raise Lacking("embedding", f"{each.name}: the query vector is too long")
+        raise MissingInput("embedding", f"{each.name}: the query vector is too long")
     randomness = context.randomness(record.activation)
     key = noise_key(
         response.key.key,

@@ -4,17 +4,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from ragaudit.verifier.procedure.context import Context
-from ragaudit.verifier.procedure.framework import Lacking
+from ragaudit.verifier.procedure.facts import MissingInput
 
 
 def scope(context: Context) -> Mapping[str, Any]:
-    """The member ``scope``: the policy's digest, period, tenants, limits, sampling terms and keys.
+    """Return the member ``scope``: digest, period, tenants, limits, sampling and keys of a policy.
 
     Empty where the policy cannot be read; a tenant's ``rows`` is null where the opening has none.
     """
     try:
         policy = context.policy
-    except Lacking:
+    except MissingInput:
         return {}
     document = policy.to_json()
     return {
@@ -34,6 +34,6 @@ def scope(context: Context) -> Mapping[str, Any]:
 def _rows(context: Context, tenant: str) -> int | None:
     try:
         opened = context.opened
-    except Lacking:
+    except MissingInput:
         return None
     return opened[tenant].rows if tenant in opened else None

@@ -10,7 +10,7 @@ from ragaudit.encoding.errors import RejectedError
 from ragaudit.encoding.times import rfc3339
 from ragaudit.verifier.procedure.claims import claimed_records
 from ragaudit.verifier.procedure.context import Context
-from ragaudit.verifier.procedure.framework import Lacking
+from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.log_view import LoggedRecord, LoggedRegistration
 
 _SECOND = 999  # a cosignature at second t was made up to 999 ms later
@@ -28,7 +28,7 @@ class TimeBounds:
         policy = context.policy
         self._opened = context.countersignature.time
         if self._opened >= 1000 * min(policy.start, policy.activation_instants[0]):
-            raise Lacking("policy", "it was countersigned too late")
+            raise MissingInput("policy", "it was countersigned too late")
         self._end, self._last_promise = 1000 * policy.end, policy.last_promise
         self._skew = 1000 * policy.clock_skew_seconds
         self._merge = 1000 * policy.merge_delay_seconds
@@ -36,7 +36,11 @@ class TimeBounds:
         self._claimed = claimed_records(context)
 
     def check_record(self, each: LoggedRecord) -> None:
-        """RejectedError unless V's clock confirms the record's time."""
+        """Check that V's clock confirms the record's time.
+
+        Raises:
+            RejectedError: it does not.
+        """
         record = each.record
         anchored = record.nonce is not None
         if anchored and record.time > self._last_promise:
@@ -50,11 +54,23 @@ class TimeBounds:
             self._check_around(record.time, each.index, self._life if anchored else 0)
 
     def check_registration(self, each: LoggedRegistration) -> None:
-        """RejectedError unless V's clock confirms the registration's time."""
+        """Check that V's clock confirms the registration's time.
+
+        Raises:
+            RejectedError: it does not.
+        """
         self._check_around(each.registration.time, each.index, 0)
 
     def check_close(self, time: int, index: int) -> None:
-        """RejectedError unless the log was closed after the window's end, when it says."""
+        """Check that the log was closed after the window's end, at the time that it says.
+
+        Args:
+            time: of the close entry, Unix milliseconds.
+            index: of the close entry.
+
+        Raises:
+            RejectedError: it was not.
+        """
         if time < self._end - self._skew:
             raise RejectedError(
                 f"at {rfc3339(time)}, before the window's end", expected=f"{rfc3339(self._end)}"

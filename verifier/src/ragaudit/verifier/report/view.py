@@ -1,16 +1,18 @@
 """What a report shows, as text: made once, laid out by the templates.
 
 Every member of the predicate is shown, known or not: what is signed and not shown would mislead.
+The exceptions say nothing: `worthless` that is false, empty `terms`. Of the subjects, the digests
+of responses are counted and not listed where they are many; the report says so.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
-from ragaudit.encoding.errors import InvalidArgumentError, MalformedError
+from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.times import rfc3339
 from ragaudit.ledger.log.notes import VerifierKey
+from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.privacy.words import EMPTY_ADVANTAGE, WEAK_ADVANTAGE, guarantee_sentence, strength
 from ragaudit.verifier.evidence import RESPONSES
 from ragaudit.verifier.report import wording
@@ -99,6 +101,7 @@ class Report:
     not_covered: tuple[str, ...]
     assumptions: tuple[str, ...]
     signer: Signer
+    terms: str
     subjects: tuple[tuple[str, str], ...]
     unlisted: str
 
@@ -111,9 +114,12 @@ class Report:
 def report_of(verdict: Verdict) -> Report:
     """The report of a verdict whose signature has been verified."""
     predicate = verdict.predicate
-    guarantee = _guarantee(verdict)
+    table = verdict.epsilon
+    guarantee = _guarantee(verdict, table)
     listed, unlisted = _subjects(verdict)
     sampling = predicate["sampling"]
+    strata = _strata(sampling.get("strata"))
+    shown_apart = {"strata"} if strata else set()
     checks = sorted(map(_check, predicate["checks"]), key=lambda each: wording.gravity(each.status))
     return Report(
         window=str(predicate["window"]),
@@ -127,22 +133,23 @@ def report_of(verdict: Verdict) -> Report:
             for each in predicate["checks"]
             if each["status"] == "NOT ESTABLISHED" and verdict.result in _HOLDS
         ),
-        worthless=wording.WORTHLESS if predicate["worthless"] else "",
+        worthless=verdict.warning,
         time=rfc3339(predicate["time"]),
         engine=str(predicate["engine"]),
         scope=tuple(_rows(predicate["scope"])),
         checks=tuple(checks),
-        ways=_ways(predicate["epsilon"]),
+        ways=None if table is None else _ways(table),
         epsilon=tuple(_rows(predicate["epsilon"])),
-        sampling=tuple(_rows({key: sampling[key] for key in sampling if key != "strata"})),
+        sampling=tuple(_rows({key: sampling[key] for key in sampling if key not in shown_apart})),
         sampling_statement=_sampling_statement(sampling, predicate["counts"]),
-        strata=_strata(sampling.get("strata")),
+        strata=strata,
         coalition=tuple(_rows(predicate["coalition"])),
         counts=tuple(_rows(predicate["counts"])),
         counts_statement=wording.ANCHORED if predicate["counts"].get("anchored") else "",
         not_covered=tuple(predicate["not_covered"]),
         assumptions=tuple(predicate["assumptions"]),
         signer=_signer(verdict),
+        terms=verdict.terms,
         subjects=listed,
         unlisted=unlisted,
     )
@@ -156,42 +163,29 @@ def _tone(verdict: Verdict, guarantee: Guarantee | None) -> str:
     return wording.TONES.get(verdict.result, "neutral")
 
 
-def _guarantee(verdict: Verdict) -> Guarantee | None:
+def _guarantee(verdict: Verdict, table: EpsilonTable | None) -> Guarantee | None:
     """The guarantee of a verdict that states one."""
     if verdict.result not in _HOLDS or verdict.predicate["worthless"]:
         return None
-    match verdict.predicate["epsilon"]:
-        case {
-            "headline": {"epsilon": str(epsilon), "queries": int(queries)},
-            "parameters": {
-                "relation": str(relation),
-                "group_size": int(group),
-                "coalition": int(accounts),
-                "delta_policy": str(delta),
-            },
-            "risk": {"membership_advantage": str(advantage)},
-        }:
-            pass
-        case _:
-            return None
-    try:
-        unit, value = "document" if group > 1 else "row", Decimal(advantage)
-        sentence = guarantee_sentence(value, relation, accounts=accounts, unit=unit)
-        found = strength(value)
-    except (InvalidArgumentError, InvalidOperation):
+    if table is None or table.headline.guarantee is None:
         return None
+    terms, advantage = table.parameters, table.risk.membership.value
+    accounts, group = terms.coalition, terms.group_size
+    unit = "document" if group > 1 else "row"
+    sentence = guarantee_sentence(advantage, terms.relation, accounts=accounts, unit=unit)
+    found = strength(advantage)
     pooled = "one account" if accounts == 1 else f"{accounts:,} accounts together"
     return Guarantee(
         sentence=sentence,
         numbers=(
-            f"epsilon {epsilon} at delta {delta} under {relation}, for {pooled} and "
-            f"{queries:,} queries"
+            f"epsilon {table.headline.epsilon} at delta {terms.delta_policy} under "
+            f"{terms.relation}, for {pooled} and {table.headline.queries:,} queries"
         ),
         strength=str(found),
         tone=wording.STRENGTH_TONES[found],
         scale=(
-            f"Membership advantage {advantage}: a guarantee is called weak from "
-            f"{float(WEAK_ADVANTAGE)} on, empty from {float(EMPTY_ADVANTAGE)} on."
+            f"Membership advantage {table.risk.membership_advantage}: a guarantee is called weak "
+            f"from {float(WEAK_ADVANTAGE)} on, empty from {float(EMPTY_ADVANTAGE)} on."
         ),
     )
 
@@ -209,20 +203,19 @@ def _check(check: Mapping[str, Any]) -> CheckRow:
     )
 
 
-def _ways(table: Mapping[str, Any]) -> Table | None:
+def _ways(table: EpsilonTable) -> Table:
     """The members of the epsilon table that state an epsilon, side by side."""
+    promise = table.per_account
+    notes = {name: note for name, _, note in wording.WAYS}
+    notes["per_account"] = f"promised: {promise.epsilon_acc} at delta {promise.delta_acc}"
+    ways = {way.name: way for way in table.ways}
     rows = []
-    for name, label, note in wording.WAYS:
-        found = table.get(name)
-        if not isinstance(found, Mapping):
-            continue
-        stated = found.get("epsilon", found.get("total"))
-        text = _text(stated) if stated is not None else f"none: {_text(found.get('reason'))}"
-        queries = found.get("queries")
-        promised = [_text(found[each]) for each in ("epsilon_acc", "delta_acc") if each in found]
-        what = "promised: {} at delta {}".format(*promised) if len(promised) == 2 else note
-        rows.append((label, text, "" if queries is None else _text(queries), what))
-    return Table(("Counted", "epsilon", "Queries", "What it is"), tuple(rows)) if rows else None
+    for name, label, _ in wording.WAYS:
+        way = ways[name]
+        text = way.epsilon or ": ".join(filter(None, ("none", way.reason)))
+        queries = "" if way.queries is None else _text(way.queries)
+        rows.append((label, text, queries, notes[name] or way.label))
+    return Table(("Counted", "epsilon", "Queries", "What it is"), tuple(rows))
 
 
 def _rows(value: Mapping[str, Any], level: int = 0) -> Iterator[Row]:
@@ -232,7 +225,7 @@ def _rows(value: Mapping[str, Any], level: int = 0) -> Iterator[Row]:
         if isinstance(item, Mapping) and level < _MAX_DEPTH:
             yield Row(label, "", note, level)
             yield from _rows(item, level + 1)
-        elif key in wording.CASES and isinstance(item, Sequence):
+        elif key in wording.CASES and isinstance(item, list):
             yield Row(label, "", note, level)
             yield from _cases(item, wording.CASES[key], level + 1)
         elif key in wording.SECONDS and isinstance(item, int):
@@ -285,7 +278,7 @@ def _sampling_statement(sampling: Mapping[str, Any], counts: Mapping[str, Any]) 
 
 def _strata(strata: object) -> Table | None:
     """All members of the strata as columns, in the order of the labels."""
-    if not isinstance(strata, Sequence) or not strata:
+    if not isinstance(strata, list) or not strata:
         return None
     found = [each if isinstance(each, Mapping) else {"id": each} for each in strata]
     keys = sorted({key for each in found for key in each}, key=_column)

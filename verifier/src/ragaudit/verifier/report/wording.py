@@ -48,11 +48,6 @@ MEANINGS: Final = {
 
 NOT_ESTABLISHED: Final = "This result does not speak of the following:"
 
-WORTHLESS: Final = (
-    "WORTHLESS: the provider's randomness in this window was derived from a published seed, for an "
-    "experiment. Anyone can predict the noise. This verdict proves nothing about privacy."
-)
-
 CLAIMED_ONLY: Final = (
     "None of this is established. It is what the policy's own numbers would give if the provider "
     "had kept to them."
@@ -99,14 +94,15 @@ WAYS: Final = (
     ("headline", "The largest coalition planned for", "what a PASS guarantees"),
     ("per_account", "One account alone", "what the policy promises to each account"),
     ("all_records", "All records of the largest tenant", "holds for any number of accounts"),
-    ("realised", "As many queries as were asked", "for comparison; not a guarantee"),
-    ("renyi", "The same, by Rényi accounting", "valid too, usually weaker"),
-    ("loss_distribution", "The same, by another library", "cross-check, floating point"),
-    ("gaussian_limit", "The same, if noise were continuous", "for comparison; not a guarantee"),
-    ("closed_form", "Closed form of the source paper", "a bound for its own noise only; loose"),
+    ("realised", "As many queries as were asked", ""),
+    ("renyi", "The same, by Rényi accounting", ""),
+    ("loss_distribution", "The same, by another library", ""),
+    ("gaussian_limit", "The same, if noise were continuous", ""),
+    ("closed_form", "Closed form of the source paper", ""),
 )
 """Members of the epsilon table that state an epsilon: in the order in which they explain each
-other, from the guarantee to what it is compared with."""
+other, from the guarantee to what it is compared with. Where there is no explanation, the table's
+own label is one."""
 
 # Member of the predicate's objects -> label, explanation; in the order of the report.
 LABELS: Final[dict[str, tuple[str, str]]] = {
@@ -184,10 +180,7 @@ LABELS: Final[dict[str, tuple[str, str]]] = {
     "anchored": ("anchored", "they showed the secret that is in each of their queries' noise"),
     "plain": ("plain", "without such a secret, or never shown"),
     "anchored_unshown": ("registered with a secret that nobody showed", "counted as plain"),
-    "unowned_registrations": (
-        "Registrations that no owner countersigned",
-        "to which tenant these accounts belong is the provider's word",
-    ),
+    "unowned_registrations": ("Registrations that no owner countersigned", ""),
     "receipts": ("Receipts submitted", "with a valid signature of the provider"),
     "disputes": ("Disputes", "about answers that accounts were given; they never move the sample"),
     "disputes_open": ("Disputes that nobody judged", ""),

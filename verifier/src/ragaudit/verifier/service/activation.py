@@ -1,4 +1,4 @@
-"""The activation chain (docs/spec/05-records.md §6): its seed, anchor, and timed release.
+"""The activation chain (docs/spec/05-records.md §5.6): its seed, anchor, and timed release.
 
 The seed of a window is derived from a secret file and a random salt in the database; neither alone
 gives it. What binds is the order: n_a is computed in a transaction at or after t_a, transactions
