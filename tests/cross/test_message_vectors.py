@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from ragaudit.circuits.noise import noise_key
-from ragaudit.circuits.statements import index_context, selection_context
+from ragaudit.circuits.statements import IndexStatement, SelectionStatement
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import leaf_data
 from ragaudit.encoding.signing import PrivateKey, PublicKey, SignatureRejected
@@ -220,24 +220,27 @@ def test_record_leaf_noise_key_and_contexts() -> None:
     assert found.hex() == case["noise_key"]
     policy, index_root = bytes.fromhex(case["policy_digest"]), bytes.fromhex(case["index_root"])
     assert record.policy_digest == policy
-    of_index = index_context(
+    commitments = bytes(64)
+    of_index = IndexStatement.of(
         policy_digest=policy,
         window=record.window,
         tenant=record.tenant,
         version=record.version,
         index_root=index_root,
+        dimension=4,
+        commitments=commitments,
     )
-    of_selection = selection_context(
-        policy_digest=policy,
-        window=record.window,
-        tenant=record.tenant,
-        version=record.version,
+    of_selection = SelectionStatement.of(
+        record,
+        body=body,
         index_root=index_root,
+        commitments=commitments,
         seed_root=bytes.fromhex(case["seed_root"]),
         activation_randomness=randomness,
-        body=body,
+        query=np.zeros(4, dtype=np.int16),
+        noise=np.zeros(2, dtype=np.int64),
     )
-    assert (of_index.hex(), of_selection.hex()) == (
+    assert (of_index.context.hex(), of_selection.context.hex()) == (
         case["index_context"],
         case["selection_context"],
     )

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.circuits import noise as circuits_noise
 from ragaudit.circuits.selection import scores, select
+from ragaudit.circuits.statements import IndexStatement, SelectionStatement
 from ragaudit.verifier.reference import ristretto
 from ragaudit.verifier.reference.generators import generator
 from ragaudit.verifier.reference.noise import build_sampler
@@ -49,20 +50,26 @@ class Case:
     def rows(self) -> int:
         return len(self.noise)
 
+    @property
+    def statement(self) -> SelectionStatement:
+        return SelectionStatement(
+            context=self.context,
+            rows=self.rows,
+            commitments=self.commitments,
+            query=np.array(self.query, dtype=np.int16),
+            noise=np.array(self.noise, dtype=np.int64),
+            top_k=self.top_k,
+            selection_commitment=self.selection,
+            allowed=self.allowed,
+        )
+
 
 def core_accepts(case: Case, rows: int | None = None) -> bool:
     try:
-        core.verify_selection(
-            case.context,
-            case.rows if rows is None else rows,
-            case.commitments,
-            np.array(case.query, dtype=np.int16),
-            np.array(case.noise, dtype=np.int64),
-            case.top_k,
-            case.selection,
-            case.proof,
-            allowed=case.allowed,
-        )
+        statement = case.statement
+        if rows is not None:
+            statement = replace(statement, rows=rows)
+        core.verify_selection(statement, case.proof)
     except core.CoreError:
         return False
     return True
@@ -103,21 +110,12 @@ class Record:
 
     def prove(self, selected: tuple[int, ...]) -> Case:
         """The case that claims ``selected``, true or not, with core's proof."""
-        case = self.case
         selection = core.commit_selection(selected, self.selection_blinding)
+        case = replace(self.case, selection=selection)
         proof = core.prove_selection(
-            case.context,
-            self.rows,
-            self.blindings,
-            case.commitments,
-            np.array(case.query, dtype=np.int16),
-            np.array(case.noise, dtype=np.int64),
-            case.top_k,
-            selected,
-            self.selection_blinding,
-            allowed=case.allowed,
+            case.statement, self.rows, self.blindings, selected, self.selection_blinding
         )
-        return replace(case, selection=selection, proof=proof)
+        return replace(case, proof=proof)
 
 
 @st.composite
@@ -312,15 +310,28 @@ def test_points_are_decoded_alike() -> None:
             assert decoded_by(encoding) == (False, False), encoding.hex()
 
 
-def index_decisions(*arguments: Any, squared_norm: int = 127**2) -> tuple[bool, bool]:
+def index_decisions(
+    context: bytes,
+    rows: int,
+    dimension: int,
+    commitments: bytes,
+    proof: bytes,
+    squared_norm: int = 127**2,
+) -> tuple[bool, bool]:
     """(core accepts, reference accepts)."""
+    statement = IndexStatement(context, rows, dimension, commitments, squared_norm)
     decisions = []
     for verify, error in (
-        (core.verify_index, core.CoreError),
-        (reference.verify_index, reference.ProofRejected),
+        (lambda: core.verify_index(statement, proof), core.CoreError),
+        (
+            lambda: reference.verify_index(
+                context, rows, dimension, commitments, proof, squared_norm
+            ),
+            reference.ProofRejected,
+        ),
     ):
         try:
-            verify(*arguments, squared_norm=squared_norm)
+            verify()
             decisions.append(True)
         except error:
             decisions.append(False)
@@ -334,8 +345,7 @@ def index_decisions(*arguments: Any, squared_norm: int = 127**2) -> tuple[bool, 
 )
 def test_core_decides_the_index_vectors(vector: dict[str, Any]) -> None:
     expected = vector["expect"] == "accept"
-    *arguments, norm = index_arguments(vector)
-    assert index_decisions(*arguments, squared_norm=norm) == (expected, expected)
+    assert index_decisions(*index_arguments(vector)) == (expected, expected)
 
 
 @settings(max_examples=2, deadline=None)
@@ -347,7 +357,7 @@ def test_indexes_are_decided_alike(N: int, d: int, seed: int, data: st.DataObjec
     blindings = core.random_scalars(N)
     commitments = core.commit_rows(rows, blindings)
     context = rng.bytes(32)
-    proof = core.prove_index(context, rows, blindings, commitments)
+    proof = core.prove_index(IndexStatement(context, N, d, commitments), rows, blindings)
     assert index_decisions(context, N, d, commitments, proof) == (True, True)
     changed = bytearray(proof)
     changed[data.draw(st.integers(0, len(proof) - 1))] ^= 1 << data.draw(st.integers(0, 7))
@@ -369,7 +379,8 @@ def test_large_indexes_are_decided_alike(rows: int) -> None:
     vectors = np.random.default_rng(rows).integers(-90, 91, (rows, 1)).astype(np.int8)
     completed, blindings = core.complete_rows(vectors), core.random_scalars(rows)
     commitments = core.commit_rows(completed, blindings)
-    proof = core.prove_index(bytes(32), completed, blindings, commitments)
+    statement = IndexStatement(bytes(32), rows, 1, commitments)
+    proof = core.prove_index(statement, completed, blindings)
     assert index_decisions(bytes(32), rows, 1, commitments, proof) == (True, True)
     changed = proof[:-32] + bytes(32)
     assert index_decisions(bytes(32), rows, 1, commitments, changed) == (False, False)
@@ -381,7 +392,7 @@ def test_rows_of_another_norm_are_rejected_by_both(row: list[int]) -> None:
     blindings = core.random_scalars(1)
     blinding = int.from_bytes(bytes(blindings[0]), "little")
     commitments = commit_field_rows(reference, [row], [blinding])
-    proof = core.prove_index(bytes(32), rows, blindings, commitments)
+    proof = core.prove_index(IndexStatement(bytes(32), 1, 1, commitments), rows, blindings)
     assert index_decisions(bytes(32), 1, 1, commitments, proof) == (False, False)
 
 
@@ -391,7 +402,7 @@ def test_dimension_zero_is_refused_by_both() -> None:
     blindings = core.random_scalars(2)
     commitments = core.commit_rows(rows, blindings)
     try:
-        proof = core.prove_index(bytes(32), rows, blindings, commitments)
+        proof = core.prove_index(IndexStatement(bytes(32), 2, 0, commitments), rows, blindings)
     except core.CoreError:
         proof = bytes(2848)
     assert index_decisions(bytes(32), 2, 0, commitments, proof) == (False, False)

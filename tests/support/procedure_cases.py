@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
+from ragaudit.circuits.statements import IndexStatement
 from ragaudit.privacy.accounting.report import epsilon_report
 from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.verifier.engines import ArgumentRejected, CoreEngine, Engine, engine
@@ -40,12 +41,10 @@ class RememberingEngine(CoreEngine):
 
     def __init__(self) -> None:
         super().__init__()
-        self._judged: dict[tuple[object, ...], ArgumentRejected | None] = {}
+        self._judged: dict[tuple[IndexStatement, bytes], ArgumentRejected | None] = {}
 
-    def verify_index(
-        self, context: bytes, rows: int, dimension: int, commitments: bytes, proof: bytes
-    ) -> None:
-        case = (context, rows, dimension, commitments, proof)
+    def verify_index(self, statement: IndexStatement, proof: bytes) -> None:
+        case = (statement, proof)
         if case not in self._judged:
             try:
                 super().verify_index(*case)

@@ -10,6 +10,7 @@ import pytest
 import ragaudit.verifier.reference as reference
 import reference_index_prover as prover
 from ragaudit import core
+from ragaudit.circuits.statements import IndexStatement
 from ragaudit.verifier.reference.statement import Statement
 from reference_index_prover import FIRST_COLUMN, Claim
 from reference_prover import (
@@ -40,13 +41,14 @@ SIGMA = 0x51
 def accepted(claim: Claim, rows: list[list[int]] = ROWS) -> bool:
     """Whether both engines accept; they agree."""
     commitments, proof = prover.prove_index(reference, CONTEXT, rows, BLINDINGS, claim)
+    place = (CONTEXT, len(rows), WIDTH - 4, commitments)
     decisions = []
     for verify, refusal in (
-        (reference.verify_index, reference.ProofRejected),
-        (core.verify_index, core.ProofRejected),
+        (lambda: reference.verify_index(*place, proof), reference.ProofRejected),
+        (lambda: core.verify_index(IndexStatement(*place), proof), core.ProofRejected),
     ):
         try:
-            verify(CONTEXT, len(rows), WIDTH - 4, commitments, proof)
+            verify()
             decisions.append(True)
         except refusal:
             decisions.append(False)

@@ -1,13 +1,14 @@
 """An index, a record and their proofs, small enough to make often."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 from ragaudit import core
+from ragaudit.circuits.statements import IndexStatement, SelectionStatement
 
 CONTEXT = bytes(range(32))
 
@@ -28,6 +29,10 @@ class Index:
     def dimension(self) -> int:
         return int(self.rows.shape[1]) - 4
 
+    def statement(self, **changes: Any) -> IndexStatement:
+        statement = IndexStatement(CONTEXT, self.count, self.dimension, self.commitments)
+        return replace(statement, **changes)
+
 
 @dataclass(frozen=True)
 class Record:
@@ -44,48 +49,36 @@ class Record:
     def commitment(self) -> bytes:
         return core.commit_selection(self.selected, self.blinding)
 
-    def prove(self, **changes: Any) -> bytes:
-        index = self.index
-        arguments = {
-            "context": CONTEXT,
-            "rows": index.rows,
-            "blindings": index.blindings,
-            "commitments": index.commitments,
-            "query": self.query,
-            "noise": self.noise,
-            "top_k": self.top_k,
+    def statement(self, **changes: Any) -> SelectionStatement:
+        statement = SelectionStatement(
+            context=CONTEXT,
+            rows=self.index.count,
+            commitments=self.index.commitments,
+            query=self.query,
+            noise=self.noise,
+            top_k=self.top_k,
+            selection_commitment=self.commitment(),
+            allowed=self.allowed,
+        )
+        return replace(statement, **changes)
+
+    def prove(self, *, progress: core.Progress | None = None, **changes: Any) -> bytes:
+        """``changes`` are to what the prover knows, and to the statement."""
+        known = {
+            "rows": self.index.rows,
+            "blindings": self.index.blindings,
             "selected": self.selected,
             "selection_blinding": self.blinding,
-            "allowed": self.allowed,
         }
-        return core.prove_selection(**{**arguments, **changes})
+        stated = {name: value for name, value in changes.items() if name not in known}
+        known |= {name: value for name, value in changes.items() if name in known}
+        return core.prove_selection(self.statement(**stated), **known, progress=progress)
 
     def verify(self, proof: bytes, **changes: Any) -> None:
-        arguments = {
-            "context": CONTEXT,
-            "rows": self.index.count,
-            "commitments": self.index.commitments,
-            "query": self.query,
-            "noise": self.noise,
-            "top_k": self.top_k,
-            "selection_commitment": self.commitment(),
-            "proof": proof,
-            "allowed": self.allowed,
-        }
-        core.verify_selection(**{**arguments, **changes})
+        core.verify_selection(self.statement(**changes), proof)
 
-    def instance(self, proof: bytes) -> core.SelectionInstance:
-        return core.SelectionInstance(
-            CONTEXT,
-            self.index.count,
-            self.index.commitments,
-            self.query,
-            self.noise,
-            self.top_k,
-            self.commitment(),
-            proof,
-            self.allowed,
-        )
+    def proven(self, proof: bytes) -> tuple[SelectionStatement, bytes]:
+        return self.statement(), proof
 
 
 def _make_index(count: int, dimension: int, seed: int) -> Index:
@@ -134,11 +127,6 @@ def _make_record(
 
 
 @pytest.fixture(scope="session")
-def context() -> bytes:
-    return CONTEXT
-
-
-@pytest.fixture(scope="session")
 def make_index() -> Callable[..., Index]:
     """make_index(count, dimension, seed)."""
     return _make_index
@@ -157,7 +145,7 @@ def index() -> Index:
 
 @pytest.fixture(scope="session")
 def index_proof(index: Index) -> bytes:
-    return core.prove_index(CONTEXT, index.rows, index.blindings, index.commitments)
+    return core.prove_index(index.statement(), index.rows, index.blindings)
 
 
 @pytest.fixture(scope="session")

@@ -114,26 +114,33 @@ def test_prove_selection(change: dict[str, Any], match: str, record: Any) -> Non
         record.prove(**change)
 
 
-def test_index_arguments(index: Any, index_proof: bytes, context: bytes) -> None:
+def test_index_arguments(index: Any, index_proof: bytes) -> None:
     rows, blindings, commitments = index.rows, index.blindings, index.commitments
+
+    def prove(rows: Any, blindings: Any, **changes: Any) -> None:
+        core.prove_index(index.statement(**changes), rows, blindings)
+
+    def verify(**changes: Any) -> None:
+        core.verify_index(index.statement(**changes), index_proof)
+
     with malformed("rows: dtype int32, expected int8 or int64"):
-        core.prove_index(context, rows.astype(np.int32), blindings, commitments)
-    with malformed("rows: 3 entries each, expected at least 4"):
-        core.prove_index(context, np.zeros((7, 3), dtype=np.int8), blindings, commitments)
+        prove(rows.astype(np.int32), blindings)
+    with malformed(r"rows: shape \(7, 3\), expected \(7, 9\)"):
+        prove(np.zeros((7, 3), dtype=np.int8), blindings)
     with malformed(r"blindings: shape \(6, 32\), expected \(7, 32\)"):
-        core.prove_index(context, rows, blindings[:6], commitments)
+        prove(rows, blindings[:6])
     with malformed("blindings: dtype int8"):
-        core.prove_index(context, rows, blindings.astype(np.int8), commitments)
+        prove(rows, blindings.astype(np.int8))
     with malformed("blinding 3: scalar not below the group order"):
         wrong = blindings.copy()
         wrong[3] = 255
-        core.prove_index(context, rows, wrong, commitments)
+        prove(rows, wrong)
     with malformed("commitments: 192 bytes"):
-        core.prove_index(context, rows, blindings, commitments[32:])
+        prove(rows, blindings, commitments=commitments[32:])
     with malformed("context: 33 bytes"):
-        core.verify_index(bytes(33), 7, 5, commitments, index_proof)
+        verify(context=bytes(33))
     with malformed("dimension: -5"):
-        core.verify_index(context, 7, -5, commitments, index_proof)
+        verify(dimension=-5)
     for count, dimension in [
         (0, 5),
         (6, 5),
@@ -145,14 +152,14 @@ def test_index_arguments(index: Any, index_proof: bytes, context: bytes) -> None
         (7, 6),
     ]:
         with pytest.raises(core.ProofRejected):
-            core.verify_index(context, count, dimension, commitments, index_proof)
+            verify(rows=count, dimension=dimension)
     with malformed("squared_norm: -1"):
-        core.verify_index(context, 7, 5, commitments, index_proof, squared_norm=-1)
+        verify(squared_norm=-1)
     for norm in (0, 2**24):
         with pytest.raises(core.ProofRejected, match=f"B² = {norm}, expected"):
-            core.verify_index(context, 7, 5, commitments, index_proof, squared_norm=norm)
+            verify(squared_norm=norm)
     with pytest.raises(core.ProofRejected, match="C_6: not a canonical"):
-        core.verify_index(context, 7, 5, commitments[:-32] + b"\xff" * 32, index_proof)
+        verify(commitments=commitments[:-32] + b"\xff" * 32)
 
 
 def test_rows_and_commitments(make_index: Callable[..., Any]) -> None:

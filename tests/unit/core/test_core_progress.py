@@ -15,22 +15,21 @@ def large(make_index: Callable[..., Any]) -> Any:
 
 
 def long_calls(
-    large: Any, record: Any, proof: bytes, index_proof: bytes, context: bytes
+    large: Any, record: Any, proof: bytes, index_proof: bytes
 ) -> dict[str, Callable[[core.Progress], object]]:
-    rows, blindings, commitments = large.rows, large.blindings, large.commitments
-    instance = record.instance(proof)
-    small = record.index
+    rows, blindings = large.rows, large.blindings
+    proven = record.proven(proof)
     return {
         "commit_rows": lambda progress: core.commit_rows(rows, blindings, progress=progress),
         "prove_index": lambda progress: core.prove_index(
-            context, rows, blindings, commitments, progress=progress
+            large.statement(), rows, blindings, progress=progress
         ),
         "verify_index": lambda progress: core.verify_index(
-            context, small.count, small.dimension, small.commitments, index_proof, progress=progress
+            record.index.statement(), index_proof, progress=progress
         ),
         "prove_selection": lambda progress: record.prove(progress=progress),
         "verify_selections": lambda progress: core.verify_selections(
-            [instance] * 130, progress=progress
+            [proven] * 130, progress=progress
         ),
     }
 
@@ -45,9 +44,8 @@ def long_call(
     record: Any,
     proof: bytes,
     index_proof: bytes,
-    context: bytes,
 ) -> Callable[[core.Progress], object]:
-    return long_calls(large, record, proof, index_proof, context)[request.param]
+    return long_calls(large, record, proof, index_proof)[request.param]
 
 
 def test_progress_rises_to_one(long_call: Callable[[core.Progress], object]) -> None:
@@ -74,7 +72,7 @@ def test_false_cancels(long_call: Callable[[core.Progress], object]) -> None:
 def test_only_false_cancels(record: Any, proof: bytes) -> None:
     for answer in (None, True, 0, ""):
         callback: Any = Mock(return_value=answer)
-        core.verify_selections([record.instance(proof)], progress=callback)
+        core.verify_selections([record.proven(proof)], progress=callback)
         assert callback.called
 
 

@@ -1,6 +1,7 @@
 """Honest proofs are accepted, whatever the shape; anything else is not."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit import core
+from ragaudit.circuits.statements import IndexStatement
 
 
 @settings(max_examples=40, deadline=None)
@@ -53,57 +55,58 @@ def test_no_changed_bit_is_accepted(position: int, bit: int, record: Any, proof:
 @settings(max_examples=30, deadline=None)
 @given(position=st.integers(min_value=0), bit=st.integers(0, 7))
 def test_no_changed_bit_of_an_index_proof_is_accepted(
-    position: int, bit: int, index: Any, index_proof: bytes, context: bytes
+    position: int, bit: int, index: Any, index_proof: bytes
 ) -> None:
     changed = bytearray(index_proof)
     changed[position % len(index_proof)] ^= 1 << bit
     with pytest.raises(core.ProofRejected):
-        core.verify_index(context, index.count, index.dimension, index.commitments, bytes(changed))
+        core.verify_index(index.statement(), bytes(changed))
 
 
 @pytest.mark.parametrize(("count", "dimension"), [(2, 1), (3, 8), (70, 3), (1025, 2)])
 def test_honest_indexes_are_accepted(
-    count: int, dimension: int, make_index: Callable[..., Any], context: bytes
+    count: int, dimension: int, make_index: Callable[..., Any]
 ) -> None:
     index = make_index(count, dimension, seed=count)
-    proof = core.prove_index(context, index.rows, index.blindings, index.commitments)
-    core.verify_index(context, count, dimension, index.commitments, proof)
+    proof = core.prove_index(index.statement(), index.rows, index.blindings)
+    core.verify_index(index.statement(), proof)
 
 
-def test_long_integers_prove_the_same_index(index: Any, context: bytes) -> None:
+def test_long_integers_prove_the_same_index(index: Any) -> None:
     rows = index.rows.astype(np.int64)
-    proof = core.prove_index(context, rows, index.blindings, index.commitments)
-    core.verify_index(context, index.count, index.dimension, index.commitments, proof)
+    proof = core.prove_index(index.statement(), rows, index.blindings)
+    core.verify_index(index.statement(), proof)
 
 
-def test_a_row_of_norm_128_is_rejected(context: bytes) -> None:
+def test_a_row_of_norm_128_is_rejected() -> None:
     rows = core.complete_rows(np.array([[3, 4], [100, 5]], dtype=np.int8))
     rows[1] = [0, 0, 0, 0, 0, -128]
     blindings = core.random_scalars(2)
     commitments = core.commit_rows(rows, blindings)
-    proof = core.prove_index(context, rows, blindings, commitments)
+    statement = IndexStatement(bytes(32), 2, 2, commitments)
+    proof = core.prove_index(statement, rows, blindings)
     with pytest.raises(core.ProofRejected, match="equation does not hold"):
-        core.verify_index(context, 2, 2, commitments, proof)
+        core.verify_index(statement, proof)
 
 
 @pytest.mark.parametrize("entry", [2**43, -(2**62), 2**63 - 1])
-def test_a_row_beyond_any_projection_is_rejected(entry: int, index: Any, context: bytes) -> None:
+def test_a_row_beyond_any_projection_is_rejected(entry: int, index: Any) -> None:
     rows = index.rows.astype(np.int64)
     rows[2, 1] = entry
-    proof = core.prove_index(context, rows, index.blindings, index.commitments)
+    proof = core.prove_index(index.statement(), rows, index.blindings)
     with pytest.raises(core.ProofRejected):
-        core.verify_index(context, index.count, index.dimension, index.commitments, proof)
+        core.verify_index(index.statement(), proof)
 
 
 def test_trailing_and_missing_bytes_are_rejected(
-    record: Any, proof: bytes, index: Any, index_proof: bytes, context: bytes
+    record: Any, proof: bytes, index: Any, index_proof: bytes
 ) -> None:
     for changed in (b"", proof[:-1], proof[:-32], proof + b"\0", proof + bytes(32)):
         with pytest.raises(core.ProofRejected, match=r"bytes, expected \d+"):
             record.verify(changed)
     for changed in (b"", index_proof[:-1], index_proof[:-32], index_proof + bytes(32)):
         with pytest.raises(core.ProofRejected, match=r"bytes, expected \d+"):
-            core.verify_index(context, index.count, index.dimension, index.commitments, changed)
+            core.verify_index(index.statement(), changed)
 
 
 def test_a_proof_is_bound_to_its_statement(record: Any, proof: bytes) -> None:
@@ -139,12 +142,12 @@ def test_two_proofs_of_one_record_share_no_element(record: Any) -> None:
 
 
 def test_a_batch_names_the_rejected(record: Any, proof: bytes) -> None:
-    good = record.instance(proof)
-    bad = record.instance(bytes([proof[0] ^ 1]) + proof[1:])
+    good = record.proven(proof)
+    bad = record.proven(bytes([proof[0] ^ 1]) + proof[1:])
     core.verify_selections([])
-    core.verify_selections([good, tuple(good), good])
+    core.verify_selections([good, record.proven(proof), good])
     with pytest.raises(core.ProofRejected, match=r"proof 1: .*; proof 3: ") as caught:
-        core.verify_selections([good, bad, good, good._replace(top_k=3)])
+        core.verify_selections([good, bad, good, (replace(good[0], top_k=3), good[1])])
     assert caught.value.failed == [1, 3]
 
 

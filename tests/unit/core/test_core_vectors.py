@@ -1,12 +1,14 @@
 """Known answers of an independent implementation, through the Python interface."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from ragaudit import core
+from ragaudit.circuits.statements import IndexStatement, SelectionStatement
 
 VECTORS = Path(__file__).parents[2] / "vectors"
 
@@ -42,8 +44,8 @@ def test_transcript() -> None:
             assert bits[: step["n"]].tolist() == step["value"]
 
 
-def instance(case: dict[str, Any]) -> core.SelectionInstance:
-    return core.SelectionInstance(
+def selection(case: dict[str, Any]) -> tuple[SelectionStatement, bytes]:
+    statement = SelectionStatement(
         context=bytes.fromhex(case["context"]),
         rows=case["rows"],
         commitments=bytes.fromhex("".join(case["C"])),
@@ -51,66 +53,61 @@ def instance(case: dict[str, Any]) -> core.SelectionInstance:
         noise=np.array(case["z"], dtype=np.int64),
         top_k=case["K"],
         selection_commitment=bytes.fromhex(case["B_sel"]),
-        proof=bytes.fromhex(case["proof"]),
         allowed=case["allowed"],
         squared_norm=case["B2"],
     )
+    return statement, bytes.fromhex(case["proof"])
+
+
+def index(case: dict[str, Any]) -> tuple[IndexStatement, bytes]:
+    statement = IndexStatement(
+        context=bytes.fromhex(case["context"]),
+        rows=case["N"],
+        dimension=case["d"],
+        commitments=bytes.fromhex("".join(case["C"])),
+        squared_norm=case.get("B2", core.SQUARED_NORM),
+    )
+    return statement, bytes.fromhex(case["proof"])
 
 
 @pytest.mark.parametrize("case", SELECTION, ids=lambda case: case["name"])
 def test_selection(case: dict[str, Any]) -> None:
-    arguments: list[Any]
-    *arguments, allowed, squared_norm = instance(case)
-
-    def verify() -> None:
-        core.verify_selection(*arguments, allowed=allowed, squared_norm=squared_norm)
-
     if case["expect"] == "accept":
-        verify()
+        core.verify_selection(*selection(case))
     else:
         with pytest.raises(core.ProofRejected):
-            verify()
+            core.verify_selection(*selection(case))
 
 
 def test_all_selection_vectors_in_one_batch() -> None:
     failed = [i for i, case in enumerate(SELECTION) if case["expect"] == "reject"]
     with pytest.raises(core.ProofRejected) as caught:
-        core.verify_selections([instance(case) for case in SELECTION])
+        core.verify_selections([selection(case) for case in SELECTION])
     assert caught.value.failed == failed
-    core.verify_selections([instance(c) for i, c in enumerate(SELECTION) if i not in failed])
+    core.verify_selections([selection(c) for i, c in enumerate(SELECTION) if i not in failed])
 
 
 @pytest.mark.parametrize("case", INDEX, ids=lambda case: case["name"])
 def test_index(case: dict[str, Any]) -> None:
-    arguments = (
-        bytes.fromhex(case["context"]),
-        case["N"],
-        case["d"],
-        bytes.fromhex("".join(case["C"])),
-        bytes.fromhex(case["proof"]),
-    )
+    statement, proof = index(case)
     if case["expect"] == "accept":
-        core.verify_index(*arguments, squared_norm=case["B2"])
+        core.verify_index(statement, proof)
     else:
         with pytest.raises(core.ProofRejected):
-            core.verify_index(*arguments, squared_norm=case["B2"])
+            core.verify_index(statement, proof)
     # B² is the policy's, never the proof's.
     with pytest.raises(core.ProofRejected):
-        core.verify_index(*arguments, squared_norm=case["B2"] - 1)
+        core.verify_index(replace(statement, squared_norm=case["B2"] - 1), proof)
 
 
 def test_index_proofs_over_other_spellings_are_malformed() -> None:
     """Their transcript ran over the bytes sent: nothing but the decoder refuses them."""
     for case in load("index_noncanonical")["cases"][1:]:
-        commitments, proof = bytes.fromhex("".join(case["C"])), bytes.fromhex(case["proof"])
-        context = bytes.fromhex(case["context"])
         with pytest.raises(core.ProofRejected, match=MALFORMED):
-            core.verify_index(context, case["N"], case["d"], commitments, proof)
+            core.verify_index(*index(case))
 
 
 def test_the_first_index_argument_is_refused() -> None:
     for case in load("index_v1")["cases"]:
-        context, proof = bytes.fromhex(case["context"]), bytes.fromhex(case["proof"])
-        commitments = bytes.fromhex("".join(case["C"]))
         with pytest.raises(core.ProofRejected, match="index/v2: "):
-            core.verify_index(context, case["N"], case["d"], commitments, proof)
+            core.verify_index(*index(case))

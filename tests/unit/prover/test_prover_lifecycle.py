@@ -7,7 +7,7 @@ from hashlib import sha256
 
 import pytest
 from ragaudit import core
-from ragaudit.circuits.statements import index_context
+from ragaudit.circuits.statements import IndexStatement
 from ragaudit.encoding.canonical_json import dumps, loads
 from ragaudit.encoding.signing import PrivateKey, sign
 from ragaudit.encoding.text import b64_decode
@@ -512,13 +512,12 @@ class TestIndex:
         old = {before.commitments[at : at + 32] for at in range(0, len(before.commitments), 32)}
         assert not old & {again.commitments[at : at + 32] for at in range(0, 160, 32)}
         assert not set(map(bytes, before.blindings)) & set(map(bytes, again.blindings))
-        core.verify_index(
-            index_context(
-                policy_digest=bytes(32), window="w1", tenant="one", version=1,
-                index_root=again.root,
-            ),
-            5, again.dimension, again.commitments, again.proof,
+        statement = IndexStatement.of(
+            policy_digest=bytes(32), window="w1", tenant="one", version=1,
+            index_root=again.root, dimension=again.dimension, commitments=again.commitments,
         )  # fmt: skip
+        assert statement.rows == 5
+        core.verify_index(statement, again.proof)
 
     def test_a_second_window_builds_on_the_first(self, make_world) -> None:
         seen = []

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import random
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit import core
+from ragaudit.circuits.statements import SelectionStatement
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.verifier import engines
 from ragaudit.verifier.engines import (
     ArgumentRejected,
     CoreEngine,
+    ProvenSelection,
     ReferenceEngine,
-    SelectionInstance,
     SelectionsRejected,
 )
 
@@ -63,7 +65,7 @@ def test_noise_and_sketches_are_alike() -> None:
     assert len(sketches) == 1
 
 
-def instances(count: int) -> list[SelectionInstance]:
+def proven(count: int) -> list[ProvenSelection]:
     generator = random.Random(5)
     vectors = np.array(
         [[generator.randrange(-40, 40) for _ in range(4)] for _ in range(6)], dtype=np.int8
@@ -80,47 +82,45 @@ def instances(count: int) -> list[SelectionInstance]:
         noised = vectors.astype(np.int64) @ query.astype(np.int64) + noise
         selected = sorted(int(i) for i in np.argsort(noised)[-2:])
         blinding = generator.randbytes(31) + b"\0"
-        context = generator.randbytes(32)
-        proof = core.prove_selection(
-            context, rows, blindings, commitments, query, noise, 2, selected, blinding
+        statement = SelectionStatement(
+            context=generator.randbytes(32),
+            rows=6,
+            commitments=commitments,
+            query=query,
+            noise=noise,
+            top_k=2,
+            selection_commitment=core.commit_selection(selected, blinding),
         )
-        made.append(
-            SelectionInstance(
-                context,
-                6,
-                commitments,
-                query,
-                noise,
-                2,
-                core.commit_selection(selected, blinding),
-                proof,
-            )
-        )
+        proof = core.prove_selection(statement, rows, blindings, selected, blinding)
+        made.append((statement, proof))
     return made
 
 
 @pytest.mark.parametrize("engine", BOTH)
 def test_a_batch_names_its_bad_members(engine: engines.Engine) -> None:
-    good = instances(4)
+    good = proven(4)
     engine.verify_selections(good)
     engine.verify_selections([])
     swapped = [good[0], good[2], good[1], good[3]]
-    bad = [
-        SelectionInstance(
-            a.context,
-            a.rows,
-            a.commitments,
-            a.query,
-            a.noise,
-            a.top_k,
-            a.selection_commitment,
-            b.proof,
-        )
-        for a, b in zip(good, swapped, strict=True)
-    ]
+    bad = [(statement, proof) for (statement, _), (_, proof) in zip(good, swapped, strict=True)]
     with pytest.raises(SelectionsRejected) as caught:
         engine.verify_selections(bad)
     assert caught.value.failed == (1, 2)
+
+
+def test_a_statement_that_is_no_statement_rejects_itself_only() -> None:
+    good = proven(3)
+    malformed = replace(good[1][0], selection_commitment=b"")
+    for engine in BOTH:
+        with pytest.raises(SelectionsRejected) as caught:
+            engine.verify_selections([good[0], (malformed, good[1][1]), good[2]])
+        assert caught.value.failed == (1,)
+
+
+def test_the_reference_knows_one_norm_of_selections() -> None:
+    statement, proof = proven(1)[0]
+    with pytest.raises(UnsupportedError, match="B² = 16128"):
+        ReferenceEngine().verify_selections([(replace(statement, squared_norm=16128), proof)])
 
 
 def test_engines_by_name(monkeypatch: pytest.MonkeyPatch) -> None:

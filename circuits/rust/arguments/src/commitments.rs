@@ -160,6 +160,18 @@ fn multiples(generator: &RistrettoPoint) -> [RistrettoPoint; 4] {
 ///
 /// Any entries are committed to, whatever their norm. Constant time in the blindings. Which table
 /// entries are read, and how many, depends on the rows (docs/threat-model.md).
+///
+/// ```
+/// use ragaudit_arguments::commitments::{commit_rows, random_scalars, reblind_rows};
+/// use ragaudit_arguments::progress::Silent;
+///
+/// let rows = [0, 0, 127, 0, 0, 0, 3, 4, 126, 11, 3, 3];
+/// let (old, new) = (random_scalars(2)?, random_scalars(2)?);
+/// let commitments = commit_rows(&rows, 6, &old, &Silent)?;
+/// let again = reblind_rows(&commitments, &old, &new, &Silent)?;
+/// assert_eq!(again, commit_rows(&rows, 6, &new, &Silent)?);
+/// # Ok::<(), ragaudit_arguments::Error>(())
+/// ```
 pub fn commit_rows(
     rows: &[i8],
     width: usize,
@@ -260,8 +272,8 @@ pub fn position_sum(positions: &[u64]) -> RistrettoPoint {
     generators::points(&names).into_iter().sum()
 }
 
-/// B_sel = sum_(i in T) A_i + rho_sel H. Positions must be distinct and below 2^32.
-pub fn commit_selection(positions: &[u64], blinding: &Scalar) -> Result<[u8; 32]> {
+/// The selected positions, rising; malformed unless they are distinct and below 2^32.
+pub fn sorted_selection(positions: &[u64]) -> Result<Vec<u64>> {
     let mut sorted = positions.to_vec();
     sorted.sort_unstable();
     if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
@@ -270,12 +282,37 @@ pub fn commit_selection(positions: &[u64], blinding: &Scalar) -> Result<[u8; 32]
     if sorted.last().is_some_and(|last| *last >= crate::MAX_ROWS) {
         return Err(malformed("selected: position not below 2^32"));
     }
+    Ok(sorted)
+}
+
+/// B_sel = sum_(i in T) A_i + rho_sel H. Positions must be distinct and below 2^32.
+///
+/// ```
+/// use curve25519_dalek::scalar::Scalar;
+/// use ragaudit_arguments::commitments::{commit_selection, position_sum};
+///
+/// let selection = commit_selection(&[5, 2], &Scalar::ZERO)?;
+/// assert_eq!(selection, position_sum(&[2, 5]).compress().to_bytes());
+/// assert!(commit_selection(&[5, 5], &Scalar::ZERO).is_err());
+/// # Ok::<(), ragaudit_arguments::Error>(())
+/// ```
+pub fn commit_selection(positions: &[u64], blinding: &Scalar) -> Result<[u8; 32]> {
+    let sorted = sorted_selection(positions)?;
     Ok((position_sum(&sorted) + blinding * &*generators::H).compress().to_bytes())
 }
 
 /// For every column of bits the sum of the points whose bit is set.
 ///
 /// Time depends on the sizes only; which entries of small tables are read depends on the bits.
+///
+/// ```
+/// use ragaudit_arguments::commitments::bit_sums;
+/// use ragaudit_arguments::generators::{List, first};
+///
+/// let points = first(List::A, 3);
+/// let sums = bit_sums(&[vec![true, false, true], vec![false; 3]], &points);
+/// assert_eq!(sums[0], points[0] + points[2]);
+/// ```
 pub fn bit_sums(columns: &[Vec<bool>], points: &[RistrettoPoint]) -> Vec<RistrettoPoint> {
     let starts: Vec<usize> = (0..points.len()).step_by(BITS_PER_TASK).collect();
     let partial = starts.into_par_iter().map(|start| {

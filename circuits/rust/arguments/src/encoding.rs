@@ -9,6 +9,15 @@ use crate::errors::{Result, rejected};
 pub const ELEMENT_BYTES: usize = 32;
 
 /// A group element with the encoding it came from (or got).
+///
+/// ```
+/// use ragaudit_arguments::encoding::{Point, decode_point};
+/// use ragaudit_arguments::generators::{List, point};
+///
+/// let sent = Point::from(point(List::H, 0));
+/// assert_eq!(decode_point(&sent.bytes, "H")?.element, sent.element);
+/// # Ok::<(), ragaudit_arguments::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Point {
     /// The 32 canonical bytes.
@@ -24,6 +33,14 @@ impl From<RistrettoPoint> for Point {
 }
 
 /// Decodes a point by RFC 9496; non-canonical encodings are rejected.
+///
+/// ```
+/// use ragaudit_arguments::encoding::decode_point;
+///
+/// assert!(decode_point(&[0; 32], "C_0").is_ok()); // the identity
+/// let error = decode_point(&[255; 32], "C_0").unwrap_err();
+/// assert_eq!(error.to_string(), "C_0: not a canonical ristretto255 encoding");
+/// ```
 pub fn decode_point(bytes: &[u8], what: &str) -> Result<Point> {
     let compressed = CompressedRistretto::from_slice(bytes)
         .map_err(|_| rejected(format!("{what}: {} bytes, expected 32", bytes.len())))?;
@@ -34,6 +51,14 @@ pub fn decode_point(bytes: &[u8], what: &str) -> Result<Point> {
 }
 
 /// Decodes a scalar; values >= l are rejected.
+///
+/// ```
+/// use curve25519_dalek::scalar::Scalar;
+/// use ragaudit_arguments::encoding::decode_scalar;
+///
+/// assert_eq!(decode_scalar(Scalar::from(7u8).as_bytes(), "z"), Ok(Scalar::from(7u8)));
+/// assert!(decode_scalar(&[255; 32], "z").is_err());
+/// ```
 pub fn decode_scalar(bytes: &[u8], what: &str) -> Result<Scalar> {
     let array: [u8; 32] = bytes
         .try_into()
@@ -43,6 +68,24 @@ pub fn decode_scalar(bytes: &[u8], what: &str) -> Result<Scalar> {
 }
 
 /// Reads the elements of a proof in order.
+///
+/// ```
+/// use curve25519_dalek::scalar::Scalar;
+/// use ragaudit_arguments::encoding::{Point, Reader, Writer};
+/// use ragaudit_arguments::generators::{List, point};
+///
+/// let mut writer = Writer::default();
+/// writer.points([&Point::from(point(List::H, 0))]);
+/// writer.scalars([&Scalar::ONE]);
+/// let proof = writer.finish();
+///
+/// let mut reader = Reader::new(&proof, 2)?;
+/// assert_eq!(reader.point()?.element, point(List::H, 0));
+/// assert_eq!(reader.scalar()?, Scalar::ONE);
+/// reader.finish()?;
+/// assert!(Reader::new(&proof, 3).is_err());
+/// # Ok::<(), ragaudit_arguments::Error>(())
+/// ```
 pub struct Reader<'a> {
     elements: std::slice::Chunks<'a, u8>,
     position: usize,

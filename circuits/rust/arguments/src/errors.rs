@@ -3,6 +3,13 @@
 use std::fmt;
 
 /// The error of every function of this crate.
+///
+/// ```
+/// use ragaudit_arguments::{Error, four_squares};
+///
+/// let error = four_squares::complete_rows(&[100, 100], 2).unwrap_err();
+/// assert_eq!(error, Error::Malformed("row 0: squared norm above 16129".into()));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
     /// An input breaks the caller's side of the contract (a length, a range, an encoding).

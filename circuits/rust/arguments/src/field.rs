@@ -128,6 +128,16 @@ fn montgomery_reduce(mut wide: [u64; 8]) -> [u64; 4] {
 }
 
 /// An element x of F, held as x R modulo l, below l.
+///
+/// ```
+/// use curve25519_dalek::scalar::Scalar;
+/// use ragaudit_arguments::field::Element;
+///
+/// let x = Element::from_integer(-7);
+/// assert_eq!(x.square() + x.double(), Element::from_integer(35));
+/// assert_eq!(x.keep_if(0), Element::ZERO);
+/// assert_eq!(Scalar::from(x), -Scalar::from(7u8));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Element([u64; 4]);
 
@@ -283,6 +293,16 @@ impl Product for Element {
 }
 
 /// A sum of products of elements, reduced once at the end. Exact for up to 2^48 products.
+///
+/// ```
+/// use ragaudit_arguments::field::{Element, ProductSum, inner_product, powers};
+///
+/// let (x, y) = (powers(&Element::from_integer(2), 3), [Element::from_integer(-1); 3]);
+/// let mut sum = ProductSum::default();
+/// x.iter().zip(&y).for_each(|(x, y)| sum.add_product(x, y));
+/// assert_eq!(sum.reduce(), Element::from_integer(-7));
+/// assert_eq!(sum.reduce(), inner_product(&x, &y));
+/// ```
 #[derive(Clone, Copy, Default)]
 pub struct ProductSum {
     limbs: [u64; 8],
@@ -340,6 +360,15 @@ pub fn powers(base: &Element, count: usize) -> Vec<Element> {
 /// A sum of elements times small integers, reduced once at the end.
 ///
 /// Exact as long as the absolute values of the integers add up to less than 2^54.
+///
+/// ```
+/// use ragaudit_arguments::field::{Element, SmallSum};
+///
+/// let mut sum = SmallSum::default();
+/// sum.add_product(&Element::from_integer(100), -3);
+/// sum.add(&Element::ONE);
+/// assert_eq!(sum.reduce(), Element::from_integer(-299));
+/// ```
 #[derive(Clone, Copy, Default)]
 pub struct SmallSum {
     columns: [i128; 4],

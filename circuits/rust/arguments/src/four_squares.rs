@@ -39,6 +39,15 @@ fn decompose(n: i32, pairs: &[Option<[i8; 2]>]) -> [i8; COMPLETION] {
 /// Appends to every vector of `dimension` entries its four squares.
 ///
 /// Malformed if a squared norm exceeds B² = 16129 or `vectors` is not a whole number of rows.
+///
+/// ```
+/// use ragaudit_arguments::four_squares::complete_rows;
+///
+/// let row = complete_rows(&[3, -4, 100], 3)?;
+/// assert_eq!(row[..3], [3, -4, 100]);
+/// assert_eq!(row.iter().map(|entry| i32::from(*entry).pow(2)).sum::<i32>(), 127 * 127);
+/// # Ok::<(), ragaudit_arguments::Error>(())
+/// ```
 pub fn complete_rows(vectors: &[i8], dimension: usize) -> Result<Vec<i8>> {
     if dimension == 0 || !vectors.len().is_multiple_of(dimension) {
         return Err(malformed(format!("{} entries are not rows of {dimension}", vectors.len())));

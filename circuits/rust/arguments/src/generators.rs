@@ -72,6 +72,14 @@ impl List {
 }
 
 /// One generator, by name.
+///
+/// ```
+/// use ragaudit_arguments::generators::{Generator, List, derive, point, points};
+///
+/// let names = [Generator::new(List::G, 0), Generator::new(List::G, 1)];
+/// assert_eq!(points(&names), [point(List::G, 0), point(List::G, 1)]);
+/// assert_ne!(derive(names[0]), derive(Generator::new(List::A, 0)));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Generator {
     /// Its list.
@@ -143,6 +151,12 @@ pub fn point(list: List, index: u64) -> RistrettoPoint {
 }
 
 /// The first `count` generators of a list.
+///
+/// ```
+/// use ragaudit_arguments::generators::{List, first, point};
+///
+/// assert_eq!(first(List::SelectionM, 2)[1], point(List::SelectionM, 1));
+/// ```
 pub fn first(list: List, count: usize) -> Vec<RistrettoPoint> {
     points(&(0..count as u64).map(|index| Generator::new(list, index)).collect::<Vec<_>>())
 }
@@ -179,6 +193,14 @@ const POSITIONS_DIGEST: [u8; 32] = [
 static POSITIONS: OnceLock<Vec<u8>> = OnceLock::new();
 
 /// The encodings of A_0 .. A_(count - 1), derived in parallel and not cached.
+///
+/// ```
+/// use ragaudit_arguments::generators::{List, point, position_encodings, use_positions};
+///
+/// let encodings = position_encodings(2);
+/// assert_eq!(encodings[32..], point(List::A, 1).compress().to_bytes());
+/// assert!(use_positions(encodings).is_err()); // two of 2^20
+/// ```
 pub fn position_encodings(count: usize) -> Vec<u8> {
     let encoding = |i| derive(Generator::new(List::A, i as u64)).compress().to_bytes();
     (0..count).into_par_iter().flat_map_iter(encoding).collect()

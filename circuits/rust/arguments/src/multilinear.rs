@@ -10,6 +10,17 @@ use crate::field::Element;
 const TASK: usize = 1 << 12;
 
 /// scale · eq(r, i) for 0 <= i < count <= 2^m.
+///
+/// ```
+/// use ragaudit_arguments::field::Element;
+/// use ragaudit_arguments::multilinear::{eq_mask_row, eq_sum, eq_table};
+///
+/// let r = [3, 5].map(Element::from_integer);
+/// let table = eq_table(&Element::ONE, &r, 4);
+/// assert_eq!(table, [8, -10, -12, 15].map(Element::from_integer)); // bit 1 on top
+/// assert_eq!(eq_sum(&r, 3), Element::from_integer(-14));
+/// assert_eq!(eq_mask_row(&r), table[3]);
+/// ```
 pub fn eq_table(scale: &Element, r: &[Element], count: usize) -> Vec<Element> {
     table(scale, r, count, |value, r_k| {
         let high = value * r_k;
@@ -19,6 +30,15 @@ pub fn eq_table(scale: &Element, r: &[Element], count: usize) -> Vec<Element> {
 
 /// scale · s_i for 0 <= i < count <= 2^k: s_i is the product of the c of those rounds in which the
 /// bit of i is 1.
+///
+/// ```
+/// use ragaudit_arguments::field::Element;
+/// use ragaudit_arguments::multilinear::folding_table;
+///
+/// let folds = [3, 5].map(Element::from_integer);
+/// let table = folding_table(&Element::ONE, &folds, 4);
+/// assert_eq!(table, [1, 5, 3, 15].map(Element::from_integer));
+/// ```
 pub fn folding_table(scale: &Element, folds: &[Element], count: usize) -> Vec<Element> {
     table(scale, folds, count, |value, c| (value, value * c))
 }
@@ -61,6 +81,14 @@ fn table(
 }
 
 /// The sum over i < count of the product of `factors[k][bit k of i]`, in m steps.
+///
+/// ```
+/// use ragaudit_arguments::field::Element;
+/// use ragaudit_arguments::multilinear::prefix_sum;
+///
+/// let factors = [[1, 2], [10, 20]].map(|pair| pair.map(Element::from_integer));
+/// assert_eq!(prefix_sum(&factors, 3), Element::from_integer(10 + 20 + 2 * 10));
+/// ```
 pub fn prefix_sum(factors: &[[Element; 2]], count: usize) -> Element {
     // After the loop: sums[k] is the sum over all indices of the last m - k bits.
     let mut sums = vec![Element::ONE];
@@ -92,6 +120,14 @@ pub fn eq_sum(r: &[Element], count: usize) -> Element {
 }
 
 /// sum over i < count of eq(t, i) eq(r, i).
+///
+/// ```
+/// use ragaudit_arguments::field::Element;
+/// use ragaudit_arguments::multilinear::eq_product_sum;
+///
+/// let (t, r) = ([Element::from_integer(3)], [Element::from_integer(5)]);
+/// assert_eq!(eq_product_sum(&t, &r, 1), Element::from_integer((1 - 3) * (1 - 5)));
+/// ```
 pub fn eq_product_sum(t: &[Element], r: &[Element], count: usize) -> Element {
     let factor = |(t_k, r_k): (&Element, &Element)| {
         [(Element::ONE - *t_k) * (Element::ONE - *r_k), *t_k * *r_k]

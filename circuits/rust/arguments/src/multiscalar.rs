@@ -29,6 +29,16 @@ fn chunk(terms: usize, most: usize) -> usize {
 }
 
 /// sum of scalars[i] points[i], in time that depends on the number of terms only.
+///
+/// ```
+/// use curve25519_dalek::scalar::Scalar;
+/// use ragaudit_arguments::generators::{List, first};
+/// use ragaudit_arguments::multiscalar::{public_sum, secret_sum};
+///
+/// let (scalars, points) = ([2u8, 3].map(Scalar::from), first(List::G, 2));
+/// let sum = scalars[0] * points[0] + scalars[1] * points[1];
+/// assert_eq!((secret_sum(&scalars, &points), public_sum(&scalars, &points)), (sum, sum));
+/// ```
 pub fn secret_sum(scalars: &[Scalar], points: &[RistrettoPoint]) -> RistrettoPoint {
     let size = chunk(scalars.len(), SECRET_CHUNK);
     scalars
@@ -105,6 +115,20 @@ impl Coefficients {
 ///
 /// Equations of any number of proofs are added up with weights that the provers cannot foresee,
 /// coefficients of the same point merged: A_i of all records, C_i of all records of one index.
+///
+/// ```
+/// use ragaudit_arguments::field::Element;
+/// use ragaudit_arguments::generators::{List, point};
+/// use ragaudit_arguments::multiscalar::Equation;
+/// use ragaudit_arguments::progress::Silent;
+///
+/// let doubled = point(List::H, 0) + point(List::H, 0);
+/// let mut equation = Equation::default();
+/// equation.add_generator(List::H, 0, Element::from_integer(2));
+/// equation.add_point(doubled, Element::from_integer(-1));
+/// equation.check(&Silent)?;
+/// # Ok::<(), ragaudit_arguments::Error>(())
+/// ```
 #[derive(Default)]
 pub struct Equation<'a> {
     generators: HashMap<Generator, Element>,

@@ -33,6 +33,13 @@ pub struct OpeningProof {
 }
 
 /// Rounds of the opening of a vector of `length` entries.
+///
+/// ```
+/// use ragaudit_arguments::opening::{message_length, rounds};
+///
+/// assert_eq!([1, 2, 3, 5].map(rounds), [1, 1, 2, 3]);
+/// assert_eq!(message_length(5), 2 * 3 + 3);
+/// ```
 pub fn rounds(length: usize) -> usize {
     log2_ceil(length).max(1)
 }
@@ -172,7 +179,50 @@ pub struct Secret {
 
 /// Proves the opening of `secret`, for the form `form` and Q' = x Q.
 ///
+/// Steps 1 to 3 of each round are those of spec 4.4.
+///
 /// `generators`, `form` and the vector have one length.
+///
+/// ```
+/// use curve25519_dalek::scalar::Scalar;
+/// use ragaudit_arguments::field::{Element, inner_product};
+/// use ragaudit_arguments::generators::{List, first};
+/// use ragaudit_arguments::multiscalar::{Equation, secret_sum};
+/// use ragaudit_arguments::opening::{self, Secret};
+/// use ragaudit_arguments::progress::Silent;
+/// use ragaudit_arguments::randomness::ProverRandomness;
+/// use ragaudit_arguments::transcript::Transcript;
+///
+/// // a = (2, 3), L = (10, 1), <a, L> = 23, rho = 0
+/// let (vector, form) = ([2u8, 3].map(Scalar::from), [10u8, 1].map(Scalar::from));
+/// let generators = first(List::G, 2);
+/// let commitment = secret_sum(&vector, &generators);
+/// let mut transcript = Transcript::new("example");
+/// let x = transcript.scalar("x");
+/// let proof = opening::prove(
+///     &mut transcript.clone(),
+///     generators,
+///     &form,
+///     &x,
+///     Secret { vector: vector.to_vec(), blinding: Scalar::ZERO },
+///     &mut ProverRandomness::from_system()?,
+///     &Silent,
+/// )?;
+///
+/// // (E1)
+/// let folding = opening::follow(&mut transcript, &proof)?;
+/// let products = folding.products(&Element::ONE, 2);
+/// let formed = inner_product(&products, &form.map(|entry| Element::from(&entry)));
+/// let value = folding.factor() * Element::from_integer(23);
+/// let mut equation = Equation::default();
+/// folding.add_messages(&Element::ONE, &mut equation);
+/// equation.add_generator(List::G, 0, products[0]);
+/// equation.add_generator(List::G, 1, products[1]);
+/// equation.add_generator(List::Q, 0, Element::from(x) * (formed + value));
+/// equation.add_point(commitment, folding.factor());
+/// equation.check(&Silent)?;
+/// # Ok::<(), ragaudit_arguments::Error>(())
+/// ```
 pub fn prove(
     transcript: &mut Transcript,
     generators: Vec<RistrettoPoint>,
@@ -206,10 +256,13 @@ pub fn prove(
                 Ok(point)
             };
         let [first, second] = [Stage::new(&stage, 0.0, 0.4), Stage::new(&stage, 0.4, 0.8)];
+        // 1: Left_j, Right_j
         let left = message(low, half, form_high, masks[0], &first)?;
         let right = message(high, 0, form_low, masks[1], &second)?;
         let round = [left, right];
+        // 2: c_j
         let c = fold_challenge(transcript, &round)?;
+        // 3: a, L, rho, g at half the length
         let inverse = c.invert();
         let folded: Vec<Scalar> = low.iter().zip(high).map(|(a, b)| a + inverse * b).collect();
         form = form_low.iter().zip(form_high).map(|(a, b)| a + c * b).collect();
@@ -219,6 +272,7 @@ pub fn prove(
         generators.fold(c, &Stage::new(&stage, 0.8, 1.0))?;
         rounds.push(round);
     }
+    // T, c, z1 and z2
     let (s, t) = (randomness.scalar(), randomness.scalar());
     let last = Point::from(secret_sum(&[s, s * x * form[0], t], &[generators.base[0], q, h]));
     let c = last_challenge(transcript, &last);

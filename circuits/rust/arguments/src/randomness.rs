@@ -13,6 +13,17 @@ use crate::transcript::Transcript;
 /// The key hashes 64 bytes of operating-system entropy, the statement and the witness
 /// (spec 4.1.6): a broken entropy source alone never repeats a mask under another statement,
 /// and nothing is ever reused in two proofs.
+///
+/// ```
+/// use ragaudit_arguments::randomness::ProverRandomness;
+/// use ragaudit_arguments::transcript::Transcript;
+///
+/// let transcript = Transcript::new("example");
+/// let mut first = ProverRandomness::new(&transcript, &[0; 64])?;
+/// let mut second = ProverRandomness::new(&transcript, &[0; 64])?;
+/// assert_ne!(first.scalar(), second.scalar()); // fresh entropy in each
+/// # Ok::<(), ragaudit_arguments::Error>(())
+/// ```
 #[derive(Zeroize, ZeroizeOnDrop)]
 pub struct ProverRandomness {
     key: [u8; 64],
@@ -59,6 +70,13 @@ fn system_entropy() -> Result<[u8; 64]> {
 }
 
 /// A random 128-bit weight of the verifier, unpredictable to the prover.
+///
+/// ```
+/// use ragaudit_arguments::randomness::weight;
+///
+/// assert_ne!(weight()?, weight()?);
+/// # Ok::<(), ragaudit_arguments::Error>(())
+/// ```
 pub fn weight() -> Result<Element> {
     let entropy = system_entropy()?;
     let mut bytes = [0; 16];

@@ -3,6 +3,13 @@
 use curve25519_dalek::scalar::Scalar;
 
 /// An integer as a field element.
+///
+/// ```
+/// use curve25519_dalek::scalar::Scalar;
+/// use ragaudit_arguments::scalars::from_integer;
+///
+/// assert_eq!(from_integer(-3), -Scalar::from(3u8));
+/// ```
 pub fn from_integer(value: i128) -> Scalar {
     let magnitude = Scalar::from(value.unsigned_abs());
     // The sign may be secret, so no branch on it.
@@ -19,16 +26,39 @@ pub fn powers(base: &Scalar, count: usize) -> Vec<Scalar> {
 }
 
 /// <left, right>; the shorter length counts.
+///
+/// ```
+/// use curve25519_dalek::scalar::Scalar;
+/// use ragaudit_arguments::scalars::{inner_product, powers};
+///
+/// let left = powers(&Scalar::from(10u8), 3);
+/// let right = [1u8, 2, 3].map(Scalar::from);
+/// assert_eq!(inner_product(&left, &right), Scalar::from(321u16));
+/// ```
 pub fn inner_product(left: &[Scalar], right: &[Scalar]) -> Scalar {
     left.iter().zip(right).map(|(a, b)| a * b).sum()
 }
 
 /// The least m with 2^m >= value, for value >= 1.
+///
+/// ```
+/// assert_eq!([1, 4, 5].map(ragaudit_arguments::scalars::log2_ceil), [0, 2, 3]);
+/// ```
 pub fn log2_ceil(value: usize) -> usize {
     value.next_power_of_two().trailing_zeros() as usize
 }
 
 /// sum of coefficients[e] x^e.
+///
+/// ```
+/// use curve25519_dalek::scalar::Scalar;
+/// use ragaudit_arguments::scalars::{evaluate, interpolate};
+///
+/// // 5 + 2x + x²
+/// let coefficients = [5u8, 2, 1].map(Scalar::from);
+/// assert_eq!(evaluate(&coefficients, &Scalar::from(3u8)), Scalar::from(20u8));
+/// assert_eq!(interpolate(&[5u8, 8, 13].map(Scalar::from)), coefficients);
+/// ```
 pub fn evaluate(coefficients: &[Scalar], x: &Scalar) -> Scalar {
     coefficients.iter().rev().fold(Scalar::ZERO, |value, coefficient| value * x + coefficient)
 }
@@ -60,6 +90,12 @@ fn differences(values: &[Scalar]) -> Vec<Scalar> {
 }
 
 /// The four 64-bit limbs of a scalar, least significant first.
+///
+/// ```
+/// use curve25519_dalek::scalar::Scalar;
+///
+/// assert_eq!(ragaudit_arguments::scalars::limbs(&Scalar::from(1u128 << 64)), [0, 1, 0, 0]);
+/// ```
 pub fn limbs(scalar: &Scalar) -> [u64; 4] {
     let mut limbs = [0; 4];
     for (limb, bytes) in limbs.iter_mut().zip(scalar.as_bytes().chunks_exact(8)) {

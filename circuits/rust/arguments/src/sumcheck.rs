@@ -11,6 +11,42 @@ use crate::scalars::{evaluate, interpolate};
 use crate::transcript::Transcript;
 
 /// A polynomial whose hypercube sum is claimed, seen one variable at a time.
+///
+/// ```
+/// use curve25519_dalek::scalar::Scalar;
+/// use ragaudit_arguments::Result;
+/// use ragaudit_arguments::field::Element;
+/// use ragaudit_arguments::progress::Silent;
+/// use ragaudit_arguments::randomness::ProverRandomness;
+/// use ragaudit_arguments::scalars::evaluate;
+/// use ragaudit_arguments::sumcheck::{self, Mask, RoundPolynomial};
+/// use ragaudit_arguments::transcript::Transcript;
+///
+/// /// F(x) = x², which sums to 1 over {0, 1}.
+/// struct Square;
+///
+/// impl RoundPolynomial for Square {
+///     fn values(&self) -> Vec<Element> {
+///         [0, 1, 4].map(Element::from_integer).to_vec()
+///     }
+///     fn bind(&mut self, _r: &Element) -> Result<()> {
+///         Ok(())
+///     }
+/// }
+///
+/// let mut transcript = Transcript::new("example");
+/// let mask = Mask::random(&[2], &mut ProverRandomness::from_system()?);
+/// let rho = transcript.scalar("rho");
+/// let mut prover = transcript.clone();
+/// let (messages, r) = sumcheck::prove(&mut prover, &mut Square, &mask, &rho, &Silent)?;
+///
+/// let claim = Scalar::ONE + rho * mask.sum();
+/// let (claim, same) = sumcheck::verify(&mut transcript, &[2], &messages, claim);
+/// let g = sumcheck::mask_value(&claim, &(r[0] * r[0]), &rho)?;
+/// assert_eq!(r, same);
+/// assert_eq!(g, evaluate(mask.coefficients(), &r[0]));
+/// # Ok::<(), ragaudit_arguments::Error>(())
+/// ```
 pub trait RoundPolynomial {
     /// Values at 0, 1, 2, .. of the sum over all later variables as a polynomial of the next one;
     /// as many as its degree plus one.
@@ -20,6 +56,18 @@ pub trait RoundPolynomial {
 }
 
 /// The mask g(x) = a_0 + sum_k sum_e a_(k,e) x_k^e.
+///
+/// ```
+/// use ragaudit_arguments::randomness::ProverRandomness;
+/// use ragaudit_arguments::scalars::inner_product;
+/// use ragaudit_arguments::sumcheck::{Mask, mask_form};
+/// use curve25519_dalek::scalar::Scalar;
+///
+/// let mask = Mask::random(&[3], &mut ProverRandomness::from_system()?);
+/// let at = |x| inner_product(mask.coefficients(), &mask_form(&[3], &[x]));
+/// assert_eq!(mask.sum(), at(Scalar::ZERO) + at(Scalar::ONE));
+/// # Ok::<(), ragaudit_arguments::Error>(())
+/// ```
 pub struct Mask {
     degrees: Vec<usize>,
     coefficients: Vec<Scalar>,
@@ -79,6 +127,13 @@ fn power_of_two(exponent: usize) -> Scalar {
 }
 
 /// mask(r) = (1, r_1, .., r_1^deg_1, r_2, ..): the linear form that evaluates the mask at r.
+///
+/// ```
+/// use curve25519_dalek::scalar::Scalar;
+///
+/// let form = ragaudit_arguments::sumcheck::mask_form(&[2, 1], &[3u8, 5].map(Scalar::from));
+/// assert_eq!(form, [1u8, 3, 9, 5].map(Scalar::from));
+/// ```
 pub fn mask_form(degrees: &[usize], point: &[Scalar]) -> Vec<Scalar> {
     let mut form = vec![Scalar::ONE];
     for (degree, r) in degrees.iter().zip(point) {
@@ -92,11 +147,17 @@ pub fn mask_form(degrees: &[usize], point: &[Scalar]) -> Vec<Scalar> {
 }
 
 /// Scalars in the messages of a sumcheck with these degrees.
+///
+/// ```
+/// assert_eq!(ragaudit_arguments::sumcheck::message_length(&[3, 3, 2]), 8);
+/// ```
 pub fn message_length(degrees: &[usize]) -> usize {
     degrees.iter().sum()
 }
 
 /// Runs the prover on F + rho g; returns (messages, point).
+///
+/// Steps 1 and 2 of each round are those of spec 4.5.
 pub fn prove(
     transcript: &mut Transcript,
     polynomial: &mut dyn RoundPolynomial,
@@ -109,6 +170,7 @@ pub fn prove(
     for round in 0..mask.degrees.len() {
         // Every round halves the tables.
         progress.report(1.0 - 0.5f64.powi(round as i32))?;
+        // 1: c_0, c_2, .. of p_k
         let values: Vec<Scalar> = polynomial.values().iter().map(Scalar::from).collect();
         let masked: Vec<Scalar> = interpolate(&values)
             .iter()
@@ -117,6 +179,7 @@ pub fn prove(
             .collect();
         let sent: Vec<Scalar> =
             std::iter::once(masked[0]).chain(masked[2..].iter().copied()).collect();
+        // 2: r_k
         let r = round_challenge(transcript, &sent);
         polynomial.bind(&Element::from(r))?;
         messages.extend(sent);
@@ -137,8 +200,10 @@ pub fn verify(
     let mut point = Vec::new();
     let mut rest = messages;
     for degree in degrees {
+        // 1: c_0, c_2, ..
         let (sent, later) = rest.split_at(*degree);
         rest = later;
+        // 2: r_k, c_1, claim_k
         let r = round_challenge(transcript, sent);
         let higher: Scalar = sent[1..].iter().sum();
         let linear = claim - sent[0] - sent[0] - higher;

@@ -10,6 +10,18 @@ const TASK: usize = 1 << 10;
 
 /// The multilinear extension of a table of length 2^m that is `entries` at the start, `mask` at
 /// index 2^m - 1 and zero between. The zeros are not stored.
+///
+/// ```
+/// use ragaudit_arguments::field::Element;
+/// use ragaudit_arguments::tables::MaskedTable;
+///
+/// let [one, two, mask] = [1, 2, 9].map(Element::from_integer);
+/// let mut table = MaskedTable::new(vec![one, two], mask, 2); // 1, 2, 0, 9
+/// assert_eq!(table.pair(1), (two, mask));
+/// table.bind(&Element::from_integer(2)); // 1 + 2 (0 - 1), 2 + 2 (9 - 2)
+/// assert_eq!(table.entries(), [-one]);
+/// assert_eq!(table.mask(), Element::from_integer(16));
+/// ```
 pub struct MaskedTable {
     entries: Vec<Element>,
     mask: Element,
@@ -74,6 +86,17 @@ impl Drop for MaskedTable {
 }
 
 /// A masked table whose entries are bits until its first variable is bound.
+///
+/// ```
+/// use ragaudit_arguments::field::Element;
+/// use ragaudit_arguments::tables::BitTable;
+///
+/// let mask = Element::from_integer(9);
+/// let mut table = BitTable::Bits(&[true, false], mask, 2); // 1, 0, 0, 9
+/// assert_eq!((table.bits(0), table.bits(1)), (Some((true, false)), None));
+/// table.bind(&Element::ONE);
+/// assert_eq!((table.pair(0), table.bits(0)), ((Element::ZERO, mask), None));
+/// ```
 pub enum BitTable<'a> {
     /// Nothing is bound: the entries, the mask row and the number of variables.
     Bits(&'a [bool], Element, usize),
@@ -139,12 +162,24 @@ impl BitTable<'_> {
 
 /// Indices of the lines along the next variable that can be nonzero, for tables of `stored`
 /// entries: the lines through an entry, and the line of the mask row.
+///
+/// ```
+/// assert_eq!(ragaudit_arguments::tables::lines(2, 4), [0, 1, 7]);
+/// ```
 pub fn lines(stored: usize, variables: usize) -> Vec<usize> {
     let last = (1 << (variables - 1)) - 1;
     (0..stored.min(last)).chain([last]).collect()
 }
 
 /// The values at 0, 1, .., count - 1 of the line with these values at 0 and 1.
+///
+/// ```
+/// use ragaudit_arguments::field::Element;
+/// use ragaudit_arguments::tables::extend;
+///
+/// let line: [Element; 4] = extend((Element::from_integer(5), Element::from_integer(8)));
+/// assert_eq!(line, [5, 8, 11, 14].map(Element::from_integer));
+/// ```
 pub fn extend<const COUNT: usize>((low, high): (Element, Element)) -> [Element; COUNT] {
     let slope = high - low;
     let mut value = low;

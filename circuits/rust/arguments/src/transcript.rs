@@ -8,6 +8,18 @@ use sha3::{
 };
 
 /// Running state: everything the verifier knows so far, hashed.
+///
+/// ```
+/// use ragaudit_arguments::transcript::Transcript;
+///
+/// let (mut prover, mut verifier) = (Transcript::new("example"), Transcript::new("example"));
+/// prover.absorb("C", b"commitment");
+/// verifier.absorb("C", b"commitment");
+/// assert_eq!(prover.scalar("x"), verifier.scalar("x"));
+/// verifier.absorb("C", b"another");
+/// assert_ne!(prover.scalar("y"), verifier.scalar("y"));
+/// assert_eq!(prover.bits("b", 12).len(), 2);
+/// ```
 #[derive(Clone)]
 pub struct Transcript {
     state: [u8; 64],

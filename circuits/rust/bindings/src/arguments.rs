@@ -1,6 +1,7 @@
 //! Generators, transcript, row commitments, the index argument.
 
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 use ragaudit_arguments::generators::{self, Generator, LISTS};
 use ragaudit_arguments::index::{self, Rows, Statement};
@@ -101,24 +102,38 @@ fn reblind_rows<'py>(
     Ok(PyBytes::new(py, &callback.finish(result)?))
 }
 
+/// An index statement: the attributes that `ragaudit.core.IndexStatement` documents.
+#[derive(FromPyObject)]
+struct IndexStatement {
+    context: PyBackedBytes,
+    rows: u64,
+    dimension: u64,
+    commitments: PyBackedBytes,
+    squared_norm: u32,
+}
+
+impl IndexStatement {
+    /// The statement; `refusal` unless its public conditions hold.
+    fn decode(&self, refusal: impl FnOnce(Error) -> PyErr) -> PyResult<Statement<'_>> {
+        let context = array(&self.context, "context")?;
+        let Self { rows, dimension, squared_norm, .. } = *self;
+        Statement::new(context, rows, dimension, squared_norm, &self.commitments).map_err(refusal)
+    }
+}
+
 #[pyfunction]
 fn prove_index<'py>(
     py: Python<'py>,
-    context: &[u8],
+    statement: IndexStatement,
     rows: ArrayBytes<'py>,
     entry_bytes: usize,
-    dimension: u64,
     blindings: ArrayBytes<'py>,
-    row_commitments: &[u8],
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bytes<'py>> {
-    let context = array(context, "context")?;
+    let statement = statement.decode(|error| malformed(error.to_string()))?;
     let (rows, blindings) = (bytes(&rows)?, bytes(&blindings)?);
     let callback = Callback::new(progress);
     let result = py.detach(|| {
-        let count = blindings.len() as u64 / 32;
-        let statement = Statement::new(context, count, dimension, SQUARED_NORM, row_commitments)
-            .map_err(|error| Error::Malformed(error.to_string()))?;
         let prove = |rows: Rows| index::prove(&statement, rows, blindings, &callback);
         if entry_bytes == 1 {
             return prove(Rows::Small(signed_bytes(rows)));
@@ -133,20 +148,13 @@ fn prove_index<'py>(
 #[pyfunction]
 fn verify_index(
     py: Python<'_>,
-    context: &[u8],
-    rows: u64,
-    dimension: u64,
-    row_commitments: &[u8],
+    statement: IndexStatement,
     proof: &[u8],
-    squared_norm: u32,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<()> {
-    let context = array(context, "context")?;
+    let statement = statement.decode(to_python)?;
     let callback = Callback::new(progress);
-    let result = py.detach(|| {
-        let statement = Statement::new(context, rows, dimension, squared_norm, row_commitments)?;
-        index::verify(&statement, proof, &callback)
-    });
+    let result = py.detach(|| index::verify(&statement, proof, &callback));
     callback.finish(result)
 }
 

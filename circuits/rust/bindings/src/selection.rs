@@ -8,7 +8,7 @@ use pyo3::types::PyBytes;
 use ragaudit_arguments::progress::Progress;
 use ragaudit_arguments::selection::verifier::BatchError;
 use ragaudit_arguments::selection::{self, Instance, Secrets};
-use ragaudit_arguments::{SQUARED_NORM, commitments, four_squares};
+use ragaudit_arguments::{commitments, four_squares};
 
 use crate::convert::{ArrayBytes, array, bytes, longs, scalar, shorts, signed_bytes};
 use crate::errors::{batch_rejected, to_python};
@@ -28,94 +28,53 @@ fn commit_selection<'py>(
     Ok(PyBytes::new(py, &point))
 }
 
-#[pyfunction]
-fn prove_selection<'py>(
-    py: Python<'py>,
-    context: &[u8],
-    rows: ArrayBytes<'py>,
-    blindings: ArrayBytes<'py>,
-    row_commitments: &[u8],
+/// A selection statement: the attributes that `ragaudit.core.SelectionStatement` documents.
+#[derive(FromPyObject)]
+struct SelectionStatement<'py> {
+    context: PyBackedBytes,
+    rows: u64,
+    commitments: PyBackedBytes,
     query: ArrayBytes<'py>,
     noise: ArrayBytes<'py>,
     top_k: u64,
-    selected: Vec<u64>,
-    selection_blinding: &[u8],
+    selection_commitment: PyBackedBytes,
     allowed: Option<Vec<u64>>,
-    progress: Option<Py<PyAny>>,
-) -> PyResult<Bytes<'py>> {
-    let context = array(context, "context")?;
-    let blinding = scalar(selection_blinding, "selection_blinding")?;
-    let (rows, blindings) = (signed_bytes(bytes(&rows)?), bytes(&blindings)?);
-    let (query, noise) = (shorts(bytes(&query)?), longs(bytes(&noise)?));
-    let callback = Callback::new(progress);
-    let result = py.detach(|| {
-        let instance = Instance {
-            context,
-            rows: blindings.len() as u64 / 32,
-            commitments: row_commitments,
-            query: &query,
-            noise: &noise,
-            top_k,
-            allowed: allowed.as_deref(),
-            squared_norm: SQUARED_NORM,
-            selection: commitments::commit_selection(&selected, &blinding)?,
-        };
-        let width = query.len() + four_squares::COMPLETION;
-        let secrets = Secrets::new(rows, width, blindings, &selected, blinding)?;
-        selection::prove(&instance, &secrets, &callback)
-    });
-    Ok(PyBytes::new(py, &callback.finish(result)?))
+    squared_norm: u32,
 }
 
-/// One selection argument as Python has it: context, N, commitments, query, noise, K, B_sel,
-/// proof, allowed, B².
-type SelectionArguments<'py> = (
-    PyBackedBytes,
-    u64,
-    PyBackedBytes,
-    ArrayBytes<'py>,
-    ArrayBytes<'py>,
-    u64,
-    PyBackedBytes,
-    PyBackedBytes,
-    Option<Vec<u64>>,
-    u32,
-);
-
-/// The statement and its proof, where Python holds them.
-fn instance<'a>(given: &'a SelectionArguments) -> PyResult<Record<'a>> {
-    let (context, rows, commitments, query, noise, top_k, selection, proof, allowed, norm) = given;
-    Ok(Record {
-        context: array(context, "context")?,
-        rows: *rows,
-        commitments,
-        query: shorts(bytes(query)?),
-        noise: longs(bytes(noise)?),
-        top_k: *top_k,
-        selection: array(selection, "selection_commitment")?,
-        proof,
-        allowed: allowed.as_deref(),
-        squared_norm: *norm,
-    })
+impl SelectionStatement<'_> {
+    /// The statement where Python holds it.
+    fn decode(&self) -> PyResult<Decoded<'_>> {
+        Ok(Decoded {
+            context: array(&self.context, "context")?,
+            rows: self.rows,
+            commitments: &self.commitments,
+            query: shorts(bytes(&self.query)?),
+            noise: longs(bytes(&self.noise)?),
+            top_k: self.top_k,
+            allowed: self.allowed.as_deref(),
+            squared_norm: self.squared_norm,
+            selection: array(&self.selection_commitment, "selection_commitment")?,
+        })
+    }
 }
 
-/// A selection argument; its integers are decoded only where memory cannot be read as such.
-struct Record<'a> {
+/// A selection statement; its integers are decoded only where memory cannot be read as such.
+struct Decoded<'a> {
     context: [u8; 32],
     rows: u64,
     commitments: &'a [u8],
     query: Cow<'a, [i16]>,
     noise: Cow<'a, [i64]>,
     top_k: u64,
-    selection: [u8; 32],
-    proof: &'a [u8],
     allowed: Option<&'a [u64]>,
     squared_norm: u32,
+    selection: [u8; 32],
 }
 
-impl Record<'_> {
-    fn instance(&self) -> (Instance<'_>, &[u8]) {
-        let instance = Instance {
+impl Decoded<'_> {
+    fn instance(&self) -> Instance<'_> {
+        Instance {
             context: self.context,
             rows: self.rows,
             commitments: self.commitments,
@@ -125,31 +84,56 @@ impl Record<'_> {
             allowed: self.allowed,
             squared_norm: self.squared_norm,
             selection: self.selection,
-        };
-        (instance, self.proof)
+        }
     }
 }
 
 #[pyfunction]
-fn verify_selection(py: Python<'_>, given: SelectionArguments) -> PyResult<()> {
-    let record = instance(&given)?;
-    py.detach(|| {
-        let (instance, proof) = record.instance();
-        selection::verify(&instance, proof)
-    })
-    .map_err(to_python)
+fn prove_selection<'py>(
+    py: Python<'py>,
+    statement: SelectionStatement<'py>,
+    rows: ArrayBytes<'py>,
+    blindings: ArrayBytes<'py>,
+    selected: Vec<u64>,
+    selection_blinding: &[u8],
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Bytes<'py>> {
+    let statement = statement.decode()?;
+    let blinding = scalar(selection_blinding, "selection_blinding")?;
+    let (rows, blindings) = (signed_bytes(bytes(&rows)?), bytes(&blindings)?);
+    let callback = Callback::new(progress);
+    let result = py.detach(|| {
+        let width = statement.query.len() + four_squares::COMPLETION;
+        let secrets = Secrets::new(rows, width, blindings, &selected, blinding)?;
+        selection::prove(&statement.instance(), &secrets, &callback)
+    });
+    Ok(PyBytes::new(py, &callback.finish(result)?))
 }
 
 #[pyfunction]
-fn verify_selections(
+fn verify_selection(
     py: Python<'_>,
-    batch: Vec<SelectionArguments>,
+    statement: SelectionStatement<'_>,
+    proof: &[u8],
+) -> PyResult<()> {
+    let statement = statement.decode()?;
+    py.detach(|| selection::verify(&statement.instance(), proof)).map_err(to_python)
+}
+
+#[pyfunction]
+fn verify_selections<'py>(
+    py: Python<'py>,
+    proven: Vec<(SelectionStatement<'py>, PyBackedBytes)>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<()> {
-    let records = batch.iter().map(instance).collect::<PyResult<Vec<_>>>()?;
+    let records = proven
+        .iter()
+        .map(|(statement, proof)| Ok((statement.decode()?, &**proof)))
+        .collect::<PyResult<Vec<(Decoded, &[u8])>>>()?;
     let callback = Callback::new(progress);
     let result = py.detach(|| {
-        let batch: Vec<(Instance, &[u8])> = records.iter().map(Record::instance).collect();
+        let batch: Vec<(Instance, &[u8])> =
+            records.iter().map(|(statement, proof)| (statement.instance(), *proof)).collect();
         selection::verify_batch(&batch, &callback as &dyn Progress)
     });
     match result {

@@ -1,57 +1,176 @@
-"""Contexts that bind a proof to its window, tenant and record (spec 5.4, 5.7)."""
+"""The statements of the two arguments (docs/spec/04-arguments.md), as every party makes them.
 
+`IndexStatement.of` and `SelectionStatement.of` are the only places where a statement is put
+together: a prover proves what they return, and a verifier checks a proof against what they return.
+The contexts in them bind a proof to its window, tenant and record (spec 5.4, 5.7).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from ragaudit.circuits.parameters import SQUARED_NORM
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.tagged import read_digest
 
-__all__ = ["index_context", "selection_context"]
+__all__ = ["IndexStatement", "SelectionStatement", "StatedRecord"]
+
+_POINT_BYTES: Final = 32
 
 
-def selection_context(
-    *,
-    policy_digest: bytes,
-    window: str,
-    tenant: str,
-    version: int,
-    index_root: bytes,
-    seed_root: bytes,
-    activation_randomness: bytes,
-    body: bytes,
-) -> bytes:
-    """Return the 32-byte context of a record's selection argument.
+class StatedRecord(Protocol):
+    """What a selection statement takes from a record."""
 
-    Args:
-        policy_digest: C_policy.
-        window, tenant, version: as in the record body.
-        index_root: root of C_idx[t, v].
-        seed_root: root of C_seed of the record's epoch.
-        activation_randomness: rnd_a.
-        body: the record body without an eager proof digest.
+    @property
+    def policy_digest(self) -> bytes:
+        """C_policy, 32 bytes."""
 
-    Raises:
-        MalformedError: a digest that is not 32 bytes.
+    @property
+    def window(self) -> str:
+        """The window's name."""
+
+    @property
+    def tenant(self) -> str:
+        """The tenant whose index is searched."""
+
+    @property
+    def version(self) -> int:
+        """The version of that index."""
+
+    @property
+    def top_k(self) -> int:
+        """K."""
+
+    @property
+    def selection_commitment(self) -> bytes | None:
+        """B_sel, 32 bytes; None in a body that is only promised."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexStatement:
+    """Each of N commitments holds an integer row of squared norm B² (spec 4.7.1).
+
+    Attributes:
+        context: 32 bytes.
+        rows: N.
+        dimension: d, without the four entries that complete a row.
+        commitments: C_0 || .. || C_(N-1), 32 N bytes.
+        squared_norm: B².
     """
-    return structure(
-        "context/selection",
-        read_digest(policy_digest),
-        window,
-        tenant,
-        version,
-        read_digest(index_root),
-        read_digest(seed_root),
-        read_digest(activation_randomness),
-        body,
-    )
+
+    context: bytes
+    rows: int
+    dimension: int
+    commitments: bytes = field(repr=False)
+    squared_norm: int = SQUARED_NORM
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        policy_digest: bytes,
+        window: str,
+        tenant: str,
+        version: int,
+        index_root: bytes,
+        dimension: int,
+        commitments: bytes,
+    ) -> "IndexStatement":
+        """Return the statement about C_idx[t, v].
+
+        Args:
+            policy_digest: C_policy, 32 bytes.
+            window, tenant, version: as in the index commitment.
+            index_root: its root, 32 bytes.
+            dimension: d.
+            commitments: C_0 || .. || C_(N-1), 32 N bytes.
+
+        Raises:
+            MalformedError: a digest that is not 32 bytes.
+        """
+        context = structure(
+            "context/index",
+            read_digest(policy_digest),
+            window,
+            tenant,
+            version,
+            read_digest(index_root),
+        )
+        return cls(context, len(commitments) // _POINT_BYTES, dimension, commitments)
 
 
-def index_context(
-    *, policy_digest: bytes, window: str, tenant: str, version: int, index_root: bytes
-) -> bytes:
-    """Return the 32-byte context of an index argument; digests as in a selection context."""
-    return structure(
-        "context/index",
-        read_digest(policy_digest),
-        window,
-        tenant,
-        version,
-        read_digest(index_root),
-    )
+@dataclass(frozen=True, slots=True, eq=False)
+class SelectionStatement:
+    """B_sel holds what noise-then-select picks from the committed rows (spec 4.6.1).
+
+    Attributes:
+        context: 32 bytes.
+        rows: N.
+        commitments: C_0 || .. || C_(N-1), 32 N bytes.
+        query: e, int16[d].
+        noise: z, int64[N].
+        top_k: K.
+        selection_commitment: B_sel, 32 bytes.
+        allowed: distinct positions that pass the filter, in any order; None for all.
+        squared_norm: B².
+    """
+
+    context: bytes
+    rows: int
+    commitments: bytes = field(repr=False)
+    query: npt.NDArray[np.int16] = field(repr=False)
+    noise: npt.NDArray[np.int64] = field(repr=False)
+    top_k: int
+    selection_commitment: bytes
+    allowed: Sequence[int] | None = None
+    squared_norm: int = SQUARED_NORM
+
+    @classmethod
+    def of(
+        cls,
+        record: StatedRecord,
+        *,
+        body: bytes,
+        index_root: bytes,
+        commitments: bytes,
+        seed_root: bytes,
+        activation_randomness: bytes,
+        query: npt.NDArray[np.int16],
+        noise: npt.NDArray[np.int64],
+    ) -> "SelectionStatement":
+        """Return the statement about a record; arrays are kept, not copied.
+
+        Args:
+            body: the record body without an eager proof digest.
+            index_root: root of C_idx[t, v], 32 bytes.
+            commitments: that index's C_0 || .. || C_(N-1), 32 N bytes.
+            seed_root: root of C_seed of the record's epoch, 32 bytes.
+            activation_randomness: rnd_a, 32 bytes.
+            query: int16[d].
+            noise: int64[N].
+
+        Raises:
+            MalformedError: a digest that is not 32 bytes.
+        """
+        context = structure(
+            "context/selection",
+            read_digest(record.policy_digest),
+            record.window,
+            record.tenant,
+            record.version,
+            read_digest(index_root),
+            read_digest(seed_root),
+            read_digest(activation_randomness),
+            body,
+        )
+        return cls(
+            context=context,
+            rows=len(commitments) // _POINT_BYTES,
+            commitments=commitments,
+            query=query,
+            noise=noise,
+            top_k=record.top_k,
+            selection_commitment=record.selection_commitment or b"",
+        )

@@ -5,7 +5,6 @@ for; without it the verifier works on the reference.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -15,7 +14,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 from ragaudit.circuits.noise import table_for
+from ragaudit.circuits.parameters import SQUARED_NORM
 from ragaudit.circuits.sketch import sketch
+from ragaudit.circuits.statements import IndexStatement, SelectionStatement
 from ragaudit.encoding.errors import (
     MalformedError,
     RejectedError,
@@ -38,28 +39,8 @@ class SelectionsRejected(ArgumentRejected):
         self.failed = tuple(failed)
 
 
-@dataclass(frozen=True, slots=True)
-class SelectionInstance:
-    """One selection statement and its argument.
-
-    Attributes:
-        context: 32 bytes.
-        rows: N.
-        commitments: 32·N bytes.
-        query: int16[d].
-        noise: int64[N].
-        top_k: K.
-        selection_commitment: 32 bytes.
-    """
-
-    context: bytes
-    rows: int
-    commitments: bytes = field(repr=False)
-    query: npt.NDArray[np.int16] = field(repr=False)
-    noise: Noise = field(repr=False)
-    top_k: int
-    selection_commitment: bytes
-    proof: bytes = field(repr=False)
+ProvenSelection = tuple[SelectionStatement, bytes]
+"""A selection statement with its argument."""
 
 
 class Engine(Protocol):
@@ -67,12 +48,10 @@ class Engine(Protocol):
 
     name: str
 
-    def verify_index(
-        self, context: bytes, rows: int, dimension: int, commitments: bytes, proof: bytes
-    ) -> None:
+    def verify_index(self, statement: IndexStatement, proof: bytes) -> None:
         """Check an index argument."""
 
-    def verify_selections(self, instances: Sequence[SelectionInstance]) -> None:
+    def verify_selections(self, proven: Sequence[ProvenSelection]) -> None:
         """Check selection arguments; SelectionsRejected names the bad ones."""
 
     def sample_noise(self, sigma: str, key: bytes, count: int) -> Noise:
@@ -111,27 +90,24 @@ class CoreEngine(_Sketching):
 
         self._core: Any = core
 
-    def verify_index(
-        self, context: bytes, rows: int, dimension: int, commitments: bytes, proof: bytes
-    ) -> None:
-        self._judge(lambda: self._core.verify_index(context, rows, dimension, commitments, proof))
+    def verify_index(self, statement: IndexStatement, proof: bytes) -> None:
+        self._judge(lambda: self._core.verify_index(statement, proof))
 
-    def verify_selections(self, instances: Sequence[SelectionInstance]) -> None:
-        arguments = [_arguments(each) for each in instances]
+    def verify_selections(self, proven: Sequence[ProvenSelection]) -> None:
         try:
-            self._core.verify_selections(arguments)
+            self._core.verify_selections(proven)
         except self._core.ProofRejected as error:
             raise SelectionsRejected(error.failed) from None
         except self._core.CoreError:
             # Not a rejection of proofs but of the call: one malformed input stops the batch.
-            failed = [i for i, each in enumerate(instances) if not self._accepts(each)]
+            failed = [i for i, each in enumerate(proven) if not self._accepts(*each)]
             if not failed:
                 raise
             raise SelectionsRejected(failed) from None
 
-    def _accepts(self, instance: SelectionInstance) -> bool:
+    def _accepts(self, statement: SelectionStatement, proof: bytes) -> bool:
         try:
-            self._core.verify_selection(*_arguments(instance))
+            self._core.verify_selection(statement, proof)
         except self._core.CoreError:
             return False
         return True
@@ -159,54 +135,53 @@ class CoreEngine(_Sketching):
             raise ArgumentRejected(str(error)) from error
 
 
-def _arguments(instance: SelectionInstance) -> tuple[Any, ...]:
-    return (
-        instance.context,
-        instance.rows,
-        instance.commitments,
-        instance.query,
-        instance.noise,
-        instance.top_k,
-        instance.selection_commitment,
-        instance.proof,
-    )
-
-
 class ReferenceEngine(_Sketching):
     """The plain Python implementation: no compiled code of ours, slow."""
 
     name = "reference"
 
-    def verify_index(
-        self, context: bytes, rows: int, dimension: int, commitments: bytes, proof: bytes
-    ) -> None:
+    def verify_index(self, statement: IndexStatement, proof: bytes) -> None:
         from ragaudit.verifier import reference  # noqa: PLC0415 - generators cost start-up time
 
         try:
-            reference.verify_index(context, rows, dimension, commitments, proof)
+            reference.verify_index(
+                statement.context,
+                statement.rows,
+                statement.dimension,
+                statement.commitments,
+                proof,
+                statement.squared_norm,
+            )
         except reference.ReferenceVerifierError as error:
             raise ArgumentRejected(str(error)) from error
 
-    def verify_selections(self, instances: Sequence[SelectionInstance]) -> None:
-        from ragaudit.verifier import reference  # noqa: PLC0415
-
-        failed = []
-        for position, each in enumerate(instances):
-            try:
-                reference.verify_selection(
-                    each.context,
-                    each.rows,
-                    each.commitments,
-                    each.query.tolist(),
-                    each.noise.tolist(),
-                    each.top_k,
-                    each.selection_commitment,
-                    each.proof,
-                )
-            except reference.ReferenceVerifierError:
-                failed.append(position)
+    def verify_selections(self, proven: Sequence[ProvenSelection]) -> None:
+        failed = [i for i, each in enumerate(proven) if not self._accepts(*each)]
         if failed:
             raise SelectionsRejected(failed)
+
+    def _accepts(self, statement: SelectionStatement, proof: bytes) -> bool:
+        from ragaudit.verifier import reference  # noqa: PLC0415
+
+        if statement.squared_norm != SQUARED_NORM:
+            raise UnsupportedError(
+                f"a selection with B² = {statement.squared_norm}", expected=f"{SQUARED_NORM}"
+            )
+        try:
+            reference.verify_selection(
+                statement.context,
+                statement.rows,
+                statement.commitments,
+                statement.query.tolist(),
+                statement.noise.tolist(),
+                statement.top_k,
+                statement.selection_commitment,
+                proof,
+                statement.allowed,
+            )
+        except reference.ReferenceVerifierError:
+            return False
+        return True
 
     def sample_noise(self, sigma: str, key: bytes, count: int) -> Noise:
         from ragaudit.verifier import reference  # noqa: PLC0415

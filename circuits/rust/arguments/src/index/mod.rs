@@ -1,5 +1,23 @@
 //! The index argument, [`ARGUMENT`]: every committed row is an integer vector of squared norm B²
 //! (spec 4.7).
+//!
+//! ```
+//! use ragaudit_arguments::index::{self, Rows, Statement};
+//! use ragaudit_arguments::progress::Silent;
+//! use ragaudit_arguments::{SQUARED_NORM, commitments, four_squares};
+//!
+//! let rows = four_squares::complete_rows(&[3, 4, 100, -50], 2)?;
+//! let blindings = commitments::random_scalars(2)?;
+//! let committed = commitments::commit_rows(&rows, 6, &blindings, &Silent)?;
+//!
+//! let statement = Statement::new([0; 32], 2, 2, SQUARED_NORM, &committed)?;
+//! let proof = index::prove(&statement, Rows::Small(&rows), &blindings, &Silent)?;
+//! index::verify(&statement, &proof, &Silent)?;
+//!
+//! let other = Statement { context: [1; 32], ..statement };
+//! assert!(index::verify(&other, &proof, &Silent).is_err());
+//! # Ok::<(), ragaudit_arguments::Error>(())
+//! ```
 
 mod blocks;
 pub mod projections;

@@ -36,6 +36,15 @@ impl Kept {
 }
 
 /// The vectors u_q of N bits and v_q of d + 4 bits.
+///
+/// ```
+/// use ragaudit_arguments::index::projections::{PROJECTIONS, Projections};
+///
+/// let bits = vec![0b101; Projections::bit_count(5, 3).div_ceil(8)]; // u_q of 5 bits, v_q of 3
+/// let projections = Projections::new(bits, 5, 3);
+/// assert_eq!((projections.u(0, 0), projections.u(0, 1)), (true, false));
+/// assert_eq!(projections.kept(&[2])[0].iter().count(), PROJECTIONS);
+/// ```
 pub struct Projections {
     bits: Vec<u8>,
     rows: usize,

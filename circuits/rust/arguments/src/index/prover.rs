@@ -92,7 +92,9 @@ pub fn prove(
 
     let mut transcript = protocol::begin(statement);
     let mut randomness = ProverRandomness::new(&transcript, &digest(&rows, blindings))?;
+    // V0
     let projections = protocol::projections(&mut transcript, statement);
+    // P1
     let vectors = ColumnVectors::new(&projections, width);
     let products = Products::new(&rows, &vectors, &Stage::new(progress, 0.0, 0.15))?;
     let digits = digit_columns(statement, &projections, &products);
@@ -102,9 +104,11 @@ pub fn prove(
     let mask = Mask::random(&statement.degrees(), &mut randomness);
     let points = generators::points(&statement.generators());
     let commitments = commit(&digits, &random, &mask, &points);
+    // V1
     let drawn =
         protocol::column_challenges(&mut transcript, &commitments, statement.row_variables());
 
+    // P2
     let weights = Weights::new(&drawn);
     let source = Source {
         rows,
@@ -128,13 +132,16 @@ pub fn prove(
         // The row part reports its own progress.
         &Silent,
     )?;
+    // P3
     let point = Point::new(statement, &r);
     let digit_values = polynomial.digit_values();
     let row_value = inner_product(polynomial.bound_row(), &point.columns);
     let evaluations = std::array::from_fn(|k| digit_values.get(k).unwrap_or(&row_value).into());
+    // V2
     let challenges = protocol::opening_challenges(&mut transcript, &evaluations);
     progress.report(0.9)?;
 
+    // P4
     let combination = Combination::new(&challenges.gamma);
     let form = relation::form(statement, &point, &challenges.theta);
     let form: Vec<Scalar> = form.iter().map(Scalar::from).collect();
@@ -169,7 +176,7 @@ fn digest(rows: &Rows, blindings: &[u8]) -> [u8; 64] {
     hash.finalize().into()
 }
 
-/// kap_k: bit k of the digits of p_q + 2^41, three digits for each projection.
+/// P1: kap_k, bit k of the digits of p_q + 2^41, three digits for each projection.
 fn digit_columns(
     statement: &Statement,
     projections: &Projections,
@@ -241,6 +248,7 @@ fn commit(
     }
 }
 
+/// P2: F while a variable of x is unbound.
 fn row_phase<'a>(
     statement: &Statement,
     weights: &Weights,
@@ -266,8 +274,8 @@ fn row_phase<'a>(
     })
 }
 
-/// The vector that P commits to, over idx/P, idx/P*, G, idx/R. `bound_row` is X(r_x, ·), the mask
-/// row included.
+/// P4: the vector that P commits to, over idx/P, idx/P*, G, idx/R. `bound_row` is X(r_x, ·), the
+/// mask row included.
 fn opened_vector(
     digits: &[Vec<bool>],
     bound_row: &[Element],

@@ -25,6 +25,15 @@ pub struct Statement<'a> {
 
 impl<'a> Statement<'a> {
     /// Checks the public conditions; the commitments themselves are decoded by the verifier.
+    ///
+    /// ```
+    /// use ragaudit_arguments::index::Statement;
+    ///
+    /// let statement = Statement::new([0; 32], 2, 384, 16129, &[0; 64])?;
+    /// assert_eq!((statement.width(), statement.row_variables()), (388, 10));
+    /// assert!(Statement::new([0; 32], 3, 384, 16129, &[0; 64]).is_err());
+    /// # Ok::<(), ragaudit_arguments::Error>(())
+    /// ```
     pub fn new(
         context: [u8; 32],
         rows: u64,

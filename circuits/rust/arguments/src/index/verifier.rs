@@ -27,9 +27,12 @@ fn check(statement: &Statement, proof: &[u8], progress: &dyn Progress) -> Result
     progress.report(0.0)?;
     let proof = IndexProof::decode(proof, statement)?;
     let mut transcript = protocol::begin(statement);
+    // V0
     let projections = protocol::projections(&mut transcript, statement);
+    // P1, V1
     let drawn =
         protocol::column_challenges(&mut transcript, &proof.commitments, statement.row_variables());
+    // P2
     let weights = Weights::new(&drawn);
     let claim =
         Scalar::from(weights.claimed_sum(statement)) + drawn.rho * proof.commitments.mask_sum;
@@ -37,17 +40,21 @@ fn check(statement: &Statement, proof: &[u8], progress: &dyn Progress) -> Result
         sumcheck::verify(&mut transcript, &statement.degrees(), &proof.sumcheck, claim);
     let point = Point::new(statement, &r);
     progress.report(0.05)?;
+    // P3
     let values = proof.evaluations.map(Element::from);
     let at_r = polynomial_value(statement, &weights, &projections, &point, &values);
     let mask_value = sumcheck::mask_value(&claim, &at_r.into(), &drawn.rho)?;
     progress.report(0.1)?;
 
+    // V2
     let challenges = protocol::opening_challenges(&mut transcript, &proof.evaluations);
+    // P4
     let folding = opening::follow(&mut transcript, &proof.opening)?;
     let combination = Combination::new(&challenges.gamma);
     let form = relation::form(statement, &point, &challenges.theta);
     let value = relation::value(&combination, &challenges, &values, &mask_value);
     let factor = folding.factor();
+    // (E1)
     let mut equation = Equation::default();
     folding.add_messages(&Element::ONE, &mut equation);
     let names = statement.generators();

@@ -12,7 +12,7 @@ use crate::multiscalar::Equation;
 use crate::opening::last_challenge;
 use crate::randomness::ProverRandomness;
 
-/// Proves knowledge of rho_sel with B_sel = sum_allowed A_i + rho_sel H: T || z.
+/// Proves knowledge of rho_sel with B_sel = sum_allowed A_i + rho_sel H: T || z (spec 4.6.8).
 pub fn prove(
     statement: &Statement,
     allowed: &[u64],
@@ -21,16 +21,19 @@ pub fn prove(
 ) -> Result<Vec<u8>> {
     let mut transcript = protocol::begin_all(statement, allowed);
     let mut randomness = ProverRandomness::new(&transcript, witness_digest)?;
+    // P: T
     let nonce = randomness.scalar();
     let first = Point::from(&nonce * &*generators::H);
+    // V: c
     let c = last_challenge(&mut transcript, &first);
+    // P: z
     let mut writer = Writer::default();
     writer.points([&first]);
     writer.scalars([&(nonce + c * blinding)]);
     Ok(writer.finish())
 }
 
-/// Adds `weight` times z H - T - c (B_sel - sum_allowed A_i).
+/// Adds `weight` times (E3): z H - T - c (B_sel - sum_allowed A_i).
 pub fn add_equation(
     statement: &Statement,
     allowed: &[u64],

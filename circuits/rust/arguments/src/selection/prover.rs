@@ -90,6 +90,7 @@ impl Drop for Blindings {
     }
 }
 
+/// Moves P1 to P5 (spec 4.6.4 to 4.6.7).
 fn prove_threshold(
     statement: &Statement,
     threshold: &Threshold,
@@ -103,13 +104,16 @@ fn prove_threshold(
     let names = threshold.generators(statement.query.len());
     let points = generators::points(&names);
 
+    // P1
     let blindings = Blindings::random(&mut randomness);
     let mask = Mask::random(&threshold.degrees(), &mut randomness);
     progress.report(0.02)?;
     let commitments = commit(threshold, witness, &blindings, &mask, &points);
+    // V1
     let drawn = protocol::column_challenges(&mut transcript, &commitments, threshold.variables());
     progress.report(0.1)?;
 
+    // P2
     let differences = witness.differences.iter().map(|y| Element::from_integer(*y)).collect();
     let masks = [&blindings.masks[..], &[blindings.sigma]].concat();
     let mut polynomial = Polynomial::new(&witness.columns, differences, &masks, &drawn);
@@ -120,15 +124,19 @@ fn prove_threshold(
         &drawn.rho,
         &Stage::new(progress, 0.1, 0.2),
     )?;
+    // P3
     let evaluations = polynomial.evaluations();
+    // V2
     let challenges = protocol::opening_challenges(&mut transcript, &evaluations);
     progress.report(0.2)?;
 
+    // P4
     let responses = [
         blindings.nonces[0] + challenges.schnorr * blindings.masks[0],
         blindings.nonces[1] + challenges.schnorr * blindings.columns[0],
     ];
     protocol::absorb_responses(&mut transcript, &responses);
+    // P5
     let weights = RowWeights::new(&drawn.t, &r, threshold.uncertain.len());
     let combination = Combination::new(&challenges.gamma);
     let form = relation::form(statement, threshold, &weights, &r, &challenges.theta);
@@ -182,7 +190,7 @@ fn commit(
     }
 }
 
-/// The vector that P commits to, over A_U, A*, G, M, R.
+/// P5: the vector that P commits to, over A_U, A*, G, M, R.
 fn opened_vector(
     threshold: &Threshold,
     witness: &Witness,
@@ -236,7 +244,7 @@ fn weighted_rows(threshold: &Threshold, secrets: &Secrets, weights: &[Element]) 
         )
 }
 
-/// The multiple of H in P.
+/// P5: the multiple of H in P.
 fn opened_blinding(
     threshold: &Threshold,
     secrets: &Secrets,

@@ -3,7 +3,6 @@
 use curve25519_dalek::scalar::Scalar;
 use rayon::prelude::*;
 
-use super::protocol::OpeningChallenges;
 use super::statement::{Statement, Threshold};
 use crate::field::{Element, ProductSum, SmallSum, inner_product, powers};
 use crate::multilinear::{eq_mask_row, eq_product_sum, eq_sum, eq_table};
@@ -105,6 +104,14 @@ pub fn evaluate_bits(
 }
 
 /// S_0: what F sums to over the hypercube. `remaining` is K - f.
+///
+/// ```
+/// use curve25519_dalek::scalar::Scalar;
+/// use ragaudit_arguments::selection::relation::{alpha_powers, claimed_sum};
+///
+/// let alphas = alpha_powers(&Scalar::from(2u8)); // 2^22 + 2^23 (K - f)
+/// assert_eq!(claimed_sum(&alphas, 3), Scalar::from((1u32 << 22) + 3 * (1 << 23)));
+/// ```
 pub fn claimed_sum(alphas: &[Element], remaining: u64) -> Scalar {
     Scalar::from(alphas[ONE_TIE]) + Scalar::from(alphas[COUNT]) * Scalar::from(remaining)
 }
@@ -192,7 +199,7 @@ pub fn value(
     threshold: &Threshold,
     weights: &RowWeights,
     combination: &Combination,
-    challenges: &OpeningChallenges,
+    theta: &Scalar,
     evaluations: &Values,
     mask_value: &Scalar,
 ) -> Element {
@@ -202,7 +209,7 @@ pub fn value(
         around_zeta.add_product(weight, row.noise - threshold.zeta);
     }
     let noise = Element::from_integer(threshold.zeta) * weights.indicator + around_zeta.reduce();
-    let theta = Element::from(challenges.theta);
+    let theta = Element::from(theta);
     inner_product(&combination.columns, &evaluations[..COLUMNS])
         + theta * combination.rows * (evaluations[COLUMNS] - noise)
         + theta.square() * combination.mask * Element::from(mask_value)

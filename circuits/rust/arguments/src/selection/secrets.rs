@@ -4,7 +4,7 @@ use curve25519_dalek::scalar::Scalar;
 use zeroize::Zeroize;
 
 use super::statement::Statement;
-use crate::commitments::blinding;
+use crate::commitments::{blinding, sorted_selection};
 use crate::encoding::ELEMENT_BYTES;
 use crate::errors::{Result, malformed};
 use crate::four_squares::COMPLETION;
@@ -22,7 +22,7 @@ pub struct Secrets<'a> {
 
 impl<'a> Secrets<'a> {
     /// Completed rows of `width` = d + 4 entries, their blindings (32 bytes each), the selected
-    /// positions (distinct, in any order) and the blinding of B_sel.
+    /// positions (distinct, below 2^32, in any order) and the blinding of B_sel.
     pub fn new(
         rows: &'a [i8],
         width: usize,
@@ -39,8 +39,7 @@ impl<'a> Secrets<'a> {
                 blindings.len()
             )));
         }
-        let mut selected = selected.to_vec();
-        selected.sort_unstable();
+        let selected = sorted_selection(selected)?;
         Ok(Secrets { rows, width, blindings, selected, selection_blinding })
     }
 

@@ -81,6 +81,30 @@ pub struct Statement<'a> {
 
 impl<'a> Statement<'a> {
     /// Checks the public conditions of spec 4.6 and derives zeta, F and U.
+    ///
+    /// ```
+    /// use ragaudit_arguments::selection::{Instance, Statement, statement::Case};
+    ///
+    /// let instance = Instance {
+    ///     context: [0; 32],
+    ///     rows: 3,
+    ///     commitments: &[0; 96],
+    ///     query: &[30, 40],
+    ///     noise: &[90_000, -5, 7],
+    ///     top_k: 1,
+    ///     allowed: None,
+    ///     squared_norm: 16129,
+    ///     selection: [0; 32],
+    /// };
+    /// let Case::Threshold(threshold) = Statement::new(&instance)?.case else { panic!() };
+    /// assert_eq!((threshold.zeta, &threshold.certain[..]), (7, &[0][..]));
+    /// assert_eq!(threshold.uncertain.iter().map(|row| row.position).collect::<Vec<_>>(), [1, 2]);
+    ///
+    /// let all = Instance { top_k: 3, ..instance.clone() };
+    /// assert!(matches!(Statement::new(&all)?.case, Case::All(rows) if rows == [0, 1, 2]));
+    /// assert!(Statement::new(&Instance { top_k: 0, ..instance }).is_err());
+    /// # Ok::<(), ragaudit_arguments::Error>(())
+    /// ```
     pub fn new(instance: &Instance<'a>) -> Result<Self> {
         check_ranges(instance)?;
         check_query(instance)?;

@@ -123,6 +123,7 @@ fn add_equation<'a>(
     }
 }
 
+/// Follows the moves P1 to P5 and draws V1, V2 as the prover must have (spec 4.6.4 to 4.6.7).
 fn add_threshold_equation<'a>(
     statement: &Statement<'a>,
     threshold: &Threshold,
@@ -133,31 +134,37 @@ fn add_threshold_equation<'a>(
     let dimension = statement.query.len();
     let proof = SelectionProof::decode(proof, threshold, dimension)?;
     let mut transcript = protocol::begin(statement, threshold);
+    // P1, V1
     let drawn =
         protocol::column_challenges(&mut transcript, &proof.commitments, threshold.variables());
 
+    // P2
     let alphas = relation::alpha_powers(&drawn.alpha);
     let claim = relation::claimed_sum(&alphas, threshold.remaining(statement.top_k))
         + drawn.rho * proof.commitments.mask_sum;
     let (claim, r) =
         sumcheck::verify(&mut transcript, &threshold.degrees(), &proof.sumcheck, claim);
     let weights = RowWeights::new(&drawn.t, &r, threshold.uncertain.len());
+    // P3
     let values = proof.evaluations.map(Element::from);
     let at_r = relation::evaluate(&alphas, &values, &weights.weight, &weights.indicator);
     let mask_value = sumcheck::mask_value(&claim, &at_r.into(), &drawn.rho)?;
 
+    // V2
     let challenges = protocol::opening_challenges(&mut transcript, &proof.evaluations);
+    // P4
     protocol::absorb_responses(&mut transcript, &proof.responses);
+    // P5
     let folding = opening::follow(&mut transcript, &proof.opening)?;
     let mask_weight = randomness::weight()?;
-    // Nothing can fail from here on.
+    // (E1) and (E2). Nothing can fail from here on.
     let combination = Combination::new(&challenges.gamma);
-    let value =
-        relation::value(threshold, &weights, &combination, &challenges, &values, &mask_value);
+    let theta = &challenges.theta;
+    let value = relation::value(threshold, &weights, &combination, theta, &values, &mask_value);
     let factor = *weight * folding.factor();
     let x = Element::from(challenges.x);
     folding.add_messages(weight, equation);
-    let form = relation::form_after_rows(statement, threshold, &weights, &r, &challenges.theta);
+    let form = relation::form_after_rows(statement, threshold, &weights, &r, theta);
     let products = folding.products(weight, threshold.opened(dimension));
     let (at_rows, after_rows) = products.split_at(threshold.uncertain.len());
     let formed = inner_product(at_rows, &weights.rows) + inner_product(after_rows, &form);

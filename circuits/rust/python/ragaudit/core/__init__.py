@@ -13,15 +13,12 @@ Errors:
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from ragaudit.core import _core
 from ragaudit.core._arrays import (
-    CONTEXT_BYTES,
     SCALAR_BYTES,
-    Memory,
     array_bytes,
     exact_bytes,
     integer,
@@ -36,17 +33,24 @@ from ragaudit.core._core import (
     MalformedInput,
     ProofRejected,
 )
+from ragaudit.core._statements import (
+    CheckedIndex,
+    CheckedSelection,
+    IndexStatement,
+    SelectionStatement,
+)
 
 __all__ = [
     "KNOWN_POSITIONS",
     "SQUARED_NORM",
     "Cancelled",
     "CoreError",
+    "IndexStatement",
     "MalformedInput",
     "Progress",
     "ProofRejected",
     "Scorer",
-    "SelectionInstance",
+    "SelectionStatement",
     "commit_rows",
     "commit_selection",
     "complete_rows",
@@ -72,21 +76,6 @@ Scalars = npt.NDArray[np.uint8]
 
 COMPLETION = 4
 """Entries that complete a row to squared norm exactly SQUARED_NORM."""
-
-
-class SelectionInstance(NamedTuple):
-    """One selection proof with its statement, in the order of :func:`verify_selection`."""
-
-    context: bytes
-    rows: int
-    commitments: bytes
-    query: npt.NDArray[np.int16]
-    noise: npt.NDArray[np.int64]
-    top_k: int
-    selection_commitment: bytes
-    proof: bytes
-    allowed: Sequence[int] | None = None
-    squared_norm: int = SQUARED_NORM
 
 
 def generator(list: str, index: int) -> bytes:  # noqa: A002 - the specification's word
@@ -165,10 +154,9 @@ def reblind_rows(
 
 
 def prove_index(
-    context: bytes,
+    statement: IndexStatement,
     rows: Int8Rows | npt.NDArray[np.int64],
     blindings: Scalars,
-    commitments: bytes,
     *,
     progress: Progress | None = None,
 ) -> bytes:
@@ -178,50 +166,26 @@ def prove_index(
     rejected. int64 rows are slower and use more memory.
 
     Args:
-        context: 32 bytes.
         rows: int8[N, d + 4] (or int64), N >= 1.
         blindings: uint8[N, 32], canonical scalars.
-        commitments: 32 N bytes.
     """
+    checked = CheckedIndex.of(statement)
     data = array_bytes(rows, "rows", [np.int8, np.int64], 2)
-    count, width = rows.shape
-    if width < COMPLETION:
-        raise MalformedInput(f"rows: {width} entries each, expected at least {COMPLETION}")
-    return _core.prove_index(
-        exact_bytes(context, "context", CONTEXT_BYTES),
-        data,
-        rows.dtype.itemsize,
-        width - COMPLETION,
-        scalars_bytes(blindings, "blindings", count),
-        exact_bytes(commitments, "commitments"),
-        progress,
-    )
+    shape = (checked.rows, checked.dimension + COMPLETION)
+    if rows.shape != shape:
+        raise MalformedInput(f"rows: shape {rows.shape}, expected {shape}")
+    secret = scalars_bytes(blindings, "blindings", checked.rows)
+    return _core.prove_index(checked, data, rows.dtype.itemsize, secret, progress)
 
 
 def verify_index(
-    context: bytes,
-    rows: int,
-    dimension: int,
-    commitments: bytes,
-    proof: bytes,
-    *,
-    squared_norm: int = SQUARED_NORM,
-    progress: Progress | None = None,
+    statement: IndexStatement, proof: bytes, *, progress: Progress | None = None
 ) -> None:
-    """Check an index proof ("index/v2") for N = `rows` commitments (32 N bytes) of dimension d.
+    """Check an index proof ("index/v2").
 
-    `squared_norm` is B², of the policy: 1 <= 4B² < 2^26 and N² B² (d + 4) < 2^82.
-    Raises ProofRejected unless the proof is valid.
+    Raises ProofRejected unless the statement's public conditions hold and the proof is valid.
     """
-    _core.verify_index(
-        exact_bytes(context, "context", CONTEXT_BYTES),
-        integer(rows, "rows"),
-        integer(dimension, "dimension"),
-        exact_bytes(commitments, "commitments"),
-        exact_bytes(proof, "proof"),
-        integer(squared_norm, "squared_norm", 32),
-        progress,
-    )
+    _core.verify_index(CheckedIndex.of(statement), exact_bytes(proof, "proof"), progress)
 
 
 def commit_selection(selected: Sequence[int], blinding: bytes) -> bytes:
@@ -236,86 +200,58 @@ def commit_selection(selected: Sequence[int], blinding: bytes) -> bytes:
 
 
 def prove_selection(
-    context: bytes,
+    statement: SelectionStatement,
     rows: Int8Rows,
     blindings: Scalars,
-    commitments: bytes,
-    query: npt.NDArray[np.int16],
-    noise: npt.NDArray[np.int64],
-    top_k: int,
     selected: Sequence[int],
     selection_blinding: bytes,
     *,
-    allowed: Sequence[int] | None = None,
     progress: Progress | None = None,
 ) -> bytes:
     """A selection proof: `selected` is { i allowed : y_i > y_(K+1) }, y_i = <query, X_i> + noise_i.
 
     Runs on any `selected`; if it is not that set (or not all allowed rows when at most K are
-    allowed), the proof is rejected.
+    allowed), or not what the statement's B_sel holds, the proof is rejected.
 
     Args:
-        context: 32 bytes.
-        rows, blindings, commitments: the index, as in :func:`prove_index`; int8 rows.
-        query: int16[d] of squared norm at most B².
-        noise: int64[N].
-        top_k: K, 1 <= K < 2^32.
+        rows, blindings: of the index, as in :func:`prove_index`; int8 rows.
         selected: distinct positions below N.
         selection_blinding: canonical scalar of B_sel, 32 bytes.
-        allowed: distinct positions that pass the filter; None for all.
     """
+    checked = CheckedSelection.of(statement)
     data = array_bytes(rows, "rows", [np.int8], 2)
     return _core.prove_selection(
-        exact_bytes(context, "context", CONTEXT_BYTES),
+        checked,
         data,
         scalars_bytes(blindings, "blindings", rows.shape[0]),
-        exact_bytes(commitments, "commitments"),
-        array_bytes(query, "query", [np.int16], 1),
-        array_bytes(noise, "noise", [np.int64], 1),
-        integer(top_k, "top_k"),
         positions(selected, "selected"),
         exact_bytes(selection_blinding, "selection_blinding", SCALAR_BYTES),
-        None if allowed is None else positions(allowed, "allowed"),
         progress,
     )
 
 
-def verify_selection(
-    context: bytes,
-    rows: int,
-    commitments: bytes,
-    query: npt.NDArray[np.int16],
-    noise: npt.NDArray[np.int64],
-    top_k: int,
-    selection_commitment: bytes,
-    proof: bytes,
-    *,
-    allowed: Sequence[int] | None = None,
-    squared_norm: int = SQUARED_NORM,
-) -> None:
-    """Check a selection proof over N = `rows` commitments whose index proof was accepted.
+def verify_selection(statement: SelectionStatement, proof: bytes) -> None:
+    """Check a selection proof over N commitments whose index proof was accepted.
 
-    Everything but `proof` is the statement; the arguments are those of :func:`prove_selection`.
     Raises ProofRejected unless the statement's public conditions hold and the proof is valid.
     """
-    instance = SelectionInstance(
-        context, rows, commitments, query, noise, top_k, selection_commitment, proof
-    )
-    _core.verify_selection(_checked(instance._replace(allowed=allowed, squared_norm=squared_norm)))
+    _core.verify_selection(CheckedSelection.of(statement), exact_bytes(proof, "proof"))
 
 
 def verify_selections(
-    instances: Sequence[SelectionInstance | tuple[Any, ...]], *, progress: Progress | None = None
+    proven: Sequence[tuple[SelectionStatement, bytes]], *, progress: Progress | None = None
 ) -> None:
     """Check many selection proofs by one random linear combination, on all cores.
 
     Args:
-        instances: :class:`SelectionInstance`, or tuples of its fields in order.
+        proven: statements, each with its proof.
 
     Raises:
         ProofRejected: its `failed` holds the rising indices of the rejected proofs.
     """
-    checked = [_checked(SelectionInstance(*instance)) for instance in instances]
+    checked = [
+        (CheckedSelection.of(statement), exact_bytes(proof, "proof")) for statement, proof in proven
+    ]
     _core.verify_selections(checked, progress)
 
 
@@ -368,22 +304,3 @@ class Scorer:
 def _sampler(thresholds: bytes, factor: int, levels: int) -> _core.NoiseSampler:
     """The sampler of a table, which is public; making one takes longer than a short draw."""
     return _core.NoiseSampler(thresholds, factor, levels)
-
-
-def _checked(
-    instance: SelectionInstance,
-) -> tuple[bytes, int, bytes, Memory, Memory, int, bytes, bytes, list[int] | None, int]:
-    """The instance as the compiled module takes it."""
-    allowed = instance.allowed
-    return (
-        exact_bytes(instance.context, "context", CONTEXT_BYTES),
-        integer(instance.rows, "rows"),
-        exact_bytes(instance.commitments, "commitments"),
-        array_bytes(instance.query, "query", [np.int16], 1),
-        array_bytes(instance.noise, "noise", [np.int64], 1),
-        integer(instance.top_k, "top_k"),
-        exact_bytes(instance.selection_commitment, "selection_commitment", 32),
-        exact_bytes(instance.proof, "proof"),
-        None if allowed is None else positions(allowed, "allowed"),
-        integer(instance.squared_norm, "squared_norm", 32),
-    )

@@ -9,6 +9,7 @@ from ragaudit.core._core import MalformedInput
 
 CONTEXT_BYTES = 32
 SCALAR_BYTES = 32
+POINT_BYTES = 32
 
 
 Memory = npt.NDArray[np.uint8]

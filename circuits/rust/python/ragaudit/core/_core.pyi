@@ -5,6 +5,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from ragaudit.core._statements import CheckedIndex, CheckedSelection
 
 __all__ = [
     "SQUARED_NORM",
@@ -41,9 +42,6 @@ class Cancelled(CoreError): ...
 
 _Memory: TypeAlias = npt.NDArray[np.uint8]
 _Progress: TypeAlias = Callable[[float], bool | None] | None
-_Selection: TypeAlias = tuple[
-    bytes, int, bytes, _Memory, _Memory, int, bytes, bytes, Sequence[int] | None, int
-]
 
 def generator(name: str, index: int) -> bytes: ...
 def position_encodings(count: int) -> bytes: ...
@@ -58,39 +56,26 @@ def reblind_rows(
     row_commitments: bytes, old: _Memory, new: _Memory, progress: _Progress
 ) -> bytes: ...
 def prove_index(
-    context: bytes,
+    statement: CheckedIndex,
     rows: _Memory,
     entry_bytes: int,
-    dimension: int,
     blindings: _Memory,
-    row_commitments: bytes,
     progress: _Progress,
 ) -> bytes: ...
-def verify_index(
-    context: bytes,
-    rows: int,
-    dimension: int,
-    row_commitments: bytes,
-    proof: bytes,
-    squared_norm: int,
-    progress: _Progress,
-) -> None: ...
+def verify_index(statement: CheckedIndex, proof: bytes, progress: _Progress) -> None: ...
 def commit_selection(positions: Sequence[int], blinding: bytes) -> bytes: ...
 def prove_selection(
-    context: bytes,
+    statement: CheckedSelection,
     rows: _Memory,
     blindings: _Memory,
-    row_commitments: bytes,
-    query: _Memory,
-    noise: _Memory,
-    top_k: int,
     selected: Sequence[int],
     selection_blinding: bytes,
-    allowed: Sequence[int] | None,
     progress: _Progress,
 ) -> bytes: ...
-def verify_selection(given: _Selection) -> None: ...
-def verify_selections(batch: Sequence[_Selection], progress: _Progress) -> None: ...
+def verify_selection(statement: CheckedSelection, proof: bytes) -> None: ...
+def verify_selections(
+    proven: Sequence[tuple[CheckedSelection, bytes]], progress: _Progress
+) -> None: ...
 def scores(rows: _Memory, query: _Memory) -> bytearray: ...
 
 class NoiseSampler:

@@ -19,7 +19,7 @@ from ragaudit.lab.bench.searching import numpy_search
 from ragaudit.lab.bench.workload import Question, Sizes, Workload
 from ragaudit.ledger.messages.merkle_commitments import content_digest, index_root
 from ragaudit.prover.index.index_commitment import row_digests
-from ragaudit.verifier.engines import SelectionInstance, engine
+from ragaudit.verifier.engines import ProvenSelection, engine
 
 __all__ = ["index", "prove", "reference", "verify"]
 
@@ -56,7 +56,8 @@ def index(task: Task) -> list[Measurement]:
         begun = time.perf_counter()
         commitments = core.commit_rows(work.rows, work.blindings)
         committed = time.perf_counter()
-        proofs.append(core.prove_index(work.context, work.rows, work.blindings, commitments))
+        statement = work.index_statement(commitments)
+        proofs.append(core.prove_index(statement, work.rows, work.blindings))
         halves.append((committed - begun, time.perf_counter() - committed))
         work.keep_commitments(commitments)
 
@@ -81,9 +82,7 @@ def index(task: Task) -> list[Measurement]:
     whole = task.measure(COMMIT_AND_PROVE, commit_and_prove)
     verification = task.measure(
         VERIFY_INDEX,
-        lambda: engine("core").verify_index(
-            work.context, sizes.rows, sizes.dimension, work.commitments, proofs[-1]
-        ),
+        lambda: engine("core").verify_index(work.index_statement(work.commitments), proofs[-1]),
     )
     digesting = task.measure(DIGEST, digest)
     in_all = together(WHOLE_INDEX, [quantising, whole, digesting])
@@ -129,14 +128,15 @@ def verify(task: Task) -> list[Measurement]:
     proven = []
     for done, question in enumerate(questions):
         task.stage("proving", done, distinct)
-        proven.append(work.instance(question, work.prove(question)))
+        proven.append(work.proven(question))
     batch = list(itertools.islice(itertools.cycle(proven), records))
     checking = task.measure(VERIFY, lambda: engine("core").verify_selections(batch), records)
-    size = _median([len(each.proof) for each in proven])
+    size = _median([len(proof) for _, proof in proven])
     details = {**_undecided(questions), "distinct": float(distinct)}
     task.stage(COLD)
     numbers = [number % distinct for number in range(records)]
-    job = _Batch(work.sizes, [replace(each, noise=_NO_NOISE) for each in proven], numbers)
+    bare = [(replace(statement, noise=_NO_NOISE), proof) for statement, proof in proven]
+    job = _Batch(work.sizes, bare, numbers)
     cold = replace(_in_new_processes(job, min(task.runs, _COLD_RUNS)), records=records)
     return [
         drawing,
@@ -147,10 +147,10 @@ def verify(task: Task) -> list[Measurement]:
 
 @dataclass(frozen=True)
 class _Batch:
-    """A batch to verify from its proofs: record ``n`` is statement ``numbers[n]``, of key n."""
+    """A batch to verify from its proofs: record ``n`` is ``proven[numbers[n]]``, of key n."""
 
     sizes: Sizes
-    statements: list[SelectionInstance]
+    proven: list[ProvenSelection]
     numbers: list[int]
 
 
@@ -158,9 +158,10 @@ def _verify_cold(job: _Batch) -> tuple[float, float]:
     """Seconds and peak memory of a process that has seen nothing yet; libraries are loaded."""
     work, engine_used = Workload(job.sizes), engine("core")
     begun = time.perf_counter()
-    batch = [
-        replace(job.statements[number], noise=work.draw_noise(number)) for number in job.numbers
-    ]
+    batch = []
+    for number in job.numbers:
+        statement, proof = job.proven[number]
+        batch.append((replace(statement, noise=work.draw_noise(number)), proof))
     engine_used.verify_selections(batch)
     return time.perf_counter() - begun, peak_memory_mib()
 
@@ -180,10 +181,10 @@ def reference(task: Task) -> list[Measurement]:
     """The reference verifier on one record, beside the compiled one on the same proof."""
     work = task.work
     (question,) = _questions(task, 1)
-    batch = [work.instance(question, work.prove(question))]
+    batch = [work.proven(question)]
     compiled = task.measure(COMPILED, lambda: engine("core").verify_selections(batch))
     slow = task.measure(REFERENCE, lambda: engine("reference").verify_selections(batch))
-    return [compiled, slow.beside(compiled, len(batch[0].proof), _undecided([question]))]
+    return [compiled, slow.beside(compiled, len(batch[0][1]), _undecided([question]))]
 
 
 def _questions(task: Task, count: int, begin: int = 0) -> list[Question]:

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 from ragaudit import core
 from ragaudit.circuits.selection import select
-from ragaudit.circuits.statements import index_context
 from ragaudit.lab.attacks.constructed.window import Asked, TenantIndex, Window
 from ragaudit.lab.bench.workload import Workload
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment, content_digest, index_root
@@ -76,13 +75,7 @@ class AuditedWindow(Window):
         contents = b"".join(content_digest(f"text of {name}") for name in ids)
         salts = OsRandomness().draw(_SALT_BYTES * count)
         root = index_root(work.commitments, row_digests(ids, salts, contents))
-        context = index_context(
-            policy_digest=self.policy.digest,
-            window=self.window,
-            tenant=TENANT,
-            version=1,
-            index_root=root,
-        )
+        statement = self.index_statement(TENANT, work.commitments, root)
         return CommittedIndex(
             tenant=TENANT,
             ids=ids,
@@ -92,7 +85,7 @@ class AuditedWindow(Window):
             salts=salts,
             commitments=work.commitments,
             root=root,
-            proof=core.prove_index(context, work.rows, work.blindings, work.commitments),
+            proof=core.prove_index(statement, work.rows, work.blindings),
         )
 
     def build_index(self, tenant: str) -> TenantIndex:

@@ -13,12 +13,15 @@ from ragaudit import core
 from ragaudit.circuits.parameters import SQUARED_NORM
 from ragaudit.circuits.quantise import quantise, quantise_rows
 from ragaudit.circuits.selection import select
+from ragaudit.circuits.statements import IndexStatement, SelectionStatement
 from ragaudit.encoding.digests import structure
-from ragaudit.verifier.engines import SelectionInstance, engine
+from ragaudit.verifier.engines import ProvenSelection, engine
 
-__all__ = ["CONTEXT", "Question", "Sizes", "Workload"]
+__all__ = ["Question", "Sizes", "Workload"]
 
-CONTEXT: Final = structure("bench", "context")
+_NAME: Final = "bench"
+_DIGEST: Final = structure("bench", "context")
+"""Every digest in a statement here: there is no window that it could be of."""
 
 _BLOCK_ROWS = 8192  # real vectors exist for so many rows at a time
 _ROWS_A_TOPIC = 40
@@ -61,6 +64,18 @@ class Question:
     undecided: int
 
 
+@dataclass(frozen=True)
+class _Record:
+    """What a statement takes from a record."""
+
+    top_k: int
+    selection_commitment: bytes
+    policy_digest: bytes = _DIGEST
+    window: str = _NAME
+    tenant: str = _NAME
+    version: int = 1
+
+
 class Workload:
     """Random directions with some structure: topics, documents around them, a query near one.
 
@@ -68,8 +83,6 @@ class Workload:
         folder: where rows, blindings and commitments are kept for other processes, which then
             load them instead of making them again; None to keep nothing.
     """
-
-    context: Final = CONTEXT
 
     def __init__(self, sizes: Sizes, folder: Path | None = None, seed: int = 1) -> None:
         self.sizes = sizes
@@ -148,32 +161,44 @@ class Workload:
         commitment = core.commit_selection(selected, blinding)
         return Question(query, noise, selected, blinding, commitment, above, undecided)
 
+    def index_statement(self, commitments: bytes) -> IndexStatement:
+        """What there is to prove of the rows, committed to by these 32 N bytes."""
+        return IndexStatement.of(
+            policy_digest=_DIGEST,
+            window=_NAME,
+            tenant=_NAME,
+            version=1,
+            index_root=_DIGEST,
+            dimension=self.sizes.dimension,
+            commitments=commitments,
+        )
+
+    def statement(self, question: Question) -> SelectionStatement:
+        """What there is to prove of one record."""
+        return SelectionStatement.of(
+            _Record(self.sizes.top_k, question.commitment),
+            body=b"",
+            index_root=_DIGEST,
+            commitments=self.commitments,
+            seed_root=_DIGEST,
+            activation_randomness=_DIGEST,
+            query=question.query,
+            noise=question.noise,
+        )
+
     def prove(self, question: Question) -> bytes:
         """The selection argument of one record."""
         return core.prove_selection(
-            self.context,
+            self.statement(question),
             self.rows,
             self.blindings,
-            self.commitments,
-            question.query,
-            question.noise,
-            self.sizes.top_k,
             question.selected,
             question.blinding,
         )
 
-    def instance(self, question: Question, proof: bytes) -> SelectionInstance:
+    def proven(self, question: Question) -> ProvenSelection:
         """What the verifier checks of one record."""
-        return SelectionInstance(
-            self.context,
-            self.sizes.rows,
-            self.commitments,
-            question.query,
-            question.noise,
-            self.sizes.top_k,
-            question.commitment,
-            proof,
-        )
+        return self.statement(question), self.prove(question)
 
     def keep_commitments(self, commitments: bytes) -> None:
         """Take over commitments to `rows` under `blindings` that were made elsewhere."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from ragaudit import core
-from ragaudit.circuits.statements import index_context
+from ragaudit.circuits.statements import IndexStatement
 from ragaudit.embedders.base import Embedder
 from ragaudit.embedders.quantised import embed_quantised
 from ragaudit.encoding.canonical_json import dumps, loads
@@ -155,14 +155,16 @@ class IndexBuilder:
         else:
             commitments = self.commit_changed(rows, blindings, previous, place)
         root = index_root(commitments, row_digests(ids, salts, contents))
-        context = index_context(
+        statement = IndexStatement.of(
             policy_digest=policy_digest,
             window=window,
             tenant=tenant,
             version=VERSION,
             index_root=root,
+            dimension=rows.shape[1] - SQUARES,
+            commitments=commitments,
         )
-        proof = self.prove(context, rows, blindings, commitments, progress)
+        proof = self.prove(statement, rows, blindings, progress)
         return CommittedIndex(
             tenant, ids, contents, rows, blindings, salts, commitments, root, proof
         )
@@ -217,14 +219,13 @@ class IndexBuilder:
 
     def prove(
         self,
-        context: bytes,
+        statement: IndexStatement,
         rows: Rows,
         blindings: Scalars,
-        commitments: bytes,
         progress: Progress | None,
     ) -> bytes:
         """Return pi_idx."""
-        return core.prove_index(context, rows, blindings, commitments, progress=progress)
+        return core.prove_index(statement, rows, blindings, progress=progress)
 
 
 def _places(ids: Sequence[str], rows: Rows, previous: CommittedIndex | None) -> Places:

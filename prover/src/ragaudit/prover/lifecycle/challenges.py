@@ -8,14 +8,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from ragaudit import core
-from ragaudit.circuits.statements import selection_context
+from ragaudit.circuits.statements import SelectionStatement
 from ragaudit.encoding.tagged import enc
 from ragaudit.ledger.messages.merkle_commitments import KeyOpening
 from ragaudit.ledger.messages.records import Record
 from ragaudit.privacy import sample
 from ragaudit.prover.answering.answering import Answering
 from ragaudit.prover.errors import ChallengeRejected, UnknownRecord
-from ragaudit.prover.index.index_commitment import VERSION
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.verifier.client import VerifierClient
@@ -151,30 +150,29 @@ class ChallengeWorker:
 
     def prove(self, live: LiveWindow, record: Record, logged: LoggedRecord) -> bytes:
         """Prove that the committed selection is the one of embedding, noise and index."""
-        index = live.indexes[record.tenant]
+        index, openings = live.indexes[record.tenant], logged.openings
         return core.prove_selection(
-            self.context(live, record, logged.body),
+            self.statement(live, record, logged),
             index.rows,
             index.blindings,
-            index.commitments,
-            np.array(logged.openings.openings.embedding, dtype=np.int16),
-            self._answering.draw_noise(live, index, record, record.nonce),
-            record.top_k,
-            logged.openings.selected,
-            logged.openings.selection_blinding,
+            openings.selected,
+            openings.selection_blinding,
         )
 
-    def context(self, live: LiveWindow, record: Record, body: bytes) -> bytes:
-        """Return what binds the proof to window, index, keys, activation and record."""
-        return selection_context(
-            policy_digest=live.policy_digest,
-            window=live.name,
-            tenant=record.tenant,
-            version=VERSION,
-            index_root=live.indexes[record.tenant].root,
+    def statement(
+        self, live: LiveWindow, record: Record, logged: LoggedRecord
+    ) -> SelectionStatement:
+        """Return what there is to prove of a record."""
+        index = live.indexes[record.tenant]
+        return SelectionStatement.of(
+            record,
+            body=logged.body,
+            index_root=index.root,
+            commitments=index.commitments,
             seed_root=live.seed.commit().root,
             activation_randomness=live.activation_randomness(record.activation),
-            body=body,
+            query=np.array(logged.openings.openings.embedding, dtype=np.int16),
+            noise=self._answering.draw_noise(live, index, record, record.nonce),
         )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ragaudit.circuits.statements import index_context
+from ragaudit.circuits.statements import IndexStatement
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import MalformedError, RagauditError, RejectedError
@@ -185,17 +185,17 @@ class OpeningFacts(Inputs):
         return index
 
     def _judge_index(self, index: IndexCommitment) -> MissingInput | None:
-        context = index_context(
+        statement = IndexStatement.of(
             policy_digest=self.policy_digest,
             window=index.window,
             tenant=index.tenant,
             version=index.version,
             index_root=index.root,
+            dimension=index.dimension,
+            commitments=index.commitments,
         )
         try:
-            self.engine.verify_index(
-                context, index.rows, index.dimension, index.commitments, index.proof
-            )
+            self.engine.verify_index(statement, index.proof)
         except RejectedError as error:
             return MissingInput("index-proof", f"index of {index.tenant}: {error.what}")
         return None

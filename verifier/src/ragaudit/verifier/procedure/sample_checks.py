@@ -9,14 +9,14 @@ import numpy as np
 from ragaudit.circuits.noise import noise_key
 from ragaudit.circuits.parameters import SQUARED_NORM
 from ragaudit.circuits.sketch import sketch
-from ragaudit.circuits.statements import selection_context
+from ragaudit.circuits.statements import SelectionStatement
 from ragaudit.encoding.digests import salted
 from ragaudit.encoding.errors import RejectedError
 from ragaudit.encoding.times import rfc3339
 from ragaudit.ledger.messages.chains import verify_activation_preimage
 from ragaudit.ledger.messages.merkle_commitments import verify_key_opening
 from ragaudit.privacy import sample as sampling
-from ragaudit.verifier.engines import SelectionInstance, SelectionsRejected
+from ragaudit.verifier.engines import ProvenSelection, SelectionsRejected
 from ragaudit.verifier.procedure.claims import claims
 from ragaudit.verifier.procedure.context import BEACON, CommittedEmbedder, Context
 from ragaudit.verifier.procedure.facts import MissingInput
@@ -267,13 +267,14 @@ def _check_embedded(context: Context, embedder: CommittedEmbedder, response: Res
 
 def check_selection(context: Context, found: Findings) -> None:
     """19: what was selected is noise-then-select over the committed index."""
-    batch: list[tuple[LoggedRecord, SelectionInstance]] = []
+    batch: list[tuple[LoggedRecord, ProvenSelection]] = []
     proven = 0
     for each, response in _responses(context, found):
         with found.attempt(each.name):
-            batch.append((each, _instance(context, each, response)))
+            statement = _statement(context, each, response)
+            batch.append((each, (statement, response.proof)))
             proven += 1
-        if batch and len(batch) >= min(_BATCH_RECORDS, _BATCH_VALUES // batch[-1][1].rows + 1):
+        if batch and len(batch) >= _batch_size(batch[-1][1]):
             _verify(context, found, batch)
             batch = []
     if batch:
@@ -281,11 +282,17 @@ def check_selection(context: Context, found: Findings) -> None:
     found.summary = f"{proven} selection arguments verified, noise recomputed from the opened keys"
 
 
+def _batch_size(last: ProvenSelection) -> int:
+    """Return how many arguments like the last are verified at once."""
+    statement, _ = last
+    return min(_BATCH_RECORDS, _BATCH_VALUES // statement.rows + 1)
+
+
 def _verify(
-    context: Context, found: Findings, batch: Sequence[tuple[LoggedRecord, SelectionInstance]]
+    context: Context, found: Findings, batch: Sequence[tuple[LoggedRecord, ProvenSelection]]
 ) -> None:
     try:
-        context.engine.verify_selections([instance for _, instance in batch])
+        context.engine.verify_selections([proven for _, proven in batch])
     except SelectionsRejected as error:
         for position in error.failed:
             found.fault(
@@ -294,7 +301,7 @@ def _verify(
             )
 
 
-def _instance(context: Context, each: LoggedRecord, response: Response) -> SelectionInstance:
+def _statement(context: Context, each: LoggedRecord, response: Response) -> SelectionStatement:
     record, policy = each.record, context.policy
     tenant = context.registration(record.pseudonym).registration.tenant
     index = context.accepted_index(tenant)
@@ -319,22 +326,13 @@ def _instance(context: Context, each: LoggedRecord, response: Response) -> Selec
         activation_randomness=randomness,
         nonce=record.nonce or b"",
     )
-    return SelectionInstance(
-        context=selection_context(
-            policy_digest=record.policy_digest,
-            window=record.window,
-            tenant=record.tenant,
-            version=record.version,
-            index_root=context.opened[tenant].index_root,
-            seed_root=context.opening.seed_root,
-            activation_randomness=randomness,
-            body=each.body,
-        ),
-        rows=index.rows,
+    return SelectionStatement.of(
+        record,
+        body=each.body,
+        index_root=context.opened[tenant].index_root,
         commitments=index.commitments,
+        seed_root=context.opening.seed_root,
+        activation_randomness=randomness,
         query=response.embedding,
         noise=context.engine.sample_noise(policy.sigma, key, index.rows),
-        top_k=record.top_k,
-        selection_commitment=record.selection_commitment or b"",
-        proof=response.proof,
     )

@@ -6,7 +6,6 @@ The prover's rows are 8-bit integers, so no service stages them. The proofs are 
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ragaudit.circuits.statements import index_context, selection_context
 from ragaudit.lab.attacks.cheat import ConstructedCheat
 from ragaudit.lab.attacks.constructed.window import Asked, TenantIndex, Window
 from ragaudit.lab.attacks.forging import index_prover, selection_prover
@@ -14,7 +13,7 @@ from ragaudit.ledger.messages import merkle_commitments
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
 from ragaudit.verifier import reference
 from ragaudit.verifier.reference.field import ORDER
-from ragaudit.verifier.reference.statement import SQUARED_NORM, Statement
+from ragaudit.verifier.reference.statement import SQUARED_NORM
 
 Rows = list[list[int]]
 
@@ -41,14 +40,11 @@ class ForgedIndex(Window):
         blindings = blindings_of(index)
         commitments = index_prover.commit_field_rows(reference, self.committed, blindings, claim)
         digests = index.commitment.row_digests
-        context = index_context(
-            policy_digest=self.policy.digest,
-            window=self.window,
-            tenant=index.tenant,
-            version=1,
-            index_root=merkle_commitments.index_root(commitments, digests),
+        root = merkle_commitments.index_root(commitments, digests)
+        statement = self.index_statement(index.tenant, commitments, root)
+        _, proof = index_prover.prove_index(
+            reference, statement.context, self.committed, blindings, claim
         )
-        _, proof = index_prover.prove_index(reference, context, self.committed, blindings, claim)
         index.commitment = IndexCommitment(
             self.window, index.tenant, 1, self.dimension, commitments, digests, proof
         )
@@ -85,26 +81,8 @@ class HidesAnOffset(ForgedIndex):
     def prove(self, asked: Asked) -> bytes:
         if asked.served_tenant != "beta":
             return super().prove(asked)
-        index, record = self.indices["beta"], asked.record
-        statement = Statement(
-            context=selection_context(
-                policy_digest=self.policy.digest,
-                window=self.window,
-                tenant=record.tenant,
-                version=record.version,
-                index_root=index.commitment.root,
-                seed_root=self.seed_commitment.root,
-                activation_randomness=self.randomness(record.activation),
-                body=record.encode(),
-            ),
-            rows=self.rows,
-            commitments=index.commitment.commitments,
-            query=tuple(asked.embedding.tolist()),
-            noise=tuple(asked.noise.tolist()),
-            top_k=record.top_k,
-            selection=record.selection_commitment or b"",
-            allowed=range(self.rows),
-        )
+        index = self.indices["beta"]
+        statement = selection_prover.reference_statement(self.statement(asked))
         held = selection_prover.Index(
             self.committed, blindings_of(index), index.commitment.commitments
         )

@@ -6,12 +6,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 from ragaudit.circuits.selection import scores, select
-from ragaudit.circuits.statements import selection_context
 from ragaudit.lab.attacks.cheat import ConstructedCheat
 from ragaudit.lab.attacks.constructed.window import START, Account, Asked, Window
 from ragaudit.lab.attacks.forging import selection_prover
 from ragaudit.verifier import reference
-from ragaudit.verifier.reference.statement import Statement
 
 SQUARED_NORM = 127**2
 NEAR = 2 * SQUARED_NORM
@@ -122,16 +120,7 @@ class OwnThresholds(Window):
             return super().prove(asked)
         assert self.traded is not None
         one, other = self.traded
-        statement = Statement(
-            context=self.context(asked),
-            rows=self.rows,
-            commitments=index.commitment.commitments,
-            query=tuple(query.tolist()),
-            noise=tuple(asked.noise.tolist()),
-            top_k=asked.record.top_k,
-            selection=asked.record.selection_commitment or b"",
-            allowed=range(self.rows),
-        )
+        statement = selection_prover.reference_statement(self.statement(asked))
         pretended = noised.copy()
         pretended[[one, other]] = noised[[other, one]]
         honest = selection_prover.honest_assignment(statement, pretended.tolist())
@@ -145,20 +134,6 @@ class OwnThresholds(Window):
         assignment = replace(honest, shift=shift)
         return selection_prover.prove_boundary(
             reference, statement, committed, assignment, blinding
-        )
-
-    def context(self, asked: Asked) -> bytes:
-        """The honest context of the record's argument."""
-        record = asked.record
-        return selection_context(
-            policy_digest=self.policy.digest,
-            window=self.window,
-            tenant=record.tenant,
-            version=record.version,
-            index_root=self.indices[asked.served_tenant].commitment.root,
-            seed_root=self.seed_commitment.root,
-            activation_randomness=self.randomness(record.activation),
-            body=record.encode(),
         )
 
 

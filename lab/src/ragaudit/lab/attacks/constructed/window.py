@@ -21,7 +21,7 @@ from ragaudit.circuits.noise import NoiseParameters, noise_key, table
 from ragaudit.circuits.quantise import quantise
 from ragaudit.circuits.selection import scores, select
 from ragaudit.circuits.sketch import sketch
-from ragaudit.circuits.statements import index_context, selection_context
+from ragaudit.circuits.statements import IndexStatement, SelectionStatement
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import leaf_data, salted, structure
 from ragaudit.encoding.signing import PrivateKey, sign
@@ -354,28 +354,32 @@ class Window:
             merkle_commitments.row_digest(salt, name, merkle_commitments.content_digest(text))
             for salt, name, text in zip(salts, ids, texts, strict=True)
         )
-        context = index_context(
-            policy_digest=self.policy.digest,
-            window=self.window,
-            tenant=tenant,
-            version=1,
-            index_root=merkle_commitments.index_root(commitments, digests),
-        )
-        proof = self.prove_index(tenant, context, rows, blindings, commitments)
+        root = merkle_commitments.index_root(commitments, digests)
+        statement = self.index_statement(tenant, commitments, root)
+        proof = self.prove_index(statement, rows, blindings)
         commitment = IndexCommitment(
             self.window, tenant, 1, self.dimension, commitments, digests, proof
         )
         return TenantIndex(tenant, texts, ids, salts, rows, blindings, commitment)
 
+    def index_statement(self, tenant: str, commitments: bytes, root: bytes) -> IndexStatement:
+        return IndexStatement.of(
+            policy_digest=self.policy.digest,
+            window=self.window,
+            tenant=tenant,
+            version=1,
+            index_root=root,
+            dimension=self.dimension,
+            commitments=commitments,
+        )
+
     def prove_index(
         self,
-        tenant: str,
-        context: bytes,
+        statement: IndexStatement,
         rows: npt.NDArray[np.int8],
         blindings: npt.NDArray[np.uint8],
-        commitments: bytes,
     ) -> bytes:
-        return core.prove_index(context, rows, blindings, commitments)
+        return core.prove_index(statement, rows, blindings)
 
     def build_opening(self) -> Opening:
         return Opening(
@@ -885,26 +889,26 @@ class Window:
             return merkle_commitments.KeyOpening(asked.key, (), ())
         return replace(self.seed_commitment.open(record.slot, record.counter), key=asked.key)
 
+    def statement(self, asked: Asked) -> SelectionStatement:
+        """The honest statement about the record, over the index that served it."""
+        index = self.indices[asked.served_tenant].commitment
+        return SelectionStatement.of(
+            asked.record,
+            body=asked.record.encode(),
+            index_root=index.root,
+            commitments=index.commitments,
+            seed_root=self.seed_commitment.root,
+            activation_randomness=self.randomness(asked.record.activation),
+            query=asked.embedding,
+            noise=asked.noise,
+        )
+
     def prove(self, asked: Asked) -> bytes:
-        record = asked.record
         index = self.indices[asked.served_tenant]
         return core.prove_selection(
-            selection_context(
-                policy_digest=self.policy.digest,
-                window=self.window,
-                tenant=record.tenant,
-                version=record.version,
-                index_root=self.indices[asked.served_tenant].commitment.root,
-                seed_root=self.seed_commitment.root,
-                activation_randomness=self.randomness(record.activation),
-                body=record.encode(),
-            ),
+            self.statement(asked),
             index.rows,
             index.blindings,
-            index.commitment.commitments,
-            asked.embedding,
-            asked.noise,
-            record.top_k,
             asked.selected,
             asked.selection_blinding,
         )

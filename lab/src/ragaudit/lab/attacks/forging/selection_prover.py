@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+from ragaudit.circuits.statements import SelectionStatement
 from ragaudit.lab.attacks.forging.moves import Mask, Moves, modules, weighted_sum
+from ragaudit.verifier.reference.statement import Statement
 
 BITS = 16
 
@@ -59,6 +61,21 @@ class Assignment:
     moved: list[int] = field(default_factory=list)
     lift: list[int] = field(default_factory=list)
     masks: dict[str, int] = field(default_factory=dict)
+
+
+def reference_statement(statement: SelectionStatement) -> Statement:
+    """The statement as the reference verifier reads it, with what it derives."""
+    allowed = range(statement.rows) if statement.allowed is None else sorted(statement.allowed)
+    return Statement(
+        context=statement.context,
+        rows=statement.rows,
+        commitments=statement.commitments,
+        query=tuple(statement.query.tolist()),
+        noise=tuple(statement.noise.tolist()),
+        top_k=statement.top_k,
+        selection=statement.selection_commitment,
+        allowed=allowed,
+    )
 
 
 def commit_rows(package: ModuleType, rows: list[list[int]]) -> Index:

@@ -1,8 +1,10 @@
 """SAMPLING, PROOF and COALITION: cheats in the close and in answers to the challenge."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
+from ragaudit.circuits.statements import SelectionStatement
 from ragaudit.encoding.digests import structure
 from ragaudit.lab.attacks.cheat import ServiceCheat
 from ragaudit.ledger.messages.records import Record
@@ -82,8 +84,11 @@ class NonCanonicalScalar(AltersProofs):
 class OtherContext(ChallengeWorker):
     """Proves under the context of another window."""
 
-    def context(self, live: LiveWindow, record: Record, body: bytes) -> bytes:
-        return structure("another window", super().context(live, record, body))
+    def statement(
+        self, live: LiveWindow, record: Record, logged: LoggedRecord
+    ) -> SelectionStatement:
+        honest = super().statement(live, record, logged)
+        return replace(honest, context=structure("another window", honest.context))
 
 
 class UnderstatesTheCoalition(Closing):

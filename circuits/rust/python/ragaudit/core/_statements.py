@@ -1,0 +1,141 @@
+"""The statements of the two arguments: what a caller hands over, and what the module reads.
+
+A statement is any object with these attributes; arrays are read where they are, not copied.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+from ragaudit.core._arrays import (
+    CONTEXT_BYTES,
+    POINT_BYTES,
+    Memory,
+    array_bytes,
+    exact_bytes,
+    integer,
+    positions,
+)
+
+
+class IndexStatement(Protocol):
+    """Each of N commitments holds an integer row of squared norm B² (docs/spec/04-arguments.md)."""
+
+    @property
+    def context(self) -> bytes:
+        """32 bytes that bind everything the argument does not see."""
+
+    @property
+    def rows(self) -> int:
+        """N, 1 <= N < 2^32."""
+
+    @property
+    def dimension(self) -> int:
+        """d, 1 <= d < 2^16; a completed row has d + 4 entries."""
+
+    @property
+    def commitments(self) -> bytes:
+        """C_0 || .. || C_(N-1), 32 N bytes."""
+
+    @property
+    def squared_norm(self) -> int:
+        """B² of the policy: 1 <= 4B² < 2^26 and N² B² (d + 4) < 2^82."""
+
+
+class SelectionStatement(Protocol):
+    """B_sel holds { i allowed : y_i > y_(K+1) }, y_i = <query, X_i> + noise_i, over committed rows.
+
+    Whoever verifies it has accepted the index argument of the commitments.
+    """
+
+    @property
+    def context(self) -> bytes:
+        """32 bytes that bind everything the argument does not see."""
+
+    @property
+    def rows(self) -> int:
+        """N, 1 <= N < 2^32."""
+
+    @property
+    def commitments(self) -> bytes:
+        """C_0 || .. || C_(N-1), 32 N bytes."""
+
+    @property
+    def query(self) -> npt.NDArray[np.int16]:
+        """int16[d], of squared norm at most B²."""
+
+    @property
+    def noise(self) -> npt.NDArray[np.int64]:
+        """int64[N]."""
+
+    @property
+    def top_k(self) -> int:
+        """K, 1 <= K < 2^32."""
+
+    @property
+    def selection_commitment(self) -> bytes:
+        """B_sel, 32 bytes."""
+
+    @property
+    def allowed(self) -> Sequence[int] | None:
+        """Distinct positions that pass the filter, in any order; None for all."""
+
+    @property
+    def squared_norm(self) -> int:
+        """B², 1 <= 4B² < 2^16."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedIndex:
+    """An index statement as the compiled module reads it."""
+
+    context: bytes
+    rows: int
+    dimension: int
+    commitments: bytes
+    squared_norm: int
+
+    @classmethod
+    def of(cls, statement: IndexStatement) -> "CheckedIndex":
+        """Check types and lengths; MalformedInput where one is wrong."""
+        return cls(
+            context=exact_bytes(statement.context, "context", CONTEXT_BYTES),
+            rows=integer(statement.rows, "rows"),
+            dimension=integer(statement.dimension, "dimension"),
+            commitments=exact_bytes(statement.commitments, "commitments"),
+            squared_norm=integer(statement.squared_norm, "squared_norm", 32),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedSelection:
+    """A selection statement as the compiled module reads it."""
+
+    context: bytes
+    rows: int
+    commitments: bytes
+    query: Memory
+    noise: Memory
+    top_k: int
+    selection_commitment: bytes
+    allowed: list[int] | None
+    squared_norm: int
+
+    @classmethod
+    def of(cls, statement: SelectionStatement) -> "CheckedSelection":
+        """Check types and lengths; MalformedInput where one is wrong."""
+        allowed = statement.allowed
+        commitment = statement.selection_commitment
+        return cls(
+            context=exact_bytes(statement.context, "context", CONTEXT_BYTES),
+            rows=integer(statement.rows, "rows"),
+            commitments=exact_bytes(statement.commitments, "commitments"),
+            query=array_bytes(statement.query, "query", [np.int16], 1),
+            noise=array_bytes(statement.noise, "noise", [np.int64], 1),
+            top_k=integer(statement.top_k, "top_k"),
+            selection_commitment=exact_bytes(commitment, "selection_commitment", POINT_BYTES),
+            allowed=None if allowed is None else positions(allowed, "allowed"),
+            squared_norm=integer(statement.squared_norm, "squared_norm", 32),
+        )
