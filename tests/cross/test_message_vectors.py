@@ -19,27 +19,24 @@ from ragaudit.encoding.digests import leaf_data
 from ragaudit.encoding.signing import PrivateKey, PublicKey, SignatureRejected
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.messages import chains
+from ragaudit.ledger.messages.activation import Activation
+from ragaudit.ledger.messages.challenge import Challenge, ReceiptsList, receipts_digest
+from ragaudit.ledger.messages.countersignature import Countersignature, opening_digest
 from ragaudit.ledger.messages.disputes import (
     Dispute,
     Finding,
     HolderStatement,
     RegistrationStatement,
 )
+from ragaudit.ledger.messages.handover import read_handover, write_handover
 from ragaudit.ledger.messages.policy import AuditTerms, Policy, StratumTerms
 from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.response import Response
 from ragaudit.privacy.accounting.report import epsilon_report
 from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.privacy.sample import LoggedRecord, draw_sample, sampling_seed
-from ragaudit.prover.window.verifier_messages import (
-    VerifierMessageRejected,
-    read_activation,
-    read_challenge,
-)
 from ragaudit.verifier.bundle import read_archive, write_archive
 from ragaudit.verifier.evidence import Evidence
-from ragaudit.verifier.procedure import messages
-from ragaudit.verifier.procedure.responses import Response
-from ragaudit.verifier.service import handover, statements
 from ragaudit.verifier.verdict import VerdictRejected, sign_statement, statement, verify_verdict
 
 VECTORS = Path(__file__).parents[1] / "vectors"
@@ -64,21 +61,22 @@ def test_vectors_regenerate(name: str) -> None:
 
 def test_countersignature() -> None:
     data = MESSAGES["countersignature"].encode()
-    read = messages.Countersignature.parse(data)
+    read = Countersignature.parse(data)
     read.verify(PUBLIC)
     with pytest.raises(SignatureRejected):
         read.verify(OTHER)
-    assert messages.opening_digest(vector("salt 0"), b"opening body") == read.opening_digest
-    again = statements.countersignature(
+    assert opening_digest(vector("salt 0"), b"opening body") == read.opening_digest
+    again = Countersignature.issue(
         KEY,
         window=read.window,
-        policy=read.policy_digest,
-        opening=read.opening_digest,
-        terms=read.terms_digest,
-        anchor=read.activation_anchor,
+        policy_digest=read.policy_digest,
+        opening_digest=read.opening_digest,
+        terms_digest=read.terms_digest,
+        activation_anchor=read.activation_anchor,
         time=read.time,
     )
-    assert again == data
+    assert again == read
+    assert again.encode() == data
 
 
 def test_verdict() -> None:
@@ -129,11 +127,11 @@ def test_activation() -> None:
     for a, randomness in case["randomness"].items():
         preimage = bytes.fromhex(case["preimages"][a])
         assert chains.activation_randomness(window, int(a), preimage).hex() == randomness
-    read = messages.Activation.of(canonical_json.loads(case["message"].encode()))
+    read = Activation.parse(case["message"].encode())
     read.verify(PUBLIC)
     with pytest.raises(SignatureRejected):
         read.verify(OTHER)
-    again = statements.activation(
+    again = Activation.issue(
         KEY,
         window=read.window,
         a=read.a,
@@ -141,36 +139,44 @@ def test_activation() -> None:
         covered_size=read.covered_size,
         time=read.time,
     )
-    assert again.decode() == case["message"]
+    assert again.encode().decode() == case["message"]
 
 
 @pytest.mark.parametrize("case", MESSAGES["receipts_lists"], ids=lambda case: str(case["count"]))
 def test_receipts_list(case: dict[str, Any]) -> None:
-    read = messages.ReceiptsList.of(canonical_json.loads(case["message"].encode()))
+    read = ReceiptsList.parse(case["message"].encode())
     read.verify(PUBLIC)
     receipts = [(n, vector(f"receipt {n}")) for n in range(case["count"])]
     if case["doubled"]:
         receipts[1000] = (7, vector("another receipt 7"))
-    assert messages.receipts_digest(reversed(receipts)) == read.digest
-    again = statements.receipts_list(
+    assert receipts_digest(reversed(receipts)) == read.digest
+    again = ReceiptsList.issue(
         KEY, window=read.window, digest=read.digest, count=read.count, time=read.time
     )
-    assert again.decode() == case["message"]
+    assert again.encode().decode() == case["message"]
 
 
 def test_challenge() -> None:
     data = MESSAGES["challenge"].encode()
-    read = messages.Challenge.parse(data)
+    read = Challenge.parse(data)
     read.verify(PUBLIC)
     with pytest.raises(SignatureRejected):
         read.verify(OTHER)
-    value = canonical_json.loads(data)
-    content = {name: each for name, each in value.items() if name not in ("format", "signature")}
-    assert statements.challenge(KEY, content) == data
+    again = Challenge.issue(
+        KEY,
+        window=read.window,
+        final_root=read.final_root,
+        final_size=read.final_size,
+        preimage=read.preimage,
+        receipts_list=read.receipts_list,
+        strata=read.strata,
+        deadline=read.deadline,
+    )
+    assert again.encode() == data
     assert [each.population for each in read.strata] == [None, (5,)]
 
 
-def test_the_prover_reads_the_same_messages() -> None:
+def test_messages_are_authenticated_by_the_policy() -> None:
     terms = Policy.from_json(
         json.loads(json.loads((VECTORS / "receipts.json").read_bytes())["policy"])
     )
@@ -182,19 +188,15 @@ def test_the_prover_reads_the_same_messages() -> None:
         keys=replace(terms.keys, verifier=PUBLIC),
     )
     anchor = bytes.fromhex(case["anchor"])
-    activation = read_activation(
-        canonical_json.loads(case["message"].encode()), policy, anchor=anchor, number=1
-    )
+    activation = Activation.parse(case["message"].encode())
+    activation.authenticate(policy, anchor=anchor, number=1)
     assert activation.preimage.hex() == case["preimages"]["1"]
-    found = read_challenge(
-        canonical_json.loads(MESSAGES["challenge"].encode()), policy, anchor=anchor
-    )
+    found = Challenge.parse(MESSAGES["challenge"].encode())
+    found.authenticate(policy, anchor=anchor)
     assert [each.sample for each in found.strata] == [(2, 5), (5,)]
-    with pytest.raises(VerifierMessageRejected):
-        read_challenge(
-            canonical_json.loads(MESSAGES["challenge"].encode()),
-            replace(policy, keys=replace(policy.keys, verifier=OTHER)),
-            anchor=anchor,
+    with pytest.raises(SignatureRejected):
+        found.authenticate(
+            replace(policy, keys=replace(policy.keys, verifier=OTHER)), anchor=anchor
         )
 
 
@@ -259,10 +261,11 @@ def test_response(case: dict[str, Any]) -> None:
     assert (read.salt_e, read.salt_f, read.filter) == (vector("salt e"), vector("salt f"), b"")
     assert (read.salt_s, read.sketch) == (vector("salt s"), vector("sketch")[:8])
     assert read.proof == b"stands for the proof"
+    assert read.encode().hex() == case["message"]
 
 
 def test_handover() -> None:
-    read = list(handover.frames(io.BytesIO(bytes.fromhex(MESSAGES["handover"]))))
+    read = list(read_handover(io.BytesIO(bytes.fromhex(MESSAGES["handover"]))))
     assert [(each.index, each.kind) for each in read] == [
         (0, "opening"),
         (1, "record"),
@@ -270,8 +273,9 @@ def test_handover() -> None:
     ]
     assert [each.salt for each in read] == [vector(f"salt {i}") for i in range(3)]
     assert read[1].body.hex() == MESSAGES["record"]["body"]
-    assert (read[1].sketch_salt, read[1].sketch) == (vector("salt s"), vector("sketch")[:8])
-    assert (read[0].sketch_salt, read[0].sketch) == (b"", b"")
+    assert (read[1].salt_s, read[1].sketch) == (vector("salt s"), vector("sketch")[:8])
+    assert (read[0].salt_s, read[0].sketch) == (b"", b"")
+    assert write_handover(read).hex() == MESSAGES["handover"]
 
 
 @pytest.mark.parametrize("draw", MESSAGES["samples"][0]["draws"], ids=lambda d: f"{d['audit']}")

@@ -2,7 +2,7 @@
 
 import json
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -22,6 +22,7 @@ from ragaudit.ledger.log.notes import ED25519, SigningKey, parse_note
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages.chains import NonceChain
+from ragaudit.ledger.messages.challenge import Challenge, ReceiptsList, Stratum
 from ragaudit.ledger.messages.openings import Openings, embedding_digest
 from ragaudit.ledger.messages.receipt_check import WindowView
 from ragaudit.ledger.messages.receipts import PublicReceipt
@@ -276,6 +277,21 @@ def problem_of(response: Response, status: int, name: str) -> dict[str, Any]:
 
 
 SALT = b"\x05" * 32
+
+
+def challenge_of(sample: Iterable[int]) -> bytes:
+    """A challenge with this sample, signed by nobody who matters."""
+    listed = ReceiptsList.issue(seeded("list"), window=WINDOW, digest=bytes(32), count=0, time=0)
+    return Challenge.issue(
+        seeded("challenge"),
+        window=WINDOW,
+        final_root=bytes(32),
+        final_size=1000,
+        preimage=bytes(32),
+        receipts_list=listed,
+        strata=(Stratum("tenant:t1", None, tuple(sample)),),
+        deadline=0,
+    ).encode()
 
 
 def pseudonym(account: int) -> bytes:

@@ -149,10 +149,10 @@ def rechallenged(played: Window, items: dict[str, bytes], /, **changes: Any) -> 
         ({"preimage": "ab" * 32}, "not the chain's preimage"),
         ({"final_size": 13}, "another final log"),
         ({"final_root": "ab" * 32}, "another final log"),
-        ({"disputed": [4]}, "other members"),
+        ({"disputed": [4]}, "unknown member"),
         ({"window": "w2"}, "another window"),
         ({"deadline": 1000 * CHALLENGED}, "answered at"),
-        ({"receipts_list": {}}, "not a receipts-list"),
+        ({"receipts_list": {}}, "challenge.receipts_list.count: missing member"),
     ],
 )
 def test_the_challenge(changes: dict[str, Any], reason: str) -> None:
@@ -230,7 +230,7 @@ def test_a_response_whose_time_nobody_knows() -> None:
     items[names.CLOCK] = canonical_json.dumps(clock)
     assert_caught(items, window, "sampling", "record 6: no time of its answer")
     items[names.CLOCK] = b"{}"
-    assert_caught(items, window, "sampling", "not a clock")
+    assert_caught(items, window, "sampling", "clock.claims: missing member")
 
 
 # --- 17: seed -----------------------------------------------------------------------------

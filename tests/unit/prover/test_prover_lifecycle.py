@@ -9,10 +9,14 @@ import pytest
 from ragaudit import core
 from ragaudit.circuits.statements import IndexStatement
 from ragaudit.encoding.canonical_json import dumps, loads
-from ragaudit.encoding.signing import PrivateKey, sign
+from ragaudit.encoding.errors import RejectedError
+from ragaudit.encoding.signing import PrivateKey, SignatureRejected, sign
 from ragaudit.encoding.text import b64_decode
-from ragaudit.ledger.errors import ChainRejected
+from ragaudit.ledger.errors import ChainRejected, MalformedRecord
 from ragaudit.ledger.log.cosignatures import CosignerPolicy, verify_cosigned
+from ragaudit.ledger.messages.activation import Activation
+from ragaudit.ledger.messages.challenge import Challenge
+from ragaudit.ledger.messages.countersignature import Countersignature
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Close
 from ragaudit.prover.errors import (
@@ -29,12 +33,6 @@ from ragaudit.prover.lifecycle.policy_builder import PolicyBuilder, noise_of
 from ragaudit.prover.settings import VerifierSettings, WindowSettings
 from ragaudit.prover.store.states import State
 from ragaudit.prover.verifier.trust import check_clocks, checked_keys
-from ragaudit.prover.window.verifier_messages import (
-    VerifierMalformed,
-    read_activation,
-    read_challenge,
-    read_countersignature,
-)
 
 
 def ask_something(world) -> None:
@@ -306,39 +304,31 @@ class TestVerifierMessages:
         to_challenge(world)
         live, good = world.service.lives.get("w1"), self.challenge(world)
         worker = world.service.driver._challenges
-        challenge = read_challenge(good, live.policy, anchor=live.anchor)
-        assert worker.check(live, challenge)
+        assert worker.check(live, Challenge.from_json(good))
 
         def refused(expected: type[Exception], **changes: object) -> None:
             with pytest.raises(expected):
-                worker.check(
-                    live,
-                    read_challenge(
-                        self.resigned(world, {**good, **changes}), live.policy, anchor=live.anchor
-                    ),
-                )
+                worker.check(live, Challenge.from_json(self.resigned(world, {**good, **changes})))
 
         refused(ChallengeRejected, final_root="00" * 32)
         refused(ChallengeRejected, final_size=good["final_size"] - 1)
-        refused(VerifierMessageRejected, preimage="00" * 32)
-        refused(VerifierMessageRejected, window="w2")
-        refused(VerifierMessageRejected, receipts_list={**good["receipts_list"], "count": 9})
+        refused(ChainRejected, preimage="00" * 32)
+        refused(RejectedError, window="w2")
+        refused(SignatureRejected, receipts_list={**good["receipts_list"], "count": 9})
         refused(ChallengeRejected, strata=list(reversed(good["strata"])))
         refused(ChallengeRejected, strata=good["strata"][:1])
         tenant = {**good["strata"][0], "sample": good["strata"][0]["sample"][:-1]}
         refused(ChallengeRejected, strata=[tenant, *good["strata"][1:]])
         outside = {"id": "account:" + "ab" * 32, "population": [0], "sample": [0]}
         refused(ChallengeRejected, strata=[*good["strata"], outside])
-        refused(VerifierMalformed, disputed=[])
+        refused(MalformedRecord, disputed=[])
         # Everybody's records, as if each had been submitted: the receipts list counts fewer.
         everything = sorted(good["strata"][0]["sample"])
         claimed = {"id": "account:" + "ab" * 32, "population": everything, "sample": everything}
         refused(ChallengeRejected, strata=[good["strata"][0], claimed])
-        refused(VerifierMalformed, surprise=1)
-        with pytest.raises(VerifierMessageRejected):
-            read_challenge(
-                {**good, "deadline": good["deadline"] + 1}, live.policy, anchor=live.anchor
-            )
+        refused(MalformedRecord, surprise=1)
+        with pytest.raises(SignatureRejected):
+            worker.check(live, Challenge.from_json({**good, "deadline": good["deadline"] + 1}))
 
     def test_nothing_outside_the_sample_is_opened(self, world) -> None:
         world.open(audit={"mode": "B", "beta": "0.5", "tenants": {"eta": "0.5", "minimum": 1}})
@@ -359,33 +349,37 @@ class TestVerifierMessages:
         window, policy = world.service.windows.get("w1"), world.policy()
         good = loads(window.countersignature)
         opening = {"opening_salt": window.opening_salt, "opening_body": window.opening_body}
-        assert read_countersignature(good, policy, **opening)
-        for changed in (
-            {"time": good["time"] + 1},
-            {"activation_anchor": "00" * 32},
-            {"policy_digest": "00" * 32},
-            {"window": "w2"},
+        Countersignature.from_json(good).authenticate(policy, **opening)
+        for changed, expected in (
+            ({"time": good["time"] + 1}, "does not verify"),
+            ({"activation_anchor": "00" * 32}, "does not verify"),
+            ({"policy_digest": "00" * 32}, "another policy"),
+            ({"window": "w2"}, "another window"),
         ):
-            with pytest.raises(VerifierMessageRejected):
-                read_countersignature({**good, **changed}, policy, **opening)
-        with pytest.raises(VerifierMessageRejected):
-            read_countersignature(
-                good, policy, opening_salt=bytes(32), opening_body=window.opening_body
+            with pytest.raises(RejectedError, match=expected):
+                Countersignature.from_json({**good, **changed}).authenticate(policy, **opening)
+        with pytest.raises(RejectedError, match="another opening"):
+            Countersignature.from_json(good).authenticate(
+                policy, opening_salt=bytes(32), opening_body=window.opening_body
             )
-        with pytest.raises(VerifierMalformed):
-            read_countersignature({}, policy, **opening)
+        with pytest.raises(MalformedRecord):
+            Countersignature.from_json({})
 
     def test_activations(self, world) -> None:
         world.open()
         live = world.service.lives.get("w1")
         good = loads(world.service.windows.activations("w1")[1])
-        assert read_activation(good, live.policy, anchor=live.anchor, number=1).covered_size == 4
-        with pytest.raises(VerifierMessageRejected):
-            read_activation(good, live.policy, anchor=live.anchor, number=2)
-        with pytest.raises(VerifierMessageRejected):
-            read_activation({**good, "covered_size": 9}, live.policy, anchor=live.anchor, number=1)
-        with pytest.raises((VerifierMessageRejected, ChainRejected)):
-            read_activation(good, live.policy, anchor=bytes(32), number=1)
+        activation = Activation.from_json(good)
+        activation.authenticate(live.policy, anchor=live.anchor, number=1)
+        assert activation.covered_size == 4
+        with pytest.raises(RejectedError, match="another activation"):
+            activation.authenticate(live.policy, anchor=live.anchor, number=2)
+        with pytest.raises(SignatureRejected):
+            Activation.from_json({**good, "covered_size": 9}).authenticate(
+                live.policy, anchor=live.anchor, number=1
+            )
+        with pytest.raises(ChainRejected):
+            activation.authenticate(live.policy, anchor=bytes(32), number=1)
 
     def test_pinned_keys(self, world) -> None:
         shown = world.service.verifier.keys()

@@ -8,11 +8,11 @@ import pytest
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.signing import verify
 from ragaudit.ledger.messages.chains import verify_activation_preimage
+from ragaudit.ledger.messages.challenge import receipts_digest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.privacy.sample import LoggedRecord, draw_sample, sampling_seed
 from ragaudit.verifier import keys
 from ragaudit.verifier.bundle import read_archive
-from ragaudit.verifier.procedure.messages import receipts_digest
 from verifier_service_harness import (
     END,
     INSTANTS,

@@ -19,7 +19,7 @@ from ragaudit.verifier.service import challenge, windows
 from ragaudit.verifier.service.auditor import ProcedureAuditor
 from ragaudit.verifier.service.challenge import Sampler
 from service_window import ServiceWindow
-from verifier_service_harness import PROVIDER, Clock, Desk
+from verifier_service_harness import PROVIDER, Clock, Desk, challenge_of
 from window import COUNTERSIGNED
 
 WINDOWS = 6
@@ -110,7 +110,7 @@ def test_samples_in_memory_are_bounded_together(
     sizes = {windows.of(PROVIDER, f"w{number}"): number for number in (60, 40, 30, 101)}
 
     def read(_connection: object, origin: Any, _name: str) -> bytes:
-        return canonical_json.dumps({"strata": [{"sample": list(range(sizes[origin]))}]})
+        return challenge_of(range(sizes[origin]))
 
     monkeypatch.setattr(challenge, "_demand", read)
     sampler = Sampler(desk.service.database, desk.keys)

@@ -11,12 +11,10 @@ from procedure_cases import use_cached_table
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import RagauditError
 from ragaudit.ledger.log.notes import ED25519, SigningKey
+from ragaudit.ledger.messages.activation import Activation
 from ragaudit.ledger.messages.chains import activation_chain
-from ragaudit.prover.window.verifier_messages import (
-    read_activation,
-    read_challenge,
-    read_countersignature,
-)
+from ragaudit.ledger.messages.challenge import Challenge
+from ragaudit.ledger.messages.countersignature import Countersignature
 from ragaudit.verifier.evidence import POLICY
 from ragaudit.verifier.service import challenge, providers, submissions, windows
 from ragaudit.verifier.service.challenge import Sampler
@@ -29,6 +27,7 @@ from verifier_service_harness import (
     Clock,
     Desk,
     Story,
+    challenge_of,
     index_of,
     problem_of,
     seeded,
@@ -176,20 +175,23 @@ def decide(window: ServiceWindow) -> Verdict:
 def assert_bound(*both: ServiceWindow) -> None:
     """No signed message of 8.4 holds for the other window, though each names the same one."""
     for own, other in (both, both[::-1]):
-        signed = own.send("POST", "/countersign", own.opening_request()).json()
-        released = own.desk.client.get(own.target("/activations/1")).json()
-        challenge = own.send("GET", "/challenge").json()
-        assert {each["window"] for each in (signed, released, challenge)} == {other.window}
+        signed = Countersignature.parse(
+            own.send("POST", "/countersign", own.opening_request()).content
+        )
+        released = Activation.parse(own.desk.client.get(own.target("/activations/1")).content)
+        drawn = Challenge.parse(own.send("GET", "/challenge").content)
+        assert {each.window for each in (signed, released, drawn)} == {other.window}
         for window, failing in ((own, nullcontext()), (other, pytest.raises(RagauditError))):
             opening = {"opening_salt": window.entries[0][1], "opening_body": window.entries[0][2]}
             chain = activation_chain(window.window)
             anchor = chain.walk(window.chain_seed, window.policy.activations)
             with failing:
-                assert read_countersignature(signed, window.policy, **opening) == anchor
+                signed.authenticate(window.policy, **opening)
+                assert signed.activation_anchor == anchor
             with failing:
-                read_activation(released, window.policy, anchor=anchor, number=1)
+                released.authenticate(window.policy, anchor=anchor, number=1)
             with failing:
-                read_challenge(challenge, window.policy, anchor=anchor)
+                drawn.authenticate(window.policy, anchor=anchor)
 
 
 def test_two_windows_of_one_name_run_to_their_verdicts(real) -> None:
@@ -219,7 +221,7 @@ def test_samples_of_few_windows_stay_in_memory(desk, monkeypatch) -> None:
 
     def read(_connection: object, origin: str, _name: str) -> bytes:
         loaded.append(origin)
-        return canonical_json.dumps({"strata": [{"sample": [len(loaded)]}]})
+        return challenge_of([len(loaded)])
 
     monkeypatch.setattr(challenge, "_demand", read)
     sampler = Sampler(desk.service.database, desk.keys)

@@ -14,7 +14,6 @@ from ragaudit.client.verifier import SignsFor, Submission, VerifierService
 from ragaudit.client.window import Window
 from ragaudit.encoding.errors import RagauditError
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.encoding.text import hex_encode
 from ragaudit.ledger.messages.disputes import (
     Dispute,
     Finding,
@@ -24,6 +23,7 @@ from ragaudit.ledger.messages.disputes import (
 )
 from ragaudit.ledger.messages.promises import Refusal
 from ragaudit.ledger.messages.receipts import ReceiptFile
+from ragaudit.ledger.messages.registration import RegistrationEntry
 
 __all__ = [
     "Arbiter",
@@ -147,7 +147,7 @@ class Arbiter:
         key = self.window.view.policy.keys.arbiter
         if key is None:
             raise StateConflict("the policy names no arbiter", where=self.window.name)
-        case = {"file": receipt_file, "window": self.window.shown}
+        case = {"file": receipt_file, "window": self.window.shown.to_json()}
         reply = await self.service.post(FINDINGS, case, repeatable=True)
         where = self.service.base_url + FINDINGS
         try:
@@ -203,7 +203,8 @@ async def holder_of(session: Session) -> Holder:
     if session.keys is None or session.state is None:
         raise StateConflict("the account has no dispute key", expected="state_dir=")
     kept = await asyncio.to_thread(session.state.registration)
-    return Holder(session.keys.dispute_key, account, kept or registration_proof(account))
+    shown = registration_proof(kept or account.registration)
+    return Holder(session.keys.dispute_key, account, shown)
 
 
 def signs_for(holder: Holder, origin: str) -> SignsFor:
@@ -227,14 +228,8 @@ def registration_statement(holder: Holder, origin: str) -> dict[str, Any]:
     return {"statement": statement.to_json(), "registration": holder.registration}
 
 
-def registration_proof(account: AccountState) -> dict[str, Any] | None:
-    """Return the registration's entry with its inclusion proof; None while there is none."""
-    entry = account.registration
+def registration_proof(entry: RegistrationEntry | None) -> dict[str, Any] | None:
+    """Return a registration's entry with its inclusion proof; None while there is none."""
     if entry is None or entry.proof is None:
         return None
-    return {
-        "index": entry.index,
-        "salt": hex_encode(entry.salt),
-        "body": hex_encode(entry.body),
-        "proof": entry.proof,
-    }
+    return entry.to_json()

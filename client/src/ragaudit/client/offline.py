@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ragaudit.client.checker import pending
 from ragaudit.client.disputing import Holder, registration_proof
 from ragaudit.client.group import CoreOperations
-from ragaudit.client.registration import AccountState, parse_account
+from ragaudit.client.registration import AccountState, check_entry
 from ragaudit.client.revealing import seconds_to_reveal
 from ragaudit.client.transport import json_value
 from ragaudit.client.window import Pins, Window, authenticate
@@ -104,7 +104,7 @@ def read_window(path: Path, pins: Pins) -> Window:
 
 def read_account(path: Path) -> AccountState:
     """Return the account saved from `GET /v1/windows/{w}/account`."""
-    return parse_account(_read_json(path))
+    return AccountState.from_json(_read_json(path))
 
 
 def read_holder(state: Path | None, key: Path | None, account: Path | None) -> Holder:
@@ -125,7 +125,7 @@ def read_holder(state: Path | None, key: Path | None, account: Path | None) -> H
         shown = read_account(Path(str(account)))
     if shown.dispute_key != secret.public.raw:
         raise MalformedError("not the dispute key of the registration", expected="the key in it")
-    return Holder(secret, shown, registration_proof(shown))
+    return Holder(secret, shown, registration_proof(shown.registration))
 
 
 def _kept_key(state: Path) -> PrivateKey:
@@ -265,7 +265,7 @@ def _account_view(account: AccountState, window: Window) -> AccountView:
     """What the records of the account must say, as far as the log shows its registration."""
     view = account.view(None)
     entry = account.registration
-    if entry is not None and entry.verify(window, account.expected(window)):
+    if entry is not None and check_entry(entry, window, account.expected(window)):
         return view
     return AccountView(view.tenant, view.pseudonym, view.slot, None, None)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragaudit.client.errors import AnswerRejected, ServiceUnreachable, StateConflict
-from ragaudit.client.registration import AccountState, parse_account
+from ragaudit.client.registration import AccountState, check_activated, check_entry
 from ragaudit.client.state import AccountKeys, StateDirectory
 from ragaudit.client.transport import Service
 from ragaudit.client.verifier import VerifierService
@@ -108,7 +108,7 @@ class Session:
     async def account(self) -> AccountState:
         """What the provider says of the account now."""
         await self.opened()
-        return _shown(parse_account, await self.provider.get(self.path("account")))
+        return _shown(AccountState.from_json, await self.provider.get(self.path("account")))
 
     async def register(self) -> AccountState:
         """Register once; an account's secrets are durable before their public halves are sent.
@@ -229,7 +229,7 @@ class Session:
             entry = account.registration
             if entry is None:
                 raise AnswerRejected("no registration entry", where=self.window.name)
-            if entry.verify(self.window, account.expected(self.window)):
+            if check_entry(entry, self.window, account.expected(self.window)):
                 break
             if asyncio.get_running_loop().time() > deadline:
                 raise ServiceUnreachable(
@@ -241,9 +241,9 @@ class Session:
             account = await self.account()
         if activation_of(entry.index, self.window.view.covered_sizes) is None:
             self._window = await self._fetch_window()  # released since the first look, perhaps
-        entry.check_activated(self.window, self.clock())
+        check_activated(entry, self.window, self.clock())
         if self.state is not None:
-            await asyncio.to_thread(self.state.keep_account, account.shown)
+            await asyncio.to_thread(self.state.keep_account, account)
         return account
 
     def _check_counter(self, state: StateDirectory, account: AccountState) -> None:

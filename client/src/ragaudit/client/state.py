@@ -28,6 +28,7 @@ from ragaudit.encoding.canonical_json import dumps, loads
 from ragaudit.encoding.errors import MalformedError, UnavailableError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.text import hex_decode
+from ragaudit.ledger.messages.registration import RegistrationEntry, ShownAccount
 
 __all__ = ["AccountKeys", "PendingPromise", "StateDirectory", "StateUnavailable", "write_durably"]
 
@@ -145,22 +146,20 @@ class StateDirectory:
         self._write("registration.json", value)
         return keys
 
-    def keep_account(self, shown: dict[str, Any]) -> None:
+    def keep_account(self, account: ShownAccount) -> None:
         """Keep what the provider says of the account, for the checks of its receipts elsewhere."""
-        self._write("account.json", shown)
+        self._write("account.json", account.to_json())
 
-    def registration(self) -> dict[str, Any] | None:
+    def registration(self) -> RegistrationEntry | None:
         """Return the log entry of the registration with its proof, or None if none was checked."""
         path = self.directory / "account.json"
         try:
             with _using(path):
-                shown = loads(path.read_bytes())
+                return ShownAccount.from_json(loads(path.read_bytes())).registration
         except FileNotFoundError:
             return None
         except MalformedError as error:
             raise StateConflict("the state file is damaged", where=str(path)) from error
-        entry = shown.get("registration") if isinstance(shown, dict) else None
-        return entry if isinstance(entry, dict) else None
 
     def next_counter(self) -> int:
         """Return the counter of the next query, 0 at first."""

@@ -10,6 +10,7 @@ from ragaudit.encoding.errors import RagauditError
 from ragaudit.ledger.log.checkpoints import verify_checkpoint
 from ragaudit.ledger.log.notes import VerifierKey
 from ragaudit.ledger.messages.identifiers import read_origin
+from ragaudit.ledger.messages.registration import RegistrationEntry
 
 __all__ = ["SignsFor", "Submission", "VerifierService"]
 
@@ -79,13 +80,14 @@ class VerifierService:
         return await self._submit(origin, "refusals", refusals, signs)
 
     async def claim(
-        self, origin: str, promise: Json, nonce: bytes, registration: Json | None
+        self, origin: str, promise: Json, nonce: bytes, registration: RegistrationEntry | None
     ) -> None:
         """Hand over a promise whose nonce was revealed and which the provider does not answer.
 
         The account's registration goes with it: the provider may have kept it back.
         """
-        body = {"promise": promise, "nonce": nonce.hex(), "registration": registration}
+        shown = None if registration is None else registration.to_json()
+        body = {"promise": promise, "nonce": nonce.hex(), "registration": shown}
         await self._post(origin, "claims", body)
 
     async def tell(self, origin: str, what: str, body: Json) -> None:

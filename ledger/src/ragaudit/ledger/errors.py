@@ -37,7 +37,7 @@ class MalformedTile(MalformedError):
 
 
 class MalformedRecord(MalformedError):
-    """Not the body of a log entry, receipt, promise or refusal."""
+    """Not the body of a log entry, or a receipt, promise, refusal or message between parties."""
 
 
 class MalformedPolicy(MalformedError):

@@ -23,23 +23,18 @@ from ragaudit.encoding.errors import (
 )
 from ragaudit.encoding.signing import PrivateKey, PublicKey
 from ragaudit.encoding.text import hex_decode
-from ragaudit.ledger.errors import MalformedRecord
 from ragaudit.ledger.messages.disputes import Finding, file_digest
-from ragaudit.ledger.messages.json_fields import Fields
-from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.receipt_check import GroupOperations, WindowView
 from ragaudit.ledger.messages.receipts import PublicReceipt
-from ragaudit.ledger.messages.records import Opening
+from ragaudit.ledger.messages.window import ShownWindow
 from ragaudit.verifier import keys as key_files
 from ragaudit.verifier.procedure.disputes import judge
-from ragaudit.verifier.procedure.messages import Countersignature, opening_digest
 
 KEY_FILE = "arbiter.key"
 FINDINGS_FOLDER = "findings"
 MAX_KEPT = 1000
 """Findings of one log that are kept. A provider can sign files without end: beyond these, each is
 judged anew whenever it is brought, and costs no room and nobody else's time."""
-MAX_OPENING_BYTES = 2**20
 
 
 class Arbiter:
@@ -126,19 +121,15 @@ def read_window(value: Any, verifier: PublicKey) -> WindowView:
         verifier: the verifier's statement key, from elsewhere.
 
     Raises:
-        MalformedRecord: not a window. RejectedError: not countersigned by ``verifier``.
+        MalformedError: not a window. RejectedError: not countersigned by ``verifier``.
     """
-    members = "window state policy policy_digest countersignature opening embedder activations"
-    f = Fields(value, members, MalformedRecord, "window")
-    policy = Policy.from_json(f.raw("policy"))
-    opening = Fields(f.raw("opening"), "index salt body", MalformedRecord, "window.opening")
-    body = opening.hex("body", limit=MAX_OPENING_BYTES)
-    signed = Countersignature.parse(canonical_json.dumps(f.raw("countersignature")))
-    signed.verify(verifier)
-    named = (signed.window, signed.policy_digest, signed.opening_digest)
-    if named != (policy.window, policy.digest, opening_digest(opening.hex("salt", 32), body)):
-        raise RejectedError("the countersignature is of another window", where="countersignature")
-    return WindowView(policy, Opening.decode(body))
+    shown = ShownWindow.from_json(value)
+    if shown.policy.keys.verifier != verifier:
+        raise RejectedError(
+            "of another verifier", where="keys.verifier", expected=verifier.raw.hex()
+        )
+    _, opening = shown.countersigned()
+    return WindowView(shown.policy, opening)
 
 
 def read_key(text: str) -> PublicKey:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.times import rfc3339
+from ragaudit.ledger.messages.clock import Clock
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.verifier.bundle import Part
@@ -19,7 +20,6 @@ from ragaudit.verifier.procedure import limits
 from ragaudit.verifier.procedure.checks import CHECKS, OPENING_CHECKS
 from ragaudit.verifier.procedure.facts import CONFIDENTIAL_PART
 from ragaudit.verifier.procedure.framework import CheckResult, Status
-from ragaudit.verifier.procedure.messages import Clock
 from ragaudit.verifier.procedure.outcome import PASS, REFUSED, Outcome, conclude
 from ragaudit.verifier.procedure.privacy_checks import table
 from ragaudit.verifier.signed_strata import disorder, expected_sampling

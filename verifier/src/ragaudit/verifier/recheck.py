@@ -8,13 +8,14 @@ from pathlib import Path
 
 from ragaudit.encoding.errors import MalformedError, RagauditError, RejectedError
 from ragaudit.encoding.signing import PublicKey
+from ragaudit.ledger.messages.challenge import Challenge
+from ragaudit.ledger.messages.clock import Clock
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.verifier import evidence as items
 from ragaudit.verifier.bundle import Bundle, Part, open_bundle
 from ragaudit.verifier.comparison import Comparison, Found
 from ragaudit.verifier.engines import Engine
 from ragaudit.verifier.procedure.context import CommittedEmbedder, Pins, Progress
-from ragaudit.verifier.procedure.messages import Challenge, Clock
 from ragaudit.verifier.procedure.outcome import REFUSED, Outcome
 from ragaudit.verifier.procedure.run import run, run_opening_checks
 from ragaudit.verifier.verdict import MalformedVerdict, Verdict, verify_verdict
@@ -230,4 +231,4 @@ def _sampled(bundle: Bundle) -> tuple[int, ...] | None:
         challenge = Challenge.parse(bundle.evidence.get(items.CHALLENGE, b""))
     except MalformedError:
         return None
-    return tuple(sorted({index for stratum in challenge.strata for index in stratum.sample}))
+    return tuple(sorted(challenge.sampled))

@@ -23,6 +23,7 @@ from ragaudit.ledger.log.cosignatures import CosignerPolicy
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, SigningKey
 from ragaudit.ledger.log.store import LogStore
 from ragaudit.ledger.log.tree import TreeHead
+from ragaudit.ledger.messages.activation import Activation
 from ragaudit.ledger.messages.merkle_commitments import content_digest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.requests import Request
@@ -39,7 +40,7 @@ from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import State
 from ragaudit.prover.verifier.checkpointer import WindowLog
 from ragaudit.prover.verifier.client import VerifierKeys
-from ragaudit.prover.window.live import Activation, LiveWindow, WindowFence
+from ragaudit.prover.window.live import LiveWindow, WindowFence
 from ragaudit.prover.window.registrations import Registrar
 from ragaudit.prover.window.seed_commitment import SeedTree
 from ragaudit.prover.window.windows import Windows
@@ -85,7 +86,15 @@ class InProcess:
         for each in self._accounts:
             accounts.add(each.tenant, each.name)
             registrar.register(self._live, each, None, None)
-        self._live.activate(Activation(1, bytes(BYTES), len(self._accounts)))
+        self._live.activate(
+            Activation(
+                window=policy.window,
+                a=1,
+                preimage=bytes(BYTES),
+                covered_size=len(self._accounts),
+                time=0,
+            )
+        )
         self._answering = answering(
             store=self._store, windows=windows, backend=backend, embedder=embedder,
             refusals=Refusals(provider), key=provider, clock=_clock,

@@ -14,13 +14,14 @@ from ragaudit import core
 from ragaudit.circuits.selection import select
 from ragaudit.lab.attacks.constructed.window import Asked, TenantIndex, Window
 from ragaudit.lab.bench.workload import Workload
+from ragaudit.ledger.messages.activation import Activation
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment, content_digest, index_root
 from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.index.index_commitment import CommittedIndex, row_digests
 from ragaudit.prover.lifecycle.challenges import ChallengeWorker
 from ragaudit.prover.randomness import OsRandomness
 from ragaudit.prover.verifier.checkpointer import WindowLog
-from ragaudit.prover.window.live import Activation, LiveWindow
+from ragaudit.prover.window.live import LiveWindow
 from ragaudit.prover.window.openings import RecordOpenings
 from ragaudit.prover.window.receipts import LoggedRecord
 from ragaudit.prover.window.seed_commitment import SeedTree
@@ -143,7 +144,12 @@ class AuditedWindow(Window):
             anchor=bytes(32),
         )
         for number, size in enumerate(self.covered_sizes(), start=1):
-            live.activate(Activation(number, self.preimage(number), size))
+            preimage = self.preimage(number)
+            live.activate(
+                Activation(
+                    window=self.window, a=number, preimage=preimage, covered_size=size, time=0
+                )
+            )
         return live
 
     @cached_property

@@ -5,6 +5,7 @@ from typing import Any
 from fastapi import APIRouter, Response, status
 from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.messages.receipts import ReceiptFile
+from ragaudit.ledger.messages.registration import RegistrationEntry, ShownAccount
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.prover.http.dependencies import AccountDependency, ServiceDependency
 from ragaudit.prover.http.hot_route import HotRoute
@@ -92,31 +93,23 @@ def _account(
     service: Service, live: LiveWindow, account: Account, registered: Registered | None
 ) -> dict[str, Any]:
     counter = 0 if registered is None else registered.counter
-    return {
-        "tenant": account.tenant,
-        "pseudonym": live.pseudonym_of(account.name).hex(),
-        "slot": None if registered is None else registered.slot,
-        "anchor": _hex(None if registered is None else registered.anchor),
-        "dispute_key": _hex(None if registered is None else registered.dispute_key),
-        "counter": counter,
-        "remaining": live.policy.queries_per_account - counter,
-        "registration": None
+    return ShownAccount(
+        tenant=account.tenant,
+        pseudonym=live.pseudonym_of(account.name),
+        slot=None if registered is None else registered.slot,
+        anchor=None if registered is None else registered.anchor,
+        dispute_key=None if registered is None else registered.dispute_key,
+        counter=counter,
+        remaining=live.policy.queries_per_account - counter,
+        registration=None
         if registered is None
         else _registration(service, live, registered.position),
-    }
+    ).to_json()
 
 
-def _hex(value: bytes | None) -> str | None:
-    return None if value is None else value.hex()
-
-
-def _registration(service: Service, live: LiveWindow, position: int) -> dict[str, Any]:
+def _registration(service: Service, live: LiveWindow, position: int) -> RegistrationEntry:
     with service.store.read() as connection:
         entry = entry_at(connection, live.name, position)
     proof = live.log.checkpoints.tlog_proof(position)
-    return {
-        "index": position,
-        "salt": entry.salt.hex(),
-        "body": entry.body.hex(),
-        "proof": None if proof is None else proof.encode().decode("utf-8"),
-    }
+    text = None if proof is None else proof.encode().decode("utf-8")
+    return RegistrationEntry(position, entry.salt, entry.body, text)

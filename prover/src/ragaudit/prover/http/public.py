@@ -5,7 +5,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Response
 from fastapi.responses import PlainTextResponse
 from ragaudit.encoding.canonical_json import loads
+from ragaudit.ledger.messages.activation import Activation
+from ragaudit.ledger.messages.countersignature import Countersignature
 from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.window import ShownOpening, ShownWindow
 from ragaudit.prover.errors import NotReady, UnknownRecord
 from ragaudit.prover.http.dependencies import ServiceDependency
 from ragaudit.prover.service import Service
@@ -78,27 +81,14 @@ def view(service: Service, window: Window) -> dict[str, Any]:
     """Return a window as it is shown."""
     policy = Policy.parse(window.policy)
     activations = service.windows.activations(window.name)
-    return {
-        "window": window.name,
-        "state": window.state,
-        "policy": policy.to_json(),
-        "policy_digest": policy.digest.hex(),
-        "countersignature": _json(window.countersignature),
-        "opening": _opening(window),
-        "embedder": _json(window.embedder),
-        "activations": [loads(activations[number]) for number in sorted(activations)],
-    }
-
-
-def _opening(window: Window) -> dict[str, Any] | None:
-    if window.opening_salt is None or window.opening_body is None:
-        return None
-    return {
-        "index": 0,
-        "salt": window.opening_salt.hex(),
-        "body": window.opening_body.hex(),
-    }
-
-
-def _json(data: bytes | None) -> Any:
-    return None if data is None else loads(data)
+    signed, salt, body = window.countersignature, window.opening_salt, window.opening_body
+    return ShownWindow(
+        window=window.name,
+        state=window.state,
+        policy=policy,
+        policy_digest=policy.digest,
+        countersignature=None if signed is None else Countersignature.parse(signed),
+        opening=None if salt is None or body is None else ShownOpening(salt, body),
+        embedder=loads(window.embedder),
+        activations=[Activation.parse(activations[number]) for number in sorted(activations)],
+    ).to_json()

@@ -9,9 +9,10 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from ragaudit.encoding.canonical_json import dumps, loads
 from ragaudit.encoding.errors import RagauditError
 from ragaudit.ledger.errors import RestoredBackup
+from ragaudit.ledger.messages.challenge import Challenge
+from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Record
 from ragaudit.prover.clock import SystemClock
@@ -25,7 +26,6 @@ from ragaudit.prover.verifier.checkpointer import Checkpointer
 from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.window.entries import entries
 from ragaudit.prover.window.live import LiveWindow
-from ragaudit.prover.window.verifier_messages import Challenge, read_activation, read_challenge
 from ragaudit.prover.window.windows import Window, Windows
 
 _log = logging.getLogger(__name__)
@@ -192,14 +192,14 @@ class Driver:
         message = self._verifier.challenge(live.name)
         if message is None:
             return False
-        self._challenges.check(live, read_challenge(message, live.policy, anchor=live.anchor))
-        self._move(live.name, State.CLOSED, State.CHALLENGED, challenge=dumps(message))
+        self._challenges.check(live, message)
+        self._move(live.name, State.CLOSED, State.CHALLENGED, challenge=message.encode())
         return True
 
     def _respond(self, window: Window) -> bool:
         live = self._lives.get(window.name)
         assert window.challenge is not None
-        challenge = read_challenge(loads(window.challenge), live.policy, anchor=live.anchor)
+        challenge = Challenge.parse(window.challenge)
         if window.name not in self._proven:
             self._prepare(live, challenge)
         if self._clock() < live.policy.release_time:
@@ -239,12 +239,12 @@ class Driver:
             return False
         if self._clock() < 1000 * policy.activation_instants[number - 1]:
             return False
-        message = self._verifier.activation(live.name, number)
-        if message is None:
+        activation = self._verifier.activation(live.name, number)
+        if activation is None:
             return False
-        activation = read_activation(message, policy, anchor=live.anchor, number=number)
+        activation.authenticate(policy, anchor=live.anchor, number=number)
         with self._store.write() as connection:
-            self._windows.add_activation(connection, live.name, number, dumps(message))
+            self._windows.add_activation(connection, live.name, number, activation.encode())
             if before is not None and after is not None:
                 self._windows.advance(connection, live.name, before, after)
         live.activate(activation)
@@ -258,13 +258,8 @@ class Driver:
         if not waiting:
             return
         end = waiting[-1].position + 1
-        shown: list[dict[str, Any]] = [
-            {
-                "index": each.position,
-                "kind": each.kind,
-                "salt": each.salt.hex(),
-                "body": each.body.hex(),
-            }
+        shown = [
+            Entry(each.position, each.kind, each.salt, each.body)
             for each in waiting
             if each.kind != Record.KIND
         ]

@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from ragaudit import core
 from ragaudit.circuits.statements import SelectionStatement
-from ragaudit.encoding.tagged import enc
+from ragaudit.ledger.messages.challenge import Challenge, Stratum
 from ragaudit.ledger.messages.merkle_commitments import KeyOpening
 from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.response import Response
 from ragaudit.privacy import sample
 from ragaudit.prover.answering.answering import Answering
 from ragaudit.prover.errors import ChallengeRejected, UnknownRecord
@@ -21,10 +22,7 @@ from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.window.entries import entry_at, record_at, records
 from ragaudit.prover.window.live import LiveWindow
 from ragaudit.prover.window.receipts import LoggedRecord
-from ragaudit.prover.window.verifier_messages import Challenge, Stratum
 from sqlalchemy import insert, select, update
-
-RESPONSE_TAG = "ragaudit/v1/response"
 
 
 class ChallengeWorker:
@@ -39,8 +37,10 @@ class ChallengeWorker:
         """Return the sampled positions, rising, if the challenge is the one that must be.
 
         Raises:
+            RejectedError: the verifier did not sign it for this window (`Challenge.authenticate`).
             ChallengeRejected: another final tree, other strata, or another sample.
         """
+        challenge.authenticate(live.policy, anchor=live.anchor)
         head = live.log.entries.head()
         if (challenge.final_size, challenge.final_root) != (head.size, head.root_hash):
             raise ChallengeRejected("another final tree", where="final_root")
@@ -50,11 +50,11 @@ class ChallengeWorker:
                 for each in records(connection, live.name)
             ]
         receipts = _receipts(challenge, live.policy.tenants)
-        if len(receipts) > challenge.receipts:
+        if len(receipts) > challenge.receipts_list.count:
             raise ChallengeRejected(
                 f"{len(receipts)} records with receipts",
                 where="strata",
-                expected=f"at most {challenge.receipts}, as the receipts list counts",
+                expected=f"at most {challenge.receipts_list.count}, as the receipts list counts",
             )
         drawn = sample.draw_sample(
             logged,
@@ -124,25 +124,21 @@ class ChallengeWorker:
         if logged is None:
             raise UnknownRecord("no record there", where=f"entry {position}")
         record = Record.decode(logged.body)
-        key = self.open_key(live, record)
         opened = logged.openings.openings
         disclosed = live.policy.query_text_disclosure == "sampled"
-        return enc(
-            RESPONSE_TAG,
-            position,
-            key.key,
-            b"".join(key.counter_path),
-            b"".join(key.slot_path),
-            opened.salt_q if disclosed else None,
-            opened.query if disclosed else None,
-            opened.salt_e,
-            np.array(opened.embedding, dtype="<i2").tobytes(),
-            opened.salt_f,
-            opened.filter,
-            opened.salt_s,
-            opened.sketch,
-            self.prove(live, record, logged),
-        )
+        return Response(
+            index=position,
+            key=self.open_key(live, record),
+            salt_q=opened.salt_q if disclosed else None,
+            query=opened.query.encode() if disclosed else None,
+            salt_e=opened.salt_e,
+            embedding=opened.embedding,
+            salt_f=opened.salt_f,
+            filter=opened.filter.encode(),
+            salt_s=opened.salt_s,
+            sketch=opened.sketch,
+            proof=self.prove(live, record, logged),
+        ).encode()
 
     def open_key(self, live: LiveWindow, record: Record) -> KeyOpening:
         """Open the noise key of a sampled record."""

@@ -6,10 +6,10 @@ from typing import Any
 
 from ragaudit.encoding.digests import SALT_BYTES
 from ragaudit.encoding.errors import MalformedError, RejectedError
-from ragaudit.encoding.tagged import enc
 from ragaudit.ledger.errors import MalformedRecord, ReceiptRejected
 from ragaudit.ledger.log.checkpoints import SignedCheckpoint
 from ragaudit.ledger.messages.chains import NONCE_BYTES, verify_nonce
+from ragaudit.ledger.messages.handover import Entry, write_handover
 from ragaudit.ledger.messages.json_fields import Fields
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.records import Close, Record, entry_leaf_data
@@ -25,9 +25,6 @@ from ragaudit.prover.window.openings import RecordOpenings
 from ragaudit.prover.window.registrations import find_pseudonym
 
 _log = logging.getLogger(__name__)
-
-HANDOVER_TAG = "ragaudit/v1/handover"
-LENGTH_BYTES = 8
 
 
 class Closing:
@@ -88,20 +85,18 @@ class Closing:
 
     def handover(self, live: LiveWindow) -> bytes:
         """Return all entries in order with salts, bodies, and the records' sketches."""
-        parts = []
         with self._store.read() as connection:
             opened = {each.position: each.openings for each in records(connection, live.name)}
-            for entry in entries(connection, live.name):
-                frame = enc(
-                    HANDOVER_TAG,
+            return write_handover(
+                Entry(
                     entry.position,
                     entry.kind,
                     entry.salt,
                     entry.body,
                     *_sketch(opened.get(entry.position)),
                 )
-                parts += [len(frame).to_bytes(LENGTH_BYTES, "little"), frame]
-        return b"".join(parts)
+                for entry in entries(connection, live.name)
+            )
 
     def hand_over(self, live: LiveWindow, final: SignedCheckpoint) -> None:
         """Give the verifier all bodies and the final checkpoint."""
@@ -160,5 +155,5 @@ def _seen(record: Record, opened: RecordOpenings) -> coalition.Record:
     return coalition.Record(record.pseudonym, record.time, opened.openings.sketch, anchored)
 
 
-def _sketch(opened: RecordOpenings | None) -> tuple[bytes | None, bytes | None]:
-    return (None, None) if opened is None else (opened.openings.salt_s, opened.openings.sketch)
+def _sketch(opened: RecordOpenings | None) -> tuple[bytes, bytes]:
+    return (b"", b"") if opened is None else (opened.openings.salt_s, opened.openings.sketch)

@@ -31,7 +31,6 @@ from ragaudit.prover.verifier.checkpointer import WindowLog
 from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.window.entries import insert_entry
 from ragaudit.prover.window.seed_commitment import SeedTree
-from ragaudit.prover.window.verifier_messages import read_countersignature
 from ragaudit.prover.window.windows import Window, Windows
 
 _log = logging.getLogger(__name__)
@@ -138,10 +137,10 @@ class Committer:
         except VerifierRefused as error:
             self._refused(window, error)
             return
-        read_countersignature(
-            message, policy, opening_salt=window.opening_salt, opening_body=window.opening_body
+        message.authenticate(
+            policy, opening_salt=window.opening_salt, opening_body=window.opening_body
         )
-        self._log_opening(window, log, dumps(message))
+        self._log_opening(window, log, message.encode())
 
     def open_log(self, window: Window, policy: Policy) -> WindowLog:
         """Open the window's log, or create it; its key signs no other window's."""

@@ -4,8 +4,9 @@ import logging
 import threading
 from functools import partial
 
-from ragaudit.encoding.canonical_json import loads
 from ragaudit.ledger.errors import RestoredBackup
+from ragaudit.ledger.messages.activation import Activation
+from ragaudit.ledger.messages.countersignature import Countersignature
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover.answering.promises import used_counters
 from ragaudit.prover.errors import WrongState
@@ -15,7 +16,6 @@ from ragaudit.prover.randomness import randomness_for
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import FINAL, State
 from ragaudit.prover.window.live import LiveWindow, WindowFence
-from ragaudit.prover.window.verifier_messages import read_activation, read_countersignature
 from ragaudit.prover.window.windows import Window, Windows
 
 _log = logging.getLogger(__name__)
@@ -86,6 +86,10 @@ class LiveWindows:
         assert window.slot_roots is not None and window.countersignature is not None
         assert window.opening_salt is not None and window.opening_body is not None
         policy = Policy.parse(window.policy)
+        signed = Countersignature.parse(window.countersignature)
+        signed.authenticate(
+            policy, opening_salt=window.opening_salt, opening_body=window.opening_body
+        )
         seed = self._committer.seed_of(window, policy)
         seed.restore(window.slot_roots)
         log = self._committer.open_log(window, policy)
@@ -101,17 +105,12 @@ class LiveWindows:
                 self._committer.fence_path(policy), log, lambda who: self._used(window.name, who)
             ),
             randomness=randomness_for(policy.experiment_seed),
-            anchor=read_countersignature(
-                loads(window.countersignature),
-                policy,
-                opening_salt=window.opening_salt,
-                opening_body=window.opening_body,
-            ),
+            anchor=signed.activation_anchor,
         )
         for number, message in self._windows.activations(window.name).items():
-            live.activate(
-                read_activation(loads(message), policy, anchor=live.anchor, number=number)
-            )
+            activation = Activation.parse(message)
+            activation.authenticate(policy, anchor=live.anchor, number=number)
+            live.activate(activation)
         if window.state in _APPENDS and window.unusable is None:
             for tenant, index in indexes.items():
                 index.prepare(scorer=live.candidate_rules[tenant] is None)

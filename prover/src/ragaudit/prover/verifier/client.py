@@ -27,6 +27,10 @@ from ragaudit.ledger.log.cosigner_protocol import (
     parse_cosignatures,
 )
 from ragaudit.ledger.log.notes import NoteSignature, VerifierKey
+from ragaudit.ledger.messages.activation import Activation
+from ragaudit.ledger.messages.challenge import Challenge
+from ragaudit.ledger.messages.countersignature import Countersignature
+from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.records import Record
 from ragaudit.prover.errors import (
     MalformedSettings,
@@ -179,7 +183,7 @@ class VerifierClient:
 
     def countersign(
         self, window: str, *, opening: bytes, salt: bytes, empty_checkpoint: bytes
-    ) -> dict[str, Any]:
+    ) -> Countersignature:
         """Ask for the countersignature; VerifierRefused carries a signed verdict if refused."""
         body = dumps(
             {
@@ -188,11 +192,13 @@ class VerifierClient:
                 "empty_checkpoint": empty_checkpoint.decode("utf-8"),
             }
         )
-        return _json(self._send("POST", f"{_window(window)}/countersign", body))
+        value = _json(self._send("POST", f"{_window(window)}/countersign", body))
+        return Countersignature.from_json(value)
 
-    def put_entries(self, window: str, entries: Sequence[dict[str, Any]]) -> None:
+    def put_entries(self, window: str, entries: Sequence[Entry]) -> None:
         """Hand over log entries other than records."""
-        self._send("POST", f"{_window(window)}/entries", dumps({"entries": list(entries)}))
+        body = dumps({"entries": [entry.to_json() for entry in entries]})
+        self._send("POST", f"{_window(window)}/entries", body)
 
     def add_checkpoint(
         self, request: AddCheckpointRequest, read: int
@@ -210,9 +216,11 @@ class VerifierClient:
             except MalformedNote:
                 raise error from None
 
-    def activation(self, window: str, number: int) -> dict[str, Any] | None:
+    def activation(self, window: str, number: int) -> Activation | None:
         """Return the signed activation, or None before its instant."""
-        return self._unless_early("GET", f"{_window(window)}/activations/{number}{self._own}")
+        path = f"{_window(window)}/activations/{number}{self._own}"
+        value = self._unless_early("GET", path)
+        return None if value is None else Activation.from_json(value)
 
     def claims(self, window: str, after: str = "") -> tuple[list[Any], str | None] | None:
         """Return a page of claims of revealed promises, or None before the window's end.
@@ -249,9 +257,10 @@ class VerifierClient:
         body = dumps({"final_checkpoint": final_checkpoint.decode("utf-8")})
         self._send("POST", f"{_window(window)}/close", body)
 
-    def challenge(self, window: str) -> dict[str, Any] | None:
+    def challenge(self, window: str) -> Challenge | None:
         """Return the challenge, or None before the sampling instant."""
-        return self._unless_early("GET", f"{_window(window)}/challenge")
+        value = self._unless_early("GET", f"{_window(window)}/challenge")
+        return None if value is None else Challenge.from_json(value)
 
     def put_response(self, window: str, position: int, response: bytes) -> None:
         """Hand over the response for one record; one that is there already stays."""

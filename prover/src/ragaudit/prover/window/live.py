@@ -12,6 +12,7 @@ from ragaudit.encoding.errors import InternalError, RagauditError
 from ragaudit.ledger.errors import RestoredBackup, StoreUnavailable
 from ragaudit.ledger.log.fence import Fence
 from ragaudit.ledger.log.tree import TreeHead
+from ragaudit.ledger.messages.activation import Activation
 from ragaudit.ledger.messages.chains import activation_of, activation_randomness
 from ragaudit.ledger.messages.identifiers import pseudonym
 from ragaudit.ledger.messages.policy import Policy
@@ -22,15 +23,6 @@ from ragaudit.prover.store.database import Store
 from ragaudit.prover.verifier.checkpointer import WindowLog
 from ragaudit.prover.window.seed_commitment import SeedTree
 from sqlalchemy import Connection
-
-
-@dataclass(frozen=True)
-class Activation:
-    """A released activation value: n_a, and how many entries it activates."""
-
-    number: int
-    preimage: bytes
-    covered_size: int
 
 
 class LogTransaction:
@@ -137,7 +129,7 @@ class LiveWindow:
 
     def activate(self, activation: Activation) -> None:
         """Take over a verified activation."""
-        self._activations[activation.number] = activation
+        self._activations[activation.a] = activation
 
     def activation_of(self, position: int) -> int | None:
         """Return the activation of the log entry at ``position``, None while it has none."""

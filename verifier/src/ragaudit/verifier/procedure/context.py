@@ -7,10 +7,14 @@ from typing import Final
 from ragaudit.encoding.errors import MalformedError, RagauditError, RejectedError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.log.cosignatures import verify_cosigned
+from ragaudit.ledger.messages.activation import Activation
 from ragaudit.ledger.messages.chains import activation_randomness, verify_activation_preimage
+from ragaudit.ledger.messages.challenge import Challenge, ReceiptsList
+from ragaudit.ledger.messages.clock import Clock
 from ragaudit.ledger.messages.disputes import RegistrationStatement
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.receipts import PublicReceipt
+from ragaudit.ledger.messages.response import Response
 from ragaudit.verifier import evidence as items
 from ragaudit.verifier.procedure.disputes import KeptDispute
 from ragaudit.verifier.procedure.facts import MissingInput, fact
@@ -23,8 +27,6 @@ from ragaudit.verifier.procedure.inputs import (
 )
 from ragaudit.verifier.procedure.log_facts import LogFacts
 from ragaudit.verifier.procedure.log_view import LoggedRecord
-from ragaudit.verifier.procedure.messages import Activation, Challenge, Clock, ReceiptsList
-from ragaudit.verifier.procedure.responses import Response
 
 __all__ = [
     "BEACON",
@@ -77,7 +79,7 @@ class Context(LogFacts):
         window = self.policy.window
         found: dict[int, Activation] = {}
         for value in self.list(items.ACTIVATIONS, "sampling"):
-            each = Activation.of(value)
+            each = Activation.from_json(value)
             each.verify(self.policy.keys.verifier)
             if each.window != window or not 1 <= each.a < self.policy.activations:
                 raise RejectedError("of another window or instant", where=f"activation {each.a}")
@@ -159,7 +161,7 @@ class Context(LogFacts):
     @fact("sampling")
     def receipts_list(self) -> ReceiptsList:
         """The verifier's commitment to the receipts, signature checked."""
-        found = ReceiptsList.of(self.json(items.RECEIPTS_LIST, "sampling"))
+        found = ReceiptsList.parse(self.item(items.RECEIPTS_LIST, "sampling"))
         found.verify(self.policy.keys.verifier)
         return found
 
@@ -179,8 +181,8 @@ class Context(LogFacts):
     def challenged(self) -> tuple[LoggedRecord, ...]:
         """The challenged records that are in the log, in log order."""
         records = self.records  # what the log lacks is not the sample's defect
-        wanted = {index for stratum in self.challenge.strata for index in stratum.sample}
-        return tuple(each for each in records if each.index in wanted)
+        sampled = self.challenge.sampled
+        return tuple(each for each in records if each.index in sampled)
 
     @property
     def sampled(self) -> tuple[LoggedRecord, ...]:

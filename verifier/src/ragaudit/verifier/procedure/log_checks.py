@@ -6,13 +6,12 @@ from ragaudit.encoding.errors import RagauditError
 from ragaudit.ledger.log.checkpoints import verify_checkpoint
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.log.tree import TreeHead
-from ragaudit.ledger.messages.records import Epoch, Registration, Version
+from ragaudit.ledger.messages.records import Epoch, Record, Registration, Version
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.framework import Findings
-from ragaudit.verifier.procedure.log_view import RECORD_KIND
 
 # Reserved kinds: that they do not occur is `schedule`'s.
-_INSIDE = frozenset({Registration.KIND, RECORD_KIND, Version.KIND, Epoch.KIND})
+_INSIDE = frozenset({Registration.KIND, Record.KIND, Version.KIND, Epoch.KIND})
 
 
 def check_log(context: Context, found: Findings) -> None:

@@ -1,17 +1,17 @@
 """The log and what stands in it."""
 
 from collections.abc import Mapping
+from io import BytesIO
 
 from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.log.cosignatures import CosignedCheckpoint, verify_cosigned
 from ragaudit.ledger.log.tree import MemoryTree
-from ragaudit.ledger.messages.records import Close, Registration
+from ragaudit.ledger.messages.handover import Entry, read_handover
+from ragaudit.ledger.messages.records import Close, Record, Registration
 from ragaudit.verifier import evidence as items
 from ragaudit.verifier.procedure.facts import CONFIDENTIAL_PART, MissingInput, fact
 from ragaudit.verifier.procedure.log_view import (
-    RECORD_KIND,
-    Entry,
     Log,
     LoggedRecord,
     LoggedRegistration,
@@ -19,7 +19,6 @@ from ragaudit.verifier.procedure.log_view import (
     check_leaves,
     read_close,
     read_entries,
-    read_handover,
     read_record,
     read_registration,
     split_leaves,
@@ -57,10 +56,10 @@ class LogFacts(OpeningFacts):
 
     def _whole_log(self) -> tuple[tuple[bytes, ...], tuple[Entry, ...]]:
         """Everything handed over; what the verifier derived from it must agree."""
-        entries = read_handover(self.item(items.RECORDS, "log"))
+        entries = tuple(read_handover(BytesIO(self.item(items.RECORDS, "log"))))
         leaves, listed = self._public_log()
         check_leaves(entries, leaves)
-        other = [entry for entry in entries if entry.kind != RECORD_KIND]
+        other = [entry for entry in entries if entry.kind != Record.KIND]
         if len(entries) != len(leaves) or tuple(other) != listed:
             raise RejectedError("leaves and entries are not those that were handed over")
         return leaves, entries
@@ -94,7 +93,7 @@ class LogFacts(OpeningFacts):
         """All records in log order."""
         if self.part == "public":
             raise MissingInput(CONFIDENTIAL_PART, "records are confidential")
-        return tuple(map(read_record, self.log.of_kind(RECORD_KIND)))
+        return tuple(map(read_record, self.log.of_kind(Record.KIND)))
 
     @property
     def record_count(self) -> int:

@@ -5,35 +5,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ragaudit.encoding import canonical_json
-from ragaudit.encoding.digests import leaf_data
 from ragaudit.encoding.errors import MalformedError, RejectedError
-from ragaudit.encoding.tagged import decode, enc, read_int, read_text
-from ragaudit.encoding.text import hex_decode
+from ragaudit.encoding.tagged import decode, enc
 from ragaudit.ledger.log.tree import HASH_BYTES, MemoryTree
+from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.records import Close, Record, Registration, decode_body
 
-RECORD_KIND: Final = "record"
 _RECORD_TAG: Final = "ragaudit/v1/entry/record"
 _RECORD_FIELDS: Final = 19
-_HANDOVER_TAG: Final = "ragaudit/v1/handover"
-_LENGTH_BYTES: Final = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A log entry as handed over; ``salt_s`` and ``sketch`` of records only."""
-
-    index: int
-    kind: str
-    salt: bytes = field(repr=False)
-    body: bytes = field(repr=False)
-    salt_s: bytes = field(default=b"", repr=False)
-    sketch: bytes = field(default=b"", repr=False)
-
-    @property
-    def leaf(self) -> bytes:
-        """The 32 bytes that stand in the log; MalformedError for a salt of another length."""
-        return leaf_data(self.salt, self.kind, self.body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,41 +72,11 @@ def read_entries(data: bytes) -> tuple[Entry, ...]:
     value = canonical_json.loads(data)
     if not isinstance(value, list):
         raise MalformedError("entries are not a list")
-    entries = tuple(map(_entry, value))
+    entries = tuple(Entry.from_json(each) for each in value)
     indices = [each.index for each in entries]
-    if indices != sorted(set(indices)) or any(each.kind == RECORD_KIND for each in entries):
-        raise MalformedError("entries", expected="rising indices, kinds other than record")
+    if indices != sorted(set(indices)):
+        raise MalformedError("entries", expected="rising indices")
     return entries
-
-
-def read_handover(data: bytes) -> tuple[Entry, ...]:
-    """The entries of ``confidential/records.bin``: all kinds, indices 0, 1, 2, ...
-
-    Each is preceded by its length in eight bytes, little endian.
-    """
-    entries: list[Entry] = []
-    at = 0
-    while at < len(data):
-        where = f"handover entry {len(entries)}"
-        start = at + _LENGTH_BYTES
-        at = start + int.from_bytes(data[at:start], "little")
-        if start > len(data) or at > len(data):
-            raise MalformedError("cut short", where=where)
-        entries.append(_handed_over(data[start:at], len(entries), where))
-    return tuple(entries)
-
-
-def _handed_over(data: bytes, index: int, where: str) -> Entry:
-    try:
-        number, kind, salt, body, salt_s, sketch = decode(_HANDOVER_TAG, data, 6)
-        entry = Entry(read_int(number), read_text(kind), salt, body, salt_s, sketch)
-    except MalformedError as error:
-        raise MalformedError(error.what, where=where, expected=error.expected) from error
-    if entry.index != index:
-        raise MalformedError(f"index {entry.index}", where=where, expected=str(index))
-    if entry.kind != RECORD_KIND and (salt_s or sketch):
-        raise MalformedError("a sketch beside no record", where=where)
-    return entry
 
 
 def read_record(entry: Entry) -> LoggedRecord:
@@ -156,7 +105,7 @@ def check_bodies(entries: tuple[Entry, ...]) -> None:
     """MalformedError for a body that is none of its kind; the opening's is not looked at."""
     for entry in entries:
         try:
-            if entry.kind == RECORD_KIND:
+            if entry.kind == Record.KIND:
                 read_record(entry)
             elif entry.kind != "opening":
                 decode_body(entry.kind, entry.body)
@@ -170,16 +119,3 @@ def read_close(entry: Entry) -> Close:
     if entry.kind != Close.KIND:
         raise MalformedError("the last entry is not the close", where=f"entry {entry.index}")
     return Close.decode(entry.body)
-
-
-def _entry(value: object) -> Entry:
-    match value:
-        case {
-            "index": int(index),
-            "kind": str(kind),
-            "salt": str(salt),
-            "body": str(body),
-            **more,
-        } if not more and type(index) is int and index >= 0:
-            return Entry(index, kind, hex_decode(salt), hex_decode(body))
-    raise MalformedError("not an entry", expected="index, kind, salt and body")

@@ -11,13 +11,13 @@ from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.log.cosignatures import CosignerPolicy, verify_cosigned
 from ragaudit.ledger.log.notes import VerifierKey
 from ragaudit.ledger.log.tree import TreeHead
+from ragaudit.ledger.messages.countersignature import Countersignature, opening_digest
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Opening, TenantOpening
 from ragaudit.verifier import evidence as items
 from ragaudit.verifier.procedure.facts import MissingInput, fact
 from ragaudit.verifier.procedure.inputs import Inputs
-from ragaudit.verifier.procedure.messages import Countersignature, opening_digest
 from ragaudit.verifier.terms import Terms
 
 

@@ -14,7 +14,10 @@ from ragaudit.encoding.digests import salted
 from ragaudit.encoding.errors import RejectedError
 from ragaudit.encoding.times import rfc3339
 from ragaudit.ledger.messages.chains import verify_activation_preimage
+from ragaudit.ledger.messages.challenge import Stratum, receipts_digest
+from ragaudit.ledger.messages.json_fields import int16_bytes
 from ragaudit.ledger.messages.merkle_commitments import verify_key_opening
+from ragaudit.ledger.messages.response import Response
 from ragaudit.privacy import sample as sampling
 from ragaudit.verifier.engines import ProvenSelection, SelectionsRejected
 from ragaudit.verifier.procedure.claims import claims
@@ -22,8 +25,6 @@ from ragaudit.verifier.procedure.context import BEACON, CommittedEmbedder, Conte
 from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import Findings, Status
 from ragaudit.verifier.procedure.log_view import LoggedRecord
-from ragaudit.verifier.procedure.messages import ChallengedStratum, receipts_digest
-from ragaudit.verifier.procedure.responses import Response
 
 # Records of one index share most of a batch's work, but the noise of all of them is in memory:
 # at most about 2^26 values of eight bytes, at least one record.
@@ -106,10 +107,10 @@ def _sampled(each: LoggedRecord) -> sampling.LoggedRecord:
     return sampling.LoggedRecord(each.index, each.record.tenant, each.record.pseudonym)
 
 
-def _challenged(drawn: sampling.DrawnStratum) -> ChallengedStratum:
+def _challenged(drawn: sampling.DrawnStratum) -> Stratum:
     of_tenant = drawn.stratum.id.startswith("tenant:")
     population = None if of_tenant else drawn.stratum.population
-    return ChallengedStratum(drawn.stratum.id, population, drawn.sample)
+    return Stratum(drawn.stratum.id, population, drawn.sample)
 
 
 def _check_answered(context: Context, found: Findings) -> None:
@@ -223,10 +224,9 @@ def _embedder(context: Context, found: Findings) -> CommittedEmbedder | None:
 
 def _check_openings(context: Context, each: LoggedRecord, response: Response) -> None:
     record, terms = each.record, context.policy.estimator
-    encoded = response.embedding.astype("<i2").tobytes()
-    if salted(response.salt_e, encoded) != record.embedding_digest:
+    if salted(response.salt_e, int16_bytes(response.embedding)) != record.embedding_digest:
         raise RejectedError("another query vector than the committed one")
-    norm = int(np.sum(response.embedding.astype(np.int64) ** 2))
+    norm = _squared_norm(response)
     if norm > SQUARED_NORM:
         raise RejectedError(f"squared norm {norm}", expected=f"at most {SQUARED_NORM}")
     if salted(response.salt_f, response.filter) != record.filter_digest:
@@ -235,8 +235,15 @@ def _check_openings(context: Context, each: LoggedRecord, response: Response) ->
         raise RejectedError("a filter, which the policy does not have")
     if salted(response.salt_s, response.sketch) != record.sketch_digest:
         raise RejectedError("another sketch than the committed one")
-    if sketch(response.embedding, terms.seed, terms.sketch_bits) != response.sketch:
+    if (
+        sketch(np.array(response.embedding, dtype=np.int16), terms.seed, terms.sketch_bits)
+        != response.sketch
+    ):
         raise RejectedError("not the sketch of the query vector")
+
+
+def _squared_norm(response: Response) -> int:
+    return sum(each * each for each in response.embedding)
 
 
 def _check_text(context: Context, each: LoggedRecord, response: Response) -> None:
@@ -255,9 +262,10 @@ def _check_embedded(context: Context, embedder: CommittedEmbedder, response: Res
     except UnicodeDecodeError as error:
         raise RejectedError("the text is not UTF-8") from error
     again = embedder.embed(text).astype(np.int64)
-    if again.shape != response.embedding.shape:
+    given = np.array(response.embedding, dtype=np.int64)
+    if again.shape != given.shape:
         raise RejectedError(f"the embedder gives {again.size} numbers")
-    distance = int(np.sum((again - response.embedding.astype(np.int64)) ** 2))
+    distance = int(np.sum((again - given) ** 2))
     if distance > context.policy.embedder_tolerance:
         raise RejectedError(
             f"the text's embedding is {distance} away",
@@ -311,7 +319,7 @@ def _statement(context: Context, each: LoggedRecord, response: Response) -> Sele
         raise MissingInput("containment", f"{each.name} names another policy or window")
     if record.version != 1:
         raise MissingInput("schedule", f"{each.name}: there is no version {record.version}")
-    if int(np.sum(response.embedding.astype(np.int64) ** 2)) > SQUARED_NORM:
+    if _squared_norm(response) > SQUARED_NORM:
         raise MissingInput("embedding", f"{each.name}: the query vector is too long")
     randomness = context.randomness(record.activation)
     key = noise_key(
@@ -333,6 +341,6 @@ def _statement(context: Context, each: LoggedRecord, response: Response) -> Sele
         commitments=index.commitments,
         seed_root=context.opening.seed_root,
         activation_randomness=randomness,
-        query=response.embedding,
+        query=np.array(response.embedding, dtype=np.int16),
         noise=context.engine.sample_noise(policy.sigma, key, index.rows),
     )

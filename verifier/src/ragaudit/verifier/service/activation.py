@@ -11,9 +11,10 @@ from collections.abc import Sequence
 
 from ragaudit.encoding.tagged import enc
 from ragaudit.encoding.times import rfc3339
+from ragaudit.ledger.messages.activation import Activation
 from ragaudit.ledger.messages.chains import activation_anchor, activation_preimage
 from ragaudit.verifier.keys import VerifierKeys
-from ragaudit.verifier.service import statements, windows
+from ragaudit.verifier.service import windows
 from ragaudit.verifier.service.database import (
     Database,
     Origin,
@@ -71,14 +72,14 @@ def ensure(
         return stored
     instant = instants[a - 1]
     check_due(instant, transaction.now)
-    message = statements.activation(
+    message = Activation.issue(
         keys.statement,
         window=window.name,
         a=a,
         preimage=activation_preimage(window.name, seed(keys, window), len(instants), a),
         covered_size=covered_size(transaction.connection, window.origin, instant),
         time=transaction.now,
-    )
+    ).encode()
     row = {"window": window.origin, "a": a, "message": message}
     transaction.connection.execute(insert(activations).values(row))
     return message

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import InternalError, RefusedError
+from ragaudit.ledger.messages.clock import Clock
+from ragaudit.ledger.messages.handover import Entry
 from ragaudit.verifier import evidence as names
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.keys import VerifierKeys
@@ -242,20 +244,14 @@ def _array(documents: Sequence[bytes]) -> bytes:
 
 def _clock(connection: Connection, window: Window) -> bytes:
     responses = {
-        item.name.removeprefix(names.RESPONSES).removesuffix(".bin"): item.received
+        int(item.name.removeprefix(names.RESPONSES).removesuffix(".bin")): item.received
         for item in items.listed(connection, window.origin, names.RESPONSES)
     }
-    return canonical_json.dumps(
-        {
-            "responses": responses,
-            "claims": submissions.received(connection, window.origin, submissions.CLAIM),
-            "close": window.closed,
-            "records": window.records,
-        }
-    )
+    claims = submissions.received(connection, window.origin, submissions.CLAIM)
+    return Clock(responses, claims, window.closed, window.records).encode()
 
 
 def _given_entries(connection: Connection, origin: Origin) -> bytes:
     given = handover.entries_of(connection, origin)
-    listed = [handover.entry_document(index, *given[index]) for index in sorted(given)]
+    listed = [Entry(index, *given[index]).to_json() for index in sorted(given)]
     return canonical_json.dumps(listed)

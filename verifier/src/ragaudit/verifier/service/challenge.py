@@ -8,12 +8,14 @@ import tempfile
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
-from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import InternalError
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
+from ragaudit.ledger.messages.challenge import Challenge, ReceiptsList, Stratum, receipts_digest
+from ragaudit.ledger.messages.handover import read_handover
 from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.records import Record
 from ragaudit.privacy.sample import (
     DrawnStratum,
     LoggedRecord,
@@ -30,8 +32,7 @@ from ragaudit.verifier.evidence import (
 )
 from ragaudit.verifier.keys import VerifierKeys
 from ragaudit.verifier.procedure import log_view
-from ragaudit.verifier.procedure.messages import receipts_digest
-from ragaudit.verifier.service import activation, handover, items, statements, submissions, windows
+from ragaudit.verifier.service import activation, items, submissions, windows
 from ragaudit.verifier.service.bodies import MEMORY_BYTES, Body
 from ragaudit.verifier.service.database import Database, Origin
 from ragaudit.verifier.service.errors import ConflictError, UnknownError
@@ -64,14 +65,14 @@ class Sampler:
             policy = windows.policy(transaction.connection, window)
             activation.check_due(policy.sampling_instant, transaction.now)
             receipts = submissions.identities(transaction.connection, origin, submissions.RECEIPT)
-            message = statements.receipts_list(
+            message = ReceiptsList.issue(
                 self._keys.statement,
                 window=window.name,
                 digest=receipts_digest(receipts),
                 count=len(receipts),
                 time=1000 * policy.sampling_instant - 1,
             )
-            items.put(transaction, origin, RECEIPTS_LIST, message)
+            items.put(transaction, origin, RECEIPTS_LIST, message.encode())
             windows.mark(transaction, origin, listed=transaction.now)
 
     def draw(self, origin: Origin) -> None:
@@ -86,13 +87,26 @@ class Sampler:
             if window.challenged is not None:
                 return
             policy = windows.policy(connection, window)
-            message = self._message(connection, window, policy)
+            final = parse_checkpoint(_demand(connection, origin, FINAL_CHECKPOINT)).head
+            preimage = activation.seed(self._keys, window)
+            receipts_list = ReceiptsList.parse(_demand(connection, origin, RECEIPTS_LIST))
+            seed = sampling_seed(final.root_hash, preimage)
+            strata = _strata(connection, window, policy, seed)
         with self._database.write() as transaction:
             if windows.get(transaction.connection, origin).challenged is not None:
                 return
             deadline = transaction.now + 1000 * policy.audit.deadline_seconds
-            content = statements.challenge(self._keys.statement, {**message, "deadline": deadline})
-            items.put(transaction, origin, CHALLENGE, content)
+            message = Challenge.issue(
+                self._keys.statement,
+                window=window.name,
+                final_root=final.root_hash,
+                final_size=final.size,
+                preimage=preimage,
+                receipts_list=receipts_list,
+                strata=strata,
+                deadline=deadline,
+            )
+            items.put(transaction, origin, CHALLENGE, message.encode())
             windows.mark(transaction, origin, challenged=transaction.now, deadline=deadline)
 
     def challenge(self, origin: Origin) -> bytes:
@@ -143,8 +157,7 @@ class Sampler:
             if known is not None:
                 self._samples.move_to_end(origin)
                 return known
-        challenge = canonical_json.loads(_demand(connection, origin, CHALLENGE))
-        drawn = frozenset(index for stratum in challenge["strata"] for index in stratum["sample"])
+        drawn = Challenge.parse(_demand(connection, origin, CHALLENGE)).sampled
         with self._lock:
             self._samples[origin] = drawn
             while self._too_many():  # anybody may ask for any window's
@@ -162,50 +175,41 @@ class Sampler:
             kept > 1 and sum(map(len, self._samples.values())) > MAX_SAMPLED
         )
 
-    def _message(self, connection: Connection, window: Window, policy: Policy) -> dict[str, Any]:
-        """The challenge but for its deadline and signature."""
-        final = parse_checkpoint(_demand(connection, window.origin, FINAL_CHECKPOINT)).head
-        preimage = activation.seed(self._keys, window)
-        drawn = draw_sample(
-            _records(connection, window.origin),
-            tenants=policy.tenants,
-            receipts=set(_indices(connection, window.origin, submissions.RECEIPT)),
-            rule=policy.audit,
-            seed=sampling_seed(final.root_hash, preimage),
-        )
-        return {
-            "window": window.name,
-            "final_root": final.root_hash.hex(),
-            "final_size": final.size,
-            "preimage": preimage.hex(),
-            "receipts_list": canonical_json.loads(
-                _demand(connection, window.origin, RECEIPTS_LIST)
-            ),
-            "strata": [_stratum(each, policy.tenants) for each in drawn],
-        }
-
 
 def complete(window: Window) -> bool:
     """Whether the provider closed the window and handed its log over."""
     return window.closed is not None and window.records is not None
 
 
+def _strata(
+    connection: Connection, window: Window, policy: Policy, seed: bytes
+) -> tuple[Stratum, ...]:
+    """The sample that log, receipts and ``seed`` determine; MalformedError for a bad record."""
+    drawn = draw_sample(
+        _records(connection, window.origin),
+        tenants=policy.tenants,
+        receipts=set(_indices(connection, window.origin, submissions.RECEIPT)),
+        rule=policy.audit,
+        seed=seed,
+    )
+    return tuple(_stratum(each, policy.tenants) for each in drawn)
+
+
 def _records(connection: Connection, origin: Origin) -> Iterator[LoggedRecord]:
     with tempfile.SpooledTemporaryFile(max_size=MEMORY_BYTES) as file:
         for data in items.stream(connection, origin, RECORDS):
             file.write(data)
-        for frame in handover.frames(cast(BinaryIO, file)):
-            if frame.kind == handover.RECORD:
+        for entry in read_handover(cast(BinaryIO, file)):
+            if entry.kind == Record.KIND:
                 # Read as the procedure reads it, so that both draw from the same records.
-                entry = log_view.Entry(frame.index, frame.kind, frame.salt, frame.body)
                 record = log_view.read_record(entry).record
-                yield LoggedRecord(frame.index, record.tenant, record.pseudonym)
+                yield LoggedRecord(entry.index, record.tenant, record.pseudonym)
 
 
-def _stratum(drawn: DrawnStratum, tenants: Sequence[str]) -> dict[str, Any]:
+def _stratum(drawn: DrawnStratum, tenants: Sequence[str]) -> Stratum:
     of_tenant = drawn.stratum.id in {tenant_stratum_id(tenant) for tenant in tenants}
-    population = None if of_tenant else list(drawn.stratum.population)
-    return {"id": drawn.stratum.id, "population": population, "sample": list(drawn.sample)}
+    population = None if of_tenant else drawn.stratum.population
+    return Stratum(drawn.stratum.id, population, drawn.sample)
 
 
 def _indices(connection: Connection, origin: Origin, kind: str) -> list[int]:

@@ -7,17 +7,21 @@ derived from it (docs/spec/10-verdict.md §10.1). Whether it is the log's is che
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from typing import BinaryIO, cast
 
 from ragaudit.encoding import canonical_json
-from ragaudit.encoding.digests import SALT_BYTES, leaf_data
 from ragaudit.encoding.errors import MalformedError, RejectedError
-from ragaudit.encoding.tagged import decode, read_int, read_text
 from ragaudit.ledger.log.cosignatures import CosignerPolicy, verify_cosigned
-from ragaudit.ledger.log.tlog_proof import TlogProof, verify_tlog_proof
-from ragaudit.ledger.log.tree import leaf_hash
-from ragaudit.ledger.messages.records import Registration
+from ragaudit.ledger.messages.handover import (
+    KINDS,
+    LENGTH_BYTES,
+    MAX_FRAME_BYTES,
+    MAX_OPENING_BYTES,
+    Entry,
+    read_handover,
+)
+from ragaudit.ledger.messages.records import Record, Registration
+from ragaudit.ledger.messages.registration import RegistrationEntry
 from ragaudit.verifier.evidence import ENTRIES, FINAL_CHECKPOINT, LEAVES, RECORDS
 from ragaudit.verifier.service import cosigner, items, windows
 from ragaudit.verifier.service.activation import check_due
@@ -38,73 +42,7 @@ from ragaudit.verifier.service.windows import Window
 from ragaudit.verifier.settings import Limits
 from sqlalchemy import Connection, func, insert, select
 
-FRAME_TAG = "ragaudit/v1/handover"
-RECORD = "record"
-KINDS = frozenset({"opening", "registration", "version", "epoch", "close", RECORD})
-MAX_OPENING_BYTES = 2**20  # a thousand tenants take a quarter of it
-MAX_FRAME_BYTES = 4096  # of any other entry; a record with its sketch takes a third of it
-_LENGTH_BYTES = 8
 _OTHER_KINDS = 16  # entries beside opening, registrations, records and close, for check 9 to refuse
-
-
-@dataclass(frozen=True)
-class Frame:
-    """A log entry as handed over; ``sketch_salt`` and ``sketch`` are empty unless a record."""
-
-    index: int
-    kind: str
-    salt: bytes = field(repr=False)
-    body: bytes = field(repr=False)
-    sketch_salt: bytes = field(repr=False)
-    sketch: bytes = field(repr=False)
-
-    def document(self) -> dict[str, object]:
-        """The entry as `public/entries.json` lists it."""
-        return entry_document(self.index, self.kind, self.salt, self.body)
-
-
-def entry_document(index: int, kind: str, salt: bytes, body: bytes) -> dict[str, object]:
-    """An entry other than a record, as JSON."""
-    return {"index": index, "kind": kind, "salt": salt.hex(), "body": body.hex()}
-
-
-def frames(file: BinaryIO) -> Iterator[Frame]:
-    """The entries of a handover, checked for form and order.
-
-    Raises:
-        MalformedError: a truncated or too long frame, another encoding, indices that do not
-            count from 0, an unknown kind, a salt that is not 32 bytes.
-    """
-    file.seek(0)
-    index = 0
-    while header := file.read(_LENGTH_BYTES):
-        where = f"handover entry {index}"
-        length = int.from_bytes(header, "little")
-        most = MAX_FRAME_BYTES if index else MAX_OPENING_BYTES
-        if len(header) < _LENGTH_BYTES or length > most:
-            raise MalformedError("frame length", where=where, expected=f"0..{most}")
-        data = file.read(length)
-        if len(data) < length:
-            raise MalformedError("truncated", where=where, expected=f"{length} bytes")
-        yield _frame(data, index, where)
-        index += 1
-
-
-def _frame(data: bytes, index: int, where: str) -> Frame:
-    try:
-        number, kind, salt, body, sketch_salt, sketch = decode(FRAME_TAG, data, 6)
-        frame = Frame(read_int(number), read_text(kind), salt, body, sketch_salt, sketch)
-    except MalformedError as error:
-        raise MalformedError(error.what, where=where, expected=error.expected) from None
-    if frame.index != index:
-        raise MalformedError(f"index {frame.index}", where=where, expected=str(index))
-    if frame.kind not in KINDS:
-        raise MalformedError("unknown kind", where=where, expected=", ".join(sorted(KINDS)))
-    if len(salt) != SALT_BYTES or len(sketch_salt) != (SALT_BYTES if kind == b"record" else 0):
-        raise MalformedError("salt of the wrong length", where=where, expected="32 bytes")
-    if bool(sketch) != (frame.kind == RECORD):
-        raise MalformedError("sketch", where=where, expected="one for each record, no other")
-    return frame
 
 
 class Handover:
@@ -124,7 +62,7 @@ class Handover:
             window = windows.get(connection, origin)
             windows.demand_countersigned(window)
             entries = _most_entries(connection, window)
-        sizes = MAX_OPENING_BYTES + entries * (_LENGTH_BYTES + MAX_FRAME_BYTES)
+        sizes = MAX_OPENING_BYTES + entries * (LENGTH_BYTES + MAX_FRAME_BYTES)
         return min(sizes, self._limits.records_bytes)
 
     def put_entries(self, origin: Origin, documents: Sequence[EntryDocument]) -> None:
@@ -136,7 +74,7 @@ class Handover:
             CapError: too many entries.
         """
         for number, each in enumerate(documents):
-            if each.kind not in KINDS - {RECORD}:
+            if each.kind not in KINDS - {Record.KIND}:
                 raise MalformedError(
                     "not a kind that is given at once", where=f"entries/{number}/kind"
                 )
@@ -169,12 +107,8 @@ class Handover:
             policy = windows.policy(connection, window)
         if body.window != policy.window:
             raise RejectedError("of another window", where="registration", expected=policy.window)
-        proof = TlogProof.parse(document.proof.encode("utf-8"))
-        if proof.index != document.index:
-            raise RejectedError("a proof of another index", where="registration/proof")
-        leaf = leaf_hash(leaf_data(document.salt, Registration.KIND, document.body))
-        cosigners = CosignerPolicy((policy.keys.cosigner,), 1)
-        verify_tlog_proof(proof, leaf=leaf, log_key=policy.keys.log, cosigners=cosigners)
+        shown = (document.index, document.salt, document.body, document.proof)
+        RegistrationEntry(*shown).verify_inclusion(policy)
         entry = EntryDocument.model_construct(
             index=document.index, kind=Registration.KIND, salt=document.salt, body=document.body
         )
@@ -189,7 +123,7 @@ class Handover:
         """Keep the whole log's content, and what is derived from it.
 
         Raises:
-            MalformedError: see `frames`.
+            MalformedError: see `read_handover`.
             RejectedError: an entry given before is missing or differs, or there are more entries
                 than the cosigned log and the policy allow.
             CapError: too many entries other than records.
@@ -284,18 +218,19 @@ def _derive(
     outstanding, others = dict(given), 0
     late: list[EntryDocument] = []
     listed.write(b"[")
-    for frame in frames(file):
+    for frame in read_handover(file):
+        frame.demand_sketch()
         if frame.index >= most:
             raise RejectedError(
                 "more entries than the log has", where="handover", expected=f"at most {most}"
             )
-        leaves.write(leaf_data(frame.salt, frame.kind, frame.body))
-        if frame.kind != RECORD:
+        leaves.write(frame.leaf)
+        if frame.kind != Record.KIND:
             others += 1
             if others > most_listed:
                 raise CapError("too many entries", expected=f"at most {most_listed}")
             separator = b"," if others > 1 else b""
-            listed.write(separator + canonical_json.dumps(frame.document()))
+            listed.write(separator + canonical_json.dumps(frame.to_json()))
         if frame.index not in given and _registers(frame):
             late.append(
                 EntryDocument.model_construct(
@@ -313,7 +248,7 @@ def _derive(
     return late
 
 
-def _registers(frame: Frame) -> bool:
+def _registers(frame: Entry) -> bool:
     """Whether an entry is a registration that can be read."""
     if frame.kind != Registration.KIND:
         return False

@@ -13,6 +13,7 @@ from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import InternalError, MalformedError, RejectedError
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.log.notes import VerifierKey
+from ragaudit.ledger.messages.countersignature import Countersignature, opening_digest
 from ragaudit.ledger.messages.merkle_commitments import check_index_lengths
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.verifier.evidence import (
@@ -28,12 +29,10 @@ from ragaudit.verifier.evidence import (
     index_name,
 )
 from ragaudit.verifier.keys import SECRET_BYTES, VerifierKeys
-from ragaudit.verifier.procedure.messages import opening_digest
 from ragaudit.verifier.service import (
     activation,
     items,
     quotas,
-    statements,
     submissions,
     windows,
 )
@@ -209,15 +208,15 @@ class Registrar:
             )
             if transaction.now >= 1000 * min(policy.start, *policy.activation_instants):
                 raise TooLateError("the window has begun", where=window.origin)
-            message = statements.countersignature(
+            message = Countersignature.issue(
                 self._keys.statement,
                 window=window.name,
-                policy=window.policy_digest,
-                opening=opening_digest(request.salt, request.opening),
-                terms=self._terms.digest,
-                anchor=activation.anchor(self._keys, window, policy.activations),
+                policy_digest=window.policy_digest,
+                opening_digest=opening_digest(request.salt, request.opening),
+                terms_digest=self._terms.digest,
+                activation_anchor=activation.anchor(self._keys, window, policy.activations),
                 time=transaction.now,
-            )
+            ).encode()
             added = {TERMS: self._terms.canonical, COUNTERSIGNATURE: message}
             for item, content in {**given, **added}.items():
                 items.put(transaction, window.origin, item, content)

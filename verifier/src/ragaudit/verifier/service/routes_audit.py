@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse, StreamingResponse
-from ragaudit.verifier.procedure.responses import MAX_RESPONSE_BYTES
+from ragaudit.ledger.messages.response import MAX_RESPONSE_BYTES
 from ragaudit.verifier.service import views
 from ragaudit.verifier.service.core import Service
 from ragaudit.verifier.service.database import Origin

@@ -197,10 +197,10 @@ def share(cap: int, slots: int) -> int:
     return cap // (slots + 1)  # one is of all strangers together
 
 
-def received(connection: Connection, window: Origin, kind: str) -> dict[str, int]:
-    """When each submission of a kind was taken (Unix milliseconds), by hexadecimal identity."""
+def received(connection: Connection, window: Origin, kind: str) -> dict[bytes, int]:
+    """When each submission of a kind was taken (Unix milliseconds), by identity."""
     query = select(table.c.identity, table.c.received).where(_of(window, kind))
-    return {bytes(row.identity).hex(): row.received for row in connection.execute(query)}
+    return {bytes(row.identity): row.received for row in connection.execute(query)}
 
 
 def claimed(connection: Connection, window: Origin, account: bytes, counter: int) -> bool:

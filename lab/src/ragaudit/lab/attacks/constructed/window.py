@@ -25,7 +25,6 @@ from ragaudit.circuits.statements import IndexStatement, SelectionStatement
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import leaf_data, salted, structure
 from ragaudit.encoding.signing import PrivateKey, sign
-from ragaudit.encoding.tagged import enc
 from ragaudit.lab.attacks.terms import SMALL_TERMS
 from ragaudit.ledger.log.checkpoints import Checkpoint, sign_checkpoint
 from ragaudit.ledger.log.cosignatures import cosign
@@ -33,7 +32,12 @@ from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, SigningKey
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages import chains, merkle_commitments
+from ragaudit.ledger.messages.activation import Activation
+from ragaudit.ledger.messages.challenge import Challenge, ReceiptsList, Stratum, receipts_digest
+from ragaudit.ledger.messages.clock import Clock
+from ragaudit.ledger.messages.countersignature import Countersignature, opening_digest
 from ragaudit.ledger.messages.disputes import Dispute, RegistrationStatement
+from ragaudit.ledger.messages.handover import Entry, write_handover
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment, IndexTree, SeedCommitment
 from ragaudit.ledger.messages.openings import Openings
 from ragaudit.ledger.messages.policy import Policy
@@ -53,13 +57,13 @@ from ragaudit.ledger.messages.records import (
     TenantOpening,
 )
 from ragaudit.ledger.messages.requests import Answer, Document, Request
+from ragaudit.ledger.messages.response import Response
 from ragaudit.privacy import coalition
 from ragaudit.privacy import sample as sampling
 from ragaudit.verifier import evidence as names
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import Pins
-from ragaudit.verifier.procedure.log_view import Entry, read_record
-from ragaudit.verifier.procedure.messages import opening_digest, receipts_digest
+from ragaudit.verifier.procedure.log_view import read_record
 from ragaudit.verifier.terms import Terms
 
 START = 1_900_000_000
@@ -215,7 +219,7 @@ class Window:
         self.asked: list[Asked] = []
         self.checkpoints: list[tuple[int, int, str]] = []  # size, time, note
         self.claims: list[dict[str, Any]] = []
-        self.claimed: dict[str, int] = {}  # identity of a promise, when it was claimed
+        self.claimed: dict[bytes, int] = {}  # identity of a promise, when it was claimed
         self.refusals: list[dict[str, Any]] = []
         self.policy = Policy.from_json(self.policy_json())
         self.noise_table = table(NoiseParameters.for_sigma(self.policy.sigma))
@@ -638,7 +642,7 @@ class Window:
         self.claims.append({"promise": promise.to_json(), "nonce": nonce.hex()})
         made = promise.record.time + 2000
         taken = made if received is None else 1000 * (START + received)
-        self.claimed.setdefault(promise.identity.hex(), taken)
+        self.claimed.setdefault(promise.identity, taken)
 
     def refuse(self, name: str, counter: int, reason: str, time: int) -> None:
         refusal = Refusal.issue(
@@ -788,48 +792,36 @@ class Window:
 
     def countersigned_at(self, time: int) -> bytes:
         _, salt, body = self.entries[0]
-        anchor = chains.activation_anchor(self.window, self.chain_seed, len(INSTANTS))
-        opening, terms = opening_digest(salt, body), self.terms.digest
-        fields = (self.window, self.policy.digest, opening, terms, anchor)
-        return canonical_json.dumps(
-            {
-                "format": "ragaudit/v1/countersignature",
-                "window": self.window,
-                "policy_digest": self.policy.digest.hex(),
-                "opening_digest": opening.hex(),
-                "terms_digest": terms.hex(),
-                "activation_anchor": anchor.hex(),
-                "time": time,
-                "signature": sign(self.verifier_key, "countersignature", *fields, time).hex(),
-            }
-        )
+        return Countersignature.issue(
+            self.verifier_key,
+            window=self.window,
+            policy_digest=self.policy.digest,
+            opening_digest=opening_digest(salt, body),
+            terms_digest=self.terms.digest,
+            activation_anchor=chains.activation_anchor(self.window, self.chain_seed, len(INSTANTS)),
+            time=time,
+        ).encode()
 
     def activation(self, a: int, covered: int) -> dict[str, Any]:
-        preimage, time = self.preimage(a), 1000 * INSTANTS[a - 1] + 5
-        fields = (self.window, a, preimage, covered, time)
-        return {
-            "format": "ragaudit/v1/activation",
-            "window": self.window,
-            "a": a,
-            "preimage": preimage.hex(),
-            "covered_size": covered,
-            "time": time,
-            "signature": sign(self.verifier_key, "activation", *fields).hex(),
-        }
+        return Activation.issue(
+            self.verifier_key,
+            window=self.window,
+            a=a,
+            preimage=self.preimage(a),
+            covered_size=covered,
+            time=1000 * INSTANTS[a - 1] + 5,
+        ).to_json()
 
     def receipts_list(self, receipts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         read = [PublicReceipt.from_json(each) for each in receipts]
         listed = {(each.index, each.identity) for each in read}
-        digest, time = receipts_digest(listed), 1000 * INSTANTS[-1] - 1
-        fields = (self.window, digest, len(listed), time)
-        return {
-            "format": "ragaudit/v1/receipts-list",
-            "window": self.window,
-            "digest": digest.hex(),
-            "count": len(listed),
-            "time": time,
-            "signature": sign(self.verifier_key, "receipts-list", *fields).hex(),
-        }
+        return ReceiptsList.issue(
+            self.verifier_key,
+            window=self.window,
+            digest=receipts_digest(listed),
+            count=len(listed),
+            time=1000 * INSTANTS[-1] - 1,
+        ).to_json()
 
     def draw_sample(self, receipts: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         drawn = sampling.draw_sample(
@@ -840,13 +832,11 @@ class Window:
             seed=sampling.sampling_seed(self.tree.root(), self.chain_seed),
         )
         return [
-            {
-                "id": each.stratum.id,
-                "population": (
-                    None if each.stratum.id.startswith("tenant:") else list(each.stratum.population)
-                ),
-                "sample": list(each.sample),
-            }
+            Stratum(
+                each.stratum.id,
+                None if each.stratum.id.startswith("tenant:") else each.stratum.population,
+                each.sample,
+            ).to_json()
             for each in drawn
         ]
 
@@ -859,19 +849,19 @@ class Window:
         return found
 
     def challenge(self, strata: list[dict[str, Any]], listed: dict[str, Any]) -> dict[str, Any]:
-        message: dict[str, Any] = {
-            "format": "ragaudit/v1/challenge",
-            "window": self.window,
-            "final_root": self.tree.root().hex(),
-            "final_size": self.tree.size,
-            "preimage": self.chain_seed.hex(),
-            "receipts_list": listed,
-            "strata": strata,
-            "deadline": 1000 * (CHALLENGED + DEADLINE_SECONDS),
-        }
-        return self.sign_challenge(message)
+        return Challenge.issue(
+            self.verifier_key,
+            window=self.window,
+            final_root=self.tree.root(),
+            final_size=self.tree.size,
+            preimage=self.chain_seed,
+            receipts_list=ReceiptsList.from_json(listed),
+            strata=tuple(Stratum.from_json(each, "strata") for each in strata),
+            deadline=1000 * (CHALLENGED + DEADLINE_SECONDS),
+        ).to_json()
 
     def sign_challenge(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Sign a challenge as it is, also one that no verifier would write."""
         unsigned = {name: value for name, value in message.items() if name != "signature"}
         digest = hashlib.sha256(canonical_json.dumps(unsigned)).digest()
         signature = sign(self.verifier_key, "challenge", message["window"], digest)
@@ -914,34 +904,29 @@ class Window:
         )
 
     def response(self, asked: Asked) -> bytes:
-        openings, opening = asked.openings, self.open_key(asked)
+        openings = asked.openings
         shown = self.policy.query_text_disclosure == "sampled"
-        return enc(
-            "ragaudit/v1/response",
-            asked.index,
-            opening.key,
-            b"".join(opening.counter_path),
-            b"".join(opening.slot_path),
-            openings.salt_q if shown else None,
-            openings.query if shown else None,
-            openings.salt_e,
-            asked.embedding.astype("<i2").tobytes(),
-            openings.salt_f,
-            openings.filter,
-            openings.salt_s,
-            openings.sketch,
-            self.prove(asked),
-        )
+        return Response(
+            index=asked.index,
+            key=self.open_key(asked),
+            salt_q=openings.salt_q if shown else None,
+            query=openings.query.encode() if shown else None,
+            salt_e=openings.salt_e,
+            embedding=tuple(asked.embedding.tolist()),
+            salt_f=openings.salt_f,
+            filter=openings.filter.encode(),
+            salt_s=openings.salt_s,
+            sketch=openings.sketch,
+            proof=self.prove(asked),
+        ).encode()
 
     # --- everything --------------------------------------------------------------------------
 
     def handover(self) -> bytes:
-        data = b""
-        for i, (kind, salt, body) in enumerate(self.entries):
-            salt_s, made = self.sketches.get(i, (None, None))
-            entry = enc("ragaudit/v1/handover", i, kind, salt, body, salt_s, made)
-            data += len(entry).to_bytes(8, "little") + entry
-        return data
+        return write_handover(
+            Entry(i, kind, salt, body, *self.sketches.get(i, (b"", b"")))
+            for i, (kind, salt, body) in enumerate(self.entries)
+        )
 
     def items(self) -> dict[str, bytes]:
         """All items of the evidence of the played window."""
@@ -964,7 +949,7 @@ class Window:
             names.FINAL_CHECKPOINT: self.checkpoints[-1][2].encode(),
             names.ENTRIES: dumps(
                 [
-                    {"index": i, "kind": kind, "salt": salt.hex(), "body": body.hex()}
+                    Entry(i, kind, salt, body).to_json()
                     for i, (kind, salt, body) in enumerate(self.entries)
                     if kind != "record"
                 ]
@@ -975,14 +960,9 @@ class Window:
             names.CHECKPOINTS: dumps([note for _, _, note in self.checkpoints]),
             names.RECEIPTS: dumps(receipts),
             names.REFUSALS: dumps(self.refusals),
-            names.CLOCK: dumps(
-                {
-                    "responses": {str(i): received for i in sorted(sampled)},
-                    "claims": self.claimed,
-                    "close": 1000 * CLOSED,
-                    "records": 1000 * HANDED_OVER,
-                }
-            ),
+            names.CLOCK: Clock(
+                dict.fromkeys(sampled, received), self.claimed, 1000 * CLOSED, 1000 * HANDED_OVER
+            ).encode(),
             names.RECORDS: self.handover(),
             names.CLAIMS: dumps(self.claims),
             names.DISPUTES: dumps(disputes),

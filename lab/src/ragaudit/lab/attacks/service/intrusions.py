@@ -12,7 +12,7 @@ from ragaudit.encoding.tagged import enc
 from ragaudit.lab.attacks.cheat import Guard, Intrusion
 from ragaudit.lab.attacks.stage.intruder import RIVAL, TAKEN, Attempt, Intruder
 from ragaudit.lab.attacks.stage.services import PROVIDER, WINDOW
-from ragaudit.prover.lifecycle.closing import HANDOVER_TAG, LENGTH_BYTES
+from ragaudit.ledger.messages.handover import Entry, write_handover
 from ragaudit.prover.window.entries import entries
 from ragaudit.verifier.service import database, handover, items, quotas, registration, windows
 from ragaudit.verifier.service.database import Origin
@@ -122,20 +122,18 @@ class LogsMoreThanTheLog(Intruder):
         self.prover.drive()
         self.prover.checkpoint()
         self.clock.at(policy.end)
-        frames = b"".join(part for frame in self.frames() for part in (_length(frame), frame))
-        answer = self.as_provider().put_records(WINDOW, frames)
+        answer = self.as_provider().put_records(WINDOW, write_handover(self.entries()))
         return Attempt(answer == TAKEN, answer)
 
-    def frames(self) -> Iterator[bytes]:
+    def entries(self) -> Iterator[Entry]:
         """The log's entries, and well-formed ones after them."""
         number = 0
         with self.prover.service.store.read() as connection:
             for entry in entries(connection, WINDOW):
-                yield enc(HANDOVER_TAG, number, entry.kind, entry.salt, entry.body, None, None)
+                yield Entry(number, entry.kind, entry.salt, entry.body)
                 number += 1
         for more in range(number, number + self.count):
-            body = bytes(self.size)
-            yield enc(HANDOVER_TAG, more, "registration", bytes(32), body, None, None)
+            yield Entry(more, "registration", bytes(32), bytes(self.size))
 
 
 class FloodsTheHandover(LogsMoreThanTheLog):
@@ -160,10 +158,6 @@ class WritesIntoAnothersWindow(Intruder):
         self.as_provider().register(self.policy(OTHERS))
         answer = self.as_rival().put_index(OTHERS, index_of_noise(OTHERS, 1))
         return Attempt(answer == TAKEN, answer)
-
-
-def _length(frame: bytes) -> bytes:
-    return len(frame).to_bytes(LENGTH_BYTES, "little")
 
 
 _FORM = Guard(registration, "check_index_lengths", lambda *_: None)

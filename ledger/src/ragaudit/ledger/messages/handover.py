@@ -1,0 +1,150 @@
+"""The log's entries as the provider hands them to the verifier: docs/spec/08-services.md §8.3.
+
+During the window as JSON (all kinds but record), after it as one stream of frames (all of them).
+Whether they are the log's is check 5 of the audit.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, Final, Self
+
+from ragaudit.encoding.digests import PREFIX, SALT_BYTES, leaf_data
+from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.tagged import decode, enc, read_int, read_text
+from ragaudit.ledger.messages.json_fields import Fields
+from ragaudit.ledger.messages.records import MAX_TIME, Record
+
+FRAME_TAG: Final = PREFIX + "handover"
+KINDS: Final = frozenset({"opening", "registration", "version", "epoch", "close", Record.KIND})
+LENGTH_BYTES: Final = 8
+MAX_OPENING_BYTES: Final = 2**20  # a thousand tenants take a quarter of it
+MAX_FRAME_BYTES: Final = 4096  # of any other entry; a record with its sketch takes a third of it
+_FIELDS: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A log entry as handed over.
+
+    Attributes:
+        index: its place in the log, from 0.
+        kind: of its body.
+        salt: 32 bytes.
+        salt_s, sketch: of the committed sketch; empty unless it is a record in a frame.
+    """
+
+    index: int
+    kind: str
+    salt: bytes = field(repr=False)
+    body: bytes = field(repr=False)
+    salt_s: bytes = field(default=b"", repr=False)
+    sketch: bytes = field(default=b"", repr=False)
+
+    @property
+    def leaf(self) -> bytes:
+        """The 32 bytes that stand in the log; MalformedError for a salt of another length."""
+        return leaf_data(self.salt, self.kind, self.body)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return an entry other than a record as a JSON object."""
+        return {
+            "index": self.index,
+            "kind": self.kind,
+            "salt": self.salt.hex(),
+            "body": self.body.hex(),
+        }
+
+    @classmethod
+    def from_json(cls, value: Any, where: str = "entry") -> Self:
+        """Return the entry of a JSON value, the strict inverse of `to_json`.
+
+        Args:
+            where: the value's place, for errors.
+
+        Raises:
+            MalformedError: not an entry other than a record.
+        """
+        f = Fields(value, "index kind salt body", MalformedError, where)
+        return cls(
+            index=f.integer("index", 0, MAX_TIME),
+            kind=f.choice("kind", *sorted(KINDS - {Record.KIND})),
+            salt=f.hex("salt", SALT_BYTES),
+            body=f.hex("body", limit=MAX_OPENING_BYTES),
+        )
+
+    def encode(self) -> bytes:
+        """Return the frame of this entry, its length in front."""
+        salt_s, sketch = self.salt_s or None, self.sketch or None
+        data = enc(FRAME_TAG, self.index, self.kind, self.salt, self.body, salt_s, sketch)
+        return len(data).to_bytes(LENGTH_BYTES, "little") + data
+
+    @classmethod
+    def decode(cls, data: bytes, index: int) -> Self:
+        """Return the entry of a frame, the strict inverse of `encode` (without the length).
+
+        Args:
+            index: the frame's place in the handover, from 0.
+
+        Raises:
+            MalformedError: another encoding or index, an unknown kind, a salt that is not 32
+                bytes, a sketch beside another kind than record.
+        """
+        where = f"handover entry {index}"
+        try:
+            number, kind, salt, body, salt_s, sketch = decode(FRAME_TAG, data, _FIELDS)
+            entry = cls(read_int(number), read_text(kind), salt, body, salt_s, sketch)
+        except MalformedError as error:
+            raise MalformedError(error.what, where=where, expected=error.expected) from error
+        if entry.index != index:
+            raise MalformedError(f"index {entry.index}", where=where, expected=str(index))
+        if entry.kind not in KINDS:
+            raise MalformedError("unknown kind", where=where, expected=", ".join(sorted(KINDS)))
+        if len(salt) != SALT_BYTES:
+            raise MalformedError("salt of the wrong length", where=where, expected="32 bytes")
+        if entry.kind != Record.KIND and (salt_s or sketch):
+            raise MalformedError("a sketch beside no record", where=where)
+        return entry
+
+    def demand_sketch(self) -> None:
+        """Return unless this is a record without its sketch.
+
+        Whether the sketch is the committed one is check 20 of the audit, which says the same of
+        one that is missing: this is for whoever takes the handover, who can still refuse it.
+
+        Raises:
+            MalformedError: no sketch, or its salt is not 32 bytes.
+        """
+        where = f"handover entry {self.index}"
+        if self.kind != Record.KIND:
+            return
+        if len(self.salt_s) != SALT_BYTES:
+            raise MalformedError("salt of the wrong length", where=where, expected="32 bytes")
+        if not self.sketch:
+            raise MalformedError("sketch", where=where, expected="one for each record, no other")
+
+
+def write_handover(entries: Iterable[Entry]) -> bytes:
+    """Return the handover of a whole log, its entries in order."""
+    return b"".join(entry.encode() for entry in entries)
+
+
+def read_handover(file: BinaryIO) -> Iterator[Entry]:
+    """Return the entries of a handover one by one, from the start of the file.
+
+    Raises:
+        MalformedError: a truncated or too long frame, or as `Entry.decode`: indices count
+            from 0.
+    """
+    file.seek(0)
+    index = 0
+    while header := file.read(LENGTH_BYTES):
+        where = f"handover entry {index}"
+        length = int.from_bytes(header, "little")
+        most = MAX_FRAME_BYTES if index else MAX_OPENING_BYTES
+        if len(header) < LENGTH_BYTES or length > most:
+            raise MalformedError("frame length", where=where, expected=f"0..{most}")
+        data = file.read(length)
+        if len(data) < length:
+            raise MalformedError("truncated", where=where, expected=f"{length} bytes")
+        yield Entry.decode(data, index)
+        index += 1
