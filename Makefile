@@ -3,9 +3,11 @@ PYTHON ?= python3
 UV_VERSION = 0.13.8
 UV = .bootstrap/bin/uv
 RUN = .venv/bin
+PYTEST_OPTIONS =
 COMPARISON = circuits/rust/groth16-comparison/Cargo.toml
 
-.PHONY: setup setup-servers demo test test-slow lint rust-test rust-test-slow comparison-test soak fuzz benchmarks clean
+.PHONY: setup setup-servers demo test coverage test-slow lint rust-test rust-test-slow \
+	comparison-test audit soak fuzz benchmarks clean
 
 .bootstrap/bin/uv:
 	$(PYTHON) -m venv .bootstrap
@@ -26,7 +28,12 @@ demo: setup
 	$(RUN)/ragaudit demo
 
 test: setup rust-test
-	$(RUN)/pytest -n 2
+	$(RUN)/pytest -n 2 $(PYTEST_OPTIONS)
+
+# Of the last `make test PYTEST_OPTIONS="--cov --cov-report="`: the least covered modules, and the total.
+# Services that a test starts as processes of their own are not measured.
+coverage:
+	@$(RUN)/coverage report --sort=cover | sed -n '1,22p;/^TOTAL/p'
 
 test-slow: setup comparison-test
 	$(RUN)/pytest -m slow
@@ -42,6 +49,16 @@ comparison-test:
 
 rust-test-slow:
 	cd circuits/rust && cargo test --locked --release --workspace -- --ignored
+
+# Known vulnerabilities of what is locked. Needs the network, PyPI's own advisories (not those of a
+# mirror) and `cargo install cargo-deny`; not part of .ci/run, which must not change with the day.
+PIP_AUDIT = pip-audit==2.10.1
+audit: .bootstrap/bin/uv
+	$(UV) export --quiet --frozen --all-packages --all-extras --no-emit-workspace \
+		--output-file .bootstrap/requirements.txt
+	$(UV) tool run $(PIP_AUDIT) --strict --disable-pip --require-hashes \
+		--requirement .bootstrap/requirements.txt
+	cd circuits/rust && cargo deny check
 
 # Random statements, honest and false, each proven and judged.
 STATEMENTS = 10000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -289,7 +290,7 @@ def decoded_by(encoding: bytes) -> tuple[bool, bool]:
         (lambda: ristretto.encode(ristretto.decode(encoding)), reference.MalformedProof),
     ):
         try:
-            assert decode() == encoding
+            assert decode() == encoding  # type: ignore[no-untyped-call]
             decisions.append(True)
         except error:
             decisions.append(False)
@@ -321,15 +322,15 @@ def index_decisions(
     """(core accepts, reference accepts)."""
     statement = IndexStatement(context, rows, dimension, commitments, squared_norm)
     decisions = []
-    for verify, error in (
+    stated = (context, rows, dimension, commitments)
+    ways: tuple[tuple[Callable[[], None], type[Exception]], ...] = (
         (lambda: core.verify_index(statement, proof), core.CoreError),
         (
-            lambda: reference.verify_index(
-                context, rows, dimension, commitments, proof, squared_norm
-            ),
+            lambda: reference.verify_index(*stated, proof, squared_norm),
             reference.ProofRejected,
         ),
-    ):
+    )
+    for verify, error in ways:
         try:
             verify()
             decisions.append(True)

@@ -43,7 +43,16 @@ def regulator(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     constraints.write_text("\n".join(sorted(locked)))
     members = [str(ROOT / name) for name in REGULATOR]
-    pip = [python, "-m", "pip", "install", "--quiet", "--constraint", constraints, *members]
+    pip: list[str | Path] = [
+        python,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--constraint",
+        constraints,
+        *members,
+    ]
     done = subprocess.run(pip, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return python

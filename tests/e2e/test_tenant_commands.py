@@ -96,7 +96,7 @@ class ByHand(Play):
             self._run(name, CHAIN[0])
 
     def before_second(self, at: int) -> None:
-        self.clock.live = True
+        self.clock.live = True  # type: ignore[attr-defined]
         for name, commands in (("bob", PLAIN), ("alice", CHAIN)):
             for command in commands[1:]:
                 if "receipt complete" in command:
@@ -107,7 +107,7 @@ class ByHand(Play):
         """Nobody asks any more."""
 
     def after_submission(self) -> None:
-        self.clock.live = False
+        self.clock.live = False  # type: ignore[attr-defined]
         self._run("alice", DISPUTE[0])
 
     def after_sampling(self) -> None:

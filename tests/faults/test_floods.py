@@ -110,7 +110,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessDesk]:
     desk = ProcessDesk(process)
     try:
         process.start()
-        window = ServiceWindow(desk)
+        window = ServiceWindow(desk)  # type: ignore[arg-type]
         window.open()
         for number in range(8):
             window.tree.append(b"entry %d" % number)
@@ -265,7 +265,7 @@ def test_floods_of_a_prover(prover: Target) -> None:
         head = prover.head("POST", f"{BASE}/query", **named)
         statuses: list[int] = []
         taken = prover.watch(
-            lambda head=head, size=size, chunked=chunked, statuses=statuses: statuses.append(
+            lambda head=head, size=size, chunked=chunked, statuses=statuses: statuses.append(  # type: ignore[misc]
                 prover.upload(head, size, chunked=chunked)
             )
         )

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -89,7 +90,7 @@ def stored(desk: ProcessDesk) -> list[cosigner.StoredCheckpoint]:
         return cosigner.all_of(connection, ORIGIN)
 
 
-def test_killed_while_cosigning(process, desk) -> None:
+def test_killed_while_cosigning(process: Any, desk: Any) -> None:
     process.start()
     window = ServiceWindow(desk)
     window.open()
@@ -107,7 +108,7 @@ def test_killed_while_cosigning(process, desk) -> None:
         _check_fork_refused(desk, window)
 
 
-def _check_store(desk, window, acknowledged) -> None:
+def _check_store(desk: Any, window: Any, acknowledged: Any) -> None:
     """Every answer is kept bit for bit, and at most the unanswered one is there besides."""
     known = {each.head.size: each for each in stored(desk)}
     for size, answer in acknowledged.items():
@@ -119,7 +120,7 @@ def _check_store(desk, window, acknowledged) -> None:
     assert times == sorted(times)
 
 
-def _check_fork_refused(desk, window) -> None:
+def _check_fork_refused(desk: Any, window: Any) -> None:
     latest = stored(desk)[-1].head.size
     fork = MemoryTree([b"fork %d" % index for index in range(latest)])
     for old, size in ((0, latest), (latest, latest), (0, 1)):
@@ -129,7 +130,7 @@ def _check_fork_refused(desk, window) -> None:
     assert stored(desk)[-1].head == window.tree.head(latest)
 
 
-def test_killed_during_an_upload(process, desk) -> None:
+def test_killed_during_an_upload(process: Any, desk: Any) -> None:
     process.start()
     window = ServiceWindow(desk)
     super(ServiceWindow, window).open()
@@ -140,7 +141,7 @@ def test_killed_during_an_upload(process, desk) -> None:
     content = window.indices["acme"].commitment.encode()
     headers = {**desk.headers("PUT", target, content), "Content-Length": str(len(content))}
 
-    def half():
+    def half() -> Iterator[Any]:
         yield content[: len(content) // 2]
         process.kill()
         yield content[len(content) // 2 :]

@@ -61,7 +61,7 @@ class Server:
         for _ in range(600):
             if self._process.poll() is not None:
                 break
-            ready = [self._programs / "pg_isready", "-q", "-h", self.root]
+            ready: list[str | Path] = [self._programs / "pg_isready", "-q", "-h", self.root]
             if subprocess.run(ready, check=False).returncode == 0:
                 return
             time.sleep(0.1)
@@ -84,7 +84,15 @@ class Server:
 
     def execute(self, statement: str, database: str = "postgres") -> str:
         """Run a statement as the superuser; what it printed."""
-        psql = [self._programs / "psql", "-qtAX", "-h", self.root, "-U", "ragaudit", database]
+        psql: list[str | Path] = [
+            self._programs / "psql",
+            "-qtAX",
+            "-h",
+            self.root,
+            "-U",
+            "ragaudit",
+            database,
+        ]
         done = subprocess.run(
             [*psql, "-v", "ON_ERROR_STOP=1", "-c", statement], capture_output=True, check=False
         )

@@ -21,7 +21,8 @@ Edit = Callable[[Items, Window], None]
 
 @lru_cache(maxsize=256)
 def _table(arguments: tuple[tuple[str, Any], ...]) -> EpsilonTable:
-    return epsilon_report(**{k: list(v) if isinstance(v, tuple) else v for k, v in arguments})
+    given: dict[str, Any] = {k: list(v) if isinstance(v, tuple) else v for k, v in arguments}
+    return epsilon_report(**given)
 
 
 def cached_epsilon_report(**arguments: Any) -> EpsilonTable:
@@ -33,7 +34,7 @@ def cached_epsilon_report(**arguments: Any) -> EpsilonTable:
 
 def use_cached_table() -> None:
     """The table is a pure function of its arguments and takes most of a small run's time."""
-    privacy_checks.epsilon_report = cached_epsilon_report  # type: ignore[assignment]
+    privacy_checks.epsilon_report = cached_epsilon_report  # type: ignore[assignment, attr-defined]
 
 
 class RememberingEngine(CoreEngine):

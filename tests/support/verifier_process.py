@@ -123,7 +123,8 @@ class ProcessDesk:
         self.client = httpx.Client(base_url=process.url, timeout=60)
         process.settings.data.mkdir(parents=True, exist_ok=True)
         self.service = _Store(Database(process.settings.database_url, now))
-        self.provider, self.provider_key = "", None
+        self.provider = ""
+        self.provider_key: Any = None
         self.ahead = 0  # milliseconds by which the service's clock was set
 
     def close(self) -> None:

@@ -226,7 +226,7 @@ class Desk:
         """A signed request."""
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         headers = self.headers(method, target, data)
-        return self.client.request(method, target, content=data, headers=headers)
+        return self.client.request(method, target, content=data, headers=headers)  # type: ignore[return-value]
 
     def register(self, **changes: Any) -> Response:
         document = {"policy": self.policy(**changes), "embedder": {"format": "e"}}
@@ -255,7 +255,7 @@ class Desk:
 
     def add_checkpoint(self, body: bytes, read: int | None = None) -> Response:
         headers = {} if read is None else {"Ragaudit-Time": str(read)}
-        return self.client.post("/cosigner/add-checkpoint", content=body, headers=headers)
+        return self.client.post("/cosigner/add-checkpoint", content=body, headers=headers)  # type: ignore[return-value]
 
 
 def index_of(tenant: str, proof: bytes, rows: int = 2) -> bytes:

@@ -52,7 +52,7 @@ SIZES = [4, *(pytest.param(rows, marks=pytest.mark.slow) for rows in (7, 8, 9, 3
 def test_a_constructed_cheat_at_the_limits_of_sizes(name: str, rows: int, tmp_path: Path) -> None:
     cheat = find(name)
     assert isinstance(cheat, ConstructedCheat)
-    sized = replace(cheat, window=partial(cheat.window, rows=rows))
+    sized = replace(cheat, window=partial(cheat.window, rows=rows))  # type: ignore[call-arg]
     staged = stage(sized, tmp_path)
     assert_caught(sized, staged)
     assert_passes_without(sized, staged)

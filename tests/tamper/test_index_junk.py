@@ -6,6 +6,8 @@ are claimed to be; what would change them is refused.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import ragaudit.verifier.reference as reference
 import reference_index_prover as prover
@@ -43,10 +45,11 @@ def accepted(claim: Claim, rows: list[list[int]] = ROWS) -> bool:
     commitments, proof = prover.prove_index(reference, CONTEXT, rows, BLINDINGS, claim)
     place = (CONTEXT, len(rows), WIDTH - 4, commitments)
     decisions = []
-    for verify, refusal in (
+    ways: tuple[tuple[Callable[[], None], type[Exception]], ...] = (
         (lambda: reference.verify_index(*place, proof), reference.ProofRejected),
         (lambda: core.verify_index(IndexStatement(*place), proof), core.ProofRejected),
-    ):
+    )
+    for verify, refusal in ways:
         try:
             verify()
             decisions.append(True)

@@ -558,7 +558,7 @@ class ForgedReceipts(Window):
             issued=1,
             answer_digest=b"a" * 32,
         )
-        self.forged = [forged.to_json(), {}, None, [], {"format": 1}]
+        self.forged: list[Any] = [forged.to_json(), {}, None, [], {"format": 1}]
         return honest
 
 
@@ -608,7 +608,7 @@ class RefusesHonestly(Window):
         self.refusals += [
             {**self.refusals[0], "counter": 0},  # not what the provider signed
             {},
-            None,
+            None,  # type: ignore[list-item]
         ]
         super().close()
 

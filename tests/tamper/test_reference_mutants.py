@@ -414,4 +414,4 @@ def test_without_the_norm_of_e_the_query_outgrows_u(
     proof = prover.prove_boundary(mutant, statement, world.index, honest, BLINDING)
     verify(mutant, statement, proof)
     with pytest.raises(reference.InvalidStatement, match="longer than B"):
-        Statement(**arguments)
+        Statement(**arguments)  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ import json
 from fractions import Fraction
 from pathlib import Path
 
-from mpmath import ceil, erfc, erfinv, exp, floor, log, mp, mpf, sqrt  # type: ignore[import-untyped]
+from mpmath import ceil, erfc, erfinv, exp, floor, log, mp, mpf, sqrt
 
 FOLDER = Path(__file__).parent
 mp.dps = 80
@@ -20,7 +20,7 @@ BINARY = mpf(10) ** -6
 
 
 def number(value: object) -> mpf:
-    fraction = Fraction(value)  # type: ignore[arg-type]
+    fraction = Fraction(value)  # type: ignore[call-overload]
     return mpf(fraction.numerator) / fraction.denominator
 
 

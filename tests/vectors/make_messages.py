@@ -139,7 +139,7 @@ def receipts_list(receipts: list[tuple[int, bytes]]) -> dict[str, object]:
 
 def receipts_list_cases() -> list[dict[str, object]]:
     """Lists of 0, 1, 1000 and 1001 receipts, given in falling order; 1001 has two of one index."""
-    cases = []
+    cases: list[dict[str, object]] = []
     for size in (0, 1, 1000, 1001):
         receipts = [(n, some(f"receipt {n}")) for n in range(size)]
         if size == 1001:
@@ -223,7 +223,7 @@ def response_cases() -> list[dict[str, object]]:
     """8.5 with and without the text."""
     embedding = struct.pack("<4h", 100, -70, 3, 0)
     paths = [[some(f"{kind} {i}") for i in range(n)] for kind, n in (("counter", 6), ("slot", 2))]
-    cases = []
+    cases: list[dict[str, object]] = []
     for query in ("what is a lease?", None):
         message = enc(
             "ragaudit/v1/response",
@@ -279,7 +279,7 @@ def sample_cases() -> list[dict[str, object]]:
     receipts = [*(3 + i for i in range(0, 60, 3)), 63]
     root, preimage = some("final root"), some("last preimage")
     seed = sha("sampling", root, b"", preimage)
-    cases = []
+    cases: list[dict[str, object]] = []
     for mode, by in (("A", "account"), ("B", "account"), ("B", "tenant")):
         audit = {
             "mode": mode,
@@ -340,7 +340,7 @@ def bundle_cases() -> list[dict[str, object]]:
         "public/leaves.bin": bytes(range(64)),
         "confidential/claims.json": b"[]",
     }
-    cases = []
+    cases: list[dict[str, object]] = []
     for part in ("public", "all"):
         chosen = {n: data for n, data in items.items() if part == "all" or n.startswith("public/")}
         digests = {name: hashlib.sha256(data).hexdigest() for name, data in chosen.items()}
@@ -425,7 +425,7 @@ def account_messages() -> dict[str, object]:
         ).decode()
 
     file_digest = sha("receipt/file", b'{"stands":"for a receipt file"}')
-    disputed = {
+    disputed: dict[str, bytes | str | int | None] = {
         "origin": ORIGIN,
         "pseudonym": some("ann"),
         "index": 17,
@@ -433,7 +433,11 @@ def account_messages() -> dict[str, object]:
         "file_digest": file_digest,
     }
     submitted = [b'{"stands":"for a receipt"}', b'{"stands":"for another"}']
-    held = {"origin": ORIGIN, "pseudonym": some("ann"), "digest": sha("submission", *submitted)}
+    held: dict[str, bytes | str | int | None] = {
+        "origin": ORIGIN,
+        "pseudonym": some("ann"),
+        "digest": sha("submission", *submitted),
+    }
     finding = {name: value for name, value in disputed.items() if name != "pseudonym"}
     return {
         "dispute_key": public(account).hex(),

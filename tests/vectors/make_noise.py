@@ -14,7 +14,7 @@ from bisect import bisect_right
 from fractions import Fraction
 from pathlib import Path
 
-from mpmath import mp, mpf  # type: ignore[import-untyped]
+from mpmath import mp, mpf
 
 FOLDER = Path(__file__).parent
 DIGITS = 120

@@ -7,6 +7,7 @@ the ledger compare each part with its formula.
 import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 from ragaudit.encoding.digests import salted
 from ragaudit.encoding.signing import PrivateKey
@@ -50,12 +51,12 @@ START = 1_800_000_000
 DIMENSION, ROWS, SLOTS, QUERIES = 4, 6, 3, 8
 
 
-def seed(name):
+def seed(name: Any) -> Any:
     """32 bytes for everything that is random in earnest."""
     return hashlib.sha256(b"ragaudit receipts vector: " + name.encode()).digest()
 
 
-def private(name):
+def private(name: Any) -> Any:
     return PrivateKey.from_seed(seed(name))
 
 
@@ -171,7 +172,7 @@ RECORD = Record(
     sketch_digest=salted(OPENINGS.salt_s, OPENINGS.sketch),
     selection_commitment=seed("stands for C_sel"),
 )
-ENTRIES = [
+ENTRIES: list[Any] = [
     Opening(
         POLICY.digest,
         seed("stands for C_emb"),
@@ -237,7 +238,7 @@ REFUSAL = Refusal.issue(
 )
 
 
-def proof_of(index, tree=TREE):
+def proof_of(index: Any, tree: Any = TREE) -> TlogProof:
     signed = sign_checkpoint(Checkpoint(ORIGIN, tree.head()), LOG)
     line = cosign(signed.checkpoint.text, COSIGNER, START + 40)
     note = signed.note.with_signatures([line])
@@ -248,7 +249,7 @@ COMPLETE = PUBLIC.with_proof(proof_of(2))
 FILE = ReceiptFile(REQUEST, ANSWER, COMPLETE, PRIVATE)
 
 
-def vectors():
+def vectors() -> Any:
     """Return the document of receipts.json."""
     opening = SEEDS.open(1, 2)
     anchor = chains.activation_anchor(WINDOW, seed("s_V"), 2)
@@ -305,7 +306,7 @@ def vectors():
     }
 
 
-def build():
+def build() -> Any:
     """Return file name -> content."""
     text = json.dumps(vectors(), indent=1, ensure_ascii=False) + "\n"
     return {"receipts.json": text.encode()}

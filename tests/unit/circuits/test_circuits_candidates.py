@@ -80,11 +80,11 @@ def test_a_draw_that_does_not_fit_is_rare() -> None:
         above = ncdf(-mpf(rule.high - 2 * SQUARED_NORM) / sigma)
 
         def tail(p: object, counts: range) -> object:
-            return sum(comb(rows, k) * p**k * (1 - p) ** (rows - k) for k in counts)
+            return sum(comb(rows, k) * p**k * (1 - p) ** (rows - k) for k in counts)  # type: ignore[operator]
 
         few = tail(reaching, range(top_k + 1))
         many = tail(above, range(rule.count + 1, rows + 1))
-        assert few + many < mpf(2) ** -60
+        assert few + many < mpf(2) ** -60  # type: ignore[operator]
 
 
 def test_small_noise_scores_everything() -> None:

@@ -81,7 +81,7 @@ def test_few_rows_of_real_embeddings_need_exact_arithmetic(
     """Float entries, and entries of an index that was quantised before: both are bracketed."""
     asked = []
     exact = quantise._exactly
-    monkeypatch.setattr(quantise, "_exactly", lambda row: asked.append(row) or exact(row))
+    monkeypatch.setattr(quantise, "_exactly", lambda row: asked.append(row) or exact(row))  # type: ignore[func-returns-value]
     rng = np.random.default_rng(4)
     rows = rng.normal(size=(400, 256)).astype(np.float32)
     quantise.quantise_rows(rows)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mpmath import mp, mpf  # type: ignore[import-untyped]
+from mpmath import mp, mpf
 from ragaudit.circuits import certify, intervals, noise
 from ragaudit.circuits.noise import NoiseParameters, Table
 from ragaudit.encoding.errors import MalformedError, RefusedError, RejectedError

@@ -225,7 +225,7 @@ def test_a_registration_that_the_provider_shows_later_keeps_nothing_back(
 ) -> None:
     client = opened()
     receipt = client.search("what is it?").receipt
-    shown = client.account().shown["registration"]
+    shown = client.account().to_json()["registration"]
     client.close()
     provider.interfere = lambda call, reply: (
         {**reply, "registration": {**shown, "proof": "no proof"}} if call == "account" else reply

@@ -114,7 +114,7 @@ def test_whatever_a_reveal_ends_in_is_claimed(
         (AnswerRejected, PromiseUnanswered), match="the verifier has the claim"
     ) as e:
         client.search("what is it?")
-    assert e.value.claimed
+    assert e.value.claimed  # type: ignore[attr-defined]
     (claim,) = claims_of(verifier)
     assert Promise.from_json(claim["promise"]) == provider.pending[0].promise
     assert bytes.fromhex(claim["nonce"]) == provider.pending[0].nonce
@@ -321,7 +321,7 @@ def test_a_promise_of_before_a_crash_is_waited_for(
         opened(clock=clock).search("question 1")
     made = provider.pending[1].promise.record.time
     end = made + 60_000 + 2 * 5_000  # life and twice the skew; it is superseded after them
-    assert end < 1000 * caught.value.next_instant <= end + 1000
+    assert end < 1000 * caught.value.next_instant <= end + 1000  # type: ignore[operator]
     assert provider.calls.count("reveal") == 1
 
 

@@ -64,7 +64,7 @@ class Record:
 
     def prove(self, *, progress: core.Progress | None = None, **changes: Any) -> bytes:
         """``changes`` are to what the prover knows, and to the statement."""
-        known = {
+        known: dict[str, Any] = {
             "rows": self.index.rows,
             "blindings": self.index.blindings,
             "selected": self.selected,

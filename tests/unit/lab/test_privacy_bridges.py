@@ -40,7 +40,7 @@ def test_an_event_costs_there_what_it_costs_here(event: Any) -> None:
 def test_a_foreign_distribution_bounds_risk_under_the_relation_that_is_named() -> None:
     pure = privacy_loss_distribution.from_laplace_mechanism(2.0)  # 0.5-DP, add or remove one
     profile = profile_of(pure, NeighboringRelation.REPLACE, ["0.5", 1])
-    assert profile.pairs[0] == (0.5, pytest.approx(0, abs=1e-6))
+    assert profile.pairs[0] == (0.5, pytest.approx(0, abs=1e-6))  # type: ignore[comparison-overlap]
     bound = best_bound(Scenario.uniform(10), [profile])
     exact = 0.9 * (2.718281828**0.5 - 1) / (2.718281828**0.5 + 9)
     assert bound.value == pytest.approx(exact, abs=1e-5)
@@ -52,8 +52,8 @@ def test_a_foreign_distribution_bounds_risk_under_the_relation_that_is_named() -
         ("distribution", lambda: profile_of(3, NeighboringRelation.REPLACE)),
         ("distribution", lambda: approximate_of(object(), "1e-6", NeighboringRelation.REPLACE)),
         ("pairs", lambda: profile_of(loss_distribution(ACCOUNT), NeighboringRelation.REPLACE, ())),
-        ("relation", lambda: profile_of(loss_distribution(ACCOUNT), "anything")),
-        ("delta", lambda: approximate_of(loss_distribution(ACCOUNT), 0, "replace")),
+        ("relation", lambda: profile_of(loss_distribution(ACCOUNT), "anything")),  # type: ignore[arg-type]
+        ("delta", lambda: approximate_of(loss_distribution(ACCOUNT), 0, "replace")),  # type: ignore[arg-type]
     ],
 )
 def test_what_does_not_fit_is_refused_by_name(where: str, call: Any) -> None:

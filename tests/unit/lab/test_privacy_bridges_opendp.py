@@ -111,7 +111,7 @@ def test_opendps_conversion_of_rho_agrees_with_ours(rho: str, delta: float) -> N
     """Canonne, Kamath and Steinke at the best order, by both."""
     mine = ZeroConcentratedDp.of(rho, REPLACE)
     measurement = prelude.c.make_zCDP_to_approxDP(opendp_measurement(mine, released))
-    found = measurement.map(1).epsilon(delta)
+    found = measurement.map(1).epsilon(delta)  # type: ignore[no-untyped-call]
     assert found == pytest.approx(float(mine.at_delta(delta).epsilon), rel=1e-6)
 
 
@@ -127,7 +127,7 @@ def test_opendps_conversion_of_rho_agrees_with_ours(rho: str, delta: float) -> N
 def test_a_measurement_goes_there_and_comes_back(guarantee: GaussianDp, records: int) -> None:
     measurement = opendp_measurement(guarantee, released)
     assert measurement(["a", "b"]) == 2
-    fixed = prelude.c.make_fix_delta(measurement, 1e-6).map(records)
+    fixed = prelude.c.make_fix_delta(measurement, 1e-6).map(records)  # type: ignore[no-untyped-call]
     ours = GaussianDp(records * guarantee.mu, guarantee.relation).at_delta("1e-6")
     assert fixed == (pytest.approx(float(ours.epsilon), rel=1e-9), 1e-6)
     back = opendp_guarantee(measurement, guarantee.relation, records)
@@ -143,7 +143,7 @@ def test_a_measurement_of_opendp_bounds_risk() -> None:
     laplace = prelude.m.make_laplace(
         prelude.atom_domain(T=float, nan=False), prelude.absolute_distance(T=float), scale=2.0
     )
-    bound = best_bound(Scenario.uniform(10), [opendp_guarantee(laplace, REPLACE, 1.0)])
+    bound = best_bound(Scenario.uniform(10), [opendp_guarantee(laplace, REPLACE, 1.0)])  # type: ignore[list-item]
     exact = 0.9 * (2.718281828459045**0.5 - 1) / (2.718281828459045**0.5 + 9)
     assert bound.value == pytest.approx(exact, abs=1e-9)
 

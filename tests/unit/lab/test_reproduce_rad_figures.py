@@ -184,7 +184,7 @@ def test_an_attack_that_looks_at_the_target_has_an_advantage(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The game can tell: the same code, but what is named depends on who was in the data."""
-    original = rad_imputation.contributions
+    original = rad_imputation.contributions  # type: ignore[attr-defined]
 
     def leaking(targets: np.ndarray, guesses: np.ndarray, threat: object) -> np.ndarray:
         told = np.array(guesses)

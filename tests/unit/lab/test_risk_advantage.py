@@ -5,6 +5,7 @@ Claims are those of docs/notes/disclosure-risk.md.
 
 import math
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -59,7 +60,9 @@ def random_threat(rng: np.random.Generator, records: int) -> ThreatModel:
         AuxiliaryKnowledge.full(records),
         AuxiliaryKnowledge.of_labels(labels),
     ][rng.integers(3)]
-    return ThreatModel(FinitePrior(prior), SuccessSets.on_line(np.arange(records), eta), auxiliary)
+    return ThreatModel(
+        FinitePrior(prior), SuccessSets.on_line(np.arange(records, dtype=float), eta), auxiliary
+    )
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -91,7 +94,9 @@ def test_claim_1_1_without_knowledge_the_advantage_is_hit_minus_ball_mass(seed: 
     rng = np.random.default_rng(seed)
     channel = rng.dirichlet(np.ones(4), size=4)
     prior = FinitePrior(rng.dirichlet(np.ones(4)))
-    threat = ThreatModel.reconstruction(prior, SuccessSets.on_line(np.arange(4), seed % 3))
+    threat = ThreatModel.reconstruction(
+        prior, SuccessSets.on_line(np.arange(4, dtype=float), seed % 3)
+    )
     guess = rng.integers(0, 4, 4)
     masses = threat.success.masses(prior)
     value = sum(
@@ -117,7 +122,7 @@ def test_claim_1_3_full_knowledge_is_the_mean_distance_to_the_mixture(seed: int)
 
 def test_claim_2_2_who_cannot_fail_cannot_gain() -> None:
     """eta at least the diameter: 0, where a sum of positive parts would give TV (1 - kappa)."""
-    sets = SuccessSets.on_line(np.arange(5), 4.0)
+    sets = SuccessSets.on_line(np.arange(5, dtype=float), 4.0)
     threat = ThreatModel(SKEWED, sets, AuxiliaryKnowledge.full(5))
     channel = mechanisms.grr_channel(5, 1.0)
     assert finite_advantage(channel, threat) == pytest.approx(0, abs=1e-15)
@@ -170,7 +175,7 @@ def test_claims_3_1_to_3_5_closed_forms_are_the_enumerated_optimum(
 ) -> None:
     prior = FinitePrior(np.array(weights) / sum(weights))
     m = prior.records
-    sets = SuccessSets.on_line(np.arange(m), eta)
+    sets = SuccessSets.on_line(np.arange(m, dtype=float), eta)
     full = ThreatModel(prior, sets, AuxiliaryKnowledge.full(m))
     none = ThreatModel.reconstruction(prior, sets)
     plain = ThreatModel.reconstruction(prior)
@@ -310,11 +315,11 @@ def test_claim_5_2_monte_carlo_agrees(law: str, eta: float) -> None:
     if law == "uniform":
         prior, draw = ContinuousPrior.uniform(0, 1), rng.random
     else:
-        prior, draw = ContinuousPrior.beta(0.1, 0.1), lambda n: rng.beta(0.1, 0.1, n)
+        prior, draw = ContinuousPrior.beta(0.1, 0.1), lambda n: rng.beta(0.1, 0.1, n)  # type: ignore[assignment]
     sizes = {"outer": 2000, "inner": 1500, "guesses": 41}
     found = monte_carlo_advantage(draw, mechanism, eta, generator=rng, **sizes)
     exact = continuous_advantage(prior, mechanism, eta).value
-    ball = continuous_summary(prior, eta).largest_ball
+    ball = float(continuous_summary(prior, eta).largest_ball)
     deviation = 0.01
     while (
         nested_deviation(
@@ -331,7 +336,12 @@ def test_claim_5_2_concentration_by_hand() -> None:
     one = outer_deviation(0.1, samples=1000, largest_density=2.0, length=3.0)
     assert one == pytest.approx(min(1, 2 * math.exp(-1000 * 0.01 / (2 * 4 * 9))))
     assert outer_deviation(0.0, samples=10, largest_density=1.0) == 1
-    common = {"outer": 4000, "guesses": 4, "largest_density": 1.0, "largest_ball": 0.5}
+    common: dict[str, Any] = {
+        "outer": 4000,
+        "guesses": 4,
+        "largest_density": 1.0,
+        "largest_ball": 0.5,
+    }
     nested = nested_deviation(0.6, inner=10_000, **common)
     gains = 0.2 - math.sqrt(2 * math.log(8)) / 100
     expected = 2 * math.exp(-80) + math.exp(-2000 * gains**2) + math.exp(-2000 * 0.395**2)
@@ -360,7 +370,8 @@ def test_claim_1_4_priors_and_success_sets() -> None:
     assert not sets.hits(0, 2)
     threat = ThreatModel.reconstruction(FinitePrior([0.5, 0.3, 0.2]), sets)
     assert threat.summary.collision_probability == pytest.approx(0.38)
-    assert (threat.summary.least_ball, threat.summary.largest_ball) == (0.5, 1.0)
+    balls = (float(threat.summary.least_ball), float(threat.summary.largest_ball))
+    assert balls == (0.5, 1.0)
     assert SuccessSets.on_line([0, 1, 2], 0.5).is_exact
     assert SuccessSets.from_losses([[0, 1], [1, 0]], 0.5).is_exact
     assert not SuccessSets.on_line([0, 0, 2], 0.0).is_exact

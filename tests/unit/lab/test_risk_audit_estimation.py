@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mpmath import mp, mpf  # type: ignore[import-untyped]
+from mpmath import mp, mpf
 from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.lab.risk import mechanisms
 from ragaudit.lab.risk.comparators import (

@@ -96,7 +96,9 @@ def test_every_bound_is_above_the_optimum_of_1000_random_mechanisms(block: int) 
         channel, mu = rounded_gaussian(rng) if rng.random() < 0.3 else (random_channel(rng), None)
         records = len(channel)
         prior = random_prior(rng, records)
-        sets = SuccessSets.on_line(np.arange(records), float(rng.choice([0.0, 0.0, 1.0])))
+        sets = SuccessSets.on_line(
+            np.arange(records, dtype=float), float(rng.choice([0.0, 0.0, 1.0]))
+        )
         none = ThreatModel.reconstruction(prior, sets)
         labels = AuxiliaryKnowledge.of_labels(rng.integers(0, 3, records).tolist())
         variation = channel_total_variation(channel)
@@ -109,7 +111,7 @@ def test_every_bound_is_above_the_optimum_of_1000_random_mechanisms(block: int) 
         ]
         for threat in (none, ThreatModel(prior, sets, labels), ThreatModel.membership(prior)):
             optimum = finite_advantage(channel, threat)
-            best = best_bound(Scenario.of_threat(threat), guarantees)
+            best = best_bound(Scenario.of_threat(threat), guarantees)  # type: ignore[arg-type]
             values = {bound.theorem: bound.value for bound in best.applicable[::-1]}
             if "Theorem 5.1" in values:
                 assert values["Theorem 5.1"] <= values["Proposition 5.3"] + ROUNDING
@@ -487,7 +489,7 @@ def test_closed_forms_are_monotone_and_finite(epsilon: float) -> None:
             lambda eps, m=m: closed_forms.noise_bound_uniform(m, 1.0, LaplaceNoise(1 / eps)),
             lambda eps, m=m: closed_forms.noise_bound_uniform(m, 1.0, GaussianNoise(1 / eps)),
         ):
-            here, further = form(epsilon), form(epsilon * 1.01)
+            here, further = form(epsilon), form(epsilon * 1.01)  # type: ignore[no-untyped-call]
             assert 0 <= here <= further <= 1
 
 

@@ -301,14 +301,14 @@ def table(i: Inputs) -> Entry:
             prior = FinitePrior.uniform(4)
             scenario = Scenario.of_threat(ThreatModel.reconstruction(prior))
             with pytest.raises(ValueError, match="delta"):
-                reconstruction_robustness.pure_dp_success_bound(scenario, guarantee)
-            eq3 = reconstruction_robustness.trade_off_success_bound(scenario, guarantee)
+                reconstruction_robustness.pure_dp_success_bound(scenario, guarantee)  # type: ignore[arg-type]
+            eq3 = reconstruction_robustness.trade_off_success_bound(scenario, guarantee)  # type: ignore[arg-type]
             assert eq3.equation == "Eq. (3)"
             success_bound = "Eq3 with f_eps_delta (Eq1 only if delta=0)"
         else:
             with pytest.raises(ValueError, match="knowledge"):
-                reconstruction_robustness.trade_off_success_bound(scenario, guarantee)
-        best = best_bound(scenario, [guarantee])
+                reconstruction_robustness.trade_off_success_bound(scenario, guarantee)  # type: ignore[arg-type]
+        best = best_bound(scenario, [guarantee])  # type: ignore[list-item]
         applicable = [
             names[theorem]
             for theorem in names

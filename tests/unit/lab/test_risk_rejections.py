@@ -58,12 +58,12 @@ BAD: list[tuple[str, Callable[[], Any]]] = [
     ("prior", lambda: FinitePrior([1.0])),
     ("prior", lambda: FinitePrior([])),
     ("prior", lambda: FinitePrior(np.array([True, False]))),
-    ("prior", lambda: FinitePrior(["a", "b"])),
+    ("prior", lambda: FinitePrior(["a", "b"])),  # type: ignore[list-item]
     ("prior", lambda: FinitePrior(np.ones((2, 2)) / 2)),
-    ("prior", lambda: FinitePrior([[0.5], [0.25, 0.25]])),
+    ("prior", lambda: FinitePrior([[0.5], [0.25, 0.25]])),  # type: ignore[list-item]
     ("records", lambda: FinitePrior.uniform(1)),
     ("records", lambda: FinitePrior.uniform(10**8)),
-    ("records", lambda: FinitePrior.uniform(2.0)),
+    ("records", lambda: FinitePrior.uniform(2.0)),  # type: ignore[arg-type]
     ("records", lambda: FinitePrior.uniform(True)),
     ("high", lambda: ContinuousPrior.uniform(1, 1)),
     ("a", lambda: ContinuousPrior.beta(0, 1)),
@@ -78,7 +78,7 @@ BAD: list[tuple[str, Callable[[], Any]]] = [
     ("losses", lambda: SuccessSets.from_losses([[0, 1], [1, 0], [1, 1]], 1)),
     ("losses", lambda: SuccessSets.from_losses([[1, 1], [1, 0]], 1)),
     ("losses", lambda: SuccessSets.from_losses([[0, -1], [1, 0]], 1)),
-    ("success", lambda: SuccessSets.on_line(np.arange(5000), 2)),
+    ("success", lambda: SuccessSets.on_line(np.arange(5000), 2)),  # type: ignore[arg-type]
     ("guess", lambda: SuccessSets.exact(3).hits(3, 0)),
     ("record", lambda: SuccessSets.exact(3).hits(0, -1)),
     ("auxiliary", lambda: AuxiliaryKnowledge.of_labels("a")),
@@ -99,7 +99,7 @@ BAD: list[tuple[str, Callable[[], Any]]] = [
     ("subset", lambda: mechanisms.ss_channel(5, 1, 6)),
     ("subset", lambda: mechanisms.ss_channel(5, 1, 0)),
     ("subset", lambda: closed_forms.ss_advantage(UNIFORM, 1, 3)),
-    ("rule", lambda: mechanisms.subset_size(10, 1, "ceil")),
+    ("rule", lambda: mechanisms.subset_size(10, 1, "ceil")),  # type: ignore[arg-type]
     ("scale", lambda: LaplaceNoise(0)),
     ("epsilon", lambda: LaplaceNoise.calibrated(0, 1)),
     ("scale", lambda: GaussianNoise(-1)),
@@ -109,20 +109,22 @@ BAD: list[tuple[str, Callable[[], Any]]] = [
     ("channel", lambda: finite_advantage([[0.5, 0.4], [0.5, 0.5], [1, 0]], UNIFORM)),
     ("channel", lambda: finite_advantage([[0.5, 0.5]], UNIFORM)),
     ("channel", lambda: finite_advantage([[1.5, -0.5]] * 3, UNIFORM)),
-    ("channel", lambda: channel_total_variation([0.5, 0.5])),
+    ("channel", lambda: channel_total_variation([0.5, 0.5])),  # type: ignore[list-item]
     ("positions", lambda: line_advantage([0, 1], LaplaceNoise(1), UNIFORM)),
     (
         "positions",
         lambda: line_advantage(
-            np.arange(3000), LaplaceNoise(1), ThreatModel.reconstruction(FinitePrior.uniform(3000))
+            np.arange(3000),  # type: ignore[arg-type]
+            LaplaceNoise(1),
+            ThreatModel.reconstruction(FinitePrior.uniform(3000)),
         ),
     ),
     ("clamp", lambda: line_advantage([0, 1, 2], LaplaceNoise(1), UNIFORM, clamp=(1, 1))),
     ("positions", lambda: line_advantage([0, 1e200, 2e200], LaplaceNoise(1), UNIFORM)),
     ("noise", lambda: line_advantage([0, 1, 2], LaplaceNoise(1e-200), UNIFORM)),
     ("high", lambda: ContinuousPrior.uniform(0, 1e300)),
-    ("cdf", lambda: ContinuousPrior(0, 1, 3)),
-    ("cdf", lambda: ContinuousPrior(0, 1, lambda x: 0.5)),
+    ("cdf", lambda: ContinuousPrior(0, 1, 3)),  # type: ignore[arg-type]
+    ("cdf", lambda: ContinuousPrior(0, 1, lambda x: 0.5)),  # type: ignore[arg-type, return-value]
     ("eta", lambda: continuous_advantage(INTERVAL, LaplaceNoise(1), -0.1)),
     ("mechanism", lambda: continuous_advantage(INTERVAL, LaplaceNoise(1e-4), 0.1)),
     ("mechanism", lambda: continuous_advantage(INTERVAL, ExponentialMechanism(1, 0, 2), 0.1)),
@@ -143,7 +145,7 @@ BAD: list[tuple[str, Callable[[], Any]]] = [
     ("delta", lambda: ApproximateTradeOff(1, 1.5)),
     ("alpha", lambda: GaussianTradeOff(1).gap(1.1)),
     ("pairs", lambda: PrivacyProfile([], REPLACE)),
-    ("relation", lambda: PrivacyProfile([(1, 0)], "replaced")),
+    ("relation", lambda: PrivacyProfile([(1, 0)], "replaced")),  # type: ignore[arg-type]
     ("value", lambda: composed_total_variation(1.1, 2)),
     ("prior", lambda: general_bounds.exact_guess_knapsack(np.array([0.5, 0.4]), 1, 0)),
     ("records", lambda: general_bounds.uniform_exact_guess_value(1, 1, 0)),
@@ -208,9 +210,9 @@ WRONG_ASSUMPTIONS: list[tuple[str, Callable[[], Any]]] = [
     ),
     (
         "guarantee",
-        lambda: best_bound(Scenario.uniform(3), [ZeroConcentratedDp.of(1, REPLACE)]),
+        lambda: best_bound(Scenario.uniform(3), [ZeroConcentratedDp.of(1, REPLACE)]),  # type: ignore[list-item]
     ),
-    ("guarantee", lambda: trade_off(ZeroConcentratedDp.of(1, REPLACE))),
+    ("guarantee", lambda: trade_off(ZeroConcentratedDp.of(1, REPLACE))),  # type: ignore[arg-type]
     (
         "delta",
         lambda: pure_dp_success_bound(Scenario.uniform(3), ApproximateDp.of(1, 0.1, REPLACE)),

@@ -1,6 +1,7 @@
 """Activation and nonce chains, against the formulas written out."""
 
 import hashlib
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -28,25 +29,25 @@ from ragaudit.ledger.messages.identifiers import (
 SEED, ANN = b"\x05" * 32, b"\x0a" * 32
 
 
-def sha(tag, *fields):
+def sha(tag: Any, *fields: Any) -> Any:
     return hashlib.sha256(enc(tag, *fields)).digest()
 
 
-def power(step, value, times):
+def power(step: Any, value: Any, times: Any) -> Any:
     for _ in range(times):
         value = step(value)
     return value
 
 
-def activation_step(x):
+def activation_step(x: Any) -> Any:
     return sha("ragaudit/v1/activation", "w1", x)
 
 
-def nonce_step(x):
+def nonce_step(x: Any) -> Any:
     return sha("ragaudit/v1/nonce", "w1", ANN, x)
 
 
-def test_activation_chain_is_the_formula():
+def test_activation_chain_is_the_formula() -> None:
     anchor = activation_anchor("w1", SEED, 5)
     assert anchor == power(activation_step, SEED, 5)
     for a in range(1, 6):
@@ -57,7 +58,7 @@ def test_activation_chain_is_the_formula():
     assert activation_randomness("w1", 2, SEED) == sha("ragaudit/v1/rnd", "w1", 2, SEED, b"")
 
 
-def test_other_activation_preimages_are_rejected():
+def test_other_activation_preimages_are_rejected() -> None:
     anchor = activation_anchor("w1", SEED, 5)
     preimage = activation_preimage("w1", SEED, 5, 3)
     for window, a, value in (("w2", 3, preimage), ("w1", 2, preimage), ("w1", 4, preimage),
@@ -84,13 +85,15 @@ def test_other_activation_preimages_are_rejected():
         (2, [9, 1], 1),
     ],
 )
-def test_an_entry_is_activated_by_the_first_instant_that_covers_it(index, covered, expected):
+def test_an_entry_is_activated_by_the_first_instant_that_covers_it(
+    index: Any, covered: Any, expected: Any
+) -> None:
     assert activation_of(index, covered) == expected
 
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(1, 2500), st.data())
-def test_nonce_chain_is_the_formula(length, data):
+def test_nonce_chain_is_the_formula(length: Any, data: Any) -> None:
     chain = NonceChain("w1", ANN, SEED, length)
     assert chain.anchor == power(nonce_step, SEED, length)
     counter = data.draw(st.integers(0, length - 1))
@@ -101,7 +104,7 @@ def test_nonce_chain_is_the_formula(length, data):
         verify_nonce("w1", ANN, chain.nonce(counter - 1), counter, nonce, after=counter - 1)
 
 
-def test_other_nonces_are_rejected():
+def test_other_nonces_are_rejected() -> None:
     chain = NonceChain("w1", ANN, SEED, 10)
     nonce = chain.nonce(4)
     for window, who, counter, value in (
@@ -123,7 +126,7 @@ def test_other_nonces_are_rejected():
 
 
 @pytest.mark.parametrize("length", [0, 1_000_001])
-def test_chains_have_a_length_in_range(length):
+def test_chains_have_a_length_in_range(length: Any) -> None:
     with pytest.raises(MalformedRecord):
         NonceChain("w1", ANN, SEED, length)
     with pytest.raises(MalformedRecord):
@@ -135,33 +138,33 @@ def test_chains_have_a_length_in_range(length):
 
 
 @pytest.mark.parametrize("name", ["a", "0", "a-b", "w2026-11", "a" * 64])
-def test_names_are_accepted(name):
+def test_names_are_accepted(name: Any) -> None:
     assert check_provider(name) == check_window(name) == check_tenant(name) == name
 
 
 @pytest.mark.parametrize(
     "name", ["", "-a", "a-", "A", "a_b", "a b", "a/b", "a\n", "é", "\u0661", "a" * 65, ".a", "a."]
 )
-def test_other_names_are_refused(name):
+def test_other_names_are_refused(name: Any) -> None:
     for check in (check_provider, check_window, check_tenant):
         with pytest.raises(MalformedRecord):
             check(name)
 
 
-def test_a_provider_may_have_dots_and_a_window_not():
+def test_a_provider_may_have_dots_and_a_window_not() -> None:
     assert log_origin("rag.example.com", "w1") == "rag.example.com/ragaudit/w1"
     with pytest.raises(MalformedRecord):
         check_window("w.1")
 
 
-def test_document_ids():
+def test_document_ids() -> None:
     assert check_document_id("é" * 256) == "é" * 256
     for name in ("", "é" * 257, "\ud800"):
         with pytest.raises(MalformedRecord):
             check_document_id(name)
 
 
-def test_pseudonyms_depend_on_key_window_and_account():
+def test_pseudonyms_depend_on_key_window_and_account() -> None:
     made = {pseudonym(k, w, a) for k in (SEED, ANN) for w in ("w1", "w2") for a in ("ann", "bob")}
     assert len(made) == 8
     assert all(len(each) == 32 for each in made)

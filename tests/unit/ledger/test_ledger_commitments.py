@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from ragaudit.encoding.errors import MalformedError, RefusedError, UnsupportedError
@@ -27,11 +28,11 @@ from ragaudit.ledger.messages.merkle_commitments import (
 SECRET = b"\x07" * 32
 
 
-def sha(tag, *fields):
+def sha(tag: Any, *fields: Any) -> Any:
     return hashlib.sha256(enc(tag, *fields)).digest()
 
 
-def mac(key, *fields):
+def mac(key: Any, *fields: Any) -> Any:
     return hmac.new(key, enc(*fields), "sha256").digest()
 
 
@@ -46,7 +47,7 @@ DIGESTS = [
 INDEX = IndexCommitment("w1", "alpha", 1, 256, b"".join(POINTS), b"".join(DIGESTS), b"proof")
 
 
-def test_the_index_root_is_the_formula():
+def test_the_index_root_is_the_formula() -> None:
     assert content_digest("text") == sha("ragaudit/v1/content", "text")
     assert row_digest(SECRET, "doc", bytes(32)) == sha("ragaudit/v1/row", SECRET, "doc", bytes(32))
     leaves = [
@@ -57,11 +58,11 @@ def test_the_index_root_is_the_formula():
     assert INDEX.proof_digest == sha("ragaudit/v1/index/proof", b"proof")
 
 
-def test_every_row_has_a_path():
+def test_every_row_has_a_path() -> None:
     tree = IndexTree(INDEX.commitments, INDEX.row_digests)
     assert tree.root == INDEX.root
     for i in range(ROWS):
-        row = {"commitment": POINTS[i], "row": DIGESTS[i], "path": tree.path(i)}
+        row: dict[str, Any] = {"commitment": POINTS[i], "row": DIGESTS[i], "path": tree.path(i)}
         verify_index_row(root=INDEX.root, rows=ROWS, position=i, **row)
         for change in (
             {"commitment": POINTS[i - 1]},
@@ -78,7 +79,7 @@ def test_every_row_has_a_path():
             verify_index_row(root=INDEX.root, rows=ROWS, position=i, **(row | {"row": b"x"}))
 
 
-def test_the_handed_over_index_round_trips():
+def test_the_handed_over_index_round_trips() -> None:
     assert IndexCommitment.decode(INDEX.encode()) == INDEX
     f = decode("ragaudit/v1/index/commitment", INDEX.encode(), 9)
     assert f[3:6] == ((11).to_bytes(8, "little"), (256).to_bytes(8, "little"), b"".join(POINTS))
@@ -105,12 +106,12 @@ def test_the_handed_over_index_round_trips():
         IndexCommitment.decode(enc("ragaudit/v1/index/commitment", *columns))
 
 
-def test_public_columns_are_not_of_version_1():
+def test_public_columns_are_not_of_version_1() -> None:
     with pytest.raises(UnsupportedError):
         index_leaf(POINTS[0], DIGESTS[0], b'{"year":2026}')
 
 
-def test_row_ids_and_digests_are_checked():
+def test_row_ids_and_digests_are_checked() -> None:
     for salt, name, content in (
         (b"x", "a", bytes(32)),
         (SECRET, "", bytes(32)),
@@ -130,11 +131,11 @@ PLACE = {"epoch": 1, "slots": SLOTS, "queries": QUERIES}
 
 
 @pytest.fixture(scope="module")
-def seeds():
+def seeds() -> Any:
     return SeedCommitment.build(SECRET, "w1", 1, SLOTS, QUERIES)
 
 
-def test_c_seed_is_the_formula(seeds):
+def test_c_seed_is_the_formula(seeds: Any) -> None:
     slot_roots = []
     for i in range(SLOTS):
         of_slot = mac(SECRET, "ragaudit/v1/seed/slot", "w1", 1, i)
@@ -152,7 +153,7 @@ def test_c_seed_is_the_formula(seeds):
     assert again.open(2, 3) == seeds.open(2, 3)
 
 
-def test_every_key_opens(seeds):
+def test_every_key_opens(seeds: Any) -> None:
     for slot in range(SLOTS):
         for counter in range(QUERIES):
             opening = seeds.open(slot, counter)
@@ -162,7 +163,7 @@ def test_every_key_opens(seeds):
             )
 
 
-def test_other_keys_do_not_open(seeds):
+def test_other_keys_do_not_open(seeds: Any) -> None:
     opening, other = seeds.open(2, 3), seeds.open(2, 4)
     good = {"root": seeds.root, "slot": 2, "counter": 3, "opening": opening} | PLACE
     verify_key_opening(**good)
@@ -189,7 +190,7 @@ def test_other_keys_do_not_open(seeds):
             verify_key_opening(**(good | change))
 
 
-def test_a_slot_tree_does_not_pass_for_the_tree_of_slots():
+def test_a_slot_tree_does_not_pass_for_the_tree_of_slots() -> None:
     # With one slot of one key the two trees would coincide if the leaf of a slot were its root.
     seeds = SeedCommitment.build(SECRET, "w1", 1, 1, 1)
     opening = seeds.open(0, 0)
@@ -199,7 +200,7 @@ def test_a_slot_tree_does_not_pass_for_the_tree_of_slots():
     assert seeds.root != seeds.slot_roots
 
 
-def test_keys_are_not_shown(seeds):
+def test_keys_are_not_shown(seeds: Any) -> None:
     key = seeds.open(0, 0)
     for shown in (repr(key), repr(seeds)):
         assert key.key.hex() not in shown
@@ -208,8 +209,8 @@ def test_keys_are_not_shown(seeds):
     assert isinstance(key, KeyOpening)
 
 
-def test_building_can_be_watched_and_cancelled():
-    shares = []
+def test_building_can_be_watched_and_cancelled() -> None:
+    shares: list[Any] = []
     SeedCommitment.build(SECRET, "w1", 1, 4, 2, progress=shares.append)
     assert shares == [0.25, 0.5, 0.75, 1.0]
     with pytest.raises(RefusedError, match="cancelled"):
@@ -220,6 +221,6 @@ def test_building_can_be_watched_and_cancelled():
     ("secret", "slots", "queries"),
     [(b"short", 1, 1), (SECRET, 0, 1), (SECRET, 1, 0), (SECRET, 1_000_001, 1)],
 )
-def test_seed_commitments_are_in_range(secret, slots, queries):
+def test_seed_commitments_are_in_range(secret: Any, slots: Any, queries: Any) -> None:
     with pytest.raises(MalformedRecord):
         SeedCommitment.build(secret, "w1", 1, slots, queries)

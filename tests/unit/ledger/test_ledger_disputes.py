@@ -1,6 +1,7 @@
 """What an account signs with its dispute key, and findings: round trips, bindings, identities."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from ragaudit.encoding import canonical_json
@@ -20,7 +21,8 @@ from ragaudit.ledger.messages.disputes import (
 KEY, OTHER = (PrivateKey.from_seed(bytes([i]) * 32) for i in (1, 2))
 ORIGIN = "rag.example.com/ragaudit/w1"
 ANN = b"\xaa" * 32
-FILE = {
+WRONG: tuple[Any, ...] = (None, 5.5, "", "A+B", -1, [], True)
+FILE: dict[str, Any] = {
     "format": "ragaudit/v1/receipt/file",
     "request": {"query": "q"},
     "answer": {"documents": []},
@@ -50,7 +52,7 @@ EACH = [STATEMENT, DISPUTE, FINDING, HOLDER]
 
 
 @pytest.mark.parametrize("message", EACH, ids=lambda each: type(each).__name__)
-def test_round_trip_and_signature(message):
+def test_round_trip_and_signature(message: Any) -> None:
     kind = type(message)
     assert kind.from_json(message.to_json()) == message
     assert canonical_json.loads(message.encode()) == message.to_json()
@@ -74,7 +76,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("message", EACH, ids=lambda each: type(each).__name__)
-def test_every_field_is_signed(message):
+def test_every_field_is_signed(message: Any) -> None:
     fields = [name for name in CHANGES if hasattr(message, name)]
     assert len(fields) == len(message.to_json()) - 2  # all but format and signature
     for name in fields:
@@ -83,10 +85,10 @@ def test_every_field_is_signed(message):
 
 
 @pytest.mark.parametrize("message", EACH, ids=lambda each: type(each).__name__)
-def test_other_documents_are_refused(message):
+def test_other_documents_are_refused(message: Any) -> None:
     value, kind = message.to_json(), type(message)
     for name in value:
-        for bad in (None, 5.5, "", "A+B", -1, [], True):
+        for bad in WRONG:
             if name == "anchor" and bad is None:
                 continue
             with pytest.raises(MalformedRecord):
@@ -99,7 +101,7 @@ def test_other_documents_are_refused(message):
         kind.from_json([value])
 
 
-def test_known_answers():
+def test_known_answers() -> None:
     """The bytes of docs/spec 5.10, spelled out."""
     kept = canonical_json.dumps(FILE)
     assert DISPUTE.file_digest == structure("receipt/file", kept)
@@ -113,7 +115,7 @@ def test_known_answers():
     assert FINDING.signature == sign(KEY, "finding", *finding)
 
 
-def test_the_file_digest_covers_everything_but_the_proof():
+def test_the_file_digest_covers_everything_but_the_proof() -> None:
     completed = {**FILE, "public": {**FILE["public"], "proof": "c2sp.org/tlog-proof@v1 ..."}}
     assert file_digest(completed) == file_digest(FILE)
     for name in FILE:
@@ -122,26 +124,26 @@ def test_the_file_digest_covers_everything_but_the_proof():
     assert file_digest(resigned) != file_digest(FILE)
 
 
-def test_who_signs_again_disputes_nothing_new():
+def test_who_signs_again_disputes_nothing_new() -> None:
     again = replace(DISPUTE, signature=b"\x05" * 64)
     assert again.identity == DISPUTE.identity
     assert replace(DISPUTE, index=8).identity != DISPUTE.identity
 
 
-def test_a_dispute_names_a_public_half():
+def test_a_dispute_names_a_public_half() -> None:
     for public in (None, "x", {}, {**FILE["public"], "index": -1}, {"origin": ORIGIN, "index": 1}):
         with pytest.raises(MalformedRecord):
             Dispute.issue(KEY, pseudonym=ANN, receipt_file={**FILE, "public": public})
 
 
-def test_findings():
+def test_findings() -> None:
     assert FINDING.upheld
     assert not replace(FINDING, step=0).upheld
     with pytest.raises(MalformedRecord):
         Finding.from_json({**FINDING.to_json(), "step": 11})
 
 
-def test_a_holder_signs_for_documents_in_their_order():
+def test_a_holder_signs_for_documents_in_their_order() -> None:
     HOLDER.verify_documents([dict(each) for each in DOCUMENTS])
     canonical = [canonical_json.dumps(each) for each in DOCUMENTS]
     assert HOLDER.digest == documents_digest(DOCUMENTS) == structure("submission", *canonical)

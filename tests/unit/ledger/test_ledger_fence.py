@@ -2,6 +2,8 @@
 
 import os
 import shutil
+from pathlib import Path
+from typing import Any
 
 import pytest
 from ragaudit.encoding.errors import InternalError, MalformedError, RefusedError
@@ -21,15 +23,15 @@ HEADER_BYTES = len(f"{HEADER} {ORIGIN}\n")
 
 
 @pytest.fixture
-def path(tmp_path):
+def path(tmp_path: Path) -> Any:
     return tmp_path / "fence"
 
 
-def opened(path, *, log_is_empty=False):
+def opened(path: Any, *, log_is_empty: bool = False) -> Fence:
     return Fence(path, ORIGIN, log_is_empty=log_is_empty)
 
 
-def filled(path):
+def filled(path: Any) -> None:
     fence = opened(path, log_is_empty=True)
     fence.advance(TREE.head(1))
     fence.advance(TREE.head(2), ANN, 1)
@@ -38,7 +40,7 @@ def filled(path):
     fence.close()
 
 
-def test_the_highest_values_survive(path):
+def test_the_highest_values_survive(path: Any) -> None:
     filled(path)
     for _ in range(2):  # also after compaction
         fence = opened(path)
@@ -48,7 +50,7 @@ def test_the_highest_values_survive(path):
     assert path.stat().st_size == HEADER_BYTES + 2 * RECORD_BYTES
 
 
-def test_records_are_fixed_bytes():
+def test_records_are_fixed_bytes() -> None:
     record = FenceRecord(TREE.head(4), ANN, 2)
     assert FenceRecord.parse(record.encode()) == record
     assert record.encode()[:8] == b"\x04" + bytes(7)
@@ -56,7 +58,7 @@ def test_records_are_fixed_bytes():
     assert FenceRecord.parse(FenceRecord(TREE.head(4), None, 0).encode()).pseudonym is None
 
 
-def test_a_head_without_accounts_survives(path):
+def test_a_head_without_accounts_survives(path: Any) -> None:
     fence = opened(path, log_is_empty=True)
     fence.advance(TREE.head(3))
     fence.close()
@@ -66,15 +68,15 @@ def test_a_head_without_accounts_survives(path):
         fence.close()
 
 
-def check(path, size=20, counters=None, tree=TREE):
+def check(path: Any, size: int = 20, counters: Any = None, tree: Any = TREE) -> None:
     known = {ANN: 2, BOB: 1} if counters is None else counters
 
-    def root_of(wanted):
+    def root_of(wanted: Any) -> Any:
         if wanted > size:
             raise_unknown()
         return tree.root(wanted)
 
-    def raise_unknown():
+    def raise_unknown() -> None:
         from ragaudit.ledger.errors import UnknownResource
 
         raise UnknownResource("smaller", expected=f"0..{size}")
@@ -86,13 +88,13 @@ def check(path, size=20, counters=None, tree=TREE):
         fence.close()
 
 
-def test_a_database_at_or_ahead_of_the_fence_is_right(path):
+def test_a_database_at_or_ahead_of_the_fence_is_right(path: Any) -> None:
     filled(path)
     check(path, size=4)
     check(path, size=20, counters={ANN: 9, BOB: 1})
 
 
-def test_a_restored_backup_is_noticed(path):
+def test_a_restored_backup_is_noticed(path: Any) -> None:
     filled(path)
     with pytest.raises(RestoredBackup, match="behind the fence"):
         check(path, size=3)
@@ -102,14 +104,14 @@ def test_a_restored_backup_is_noticed(path):
         check(path, counters={})
 
 
-def test_another_history_of_the_same_length_is_noticed(path):
+def test_another_history_of_the_same_length_is_noticed(path: Any) -> None:
     filled(path)
     other = MemoryTree(bytes([i + 1]) * 32 for i in range(20))
     with pytest.raises(RestoredBackup, match="another history"):
         check(path, tree=other)
 
 
-def test_a_lost_fence_is_noticed(path):
+def test_a_lost_fence_is_noticed(path: Any) -> None:
     with pytest.raises(RestoredBackup, match="missing"):
         opened(path)
     assert not path.exists()
@@ -118,7 +120,7 @@ def test_a_lost_fence_is_noticed(path):
 
 
 @pytest.mark.parametrize("cut", [1, RECORD_BYTES // 2, RECORD_BYTES - 1])
-def test_a_record_cut_short_by_a_crash_is_dropped(path, cut):
+def test_a_record_cut_short_by_a_crash_is_dropped(path: Any, cut: Any) -> None:
     filled(path)
     whole = path.read_bytes()
     path.write_bytes(whole + FenceRecord(TREE.head(9), ANN, 3).encode()[:cut])
@@ -129,13 +131,13 @@ def test_a_record_cut_short_by_a_crash_is_dropped(path, cut):
     assert opened(path).head == TREE.head(6)
 
 
-def test_zeros_at_the_end_are_a_record_that_was_never_written(path):
+def test_zeros_at_the_end_are_a_record_that_was_never_written(path: Any) -> None:
     filled(path)
     path.write_bytes(path.read_bytes() + bytes(RECORD_BYTES))
     assert opened(path).head == TREE.head(4)
 
 
-def test_damage_before_the_last_record_is_not_passed_over(path):
+def test_damage_before_the_last_record_is_not_passed_over(path: Any) -> None:
     filled(path)
     data = bytearray(path.read_bytes())
     data[HEADER_BYTES + 3] ^= 1
@@ -145,14 +147,14 @@ def test_damage_before_the_last_record_is_not_passed_over(path):
 
 
 @pytest.mark.parametrize("data", [b"", b"ragaudit", f"{HEADER} another\n".encode()])
-def test_a_file_of_something_else_is_refused(path, data):
+def test_a_file_of_something_else_is_refused(path: Any, data: Any) -> None:
     path.write_bytes(data)
     with pytest.raises(MalformedError, match="another log"):
         opened(path, log_is_empty=True)
     assert path.read_bytes() == data
 
 
-def test_two_processes_cannot_hold_it(path):
+def test_two_processes_cannot_hold_it(path: Any) -> None:
     first = opened(path, log_is_empty=True)
     with pytest.raises(RefusedError, match="another process"):
         opened(path)
@@ -162,17 +164,19 @@ def test_two_processes_cannot_hold_it(path):
 
 
 @pytest.mark.parametrize("pseudonym", [b"", bytes(32), b"x" * 31])
-def test_pseudonyms_are_checked(path, pseudonym):
+def test_pseudonyms_are_checked(path: Any, pseudonym: Any) -> None:
     fence = opened(path, log_is_empty=True)
     with pytest.raises(MalformedError, match="pseudonym"):
         fence.advance(TREE.head(1), pseudonym, 1)
     fence.close()
 
 
-def test_after_a_failed_synchronisation_nothing_passes(path, monkeypatch):
+def test_after_a_failed_synchronisation_nothing_passes(
+    path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fence = opened(path, log_is_empty=True)
 
-    def fails(_):
+    def fails(_: Any) -> None:
         raise OSError("no space left")
 
     with monkeypatch.context() as patched:
@@ -186,7 +190,7 @@ def test_after_a_failed_synchronisation_nothing_passes(path, monkeypatch):
     opened(path).close()
 
 
-def test_a_short_write_is_a_failure(path, monkeypatch):
+def test_a_short_write_is_a_failure(path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     fence = opened(path, log_is_empty=True)
     write = os.pwrite
     with monkeypatch.context() as patched:
@@ -197,11 +201,11 @@ def test_a_short_write_is_a_failure(path, monkeypatch):
     assert opened(path).head.size == 0
 
 
-def test_a_real_database_restored_from_a_copy(tmp_path, path):
+def test_a_real_database_restored_from_a_copy(tmp_path: Path, path: Any) -> None:
     database, copy = tmp_path / "ledger.db", tmp_path / "copy.db"
     fence = opened(path, log_is_empty=True)
 
-    def add(store, records):
+    def add(store: Any, records: Any) -> None:
         with store.transaction() as connection:
             store.append(connection, bytes(32))
             head = store.head(connection)

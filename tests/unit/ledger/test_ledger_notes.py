@@ -3,6 +3,7 @@
 import base64
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -50,11 +51,11 @@ HEAD = MemoryTree([b"a", b"b", b"c"]).head()
 CHECKPOINT = Checkpoint(ORIGIN, HEAD)
 
 
-def policy(quorum, count=3):
+def policy(quorum: Any, count: int = 3) -> CosignerPolicy:
     return CosignerPolicy(tuple(key.verifier_key for key in COSIGNERS[:count]), quorum)
 
 
-def cosigned(times=(100, 300, 200)):
+def cosigned(times: Any = (100, 300, 200)) -> Any:
     lines = [cosign(CHECKPOINT.text, k, t) for k, t in zip(COSIGNERS, times, strict=False)]
     return sign_checkpoint(CHECKPOINT, LOG).note.with_signatures(lines).encode()
 
@@ -62,7 +63,7 @@ def cosigned(times=(100, 300, 200)):
 # --- notes
 
 
-def test_the_example_of_the_specification_verifies():
+def test_the_example_of_the_specification_verifies() -> None:
     key = VerifierKey.parse(VECTORS["note"]["vkey"])
     note = parse_note(VECTORS["note"]["note"].encode())
     verify_note(note, key)
@@ -71,14 +72,14 @@ def test_the_example_of_the_specification_verifies():
     assert str(key) == VECTORS["note"]["vkey"]
 
 
-def test_the_text_may_hold_empty_lines():
+def test_the_text_may_hold_empty_lines() -> None:
     text = "one\n\n\ntwo\n"
     data = Note(text, (sign_note(text, LOG),)).encode()
     assert parse_note(data).text == text
     verify_note(parse_note(data), LOG.verifier_key)
 
 
-def test_unicode_line_separators_do_not_split():
+def test_unicode_line_separators_do_not_split() -> None:
     text = "one\u2028two\u0085three\n"
     note = parse_note(Note(text, (sign_note(text, LOG),)).encode())
     assert note.text == text
@@ -89,11 +90,11 @@ LINE = str(sign_note("text\n", LOG))
 NAME, BLOB = LINE[2:-1].split(" ")
 
 
-def raw(line, text="text\n"):
+def raw(line: Any, text: str = "text\n") -> Any:
     return (text + "\n" + line).encode()
 
 
-def test_the_corpus_below_starts_from_a_note_that_parses():
+def test_the_corpus_below_starts_from_a_note_that_parses() -> None:
     verify_note(parse_note(raw(LINE)), LOG.verifier_key)
 
 
@@ -147,19 +148,19 @@ def test_the_corpus_below_starts_from_a_note_that_parses():
         raw(LINE, "x" * MAX_NOTE_BYTES + "\n"),
     ],
 )
-def test_malformed_notes_are_refused(data):
+def test_malformed_notes_are_refused(data: Any) -> None:
     with pytest.raises(MalformedNote):
         parse_note(data)
 
 
-def test_a_signature_line_above_the_last_empty_line_is_text():
+def test_a_signature_line_above_the_last_empty_line_is_text() -> None:
     note = parse_note(raw(LINE + "\n" + LINE))
     assert note.text == "text\n\n" + LINE
     with pytest.raises(NoteRejected):
         verify_note(note, LOG.verifier_key)
 
 
-def test_base64_with_other_padding_bits_is_refused():
+def test_base64_with_other_padding_bits_is_refused() -> None:
     # The last character before '=' carries two bits that decoders ignore.
     blob = base64.b64encode(bytes(68)).decode()
     assert blob.endswith("A=")
@@ -168,19 +169,19 @@ def test_base64_with_other_padding_bits_is_refused():
         parse_note(raw(f"— {NAME} {blob[:-2]}B=\n"))
 
 
-def test_sixteen_and_more_signatures_are_accepted():
+def test_sixteen_and_more_signatures_are_accepted() -> None:
     lines = "".join(f"— n{i} {BLOB}\n" for i in range(MAX_SIGNATURES - 1))
     verify_note(parse_note(raw(LINE + lines)), LOG.verifier_key)
 
 
-def test_unknown_keys_are_ignored_even_with_our_name_or_id():
+def test_unknown_keys_are_ignored_even_with_our_name_or_id() -> None:
     other_id = NoteSignature(LOG.name, b"\0\0\0\0", bytes(64))
     other_name = NoteSignature("other", LOG.verifier_key.key_id, bytes(64))
     note = Note("text\n", (other_id, other_name, sign_note("text\n", LOG)))
     verify_note(parse_note(note.encode()), LOG.verifier_key)
 
 
-def test_a_known_key_must_have_signed():
+def test_a_known_key_must_have_signed() -> None:
     note = parse_note(raw(LINE))
     stranger = SigningKey(ORIGIN, ED25519, PrivateKey.from_seed(b"\x09" * 32))
     with pytest.raises(NoteRejected, match="no signature"):
@@ -190,14 +191,14 @@ def test_a_known_key_must_have_signed():
 
 
 @pytest.mark.parametrize("length", [1, 63, 65, 72])
-def test_a_signature_of_another_length_is_rejected(length):
+def test_a_signature_of_another_length_is_rejected(length: Any) -> None:
     good = sign_note("text\n", LOG).blob
     line = NoteSignature(LOG.name, LOG.verifier_key.key_id, (bytes(8) + good)[-length:])
     with pytest.raises(NoteRejected, match="length"):
         verify_note(Note("text\n", (line,)), LOG.verifier_key)
 
 
-def test_with_signatures_adds_each_key_once():
+def test_with_signatures_adds_each_key_once() -> None:
     note = parse_note(raw(LINE))
     again = note.with_signatures([sign_note("text\n", LOG)])
     assert again == note
@@ -206,14 +207,14 @@ def test_with_signatures_adds_each_key_once():
 
 
 @pytest.mark.parametrize("text", ["", "no newline", "tab\t\n", "\ud800\n"])
-def test_texts_that_are_no_note_are_not_signed(text):
+def test_texts_that_are_no_note_are_not_signed(text: Any) -> None:
     with pytest.raises(MalformedNote):
         sign_note(text, LOG)
     with pytest.raises(MalformedNote):
         Note(text, (sign_note("text\n", LOG),))
 
 
-def test_a_note_has_a_signature():
+def test_a_note_has_a_signature() -> None:
     with pytest.raises(MalformedNote, match="0 signatures"):
         Note("text\n", ())
 
@@ -222,7 +223,7 @@ def test_a_note_has_a_signature():
 
 
 @given(st.binary(min_size=32, max_size=32), st.sampled_from([ED25519, COSIGNATURE_V1]))
-def test_verifier_keys_round_trip(seed, algorithm):
+def test_verifier_keys_round_trip(seed: Any, algorithm: Any) -> None:
     key = SigningKey("example.com/key", algorithm, PrivateKey.from_seed(seed)).verifier_key
     assert VerifierKey.parse(str(key)) == key
 
@@ -251,18 +252,18 @@ VKEY = str(LOG.verifier_key)
         "n" * 500 + VKEY,
     ],
 )
-def test_other_verifier_keys_are_refused(vkey):
+def test_other_verifier_keys_are_refused(vkey: Any) -> None:
     with pytest.raises(MalformedNote):
         VerifierKey.parse(vkey)
 
 
-def test_key_names_without_unicode_are_refused():
+def test_key_names_without_unicode_are_refused() -> None:
     for name in ("", "a b", "a+b", "a\x01", "a\ud800"):
         with pytest.raises(MalformedNote):
             SigningKey(name, ED25519, PrivateKey.generate())
 
 
-def test_keys_do_not_show_their_secret():
+def test_keys_do_not_show_their_secret() -> None:
     assert LOG.private.seed().hex() not in repr(LOG)
     assert repr(LOG.private.seed()) not in repr(LOG)
 
@@ -270,14 +271,14 @@ def test_keys_do_not_show_their_secret():
 # --- checkpoints
 
 
-def test_checkpoints_round_trip():
+def test_checkpoints_round_trip() -> None:
     signed = sign_checkpoint(CHECKPOINT, LOG)
     assert verify_checkpoint(signed.encode(), LOG.verifier_key) == signed
     assert Checkpoint.parse(CHECKPOINT.text) == CHECKPOINT
     assert CHECKPOINT.text.startswith(f"{ORIGIN}\n3\n")
 
 
-def test_the_empty_tree_has_a_checkpoint():
+def test_the_empty_tree_has_a_checkpoint() -> None:
     empty = Checkpoint(ORIGIN, TreeHead(0, EMPTY_ROOT))
     assert empty.text == f"{ORIGIN}\n0\n47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\n"
     assert Checkpoint.parse(empty.text) == empty
@@ -310,17 +311,17 @@ ROOT = base64.b64encode(HEAD.root_hash).decode()
         f"{ORIGIN}\u2028\n3\n{ROOT}\n",
     ],
 )
-def test_malformed_checkpoints_are_refused(text):
+def test_malformed_checkpoints_are_refused(text: Any) -> None:
     with pytest.raises(MalformedNote):
         Checkpoint.parse(text)
 
 
 @given(st.integers(0, 2**63 - 1))
-def test_sizes_round_trip(size):
+def test_sizes_round_trip(size: Any) -> None:
     assert parse_size(str(size)) == size
 
 
-def test_a_checkpoint_of_another_log_is_rejected():
+def test_a_checkpoint_of_another_log_is_rejected() -> None:
     other = SigningKey("other.example/log", ED25519, LOG.private)
     data = sign_checkpoint(Checkpoint("other.example/log", HEAD), other).encode()
     with pytest.raises(NoteRejected, match="another log"):
@@ -329,7 +330,7 @@ def test_a_checkpoint_of_another_log_is_rejected():
         sign_checkpoint(CHECKPOINT, other)
 
 
-def test_a_log_signs_with_its_own_kind_of_key():
+def test_a_log_signs_with_its_own_kind_of_key() -> None:
     cosigner = SigningKey(ORIGIN, COSIGNATURE_V1, LOG.private)
     with pytest.raises(MalformedNote, match="type"):
         sign_checkpoint(CHECKPOINT, cosigner)
@@ -339,7 +340,7 @@ def test_a_log_signs_with_its_own_kind_of_key():
         cosign("text\n", LOG, 1)
 
 
-def test_note_and_checkpoint_belong_together():
+def test_note_and_checkpoint_belong_together() -> None:
     note = sign_checkpoint(CHECKPOINT, LOG).note
     with pytest.raises(MalformedNote, match="differ"):
         SignedCheckpoint(Checkpoint(ORIGIN, TreeHead(0, EMPTY_ROOT)), note)
@@ -348,14 +349,14 @@ def test_note_and_checkpoint_belong_together():
 # --- cosignatures
 
 
-def test_a_quorum_of_cosigners():
+def test_a_quorum_of_cosigners() -> None:
     checked = verify_cosigned(cosigned(), LOG.verifier_key, policy(2))
     assert [each.timestamp for each in checked.cosignatures] == [100, 300, 200]
     assert checked.quorum_time == 200  # when the second of them had signed
     assert checked.signed.checkpoint == CHECKPOINT
 
 
-def test_too_few_cosigners_are_rejected():
+def test_too_few_cosigners_are_rejected() -> None:
     data = cosigned()
     with pytest.raises(NoteRejected, match="cosigned by 1"):
         note = parse_note(data)
@@ -366,7 +367,7 @@ def test_too_few_cosigners_are_rejected():
         verify_cosigned(data, LOG.verifier_key, CosignerPolicy((stranger.verifier_key,), 1))
 
 
-def test_a_bad_cosignature_of_a_known_key_is_rejected_even_beyond_the_quorum():
+def test_a_bad_cosignature_of_a_known_key_is_rejected_even_beyond_the_quorum() -> None:
     note = parse_note(cosigned())
     last = note.signatures[-1]
     for blob in (last.blob[:-1] + bytes([last.blob[-1] ^ 1]), b"\0" * 7 + b"\1" + last.blob[8:]):
@@ -377,7 +378,7 @@ def test_a_bad_cosignature_of_a_known_key_is_rejected_even_beyond_the_quorum():
             verify_cosigned(forged.encode(), LOG.verifier_key, policy(1))
 
 
-def cosigned_at(timestamp):
+def cosigned_at(timestamp: Any) -> NoteSignature:
     """A line that verifies, at a time at which nobody may sign."""
     key = COSIGNERS[0]
     signature = key.private.sign_raw(cosignature_message(CHECKPOINT.text, timestamp))
@@ -386,7 +387,7 @@ def cosigned_at(timestamp):
     )
 
 
-def test_cosignature_times_and_lengths_are_checked():
+def test_cosignature_times_and_lengths_are_checked() -> None:
     key = COSIGNERS[0]
     verify_cosignature(CHECKPOINT.text, cosigned_at(2**63 - 1), key.verifier_key)
     for timestamp in (0, 2**63, 2**64 - 1):
@@ -403,13 +404,13 @@ def test_cosignature_times_and_lengths_are_checked():
         verify_cosignature(CHECKPOINT.text, sign_note(CHECKPOINT.text, LOG), LOG.verifier_key)
 
 
-def test_a_cosignature_of_another_key_is_rejected():
+def test_a_cosignature_of_another_key_is_rejected() -> None:
     line = cosign(CHECKPOINT.text, COSIGNERS[0], 5)
     with pytest.raises(NoteRejected, match="another key"):
         verify_cosignature(CHECKPOINT.text, line, COSIGNERS[1].verifier_key)
 
 
-def test_one_key_does_not_count_twice():
+def test_one_key_does_not_count_twice() -> None:
     twin = SigningKey("twin", COSIGNATURE_V1, COSIGNERS[0].private).verifier_key
     with pytest.raises(MalformedNote, match="two cosigner names"):
         CosignerPolicy((COSIGNERS[0].verifier_key, twin), 2)
@@ -419,22 +420,22 @@ def test_one_key_does_not_count_twice():
 
 
 @pytest.mark.parametrize("quorum", [-1, 4])
-def test_a_quorum_fits_its_cosigners(quorum):
+def test_a_quorum_fits_its_cosigners(quorum: Any) -> None:
     with pytest.raises(MalformedNote, match="quorum"):
         policy(quorum)
     with pytest.raises(MalformedNote, match="type"):
         CosignerPolicy((LOG.verifier_key,), 1)
 
 
-def test_without_cosigners_no_time_is_attested():
+def test_without_cosigners_no_time_is_attested() -> None:
     checked = verify_cosigned(cosigned(), LOG.verifier_key, policy(0, 0))
     with pytest.raises(NoteRejected, match="no cosigner"):
         _ = checked.quorum_time
 
 
-def test_the_cosigned_message():
+def test_the_cosigned_message() -> None:
     assert cosignature_message("o\n0\nr\n", 17) == b"cosignature/v1\ntime 17\no\n0\nr\n"
 
 
-def test_parsing_verifies_nothing_but_keeps_everything():
+def test_parsing_verifies_nothing_but_keeps_everything() -> None:
     assert parse_checkpoint(cosigned()).encode() == cosigned()

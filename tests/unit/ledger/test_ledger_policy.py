@@ -2,6 +2,7 @@
 
 import copy
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from ragaudit.encoding import canonical_json
@@ -17,19 +18,19 @@ from ragaudit.ledger.messages.policy import MAX_CHECKPOINTS, Policy, exact
 ORIGIN = "rag.example.com/ragaudit/w1"
 
 
-def private(number):
+def private(number: Any) -> Any:
     return PrivateKey.from_seed(bytes([number]) * 32)
 
 
-def hex_key(number):
+def hex_key(number: Any) -> Any:
     return private(number).public.raw.hex()
 
 
-def vkey(name, algorithm, number):
+def vkey(name: Any, algorithm: Any, number: Any) -> str:
     return str(SigningKey(name, algorithm, private(number)).verifier_key)
 
 
-POLICY = {
+POLICY: dict[str, Any] = {
     "format": "ragaudit/v1/policy",
     "provider": "rag.example.com",
     "window": "w1",
@@ -89,7 +90,7 @@ POLICY = {
 }
 
 
-def changed(path, value):
+def changed(path: Any, value: Any) -> Any:
     policy = copy.deepcopy(POLICY)
     *parents, last = path.split(".")
     place = policy
@@ -99,12 +100,12 @@ def changed(path, value):
     return policy
 
 
-def previous(origin="rag.example.com/ragaudit/w0"):
+def previous(origin: str = "rag.example.com/ragaudit/w0") -> Any:
     key = SigningKey(origin, ED25519, private(9))
     return sign_checkpoint(Checkpoint(origin, MemoryTree([b"x"]).head()), key).encode().decode()
 
 
-def test_a_policy_is_read_and_digested():
+def test_a_policy_is_read_and_digested() -> None:
     data = canonical_json.dumps(POLICY)
     policy = Policy.parse(data)
     assert policy == Policy.from_json(POLICY)
@@ -131,13 +132,13 @@ def test_a_policy_is_read_and_digested():
         canonical_json.dumps(POLICY).replace(b'{"activation', b'{"slots":100,"activation', 1),
     ],
 )
-def test_other_bytes_are_refused(data):
+def test_other_bytes_are_refused(data: Any) -> None:
     with pytest.raises(MalformedPolicy):
         Policy.parse(data)
 
 
 @pytest.mark.parametrize("name", sorted(POLICY))
-def test_every_member_is_required_and_no_other_allowed(name):
+def test_every_member_is_required_and_no_other_allowed(name: Any) -> None:
     policy = copy.deepcopy(POLICY)
     del policy[name]
     with pytest.raises(MalformedPolicy, match="missing member") as caught:
@@ -148,7 +149,7 @@ def test_every_member_is_required_and_no_other_allowed(name):
 
 
 @pytest.mark.parametrize("path", ["estimator", "audit", "keys"])
-def test_members_of_members_are_exact(path):
+def test_members_of_members_are_exact(path: Any) -> None:
     for name in POLICY[path]:
         inner = {k: v for k, v in POLICY[path].items() if k != name}
         with pytest.raises(MalformedPolicy, match="missing"):
@@ -191,7 +192,7 @@ GOOD = [
 
 
 @pytest.mark.parametrize(("path", "value"), GOOD, ids=str)
-def test_values_at_the_ends_of_their_ranges(path, value):
+def test_values_at_the_ends_of_their_ranges(path: Any, value: Any) -> None:
     Policy.from_json(changed(path, value))
 
 
@@ -313,19 +314,19 @@ BAD = [
 
 
 @pytest.mark.parametrize(("path", "value"), BAD, ids=lambda each: str(each)[:40])
-def test_values_out_of_range_are_refused(path, value):
+def test_values_out_of_range_are_refused(path: Any, value: Any) -> None:
     with pytest.raises(MalformedPolicy):
         Policy.from_json(changed(path, value))
 
 
-def test_instants_that_follow_from_a_policy():
+def test_instants_that_follow_from_a_policy() -> None:
     policy = Policy.from_json(POLICY)
     assert policy.last_promise == 1000 * (1_800_086_400 - 5)
     assert policy.release_time == 1000 * (1_800_100_000 + 20)
     assert policy.checkpoint_spacing == 0.5
 
 
-def test_checkpoints_of_a_long_window_are_spaced_out_within_the_merge_delay():
+def test_checkpoints_of_a_long_window_are_spaced_out_within_the_merge_delay() -> None:
     """400 days: one checkpoint every 172.8 s keeps below the cap, 60 s of delay do not."""
     length = 400 * 86_400
     instants = [POLICY["start"], POLICY["start"] + length]
@@ -355,22 +356,22 @@ def test_checkpoints_of_a_long_window_are_spaced_out_within_the_merge_delay():
     ],
     ids=str,
 )
-def test_what_version_1_does_not_know_is_unsupported(path, value):
+def test_what_version_1_does_not_know_is_unsupported(path: Any, value: Any) -> None:
     with pytest.raises(UnsupportedError):
         Policy.from_json(changed(path, value))
 
 
-def test_floats_never_get_in():
+def test_floats_never_get_in() -> None:
     with pytest.raises(MalformedError):
         Policy.from_json(changed("dimension", 256.0))
 
 
 @pytest.mark.parametrize("text", ["", "1.", "-1", "1e5", "1000000000", "NaN"])
-def test_decimals_are_exact_or_refused(text):
+def test_decimals_are_exact_or_refused(text: Any) -> None:
     with pytest.raises(MalformedPolicy):
         exact(text)
 
 
-def test_decimals_are_compared_exactly():
+def test_decimals_are_compared_exactly() -> None:
     # In doubles 10 * 1e-6 is below 1e-5.
     assert exact("0.00001") == 10 * exact("0.000001")

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ragaudit.encoding.signing import PrivateKey
@@ -29,11 +30,11 @@ COSIGNERS = CosignerPolicy((COSIGNER.verifier_key,), 1)
 TREE = MemoryTree(entry.encode() for entry in DEMO["entries"])
 
 
-def checkpoint(tree, size=None, key=LOG, origin=ORIGIN):
+def checkpoint(tree: Any, size: Any = None, key: Any = LOG, origin: Any = ORIGIN) -> Any:
     return sign_checkpoint(Checkpoint(origin, tree.head(size)), key)
 
 
-def cosigned(tree, size=None):
+def cosigned(tree: Any, size: Any = None) -> Any:
     signed = checkpoint(tree, size)
     line = cosign(signed.checkpoint.text, COSIGNER, DEMO["cosigned_at"])
     return signed.note.with_signatures([line]).encode()
@@ -42,7 +43,7 @@ def cosigned(tree, size=None):
 # --- tlog-proof
 
 
-def test_the_deterministic_log_byte_for_byte():
+def test_the_deterministic_log_byte_for_byte() -> None:
     assert str(LOG.verifier_key) == DEMO["log_vkey"]
     assert str(COSIGNER.verifier_key) == DEMO["cosigner_vkey"]
     proof = TlogProof(2, TREE.inclusion_proof(2), cosigned(TREE))
@@ -56,9 +57,9 @@ def test_the_deterministic_log_byte_for_byte():
         assert [b64_encode(each) for each in TREE.consistency_proof(int(old))] == hashes
 
 
-def test_a_proof_of_another_leaf_index_key_or_quorum_is_rejected():
+def test_a_proof_of_another_leaf_index_key_or_quorum_is_rejected() -> None:
     proof = TlogProof.parse(DEMO["proof"].encode())
-    known = {"log_key": LOG.verifier_key, "cosigners": COSIGNERS}
+    known: dict[str, Any] = {"log_key": LOG.verifier_key, "cosigners": COSIGNERS}
     with pytest.raises(ProofRejected):
         verify_tlog_proof(proof, leaf=leaf_hash(b"record-3"), **known)
     moved = TlogProof(3, proof.path, proof.checkpoint)
@@ -90,7 +91,7 @@ def test_a_proof_of_another_leaf_index_key_or_quorum_is_rejected():
         ("NVPi/UuHnPX0yqSSFI3qD7RSgHNEsRTuoYGZ/4vueOU=\n", ("A" * 43 + "=\n") * 64),
     ],
 )
-def test_malformed_proofs_are_refused(old, new):
+def test_malformed_proofs_are_refused(old: Any, new: Any) -> None:
     assert old in DEMO["proof"]
     with pytest.raises(MalformedNote):
         TlogProof.parse(DEMO["proof"].replace(old, new).encode())
@@ -106,12 +107,12 @@ def test_malformed_proofs_are_refused(old, new):
         b"index 2\n\nnote",
     ],
 )
-def test_proofs_with_a_part_missing_are_refused(data):
+def test_proofs_with_a_part_missing_are_refused(data: Any) -> None:
     with pytest.raises(MalformedNote):
         TlogProof.parse(data)
 
 
-def test_a_huge_proof_is_refused():
+def test_a_huge_proof_is_refused() -> None:
     with pytest.raises(MalformedNote, match="too long"):
         TlogProof.parse(DEMO["proof"].encode() + bytes(10**6))
 
@@ -119,7 +120,7 @@ def test_a_huge_proof_is_refused():
 # --- the cosigner's side
 
 
-def request(tree, old, size=None, **kind):
+def request(tree: Any, old: Any, size: Any = None, **kind: Any) -> AddCheckpointRequest:
     proof = tree.consistency_proof(old, size) if old else ()
     return AddCheckpointRequest(old, proof, checkpoint(tree, size, **kind).encode())
 
@@ -127,11 +128,11 @@ def request(tree, old, size=None, **kind):
 KEYS = {ORIGIN: LOG.verifier_key}
 
 
-def decide(body, latest=None):
+def decide(body: Any, latest: Any = None) -> Any:
     return judge(AddCheckpointRequest.parse(body), KEYS, {ORIGIN: latest} if latest else {})
 
 
-def test_first_and_later_checkpoints_are_cosigned():
+def test_first_and_later_checkpoints_are_cosigned() -> None:
     first = decide(request(TREE, 0, 3).encode())
     assert (first.status, first.checkpoint.head) == (200, TREE.head(3))
     later = decide(request(TREE, 3).encode(), TREE.head(3))
@@ -142,7 +143,7 @@ def test_first_and_later_checkpoints_are_cosigned():
     assert decide(request(TREE, 0).encode(), TREE.head(0)).status == 200
 
 
-def test_requests_are_the_bytes_of_the_specification():
+def test_requests_are_the_bytes_of_the_specification() -> None:
     body = request(TREE, 4).encode()
     assert body == (
         b"old 4\n" + DEMO["consistency"]["4"][0].encode() + b"\n\n" + checkpoint(TREE).encode()
@@ -150,7 +151,7 @@ def test_requests_are_the_bytes_of_the_specification():
     assert AddCheckpointRequest.parse(body) == request(TREE, 4)
 
 
-def test_every_status_of_the_table():
+def test_every_status_of_the_table() -> None:
     other = SigningKey("other.example/log", ED25519, LOG.private)
     stranger = SigningKey(ORIGIN, ED25519, PrivateKey.generate())
     foreign = request(TREE, 0, key=other, origin="other.example/log")
@@ -192,7 +193,7 @@ def test_every_status_of_the_table():
         b"old 3\n\n" + bytes(10**6),
     ],
 )
-def test_malformed_requests_are_refused(body):
+def test_malformed_requests_are_refused(body: Any) -> None:
     with pytest.raises(MalformedNote):
         AddCheckpointRequest.parse(body)
 
@@ -200,7 +201,7 @@ def test_malformed_requests_are_refused(body):
 # --- the client's side
 
 
-def test_answers_are_cosignature_lines():
+def test_answers_are_cosignature_lines() -> None:
     signed = checkpoint(TREE)
     lines = (cosign(signed.checkpoint.text, COSIGNER, 7),)
     body = protocol.encode_cosignatures(lines)
@@ -212,12 +213,12 @@ def test_answers_are_cosignature_lines():
 @pytest.mark.parametrize(
     "body", [b"", b"\n", b"ok\n", b"\xff\n", "— name AAAA".encode(), bytes(10**6)]
 )
-def test_other_answers_are_refused(body):
+def test_other_answers_are_refused(body: Any) -> None:
     with pytest.raises(MalformedNote):
         protocol.parse_cosignatures(body)
 
 
-def test_a_conflict_tells_a_size():
+def test_a_conflict_tells_a_size() -> None:
     assert protocol.parse_conflict(b"65537\n") == 65537
     for body in (b"", b"\n", b"12", b"012\n", b"12\n\n", b"-1\n", b"conflict\n", b"1" * 40 + b"\n"):
         with pytest.raises(MalformedNote):
@@ -228,33 +229,33 @@ def test_a_conflict_tells_a_size():
 
 
 @pytest.fixture
-def fork():
+def fork() -> Any:
     tree = MemoryTree([b"record-0", b"another"])
     for i in range(2, 9):
         tree.append(b"record-%d" % i)
     return tree
 
 
-def verified(tree, size=None):
+def verified(tree: Any, size: Any = None) -> Any:
     return verify_checkpoint(checkpoint(tree, size).encode(), LOG.verifier_key)
 
 
 @pytest.mark.parametrize("size", [2, 3, 4, 7])
-def test_two_inconsistent_checkpoints_are_evidence(fork, size):
+def test_two_inconsistent_checkpoints_are_evidence(fork: Any, size: Any) -> None:
     evidence = find_split_view(verified(TREE, size), verified(fork), fork)
     assert evidence is not None
     assert SplitView.parse(evidence.encode()) == evidence
     verify_split_view(evidence, LOG.verifier_key)
 
 
-def test_one_size_and_two_roots_are_evidence(fork):
+def test_one_size_and_two_roots_are_evidence(fork: Any) -> None:
     evidence = find_split_view(verified(TREE, 7), verified(fork, 7), fork)
     assert evidence is not None
     assert evidence.proof == ()
     verify_split_view(evidence, LOG.verifier_key)
 
 
-def test_consistent_checkpoints_are_none(fork):
+def test_consistent_checkpoints_are_none(fork: Any) -> None:
     assert find_split_view(verified(TREE, 3), verified(TREE), TREE) is None
     assert find_split_view(verified(TREE, 1), verified(fork), fork) is None
     assert find_split_view(verified(TREE, 0), verified(fork), fork) is None
@@ -262,7 +263,7 @@ def test_consistent_checkpoints_are_none(fork):
         find_split_view(verified(fork), verified(TREE), TREE)
 
 
-def test_an_honest_log_cannot_be_accused(fork):
+def test_an_honest_log_cannot_be_accused(fork: Any) -> None:
     older, newer = checkpoint(TREE, 3).encode(), checkpoint(TREE).encode()
     proof = TREE.consistency_proof(3)
     with pytest.raises(ProofRejected, match="agree"):
@@ -284,16 +285,17 @@ def test_an_honest_log_cannot_be_accused(fork):
         verify_split_view(SplitView(framed, newer, TREE.root(3), proof), LOG.verifier_key)
 
 
-def test_malformed_evidence_is_refused(fork):
+def test_malformed_evidence_is_refused(fork: Any) -> None:
     evidence = find_split_view(verified(TREE, 3), verified(fork), fork)
+    assert evidence is not None
     data = evidence.encode()
     for wrong in (b"", data[:-1], data + b"\0", data.replace(b"split-view", b"split-vieW")):
         with pytest.raises(MalformedProof):
             SplitView.parse(wrong)
     long = SplitView(evidence.older, evidence.newer, bytes(32), (bytes(32),) * 65)
     odd = SplitView(evidence.older, evidence.newer, bytes(32), (bytes(31),))
-    for wrong in (long, odd):
+    for crooked in (long, odd):
         with pytest.raises(MalformedProof, match="list of hashes"):
-            SplitView.parse(wrong.encode())
+            SplitView.parse(crooked.encode())
     assert TreeHead(3, fork.root(3)).root_hash == evidence.prefix_root
     assert parse_note(evidence.older).text.startswith(ORIGIN)

@@ -5,6 +5,7 @@ import importlib.util
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ragaudit.encoding import canonical_json
@@ -25,8 +26,9 @@ from ragaudit.ledger.messages.requests import Answer
 VECTORS = Path(__file__).parents[2] / "vectors"
 
 
-def load_generator():
+def load_generator() -> Any:
     spec = importlib.util.spec_from_file_location("make_receipts", VECTORS / "make_receipts.py")
+    assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -41,12 +43,12 @@ PUBLIC, COMPLETE, PRIVATE, FILE = MADE.PUBLIC, MADE.COMPLETE, MADE.PRIVATE, MADE
 PROMISE, REFUSAL, CONTENTS, proof_of = MADE.PROMISE, MADE.REFUSAL, MADE.CONTENTS, MADE.proof_of
 
 
-def test_the_vectors_regenerate_bit_for_bit():
+def test_the_vectors_regenerate_bit_for_bit() -> None:
     for name, content in MADE.build().items():
         assert (VECTORS / name).read_bytes() == content
 
 
-def test_the_vectors_are_read_back():
+def test_the_vectors_are_read_back() -> None:
     file = ReceiptFile.parse(STORED["receipt_file"].encode())
     assert file == FILE
     file.verify_answer_digest()
@@ -64,7 +66,7 @@ def test_the_vectors_are_read_back():
 # --- the public half
 
 
-def test_the_signature_is_over_the_fields_of_the_specification():
+def test_the_signature_is_over_the_fields_of_the_specification() -> None:
     assert PUBLIC.record == RECORD
     assert PUBLIC.leaf_data == leaf_data(PUBLIC.salt, "record", RECORD.encode())
     fields = (ORIGIN, 2, PUBLIC.salt, PUBLIC.body, PUBLIC.issued, PUBLIC.answer_digest)
@@ -86,12 +88,12 @@ def test_the_signature_is_over_the_fields_of_the_specification():
     ],
     ids=lambda change: next(iter(change)),
 )
-def test_every_signed_field_counts(change):
+def test_every_signed_field_counts(change: Any) -> None:
     with pytest.raises(ReceiptRejected, match="does not verify"):
         replace(PUBLIC, **change).verify_signature(PROVIDER.public)
 
 
-def test_inclusion_under_a_cosigned_checkpoint():
+def test_inclusion_under_a_cosigned_checkpoint() -> None:
     checked = COMPLETE.verify_inclusion(LOG.verifier_key, COSIGNERS)
     assert checked.quorum_time == START + 40
     with pytest.raises(ReceiptRejected, match="outstanding"):
@@ -108,7 +110,7 @@ def test_inclusion_under_a_cosigned_checkpoint():
         )
 
 
-def test_a_dropped_record_is_told_by_receipt_and_log():
+def test_a_dropped_record_is_told_by_receipt_and_log() -> None:
     """The receipt names index 2; the log has another leaf there: both are signed."""
     tree = MemoryTree(bytes([i]) * 32 for i in range(4))
     accused = PUBLIC.with_proof(proof_of(2, tree))
@@ -120,7 +122,7 @@ def test_a_dropped_record_is_told_by_receipt_and_log():
 # --- bindings
 
 
-def test_the_answer_digest_is_the_formula():
+def test_the_answer_digest_is_the_formula() -> None:
     halves = (REQUEST.encode(), ANSWER.encode(), PRIVATE.encode())
     assert PUBLIC.answer_digest == structure("answer", PRIVATE.salt_r, *halves)
     assert b'"salt_r"' in PRIVATE.encode()
@@ -141,12 +143,12 @@ def test_the_answer_digest_is_the_formula():
     ],
     ids=str,
 )
-def test_another_answer_has_another_digest(change):
+def test_another_answer_has_another_digest(change: Any) -> None:
     with pytest.raises(ReceiptRejected, match="another answer"):
         replace(FILE, **change).verify_answer_digest()
 
 
-def test_openings_open_the_record():
+def test_openings_open_the_record() -> None:
     OPENINGS.verify(RECORD, REQUEST)
     for name in ("salt_q", "salt_e", "salt_f", "salt_s", "sketch", "embedding"):
         value = (1, 2, 3, 4) if name == "embedding" else bytes(32)
@@ -160,7 +162,7 @@ def test_openings_open_the_record():
         both[0].verify(RECORD, both[1])
 
 
-def test_the_embedding_is_hashed_as_little_endian_16_bit_integers():
+def test_the_embedding_is_hashed_as_little_endian_16_bit_integers() -> None:
     assert embedding_digest(bytes(32), (1, -1, 127)) == salted(
         bytes(32), b"\x01\x00\xff\xff\x7f\x00"
     )
@@ -169,7 +171,7 @@ def test_the_embedding_is_hashed_as_little_endian_16_bit_integers():
 # --- promises and refusals
 
 
-def test_promises_are_kept_or_contradicted():
+def test_promises_are_kept_or_contradicted() -> None:
     PROMISE.verify(PROVIDER.public)
     PROMISE.verify_kept(RECORD)
     PROMISE.verify_kept(replace(RECORD, selection_commitment=bytes(32)))
@@ -191,12 +193,12 @@ def test_promises_are_kept_or_contradicted():
     ],
     ids=lambda change: next(iter(change)),
 )
-def test_a_promise_binds_its_parts(change):
+def test_a_promise_binds_its_parts(change: Any) -> None:
     with pytest.raises(ReceiptRejected):
         replace(PROMISE, **change).verify(PROVIDER.public)
 
 
-def test_refusals_are_signed_and_fit_the_budget():
+def test_refusals_are_signed_and_fit_the_budget() -> None:
     REFUSAL.verify_signature(PROVIDER.public)
     REFUSAL.verify_budget(QUERIES)
     early = replace(REFUSAL, counter=QUERIES - 1)
@@ -220,7 +222,7 @@ DOCUMENTS = {
 
 
 @pytest.mark.parametrize(("kind", "value"), DOCUMENTS.values(), ids=DOCUMENTS.keys())
-def test_documents_round_trip_in_one_encoding(kind, value):
+def test_documents_round_trip_in_one_encoding(kind: Any, value: Any) -> None:
     data = value.encode()
     assert kind.parse(data) == value
     assert kind.from_json(json.loads(data)) == value
@@ -236,7 +238,7 @@ def test_documents_round_trip_in_one_encoding(kind, value):
         kind.from_json(json.loads(data) | {"more": 1})
 
 
-def spoiled(value, path, new):
+def spoiled(value: Any, path: Any, new: Any) -> Any:
     result = copy.deepcopy(value.to_json())
     place = result
     for name in path[:-1]:
@@ -308,13 +310,13 @@ def spoiled(value, path, new):
     ],
     ids=lambda each: str(each)[:40],
 )
-def test_malformed_members_are_refused(name, path, new):
+def test_malformed_members_are_refused(name: Any, path: Any, new: Any) -> None:
     kind, value = DOCUMENTS[name]
     with pytest.raises(MalformedRecord):
-        kind.from_json(spoiled(value, path, new))
+        kind.from_json(spoiled(value, path, new))  # type: ignore[attr-defined]
 
 
-def test_filters_and_columns_are_not_of_version_1():
+def test_filters_and_columns_are_not_of_version_1() -> None:
     for path, new in (
         (["request", "filter"], "year > 2020"),
         (["answer", "documents", 0, "columns"], {"year": 2026}),
@@ -324,7 +326,7 @@ def test_filters_and_columns_are_not_of_version_1():
             ReceiptFile.from_json(spoiled(FILE, path, new))
 
 
-def test_a_private_half_does_not_show_itself():
+def test_a_private_half_does_not_show_itself() -> None:
     shown = repr(FILE) + repr(PROMISE)
     for secret in (OPENINGS.salt_q, PRIVATE.salt_r, PRIVATE.rows[0].blinding):
         assert repr(secret) not in shown

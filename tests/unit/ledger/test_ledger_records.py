@@ -1,6 +1,7 @@
 """Bodies of log entries: round trips, one encoding, ranges."""
 
 from dataclasses import fields, replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -30,7 +31,7 @@ RECORD = Record(
     time=1_800_000_000_123, nonce=D[3], query_digest=D[4], embedding_digest=D[5],
     sketch_digest=D[6], selection_commitment=D[7],
 )  # fmt: skip
-BODIES = [
+BODIES: list[Any] = [
     Opening(D[0], D[1], D[2], TENANTS),
     Registration("w1", D[2], "alpha", 3, D[3], DISPUTE_KEY, 1_800_000_000_000),
     Registration("w1", D[2], "alpha", 3, None, DISPUTE_KEY, 1_800_000_000_000),
@@ -45,13 +46,13 @@ BODIES = [
 
 
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: body.KIND)
-def test_bodies_round_trip(body):
+def test_bodies_round_trip(body: Any) -> None:
     assert decode_body(body.KIND, body.encode()) == body
     assert entry_leaf_data(D[9], body) == leaf_data(D[9], body.KIND, body.encode())
 
 
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: body.KIND)
-def test_there_is_one_encoding(body):
+def test_there_is_one_encoding(body: Any) -> None:
     data = body.encode()
     for wrong in (b"", data[:-1], data + b"\0", data[:40]):
         with pytest.raises(MalformedRecord):
@@ -62,7 +63,7 @@ def test_there_is_one_encoding(body):
 
 
 @given(st.data())
-def test_a_flipped_bit_gives_another_body_or_none(data):
+def test_a_flipped_bit_gives_another_body_or_none(data: Any) -> None:
     body = data.draw(st.sampled_from(BODIES))
     encoded = bytearray(body.encode())
     bit = data.draw(st.integers(0, 8 * len(encoded) - 1))
@@ -75,7 +76,7 @@ def test_a_flipped_bit_gives_another_body_or_none(data):
     assert other.encode() == bytes(encoded)
 
 
-def test_the_fields_of_a_record_stand_in_the_order_of_the_specification():
+def test_the_fields_of_a_record_stand_in_the_order_of_the_specification() -> None:
     raw = decode("ragaudit/v1/entry/record", RECORD.encode(), 19)
     assert raw[0] == D[0]
     assert raw[1:3] == (b"w1", b"alpha")
@@ -88,7 +89,7 @@ def test_the_fields_of_a_record_stand_in_the_order_of_the_specification():
     assert names.index("selection_commitment") == 17
 
 
-def test_a_promise_is_the_record_without_nonce_and_selection():
+def test_a_promise_is_the_record_without_nonce_and_selection() -> None:
     promised = RECORD.promised()
     assert promised == replace(RECORD, nonce=None, selection_commitment=None)
     assert Record.decode_promised(promised.encode()) == promised
@@ -100,13 +101,13 @@ def test_a_promise_is_the_record_without_nonce_and_selection():
         replace(RECORD, selection_commitment=None)
 
 
-def test_an_eager_proof_is_not_of_version_1():
+def test_an_eager_proof_is_not_of_version_1() -> None:
     raw = decode("ragaudit/v1/entry/record", RECORD.encode(), 19)
     with pytest.raises(MalformedRecord, match="eager"):
         Record.decode(enc("ragaudit/v1/entry/record", *raw[:18], D[8]))
 
 
-def test_an_opening_has_its_tenants_in_order():
+def test_an_opening_has_its_tenants_in_order() -> None:
     assert BODIES[0].tenant("beta").rows == 7
     with pytest.raises(MalformedRecord, match="no such tenant"):
         BODIES[0].tenant("gamma")
@@ -115,7 +116,7 @@ def test_an_opening_has_its_tenants_in_order():
             Opening(D[0], D[1], D[2], tenants)
 
 
-def test_an_opening_cannot_claim_fields_that_are_not_there():
+def test_an_opening_cannot_claim_fields_that_are_not_there() -> None:
     head = len(enc("ragaudit/v1/entry/opening")) - 2
     data = BODIES[0].encode()
     for count in (0, 3, 4, 6, 65_535):
@@ -135,7 +136,7 @@ def test_an_opening_cannot_claim_fields_that_are_not_there():
     ],
     ids=str,
 )  # fmt: skip
-def test_record_fields_are_in_range(change):
+def test_record_fields_are_in_range(change: Any) -> None:
     with pytest.raises(MalformedRecord):
         replace(RECORD, **change)
 
@@ -153,7 +154,7 @@ def test_record_fields_are_in_range(change):
         (9, {"time": -1}), (9, {"window": ""}), (0, {"seed_root": b""}),
     ],
 )  # fmt: skip
-def test_other_fields_are_in_range(body, change):
+def test_other_fields_are_in_range(body: Any, change: Any) -> None:
     with pytest.raises(MalformedRecord):
         replace(BODIES[body], **change)
 
@@ -161,18 +162,18 @@ def test_other_fields_are_in_range(body, change):
 @pytest.mark.parametrize(
     "change", [{"rows": 0}, {"version": 2}, {"version": 0}, {"index_root": b""}, {"tenant": "-"}]
 )
-def test_tenant_openings_are_in_range(change):
+def test_tenant_openings_are_in_range(change: Any) -> None:
     with pytest.raises(MalformedRecord):
         replace(TENANTS[0], **change)
 
 
-def test_unknown_kinds_are_refused():
+def test_unknown_kinds_are_refused() -> None:
     for kind in ("", "Record", "promise"):
         with pytest.raises(MalformedRecord, match="unknown kind"):
             decode_body(kind, RECORD.encode())
 
 
-def test_text_that_is_not_unicode_is_refused():
+def test_text_that_is_not_unicode_is_refused() -> None:
     raw = decode("ragaudit/v1/entry/close", BODIES[7].encode(), 4)
     with pytest.raises(MalformedRecord):
         Close.decode(enc("ragaudit/v1/entry/close", b"\xff", *raw[1:]))

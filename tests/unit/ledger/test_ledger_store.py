@@ -6,6 +6,9 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -42,38 +45,38 @@ COSIGNER = SigningKey("cosigner.example/1", COSIGNATURE_V1, PrivateKey.from_seed
 COSIGNERS = CosignerPolicy((COSIGNER.verifier_key,), 1)
 
 
-def leaf(number):
+def leaf(number: Any) -> Any:
     return hashlib.sha256(b"leaf %d" % number).digest()
 
 
-def leaves(count, start=0):
+def leaves(count: Any, start: int = 0) -> Any:
     return [leaf(i) for i in range(start, start + count)]
 
 
-def fill(store, count):
+def fill(store: Any, count: Any) -> Any:
     with store.transaction() as connection:
         return store.extend(connection, leaves(count, store.head(connection).size))
 
 
 @pytest.fixture
-def url(tmp_path):
+def url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path}/ledger.db"
 
 
 @pytest.fixture
-def engine(url):
+def engine(url: Any) -> Iterator[Any]:
     engine = open_engine(url)
     yield engine
     engine.dispose()
 
 
 @pytest.fixture
-def store(engine):
+def store(engine: Any) -> Any:
     return LogStore.create(engine, KEY.verifier_key)
 
 
 @pytest.fixture
-def checkpoints(store):
+def checkpoints(store: Any) -> CheckpointStore:
     return CheckpointStore(store, COSIGNERS)
 
 
@@ -82,8 +85,9 @@ def checkpoints(store):
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(0, 300), max_size=6))
-def test_the_right_edge_grows_the_same_tiles_as_the_whole_tree(steps):
-    tree, edge, tiles = MemoryTree(), RightEdge(Frontier()), {}
+def test_the_right_edge_grows_the_same_tiles_as_the_whole_tree(steps: Any) -> None:
+    tree, edge = MemoryTree(), RightEdge(Frontier())
+    tiles: dict[Any, Any] = {}
     for step in steps:
         new = leaves(step, tree.size)
         tiles |= edge.extend(map(leaf_hash, new))
@@ -91,7 +95,8 @@ def test_the_right_edge_grows_the_same_tiles_as_the_whole_tree(steps):
             tree.append(each)
         assert edge.frontier.root() == tree.root()
         source = TileHashSource(
-            tree.size, lambda tile, tiles=tiles: tiles[tile.level, tile.index][: 32 * tile.width]
+            tree.size,
+            lambda tile, tiles=tiles: tiles[tile.level, tile.index][: 32 * tile.width],  # type: ignore[misc]
         )
         assert {(t.level, t.index): t.width * 32 for t in tiles_of(tree.size)} == {
             place: len(hashes) for place, hashes in tiles.items()
@@ -102,14 +107,14 @@ def test_the_right_edge_grows_the_same_tiles_as_the_whole_tree(steps):
 # --- appending
 
 
-def test_a_new_log_is_empty(store):
+def test_a_new_log_is_empty(store: Any) -> None:
     assert store.head().size == 0
     assert store.head().root_hash == EMPTY_ROOT
     assert not store.is_frozen()
     assert store.entries(0, 0) == ()
 
 
-def test_indices_count_from_zero_and_roots_are_those_of_the_tree(store):
+def test_indices_count_from_zero_and_roots_are_those_of_the_tree(store: Any) -> None:
     tree = MemoryTree()
     for i in range(600):
         if i % 3 == 0:
@@ -126,7 +131,7 @@ def test_indices_count_from_zero_and_roots_are_those_of_the_tree(store):
     assert store.audit() == tree.head()
 
 
-def test_proofs_of_any_sizes(store):
+def test_proofs_of_any_sizes(store: Any) -> None:
     fill(store, 700)
     tree = MemoryTree(leaves(700))
     for size in (1, 2, 255, 256, 257, 511, 512, 513, 700):
@@ -139,19 +144,19 @@ def test_proofs_of_any_sizes(store):
     assert store.consistency_proof(0, 700) == ()
 
 
-def test_nothing_may_be_appended(store):
+def test_nothing_may_be_appended(store: Any) -> None:
     fill(store, 3)
     with store.transaction() as connection:
         assert store.extend(connection, []) == 3
     assert store.audit() == MemoryTree(leaves(3)).head()
 
 
-def test_a_database_without_tables_is_unavailable(engine):
+def test_a_database_without_tables_is_unavailable(engine: Any) -> None:
     with pytest.raises(StoreUnavailable, match="no such table"):
         LogStore.open(engine, KEY.verifier_key)
 
 
-def test_what_does_not_exist_is_not_proven(store):
+def test_what_does_not_exist_is_not_proven(store: Any) -> None:
     fill(store, 5)
     for call in (
         lambda: store.root(6),
@@ -164,14 +169,14 @@ def test_what_does_not_exist_is_not_proven(store):
         lambda: store.tile(Tile(0, 1, 1)),
     ):
         with pytest.raises(UnknownResource):
-            call()
+            call()  # type: ignore[no-untyped-call]
     with pytest.raises(MalformedProof):
         store.inclusion_proof(5, 5)
     with pytest.raises(MalformedProof):
         store.consistency_proof(5, 4)
 
 
-def test_the_callers_rows_and_the_leaf_are_one_transaction(engine, store):
+def test_the_callers_rows_and_the_leaf_are_one_transaction(engine: Any, store: Any) -> None:
     with store.transaction() as connection:
         connection.execute(text("CREATE TABLE mine (position INTEGER)"))
     insert = text("INSERT INTO mine VALUES (:p)")
@@ -190,7 +195,7 @@ def test_the_callers_rows_and_the_leaf_are_one_transaction(engine, store):
     assert store.audit().size == 2
 
 
-def test_an_append_demands_a_writing_transaction(engine, store):
+def test_an_append_demands_a_writing_transaction(engine: Any, store: Any) -> None:
     with engine.connect() as connection, pytest.raises(InternalError, match="writing"):
         store.append(connection, leaf(0))
     with engine.connect() as connection, pytest.raises(InternalError, match="writing"):
@@ -198,13 +203,13 @@ def test_an_append_demands_a_writing_transaction(engine, store):
 
 
 @pytest.mark.parametrize("data", [b"", bytes(31), bytes(33)])
-def test_leaf_data_has_32_bytes(store, data):
+def test_leaf_data_has_32_bytes(store: Any, data: Any) -> None:
     with pytest.raises(MalformedRecord), store.transaction() as connection:
         store.append(connection, data)
     assert store.head().size == 0
 
 
-def test_a_frozen_log_takes_nothing(store, url):
+def test_a_frozen_log_takes_nothing(store: Any, url: Any) -> None:
     fill(store, 3)
     with store.transaction() as connection:
         assert store.freeze(connection).size == 3
@@ -215,10 +220,10 @@ def test_a_frozen_log_takes_nothing(store, url):
     assert again.head().size == 3
 
 
-def test_several_threads_append_without_gaps(store):
+def test_several_threads_append_without_gaps(store: Any) -> None:
     taken = []
 
-    def work(name):
+    def work(name: Any) -> None:
         for i in range(12):
             with store.transaction() as connection:
                 taken.append(
@@ -234,7 +239,7 @@ def test_several_threads_append_without_gaps(store):
     assert store.audit().size == 48
 
 
-def test_two_processes_share_a_log(url, store):
+def test_two_processes_share_a_log(url: Any, store: Any) -> None:
     other = LogStore.open(open_engine(url), KEY.verifier_key)
     for i in range(0, 300, 2):
         with store.transaction() as connection:
@@ -244,7 +249,7 @@ def test_two_processes_share_a_log(url, store):
     assert store.audit() == MemoryTree(leaves(300)).head()
 
 
-def test_logs_of_several_windows_in_one_database(engine, store):
+def test_logs_of_several_windows_in_one_database(engine: Any, store: Any) -> None:
     second = SigningKey("provider.example/ragaudit/w2", ED25519, PrivateKey.generate())
     other = LogStore.create(engine, second.verifier_key)
     fill(store, 3)
@@ -253,7 +258,7 @@ def test_logs_of_several_windows_in_one_database(engine, store):
     assert other.audit() == MemoryTree(leaves(300)).head()
 
 
-def test_a_log_is_opened_with_its_own_key(engine, store):
+def test_a_log_is_opened_with_its_own_key(engine: Any, store: Any) -> None:
     for name in (KEY.name, "another"):
         stranger = SigningKey(name, ED25519, PrivateKey.generate())
         with pytest.raises(UnknownResource):
@@ -262,12 +267,12 @@ def test_a_log_is_opened_with_its_own_key(engine, store):
 
 
 @pytest.mark.parametrize("bad", ["sqlite://", "sqlite:///:memory:", "mysql://x/y"])
-def test_other_databases_are_refused(bad):
+def test_other_databases_are_refused(bad: Any) -> None:
     with pytest.raises(UnsupportedError, match="database"):
         open_engine(bad)
 
 
-def test_commits_are_synchronised(engine, store):
+def test_commits_are_synchronised(engine: Any, store: Any) -> None:
     with engine.connect() as connection:
         assert connection.execute(text("PRAGMA journal_mode")).scalar_one() == "wal"
         assert connection.execute(text("PRAGMA synchronous")).scalar_one() == 2  # FULL
@@ -276,11 +281,11 @@ def test_commits_are_synchronised(engine, store):
 # --- faults
 
 
-def test_a_full_disk_loses_nothing_and_gives_no_index(engine, store):
+def test_a_full_disk_loses_nothing_and_gives_no_index(engine: Any, store: Any) -> None:
     fill(store, 40)
 
     @event.listens_for(engine, "begin")
-    def no_room(connection):
+    def no_room(connection: Any) -> None:
         # The pragma belongs to the connection: a file that may not grow is a disk without room.
         pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
         connection.exec_driver_sql(f"PRAGMA max_page_count={pages}")
@@ -296,13 +301,13 @@ def test_a_full_disk_loses_nothing_and_gives_no_index(engine, store):
     assert store.audit() == MemoryTree(leaves(size + 5)).head()
 
 
-def test_a_locked_database_is_unavailable(url, store):
+def test_a_locked_database_is_unavailable(url: Any, store: Any) -> None:
     with store.transaction() as connection:
         store.append(connection, leaf(0))
         impatient = open_engine(url)
 
         @event.listens_for(impatient, "connect")
-        def hurry(raw, _):
+        def hurry(raw: Any, _: Any) -> None:
             raw.execute("PRAGMA busy_timeout=1")
 
         with pytest.raises(StoreUnavailable, match="locked"):
@@ -310,7 +315,7 @@ def test_a_locked_database_is_unavailable(url, store):
     assert store.audit().size == 1
 
 
-def test_a_damaged_file_is_corrupt(tmp_path, url, store):
+def test_a_damaged_file_is_corrupt(tmp_path: Path, url: Any, store: Any) -> None:
     fill(store, 300)
     store.engine.dispose()
     file = tmp_path / "ledger.db"
@@ -323,12 +328,12 @@ def test_a_damaged_file_is_corrupt(tmp_path, url, store):
         LogStore.open(open_engine(url), KEY.verifier_key)
 
 
-def test_a_database_that_cannot_be_opened_is_unavailable(tmp_path):
+def test_a_database_that_cannot_be_opened_is_unavailable(tmp_path: Path) -> None:
     with pytest.raises(StoreUnavailable, match="unable to open"):
         LogStore.create(open_engine(f"sqlite:///{tmp_path}/missing/ledger.db"), KEY.verifier_key)
 
 
-def test_the_callers_own_errors_stay_what_they_are(store):
+def test_the_callers_own_errors_stay_what_they_are(store: Any) -> None:
     with pytest.raises(IntegrityError), store.transaction() as connection:
         store.append(connection, leaf(0))
         connection.execute(schema.entry.insert(), [{"log_id": 1, "position": 0, "leaf_data": b""}])
@@ -336,12 +341,12 @@ def test_the_callers_own_errors_stay_what_they_are(store):
 
 
 @pytest.mark.parametrize("url", ["sqlite:///file::memory:?uri=true"])
-def test_a_database_without_a_journal_is_refused(url):
+def test_a_database_without_a_journal_is_refused(url: Any) -> None:
     with pytest.raises(UnsupportedError, match="journal mode"):
         LogStore.create(open_engine(url), KEY.verifier_key)
 
 
-def test_errors_do_not_show_the_statements_parameters(store):
+def test_errors_do_not_show_the_statements_parameters(store: Any) -> None:
     with pytest.raises(StoreUnavailable) as caught, store.transaction() as connection:
         connection.execute(text("INSERT INTO nowhere VALUES (:s)"), {"s": "secret salt"})
     assert "secret" not in f"{caught.value!r}{caught.value}{caught.value.__cause__}"
@@ -369,12 +374,13 @@ while True:
 
 
 @pytest.mark.slow
-def test_a_killed_process_leaves_a_valid_log(url, store, checkpoints):
+def test_a_killed_process_leaves_a_valid_log(url: Any, store: Any, checkpoints: Any) -> None:
     """Kill -9 while it appends and signs: what it told us is there, nothing is half there."""
     for kill_after in (1, 4, 9, 14):
         child = subprocess.Popen(
             [sys.executable, "-c", CHILD, url], stdout=subprocess.PIPE, text=True
         )
+        assert child.stdout is not None
         told, signed = -1, 0
         for number, line in enumerate(child.stdout):
             if line.startswith("signed"):
@@ -413,7 +419,7 @@ CORRUPTIONS = {
 
 
 @pytest.mark.parametrize("statement", CORRUPTIONS.values(), ids=CORRUPTIONS.keys())
-def test_a_damaged_log_does_not_open(engine, store, statement):
+def test_a_damaged_log_does_not_open(engine: Any, store: Any, statement: Any) -> None:
     fill(store, 300)
     with engine.begin() as connection:
         connection.execute(text(statement))
@@ -430,7 +436,9 @@ def test_a_damaged_log_does_not_open(engine, store, statement):
         "UPDATE ledger_log_head SET root_hash = zeroblob(32)",
     ],
 )
-def test_a_checkpoint_is_not_signed_over_damage(engine, store, checkpoints, statement):
+def test_a_checkpoint_is_not_signed_over_damage(
+    engine: Any, store: Any, checkpoints: Any, statement: Any
+) -> None:
     fill(store, 600)
     with engine.begin() as connection:
         connection.execute(text(statement))
@@ -439,7 +447,7 @@ def test_a_checkpoint_is_not_signed_over_damage(engine, store, checkpoints, stat
     assert checkpoints.latest() is None
 
 
-def test_an_append_on_damaged_tiles_is_refused(engine, store):
+def test_an_append_on_damaged_tiles_is_refused(engine: Any, store: Any) -> None:
     fill(store, 10)
     with engine.begin() as connection:
         connection.execute(text("UPDATE ledger_tile SET hashes = zeroblob(320)"))
@@ -452,7 +460,7 @@ def test_an_append_on_damaged_tiles_is_refused(engine, store):
         fill(stale, 1)
 
 
-def test_the_writer_notices_a_changed_head(engine, store):
+def test_the_writer_notices_a_changed_head(engine: Any, store: Any) -> None:
     fill(store, 10)
     with engine.begin() as connection:
         connection.execute(text("UPDATE ledger_log_head SET root_hash = zeroblob(32)"))
@@ -463,7 +471,7 @@ def test_the_writer_notices_a_changed_head(engine, store):
 # --- checkpoints
 
 
-def test_checkpoints_follow_the_log(store, checkpoints):
+def test_checkpoints_follow_the_log(store: Any, checkpoints: Any) -> None:
     empty = checkpoints.sign(KEY)
     assert empty.head.size == 0
     fill(store, 300)
@@ -477,21 +485,23 @@ def test_checkpoints_follow_the_log(store, checkpoints):
         checkpoints.at(299)
 
 
-def test_a_log_signs_with_its_own_key_only(store, checkpoints):
+def test_a_log_signs_with_its_own_key_only(store: Any, checkpoints: Any) -> None:
     stranger = SigningKey(KEY.name, ED25519, PrivateKey.generate())
     with pytest.raises(NoteRejected):
         checkpoints.sign(stranger)
     assert checkpoints.latest() is None
 
 
-def test_two_signers_cannot_both_store(store, checkpoints, monkeypatch):
+def test_two_signers_cannot_both_store(
+    store: Any, checkpoints: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fill(store, 3)
     checkpoints.sign(KEY)
     fill(store, 3)
     rival = CheckpointStore(store, COSIGNERS)
     honest = store.audit
 
-    def overtaken(since=None):
+    def overtaken(since: Any = None) -> Any:
         head = honest(since)
         monkeypatch.setattr(store, "audit", honest)
         fill(store, 1)
@@ -506,7 +516,7 @@ def test_two_signers_cannot_both_store(store, checkpoints, monkeypatch):
         checkpoints.at(6)
 
 
-def test_a_log_behind_its_checkpoint_is_corrupt(engine, store, checkpoints):
+def test_a_log_behind_its_checkpoint_is_corrupt(engine: Any, store: Any, checkpoints: Any) -> None:
     fill(store, 10)
     checkpoints.sign(KEY)
     with engine.begin() as connection:
@@ -525,7 +535,9 @@ def test_a_log_behind_its_checkpoint_is_corrupt(engine, store, checkpoints):
         again.sign(KEY)
 
 
-def test_a_stored_checkpoint_of_another_key_is_corrupt(engine, store, checkpoints):
+def test_a_stored_checkpoint_of_another_key_is_corrupt(
+    engine: Any, store: Any, checkpoints: Any
+) -> None:
     checkpoints.sign(KEY)
     with engine.begin() as connection:
         stranger = SigningKey(KEY.name, ED25519, PrivateKey.generate())
@@ -535,7 +547,7 @@ def test_a_stored_checkpoint_of_another_key_is_corrupt(engine, store, checkpoint
         checkpoints.latest()
 
 
-def test_cosignatures_arrive_later(store, checkpoints):
+def test_cosignatures_arrive_later(store: Any, checkpoints: Any) -> None:
     fill(store, 3)
     first = checkpoints.sign(KEY)
     assert checkpoints.tlog_proof(1) is None
@@ -556,7 +568,7 @@ def test_cosignatures_arrive_later(store, checkpoints):
     verify_tlog_proof(proof, leaf=leaf_hash(leaf(1)), log_key=KEY.verifier_key, cosigners=COSIGNERS)
 
 
-def test_bad_cosignatures_are_not_kept(store, checkpoints):
+def test_bad_cosignatures_are_not_kept(store: Any, checkpoints: Any) -> None:
     fill(store, 3)
     signed = checkpoints.sign(KEY)
     line = cosign(signed.checkpoint.text, COSIGNER, 1000)
@@ -568,7 +580,7 @@ def test_bad_cosignatures_are_not_kept(store, checkpoints):
     assert checkpoints.latest() == signed
 
 
-def test_an_outsider_rebuilds_the_log_from_its_resources(store, checkpoints):
+def test_an_outsider_rebuilds_the_log_from_its_resources(store: Any, checkpoints: Any) -> None:
     with pytest.raises(UnknownResource, match="no checkpoint"):
         checkpoints.resource("checkpoint")
     fill(store, 600)
@@ -583,7 +595,7 @@ def test_an_outsider_rebuilds_the_log_from_its_resources(store, checkpoints):
     assert checkpoints.resource("checkpoint") == signed.encode()
     source = TileHashSource(600, lambda tile: checkpoints.resource(tile_path(tile)))
     assert RightEdge.of(source).frontier.root() == signed.head.root_hash
-    entries = []
+    entries: list[Any] = []
     for path, width in (("000", 256), ("001", 256), ("002.p/88", 88)):
         entries += decode_entry_bundle(checkpoints.resource(f"tile/entries/{path}"), width)
     assert entries == leaves(600)

@@ -2,6 +2,8 @@
 
 import hashlib
 import threading
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from ragaudit.encoding.errors import RefusedError
@@ -21,33 +23,33 @@ COSIGNER = SigningKey("cosigner.example/1", COSIGNATURE_V1, PrivateKey.from_seed
 COSIGNERS = CosignerPolicy((COSIGNER.verifier_key,), 1)
 
 
-def leaves(count, start=0):
+def leaves(count: Any, start: int = 0) -> Any:
     return [hashlib.sha256(b"leaf %d" % i).digest() for i in range(start, start + count)]
 
 
-def fill(store, count):
+def fill(store: Any, count: Any) -> Any:
     with store.transaction() as connection:
         return store.extend(connection, leaves(count, store.head(connection).size))
 
 
 @pytest.fixture
-def url(postgresql):
+def url(postgresql: Any) -> Any:
     return postgresql.create("ledger")
 
 
 @pytest.fixture
-def engine(url):
+def engine(url: Any) -> Iterator[Any]:
     engine = open_engine(url)
     yield engine
     engine.dispose()
 
 
 @pytest.fixture
-def store(engine):
+def store(engine: Any) -> Any:
     return LogStore.create(engine, KEY.verifier_key)
 
 
-def test_append_prove_sign_and_cosign(store):
+def test_append_prove_sign_and_cosign(store: Any) -> None:
     for count in (1, 254, 1, 1, 300):
         fill(store, count)
     tree = MemoryTree(leaves(557))
@@ -59,7 +61,7 @@ def test_append_prove_sign_and_cosign(store):
     assert checkpoints.sign(KEY) == signed
     checkpoints.add_cosignatures(557, [cosign(signed.checkpoint.text, COSIGNER, 5)])
     verify_tlog_proof(
-        checkpoints.tlog_proof(300),
+        checkpoints.tlog_proof(300),  # type: ignore[arg-type]
         leaf=leaf_hash(leaves(1, 300)[0]),
         log_key=KEY.verifier_key,
         cosigners=COSIGNERS,
@@ -67,7 +69,7 @@ def test_append_prove_sign_and_cosign(store):
     assert LogStore.open(store.engine, KEY.verifier_key).head() == tree.head()
 
 
-def test_a_rollback_gives_the_index_again(store):
+def test_a_rollback_gives_the_index_again(store: Any) -> None:
     fill(store, 3)
     with pytest.raises(RuntimeError), store.transaction() as connection:
         assert store.append(connection, bytes(32)) == 3
@@ -76,11 +78,11 @@ def test_a_rollback_gives_the_index_again(store):
     assert store.audit() == MemoryTree(leaves(4)).head()
 
 
-def test_writers_of_two_processes_take_turns(store, url):
+def test_writers_of_two_processes_take_turns(store: Any, url: Any) -> None:
     other = LogStore.open(open_engine(url), KEY.verifier_key)
     taken = []
 
-    def work(log):
+    def work(log: Any) -> None:
         for _ in range(15):
             with log.transaction() as connection:
                 taken.append(log.append(connection, bytes(32)))
@@ -95,7 +97,7 @@ def test_writers_of_two_processes_take_turns(store, url):
     assert store.audit().size == 60
 
 
-def test_freezing_and_damage(engine, store):
+def test_freezing_and_damage(engine: Any, store: Any) -> None:
     fill(store, 10)
     with store.transaction() as connection:
         store.freeze(connection)
@@ -107,7 +109,7 @@ def test_freezing_and_damage(engine, store):
         LogStore.open(engine, KEY.verifier_key)
 
 
-def test_commits_are_synchronised_whatever_the_default(store):
+def test_commits_are_synchronised_whatever_the_default(store: Any) -> None:
     with store.transaction() as connection:
         assert connection.execute(text("SHOW synchronous_commit")).scalar_one() == "on"
     with read_transaction(store.engine) as connection:
@@ -115,7 +117,7 @@ def test_commits_are_synchronised_whatever_the_default(store):
     assert isolation == "repeatable read"
 
 
-def test_a_server_that_is_away_and_comes_back(postgresql, store):
+def test_a_server_that_is_away_and_comes_back(postgresql: Any, store: Any) -> None:
     fill(store, 3)
     postgresql.stop()
     try:
@@ -130,7 +132,7 @@ def test_a_server_that_is_away_and_comes_back(postgresql, store):
         LogStore.create(open_engine("postgresql+psycopg://x@127.0.0.1:1/nowhere"), KEY.verifier_key)
 
 
-def test_one_process_serves_a_database(engine, url):
+def test_one_process_serves_a_database(engine: Any, url: Any) -> None:
     """A second one is refused from the start, until the first lets go."""
     lock = take_database(engine)
     other = open_engine(url)
@@ -141,7 +143,7 @@ def test_one_process_serves_a_database(engine, url):
     other.dispose()
 
 
-def test_the_right_to_serve_ends_with_its_session(engine, url, postgresql):
+def test_the_right_to_serve_ends_with_its_session(engine: Any, url: Any, postgresql: Any) -> None:
     lock = take_database(engine)
     postgresql.execute("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'")
     other = open_engine(url)
@@ -150,7 +152,7 @@ def test_the_right_to_serve_ends_with_its_session(engine, url, postgresql):
     lock.release()
 
 
-def test_a_damaged_table_is_told(engine, store, postgresql):
+def test_a_damaged_table_is_told(engine: Any, store: Any, postgresql: Any) -> None:
     fill(store, 300)
     path = postgresql.execute("SELECT pg_relation_filepath('ledger_entry')", "ledger")
     postgresql.execute("CHECKPOINT")
@@ -166,7 +168,7 @@ def test_a_damaged_table_is_told(engine, store, postgresql):
     assert "SELECT" not in str(caught.value)
 
 
-def test_a_read_only_database_is_unavailable(engine, store, postgresql):
+def test_a_read_only_database_is_unavailable(engine: Any, store: Any, postgresql: Any) -> None:
     fill(store, 1)
     postgresql.execute("ALTER DATABASE ledger SET default_transaction_read_only TO on")
     engine.dispose()

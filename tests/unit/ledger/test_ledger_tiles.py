@@ -1,5 +1,7 @@
 """Tile paths, tiles and entry bundles of C2SP tlog-tiles."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -31,13 +33,13 @@ PATHS = {
 
 
 @pytest.mark.parametrize(("path", "place"), PATHS.items())
-def test_paths_go_both_ways(path, place):
+def test_paths_go_both_ways(path: Any, place: Any) -> None:
     assert parse_path(path) == place
     assert (tile_path(place) if isinstance(place, Tile) else entries_path(place)) == path
 
 
 @given(st.integers(0, 63), st.integers(0, 2**55), st.integers(1, 256))
-def test_paths_round_trip(level, index, width):
+def test_paths_round_trip(level: Any, index: Any, width: Any) -> None:
     assert parse_path(tile_path(Tile(level, index, width))) == Tile(level, index, width)
     bundle = EntryBundle(index, width)
     assert parse_path(entries_path(bundle)) == bundle
@@ -54,20 +56,20 @@ def test_paths_round_trip(level, index, width):
         "tile/0/" + "x001/" * 40 + "005",
     ],
 )  # fmt: skip
-def test_other_paths_are_refused(path):
+def test_other_paths_are_refused(path: Any) -> None:
     with pytest.raises(MalformedTile):
         parse_path(path)
 
 
 @pytest.mark.parametrize(("index", "width"), [(-1, 1), (2**63, 1), (0, 0), (0, 257)])
-def test_coordinates_out_of_range_are_refused(index, width):
+def test_coordinates_out_of_range_are_refused(index: Any, width: Any) -> None:
     with pytest.raises(MalformedTile):
         Tile(0, index, width)
     with pytest.raises(MalformedTile):
         EntryBundle(index, width)
 
 
-def test_tiles_of_seventy_thousand_leaves():
+def test_tiles_of_seventy_thousand_leaves() -> None:
     tiles = list(tiles_of(70_000))
     assert [t for t in tiles if t.width < 256] == [
         Tile(0, 273, 112),
@@ -79,14 +81,14 @@ def test_tiles_of_seventy_thousand_leaves():
     assert list(bundles_of(70_000))[-1] == EntryBundle(273, 112)
 
 
-def test_growth_touches_only_the_right_edge():
+def test_growth_touches_only_the_right_edge() -> None:
     assert list(tiles_of(257, since=256)) == [Tile(0, 1, 1)]
     assert list(tiles_of(256, since=255)) == [Tile(0, 0), Tile(1, 0, 1)]
     assert list(tiles_of(256, since=256)) == []
     assert list(tiles_of(0)) == []
 
 
-def test_no_empty_tile_exists():
+def test_no_empty_tile_exists() -> None:
     assert tile_at(0, 1, 256) is None
     assert tile_at(1, 0, 255) is None
     assert tile_at(0, 1, 257) == Tile(0, 1, 1)
@@ -95,19 +97,19 @@ def test_no_empty_tile_exists():
 class CountingTree(MemoryTree):
     """A tree that can also produce the bytes of its tiles."""
 
-    def tile(self, tile):
+    def tile(self, tile: Any) -> Any:
         hashes = self._levels[8 * tile.level][tile.index * 256 : tile.index * 256 + tile.width]
         return b"".join(hashes)
 
 
 @pytest.fixture(scope="module")
-def big():
+def big() -> CountingTree:
     return CountingTree(i.to_bytes(4, "big") for i in range(66_100))
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 66_100), st.data())
-def test_proofs_from_tiles_equal_proofs_from_memory(big, size, data):
+def test_proofs_from_tiles_equal_proofs_from_memory(big: Any, size: Any, data: Any) -> None:
     source = TileHashSource(size, big.tile)
     old = data.draw(st.integers(1, size))
     index = data.draw(st.integers(0, size - 1))
@@ -116,7 +118,7 @@ def test_proofs_from_tiles_equal_proofs_from_memory(big, size, data):
     assert consistency_proof(source, old, size) == big.consistency_proof(old, size)
 
 
-def test_a_source_refuses_what_its_tree_does_not_hold(big):
+def test_a_source_refuses_what_its_tree_does_not_hold(big: Any) -> None:
     source = TileHashSource(300, big.tile)
     with pytest.raises(MalformedTile, match="no such subtree"):
         source.subtree_hash(0, 300)
@@ -125,12 +127,12 @@ def test_a_source_refuses_what_its_tree_does_not_hold(big):
 
 
 @pytest.mark.parametrize("data", [b"", bytes(31), bytes(64)])
-def test_a_tile_of_another_width_is_refused(data):
+def test_a_tile_of_another_width_is_refused(data: Any) -> None:
     with pytest.raises(MalformedTile, match="hashes"):
         TileHashSource(1, lambda tile: data).subtree_hash(0, 0)
 
 
-def test_a_hash_beyond_a_tile_is_refused():
+def test_a_hash_beyond_a_tile_is_refused() -> None:
     with pytest.raises(MalformedTile):
         tile_hash(bytes(32 * 3), 2, 0)
     with pytest.raises(MalformedTile):
@@ -138,7 +140,7 @@ def test_a_hash_beyond_a_tile_is_refused():
 
 
 @given(st.lists(st.binary(max_size=300), min_size=1, max_size=256))
-def test_entry_bundles_round_trip(entries):
+def test_entry_bundles_round_trip(entries: Any) -> None:
     data = encode_entry_bundle(entries)
     assert list(decode_entry_bundle(data, len(entries))) == entries
     for wrong in (data[:-1], data + b"\x00"):
@@ -148,11 +150,11 @@ def test_entry_bundles_round_trip(entries):
         decode_entry_bundle(data, len(entries) + 1)
 
 
-def test_entry_bundle_bytes():
+def test_entry_bundle_bytes() -> None:
     assert encode_entry_bundle([b"ab", b""]) == b"\x00\x02ab\x00\x00"
 
 
 @pytest.mark.parametrize("entries", [[], [b""] * 257, [bytes(65_536)]])
-def test_bundles_out_of_range_are_refused(entries):
+def test_bundles_out_of_range_are_refused(entries: Any) -> None:
     with pytest.raises(MalformedTile):
         encode_entry_bundle(entries)

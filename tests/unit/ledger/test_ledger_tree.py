@@ -3,6 +3,7 @@
 import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -26,7 +27,7 @@ VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "ledger.json").rea
 LIMIT = 130
 
 
-def largest_power_below(n):
+def largest_power_below(n: Any) -> Any:
     k = 1
     while k * 2 < n:
         k *= 2
@@ -36,16 +37,16 @@ def largest_power_below(n):
 class Rfc:
     """RFC 6962 §2.1, word for word, over the range [a, b) of the leaves; roots remembered."""
 
-    def __init__(self, leaves):
+    def __init__(self, leaves: Any) -> None:
         self.leaves = leaves
-        self.roots = {}
+        self.roots: dict[Any, Any] = {}
 
-    def mth(self, a, b):
+    def mth(self, a: Any, b: Any) -> Any:
         if (a, b) not in self.roots:
             self.roots[a, b] = self._mth(a, b)
         return self.roots[a, b]
 
-    def _mth(self, a, b):
+    def _mth(self, a: Any, b: Any) -> Any:
         if a == b:
             return hashlib.sha256(b"").digest()
         if b - a == 1:
@@ -53,7 +54,7 @@ class Rfc:
         k = largest_power_below(b - a)
         return hashlib.sha256(b"\x01" + self.mth(a, a + k) + self.mth(a + k, b)).digest()
 
-    def path(self, m, a, b):
+    def path(self, m: Any, a: Any, b: Any) -> Any:
         if b - a == 1:
             return []
         k = largest_power_below(b - a)
@@ -61,10 +62,10 @@ class Rfc:
             return [*self.path(m, a, a + k), self.mth(a + k, b)]
         return [*self.path(m - k, a + k, b), self.mth(a, a + k)]
 
-    def proof(self, m, n):
+    def proof(self, m: Any, n: Any) -> Any:
         return self.subproof(m, 0, n, True)
 
-    def subproof(self, m, a, b, whole):
+    def subproof(self, m: Any, a: Any, b: Any, whole: Any) -> Any:
         if m == b - a:
             return [] if whole else [self.mth(a, b)]
         k = largest_power_below(b - a)
@@ -74,31 +75,31 @@ class Rfc:
 
 
 @pytest.fixture(scope="module")
-def rfc():
+def rfc() -> Rfc:
     return Rfc([f"leaf {i}".encode() for i in range(LIMIT)])
 
 
 @pytest.fixture(scope="module")
-def tree(rfc):
+def tree(rfc: Any) -> MemoryTree:
     return MemoryTree(rfc.leaves)
 
 
-def test_certificate_transparency_roots():
+def test_certificate_transparency_roots() -> None:
     leaves = [bytes.fromhex(leaf) for leaf in VECTORS["ct_leaves"]]
     for size, expected in enumerate(VECTORS["ct_roots"], start=1):
         assert root(leaves[:size]).hex() == expected
 
 
-def test_empty_tree_hashes_the_empty_string():
+def test_empty_tree_hashes_the_empty_string() -> None:
     assert root([]) == EMPTY_ROOT == hashlib.sha256(b"").digest()
 
 
-def test_roots_equal_the_rfc_text(rfc, tree):
+def test_roots_equal_the_rfc_text(rfc: Any, tree: Any) -> None:
     for size in range(LIMIT + 1):
         assert tree.root(size) == rfc.mth(0, size)
 
 
-def test_inclusion_proofs_equal_the_rfc_text_and_verify(rfc, tree):
+def test_inclusion_proofs_equal_the_rfc_text_and_verify(rfc: Any, tree: Any) -> None:
     for size in range(1, LIMIT + 1):
         head = tree.head(size)
         for index in range(size):
@@ -108,7 +109,7 @@ def test_inclusion_proofs_equal_the_rfc_text_and_verify(rfc, tree):
             verify_inclusion(leaf=leaf_hash(rfc.leaves[index]), index=index, head=head, proof=proof)
 
 
-def test_consistency_proofs_equal_the_rfc_text_and_verify(rfc, tree):
+def test_consistency_proofs_equal_the_rfc_text_and_verify(rfc: Any, tree: Any) -> None:
     for new in range(1, LIMIT + 1):
         for old in range(1, new + 1):
             proof = tree.consistency_proof(old, new)
@@ -117,7 +118,7 @@ def test_consistency_proofs_equal_the_rfc_text_and_verify(rfc, tree):
             verify_consistency(old=tree.head(old), new=tree.head(new), proof=proof)
 
 
-def test_every_tree_continues_the_empty_one(tree):
+def test_every_tree_continues_the_empty_one(tree: Any) -> None:
     verify_consistency(old=TreeHead(0, EMPTY_ROOT), new=tree.head(7), proof=())
     verify_consistency(old=TreeHead(0, EMPTY_ROOT), new=TreeHead(0, EMPTY_ROOT), proof=())
     with pytest.raises(MalformedProof):
@@ -126,7 +127,7 @@ def test_every_tree_continues_the_empty_one(tree):
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.binary(max_size=40), min_size=1, max_size=70), st.data())
-def test_roots_and_inclusion_paths_equal_pymerkle(leaves, data):
+def test_roots_and_inclusion_paths_equal_pymerkle(leaves: Any, data: Any) -> None:
     oracle = InmemoryTree(algorithm="sha256")
     for leaf in leaves:
         oracle.append_entry(leaf)
@@ -142,7 +143,7 @@ def test_roots_and_inclusion_paths_equal_pymerkle(leaves, data):
 
 @settings(max_examples=80, deadline=None)
 @given(st.integers(2, 300), st.data())
-def test_any_change_to_an_inclusion_proof_is_rejected(size, data):
+def test_any_change_to_an_inclusion_proof_is_rejected(size: Any, data: Any) -> None:
     tree = MemoryTree(i.to_bytes(2, "big") for i in range(size))
     index = data.draw(st.integers(0, size - 1))
     leaf, head = leaf_hash(index.to_bytes(2, "big")), tree.head()
@@ -163,7 +164,7 @@ def test_any_change_to_an_inclusion_proof_is_rejected(size, data):
 
 @settings(max_examples=80, deadline=None)
 @given(st.integers(2, 300), st.data())
-def test_any_change_to_a_consistency_proof_is_rejected(size, data):
+def test_any_change_to_a_consistency_proof_is_rejected(size: Any, data: Any) -> None:
     tree = MemoryTree(i.to_bytes(2, "big") for i in range(size))
     old_size = data.draw(st.integers(1, size - 1))
     old, new = tree.head(old_size), tree.head()
@@ -184,7 +185,7 @@ def test_any_change_to_a_consistency_proof_is_rejected(size, data):
         verify_consistency(old=old, new=TreeHead(size, bytes(32)), proof=proof)
 
 
-def test_a_changed_early_leaf_has_no_consistency_proof():
+def test_a_changed_early_leaf_has_no_consistency_proof() -> None:
     honest, forked = MemoryTree(b"%d" % i for i in range(9)), MemoryTree([b"x"])
     for i in range(1, 20):
         forked.append(b"%d" % i)
@@ -192,25 +193,25 @@ def test_a_changed_early_leaf_has_no_consistency_proof():
         verify_consistency(old=honest.head(), new=forked.head(), proof=forked.consistency_proof(9))
 
 
-def test_same_size_other_root_is_rejected(tree):
+def test_same_size_other_root_is_rejected(tree: Any) -> None:
     with pytest.raises(ProofRejected, match="two roots"):
         verify_consistency(old=TreeHead(7, bytes(32)), new=tree.head(7), proof=())
 
 
-def test_an_older_tree_that_is_larger_is_refused(tree):
+def test_an_older_tree_that_is_larger_is_refused(tree: Any) -> None:
     with pytest.raises(MalformedProof, match="larger"):
         verify_consistency(old=tree.head(8), new=tree.head(7), proof=())
 
 
 @pytest.mark.parametrize("index", [-1, 7, 2**64])
-def test_a_leaf_outside_the_tree_is_refused(tree, index):
+def test_a_leaf_outside_the_tree_is_refused(tree: Any, index: Any) -> None:
     with pytest.raises(MalformedProof, match="no such leaf"):
         verify_inclusion(leaf=bytes(32), index=index, head=tree.head(7), proof=())
     with pytest.raises(MalformedProof, match="no such leaf"):
         tree.inclusion_proof(index, 7)
 
 
-def test_hashes_must_have_32_bytes(tree):
+def test_hashes_must_have_32_bytes(tree: Any) -> None:
     proof = tree.inclusion_proof(3, 7)
     leaf = leaf_hash(b"leaf 3")
     with pytest.raises(MalformedProof, match="wrong length"):
@@ -227,31 +228,31 @@ def test_hashes_must_have_32_bytes(tree):
         MemoryTree().append_hash(b"short")
 
 
-def test_an_inclusion_proof_cannot_be_stretched(tree):
+def test_an_inclusion_proof_cannot_be_stretched(tree: Any) -> None:
     proof = tree.inclusion_proof(3, 7)
     for wrong in (proof[:-1], (*proof, bytes(32))):
         with pytest.raises(MalformedProof, match="hashes"):
             verify_inclusion(leaf=leaf_hash(b"leaf 3"), index=3, head=tree.head(7), proof=wrong)
 
 
-def test_a_node_does_not_pass_for_a_leaf():
+def test_a_node_does_not_pass_for_a_leaf() -> None:
     # Without the prefixes the root of [a, b] would be the leaf a||b of a tree of one.
     a, b = leaf_hash(b"a"), leaf_hash(b"b")
     assert leaf_hash(a + b) != node_hash(a, b)
 
 
 @pytest.mark.parametrize("size", [-1, 2**63])
-def test_tree_heads_have_a_size_in_range(size):
+def test_tree_heads_have_a_size_in_range(size: Any) -> None:
     with pytest.raises(MalformedProof):
         TreeHead(size, EMPTY_ROOT)
 
 
-def test_an_empty_tree_has_no_root_of_its_own():
+def test_an_empty_tree_has_no_root_of_its_own() -> None:
     with pytest.raises(MalformedProof, match="empty tree"):
         TreeHead(0, bytes(32))
 
 
-def test_sizes_that_the_tree_does_not_have_are_refused(tree):
+def test_sizes_that_the_tree_does_not_have_are_refused(tree: Any) -> None:
     for call in (tree.root, tree.head):
         with pytest.raises(MalformedProof, match="no such size"):
             call(LIMIT + 1)

@@ -12,7 +12,7 @@ from dp_accounting.pld import privacy_loss_distribution
 from dp_accounting.rdp import rdp_privacy_accountant
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mpmath import mp, mpf  # type: ignore[import-untyped]
+from mpmath import mp, mpf
 from ragaudit.circuits.certify import GAMMA as CERTIFIED
 from ragaudit.circuits.parameters import SQUARED_NORM
 from ragaudit.encoding import canonical_json

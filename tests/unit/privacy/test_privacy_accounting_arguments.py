@@ -114,15 +114,17 @@ CASES: list[tuple[str, Callable[[], object]]] = [
     ("time", lambda: estimate([record(time=0.5)], tau=1, threshold=1)),
     ("time", lambda: estimate([record(time=2**62)], tau=1, threshold=1)),
     ("sketch", lambda: estimate([record(), record(sketch=bytes(9))], tau=1, threshold=1)),
-    ("epsilon", lambda: gives(EVENT, -1.0, Fraction(1, 10))),  # type: ignore[arg-type]
+    ("epsilon", lambda: gives(EVENT, -1.0, Fraction(1, 10))),
     ("event", lambda: gives("x", Fraction(1), Fraction(1, 10))),  # type: ignore[arg-type]
     ("event", lambda: accounting.epsilon("x", Fraction(1, 10))),  # type: ignore[arg-type]
     ("mechanism", lambda: largest_queries("x", Fraction(1), Fraction(1, 10))),  # type: ignore[arg-type]
     (
         "mechanism",
         lambda: remaining_queries(
-            EVENT, "x", ApproximateDp.of(1, 0.1, NeighboringRelation.REPLACE)
-        ),  # type: ignore[arg-type]
+            EVENT,
+            "x",  # type: ignore[arg-type]
+            ApproximateDp.of(1, 0.1, NeighboringRelation.REPLACE),
+        ),
     ),
     ("budget", lambda: remaining_queries(EVENT, EVENT, (8, 1e-6))),  # type: ignore[arg-type]
     ("budget", lambda: GaussianAccountant().within(EVENT, 8)),  # type: ignore[arg-type]

@@ -117,7 +117,7 @@ def test_lemma_3_2_ends_at_one() -> None:
     assert float(bound.residual) == pytest.approx(3 * (math.e - 1))
     for epsilon_q in (Decimal("1.0001"), Decimal(0), Decimal(-1), Decimal("NaN"), 1.5):
         with pytest.raises(MalformedError) as caught:
-            advanced_composition(epsilon_q, Fraction(0), 3, DELTA, REPLACE)  # type: ignore[arg-type]
+            advanced_composition(epsilon_q, Fraction(0), 3, DELTA, REPLACE)
         assert caught.value.where == "epsilon_q"
 
 

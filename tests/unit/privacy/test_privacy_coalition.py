@@ -6,7 +6,7 @@ from itertools import combinations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mpmath import mp, mpf  # type: ignore[import-untyped]
+from mpmath import mp, mpf
 from ragaudit.circuits.sketch import hamming
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.privacy.coalition import Estimate, Record, estimate, hamming_threshold

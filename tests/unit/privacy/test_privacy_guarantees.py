@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.encoding.relations import FIXED_SIZE
 from ragaudit.privacy.accounting import risk
-from ragaudit.privacy.guarantees import (
+from ragaudit.privacy.guarantees import (  # type: ignore[attr-defined]
     ApproximateDp,
     GaussianDp,
     NeighboringRelation,
@@ -133,7 +133,7 @@ def test_every_kind_of_number_is_read_exactly() -> None:
         assert ApproximateDp(half, half, REPLACE) == ApproximateDp.of("0.5", 0.5, REPLACE)  # type: ignore[arg-type]
         assert GaussianDp.of(1, REPLACE).at_delta(half).delta == Fraction(1, 2)
         assert GaussianDp.of(1, REPLACE).at_epsilon(half).epsilon == Fraction(1, 2)
-    assert GaussianDp.of(np.int64(3), REPLACE).mu == 3
+    assert GaussianDp.of(np.int64(3), REPLACE).mu == 3  # type: ignore[arg-type]
     assert ApproximateDp.of(0.1, 0, REPLACE).epsilon == Fraction(0.1) != Fraction("0.1")
 
 

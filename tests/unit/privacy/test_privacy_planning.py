@@ -271,7 +271,7 @@ def test_curves() -> None:
 )
 def test_bad_targets_name_the_field(field: str, value: object) -> None:
     with pytest.raises(MalformedError) as caught:
-        replace(TARGETS, **{field: value})
+        replace(TARGETS, **{field: value})  # type: ignore[arg-type]
     assert caught.value.where == field
 
 

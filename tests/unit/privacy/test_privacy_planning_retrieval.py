@@ -38,7 +38,7 @@ def scores(*values: int) -> Scores:
     return np.array(values, dtype=np.int64)
 
 
-def nothing(_question: int, _trial: int, count: int) -> Scores:
+def nothing(question: int, trial: int, count: int) -> Scores:
     return np.zeros(count, dtype=np.int64)
 
 
@@ -172,7 +172,12 @@ def test_an_interval_needs_a_finite_range() -> None:
 def test_without_noise_retrieval_is_exact() -> None:
     asked: list[int] = []
     found = simulate(
-        [FIVE, FIVE[::-1].copy()], {"1": nothing}, largest, top_k=2, trials=2, progress=asked.append
+        [FIVE, FIVE[::-1].copy()],
+        {"1": nothing},
+        largest,
+        top_k=2,
+        trials=2,
+        progress=asked.append,
     )
     (point,) = found.points
     assert point.recall.mean == 1.0 and point.returned == 2.0
@@ -210,7 +215,11 @@ def test_questions_without_an_answer_have_no_rank_loss() -> None:
 
 def test_points_rise_with_sigma_and_are_found_by_value() -> None:
     found = simulate(
-        [FIVE, FIVE], {"10": nothing, "2": nothing, "0.5": nothing}, largest, top_k=1, trials=1
+        [FIVE, FIVE],
+        {"10": nothing, "2": nothing, "0.5": nothing},
+        largest,
+        top_k=1,
+        trials=1,
     )
     assert [point.sigma for point in found.points] == ["0.5", "2", "10"]
     assert found.at("2.000").sigma == "2"

@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from ragaudit.encoding.errors import InvalidArgumentError
@@ -29,11 +30,11 @@ TINY = Fraction(1, 10**30)
         (1, Strength.EMPTY),
     ],
 )
-def test_strength_changes_at_its_limits(advantage, expected):
+def test_strength_changes_at_its_limits(advantage: Any, expected: Any) -> None:
     assert strength(advantage) is expected
 
 
-def test_the_sentence_of_a_guarantee_names_who_what_and_how_often_rounded_up():
+def test_the_sentence_of_a_guarantee_names_who_what_and_how_often_rounded_up() -> None:
     found = guarantee_sentence(Fraction(1, 3), "null-replace", accounts=5)
     assert found == (
         "Anybody who sees every answer of 5 accounts together, knows a document word for word and "
@@ -47,7 +48,7 @@ def test_the_sentence_of_a_guarantee_names_who_what_and_how_often_rounded_up():
     )
 
 
-def test_the_sentence_on_membership_rounds_up():
+def test_the_sentence_on_membership_rounds_up() -> None:
     found = membership_sentence(Fraction(1, 3), "add-remove", seen="the log")
     assert "who sees the log and knows a document" in found
     assert "at most 33.34 percentage points above" in found
@@ -58,14 +59,14 @@ def test_the_sentence_on_membership_rounds_up():
     [
         ("advantage", lambda: strength(Fraction(-1, 10))),
         ("advantage", lambda: strength(2)),
-        ("advantage", lambda: strength(None)),
+        ("advantage", lambda: strength(None)),  # type: ignore[arg-type]
         ("relation", lambda: membership_sentence(0, "somehow")),
-        ("relation", lambda: membership_sentence(0, None)),
+        ("relation", lambda: membership_sentence(0, None)),  # type: ignore[arg-type]
         ("accounts", lambda: guarantee_sentence(0, "replace", accounts=0)),
         ("accounts", lambda: guarantee_sentence(0, "replace", accounts=True)),
     ],
 )
-def test_bad_values_are_refused_by_name(where, call):
+def test_bad_values_are_refused_by_name(where: Any, call: Any) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         call()
     assert caught.value.where == where

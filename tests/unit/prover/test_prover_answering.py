@@ -1,6 +1,7 @@
 """Answering: receipts that check, refusals, bad requests; against the real verifier."""
 
 import asyncio
+from typing import Any
 
 import httpx
 import numpy as np
@@ -18,16 +19,18 @@ from ragaudit.prover.verifier.client import SizeConflict
 from ragaudit.prover.window.registrations import find
 
 
-def counter_of(world, account: str) -> int:
+def counter_of(world: Any, account: str) -> int:
     with world.service.store.read() as connection:
-        return find(connection, "w1", account).counter
+        registered = find(connection, "w1", account)
+    assert registered is not None
+    return registered.counter
 
 
-def log_size(world) -> int:
+def log_size(world: Any) -> int:
     return world.service.lives.get("w1").log.entries.head().size
 
 
-def test_a_plain_answer_and_its_receipt(world) -> None:
+def test_a_plain_answer_and_its_receipt(world: Any) -> None:
     world.open()
     answer = world.ask(query="rye bread", top_k=3)
     assert answer.status_code == 200, answer.text
@@ -46,7 +49,7 @@ def test_a_plain_answer_and_its_receipt(world) -> None:
     }
 
 
-def test_the_proof_completes_the_receipt(world) -> None:
+def test_the_proof_completes_the_receipt(world: Any) -> None:
     world.open()
     public = world.ask().json()["public"]
     url = f"/v1/windows/w1/receipts/{public['index']}/proof"
@@ -57,7 +60,7 @@ def test_the_proof_completes_the_receipt(world) -> None:
     assert proof.status_code == 200 and proof.text.startswith("c2sp.org/tlog-proof@v1\n")
 
 
-def test_the_selection_is_noise_then_select_of_the_committed_rows(world) -> None:
+def test_the_selection_is_noise_then_select_of_the_committed_rows(world: Any) -> None:
     world.open()
     value = world.ask(top_k=2).json()
     live = world.service.lives.get("w1")
@@ -75,7 +78,7 @@ def test_the_selection_is_noise_then_select_of_the_committed_rows(world) -> None
     assert len(set(noise.tolist())) > 1 and len(noise) == index.count
 
 
-def test_every_answer_has_its_own_noise(world) -> None:
+def test_every_answer_has_its_own_noise(world: Any) -> None:
     world.open()
     live = world.service.lives.get("w1")
     seen = set()
@@ -107,7 +110,7 @@ def test_every_answer_has_its_own_noise(world) -> None:
         ([], "body"),
     ],
 )
-def test_bad_queries_cost_nothing(open_world, body, where: str) -> None:
+def test_bad_queries_cost_nothing(open_world: Any, body: Any, where: str) -> None:
     world = open_world
     size = log_size(world)
     answer = world.post("/v1/windows/w1/query", "ada", body)
@@ -128,7 +131,7 @@ def test_bad_queries_cost_nothing(open_world, body, where: str) -> None:
         (b'{"query": "bread", "top_k": NaN}', 400),
     ],
 )
-def test_bad_bytes(open_world, content: bytes, status: int) -> None:
+def test_bad_bytes(open_world: Any, content: bytes, status: int) -> None:
     world = open_world
     headers = {**world.headers("ada"), "Content-Type": "application/json"}
     answer = world.api.post("/v1/windows/w1/query", content=content, headers=headers)
@@ -137,7 +140,7 @@ def test_bad_bytes(open_world, content: bytes, status: int) -> None:
     assert "Traceback" not in answer.text and counter_of(world, "ada") == 0
 
 
-def test_the_budget_ends_with_a_signed_refusal(world) -> None:
+def test_the_budget_ends_with_a_signed_refusal(world: Any) -> None:
     world.open()
     for _ in range(6):
         assert world.ask().status_code == 200
@@ -151,7 +154,7 @@ def test_the_budget_ends_with_a_signed_refusal(world) -> None:
     assert (refusal.reason, refusal.counter) == ("budget", 6)
 
 
-def test_outside_the_window_refusals_are_signed(world) -> None:
+def test_outside_the_window_refusals_are_signed(world: Any) -> None:
     world.create()
     for state in (State.DRAFT, State.COMMITTED):
         world.drive(state)
@@ -176,7 +179,7 @@ def test_outside_the_window_refusals_are_signed(world) -> None:
     assert late.json()["refusal"]["counter"] == 1
 
 
-def test_stopped_by_the_operator(world) -> None:
+def test_stopped_by_the_operator(world: Any) -> None:
     world.open()
     assert (
         world.api.post("/v1/operator/windows/w1/close", headers=world.operator).status_code == 200
@@ -188,7 +191,7 @@ def test_stopped_by_the_operator(world) -> None:
     assert again.status_code == 409
 
 
-def test_a_late_registration_waits_for_its_activation(world) -> None:
+def test_a_late_registration_waits_for_its_activation(world: Any) -> None:
     world.create()
     world.drive(State.COUNTERSIGNED)
     world.service.driver.checkpoint("w1")
@@ -206,14 +209,14 @@ def test_a_late_registration_waits_for_its_activation(world) -> None:
     assert record.activation == 2 and record.time >= 1000 * world.policy().activation_instants[1]
 
 
-def test_kinds_of_accounts_do_not_mix(open_world) -> None:
+def test_kinds_of_accounts_do_not_mix(open_world: Any) -> None:
     world = open_world
     assert world.ask("bob").status_code == 409
     assert world.promise(0, account="ada").status_code == 409
     assert counter_of(world, "bob") == 0
 
 
-def test_registration(world) -> None:
+def test_registration(world: Any) -> None:
     world.create()
     assert world.post("/v1/windows/w1/registration", "ada", {}).status_code == 409
     world.drive(State.COUNTERSIGNED)
@@ -235,7 +238,7 @@ def test_registration(world) -> None:
     assert (shown["anchor"], shown["counter"], shown["remaining"]) == (anchor, 0, 6)
 
 
-def test_slots_run_out(world) -> None:
+def test_slots_run_out(world: Any) -> None:
     world.create(slots=2)
     world.drive(State.COUNTERSIGNED)
     world.register("ada")
@@ -244,7 +247,7 @@ def test_slots_run_out(world) -> None:
     assert answer.status_code == 409 and "slot" in answer.json()["detail"]
 
 
-def test_keys_and_windows_that_nobody_knows(open_world) -> None:
+def test_keys_and_windows_that_nobody_knows(open_world: Any) -> None:
     world = open_world
     for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic x"}):
         answer = world.api.post(
@@ -261,7 +264,7 @@ def test_keys_and_windows_that_nobody_knows(open_world) -> None:
     assert world.api.put("/v1/windows").status_code == 405
 
 
-def test_a_database_that_fails_answers_nothing(world, monkeypatch) -> None:
+def test_a_database_that_fails_answers_nothing(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     world.open()
     size = log_size(world)
 
@@ -276,7 +279,9 @@ def test_a_database_that_fails_answers_nothing(world, monkeypatch) -> None:
     assert world.ask().status_code == 200
 
 
-def test_a_fence_that_fails_answers_nothing_and_recovers(world, monkeypatch) -> None:
+def test_a_fence_that_fails_answers_nothing_and_recovers(
+    world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world.open()
 
     def full(*_args: object) -> int:
@@ -292,12 +297,12 @@ def test_a_fence_that_fails_answers_nothing_and_recovers(world, monkeypatch) -> 
     assert Record.decode(bytes.fromhex(record)).counter == 1
 
 
-def test_documents_that_changed_are_not_served(world, monkeypatch) -> None:
+def test_documents_that_changed_are_not_served(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     world.open()
     size = log_size(world)
     honest = world.service.backend.fetch
 
-    def changed(tenant: str, ids: list[str]):
+    def changed(tenant: str, ids: list[str]) -> Any:
         return [type(each)(each.id, each.content + "!") for each in honest(tenant, ids)]
 
     with monkeypatch.context() as patch:
@@ -311,12 +316,12 @@ class Blind(Answering):
 
     vector = np.zeros(16, dtype=np.float32)
 
-    def embed(self, query: str):
+    def embed(self, query: str) -> Any:
         return self.vector
 
 
 @pytest.mark.parametrize("value", [0.0, np.nan, np.inf])
-def test_embeddings_that_are_none(make_world, value: float) -> None:
+def test_embeddings_that_are_none(make_world: Any, value: float) -> None:
     class Broken(Blind):
         vector = np.full(16, value, dtype=np.float32)
 
@@ -326,7 +331,7 @@ def test_embeddings_that_are_none(make_world, value: float) -> None:
     assert answer.status_code == 400 and counter_of(world, "ada") == 0
 
 
-def test_unknown_failures_show_nothing(world, monkeypatch) -> None:
+def test_unknown_failures_show_nothing(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     world.open()
     secret = "the text of the query"
 
@@ -339,7 +344,7 @@ def test_unknown_failures_show_nothing(world, monkeypatch) -> None:
     assert secret not in answer.text and "ValueError" not in answer.text
 
 
-def test_queries_of_one_account_at_the_same_time(world) -> None:
+def test_queries_of_one_account_at_the_same_time(world: Any) -> None:
     world.open()
 
     async def at_once() -> list[httpx.Response]:
@@ -362,13 +367,13 @@ def test_queries_of_one_account_at_the_same_time(world) -> None:
     assert [each.counter for each in sorted(times, key=lambda each: each.time)] == list(range(6))
 
 
-def test_the_cosigner_may_remember_less_than_we_think(world) -> None:
+def test_the_cosigner_may_remember_less_than_we_think(world: Any) -> None:
     world.open()
     world.ask()
     live = world.service.lives.get("w1")
     honest, sizes = world.service.verifier.add_checkpoint, []
 
-    def forgetful(request, read):
+    def forgetful(request: Any, read: Any) -> Any:
         sizes.append(request.old_size)
         return SizeConflict(4) if len(sizes) == 1 else honest(request, read)
 
@@ -377,7 +382,7 @@ def test_the_cosigner_may_remember_less_than_we_think(world) -> None:
     assert sizes == [4, 4] and live.log.checkpoints.covering(4) is not None
 
 
-def test_the_api_describes_itself(open_world) -> None:
+def test_the_api_describes_itself(open_world: Any) -> None:
     described = open_world.api.get("/openapi.json").json()
     assert described["paths"]["/v1/windows/{window}/query"]["post"]["operationId"] == "query"
     assert "4XX" in described["paths"]["/v1/windows/{window}/query"]["post"]["responses"]

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ragaudit.prover.settings import Settings
@@ -52,8 +53,8 @@ def test_the_chapters_commands_and_program_run(corpus: Path) -> None:
 def test_every_setting_is_in_the_chapter() -> None:
     text = CHAPTER.read_text()
 
-    def names(model) -> list[str]:
-        found = []
+    def names(model: Any) -> list[str]:
+        found: list[Any] = []
         for name, member in model.model_fields.items():
             inner = member.annotation
             found += names(inner) if hasattr(inner, "model_fields") else [name]

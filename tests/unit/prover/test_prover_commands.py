@@ -3,6 +3,7 @@
 import json
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ragaudit.encoding.errors import InternalError
@@ -21,13 +22,13 @@ from typer.testing import CliRunner
 runner = CliRunner()
 
 
-def run(*arguments: str | Path, code: int = 0):
+def run(*arguments: str | Path, code: int = 0) -> Any:
     result = runner.invoke(app, [str(each) for each in arguments])
     assert result.exit_code == code, result.output + str(result.exception)
     return result
 
 
-def run_json(*arguments: str | Path, code: int = 0):
+def run_json(*arguments: str | Path, code: int = 0) -> Any:
     return json.loads(run(*arguments, "--json", code=code).stdout)
 
 
@@ -128,7 +129,7 @@ def test_statuses() -> None:
     assert status_of(InternalError("x")) == 500
 
 
-def test_the_operators_api(open_world) -> None:
+def test_the_operators_api(open_world: Any) -> None:
     world = open_world
     api, operator = world.api, world.operator
     made = {"tenant": "two", "name": "eve"}
@@ -150,7 +151,7 @@ def test_the_operators_api(open_world) -> None:
         assert api.get("/v1/operator/accounts", headers=headers).status_code == 401
 
 
-def test_what_everybody_sees(open_world) -> None:
+def test_what_everybody_sees(open_world: Any) -> None:
     world = open_world
     assert world.api.get("/healthz").json() == {"status": "alive"}
     assert world.api.get("/readyz").json() == {"status": "ready"}
@@ -174,7 +175,7 @@ def test_what_everybody_sees(open_world) -> None:
     assert len(world.api.get("/v1/windows/w1/log/tile/0/000.p/4").content) == 4 * 32
 
 
-def test_threads_open_a_window_by_themselves(world) -> None:
+def test_threads_open_a_window_by_themselves(world: Any) -> None:
     world.service.start()
     body = {"window": "w1", "overrides": {"sigma": "40", "epsilon_acc": None, "slots": 4}}
     made = world.api.post("/v1/operator/windows", json=body, headers=world.operator)
@@ -200,7 +201,7 @@ def test_failed_steps_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
     ]
 
 
-def wait(condition) -> None:
+def wait(condition: Any) -> None:
     import time
 
     until = time.monotonic() + 60

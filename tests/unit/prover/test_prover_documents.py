@@ -1,7 +1,9 @@
 """Ingesting files, the stored backend, tenants and accounts."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -33,7 +35,7 @@ from sqlalchemy import update
 
 
 @pytest.fixture
-def store(tmp_path: Path):
+def store(tmp_path: Path) -> Iterator[Any]:
     made = Store.create(f"sqlite:///{tmp_path}/prover.db")
     yield made
     made.close()

@@ -2,8 +2,10 @@
 
 import json
 import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import sha256
+from typing import Any
 
 import pytest
 from ragaudit import core
@@ -35,7 +37,7 @@ from ragaudit.prover.store.states import State
 from ragaudit.prover.verifier.trust import check_clocks, checked_keys
 
 
-def ask_something(world) -> None:
+def ask_something(world: Any) -> None:
     for _ in range(3):
         assert world.ask("ada").status_code == 200
     assert world.ask("cyd", query="tickets").status_code == 200
@@ -45,7 +47,7 @@ def ask_something(world) -> None:
     world.service.driver.checkpoint("w1")
 
 
-def to_challenge(world) -> None:
+def to_challenge(world: Any) -> None:
     world.clock.to(world.policy().end)
     world.drive(State.CLOSED)
     world.service.driver.step("w1")
@@ -53,7 +55,7 @@ def to_challenge(world) -> None:
     world.drive(State.CHALLENGED)
 
 
-def to_verdict(world) -> dict:
+def to_verdict(world: Any) -> dict[str, Any]:
     """Run to the end and return the verdict's predicate."""
     world.service.driver.step("w1")
     world.clock.to(world.policy().release_time // 1000)
@@ -66,7 +68,7 @@ def to_verdict(world) -> dict:
     return json.loads(b64_decode(envelope["payload"]))["predicate"]
 
 
-def test_a_whole_window_passes(make_world, embedder) -> None:
+def test_a_whole_window_passes(make_world: Any, embedder: Any) -> None:
     world = make_world(embedder=lambda _: embedder)
     world.open()
     ask_something(world)
@@ -84,7 +86,7 @@ def test_a_whole_window_passes(make_world, embedder) -> None:
     verify_cosigned(final, policy.keys.log, CosignerPolicy((policy.keys.cosigner,), 1))
 
 
-def test_proofs_are_handed_over_at_the_policys_time_and_not_when_they_are_made(world) -> None:
+def test_proofs_are_handed_over_at_the_policys_time_and_not_when_they_are_made(world: Any) -> None:
     world.open()
     ask_something(world)
     to_challenge(world)
@@ -103,7 +105,7 @@ def test_proofs_are_handed_over_at_the_policys_time_and_not_when_they_are_made(w
     assert handed_over() == 6
 
 
-def test_it_passes_with_a_restart_at_every_state(world) -> None:
+def test_it_passes_with_a_restart_at_every_state(world: Any) -> None:
     world.create()
     for state in (State.COMMITTED, State.COUNTERSIGNED):
         world.drive(state)
@@ -132,7 +134,7 @@ def test_it_passes_with_a_restart_at_every_state(world) -> None:
     assert verdict["result"] == "PASS", verdict["checks"]
 
 
-def test_queries_go_on_while_the_verifier_is_away(world) -> None:
+def test_queries_go_on_while_the_verifier_is_away(world: Any) -> None:
     world.open()
     world.transport.down = True
     assert world.ask().status_code == 200
@@ -151,7 +153,7 @@ def test_queries_go_on_while_the_verifier_is_away(world) -> None:
     assert len(world.service.windows.activations("w1")) == 2
 
 
-def test_creating_needs_the_verifier(world) -> None:
+def test_creating_needs_the_verifier(world: Any) -> None:
     world.transport.down = True
     body = {"window": "w1", "overrides": {}}
     answer = world.api.post("/v1/operator/windows", json=body, headers=world.operator)
@@ -159,17 +161,17 @@ def test_creating_needs_the_verifier(world) -> None:
     assert world.service.windows.all() == []
 
 
-def test_clocks_that_differ_are_refused(world) -> None:
+def test_clocks_that_differ_are_refused(world: Any) -> None:
     check_clocks(5_000, 0, 5)
     with pytest.raises(ClocksDiffer, match=r"-5\.1 s"):
         check_clocks(0, 5_100, 5)
 
 
-def test_a_record_is_never_dated_after_the_end(world) -> None:
+def test_a_record_is_never_dated_after_the_end(world: Any) -> None:
     world.open()
     honest = world.service.answering.embed
 
-    def slow(query: str):
+    def slow(query: str) -> Any:
         world.clock.to(world.policy().end)
         return honest(query)
 
@@ -177,7 +179,7 @@ def test_a_record_is_never_dated_after_the_end(world) -> None:
     assert world.ask().json()["refusal"]["reason"] == "closed"
 
 
-def test_a_late_window_is_refused_with_a_signed_verdict(world) -> None:
+def test_a_late_window_is_refused_with_a_signed_verdict(world: Any) -> None:
     world.create()
     world.drive(State.COMMITTED)
     world.clock.now += 61_000
@@ -190,7 +192,7 @@ def test_a_late_window_is_refused_with_a_signed_verdict(world) -> None:
         world.create("w1")
 
 
-def test_the_next_window_names_the_last_ones_checkpoint(world) -> None:
+def test_the_next_window_names_the_last_ones_checkpoint(world: Any) -> None:
     world.open()
     world.ask()
     to_challenge(world)
@@ -204,7 +206,7 @@ def test_the_next_window_names_the_last_ones_checkpoint(world) -> None:
     assert first.keys.log.public != second.keys.log.public
 
 
-def test_the_close_entry_claims_and_counts(world) -> None:
+def test_the_close_entry_claims_and_counts(world: Any) -> None:
     world.open()
     for account in ("ada", "cyd"):
         world.ask(account, query="the very same words")
@@ -220,10 +222,10 @@ def test_the_close_entry_claims_and_counts(world) -> None:
 class TestBackups:
     """A database that was restored never answers again in that window."""
 
-    def database(self, world) -> list:
+    def database(self, world: Any) -> list[Any]:
         return sorted((world.folder / "prover").glob("prover.db*"))
 
-    def test_a_lost_record_is_noticed(self, world) -> None:
+    def test_a_lost_record_is_noticed(self, world: Any) -> None:
         world.open()
         world.ask()
         world.service.stop()
@@ -248,7 +250,7 @@ class TestBackups:
         world.restart()
         assert world.ask().status_code == 503  # for good
 
-    def test_a_lost_promise_is_noticed(self, world) -> None:
+    def test_a_lost_promise_is_noticed(self, world: Any) -> None:
         from ragaudit.prover.store import tables
         from sqlalchemy import delete
 
@@ -259,24 +261,24 @@ class TestBackups:
         world.restart()
         assert world.promise(0).json()["refusal"]["reason"] == "unavailable"
 
-    def test_a_missing_fence_is_noticed(self, world) -> None:
+    def test_a_missing_fence_is_noticed(self, world: Any) -> None:
         world.open()
         world.service.stop()
         (world.folder / "prover/fences/w1.fence").unlink()
         world.restart()
         assert world.ask().json()["refusal"]["reason"] == "unavailable"
 
-    def test_a_cosigner_that_is_ahead_is_noticed(self, world) -> None:
+    def test_a_cosigner_that_is_ahead_is_noticed(self, world: Any) -> None:
         from ragaudit.prover.verifier.checkpointer import Checkpointer
         from ragaudit.prover.verifier.client import SizeConflict
 
         class Ahead:
-            def add_checkpoint(self, _request, _read):
+            def add_checkpoint(self, _request: Any, _read: Any) -> SizeConflict:
                 return SizeConflict(999)
 
         world.open()
         world.ask()
-        world.service.driver._checkpointer = Checkpointer(Ahead(), world.service.clock)
+        world.service.driver._checkpointer = Checkpointer(Ahead(), world.service.clock)  # type: ignore[arg-type]
         world.service.driver.checkpoint("w1")
         assert "larger tree" in world.service.windows.get("w1").unusable
         assert world.ask().status_code == 503
@@ -285,20 +287,20 @@ class TestBackups:
 class TestVerifierMessages:
     """Nothing that the verifier says is believed unsigned or out of place."""
 
-    def signer(self, world) -> PrivateKey:
+    def signer(self, world: Any) -> PrivateKey:
         seed = (world.folder / "verifier/secrets/verifier.key").read_text().strip()
         return PrivateKey.from_seed(bytes.fromhex(seed))
 
-    def challenge(self, world) -> dict:
+    def challenge(self, world: Any) -> dict[str, Any]:
         return loads(world.service.windows.get("w1").challenge)
 
-    def resigned(self, world, value: dict) -> dict:
+    def resigned(self, world: Any, value: dict[str, Any]) -> dict[str, Any]:
         unsigned = {name: each for name, each in value.items() if name != "signature"}
         digest = sha256(dumps(unsigned)).digest()
         signature = sign(self.signer(world), "challenge", "w1", digest).hex()
         return {**unsigned, "signature": signature}
 
-    def test_challenges(self, world) -> None:
+    def test_challenges(self, world: Any) -> None:
         world.open()
         ask_something(world)
         to_challenge(world)
@@ -330,7 +332,7 @@ class TestVerifierMessages:
         with pytest.raises(SignatureRejected):
             worker.check(live, Challenge.from_json({**good, "deadline": good["deadline"] + 1}))
 
-    def test_nothing_outside_the_sample_is_opened(self, world) -> None:
+    def test_nothing_outside_the_sample_is_opened(self, world: Any) -> None:
         world.open(audit={"mode": "B", "beta": "0.5", "tenants": {"eta": "0.5", "minimum": 1}})
         ask_something(world)
         to_challenge(world)
@@ -338,13 +340,13 @@ class TestVerifierMessages:
         opened = []
         honest = live.seed.open
         live.seed.open = lambda slot, counter: (
-            opened.append((slot, counter)) or honest(slot, counter)
+            opened.append((slot, counter)) or honest(slot, counter)  # type: ignore[func-returns-value]
         )
         verdict = to_verdict(world)
         sampled = {each for s in self.challenge(world)["strata"] for each in s["sample"]}
         assert verdict["result"] == "PASS" and len(opened) == len(sampled) < 6
 
-    def test_countersignatures(self, world) -> None:
+    def test_countersignatures(self, world: Any) -> None:
         world.open()
         window, policy = world.service.windows.get("w1"), world.policy()
         good = loads(window.countersignature)
@@ -365,7 +367,7 @@ class TestVerifierMessages:
         with pytest.raises(MalformedRecord):
             Countersignature.from_json({})
 
-    def test_activations(self, world) -> None:
+    def test_activations(self, world: Any) -> None:
         world.open()
         live = world.service.lives.get("w1")
         good = loads(world.service.windows.activations("w1")[1])
@@ -381,16 +383,16 @@ class TestVerifierMessages:
         with pytest.raises(ChainRejected):
             activation.authenticate(live.policy, anchor=bytes(32), number=1)
 
-    def test_pinned_keys(self, world) -> None:
+    def test_pinned_keys(self, world: Any) -> None:
         shown = world.service.verifier.keys()
         assert checked_keys(shown, VerifierSettings()) is shown
         good = VerifierSettings(cosigner_key=str(shown.cosigner))
         assert checked_keys(shown, good) is shown
         for pins in ({"verifier_key": "00" * 32}, {"verdict_key": "00" * 32}):
             with pytest.raises(VerifierMessageRejected):
-                checked_keys(shown, VerifierSettings(**pins))
+                checked_keys(shown, VerifierSettings(**pins))  # type: ignore[arg-type]
 
-    def test_an_arbiter_that_nobody_named_is_refused(self, world) -> None:
+    def test_an_arbiter_that_nobody_named_is_refused(self, world: Any) -> None:
         """Whoever answers in the verifier's place could put one of its own into the policy."""
         shown = replace(world.service.verifier.keys(), arbiter=PrivateKey.generate().public)
         with pytest.raises(VerifierMessageRejected, match="arbiter_key"):
@@ -431,17 +433,17 @@ class TestPolicies:
             {"audit": {"mode": "B", "beta": "1"}},
         ],
     )
-    def test_overrides_that_make_no_policy(self, world, overrides: dict) -> None:
+    def test_overrides_that_make_no_policy(self, world: Any, overrides: dict[str, Any]) -> None:
         body = {"window": "w1", "overrides": overrides}
         answer = world.api.post("/v1/operator/windows", json=body, headers=world.operator)
         assert answer.status_code == 400, answer.text
         assert world.service.windows.all() == []
 
-    def test_too_few_documents_for_k(self, world) -> None:
+    def test_too_few_documents_for_k(self, world: Any) -> None:
         with pytest.raises(MalformedDocument, match="12 documents"):
             world.create(top_k_max=12)
 
-    def test_seeded_windows_say_so(self, world) -> None:
+    def test_seeded_windows_say_so(self, world: Any) -> None:
         world.create(experiment_seed="again")
         world.drive(State.COUNTERSIGNED)
         assert world.policy().experiment_seed == "again"
@@ -449,9 +451,9 @@ class TestPolicies:
         assert one.salts != two.salts
         world.service.windows.note("w1", unusable="over")
 
-    def test_a_dishonest_policy_is_refused(self, make_world) -> None:
+    def test_a_dishonest_policy_is_refused(self, make_world: Any) -> None:
         class Loud(PolicyBuilder):
-            def document(self, **values):
+            def document(self, **values: Any) -> Any:
                 return {**super().document(**values), "epsilon_acc": "0.0001"}
 
         world = make_world(policy_builder=Loud)
@@ -462,21 +464,21 @@ class TestPolicies:
 class TestIndex:
     """Building the index commitment."""
 
-    def builder(self, world, documents, kind=IndexBuilder) -> IndexBuilder:
+    def builder(self, world: Any, documents: Any, kind: Any = IndexBuilder) -> IndexBuilder:
         class Given:
-            def pages(self, _tenant, _rows):
+            def pages(self, _tenant: Any, _rows: Any) -> Iterator[Any]:
                 yield documents
 
         from ragaudit.prover.randomness import OsRandomness
 
         return kind(Given(), world.service.embedder, OsRandomness(), 100)
 
-    def build(self, world, documents):
+    def build(self, world: Any, documents: Any) -> Any:
         return self.builder(world, documents).build(
             policy_digest=bytes(32), window="w1", tenant="one"
         )
 
-    def test_two_builds_hide_what_is_equal(self, world) -> None:
+    def test_two_builds_hide_what_is_equal(self, world: Any) -> None:
         documents = world.service.backend.fetch("one", ["one-0", "one-1", "one-2"])
         first, second = self.build(world, documents), self.build(world, documents)
         assert first.rows.tobytes() == second.rows.tobytes()
@@ -484,7 +486,9 @@ class TestIndex:
             assert getattr(first, name) != getattr(second, name)
         assert "salts=" not in repr(first)
 
-    def test_a_new_version_commits_to_changed_rows_only(self, world, monkeypatch) -> None:
+    def test_a_new_version_commits_to_changed_rows_only(
+        self, world: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         ids = [f"one-{n}" for n in range(6)]
         documents = world.service.backend.fetch("one", ids)
         before = self.build(world, documents)
@@ -494,7 +498,7 @@ class TestIndex:
         committed: list[int] = []
 
         class Counting(IndexBuilder):
-            def commit_rows(self, rows, blindings):
+            def commit_rows(self, rows: Any, blindings: Any) -> Any:
                 committed.append(len(rows))
                 return super().commit_rows(rows, blindings)
 
@@ -513,11 +517,11 @@ class TestIndex:
         assert statement.rows == 5
         core.verify_index(statement, again.proof)
 
-    def test_a_second_window_builds_on_the_first(self, make_world) -> None:
+    def test_a_second_window_builds_on_the_first(self, make_world: Any) -> None:
         seen = []
 
         class Watching(IndexBuilder):
-            def build(self, **values):
+            def build(self, **values: Any) -> Any:
                 seen.append(None if values["previous"] is None else values["previous"].tenant)
                 return super().build(**values)
 
@@ -530,18 +534,18 @@ class TestIndex:
             assert last_index(connection, "unknown") is None
         assert found is not None and found.tenant == "two"
 
-    def test_bad_documents(self, world) -> None:
+    def test_bad_documents(self, world: Any) -> None:
         documents = world.service.backend.fetch("one", ["one-0", "one-1"])
         with pytest.raises(MalformedDocument, match="1 documents"):
             self.build(world, documents[:1])
         with pytest.raises(MalformedDocument, match="duplicate"):
             self.build(world, [*documents, documents[0]])
 
-    def test_an_interrupted_commitment_is_continued(self, make_world) -> None:
+    def test_an_interrupted_commitment_is_continued(self, make_world: Any) -> None:
         builds = []
 
         class Interrupted(IndexBuilder):
-            def build(self, **values):
+            def build(self, **values: Any) -> Any:
                 builds.append(values["tenant"])
                 if builds == ["one", "two"]:
                     raise VerifierUnreachable("killed here")

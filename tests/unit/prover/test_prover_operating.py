@@ -30,7 +30,7 @@ from ragaudit.prover.verifier.trust import check_pins
 from ragaudit.verifier.service import providers
 
 
-def forget_the_provider(world) -> None:
+def forget_the_provider(world: Any) -> None:
     """The regulator has not pinned the key, or pinned another."""
     providers.remove(world.verifier.app.state.service.database, "provider.example")
 
@@ -39,7 +39,7 @@ def new_documents(count: int = 8) -> list[Document]:
     return [Document(f"new-{n}", f"a new document about bread, number {n}") for n in range(count)]
 
 
-def test_a_window_that_nobody_countersigns_ends_at_its_start(world) -> None:
+def test_a_window_that_nobody_countersigns_ends_at_its_start(world: Any) -> None:
     forget_the_provider(world)
     world.create()
     world.drive(State.COMMITTED)
@@ -58,7 +58,7 @@ def test_a_window_that_nobody_countersigns_ends_at_its_start(world) -> None:
     world.create("w2")
 
 
-def test_a_window_is_abandoned_before_the_countersignature_only(world) -> None:
+def test_a_window_is_abandoned_before_the_countersignature_only(world: Any) -> None:
     world.create()
     path = "/v1/operator/windows/w1/abandon"
     assert world.api.post(path).status_code == 401
@@ -76,7 +76,7 @@ def test_a_window_is_abandoned_before_the_countersignature_only(world) -> None:
     ]
 
 
-def test_documents_of_others_and_of_new_tenants_change_while_a_window_is_open(world) -> None:
+def test_documents_of_others_and_of_new_tenants_change_while_a_window_is_open(world: Any) -> None:
     world.open()
     documents = StoredDocuments(world.service.store)
     with pytest.raises(IndexInUse, match="w1"):
@@ -89,7 +89,7 @@ def test_documents_of_others_and_of_new_tenants_change_while_a_window_is_open(wo
     assert world.ask().status_code == 200
 
 
-def test_a_changed_provider_key_is_refused_at_the_start(world) -> None:
+def test_a_changed_provider_key_is_refused_at_the_start(world: Any) -> None:
     world.create()
     path = world.settings.keys.provider_file
     path.write_text(PrivateKey.generate().seed().hex() + "\n")
@@ -100,7 +100,7 @@ def test_a_changed_provider_key_is_refused_at_the_start(world) -> None:
     service.stop()
 
 
-def test_a_second_prover_is_refused_before_there_is_a_window(world) -> None:
+def test_a_second_prover_is_refused_before_there_is_a_window(world: Any) -> None:
     world.service.start()
     second = Service(world.settings, world.components)
     with pytest.raises(RefusedError, match="another process serves this database"):
@@ -112,7 +112,7 @@ def test_a_second_prover_is_refused_before_there_is_a_window(world) -> None:
     third.stop()
 
 
-def test_check_makes_a_signed_call(world) -> None:
+def test_check_makes_a_signed_call(world: Any) -> None:
     client = world.service.verifier
     client.check_pinned()
     forget_the_provider(world)
@@ -121,7 +121,7 @@ def test_check_makes_a_signed_call(world) -> None:
         client.check_pinned()
 
 
-def test_another_key_of_the_provider_is_told_too(world) -> None:
+def test_another_key_of_the_provider_is_told_too(world: Any) -> None:
     forget_the_provider(world)
     database = world.verifier.app.state.service.database
     providers.add(database, "provider.example", PrivateKey.generate().public)
@@ -129,18 +129,18 @@ def test_another_key_of_the_provider_is_told_too(world) -> None:
         world.service.verifier.check_pinned()
 
 
-def with_pins(world, **changes: Any) -> Any:
+def with_pins(world: Any, **changes: Any) -> Any:
     """The world's prover with other pins."""
     verifier = world.settings.verifier.model_copy(update=changes)
     return world.settings.model_copy(update={"verifier": verifier})
 
 
-def test_nothing_is_served_without_pins(world, caplog: pytest.LogCaptureFixture) -> None:
+def test_nothing_is_served_without_pins(world: Any, caplog: pytest.LogCaptureFixture) -> None:
     names = ("cosigner_key", "verifier_key", "verdict_key")
     settings = with_pins(world, **dict.fromkeys(names))
     found = {each.name: each.problem for each in run_checks(settings)}
     told = ", ".join(f"verifier.{name}" for name in names)
-    assert told in found["pins"] and "allow_unpinned" in found["pins"]
+    assert told in found["pins"] and "allow_unpinned" in found["pins"]  # type: ignore[operator]
     service = create_app(settings, components=world.components).state.service
     with pytest.raises(UnpinnedVerifier, match="whoever answers first is believed"):
         service.start()
@@ -151,13 +151,17 @@ def test_nothing_is_served_without_pins(world, caplog: pytest.LogCaptureFixture)
     service.start()
     assert "verifier.verdict_key is not pinned" in caplog.text
     service.stop()
-    pins = {"cosigner_key": "x", "verifier_key": "00" * 32, "verdict_key": "00" * 32}
+    pins: dict[str, Any] = {
+        "cosigner_key": "x",
+        "verifier_key": "00" * 32,
+        "verdict_key": "00" * 32,
+    }
     check_pins(VerifierSettings(**pins))
     with pytest.raises(UnpinnedVerifier, match="verdict_key"):
         check_pins(VerifierSettings(**pins | {"verdict_key": None}))
 
 
-def test_a_full_disk_is_not_ready(world) -> None:
+def test_a_full_disk_is_not_ready(world: Any) -> None:
     assert world.api.get("/readyz").status_code == 200
     store = world.settings.store.model_copy(update={"free_bytes_min": 2**50})
     world.settings = world.settings.model_copy(update={"store": store})
@@ -183,7 +187,7 @@ def test_folders_that_cannot_be_written_are_named(tmp_path: Path) -> None:
         check_folder(tmp_path / "file" / "fences")
 
 
-def test_what_holds_secrets_is_for_its_owner_only(world) -> None:
+def test_what_holds_secrets_is_for_its_owner_only(world: Any) -> None:
     world.open()
     private = [world.settings.store.fence_folder / "w1.fence", world.folder / "prover/prover.yaml"]
     private += sorted((world.folder / "prover").glob("prover.db*"))
@@ -192,7 +196,7 @@ def test_what_holds_secrets_is_for_its_owner_only(world) -> None:
         assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
     (world.folder / "prover/prover.db").chmod(0o644)
     found = {each.name: each.problem for each in run_checks(world.settings)}
-    assert "others may read the database" in found["store"]
+    assert "others may read the database" in found["store"]  # type: ignore[operator]
 
 
 @pytest.mark.parametrize(
@@ -207,14 +211,14 @@ def test_what_holds_secrets_is_for_its_owner_only(world) -> None:
         '{"query": "a", "top_k": ' + "9" * 5000 + "}",
     ],
 )
-def test_a_body_has_one_meaning(open_world, text: str) -> None:
+def test_a_body_has_one_meaning(open_world: Any, text: str) -> None:
     headers = open_world.headers("ada") | {"Content-Type": "application/json"}
     answer = open_world.api.post("/v1/windows/w1/query", content=text, headers=headers)
     assert answer.status_code == 400, answer.text
     assert answer.json()["type"] == "urn:ragaudit:problem:malformed-request"
 
 
-def test_patterns_are_said_in_words(open_world) -> None:
+def test_patterns_are_said_in_words(open_world: Any) -> None:
     answer = open_world.api.get("/v1/windows/Not A Name")
     assert answer.status_code == 400 and answer.json()["expected"].startswith("1 to 64 of a-z")
     body = {"counter": 0, "nonce": "no"}
@@ -222,7 +226,7 @@ def test_patterns_are_said_in_words(open_world) -> None:
     assert answer.json()["expected"] == "64 digits 0-9a-f" and "^" not in answer.text
 
 
-def test_the_public_log_of_a_finished_window_loads_nothing(world, embedder) -> None:
+def test_the_public_log_of_a_finished_window_loads_nothing(world: Any, embedder: Any) -> None:
     world.open()
     assert world.ask().status_code == 200
     world.service.driver.checkpoint("w1")
@@ -245,7 +249,7 @@ def test_the_public_log_of_a_finished_window_loads_nothing(world, embedder) -> N
     assert world.service.lives._loaded == {}
 
 
-def test_the_driver_lets_go_of_what_is_finished(world) -> None:
+def test_the_driver_lets_go_of_what_is_finished(world: Any) -> None:
     world.open()
     fence = world.service.lives.get("w1").fence
     world.service.lives.forget("w1")

@@ -1,6 +1,7 @@
 """What accounts and strangers try against an honest provider: its window passes all the same."""
 
 import json
+from typing import Any
 
 import pytest
 from ragaudit.encoding.text import b64_decode
@@ -14,7 +15,7 @@ from ragaudit.prover.store.states import State
 SKEW_MS = 5_000
 
 
-def check_passes(world) -> None:
+def check_passes(world: Any) -> None:
     """Run the window to its end."""
     world.service.driver.checkpoint("w1")
     world.clock.to(world.policy().end)
@@ -35,7 +36,7 @@ def check_passes(world) -> None:
     assert verdict["result"] == "PASS", wrong
 
 
-def test_a_stranger_cannot_have_an_old_head_cosigned(world) -> None:
+def test_a_stranger_cannot_have_an_old_head_cosigned(world: Any) -> None:
     """It would make every entry since then seem back-dated: all of a verifier's absence."""
     world.open()
     assert world.ask("ada").status_code == 200
@@ -55,13 +56,15 @@ def test_a_stranger_cannot_have_an_old_head_cosigned(world) -> None:
     check_passes(world)
 
 
-def test_a_nonce_that_is_revealed_at_the_last_moment(world, monkeypatch) -> None:
+def test_a_nonce_that_is_revealed_at_the_last_moment(
+    world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The answer takes its time, and checkpoints are made meanwhile."""
     world.open()
     promised = world.promise(0)
     live, honest = world.service.lives.get("w1"), answering.Answering.draw_noise
 
-    def slow(self, *arguments):
+    def slow(self: Any, *arguments: Any) -> Any:
         monkeypatch.undo()
         world.clock.now += SKEW_MS
         assert world.ask("cyd").status_code == 200

@@ -1,5 +1,7 @@
 """Anchored accounts: promises, nonces, retries, claims; all ten checks of a receipt."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from ragaudit import core
@@ -16,18 +18,18 @@ from ragaudit.verifier.service import intake
 class Operations:
     """The group operations of the receipt check, by the compiled core."""
 
-    def commit_row(self, row, blinding: bytes) -> bytes:
+    def commit_row(self, row: Any, blinding: bytes) -> bytes:
         blindings = np.frombuffer(blinding, dtype=np.uint8).reshape(1, 32)
         return core.commit_rows(np.array([row], dtype=np.int8), blindings)
 
-    def commit_selection(self, positions, blinding: bytes) -> bytes:
+    def commit_selection(self, positions: Any, blinding: bytes) -> bytes:
         return core.commit_selection(positions, blinding)
 
-    def sketch(self, query, seed: bytes, bits: int) -> bytes:
+    def sketch(self, query: Any, seed: bytes, bits: int) -> bytes:
         return sketch(np.array(query, dtype=np.int16), seed, bits)
 
 
-def test_all_ten_checks_of_an_anchored_receipt(make_world, embedder) -> None:
+def test_all_ten_checks_of_an_anchored_receipt(make_world: Any, embedder: Any) -> None:
     world = make_world(embedder=lambda _: embedder)
     world.open()
     promised = world.promise(0, query="a broken product")
@@ -63,7 +65,7 @@ def test_all_ten_checks_of_an_anchored_receipt(make_world, embedder) -> None:
     assert [each.status for each in steps] == ["done"] * 10
 
 
-def test_retries_are_the_same_bit_for_bit(world) -> None:
+def test_retries_are_the_same_bit_for_bit(world: Any) -> None:
     world.open()
     promised = world.promise(0).json()
     assert world.promise(0).json() == promised
@@ -76,7 +78,7 @@ def test_retries_are_the_same_bit_for_bit(world) -> None:
     assert world.service.lives.get("w1").log.entries.head().size == size
 
 
-def test_one_counter_is_never_promised_twice(world) -> None:
+def test_one_counter_is_never_promised_twice(world: Any) -> None:
     world.open()
     promised = world.promise(0, query="bread").json()
     other = world.promise(0, query="trains")
@@ -92,7 +94,7 @@ def test_one_counter_is_never_promised_twice(world) -> None:
     assert world.promise(0, query="bread").json() == promised
 
 
-def test_another_promise_can_be_had_when_the_refusal_says_so(world) -> None:
+def test_another_promise_can_be_had_when_the_refusal_says_so(world: Any) -> None:
     world.open()
     first = world.promise(0, query="bread").json()
     waiting = int(world.promise(0, query="trains").headers["Retry-After"])
@@ -102,7 +104,7 @@ def test_another_promise_can_be_had_when_the_refusal_says_so(world) -> None:
     assert world.promise(0, query="trains").json()["query"] == "trains"
 
 
-def test_counters_and_nonces_that_are_wrong(world) -> None:
+def test_counters_and_nonces_that_are_wrong(world: Any) -> None:
     world.open()
     assert world.promise(1).status_code == 409
     assert world.reveal(0).status_code == 409  # nothing promised
@@ -114,7 +116,7 @@ def test_counters_and_nonces_that_are_wrong(world) -> None:
     assert world.promise(1).status_code == 200
 
 
-def test_an_old_promise_is_not_answered(world) -> None:
+def test_an_old_promise_is_not_answered(world: Any) -> None:
     world.open()
     world.promise(0)
     world.clock.now += 301_000
@@ -122,14 +124,14 @@ def test_an_old_promise_is_not_answered(world) -> None:
     assert refused.status_code == 409 and "too old" in refused.json()["detail"]
 
 
-def expire(world, promised: dict) -> None:
+def expire(world: Any, promised: dict[str, Any]) -> None:
     """Go to where nobody takes a claim of the promise any more, by any clock within the skew."""
     made = Promise.from_json(promised).record.time
     policy = world.policy()
     world.clock.now = made + policy.promise_life + 2000 * policy.clock_skew_seconds + 1
 
 
-def test_an_expired_promise_that_nobody_claimed_is_superseded(world) -> None:
+def test_an_expired_promise_that_nobody_claimed_is_superseded(world: Any) -> None:
     world.open()
     first = world.promise(0, query="bread").json()
     world.clock.now += 301_000  # too old to be answered, and the verifier may still take a claim
@@ -144,7 +146,7 @@ def test_an_expired_promise_that_nobody_claimed_is_superseded(world) -> None:
     assert world.promise(1).status_code == 200
 
 
-def test_a_promise_whose_nonce_was_seen_is_never_superseded(world) -> None:
+def test_a_promise_whose_nonce_was_seen_is_never_superseded(world: Any) -> None:
     """The provider could evaluate the noise: another promise would be another draw."""
     world.open()
     first = world.promise(0).json()
@@ -155,7 +157,7 @@ def test_a_promise_whose_nonce_was_seen_is_never_superseded(world) -> None:
     assert refused.status_code == 409 and "nonce was revealed" in refused.json()["detail"]
 
 
-def test_a_claimed_promise_is_never_superseded(world) -> None:
+def test_a_claimed_promise_is_never_superseded(world: Any) -> None:
     world.open()
     first = world.promise(0).json()
     world.service.driver.step("w1")  # hands the registrations over
@@ -167,7 +169,7 @@ def test_a_claimed_promise_is_never_superseded(world) -> None:
     Promise.from_json(first).verify_kept(record)
 
 
-def test_without_the_verifier_nothing_is_superseded(world) -> None:
+def test_without_the_verifier_nothing_is_superseded(world: Any) -> None:
     world.open()
     first = world.promise(0).json()
     expire(world, first)
@@ -177,7 +179,7 @@ def test_without_the_verifier_nothing_is_superseded(world) -> None:
     assert world.promise(0).status_code == 200
 
 
-def test_no_promise_is_made_when_it_could_not_be_claimed(world) -> None:
+def test_no_promise_is_made_when_it_could_not_be_claimed(world: Any) -> None:
     world.open()
     policy = world.policy()
     assert policy.last_promise == 1000 * (policy.end - 60)
@@ -192,7 +194,7 @@ def test_no_promise_is_made_when_it_could_not_be_claimed(world) -> None:
     assert world.ask("ada").status_code == 200  # a plain account claims nothing
 
 
-def test_records_carry_the_promised_time_and_the_nonce(world) -> None:
+def test_records_carry_the_promised_time_and_the_nonce(world: Any) -> None:
     world.open()
     promise = Promise.from_json(world.promise(0).json())
     world.clock.now += 5_000
@@ -203,7 +205,7 @@ def test_records_carry_the_promised_time_and_the_nonce(world) -> None:
     assert public["issued"] > record.time
 
 
-def test_noise_depends_on_the_nonce(world) -> None:
+def test_noise_depends_on_the_nonce(world: Any) -> None:
     world.open()
     live = world.service.lives.get("w1")
     record = Promise.from_json(world.promise(0).json()).record
@@ -214,7 +216,7 @@ def test_noise_depends_on_the_nonce(world) -> None:
     )
 
 
-def test_an_answered_promise_is_served_after_the_window(world) -> None:
+def test_an_answered_promise_is_served_after_the_window(world: Any) -> None:
     world.open()
     world.promise(0)
     answered = world.reveal(0).json()
@@ -223,7 +225,7 @@ def test_an_answered_promise_is_served_after_the_window(world) -> None:
     assert world.promise(1).json()["refusal"]["reason"] == "closed"
 
 
-def close(world) -> list[Record]:
+def close(world: Any) -> list[Record]:
     """Close the log and return its records."""
     world.clock.to(world.policy().end)
     world.drive(State.CLOSED)
@@ -235,14 +237,14 @@ def close(world) -> list[Record]:
     ]
 
 
-def _entries(world) -> list[dict[str, str]]:
+def _entries(world: Any) -> list[dict[str, str]]:
     from ragaudit.prover.window.entries import entries
 
     with world.service.store.read() as connection:
         return [{"kind": each.kind, "body": each.body.hex()} for each in entries(connection, "w1")]
 
 
-def test_a_claimed_promise_is_logged_at_the_close(world) -> None:
+def test_a_claimed_promise_is_logged_at_the_close(world: Any) -> None:
     world.open()
     promise = Promise.from_json(world.promise(0).json())
     world.service.driver.step("w1")  # hands the registrations over
@@ -255,7 +257,7 @@ def test_a_claimed_promise_is_logged_at_the_close(world) -> None:
     assert [each["kind"] for each in _entries(world)][-1] == "close"
 
 
-def test_a_query_whose_promise_nobody_could_claim(world) -> None:
+def test_a_query_whose_promise_nobody_could_claim(world: Any) -> None:
     """Control characters take six bytes each in JSON, and a claim has the query twice."""
     world.open()
     answer = world.promise(0, query="\x01" * 8000)
@@ -264,7 +266,7 @@ def test_a_query_whose_promise_nobody_could_claim(world) -> None:
     assert world.ask("ada", query="\x01" * 8000).status_code == 200
 
 
-def test_every_page_of_claims_is_logged(world, monkeypatch) -> None:
+def test_every_page_of_claims_is_logged(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(intake, "CLAIMS_PAGE_BYTES", 1)
     world.open()
     claims = [{"promise": world.promise(0).json(), "nonce": world.chains["bob"].nonce(0).hex()}]
@@ -277,7 +279,9 @@ def test_every_page_of_claims_is_logged(world, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("following", ["", "0" * 64, 5])
-def test_pages_of_claims_that_do_not_go_on(world, monkeypatch, following) -> None:
+def test_pages_of_claims_that_do_not_go_on(
+    world: Any, monkeypatch: pytest.MonkeyPatch, following: Any
+) -> None:
     world.open()
     world.clock.to(world.policy().end)
     world.drive(State.CLOSED)
@@ -287,7 +291,7 @@ def test_pages_of_claims_that_do_not_go_on(world, monkeypatch, following) -> Non
         world.service.driver.step("w1")
 
 
-def test_an_answered_claim_is_not_logged_again(world) -> None:
+def test_an_answered_claim_is_not_logged_again(world: Any) -> None:
     world.open()
     promised = world.promise(0).json()
     world.reveal(0)
@@ -298,7 +302,7 @@ def test_an_answered_claim_is_not_logged_again(world) -> None:
 
 
 @pytest.mark.parametrize("what", ["signature", "origin", "nonce", "format"])
-def test_claims_that_are_not_ours_are_dropped(world, what: str) -> None:
+def test_claims_that_are_not_ours_are_dropped(world: Any, what: str) -> None:
     world.open()
     promised = world.promise(0).json()
     nonce = world.chains["bob"].nonce(0).hex()

@@ -182,7 +182,7 @@ def test_rates_are_counted_by_account_and_by_network(monkeypatch: pytest.MonkeyP
     run(play)
 
 
-_parse = turns.parse
+_parse = turns.parse  # type: ignore[attr-defined]
 
 
 def test_health_needs_no_turn() -> None:

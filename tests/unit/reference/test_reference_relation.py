@@ -36,7 +36,7 @@ def solutions(statement: Statement, y: list[int]) -> set[tuple[int, ...]]:
     # The sum of b3 is 1, and where b3 is 1 the threshold is the score plus 1.
     for tau in {y[i] + 1 for i in statement.U}:
         options = [
-            [row for row in product((0, 1), repeat=3) if holds(*row, y[i] - tau)]
+            [row for row in product((0, 1), repeat=3) if holds(*row, y[i] - tau)]  # type: ignore[call-arg]
             for i in statement.U
         ]
         for rows in product(*options):

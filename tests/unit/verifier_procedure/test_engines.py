@@ -17,12 +17,13 @@ from ragaudit.verifier import engines
 from ragaudit.verifier.engines import (
     ArgumentRejected,
     CoreEngine,
+    Engine,
     ProvenSelection,
     ReferenceEngine,
     SelectionsRejected,
 )
 
-BOTH = [CoreEngine(), ReferenceEngine()]
+BOTH: list[Engine] = [CoreEngine(), ReferenceEngine()]
 L = 2**252 + 27742317777372353535851937790883648493
 scalars = st.integers(0, L - 1).map(lambda x: x.to_bytes(32, "little"))
 
@@ -53,7 +54,7 @@ def test_openings_outside_their_range_are_rejected(engine: engines.Engine) -> No
         lambda: engine.commit_selection([2**32], bytes(32)),
     ):
         with pytest.raises(ArgumentRejected):
-            call()
+            call()  # type: ignore[no-untyped-call]
 
 
 def test_noise_and_sketches_are_alike() -> None:

@@ -4,6 +4,7 @@ import io
 import struct
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -178,10 +179,11 @@ def test_encrypted_entries_are_refused() -> None:
 
 def built(entries: list[tuple[str, bytes]]) -> bytes:
     """A well-formed archive of exactly these entries, in this order."""
-    data, listed = b"", []
+    data = b""
+    listed: list[Any] = []
     for name, content in entries:
         offset = listed[-1].end if listed else 0
-        entry = bundles._Entry(name.encode(), len(content), bundles.zlib.crc32(content), offset)
+        entry = bundles._Entry(name.encode(), len(content), bundles.zlib.crc32(content), offset)  # type: ignore[attr-defined]
         data += entry.local_header() + content
         listed.append(entry)
     return data + bundles._trailer(listed)

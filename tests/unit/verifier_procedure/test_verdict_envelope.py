@@ -112,7 +112,7 @@ def envelope_of(value: Any) -> bytes:
 
 def good_statement() -> dict[str, Any]:
     value: dict[str, Any] = verdict.statement(DIGESTS, verdict.predicate(OUTCOME, time=1))
-    return json.loads(json.dumps(value))  # type: ignore[no-any-return]
+    return json.loads(json.dumps(value))
 
 
 def _set(path: list[Any], value: Any) -> Any:
@@ -163,7 +163,8 @@ def test_other_envelopes_are_refused() -> None:
     none: dict[str, Any] = {**good, "signatures": []}
     kind = {**good, "payloadType": "application/json"}
     more = {**good, "more": 1}
-    for value in (two, none, kind, more, [], None):
+    values: tuple[Any, ...] = (two, none, kind, more, [], None)
+    for value in values:
         with pytest.raises(MalformedVerdict):
             verify_verdict(canonical_json.dumps(value), KEY.public)
     with pytest.raises(MalformedVerdict):

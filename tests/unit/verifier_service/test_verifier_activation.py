@@ -1,6 +1,8 @@
 """Activations: strict instants, covered sizes, the chain, and a clock that goes back."""
 
 from hashlib import sha256
+from pathlib import Path
+from typing import Any
 
 import pytest
 from ragaudit.encoding.signing import verify
@@ -9,22 +11,22 @@ from verifier_service_harness import INSTANTS, WINDOW, Desk, problem_of
 
 
 @pytest.fixture
-def opened(desk):
+def opened(desk: Any) -> Any:
     desk.open_window()
     return desk
 
 
-def ask(desk, a: object):
+def ask(desk: Any, a: object) -> Any:
     return desk.client.get(f"/v1/windows/{WINDOW}/activations/{a}")
 
 
-def cosign(desk, old: int, size: int) -> None:
+def cosign(desk: Any, old: int, size: int) -> None:
     while desk.log.tree.size < size:
         desk.log.tree.append(sha256(str(desk.log.tree.size).encode()).digest())
     assert desk.add_checkpoint(desk.log.add_request(old, size)).status_code == 200
 
 
-def test_before_the_instant(opened) -> None:
+def test_before_the_instant(opened: Any) -> None:
     opened.clock.now = 1000 * INSTANTS[0] - 1
     answer = ask(opened, 1)
     problem_of(answer, 425, "too-early")
@@ -33,7 +35,7 @@ def test_before_the_instant(opened) -> None:
     assert ask(opened, 1).headers["retry-after"] == "91"
 
 
-def test_at_the_instant(opened) -> None:
+def test_at_the_instant(opened: Any) -> None:
     anchor = bytes.fromhex(opened.countersign().json()["activation_anchor"])
     opened.clock.at(INSTANTS[0])
     message = ask(opened, 1).json()
@@ -53,7 +55,7 @@ def test_at_the_instant(opened) -> None:
     problem_of(ask(opened, 2), 425, "too-early")
 
 
-def test_the_answer_never_changes(opened) -> None:
+def test_the_answer_never_changes(opened: Any) -> None:
     opened.clock.at(INSTANTS[0])
     first = ask(opened, 1).content
     cosign(opened, 0, 3)
@@ -61,7 +63,7 @@ def test_the_answer_never_changes(opened) -> None:
     assert ask(opened, 1).content == first
 
 
-def test_covered_size_counts_what_was_cosigned_strictly_before(opened) -> None:
+def test_covered_size_counts_what_was_cosigned_strictly_before(opened: Any) -> None:
     opened.clock.now = 1000 * INSTANTS[0] - 1
     cosign(opened, 0, 2)
     opened.clock.at(INSTANTS[0])
@@ -72,12 +74,12 @@ def test_covered_size_counts_what_was_cosigned_strictly_before(opened) -> None:
     assert ask(opened, 2).json()["covered_size"] == 5
 
 
-def test_nothing_cosigned_covers_nothing(opened) -> None:
+def test_nothing_cosigned_covers_nothing(opened: Any) -> None:
     opened.clock.at(INSTANTS[1])
     assert ask(opened, 1).json()["covered_size"] == 0
 
 
-def test_the_sampling_nonce_is_no_activation(opened) -> None:
+def test_the_sampling_nonce_is_no_activation(opened: Any) -> None:
     opened.clock.at(INSTANTS[-1] + 1000)
     problem_of(ask(opened, len(INSTANTS)), 404, "unknown")
     problem_of(ask(opened, 0), 404, "unknown")
@@ -86,14 +88,14 @@ def test_the_sampling_nonce_is_no_activation(opened) -> None:
     problem_of(ask(opened, 10**30), 404, "unknown")
 
 
-def test_no_activation_without_a_countersignature(desk) -> None:
+def test_no_activation_without_a_countersignature(desk: Any) -> None:
     desk.clock.at(INSTANTS[0])
     problem_of(ask(desk, 1), 404, "unknown")
     desk.register()
     problem_of(ask(desk, 1), 409, "conflict")
 
 
-def test_once_released_nothing_is_cosigned_before_the_instant(opened) -> None:
+def test_once_released_nothing_is_cosigned_before_the_instant(opened: Any) -> None:
     """A clock set back must not let a checkpoint count as cosigned before t_a."""
     opened.clock.at(INSTANTS[0])
     assert ask(opened, 1).status_code == 200
@@ -102,7 +104,7 @@ def test_once_released_nothing_is_cosigned_before_the_instant(opened) -> None:
     problem_of(opened.add_checkpoint(opened.log.add_request(0)), 503, "clock")
 
 
-def test_the_release_survives_a_restart(tmp_path, auditor) -> None:
+def test_the_release_survives_a_restart(tmp_path: Path, auditor: Any) -> None:
     desk = Desk(tmp_path, auditor)
     with desk.running():
         desk.open_window()

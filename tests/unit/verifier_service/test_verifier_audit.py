@@ -3,6 +3,8 @@
 import io
 import threading
 from hashlib import sha256
+from pathlib import Path
+from typing import Any
 
 import pytest
 from ragaudit.encoding import canonical_json
@@ -30,16 +32,16 @@ DEADLINE = 100  # seconds, of the harness's policy
 
 
 @pytest.fixture
-def story(desk):
+def story(desk: Any) -> Story:
     desk.open_window()
     return Story(desk)
 
 
-def tick(desk) -> None:
+def tick(desk: Any) -> None:
     desk.service.scheduler.tick()
 
 
-def settle(desk) -> None:
+def settle(desk: Any) -> None:
     """Wait for the audit's thread."""
     for _ in range(1000):
         if not desk.service.runner.busy():
@@ -48,26 +50,26 @@ def settle(desk) -> None:
     raise AssertionError("the audit does not end")
 
 
-def state(desk) -> str:
+def state(desk: Any) -> str:
     return desk.client.get(BASE).json()["state"]
 
 
-def respond(story, index: int, body: bytes = b"response"):
+def respond(story: Any, index: int, body: bytes = b"response") -> Any:
     return story.send("PUT", f"challenge/{index}", body)
 
 
-def audit(desk, token: str | None = None):
+def audit(desk: Any, token: str | None = None) -> Any:
     found = token or keys.read_token(desk.settings.secrets / keys.TOKEN)
     return desk.client.post(f"{BASE}/audit", headers={"Authorization": f"Bearer {found}"})
 
 
-def submit(story, *indices: int) -> None:
+def submit(story: Any, *indices: int) -> None:
     documents = [story.receipt(index).to_json() for index in indices]
     body = canonical_json.dumps({"receipts": documents})
     assert story.desk.client.post(f"{BASE}/receipts", content=body).status_code == 200
 
 
-def test_no_challenge_before_the_sampling_instant(story) -> None:
+def test_no_challenge_before_the_sampling_instant(story: Any) -> None:
     story.finish()
     story.desk.clock.now = 1000 * SAMPLING - 1
     tick(story.desk)
@@ -78,7 +80,7 @@ def test_no_challenge_before_the_sampling_instant(story) -> None:
     problem_of(respond(story, 3), 409, "conflict")
 
 
-def test_the_challenge_recomputes(story) -> None:
+def test_the_challenge_recomputes(story: Any) -> None:
     desk = story.desk
     anchor = bytes.fromhex(desk.countersign().json()["activation_anchor"])
     submit(story, 3, 5)
@@ -122,7 +124,7 @@ def test_the_challenge_recomputes(story) -> None:
     assert challenge["strata"][0]["sample"] == story.records
 
 
-def test_the_receipts_list(story) -> None:
+def test_the_receipts_list(story: Any) -> None:
     desk = story.desk
     submit(story, 4, 3)
     story.finish()
@@ -136,13 +138,13 @@ def test_the_receipts_list(story) -> None:
     verify(desk.keys.statement.public, signature, "receipts-list", *fields)
 
 
-def test_the_list_is_signed_by_the_service_itself(story) -> None:
+def test_the_list_is_signed_by_the_service_itself(story: Any) -> None:
     story.desk.clock.at(SAMPLING)
     tick(story.desk)
     assert story.desk.client.get(BASE).json()["times"]["listed"] == 1000 * SAMPLING
 
 
-def test_the_list_is_the_same_after_an_outage(tmp_path, auditor) -> None:
+def test_the_list_is_the_same_after_an_outage(tmp_path: Path, auditor: Any) -> None:
     """It names the end of the intake, whenever the service comes back."""
     desk = Desk(tmp_path, auditor)
     with desk.running():
@@ -163,7 +165,7 @@ def test_the_list_is_the_same_after_an_outage(tmp_path, auditor) -> None:
         assert challenge["deadline"] == 1000 * (SAMPLING + 500 + DEADLINE)
 
 
-def test_the_challenge_is_drawn_without_being_asked_for(story) -> None:
+def test_the_challenge_is_drawn_without_being_asked_for(story: Any) -> None:
     story.finish()
     story.desk.clock.at(SAMPLING)
     tick(story.desk)
@@ -172,7 +174,7 @@ def test_the_challenge_is_drawn_without_being_asked_for(story) -> None:
     assert deadline == 1000 * (SAMPLING + DEADLINE)
 
 
-def test_responses(story) -> None:
+def test_responses(story: Any) -> None:
     story.finish()
     story.desk.clock.at(SAMPLING)
     tick(story.desk)
@@ -187,12 +189,12 @@ def test_responses(story) -> None:
     assert story.desk.client.get(BASE).json()["counts"]["responses"] == 1
 
 
-def answer_all(story) -> None:
+def answer_all(story: Any) -> None:
     for index in story.records:
         assert respond(story, index, b"response %d" % index).status_code == 204
 
 
-def test_the_audit_runs_when_everything_is_answered(story, auditor) -> None:
+def test_the_audit_runs_when_everything_is_answered(story: Any, auditor: Any) -> None:
     desk = story.desk
     submit(story, 3)
     story.finish()
@@ -248,7 +250,7 @@ def test_the_audit_runs_when_everything_is_answered(story, auditor) -> None:
     assert notes == [evidence["public/final-checkpoint.txt"].decode()]
 
 
-def test_the_audit_waits_for_the_deadline_only(story, auditor) -> None:
+def test_the_audit_waits_for_the_deadline_only(story: Any, auditor: Any) -> None:
     desk = story.desk
     story.finish()
     desk.clock.at(SAMPLING)
@@ -271,7 +273,7 @@ def test_the_audit_waits_for_the_deadline_only(story, auditor) -> None:
     problem_of(respond(story, story.records[2]), 409, "conflict")
 
 
-def test_a_silent_provider_gets_a_verdict(story, auditor) -> None:
+def test_a_silent_provider_gets_a_verdict(story: Any, auditor: Any) -> None:
     """No close, no handover: the procedure judges what there is at the sampling instant."""
     desk = story.desk
     body = {"entries": story.documents()[:3]}
@@ -288,7 +290,9 @@ def test_a_silent_provider_gets_a_verdict(story, auditor) -> None:
     problem_of(story.send("GET", "challenge"), 409, "conflict")
 
 
-def test_a_record_that_cannot_be_read_is_judged_without_a_challenge(story, auditor) -> None:
+def test_a_record_that_cannot_be_read_is_judged_without_a_challenge(
+    story: Any, auditor: Any
+) -> None:
     desk = story.desk
     story.entries[3].body = b"not a record"
     story.finish()
@@ -303,13 +307,13 @@ def test_a_record_that_cannot_be_read_is_judged_without_a_challenge(story, audit
 class FailingAuditor(RecordingAuditor):
     failing = True
 
-    def audit(self, evidence, now, progress):
+    def audit(self, evidence: Any, now: Any, progress: Any) -> Any:
         if self.failing:
             raise RuntimeError("a fault of the software")
         return super().audit(evidence, now, progress)
 
 
-def test_a_failed_audit_starts_again_when_the_auditor_asks(tmp_path) -> None:
+def test_a_failed_audit_starts_again_when_the_auditor_asks(tmp_path: Path) -> None:
     auditor = FailingAuditor()
     with Desk(tmp_path, auditor).running() as desk:
         desk.open_window()
@@ -321,7 +325,7 @@ def test_a_failed_audit_starts_again_when_the_auditor_asks(tmp_path) -> None:
         found = desk.client.get(f"{BASE}/progress").json()
         assert found["state"] == "auditing"
         assert found["step"].startswith("failed")
-        problem_of(desk.client.get(f"{BASE}/verdict"), 404, "unknown")
+        problem_of(desk.client.get(f"{BASE}/verdict"), 404, "unknown")  # type: ignore[arg-type]
         auditor.failing = False
         assert audit(desk).status_code == 202
         settle(desk)
@@ -334,7 +338,7 @@ class StoppableAuditor(RecordingAuditor):
         super().__init__()
         self.running = threading.Event()
 
-    def audit(self, evidence, now, progress):
+    def audit(self, evidence: Any, now: Any, progress: Any) -> Any:
         self.seen.append(evidence)
         for step in range(2000):
             progress("selection", step, 2000)
@@ -343,7 +347,7 @@ class StoppableAuditor(RecordingAuditor):
         return self.verdict
 
 
-def test_an_audit_that_a_shutdown_stops_starts_again(tmp_path) -> None:
+def test_an_audit_that_a_shutdown_stops_starts_again(tmp_path: Path) -> None:
     auditor = StoppableAuditor()
     with Desk(tmp_path, auditor).running() as desk:
         desk.open_window()
@@ -358,10 +362,10 @@ def test_an_audit_that_a_shutdown_stops_starts_again(tmp_path) -> None:
         tick(again)
         settle(again)
         assert state(again) == "decided"
-    assert sorted(again.auditor.seen[-1]) == sorted(auditor.seen[-1])
+    assert sorted(again.auditor.seen[-1]) == sorted(auditor.seen[-1])  # type: ignore[union-attr]
 
 
-def test_bundles_and_reports(story, auditor) -> None:
+def test_bundles_and_reports(story: Any, auditor: Any) -> None:
     desk = story.desk
     story.finish()
     for path in ("verdict", "report.html", "report.txt", "bundle"):
@@ -387,7 +391,7 @@ def test_bundles_and_reports(story, auditor) -> None:
     assert desk.client.get(BASE).json()["result"] == "PASS"
 
 
-def test_the_evidence_does_not_change_after_it_was_sealed(story, auditor) -> None:
+def test_the_evidence_does_not_change_after_it_was_sealed(story: Any, auditor: Any) -> None:
     desk = story.desk
     story.finish()
     desk.clock.at(SAMPLING)
@@ -408,7 +412,7 @@ def test_the_evidence_does_not_change_after_it_was_sealed(story, auditor) -> Non
     assert shown == {name: before[name] for name in shown}
 
 
-def test_the_auditor_cannot_hurry(story) -> None:
+def test_the_auditor_cannot_hurry(story: Any) -> None:
     problem_of(audit(story.desk), 409, "conflict")
     story.finish()
     story.desk.clock.at(SAMPLING)
@@ -416,7 +420,7 @@ def test_the_auditor_cannot_hurry(story) -> None:
     problem_of(audit(story.desk), 409, "conflict")
 
 
-def test_status_of_windows(desk) -> None:
+def test_status_of_windows(desk: Any) -> None:
     problem_of(desk.client.get(BASE), 404, "unknown")
     problem_of(desk.client.get(f"{BASE}/progress"), 404, "unknown")
     desk.register()

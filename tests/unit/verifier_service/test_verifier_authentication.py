@@ -14,15 +14,15 @@ TARGET = "/v1/windows"
 
 
 @pytest.fixture
-def body(desk) -> bytes:
+def body(desk: Any) -> bytes:
     return json.dumps({"policy": desk.policy(), "embedder": {}}).encode()
 
 
-def post(desk, body, headers, target=TARGET):
+def post(desk: Any, body: Any, headers: Any, target: Any = TARGET) -> Any:
     return desk.client.post(target, content=body, headers=headers)
 
 
-def test_a_signed_request_passes_and_may_be_repeated(desk, body) -> None:
+def test_a_signed_request_passes_and_may_be_repeated(desk: Any, body: Any) -> None:
     headers = desk.headers("POST", TARGET, body)
     assert post(desk, body, headers).status_code == 201
     desk.clock.now += 60_000
@@ -30,13 +30,13 @@ def test_a_signed_request_passes_and_may_be_repeated(desk, body) -> None:
 
 
 @pytest.mark.parametrize("drift", [-60_001, 60_001, 86_400_000])
-def test_a_replay_outside_the_tolerance(desk, body, drift) -> None:
+def test_a_replay_outside_the_tolerance(desk: Any, body: Any, drift: Any) -> None:
     headers = desk.headers("POST", TARGET, body, time=desk.clock.now + drift)
     problem_of(post(desk, body, headers), 401, "unauthenticated")
 
 
 @pytest.mark.parametrize("drift", [-60_000, 60_000])
-def test_the_edge_of_the_tolerance(desk, body, drift) -> None:
+def test_the_edge_of_the_tolerance(desk: Any, body: Any, drift: Any) -> None:
     headers = desk.headers("POST", TARGET, body, time=desk.clock.now + drift)
     assert post(desk, body, headers).status_code == 201
 
@@ -44,39 +44,39 @@ def test_the_edge_of_the_tolerance(desk, body, drift) -> None:
 @pytest.mark.parametrize(
     ("method", "target"), [("PUT", TARGET), ("POST", TARGET + "?x=1"), ("POST", "/v1/window")]
 )
-def test_a_signature_of_another_request(desk, body, method, target) -> None:
+def test_a_signature_of_another_request(desk: Any, body: Any, method: Any, target: Any) -> None:
     headers = desk.headers(method, target, body)
     problem_of(post(desk, body, headers), 401, "unauthenticated")
 
 
-def test_the_query_is_signed(desk, body) -> None:
+def test_the_query_is_signed(desk: Any, body: Any) -> None:
     headers = desk.headers("POST", TARGET, body)
     problem_of(post(desk, body, headers, TARGET + "?x=1"), 401, "unauthenticated")
     headers = desk.headers("POST", TARGET + "?x=%20y", body)
     assert post(desk, body, headers, TARGET + "?x=%20y").status_code == 201
 
 
-def test_a_signature_of_another_body(desk, body) -> None:
+def test_a_signature_of_another_body(desk: Any, body: Any) -> None:
     headers = desk.headers("POST", TARGET, body)
     problem_of(post(desk, body + b" ", headers), 401, "unauthenticated")
 
 
-def test_a_signature_of_another_time(desk, body) -> None:
+def test_a_signature_of_another_time(desk: Any, body: Any) -> None:
     headers = {**desk.headers("POST", TARGET, body), "Ragaudit-Time": str(desk.clock.now + 1)}
     problem_of(post(desk, body, headers), 401, "unauthenticated")
 
 
-def test_another_key(desk, body) -> None:
+def test_another_key(desk: Any, body: Any) -> None:
     headers = desk.headers("POST", TARGET, body, key=seeded("other"))
     problem_of(post(desk, body, headers), 401, "unauthenticated")
 
 
-def test_a_provider_that_is_not_pinned(desk, body) -> None:
+def test_a_provider_that_is_not_pinned(desk: Any, body: Any) -> None:
     headers = desk.headers("POST", TARGET, body, provider="stranger")
     problem_of(post(desk, body, headers), 401, "unauthenticated")
 
 
-def test_a_removed_provider(desk, body) -> None:
+def test_a_removed_provider(desk: Any, body: Any) -> None:
     providers.remove(desk.service.database, PROVIDER)
     problem_of(post(desk, body, desk.headers("POST", TARGET, body)), 401, "unauthenticated")
 
@@ -84,7 +84,7 @@ def test_a_removed_provider(desk, body) -> None:
 @pytest.mark.parametrize(
     "missing", ["Ragaudit-Provider", "Ragaudit-Time", "Ragaudit-Signature", "Content-Digest"]
 )
-def test_each_header_is_demanded_once(desk, body, missing) -> None:
+def test_each_header_is_demanded_once(desk: Any, body: Any, missing: Any) -> None:
     headers = desk.headers("POST", TARGET, body)
     twice = [*headers.items(), (missing, headers[missing])]
     problem_of(post(desk, body, twice), 401, "unauthenticated")
@@ -93,13 +93,13 @@ def test_each_header_is_demanded_once(desk, body, missing) -> None:
 
 
 @pytest.mark.parametrize("time", ["", "x", "1.0", "+1", "01", "-1", "1_0", "9" * 40, "\u0661"])
-def test_ill_formed_times(desk, body, time) -> None:
+def test_ill_formed_times(desk: Any, body: Any, time: Any) -> None:
     headers = {**desk.headers("POST", TARGET, body), "Ragaudit-Time": time.encode()}
     problem_of(post(desk, body, headers), 401, "unauthenticated")
 
 
 @pytest.mark.parametrize("signature", ["", "AAAA", "!", "A" * 86 + "B="])
-def test_ill_formed_signatures(desk, body, signature) -> None:
+def test_ill_formed_signatures(desk: Any, body: Any, signature: Any) -> None:
     headers = {**desk.headers("POST", TARGET, body), "Ragaudit-Signature": signature}
     problem_of(post(desk, body, headers), 401, "unauthenticated")
 
@@ -117,7 +117,7 @@ def test_ill_formed_signatures(desk, body, signature) -> None:
         "{}",
     ],
 )
-def test_ill_formed_digests(desk, body, digest) -> None:
+def test_ill_formed_digests(desk: Any, body: Any, digest: Any) -> None:
     headers = desk.headers("POST", TARGET, body)
     right = headers["Content-Digest"].split(":")[1]
     headers["Content-Digest"] = digest.format(right)
@@ -127,7 +127,7 @@ def test_ill_formed_digests(desk, body, digest) -> None:
     problem_of(post(desk, body, headers), 401, "unauthenticated")
 
 
-def test_nothing_of_a_body_is_read_before_its_signature_holds(desk, body) -> None:
+def test_nothing_of_a_body_is_read_before_its_signature_holds(desk: Any, body: Any) -> None:
     """Called as a server calls it, with a body that must not be asked for."""
     read: list[str] = []
 
@@ -164,7 +164,7 @@ def test_nothing_of_a_body_is_read_before_its_signature_holds(desk, body) -> Non
     assert len(read) == 5
 
 
-def test_no_headers_at_all(desk, body) -> None:
+def test_no_headers_at_all(desk: Any, body: Any) -> None:
     problem_of(post(desk, body, {}), 401, "unauthenticated")
 
 
@@ -172,14 +172,14 @@ def test_no_headers_at_all(desk, body) -> None:
     "header",
     [None, "", "Bearer", "Bearer x", "Basic x", "Bearer  ", "bearer\t", "Bearer \xe9"],
 )
-def test_the_auditor_needs_the_token(desk, header) -> None:
+def test_the_auditor_needs_the_token(desk: Any, header: Any) -> None:
     headers = {} if header is None else {"Authorization": header.encode("latin-1")}
     for method, path in (("POST", "audit"), ("GET", "bundle/confidential")):
         answer = desk.client.request(method, f"/v1/windows/{WINDOW}/{path}", headers=headers)
         problem_of(answer, 401, "unauthenticated")
 
 
-def test_the_token_passes_and_a_provider_does_not(desk) -> None:
+def test_the_token_passes_and_a_provider_does_not(desk: Any) -> None:
     token = keys.read_token(desk.settings.secrets / keys.TOKEN)
     target = f"/v1/windows/{WINDOW}/audit"
     answer = desk.client.post(target, headers={"Authorization": f"Bearer {token}"})
@@ -187,7 +187,7 @@ def test_the_token_passes_and_a_provider_does_not(desk) -> None:
     problem_of(desk.send("POST", target), 401, "unauthenticated")
 
 
-def test_pinning(desk) -> None:
+def test_pinning(desk: Any) -> None:
     database, key = desk.service.database, PrivateKey.generate().public
     providers.add(database, "b", key)
     providers.add(database, "b", key)

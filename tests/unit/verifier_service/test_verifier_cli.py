@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import uvicorn
@@ -47,7 +48,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_init(folder) -> None:
+def test_init(folder: Any) -> None:
     loaded = settings.load(folder / "verifier.yaml")
     assert (loaded.name, loaded.listen.port) == (NAME, 9000)
     assert loaded.secrets == folder / "secrets"
@@ -70,7 +71,7 @@ def test_init(folder) -> None:
     assert len({held.cosigner.private.seed(), held.statement.seed(), held.verdict.seed()}) == 3
 
 
-def test_init_shows_public_keys_only(tmp_path) -> None:
+def test_init_shows_public_keys_only(tmp_path: Path) -> None:
     output = run("init", "--name", NAME, "--directory", tmp_path)
     held = keys.load(tmp_path / "secrets", NAME)
     for public in held.public().values():
@@ -79,7 +80,7 @@ def test_init_shows_public_keys_only(tmp_path) -> None:
         assert path.read_text().strip() not in output
 
 
-def test_init_overwrites_nothing(folder) -> None:
+def test_init_overwrites_nothing(folder: Any) -> None:
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     assert "exist" in run("init", "--name", NAME, "--directory", folder, code=4)
     (folder / "verifier.yaml").unlink()
@@ -89,7 +90,7 @@ def test_init_overwrites_nothing(folder) -> None:
             assert path.read_bytes() == content
 
 
-def test_init_needs_a_key_name(tmp_path) -> None:
+def test_init_needs_a_key_name(tmp_path: Path) -> None:
     run("init", "--name", "not a name", "--directory", tmp_path, code=2)
     assert list(tmp_path.iterdir()) == []
 
@@ -103,12 +104,14 @@ def test_init_needs_a_key_name(tmp_path) -> None:
         "RAGAUDIT_VERIFIER__LISTEN",
     ],
 )
-def test_variables_that_set_nothing_are_refused(folder, monkeypatch, name) -> None:
+def test_variables_that_set_nothing_are_refused(
+    folder: Any, monkeypatch: pytest.MonkeyPatch, name: Any
+) -> None:
     monkeypatch.setenv(name, "x")
     run("provider", "list", "--settings", folder / "verifier.yaml", code=2)
 
 
-def test_providers(folder) -> None:
+def test_providers(folder: Any) -> None:
     path = ("--settings", folder / "verifier.yaml")
     key = PrivateKey.generate().public.raw.hex()
     run("provider", "add", "acme", "--key", key, *path)
@@ -135,19 +138,19 @@ def test_providers(folder) -> None:
         "1: 2",
     ],
 )
-def test_settings_that_cannot_be_used(tmp_path, text) -> None:
+def test_settings_that_cannot_be_used(tmp_path: Path, text: Any) -> None:
     path = tmp_path / "verifier.yaml"
     path.write_text(text)
     assert run("provider", "list", "--settings", path, code=2).startswith("error: ")
 
 
-def test_missing_settings(tmp_path) -> None:
+def test_missing_settings(tmp_path: Path) -> None:
     run("provider", "list", "--settings", tmp_path / "none.yaml", code=2)
     run("serve", "--settings", tmp_path / "none.yaml", code=2)
     run("audit", "w", "--settings", tmp_path / "none.yaml", code=2)
 
 
-def test_the_environment_overrides_the_file(folder, monkeypatch) -> None:
+def test_the_environment_overrides_the_file(folder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAGAUDIT_VERIFIER__LISTEN__PORT", "9999")
     monkeypatch.setenv("RAGAUDIT_VERIFIER__ENGINE", "reference")
     loaded = settings.load(folder / "verifier.yaml")
@@ -173,7 +176,7 @@ def test_the_environment_overrides_the_file(folder, monkeypatch) -> None:
         ("cosigner.key", "ab" * 32, 0o620),
     ],
 )
-def test_secrets_that_cannot_be_used(folder, name, content, mode) -> None:
+def test_secrets_that_cannot_be_used(folder: Any, name: Any, content: Any, mode: Any) -> None:
     path = folder / "secrets" / name
     path.unlink()
     if content is not None:
@@ -184,7 +187,7 @@ def test_secrets_that_cannot_be_used(folder, name, content, mode) -> None:
     assert content is None or not content or content not in output
 
 
-def test_no_representation_shows_a_secret(folder) -> None:
+def test_no_representation_shows_a_secret(folder: Any) -> None:
     held = keys.load(folder / "secrets", NAME)
     shown = repr(held)
     for path in (folder / "secrets").iterdir():
@@ -194,7 +197,7 @@ def test_no_representation_shows_a_secret(folder) -> None:
             assert repr(bytes.fromhex(text)) not in shown
 
 
-def test_serve_refuses_positions_that_are_none(folder) -> None:
+def test_serve_refuses_positions_that_are_none(folder: Any) -> None:
     """A path of the settings is the file's; what it holds has one right digest."""
     path = folder / "verifier.yaml"
     path.write_text(path.read_text() + "positions: positions.bin\n")
@@ -205,7 +208,7 @@ def test_serve_refuses_positions_that_are_none(folder) -> None:
     assert "positions: 64 bytes" in run("serve", "--settings", path, code=2)
 
 
-def test_serve_says_what_is_wrong(folder) -> None:
+def test_serve_says_what_is_wrong(folder: Any) -> None:
     path = folder / "verifier.yaml"
     assert "engine" in run("serve", "--settings", path, "--engine", "fast", code=2)
     text = path.read_text().replace("port: 9000", "port: 9000\n  tls_key: key.pem")
@@ -216,19 +219,21 @@ def test_serve_says_what_is_wrong(folder) -> None:
 class SigningAuditor(RecordingAuditor):
     """An auditor that signs a verdict of a given result."""
 
+    key: PrivateKey
+
     def __init__(self, decided: str) -> None:
         super().__init__()
         self.decided = decided
         self.go = threading.Event()
 
-    def audit(self, evidence, now, progress):
+    def audit(self, evidence: Any, now: Any, progress: Any) -> Any:
         progress("policy", 0, 2)
         assert self.go.wait(30)
         check = CheckResult(1, "policy", "Policy", Status.PASS, "as [it] should be")
         outcome = Outcome(WINDOW, "acme", "core", self.decided, True, (check,))
         return sign_verdict(outcome, evidence.digests(), self.key, time=now)
 
-    def result(self, verdict):
+    def result(self, verdict: Any) -> Any:
         return self.decided
 
 
@@ -252,7 +257,7 @@ def served(desk: Desk) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("decided", "code"), [("PASS", 0), ("FAIL", 1), ("EXCEEDED", 6), ("REFUSED", 4)]
 )
-def test_audit(tmp_path, decided, code) -> None:
+def test_audit(tmp_path: Path, decided: Any, code: Any) -> None:
     auditor = SigningAuditor(decided)
     desk = Desk(tmp_path, auditor)
     auditor.key = desk.keys.verdict
@@ -278,7 +283,7 @@ def test_audit(tmp_path, decided, code) -> None:
         run("audit", "w9", *there, code=4)
 
 
-def test_audit_of_a_name_that_two_providers_use(tmp_path) -> None:
+def test_audit_of_a_name_that_two_providers_use(tmp_path: Path) -> None:
     """Neither that the audit is not due, nor the audit of whichever window."""
     desk, own = Desk(tmp_path, RecordingAuditor()), PrivateKey.generate()
     with desk.running(), served(desk) as url:
@@ -298,7 +303,7 @@ def test_audit_of_a_name_that_two_providers_use(tmp_path) -> None:
         assert "registered" in run("audit", WINDOW, "--provider", "other", *there, code=5)
 
 
-def test_audit_waits(tmp_path) -> None:
+def test_audit_waits(tmp_path: Path) -> None:
     auditor = SigningAuditor("PASS")
     auditor.go.set()
     desk = Desk(tmp_path, auditor)
@@ -317,13 +322,13 @@ def test_audit_waits(tmp_path) -> None:
         assert "PASS" in output
 
 
-def test_audit_without_a_service(folder) -> None:
+def test_audit_without_a_service(folder: Any) -> None:
     path = folder / "verifier.yaml"
     output = run("audit", "w1", "--settings", path, "--url", "http://127.0.0.1:1", code=3)
     assert output.startswith("error: ")
 
 
-def test_audit_with_a_wrong_token(tmp_path) -> None:
+def test_audit_with_a_wrong_token(tmp_path: Path) -> None:
     desk = Desk(tmp_path, RecordingAuditor())
     wrong = tmp_path / "token"
     wrong.write_text("not the token")
@@ -346,7 +351,7 @@ def audited_window() -> tuple[Window, Evidence, Outcome]:
 
 
 @pytest.fixture(scope="module")
-def audited(tmp_path_factory) -> Path:
+def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Bundles of an honest window: all.zip, public.zip."""
     window, evidence, outcome = audited_window()
     time = 1_900_000_500_000
@@ -358,7 +363,7 @@ def audited(tmp_path_factory) -> Path:
     return folder
 
 
-def test_recheck(audited) -> None:
+def test_recheck(audited: Any) -> None:
     key = (audited / "key").read_text()
     output = run("recheck", audited / "all.zip", "--verdict-key", key)
     assert output.startswith(
@@ -369,7 +374,7 @@ def test_recheck(audited) -> None:
     assert (found["stands"], found["complete"], found["not_repeated"]) == (True, True, [])
 
 
-def test_a_re_check_of_a_part_has_an_exit_code_of_its_own(audited) -> None:
+def test_a_re_check_of_a_part_has_an_exit_code_of_its_own(audited: Any) -> None:
     found = json.loads(run("recheck", audited / "all.zip", "--records", 1, "--json", code=5))
     assert (found["stands"], found["complete"], found["part"]) == (True, False, "all")
     assert found["repeated"] == {"checks": [18, 21], "proofs": [1, 8]}
@@ -383,7 +388,7 @@ def test_a_re_check_of_a_part_has_an_exit_code_of_its_own(audited) -> None:
     assert (found["part"], found["stands"], found["complete"]) == ("public", True, False)
 
 
-def test_require_all_does_not_begin_what_it_cannot_finish(audited) -> None:
+def test_require_all_does_not_begin_what_it_cannot_finish(audited: Any) -> None:
     output = run("recheck", audited / "public.zip", "--require", "all", code=5)
     assert "the bundle has the public part only" in output
     assert "nothing differs" not in output
@@ -392,7 +397,7 @@ def test_require_all_does_not_begin_what_it_cannot_finish(audited) -> None:
     run("recheck", audited / "all.zip", "--records", 99, "--require", "all")
 
 
-def test_a_verdict_that_does_not_stand(audited, tmp_path) -> None:
+def test_a_verdict_that_does_not_stand(audited: Any, tmp_path: Path) -> None:
     window, evidence, outcome = audited_window()
     false = sign_verdict(
         replace(outcome, result="FAIL"), evidence.digests(), window.verdict_key, time=2 * 10**12
@@ -402,7 +407,7 @@ def test_a_verdict_that_does_not_stand(audited, tmp_path) -> None:
     assert output.startswith("THE VERDICT DOES NOT STAND: result: signed FAIL, the signed checks")
 
 
-def test_recheck_refuses(audited, tmp_path) -> None:
+def test_recheck_refuses(audited: Any, tmp_path: Path) -> None:
     other = PrivateKey.generate().public.raw.hex()
     run("recheck", audited / "all.zip", "--verdict-key", other, code=1)
     run("recheck", audited / "none.zip", code=2)

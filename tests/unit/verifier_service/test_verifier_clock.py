@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
+from typing import Any
 
 import pytest
 from ragaudit.verifier.service import audit_runner
@@ -103,7 +105,7 @@ class SetClock(Clock):
         return self.even()
 
 
-def test_an_hour_ahead_for_a_moment_draws_no_sample(tmp_path, auditor) -> None:
+def test_an_hour_ahead_for_a_moment_draws_no_sample(tmp_path: Path, auditor: Any) -> None:
     clock = SetClock()
     desk = Desk(tmp_path, auditor, clock)
     with desk.running():
@@ -122,14 +124,16 @@ def test_an_hour_ahead_for_a_moment_draws_no_sample(tmp_path, auditor) -> None:
         assert story.send("GET", "challenge").status_code == 200
 
 
-def test_a_verdict_waits_for_the_clock(tmp_path, auditor, monkeypatch) -> None:
+def test_a_verdict_waits_for_the_clock(
+    tmp_path: Path, auditor: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The step comes while the audit runs: it is neither lost nor done twice."""
     monkeypatch.setattr(audit_runner, "RETRY_SECONDS", 0.01)
     clock = SetClock()
     desk = Desk(tmp_path, auditor, clock)
     judged = auditor.audit
 
-    def audit(*arguments):
+    def audit(*arguments: Any) -> Any:
         clock.ahead = HOUR
         return judged(*arguments)
 
@@ -147,7 +151,7 @@ def test_a_verdict_waits_for_the_clock(tmp_path, auditor, monkeypatch) -> None:
         assert desk.client.get(BASE).json()["state"] == "decided"
 
 
-def test_an_audit_that_cannot_begin_is_begun_again(tmp_path, auditor) -> None:
+def test_an_audit_that_cannot_begin_is_begun_again(tmp_path: Path, auditor: Any) -> None:
     clock = SetClock()
     desk = Desk(tmp_path, auditor, clock)
     with desk.running():

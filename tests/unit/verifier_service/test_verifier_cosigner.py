@@ -2,6 +2,8 @@
 
 import threading
 from hashlib import sha256
+from pathlib import Path
+from typing import Any
 
 import pytest
 from ragaudit.ledger.log.cosignatures import CosignerPolicy, verify_cosigned
@@ -18,17 +20,17 @@ from verifier_service_harness import ORIGIN, SAMPLING, Desk, Log, problem_of, se
 
 
 @pytest.fixture
-def opened(desk):
+def opened(desk: Any) -> Any:
     desk.open_window()
     return desk
 
 
-def grow(desk, count: int) -> None:
+def grow(desk: Any, count: int) -> None:
     for _ in range(count):
         desk.log.tree.append(sha256(str(desk.log.tree.size).encode()).digest())
 
 
-def fork_of(desk, size: int, common: int) -> Log:
+def fork_of(desk: Any, size: int, common: int) -> Log:
     tree = MemoryTree()
     for index in range(size):
         label = str(index) if index < common else f"fork {index}"
@@ -36,18 +38,18 @@ def fork_of(desk, size: int, common: int) -> Log:
     return Log(desk.log.key, tree)
 
 
-def opened_policy(desk):
+def opened_policy(desk: Any) -> Any:
     with desk.service.database.read() as connection:
         window = windows.get(connection, ORIGIN)
         return windows.policy(connection, window)
 
 
-def stored(desk):
+def stored(desk: Any) -> Any:
     with desk.service.database.read() as connection:
         return cosigner.all_of(connection, ORIGIN)
 
 
-def test_a_checkpoint_is_cosigned_with_the_verifiers_clock(opened) -> None:
+def test_a_checkpoint_is_cosigned_with_the_verifiers_clock(opened: Any) -> None:
     grow(opened, 3)
     answer = opened.add_checkpoint(opened.log.add_request(0))
     assert answer.status_code == 200
@@ -58,7 +60,7 @@ def test_a_checkpoint_is_cosigned_with_the_verifiers_clock(opened) -> None:
     assert [each.note for each in stored(opened)] == [note.encode()]
 
 
-def test_the_log_grows(opened) -> None:
+def test_the_log_grows(opened: Any) -> None:
     sizes = []
     for count in (0, 1, 1, 5, 250):
         old = opened.log.tree.size
@@ -74,7 +76,7 @@ def test_the_log_grows(opened) -> None:
     assert latest.content == stored(opened)[-1].note
 
 
-def test_the_same_checkpoint_gets_the_same_cosignature(opened) -> None:
+def test_the_same_checkpoint_gets_the_same_cosignature(opened: Any) -> None:
     grow(opened, 3)
     first = opened.add_checkpoint(opened.log.add_request(0))
     opened.clock.now += 5000
@@ -83,7 +85,7 @@ def test_the_same_checkpoint_gets_the_same_cosignature(opened) -> None:
     assert len(stored(opened)) == 1
 
 
-def test_a_request_that_waited_longer_than_the_skew_is_not_cosigned(opened) -> None:
+def test_a_request_that_waited_longer_than_the_skew_is_not_cosigned(opened: Any) -> None:
     grow(opened, 3)
     skew = 1000 * opened_policy(opened).clock_skew_seconds
     body = opened.log.add_request(0)
@@ -97,7 +99,7 @@ def test_a_request_that_waited_longer_than_the_skew_is_not_cosigned(opened) -> N
 
 
 @pytest.mark.parametrize("read", ["-1", "soon", str(2**60)])
-def test_the_time_of_a_request_is_a_time(opened, read) -> None:
+def test_the_time_of_a_request_is_a_time(opened: Any, read: Any) -> None:
     grow(opened, 3)
     headers = {"Ragaudit-Time": read}
     body = opened.log.add_request(0)
@@ -105,7 +107,7 @@ def test_the_time_of_a_request_is_a_time(opened, read) -> None:
     assert answer.status_code == 400
 
 
-def test_a_retry_after_a_lost_answer(opened) -> None:
+def test_a_retry_after_a_lost_answer(opened: Any) -> None:
     grow(opened, 3)
     opened.add_checkpoint(opened.log.add_request(0))
     lost = opened.add_checkpoint(opened.log.add_request(0))
@@ -119,36 +121,36 @@ def test_a_retry_after_a_lost_answer(opened) -> None:
     "body",
     [b"", b"old 0\n", b"old x\n\n", b"old 0\n\nnot a note", b"\xff\xff\n\n", b"old 01\n\n" * 2],
 )
-def test_malformed_requests(opened, body) -> None:
+def test_malformed_requests(opened: Any, body: Any) -> None:
     answer = opened.add_checkpoint(body)
     assert answer.status_code == 400
     assert stored(opened) == []
 
 
-def test_a_request_has_a_limit(opened) -> None:
+def test_a_request_has_a_limit(opened: Any) -> None:
     problem_of(opened.add_checkpoint(b"x" * (2**18 + 5000)), 413, "too-large")
 
 
-def test_old_size_above_the_new_one(opened) -> None:
+def test_old_size_above_the_new_one(opened: Any) -> None:
     grow(opened, 3)
     request = AddCheckpointRequest(4, (), opened.log.checkpoint())
     assert opened.add_checkpoint(request.encode()).status_code == 400
 
 
-def test_another_signer(opened) -> None:
+def test_another_signer(opened: Any) -> None:
     other = SigningKey(opened.log.key.name, ED25519, seeded("thief"))
     request = AddCheckpointRequest(0, (), opened.log.checkpoint(key=other))
     assert opened.add_checkpoint(request.encode()).status_code == 403
     assert stored(opened) == []
 
 
-def test_unknown_and_not_yet_countersigned_origins(desk) -> None:
+def test_unknown_and_not_yet_countersigned_origins(desk: Any) -> None:
     assert desk.add_checkpoint(desk.log.add_request(0)).status_code == 404
     desk.register()
     assert desk.add_checkpoint(desk.log.add_request(0)).status_code == 404
 
 
-def test_a_truncated_proof(opened) -> None:
+def test_a_truncated_proof(opened: Any) -> None:
     grow(opened, 5)
     opened.add_checkpoint(opened.log.add_request(0))
     grow(opened, 4)
@@ -158,14 +160,14 @@ def test_a_truncated_proof(opened) -> None:
         assert opened.add_checkpoint(request.encode()).status_code == 422
 
 
-def test_a_proof_from_the_empty_tree(opened) -> None:
+def test_a_proof_from_the_empty_tree(opened: Any) -> None:
     grow(opened, 5)
     request = AddCheckpointRequest(0, (bytes(32),), opened.log.checkpoint())
     assert opened.add_checkpoint(request.encode()).status_code == 422
 
 
 @pytest.mark.parametrize(("size", "common"), [(5, 4), (5, 0), (8, 4), (16, 0)])
-def test_a_fork_is_never_cosigned(opened, size, common) -> None:
+def test_a_fork_is_never_cosigned(opened: Any, size: Any, common: Any) -> None:
     grow(opened, 5)
     opened.add_checkpoint(opened.log.add_request(0))
     before = stored(opened)
@@ -177,7 +179,7 @@ def test_a_fork_is_never_cosigned(opened, size, common) -> None:
     assert stored(opened) == before
 
 
-def test_a_smaller_tree_is_never_cosigned(opened) -> None:
+def test_a_smaller_tree_is_never_cosigned(opened: Any) -> None:
     grow(opened, 5)
     opened.add_checkpoint(opened.log.add_request(0))
     for old in (0, 3, 4):
@@ -187,7 +189,7 @@ def test_a_smaller_tree_is_never_cosigned(opened) -> None:
     assert opened.add_checkpoint(request.encode()).status_code == 400
 
 
-def test_of_two_parallel_forks_one_is_cosigned(opened) -> None:
+def test_of_two_parallel_forks_one_is_cosigned(opened: Any) -> None:
     """All requests race from the empty tree; whichever wins, nothing inconsistent is signed."""
     requests = [
         fork_of(opened, 1 + n % 7, common=0 if n % 2 else 7).add_request(0) for n in range(12)
@@ -206,7 +208,7 @@ def test_of_two_parallel_forks_one_is_cosigned(opened) -> None:
     assert set(statuses) == {200, 409}
 
 
-def test_parallel_growth_stays_one_history(opened) -> None:
+def test_parallel_growth_stays_one_history(opened: Any) -> None:
     grow(opened, 40)
     answers = []
 
@@ -231,7 +233,7 @@ def test_parallel_growth_stays_one_history(opened) -> None:
     assert stored(opened)[-1].head.size == 40
 
 
-def test_the_store_survives_a_restart(tmp_path, auditor) -> None:
+def test_the_store_survives_a_restart(tmp_path: Path, auditor: Any) -> None:
     first = Desk(tmp_path, auditor)
     with first.running():
         first.open_window()
@@ -247,7 +249,7 @@ def test_the_store_survives_a_restart(tmp_path, auditor) -> None:
         assert [each.head.size for each in stored(second)] == [3, 4]
 
 
-def test_nothing_is_cosigned_from_the_sampling_instant_on(opened) -> None:
+def test_nothing_is_cosigned_from_the_sampling_instant_on(opened: Any) -> None:
     grow(opened, 1)
     opened.clock.now = 1000 * SAMPLING - 1
     assert opened.add_checkpoint(opened.log.add_request(0)).status_code == 200
@@ -258,7 +260,7 @@ def test_nothing_is_cosigned_from_the_sampling_instant_on(opened) -> None:
     assert len(stored(opened)) == 1
 
 
-def test_nothing_is_cosigned_while_the_clock_is_behind(opened) -> None:
+def test_nothing_is_cosigned_while_the_clock_is_behind(opened: Any) -> None:
     grow(opened, 1)
     opened.add_checkpoint(opened.log.add_request(0))
     grow(opened, 1)
@@ -269,7 +271,7 @@ def test_nothing_is_cosigned_while_the_clock_is_behind(opened) -> None:
     assert opened.add_checkpoint(opened.log.add_request(1)).status_code == 200
 
 
-def test_lines_of_other_keys_are_not_kept(opened) -> None:
+def test_lines_of_other_keys_are_not_kept(opened: Any) -> None:
     grow(opened, 1)
     other = SigningKey("other.example/log", ED25519, seeded("other"))
     note = parse_note(opened.log.checkpoint())
@@ -279,7 +281,7 @@ def test_lines_of_other_keys_are_not_kept(opened) -> None:
     assert b"other.example" not in stored(opened)[0].note
 
 
-def test_checkpoints_have_a_cap(tmp_path, auditor) -> None:
+def test_checkpoints_have_a_cap(tmp_path: Path, auditor: Any) -> None:
     desk = Desk(tmp_path, auditor)
     settings = desk.settings.model_copy(update={"limits": Limits(checkpoints=2)})
     with desk.running(settings):
@@ -292,7 +294,7 @@ def test_checkpoints_have_a_cap(tmp_path, auditor) -> None:
         assert desk.add_checkpoint(desk.log.add_request(2, 2)).status_code == 200
 
 
-def test_no_checkpoint_of_an_unknown_log(opened) -> None:
+def test_no_checkpoint_of_an_unknown_log(opened: Any) -> None:
     problem_of(opened.client.get(f"/cosigner/{'00' * 32}/checkpoint"), 404, "unknown")
     problem_of(opened.client.get("/cosigner/xyz/checkpoint"), 400, "malformed")
     digest = sha256(opened.log.key.name.encode()).hexdigest()

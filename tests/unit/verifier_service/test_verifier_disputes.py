@@ -170,7 +170,7 @@ def stored_bytes(desk: Desk) -> bytes:
     return repr(rows).encode()
 
 
-def test_disputes_are_taken_by_digest_and_once(desk) -> None:
+def test_disputes_are_taken_by_digest_and_once(desk: Any) -> None:
     window = Complaining(desk)
     window.play()
     asked = window.asked[4]
@@ -182,20 +182,22 @@ def test_disputes_are_taken_by_digest_and_once(desk) -> None:
     problem_of(window.add(dispute), 409, "too-late")
 
 
-def test_a_dispute_reads_its_own_accounts_registration_only(desk, monkeypatch) -> None:
+def test_a_dispute_reads_its_own_accounts_registration_only(
+    desk: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A request may name a thousand disputes, and a log half a million registrations."""
     window = Complaining(desk)
     window.play()
     read = []
     decode = Registration.decode
-    monkeypatch.setattr(Registration, "decode", lambda body: read.append(body) or decode(body))
+    monkeypatch.setattr(Registration, "decode", lambda body: read.append(body) or decode(body))  # type: ignore[func-returns-value]
     asked = window.asked[4]
     assert window.add(window.dispute_of(asked, window.file(asked))).json()["accepted"] == 1
     assert len(window.accounts) > 1
     assert {decode(body).pseudonym for body in read} == {asked.account.pseudonym}
 
 
-def test_who_may_dispute(desk) -> None:
+def test_who_may_dispute(desk: Any) -> None:
     window = Complaining(desk)
     window.play()
     asked, file = window.asked[4], window.file(window.asked[4])
@@ -209,7 +211,7 @@ def test_who_may_dispute(desk) -> None:
         assert (window.add(bad)).status_code == 422
 
 
-def test_an_account_does_not_depend_on_the_provider_for_its_registration(desk) -> None:
+def test_an_account_does_not_depend_on_the_provider_for_its_registration(desk: Any) -> None:
     """A provider that hands registrations over late cannot keep disputes away."""
 
     class Withholds(Complaining):
@@ -242,7 +244,7 @@ def test_an_account_does_not_depend_on_the_provider_for_its_registration(desk) -
     assert window.add(dispute, registration=proof).json() == {"accepted": 1, "known": 0}
 
 
-def test_floods_end_at_the_accounts_quota(desk) -> None:
+def test_floods_end_at_the_accounts_quota(desk: Any) -> None:
     """Ed25519 signatures are no identity, and a provider signs receipt files without end."""
     window = Complaining(desk)
     window.play()
@@ -262,7 +264,7 @@ def test_floods_end_at_the_accounts_quota(desk) -> None:
     assert window.add(window.dispute_of(other, window.file(other))).is_success
 
 
-def test_another_accounts_disputes_take_nobodys_place(desk) -> None:
+def test_another_accounts_disputes_take_nobodys_place(desk: Any) -> None:
     """The provider knows every answer digest and owns accounts of its own."""
     window = Complaining(desk)
     window.play()
@@ -274,7 +276,7 @@ def test_another_accounts_disputes_take_nobodys_place(desk) -> None:
     assert window.add(window.dispute_of(asked, file)).is_success
 
 
-def test_no_file_before_the_draw(desk) -> None:
+def test_no_file_before_the_draw(desk: Any) -> None:
     window = Complaining(desk)
     window.play()
     asked = window.asked[4]
@@ -283,7 +285,7 @@ def test_no_file_before_the_draw(desk) -> None:
     assert b"salt_r" not in stored_bytes(desk)
 
 
-def test_a_file_of_a_sampled_record_is_never_taken(desk) -> None:
+def test_a_file_of_a_sampled_record_is_never_taken(desk: Any) -> None:
     window = disputed(desk, spoil=True)
     sampled, _ = window.split()
     answer = window.show(sampled)
@@ -344,7 +346,7 @@ def _happen(window: Complaining, event: str, sampled: Asked, unsampled: Asked) -
         assert window.show(unsampled).json() == {"sampled": False, "step": 8}
 
 
-def test_an_upheld_dispute_fails_the_window(desk) -> None:
+def test_an_upheld_dispute_fails_the_window(desk: Any) -> None:
     window = disputed(desk, spoil=True)
     _, unsampled = window.split()
     assert window.show(unsampled).json() == {"sampled": False, "step": 8}
@@ -359,7 +361,7 @@ def test_an_upheld_dispute_fails_the_window(desk) -> None:
     assert verdict.predicate["counts"]["disputes_open"] == len(window.asked) - 1
 
 
-def test_of_a_dismissed_dispute_nothing_is_kept_but_the_public_half(desk) -> None:
+def test_of_a_dismissed_dispute_nothing_is_kept_but_the_public_half(desk: Any) -> None:
     window = disputed(desk)
     _, unsampled = window.split()
     assert window.show(unsampled).json() == {"sampled": False, "step": 0}
@@ -369,7 +371,7 @@ def test_of_a_dismissed_dispute_nothing_is_kept_but_the_public_half(desk) -> Non
     assert decide(desk, window).result == "PASS"
 
 
-def test_the_audit_waits_for_disputes_until_the_deadline_only(desk) -> None:
+def test_the_audit_waits_for_disputes_until_the_deadline_only(desk: Any) -> None:
     window = disputed(desk)
     sampled, unsampled = window.split()
     window.respond()
@@ -385,7 +387,7 @@ def test_the_audit_waits_for_disputes_until_the_deadline_only(desk) -> None:
     problem_of(window.finding(sampled, 0), 409, "too-late")
 
 
-def test_the_arbiter_upholds_what_the_verifier_must_not_see(desk) -> None:
+def test_the_arbiter_upholds_what_the_verifier_must_not_see(desk: Any) -> None:
     window = disputed(desk, spoil=True)
     sampled, _ = window.split()
     assert window.finding(sampled, 8).json() == {"accepted": 1, "known": 0}
@@ -397,7 +399,7 @@ def test_the_arbiter_upholds_what_the_verifier_must_not_see(desk) -> None:
     assert {n for _, n, status in verdict.checks if status == "FAIL"} == {"disputes"}
 
 
-def test_findings_are_the_arbiters_and_about_a_dispute(desk) -> None:
+def test_findings_are_the_arbiters_and_about_a_dispute(desk: Any) -> None:
     window = disputed(desk)
     asked = window.asked[4]
     assert (window.finding(asked, 8, key=window.provider_key)).status_code == 422
@@ -406,7 +408,7 @@ def test_findings_are_the_arbiters_and_about_a_dispute(desk) -> None:
     assert (window.finding(asked, 8, origin="rag.example/ragaudit/w2")).status_code == 422
 
 
-def test_files_that_nobody_disputed(desk) -> None:
+def test_files_that_nobody_disputed(desk: Any) -> None:
     window = disputed(desk)
     _, unsampled = window.split()
     honest = window.files[unsampled.index]
@@ -415,7 +417,7 @@ def test_files_that_nobody_disputed(desk) -> None:
     problem_of(window.raw("PUT", "disputes/99/file", honest), 404, "unknown")
 
 
-def test_statements_show_a_chain(desk) -> None:
+def test_statements_show_a_chain(desk: Any) -> None:
     window = Complaining(desk)
     window.play()
     alice, bob = window.accounts["alice"], window.accounts["bob"]

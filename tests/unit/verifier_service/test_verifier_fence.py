@@ -1,6 +1,8 @@
 """A restored database is refused; a second process too; a torn record is no harm."""
 
 import shutil
+from pathlib import Path
+from typing import Any
 
 import pytest
 from ragaudit.encoding.errors import RefusedError
@@ -11,11 +13,11 @@ from ragaudit.verifier.service.fence import RECORD_BYTES, Fence
 from verifier_service_harness import Desk, RecordingAuditor, problem_of
 
 
-def opened(folder) -> Desk:
+def opened(folder: Any) -> Desk:
     return Desk(folder, RecordingAuditor())
 
 
-def test_a_restored_database_is_refused(tmp_path) -> None:
+def test_a_restored_database_is_refused(tmp_path: Path) -> None:
     with opened(tmp_path).running() as desk:
         desk.open_window()
     backup = (tmp_path / "data" / "verifier.db").read_bytes()
@@ -33,7 +35,7 @@ def test_a_restored_database_is_refused(tmp_path) -> None:
         assert desk.client.get("/readyz").status_code == 200
 
 
-def test_a_missing_fence_is_refused(tmp_path) -> None:
+def test_a_missing_fence_is_refused(tmp_path: Path) -> None:
     with opened(tmp_path).running() as desk:
         desk.register()
     desk.settings.fence_path.unlink()
@@ -41,7 +43,7 @@ def test_a_missing_fence_is_refused(tmp_path) -> None:
         pass
 
 
-def test_commands_before_the_first_start_need_no_fence(tmp_path) -> None:
+def test_commands_before_the_first_start_need_no_fence(tmp_path: Path) -> None:
     desk = opened(tmp_path)
     desk.settings.data.mkdir()
     database = Database(desk.settings.database_url, desk.clock)
@@ -52,12 +54,12 @@ def test_commands_before_the_first_start_need_no_fence(tmp_path) -> None:
         assert desk.client.get("/readyz").status_code == 200
 
 
-def test_one_process_serves_a_database(tmp_path) -> None:
+def test_one_process_serves_a_database(tmp_path: Path) -> None:
     with opened(tmp_path).running(), pytest.raises(RefusedError), opened(tmp_path).running():
         pass
 
 
-def test_the_latest_whole_record_counts(tmp_path) -> None:
+def test_the_latest_whole_record_counts(tmp_path: Path) -> None:
     path = tmp_path / "fence"
     fence = Fence(path)
     assert (fence.existed, fence.latest) == (False, 0)
@@ -82,7 +84,9 @@ def test_the_latest_whole_record_counts(tmp_path) -> None:
         path.write_bytes(whole)
 
 
-def test_what_the_fence_cannot_hold_is_not_answered(tmp_path, monkeypatch) -> None:
+def test_what_the_fence_cannot_hold_is_not_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with opened(tmp_path).running() as desk:
         desk.open_window()
 
@@ -93,6 +97,6 @@ def test_what_the_fence_cannot_hold_is_not_answered(tmp_path, monkeypatch) -> No
             patched.setattr("ragaudit.verifier.service.fence.os.pwrite", fail)
             answer = desk.add_checkpoint(desk.log.add_request(0))
             problem_of(answer, 503, "storage")
-        problem_of(desk.client.get("/readyz"), 503, "storage")
+        problem_of(desk.client.get("/readyz"), 503, "storage")  # type: ignore[arg-type]
         with pytest.raises(StorageError), desk.service.database.write():
             pass

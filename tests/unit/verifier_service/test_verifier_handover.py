@@ -1,5 +1,8 @@
 """Entries at once, the handover, the close."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import leaf_data
@@ -22,28 +25,28 @@ from verifier_service_harness import (
 
 
 @pytest.fixture
-def story(desk):
+def story(desk: Any) -> Story:
     desk.open_window()
     return Story(desk)
 
 
 @pytest.fixture
-def ended(story):
+def ended(story: Any) -> Any:
     story.cosign()
     story.desk.clock.at(END)
     return story
 
 
-def item(story, name):
+def item(story: Any, name: Any) -> Any:
     with story.desk.service.database.read() as connection:
         return items.content(connection, ORIGIN, name)
 
 
-def give(story, documents):
+def give(story: Any, documents: Any) -> Any:
     return story.send("POST", "entries", {"entries": documents})
 
 
-def test_entries_are_given_once(story) -> None:
+def test_entries_are_given_once(story: Any) -> None:
     documents = story.documents()
     assert give(story, documents[:2]).status_code == 204
     assert give(story, documents).status_code == 204
@@ -67,13 +70,13 @@ def test_entries_are_given_once(story) -> None:
         {"more": 1},
     ],
 )
-def test_malformed_entries(story, change) -> None:
+def test_malformed_entries(story: Any, change: Any) -> None:
     first = story.documents()[0]
     problem_of(give(story, [{**story.documents()[1]}, {**first, **change}]), 400, "malformed")
     assert story.desk.client.get(f"/v1/windows/{WINDOW}").json()["counts"]["entries"] == 0
 
 
-def test_entries_have_caps(tmp_path, auditor) -> None:
+def test_entries_have_caps(tmp_path: Path, auditor: Any) -> None:
     desk = Desk(tmp_path, auditor)
     with desk.running(desk.settings.model_copy(update={"limits": Limits(entries=2)})):
         desk.open_window()
@@ -84,7 +87,7 @@ def test_entries_have_caps(tmp_path, auditor) -> None:
         problem_of(give(story, story.documents() * 300), 400, "malformed")
 
 
-def test_the_handover_and_what_is_derived(ended) -> None:
+def test_the_handover_and_what_is_derived(ended: Any) -> None:
     give(ended, ended.documents()[:3])
     assert ended.send("PUT", "records", ended.handover()).status_code == 204
     assert item(ended, "confidential/records.bin") == ended.handover()
@@ -97,7 +100,7 @@ def test_the_handover_and_what_is_derived(ended) -> None:
     problem_of(give(ended, ended.documents()), 409, "conflict")
 
 
-def test_the_handover_contains_what_was_given(ended) -> None:
+def test_the_handover_contains_what_was_given(ended: Any) -> None:
     give(ended, ended.documents())
     frames = [each.frame(i) for i, each in enumerate(ended.entries)]
     short = b"".join(frames[:-1])
@@ -109,7 +112,7 @@ def test_the_handover_contains_what_was_given(ended) -> None:
     assert item(ended, "public/leaves.bin") is None
 
 
-def _frames(story):
+def _frames(story: Any) -> Any:
     return [each.frame(i) for i, each in enumerate(story.entries)]
 
 
@@ -134,13 +137,13 @@ def _frames(story):
         lambda f, e: e[3].frame(0, sketch_salt=b"\0" * 31),
     ],
 )
-def test_malformed_handovers(ended, spoil) -> None:
+def test_malformed_handovers(ended: Any, spoil: Any) -> None:
     body = spoil(_frames(ended), ended.entries)
     problem_of(ended.send("PUT", "records", body), 400, "malformed")
     assert item(ended, "confidential/records.bin") is None
 
 
-def test_handover_and_close_are_timed(story) -> None:
+def test_handover_and_close_are_timed(story: Any) -> None:
     final = {"final_checkpoint": story.cosign().decode()}
     story.desk.clock.now = 1000 * END - 1
     for method, path, body in (("PUT", "records", story.handover()), ("POST", "close", final)):
@@ -152,7 +155,7 @@ def test_handover_and_close_are_timed(story) -> None:
         problem_of(story.send(method, path, body), 409, "too-late")
 
 
-def test_the_handover_has_a_limit(tmp_path, auditor) -> None:
+def test_the_handover_has_a_limit(tmp_path: Path, auditor: Any) -> None:
     desk = Desk(tmp_path, auditor)
     with desk.running(desk.settings.model_copy(update={"limits": Limits(records_bytes=1024)})):
         desk.open_window()
@@ -168,7 +171,7 @@ def frame(index: int, kind: str, body: bytes, sketch: bytes | None = None) -> by
     return len(data).to_bytes(8, "little") + data
 
 
-def test_a_handover_is_bounded_by_the_cosigned_log(ended) -> None:
+def test_a_handover_is_bounded_by_the_cosigned_log(ended: Any) -> None:
     """Eight entries were cosigned: a ninth, and a body that eight cannot fill, are refused."""
     size = ended.desk.log.tree.size
     more = ended.handover() + frame(size, "registration", b"x")
@@ -179,7 +182,7 @@ def test_a_handover_is_bounded_by_the_cosigned_log(ended) -> None:
     assert item(ended, "confidential/records.bin") is None
 
 
-def test_entries_are_no_larger_than_entries_are(ended) -> None:
+def test_entries_are_no_larger_than_entries_are(ended: Any) -> None:
     opening, *others = _frames(ended)
     for index, kind, sketch in ((1, "registration", None), (1, "record", b"x" * 5000)):
         body = opening + frame(index, kind, b"x" * (0 if sketch else 5000), sketch)
@@ -188,12 +191,12 @@ def test_entries_are_no_larger_than_entries_are(ended) -> None:
     assert ended.send("PUT", "records", b"".join([opening, *others])).status_code == 204
 
 
-def test_nothing_is_handed_over_before_anything_was_cosigned(story) -> None:
+def test_nothing_is_handed_over_before_anything_was_cosigned(story: Any) -> None:
     story.desk.clock.at(END)
     problem_of(story.send("PUT", "records", story.handover()), 422, "rejected")
 
 
-def test_a_stranger_hands_nothing_over(ended) -> None:
+def test_a_stranger_hands_nothing_over(ended: Any) -> None:
     """Before a byte of the body is read: the limit is that of the provider's own window."""
     other = seeded("stranger")
     providers.add(ended.desk.service.database, "stranger", other.public)
@@ -204,11 +207,11 @@ def test_a_stranger_hands_nothing_over(ended) -> None:
     problem_of(answer, 404, "unknown")
 
 
-def close(story, note: bytes):
+def close(story: Any, note: bytes) -> Any:
     return story.send("POST", "close", {"final_checkpoint": note.decode()})
 
 
-def test_the_close(story) -> None:
+def test_the_close(story: Any) -> None:
     final = story.cosign()
     story.desk.clock.at(END)
     assert close(story, final).status_code == 204
@@ -217,7 +220,7 @@ def test_the_close(story) -> None:
     assert story.desk.client.get(f"/v1/windows/{WINDOW}").json()["state"] == "closed"
 
 
-def test_after_the_close_nothing_larger_is_cosigned(story) -> None:
+def test_after_the_close_nothing_larger_is_cosigned(story: Any) -> None:
     final = story.cosign()
     story.desk.clock.at(END)
     close(story, final)
@@ -228,7 +231,7 @@ def test_after_the_close_nothing_larger_is_cosigned(story) -> None:
     problem_of(close(story, story.desk.log.checkpoint()), 422, "note-rejected")
 
 
-def test_the_close_needs_the_largest_cosigned_checkpoint(story) -> None:
+def test_the_close_needs_the_largest_cosigned_checkpoint(story: Any) -> None:
     desk = story.desk
     smaller = desk.add_checkpoint(desk.log.add_request(0, 5))
     early = parse_note(desk.log.checkpoint(5)).with_signatures(parse_cosignatures(smaller.content))
@@ -241,18 +244,18 @@ def test_the_close_needs_the_largest_cosigned_checkpoint(story) -> None:
     problem_of(close(story, desk.log.checkpoint(key=other)), 422, "note-rejected")
 
 
-def test_a_close_before_anything_was_cosigned(ended) -> None:
+def test_a_close_before_anything_was_cosigned(ended: Any) -> None:
     problem_of(close(ended, ended.desk.log.checkpoint()), 422, "note-rejected")
 
 
-def test_handover_and_close_in_either_order(story) -> None:
+def test_handover_and_close_in_either_order(story: Any) -> None:
     final = story.cosign()
     story.desk.clock.at(END)
     assert close(story, final).status_code == 204
     assert story.send("PUT", "records", story.handover()).status_code == 204
 
 
-def test_nothing_before_the_countersignature(desk) -> None:
+def test_nothing_before_the_countersignature(desk: Any) -> None:
     desk.register()
     story = Story(desk)
     desk.clock.at(END)

@@ -188,7 +188,8 @@ def test_who_signed_for_what(story: Story) -> None:
     problem_of(post(story, "receipts", both, holder=statement(both)), 422, "rejected")
     answer = post(story, "receipts", both[::-1], holder=statement(both))
     problem_of(answer, 422, "receipt-rejected")
-    for malformed in ({}, {**statement(mine), "more": 1}, [], "x"):
+    bad: tuple[Any, ...] = ({}, {**statement(mine), "more": 1}, [], "x")
+    for malformed in bad:
         assert hold(story, receipt, holder=malformed).status_code == 400, malformed
     assert kept(story) == []
     assert hold(story, receipt, holder=None).json() == {"accepted": 1, "known": 0}

@@ -2,7 +2,9 @@
 
 from dataclasses import replace
 from hashlib import sha256
+from pathlib import Path
 from threading import Event, Thread
+from typing import Any
 
 import pytest
 from ragaudit.encoding import canonical_json
@@ -40,35 +42,35 @@ EXPIRED_AFTER_SECONDS = 30 + 5  # promise life and clock skew of the harness's p
 
 
 @pytest.fixture
-def story(desk):
+def story(desk: Any) -> Story:
     desk.open_window()
     return Story(desk)
 
 
-def post(story, path, document):
+def post(story: Any, path: Any, document: Any) -> Any:
     data = document if isinstance(document, bytes) else canonical_json.dumps(document)
     return story.desk.client.post(f"{BASE}/{path}", content=data)
 
 
-def submit(story, *receipts):
+def submit(story: Any, *receipts: Any) -> Any:
     documents = [each if isinstance(each, dict) else each.to_json() for each in receipts]
     return post(story, "receipts", {"receipts": documents})
 
 
-def kept(story, kind):
+def kept(story: Any, kind: Any) -> Any:
     with story.desk.service.database.read() as connection:
         documents = submissions.documents(connection, ORIGIN, kind)
     return [canonical_json.loads(each) for each in documents]
 
 
-def test_receipts_are_taken_once(story) -> None:
+def test_receipts_are_taken_once(story: Any) -> None:
     first, second = story.receipt(3), story.receipt(4)
     assert submit(story, first).json() == {"accepted": 1, "known": 0}
     assert submit(story, first, second, second).json() == {"accepted": 1, "known": 2}
     assert kept(story, "receipt") == [first.to_json(), second.to_json()]
 
 
-def test_two_different_receipts_for_one_record_are_both_evidence(story) -> None:
+def test_two_different_receipts_for_one_record_are_both_evidence(story: Any) -> None:
     other = story.receipt(3, answer_digest=sha256(b"other").digest())
     assert submit(story, story.receipt(3), other).json() == {"accepted": 2, "known": 0}
 
@@ -80,7 +82,7 @@ def test_two_different_receipts_for_one_record_are_both_evidence(story) -> None:
         {"origin": "acme/ragaudit/w2"},
     ],
 )
-def test_receipts_that_the_provider_did_not_sign_for_this_log(story, changes) -> None:
+def test_receipts_that_the_provider_did_not_sign_for_this_log(story: Any, changes: Any) -> None:
     document = problem_of(
         submit(story, story.receipt(3), story.receipt(4, **changes)), 422, "rejected"
     )
@@ -91,7 +93,7 @@ def test_receipts_that_the_provider_did_not_sign_for_this_log(story, changes) ->
 @pytest.mark.parametrize(
     "changes", [{"index": 4}, {"salt": "06" * 32}, {"issued": 1}, {"answer_digest": "00" * 32}]
 )
-def test_a_changed_receipt(story, changes) -> None:
+def test_a_changed_receipt(story: Any, changes: Any) -> None:
     problem_of(submit(story, {**story.receipt(3).to_json(), **changes}), 422, "rejected")
 
 
@@ -103,7 +105,7 @@ def test_a_changed_receipt(story, changes) -> None:
         {"receipts": []},
     ],
 )
-def test_malformed_receipts(story, document) -> None:
+def test_malformed_receipts(story: Any, document: Any) -> None:
     problem_of(submit(story, document), 400, "malformed")
     problem_of(submit(story, {**story.receipt(3).to_json(), "more": 1}), 400, "malformed")
 
@@ -111,16 +113,16 @@ def test_malformed_receipts(story, document) -> None:
 @pytest.mark.parametrize(
     "body", [b"", b"[]", b"{}", b'{"receipts": {}}', b'{"receipts": [1]}', b'{"receipts": [[]]}']
 )
-def test_malformed_bodies(story, body) -> None:
+def test_malformed_bodies(story: Any, body: Any) -> None:
     for path in ("receipts", "refusals", "claims", "disputes", "statements", "findings"):
         assert post(story, path, body).status_code == 400
 
 
-def test_at_most_a_thousand_at_once(story) -> None:
+def test_at_most_a_thousand_at_once(story: Any) -> None:
     problem_of(post(story, "receipts", {"receipts": [{}] * 1001}), 400, "malformed")
 
 
-def test_a_private_half_is_refused_and_not_repeated(story) -> None:
+def test_a_private_half_is_refused_and_not_repeated(story: Any) -> None:
     private = {"format": "ragaudit/v1/receipt/private", "query": "my secret question"}
     for document in (private, {**story.receipt(3).to_json(), "private": {"query": "my secret"}}):
         answer = submit(story, document)
@@ -128,7 +130,7 @@ def test_a_private_half_is_refused_and_not_repeated(story) -> None:
         assert "secret" not in answer.text
 
 
-def test_a_proof_under_a_cosigned_checkpoint_is_checked_and_not_kept(story) -> None:
+def test_a_proof_under_a_cosigned_checkpoint_is_checked_and_not_kept(story: Any) -> None:
     final = story.cosign()
     receipt = story.receipt(3).with_proof(story.proof(3, final))
     assert submit(story, receipt).json() == {"accepted": 1, "known": 0}
@@ -136,7 +138,7 @@ def test_a_proof_under_a_cosigned_checkpoint_is_checked_and_not_kept(story) -> N
     assert kept(story, "uncosigned") == []
 
 
-def test_a_bad_proof_cannot_be_planted(story) -> None:
+def test_a_bad_proof_cannot_be_planted(story: Any) -> None:
     final = story.cosign()
     good = story.proof(3, final)
     other_log = SigningKey(story.desk.log.key.name, ED25519, seeded("thief"))
@@ -154,7 +156,7 @@ def test_a_bad_proof_cannot_be_planted(story) -> None:
     assert kept(story, "receipt") == []
 
 
-def test_a_proof_under_a_fork_is_kept_as_evidence(story) -> None:
+def test_a_proof_under_a_fork_is_kept_as_evidence(story: Any) -> None:
     story.cosign()
     fork = MemoryTree()
     for entry in story.entries[:4]:
@@ -171,7 +173,9 @@ def test_a_proof_under_a_fork_is_kept_as_evidence(story) -> None:
     assert kept(story, "uncosigned") == [again.to_json()]
 
 
-def test_true_checkpoints_crowd_out_neither_receipts_nor_forks(story, monkeypatch) -> None:
+def test_true_checkpoints_crowd_out_neither_receipts_nor_forks(
+    story: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The provider fills an account's share with heads that its log really had."""
     monkeypatch.setattr(intake, "MAX_UNCOSIGNED_BYTES", 5 * 4_000)
     story.send("POST", "entries", {"entries": story.documents()[:3]})
@@ -198,7 +202,7 @@ def test_every_account_of_the_largest_window_has_room_for_a_fork() -> None:
     assert both + 2**19 < canonical_json.MAX_BYTES  # a comma for each
 
 
-def test_a_registration_first_seen_in_the_handover_gives_a_share(story) -> None:
+def test_a_registration_first_seen_in_the_handover_gives_a_share(story: Any) -> None:
     """A provider that keeps registrations back leaves their accounts among strangers till then."""
     submit(story, story.receipt(3))
     assert owners(story) == [submissions.NOBODY]
@@ -209,7 +213,7 @@ def test_a_registration_first_seen_in_the_handover_gives_a_share(story) -> None:
     assert owners(story) == [submissions.NOBODY, pseudonym(0)]
 
 
-def owners(story) -> list[bytes]:
+def owners(story: Any) -> list[bytes]:
     """Whose share each receipt counts against, by its index."""
     table = database.submissions
     query = select(table.c.account).where(table.c.kind == "receipt").order_by(table.c.position)
@@ -217,7 +221,7 @@ def owners(story) -> list[bytes]:
         return [bytes(each) for each in connection.execute(query).scalars()]
 
 
-def test_receipts_end_at_the_sampling_instant(story) -> None:
+def test_receipts_end_at_the_sampling_instant(story: Any) -> None:
     story.desk.clock.now = 1000 * SAMPLING - 1
     assert submit(story, story.receipt(3)).status_code == 200
     story.desk.clock.now = 1000 * SAMPLING
@@ -225,7 +229,7 @@ def test_receipts_end_at_the_sampling_instant(story) -> None:
     problem_of(post(story, "refusals", {"refusals": []}), 409, "too-late")
 
 
-def test_receipts_have_a_cap(tmp_path, auditor) -> None:
+def test_receipts_have_a_cap(tmp_path: Path, auditor: Any) -> None:
     desk = Desk(tmp_path, auditor)
     with desk.running():
         desk.open_window()
@@ -241,7 +245,7 @@ def test_receipts_have_a_cap(tmp_path, auditor) -> None:
         assert len(kept(story, "receipt")) == taken > 0
 
 
-def test_a_window_that_is_not_countersigned_takes_nothing(desk) -> None:
+def test_a_window_that_is_not_countersigned_takes_nothing(desk: Any) -> None:
     for path in ("receipts", "refusals"):
         body = canonical_json.dumps({path: []})
         problem_of(desk.client.post(f"{BASE}/{path}", content=body), 404, "unknown")
@@ -251,7 +255,7 @@ def test_a_window_that_is_not_countersigned_takes_nothing(desk) -> None:
         problem_of(desk.client.post(f"{BASE}/{path}", content=body), 409, "conflict")
 
 
-def refusal(story, **changes) -> Refusal:
+def refusal(story: Any, **changes: Any) -> Refusal:
     fields = {
         "origin": story.desk.log.key.name,
         "pseudonym": pseudonym(0),
@@ -263,7 +267,7 @@ def refusal(story, **changes) -> Refusal:
     return Refusal.issue(fields.pop("key", story.desk.provider_key), **fields)
 
 
-def test_refusals(story) -> None:
+def test_refusals(story: Any) -> None:
     first = refusal(story).to_json()
     answer = post(story, "refusals", {"refusals": [first, first]})
     assert answer.json() == {"accepted": 1, "known": 1}
@@ -271,17 +275,17 @@ def test_refusals(story) -> None:
 
 
 @pytest.mark.parametrize("changes", [{"key": seeded("other")}, {"origin": "acme/ragaudit/w2"}])
-def test_refusals_of_others(story, changes) -> None:
+def test_refusals_of_others(story: Any, changes: Any) -> None:
     document = {"refusals": [refusal(story, **changes).to_json()]}
     problem_of(post(story, "refusals", document), 422, "rejected")
 
 
-def test_malformed_refusals(story) -> None:
+def test_malformed_refusals(story: Any) -> None:
     document = {**refusal(story).to_json(), "reason": "whim"}
     problem_of(post(story, "refusals", {"refusals": [document]}), 400, "malformed")
 
 
-def promise(story, account=0, counter=1, **changes) -> Promise:
+def promise(story: Any, account: int = 0, counter: int = 1, **changes: Any) -> Promise:
     body = record(story.desk, account, counter).promised().encode()
     fields = {
         "origin": story.desk.log.key.name,
@@ -293,25 +297,32 @@ def promise(story, account=0, counter=1, **changes) -> Promise:
     return Promise.issue(fields.pop("key", story.desk.provider_key), **fields)
 
 
-def claim(story, given=None, nonce=None, account=0, counter=1, registration=None):
+def claim(
+    story: Any,
+    given: Any = None,
+    nonce: Any = None,
+    account: int = 0,
+    counter: int = 1,
+    registration: Any = None,
+) -> Any:
     found = given or promise(story, account, counter)
     revealed = nonce or nonce_chain(account).nonce(counter)
     body = {"promise": found.to_json(), "nonce": revealed.hex(), "registration": registration}
     return post(story, "claims", body)
 
 
-def give_entries(story):
+def give_entries(story: Any) -> Any:
     return story.send("POST", "entries", {"entries": story.documents()[:3]})
 
 
 @pytest.fixture
-def known(story):
+def known(story: Any) -> Any:
     """A story whose registrations the provider gave."""
     assert give_entries(story).status_code == 204
     return story
 
 
-def test_claims(known) -> None:
+def test_claims(known: Any) -> None:
     assert claim(known).json() == {"accepted": 1, "known": 0}
     assert claim(known).json() == {"accepted": 0, "known": 1}
     expected = {"promise": promise(known).to_json(), "nonce": nonce_chain(0).nonce(1).hex()}
@@ -323,25 +334,25 @@ def test_claims(known) -> None:
     problem_of(claim(known, counter=2), 409, "too-late")
 
 
-def dated(story, made, **changes) -> Promise:
+def dated(story: Any, made: Any, **changes: Any) -> Promise:
     body = replace(record(story.desk, 0, 1).promised(), time=made).encode()
     return promise(story, body=body, **changes)
 
 
-def test_a_claim_on_an_expired_promise(known) -> None:
+def test_a_claim_on_an_expired_promise(known: Any) -> None:
     now = known.desk.clock.now
     last = dated(known, now - 1000 * EXPIRED_AFTER_SECONDS)
     problem_of(claim(known, given=dated(known, last.record.time - 1)), 422, "rejected")
     assert claim(known, given=last).json() == {"accepted": 1, "known": 0}
 
 
-def test_a_promise_that_is_dated_ahead_is_taken_as_evidence(known) -> None:
+def test_a_promise_that_is_dated_ahead_is_taken_as_evidence(known: Any) -> None:
     """The provider chose the time; to refuse the claim would be to let it choose."""
     for made in (known.desk.clock.now + 10**7, 1000 * END - 1):
         assert claim(known, given=dated(known, made)).json() == {"accepted": 1, "known": 0}
 
 
-def test_a_claim_is_one_whatever_else_is_in_it(known) -> None:
+def test_a_claim_is_one_whatever_else_is_in_it(known: Any) -> None:
     """Identity is what was promised: a salt that opens nothing else, or a signature, is not."""
     assert claim(known).json() == {"accepted": 1, "known": 0}
     again = resigned(promise(known), known.desk.provider_key)
@@ -351,12 +362,12 @@ def test_a_claim_is_one_whatever_else_is_in_it(known) -> None:
     assert len(kept(known, "claim")) == 1
 
 
-def resigned(given: Promise, key) -> Promise:
+def resigned(given: Promise, key: Any) -> Promise:
     signature = another_signature(key, "promise", given.origin, given.body)
     return replace(given, signature=signature)
 
 
-def test_two_promises_for_one_query_are_kept_and_no_third(known) -> None:
+def test_two_promises_for_one_query_are_kept_and_no_third(known: Any) -> None:
     now = known.desk.clock.now
     answers = [claim(known, given=dated(known, now - n)).json() for n in range(4)]
     assert [each["accepted"] for each in answers] == [1, 1, 0, 0]
@@ -364,7 +375,7 @@ def test_two_promises_for_one_query_are_kept_and_no_third(known) -> None:
     assert claim(known, account=1).json() == {"accepted": 1, "known": 0}
 
 
-def test_a_claim_that_is_being_taken_is_handed_out(known) -> None:
+def test_a_claim_that_is_being_taken_is_handed_out(known: Any) -> None:
     """The race at the end: whatever was taken before it, the provider gets, or fails for it."""
     desk, database = known.desk, known.desk.service.database
     document = canonical_json.dumps({"promise": promise(known).to_json()})
@@ -395,13 +406,14 @@ def test_a_claim_that_is_being_taken_is_handed_out(known) -> None:
 
 
 @pytest.mark.parametrize("most", [1, 4000, 10**6])
-def test_claims_come_in_pages(known, monkeypatch, most) -> None:
+def test_claims_come_in_pages(known: Any, monkeypatch: pytest.MonkeyPatch, most: Any) -> None:
     """All of them together may be more than a provider reads of one answer."""
     monkeypatch.setattr(intake, "CLAIMS_PAGE_BYTES", most)
     for account, counter in ((0, 1), (0, 2), (0, 3), (1, 1), (1, 2)):
         assert claim(known, account=account, counter=counter).json()["accepted"] == 1
     known.desk.clock.at(END)
-    found, after, pages = [], "", 0
+    found: list[Any] = []
+    after, pages = "", 0
     while after is not None:
         page = known.send("GET", f"claims?after={after}" if after else "claims").json()
         found, after, pages = [*found, *page["claims"]], page["next"], pages + 1
@@ -413,7 +425,7 @@ def test_claims_come_in_pages(known, monkeypatch, most) -> None:
         assert known.send("GET", f"claims?after={wrong}").status_code == 400
 
 
-def test_whether_a_promise_was_claimed(known) -> None:
+def test_whether_a_promise_was_claimed(known: Any) -> None:
     made = known.desk.clock.now
     path = f"claims/{pseudonym(0).hex()}/1?made={made}"
     answer = known.send("GET", path)
@@ -432,19 +444,19 @@ def test_whether_a_promise_was_claimed(known) -> None:
         assert known.send("GET", bad).status_code == 400
 
 
-def test_claims_are_the_providers_to_read(known) -> None:
+def test_claims_are_the_providers_to_read(known: Any) -> None:
     known.desk.clock.at(END)
     problem_of(known.desk.client.get(f"{BASE}/claims"), 401, "unauthenticated")
 
 
-def test_a_wrong_nonce_is_refused(known) -> None:
+def test_a_wrong_nonce_is_refused(known: Any) -> None:
     problem_of(claim(known, nonce=bytes(32)), 422, "chain-rejected")
     problem_of(claim(known, nonce=nonce_chain(0).nonce(0)), 422, "chain-rejected")
     problem_of(claim(known, nonce=nonce_chain(1).nonce(1)), 422, "chain-rejected")
     assert claim(known).status_code == 200
 
 
-def shown(story, checkpoint, **changes):
+def shown(story: Any, checkpoint: Any, **changes: Any) -> Any:
     """The account's own registration, as the prover gives it."""
     entry = story.entries[1]
     document = {
@@ -456,7 +468,7 @@ def shown(story, checkpoint, **changes):
     return {**document, **changes}
 
 
-def test_a_claim_cannot_be_blocked_by_withholding_the_registration(story) -> None:
+def test_a_claim_cannot_be_blocked_by_withholding_the_registration(story: Any) -> None:
     final = story.cosign()
     problem_of(claim(story), 409, "conflict")
     assert claim(story, registration=shown(story, final)).json() == {"accepted": 1, "known": 0}
@@ -467,7 +479,7 @@ def test_a_claim_cannot_be_blocked_by_withholding_the_registration(story) -> Non
     problem_of(story.send("POST", "entries", {"entries": [other]}), 409, "conflict")
 
 
-def test_a_claim_cannot_be_blocked_by_giving_another_registration(story) -> None:
+def test_a_claim_cannot_be_blocked_by_giving_another_registration(story: Any) -> None:
     """Its handover must hold what the provider gave, and the proof says what the log holds."""
     final = story.cosign()
     entries = [each for each in story.documents() if each["index"] == 1]
@@ -478,7 +490,7 @@ def test_a_claim_cannot_be_blocked_by_giving_another_registration(story) -> None
     assert claim(story, registration=shown(story, final)).json() == {"accepted": 1, "known": 0}
 
 
-def test_a_registration_needs_a_proof_under_a_cosigned_checkpoint(story) -> None:
+def test_a_registration_needs_a_proof_under_a_cosigned_checkpoint(story: Any) -> None:
     final = story.cosign()
     other = story.proof(2, final).encode().decode()
     bare = story.proof(1, story.desk.log.checkpoint()).encode().decode()
@@ -508,13 +520,15 @@ def test_a_registration_needs_a_proof_under_a_cosigned_checkpoint(story) -> None
         {"openings": replace(OPENINGS, query="another question")},
     ],
 )
-def test_claims_that_the_provider_did_not_sign(known, changes) -> None:
+def test_claims_that_the_provider_did_not_sign(known: Any, changes: Any) -> None:
     answer = claim(known, given=promise(known, **changes))
     assert answer.status_code == 422, answer.text
     assert "another question" not in answer.text
 
 
-def test_answered_claims_do_not_keep_the_last_one_out(known, monkeypatch) -> None:
+def test_answered_claims_do_not_keep_the_last_one_out(
+    known: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A provider has the nonce of every answered query, and its own signature on the promise."""
     monkeypatch.setattr(
         submissions, "LEAST_SHARE_BYTES", 2 * len(promise(known).claim(bytes(32))) + 9
@@ -531,7 +545,7 @@ def test_answered_claims_do_not_keep_the_last_one_out(known, monkeypatch) -> Non
     assert [each.counter for each in claimed if each.pseudonym == pseudonym(0)] == [1, 2]
 
 
-def test_a_claim_that_is_too_long(known, monkeypatch) -> None:
+def test_a_claim_that_is_too_long(known: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     most = len(promise(known).claim(bytes(32)))
     monkeypatch.setattr(promises, "MAX_CLAIM_BYTES", most - 1)
     with pytest.raises(RefusedError):
@@ -543,14 +557,14 @@ def test_a_claim_that_is_too_long(known, monkeypatch) -> None:
     assert post(known, "claims", document).status_code == 200
 
 
-def test_each_slot_has_its_share(desk) -> None:
+def test_each_slot_has_its_share(desk: Any) -> None:
     most = desk.settings.limits.submitted_bytes // submissions.LEAST_SHARE_BYTES - 1
     document = problem_of(desk.register(slots=most + 1), 422, "rejected")
     assert (document["where"], document["expected"]) == ("policy/slots", f"at most {most}")
     assert desk.register(slots=most).status_code == 201
 
 
-def test_an_account_has_a_share_that_others_cannot_fill(tmp_path, auditor) -> None:
+def test_an_account_has_a_share_that_others_cannot_fill(tmp_path: Path, auditor: Any) -> None:
     """The provider signs refusals to pseudonyms that it invents; a real account has room left."""
     desk = Desk(tmp_path, auditor)
     with desk.running():
@@ -575,7 +589,7 @@ def test_an_account_has_a_share_that_others_cannot_fill(tmp_path, auditor) -> No
         }
 
 
-def test_a_refusal_is_one_however_often_it_is_given(story) -> None:
+def test_a_refusal_is_one_however_often_it_is_given(story: Any) -> None:
     """An account can have itself refused as often as it likes: the time says nothing."""
     many = [refusal(story, time=1000 * START + n).to_json() for n in range(5)]
     assert post(story, "refusals", {"refusals": many}).json() == {"accepted": 1, "known": 4}
@@ -583,7 +597,7 @@ def test_a_refusal_is_one_however_often_it_is_given(story) -> None:
     assert post(story, "refusals", {"refusals": [other]}).json() == {"accepted": 1, "known": 0}
 
 
-def test_receipts_by_resigning_are_one(story) -> None:
+def test_receipts_by_resigning_are_one(story: Any) -> None:
     first = story.receipt(3)
     fields = (first.origin, first.index, first.salt, first.body, first.issued, first.answer_digest)
     again = replace(first, signature=another_signature(story.desk.provider_key, "receipt", *fields))
@@ -591,6 +605,6 @@ def test_receipts_by_resigning_are_one(story) -> None:
     assert submit(story, first, again).json() == {"accepted": 1, "known": 1}
 
 
-def test_a_third_receipt_for_one_record_proves_nothing_more(story) -> None:
+def test_a_third_receipt_for_one_record_proves_nothing_more(story: Any) -> None:
     many = [story.receipt(3, issued=n) for n in range(4)]
     assert submit(story, *many).json() == {"accepted": 2, "known": 2}

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 from procedure_cases import use_cached_table
@@ -45,11 +46,11 @@ class Rival:
         self.desk, self.key = desk, seeded("rival")
         providers.add(desk.service.database, OTHER, self.key.public)
 
-    def send(self, method: str, target: str, body: bytes = b""):
+    def send(self, method: str, target: str, body: bytes = b"") -> Any:
         headers = self.desk.headers(method, target, body, key=self.key, provider=OTHER)
         return self.desk.client.request(method, target, content=body, headers=headers)
 
-    def policy(self):
+    def policy(self) -> Any:
         """With everything of the first window's that it can name, the log's key among it."""
         policy = self.desk.policy(provider=OTHER)
         log = SigningKey(windows.of(OTHER, WINDOW), ED25519, self.desk.log.key.private)
@@ -67,7 +68,7 @@ def rival(desk: Desk) -> Rival:
     return Rival(desk)
 
 
-def test_a_name_is_not_taken_from_who_registers_later(desk, rival) -> None:
+def test_a_name_is_not_taken_from_who_registers_later(desk: Any, rival: Any) -> None:
     rival.register()
     desk.open_window()
     with desk.service.database.read() as connection:
@@ -77,7 +78,7 @@ def test_a_name_is_not_taken_from_who_registers_later(desk, rival) -> None:
     assert states == ["countersigned", "registered"]
 
 
-def test_a_provider_reaches_its_own_window_only(desk, rival) -> None:
+def test_a_provider_reaches_its_own_window_only(desk: Any, rival: Any) -> None:
     """Without a window it has none of that name; with one, it acts on that."""
     desk.register()
     target, index = f"{BASE}/tenants/t1/versions/1", index_of("t1", b"the rival's")
@@ -93,7 +94,7 @@ def test_a_provider_reaches_its_own_window_only(desk, rival) -> None:
     )
 
 
-def test_an_ambiguous_name_needs_the_provider(desk, rival) -> None:
+def test_an_ambiguous_name_needs_the_provider(desk: Any, rival: Any) -> None:
     desk.register()
     assert desk.client.get(BASE).json()["provider"] == PROVIDER
     rival.register()
@@ -106,14 +107,14 @@ def test_an_ambiguous_name_needs_the_provider(desk, rival) -> None:
         assert desk.client.get(BASE, params={"provider": impossible}).status_code == 400
 
 
-def test_a_provider_is_needed_before_a_body_is_read(desk, rival) -> None:
+def test_a_provider_is_needed_before_a_body_is_read(desk: Any, rival: Any) -> None:
     desk.open_window()
     rival.register()
     for call in ("receipts", "refusals", "claims", "statements", "disputes"):
         problem_of(desk.client.post(f"{BASE}/{call}", content=b"no document"), 409, "ambiguous")
 
 
-def test_submissions_end_in_no_other_window(desk, rival) -> None:
+def test_submissions_end_in_no_other_window(desk: Any, rival: Any) -> None:
     """A rival's window is a full one, with the first provider's name for it and log key."""
     desk.open_window()
     rival.register()
@@ -143,7 +144,7 @@ def test_submissions_end_in_no_other_window(desk, rival) -> None:
     assert counts == [1, 0]
 
 
-def test_a_forgotten_window_frees_nothing_of_its_namesake(desk, rival) -> None:
+def test_a_forgotten_window_frees_nothing_of_its_namesake(desk: Any, rival: Any) -> None:
     rival.register()
     desk.open_window()
     desk.clock.now += 10 * 86_400_000
@@ -194,7 +195,7 @@ def assert_bound(*both: ServiceWindow) -> None:
                 drawn.authenticate(window.policy, anchor=anchor)
 
 
-def test_two_windows_of_one_name_run_to_their_verdicts(real) -> None:
+def test_two_windows_of_one_name_run_to_their_verdicts(real: Any) -> None:
     """At the same time, step by step, with the procedure that judges; each passes."""
     both = [ServiceWindow(real), ServiceWindow(real, seed=2, provider=OTHER)]
     for window in both:
@@ -215,7 +216,7 @@ def test_two_windows_of_one_name_run_to_their_verdicts(real) -> None:
     problem_of(real.client.get(f"/v1/windows/{both[0].window}/verdict"), 409, "ambiguous")
 
 
-def test_samples_of_few_windows_stay_in_memory(desk, monkeypatch) -> None:
+def test_samples_of_few_windows_stay_in_memory(desk: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Anybody may ask for the state of any window; what that loads makes room again."""
     loaded: list[str] = []
 

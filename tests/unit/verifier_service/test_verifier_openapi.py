@@ -1,6 +1,8 @@
 """Requests made from the service's own description: nothing answers with a fault of ours."""
 
 import json
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import schemathesis
@@ -14,7 +16,7 @@ from verifier_service_harness import END, SAMPLING, START, WINDOW, Desk, Recordi
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory):
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     with Desk(tmp_path_factory.mktemp("verifier"), RecordingAuditor()).running() as running:
         running.open_window()
         Story(running).cosign()
@@ -24,13 +26,13 @@ def desk(tmp_path_factory):
 OPERATIONS = 33
 
 
-def operations(desk):
+def operations(desk: Any) -> Any:
     schema = schemathesis.openapi.from_dict(desk.client.app.openapi())
-    found = [each.ok() for each in schema.get_all_operations()]
+    found = [each.ok() for each in schema.get_all_operations()]  # type: ignore[union-attr]
     return sorted(found, key=lambda each: (each.path, each.method))
 
 
-def test_the_description_is_whole(desk) -> None:
+def test_the_description_is_whole(desk: Any) -> None:
     found = {(each.method.upper(), each.path) for each in operations(desk)}
     base = "/v1/windows/{window}"
     assert len(found) == OPERATIONS
@@ -71,11 +73,11 @@ def test_the_description_is_whole(desk) -> None:
     }
 
 
-def test_who_may_call_is_described(desk) -> None:
+def test_who_may_call_is_described(desk: Any) -> None:
     """Every route that answers 401 says which scheme it wants, and no other does."""
     schema = desk.client.app.openapi()
     assert set(schema["components"]["securitySchemes"]) == {"provider", "auditor"}
-    wanted = {}
+    wanted: dict[str, Any] = {}
     for path, methods in schema["paths"].items():
         for method, route in methods.items():
             schemes = {name for each in route.get("security", []) for name in each}
@@ -90,7 +92,7 @@ def test_who_may_call_is_described(desk) -> None:
     }  # fmt: skip
 
 
-def body_of(case) -> bytes:
+def body_of(case: Any) -> bytes:
     if isinstance(case.body, bytes):
         return case.body
     if isinstance(case.body, str):
@@ -101,7 +103,7 @@ def body_of(case) -> bytes:
         return b""
 
 
-def send(desk, case, *, real_window: bool, sign: bool):
+def send(desk: Any, case: Any, *, real_window: bool, sign: bool) -> Any:
     """The case as a request; its window is the open one, and it is signed, where asked for."""
     if real_window and "window" in case.path_parameters:
         case.path_parameters["window"] = WINDOW
@@ -116,13 +118,13 @@ CASES = [(time, number) for time in (START, END, SAMPLING) for number in range(O
 
 
 @pytest.mark.parametrize(("time", "number"), CASES)
-def test_no_request_is_a_fault_of_ours(desk, time, number) -> None:
+def test_no_request_is_a_fault_of_ours(desk: Any, time: Any, number: Any) -> None:
     operation = operations(desk)[number]
     desk.clock.now = max(desk.clock.now, 1000 * time)
 
     @settings(max_examples=6, suppress_health_check=list(HealthCheck), database=None)
     @given(case=operation.as_strategy(), real=st.booleans(), sign=st.booleans())
-    def fuzz(case, real, sign) -> None:
+    def fuzz(case: Any, real: Any, sign: Any) -> None:
         check(desk, case, real_window=real, sign=sign)
 
     fuzz()
@@ -131,13 +133,13 @@ def test_no_request_is_a_fault_of_ours(desk, time, number) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", list(GenerationMode))
 @pytest.mark.parametrize("number", range(OPERATIONS))
-def test_many_requests(desk, mode, number) -> None:
+def test_many_requests(desk: Any, mode: Any, number: Any) -> None:
     operation = operations(desk)[number]
     strategy = operation.as_strategy(generation_mode=mode)
 
     @settings(max_examples=100, suppress_health_check=list(HealthCheck), database=None)
     @given(case=strategy, real=st.booleans(), sign=st.booleans())
-    def fuzz(case, real, sign) -> None:
+    def fuzz(case: Any, real: Any, sign: Any) -> None:
         check(desk, case, real_window=real, sign=sign)
 
     try:
@@ -146,7 +148,7 @@ def test_many_requests(desk, mode, number) -> None:
         pytest.skip(f"nothing of {operation.path} can be generated in mode {mode.value}")
 
 
-def check(desk, case, *, real_window: bool, sign: bool) -> None:
+def check(desk: Any, case: Any, *, real_window: bool, sign: bool) -> None:
     answer = send(desk, case, real_window=real_window, sign=sign)
     assert answer.status_code < 500, answer.text
     case.validate_response(AnyResponse.from_any(answer), checks=[not_a_server_error])

@@ -1,6 +1,8 @@
 """Registration, index upload, countersignature or refusal."""
 
 import threading
+from pathlib import Path
+from typing import Any
 
 import pytest
 from ragaudit.encoding import canonical_json
@@ -25,7 +27,7 @@ INDEX = f"/v1/windows/{WINDOW}/tenants/t1/versions/1"
 COUNTERSIGN = f"/v1/windows/{WINDOW}/countersign"
 
 
-def test_a_window_opens(desk, auditor) -> None:
+def test_a_window_opens(desk: Any, auditor: Any) -> None:
     desk.open_window()
     assert sorted(auditor.seen[0]) == [
         "public/embedder.json",
@@ -52,7 +54,7 @@ def test_a_window_opens(desk, auditor) -> None:
     assert len(auditor.seen) == 1  # the second call gave the stored bytes
 
 
-def test_the_anchor_is_of_a_seed_that_a_restart_keeps(tmp_path, auditor) -> None:
+def test_the_anchor_is_of_a_seed_that_a_restart_keeps(tmp_path: Path, auditor: Any) -> None:
     first = Desk(tmp_path, auditor)
     with first.running():
         first.open_window()
@@ -66,7 +68,7 @@ def test_the_anchor_is_of_a_seed_that_a_restart_keeps(tmp_path, auditor) -> None
     assert anchor.hex() == message["activation_anchor"]
 
 
-def test_two_windows_have_different_seeds(desk) -> None:
+def test_two_windows_have_different_seeds(desk: Any) -> None:
     assert desk.register().status_code == 201
     assert desk.register(window="w2").status_code == 201
     with desk.service.database.read() as connection:
@@ -75,7 +77,7 @@ def test_two_windows_have_different_seeds(desk) -> None:
     assert len(seeds) == 2
 
 
-def test_a_log_key_serves_one_window(desk) -> None:
+def test_a_log_key_serves_one_window(desk: Any) -> None:
     """One key for two windows would let a checkpoint of one pass for one of the other."""
     assert desk.register().status_code == 201
     keys = {**desk.policy()["keys"]}
@@ -87,7 +89,7 @@ def test_a_log_key_serves_one_window(desk) -> None:
         assert desk.register(window=name, keys={**keys, "log": key}).status_code == 201
 
 
-def test_registering_again_is_the_same_and_other_content_is_a_conflict(desk) -> None:
+def test_registering_again_is_the_same_and_other_content_is_a_conflict(desk: Any) -> None:
     first = desk.register()
     assert first.status_code == 201
     policy = canonical_json.dumps(desk.policy())
@@ -102,7 +104,7 @@ def test_registering_again_is_the_same_and_other_content_is_a_conflict(desk) -> 
 
 
 @pytest.mark.parametrize("role", ["provider", "cosigner", "verifier", "verdict"])
-def test_a_policy_names_the_pinned_keys(desk, role) -> None:
+def test_a_policy_names_the_pinned_keys(desk: Any, role: Any) -> None:
     keys = {**desk.policy()["keys"], role: seeded("other").public.raw.hex()}
     document = problem_of(desk.register(keys=keys), 422, "rejected")
     assert document["where"] == f"policy/keys/{role}"
@@ -118,7 +120,7 @@ def test_a_policy_names_the_pinned_keys(desk, role) -> None:
         ({"provider": "other"}, 422, "rejected"),
     ],
 )
-def test_what_cannot_be_filed_is_refused(desk, changes, status, name) -> None:
+def test_what_cannot_be_filed_is_refused(desk: Any, changes: Any, status: Any, name: Any) -> None:
     problem_of(desk.register(**changes), status, name)
     assert desk.client.get(f"/v1/windows/{WINDOW}").status_code == 404
 
@@ -142,23 +144,23 @@ def test_what_cannot_be_filed_is_refused(desk, changes, status, name) -> None:
         b'{"policy": ' + b'{"a":' * 40 + b"1" + b"}" * 40 + b', "embedder": {}}',
     ],
 )
-def test_malformed_registrations(desk, body) -> None:
+def test_malformed_registrations(desk: Any, body: Any) -> None:
     problem_of(desk.send("POST", "/v1/windows", body), 400, "malformed")
 
 
-def test_a_registration_has_a_limit(desk) -> None:
+def test_a_registration_has_a_limit(desk: Any) -> None:
     body = b'{"policy": "' + b"x" * (4 * 2**20) + b'"}'
     problem_of(desk.send("POST", "/v1/windows", body), 413, "too-large")
 
 
-def test_a_body_of_unknown_length_has_the_limit_too(desk) -> None:
+def test_a_body_of_unknown_length_has_the_limit_too(desk: Any) -> None:
     pieces = [b"x" * 2**20] * 5
     headers = desk.headers("POST", "/v1/windows", b"".join(pieces))
     answer = desk.client.request("POST", "/v1/windows", content=iter(pieces), headers=headers)
     problem_of(answer, 413, "too-large")
 
 
-def test_index_uploads(desk) -> None:
+def test_index_uploads(desk: Any) -> None:
     problem_of(desk.send("PUT", INDEX, index_of("t1", b"index")), 404, "unknown")
     desk.register()
     assert desk.send("PUT", INDEX, index_of("t1", b"index")).status_code == 204
@@ -172,7 +174,7 @@ def test_index_uploads(desk) -> None:
     )
 
 
-def test_an_index_larger_than_memory_and_chunk(desk) -> None:
+def test_an_index_larger_than_memory_and_chunk(desk: Any) -> None:
     desk.register()
     content = index_of("t1", b"proof", rows=100_000)
     assert desk.send("PUT", INDEX, content).status_code == 204
@@ -180,20 +182,20 @@ def test_an_index_larger_than_memory_and_chunk(desk) -> None:
         assert items.content(connection, ORIGIN, "public/index/t1/1.bin") == content
 
 
-def test_an_index_after_the_countersignature(desk) -> None:
+def test_an_index_after_the_countersignature(desk: Any) -> None:
     desk.open_window()
     assert desk.send("PUT", INDEX, index_of("t1", b"index")).status_code == 204
     problem_of(desk.send("PUT", INDEX, index_of("t1", b"another")), 409, "conflict")
 
 
-def test_no_countersignature_before_every_index(desk) -> None:
+def test_no_countersignature_before_every_index(desk: Any) -> None:
     desk.register()
     problem_of(desk.countersign(), 409, "conflict")
     desk.send("PUT", INDEX, index_of("t1", b"index"))
     assert problem_of(desk.countersign(), 409, "conflict")["where"] == "t2"
 
 
-def test_another_opening_after_the_countersignature(desk) -> None:
+def test_another_opening_after_the_countersignature(desk: Any) -> None:
     desk.open_window()
     for change in ({"salt": "22" * 32}, {"opening": "00"}, {"empty_checkpoint": "x"}):
         answer = desk.send("POST", COUNTERSIGN, {**desk.opening(), **change})
@@ -203,7 +205,7 @@ def test_another_opening_after_the_countersignature(desk) -> None:
 @pytest.mark.parametrize(
     "change", [{"salt": "11"}, {"salt": "ZZ" * 32}, {"opening": "abc"}, {"opening": 1}, {"x": 1}]
 )
-def test_malformed_openings(desk, change) -> None:
+def test_malformed_openings(desk: Any, change: Any) -> None:
     desk.register()
     desk.put_indexes()
     answer = desk.send("POST", COUNTERSIGN, {**desk.opening(), **change})
@@ -213,7 +215,7 @@ def test_malformed_openings(desk, change) -> None:
 REFUSAL = canonical_json.dumps({"payload": "UkVGVVNFRA==", "signatures": []})
 
 
-def test_a_refused_window_stays_refused(desk, auditor) -> None:
+def test_a_refused_window_stays_refused(desk: Any, auditor: Any) -> None:
     auditor.refusal = REFUSAL
     desk.register()
     desk.put_indexes()
@@ -228,7 +230,7 @@ def test_a_refused_window_stays_refused(desk, auditor) -> None:
     assert desk.add_checkpoint(desk.log.add_request(0)).status_code == 404
 
 
-def test_no_countersignature_is_left_of_a_refused_window(desk, auditor) -> None:
+def test_no_countersignature_is_left_of_a_refused_window(desk: Any, auditor: Any) -> None:
     auditor.refusal = REFUSAL
     desk.register()
     desk.put_indexes()
@@ -238,7 +240,7 @@ def test_no_countersignature_is_left_of_a_refused_window(desk, auditor) -> None:
     assert "public/countersignature.json" not in names
 
 
-def test_a_policy_with_unusable_tenants_reaches_the_checks(desk, auditor) -> None:
+def test_a_policy_with_unusable_tenants_reaches_the_checks(desk: Any, auditor: Any) -> None:
     """Check 1 refuses it with a signed reason; it must not hang for want of an upload."""
     auditor.refusal = REFUSAL
     desk.register(tenants=[{"id": "Not A Name"}, 7, {"id": 9}])
@@ -248,7 +250,10 @@ def test_a_policy_with_unusable_tenants_reaches_the_checks(desk, auditor) -> Non
 class SlowAuditor(RecordingAuditor):
     """Checks that outlast the window's start."""
 
-    def check_opening(self, evidence, now):
+    clock: Any
+    finished: int
+
+    def check_opening(self, evidence: Any, now: Any) -> Any:
         self.seen.append(evidence)
         if now >= 1000 * min(START, *INSTANTS):
             return REFUSAL
@@ -260,7 +265,7 @@ class SlowAuditor(RecordingAuditor):
     ("finished", "status"),
     [(INSTANTS[0] - 1, 200), (INSTANTS[0], 422), (START, 422)],
 )
-def test_checks_that_end_too_late_refuse(tmp_path, finished, status) -> None:
+def test_checks_that_end_too_late_refuse(tmp_path: Path, finished: Any, status: Any) -> None:
     auditor = SlowAuditor()
     auditor.finished = finished
     desk = Desk(tmp_path, auditor)
@@ -276,13 +281,13 @@ class WaitingAuditor(RecordingAuditor):
         super().__init__()
         self.entered, self.go = threading.Event(), threading.Event()
 
-    def check_opening(self, evidence, now):
+    def check_opening(self, evidence: Any, now: Any) -> Any:
         self.entered.set()
         assert self.go.wait(10)
         return super().check_opening(evidence, now)
 
 
-def test_parallel_countersigning_checks_once(tmp_path) -> None:
+def test_parallel_countersigning_checks_once(tmp_path: Path) -> None:
     auditor = WaitingAuditor()
     with Desk(tmp_path, auditor).running() as desk:
         desk.register()
@@ -302,7 +307,7 @@ def test_parallel_countersigning_checks_once(tmp_path) -> None:
     assert len(auditor.seen) == 1
 
 
-def test_another_provider_cannot_touch_the_window(desk) -> None:
+def test_another_provider_cannot_touch_the_window(desk: Any) -> None:
     other = seeded("other")
     providers.add(desk.service.database, "other", other.public)
     desk.register()
@@ -315,31 +320,31 @@ def test_another_provider_cannot_touch_the_window(desk) -> None:
         problem_of(answer, 404, "unknown")
 
 
-def test_the_keys_are_what_a_policy_names(desk) -> None:
+def test_the_keys_are_what_a_policy_names(desk: Any) -> None:
     found = desk.client.get("/v1/keys").json()
     assert found == {**desk.keys.public(), "time": desk.clock.now}
     assert found["name"] in found["cosigner"]
 
 
-def test_health_and_readiness(desk) -> None:
+def test_health_and_readiness(desk: Any) -> None:
     assert desk.client.get("/healthz").json() == {"status": "alive"}
     assert desk.client.get("/readyz").json() == {"status": "ready"}
     desk.clock.now -= 1
     problem_of(desk.client.get("/readyz"), 503, "clock")
 
 
-def test_unknown_paths_and_methods_are_problems(desk) -> None:
+def test_unknown_paths_and_methods_are_problems(desk: Any) -> None:
     problem_of(desk.client.get("/nothing"), 404, "unknown")
     problem_of(desk.client.delete("/v1/keys"), 405, "method")
     assert PROVIDER not in desk.client.get("/nothing").text
 
 
 class BrokenAuditor(RecordingAuditor):
-    def check_opening(self, evidence, now):
+    def check_opening(self, evidence: Any, now: Any) -> None:
         raise RuntimeError("secret detail")
 
 
-def test_an_unexpected_error_shows_nothing(tmp_path) -> None:
+def test_an_unexpected_error_shows_nothing(tmp_path: Path) -> None:
     with Desk(tmp_path, BrokenAuditor()).running() as desk:
         desk.register()
         desk.put_indexes()

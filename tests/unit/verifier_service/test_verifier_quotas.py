@@ -1,5 +1,9 @@
 """What one provider may store before the verifier agreed to anything."""
 
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
 import pytest
 from ragaudit.encoding.tagged import enc
 from ragaudit.verifier.service import items, providers, quotas, windows
@@ -20,7 +24,7 @@ INDEX = "/v1/windows/{}/tenants/t1/versions/1"
 
 
 @pytest.fixture
-def strict(tmp_path):
+def strict(tmp_path: Path) -> Iterator[Any]:
     """A service that lets a provider have three windows waiting, five a day, and 20 kB."""
     desk = Desk(tmp_path, RecordingAuditor())
     limits = Limits(waiting_windows=3, windows_per_day=5, waiting_bytes=20_000, index_bytes=9_000)
@@ -28,7 +32,7 @@ def strict(tmp_path):
         yield desk
 
 
-def register(desk: Desk, name: str, status: int = 201):
+def register(desk: Desk, name: str, status: int = 201) -> Any:
     policy = desk.policy(window=name)
     policy["keys"] = {**policy["keys"], "log": policy["keys"]["log"].replace(WINDOW, name)}
     answer = desk.send("POST", "/v1/windows", {"policy": policy, "embedder": {}})
@@ -36,14 +40,14 @@ def register(desk: Desk, name: str, status: int = 201):
     return answer
 
 
-def test_windows_that_wait(strict) -> None:
+def test_windows_that_wait(strict: Any) -> None:
     for name in ("w1", "w2", "w3"):
         register(strict, name)
     problem_of(register(strict, "w4", 429), 429, "cap")
     register(strict, "w3", 200)  # the same again is nothing new
 
 
-def test_another_provider_has_its_own(strict) -> None:
+def test_another_provider_has_its_own(strict: Any) -> None:
     for name in ("w1", "w2", "w3"):
         register(strict, name)
     strict.provider, strict.provider_key = "globex", seeded("globex")
@@ -54,7 +58,7 @@ def test_another_provider_has_its_own(strict) -> None:
     assert answer.status_code == 201, answer.text
 
 
-def test_windows_in_a_day(strict) -> None:
+def test_windows_in_a_day(strict: Any) -> None:
     """Countersigned or refused ones do not wait any more, and count for a day."""
     for number in range(5):
         register(strict, f"w{number}")
@@ -65,7 +69,7 @@ def test_windows_in_a_day(strict) -> None:
     register(strict, "w5")
 
 
-def test_bytes_of_refused_windows_count_for_good(strict) -> None:
+def test_bytes_of_refused_windows_count_for_good(strict: Any) -> None:
     register(strict, "w1")
     assert strict.send("PUT", INDEX.format("w1"), index_of("t1", b"x" * 8_000)).status_code == 204
     with strict.service.database.write() as transaction:
@@ -76,12 +80,12 @@ def test_bytes_of_refused_windows_count_for_good(strict) -> None:
     with strict.service.database.read() as connection:
         assert quotas.bytes_left(connection, PROVIDER, Limits(waiting_bytes=20_000)) == before
     with strict.service.database.write() as transaction:  # what was taken is not noise
-        windows.mark(transaction, windows.of(PROVIDER, "w1"), countersigned=1, refused=None)
+        windows.mark(transaction, windows.of(PROVIDER, "w1"), countersigned=1, refused=None)  # type: ignore[arg-type]
         left = quotas.bytes_left(transaction.connection, PROVIDER, Limits(waiting_bytes=20_000))
     assert left == 20_000
 
 
-def test_bytes_that_wait(strict) -> None:
+def test_bytes_that_wait(strict: Any) -> None:
     register(strict, "w1")
     register(strict, "w2")
     large = index_of("t1", b"x" * 8_000)
@@ -112,7 +116,7 @@ def test_bytes_that_wait(strict) -> None:
         enc("ragaudit/v1/index/commitment", "w1", "t1", 1, 2, 4, b"c" * 64, None, b"d" * 64),
     ],
 )
-def test_noise_is_not_stored_as_an_index(tmp_path, noise) -> None:
+def test_noise_is_not_stored_as_an_index(tmp_path: Path, noise: Any) -> None:
     with Desk(tmp_path, RecordingAuditor()).running() as desk:
         register(desk, "w1")
         problem_of(desk.send("PUT", INDEX.format("w1"), noise), 400, "malformed-record")
@@ -120,7 +124,7 @@ def test_noise_is_not_stored_as_an_index(tmp_path, noise) -> None:
             assert [each.name for each in items.listed(connection, ORIGIN, "public/index")] == []
 
 
-def test_what_is_never_countersigned_is_forgotten(strict) -> None:
+def test_what_is_never_countersigned_is_forgotten(strict: Any) -> None:
     register(strict, "w1")
     register(strict, "w2")
     strict.send("PUT", INDEX.format("w1"), index_of("t1", b"proof"))

@@ -3,7 +3,9 @@
 import logging
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ragaudit.encoding.errors import MalformedError, UnavailableError, UnsupportedError
@@ -16,7 +18,7 @@ from verifier_service_harness import WINDOW, Desk, RecordingAuditor, problem_of
 
 
 @pytest.fixture
-def desk(tmp_path):
+def desk(tmp_path: Path) -> Iterator[Any]:
     with Desk(tmp_path, RecordingAuditor()).running() as running:
         running.open_window()
         yield running
@@ -26,7 +28,7 @@ def spoil(desk: Desk, *pragmas: str) -> None:
     """From now on every connection of the service has these settings."""
     engine = desk.service.database._engine
 
-    def configure(connection, _record) -> None:
+    def configure(connection: Any, _record: Any) -> None:
         for pragma in pragmas:
             connection.execute(f"PRAGMA {pragma}")
 
@@ -51,7 +53,9 @@ def said(caplog: pytest.LogCaptureFixture) -> str:
     ("pragma", "reason"),
     [("query_only=ON", "SQLITE_READONLY"), ("max_page_count=1", "SQLITE_FULL")],
 )
-def test_what_cannot_be_written_is_503_and_one_line(desk, caplog, pragma, reason) -> None:
+def test_what_cannot_be_written_is_503_and_one_line(
+    desk: Any, caplog: pytest.LogCaptureFixture, pragma: Any, reason: Any
+) -> None:
     spoil(desk, pragma)
     big = {"entries": [{"index": i, "kind": "registration", "salt": "00" * 32, "body": "ab" * 999}
                        for i in range(900)]}  # fmt: skip
@@ -65,7 +69,9 @@ def test_what_cannot_be_written_is_503_and_one_line(desk, caplog, pragma, reason
 
 
 @pytest.mark.parametrize("damage", ["away", "damaged"])
-def test_a_database_that_cannot_be_read(desk, caplog, damage) -> None:
+def test_a_database_that_cannot_be_read(
+    desk: Any, caplog: pytest.LogCaptureFixture, damage: Any
+) -> None:
     path = desk.settings.data / "verifier.db"
     desk.service.database._engine.dispose()
     for name in (path.name + "-wal", path.name + "-shm"):
@@ -85,14 +91,16 @@ def test_a_database_that_cannot_be_read(desk, caplog, damage) -> None:
     said(caplog)
 
 
-def test_a_tick_without_a_database_is_one_line(desk, caplog) -> None:
+def test_a_tick_without_a_database_is_one_line(desk: Any, caplog: pytest.LogCaptureFixture) -> None:
 
     spoil(desk, "query_only=ON")
     with pytest.raises(StorageError), desk.service.database.write():
         pass
 
 
-def test_a_disk_without_room_for_bodies(desk, monkeypatch, caplog) -> None:
+def test_a_disk_without_room_for_bodies(
+    desk: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     def full(*_arguments: object, **_named: object) -> int:
         raise OSError(28, "No space left on device")
 

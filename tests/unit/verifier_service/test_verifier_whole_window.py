@@ -4,6 +4,7 @@ import io
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from procedure_cases import use_cached_table
@@ -47,7 +48,7 @@ def failed(verdict: Verdict) -> list[str]:
 
 
 @pytest.mark.parametrize("mode", ["A", "B"])
-def test_an_honest_window_passes(desk, mode, tmp_path) -> None:
+def test_an_honest_window_passes(desk: Any, mode: Any, tmp_path: Path) -> None:
     window = ServiceWindow(desk, mode=mode)
     window.play()
     window.submit()
@@ -73,7 +74,7 @@ def test_an_honest_window_passes(desk, mode, tmp_path) -> None:
         assert phrase in desk.client.get(f"{base}/{name}").text
 
 
-def test_a_provider_that_does_not_answer_fails(desk) -> None:
+def test_a_provider_that_does_not_answer_fails(desk: Any) -> None:
     window = ServiceWindow(desk)
     window.play()
     window.submit()
@@ -85,7 +86,7 @@ def test_a_provider_that_does_not_answer_fails(desk) -> None:
     assert "sampling" in failed(verdict)
 
 
-def test_a_late_answer_fails(desk) -> None:
+def test_a_late_answer_fails(desk: Any) -> None:
     window = ServiceWindow(desk)
     window.play()
     window.submit()
@@ -98,7 +99,7 @@ def test_a_late_answer_fails(desk) -> None:
 
 
 @pytest.mark.parametrize("handed_over", [False, True])
-def test_a_provider_that_never_closes_fails(desk, handed_over) -> None:
+def test_a_provider_that_never_closes_fails(desk: Any, handed_over: Any) -> None:
     window = ServiceWindow(desk)
     window.play()
     if handed_over:
@@ -110,7 +111,7 @@ def test_a_provider_that_never_closes_fails(desk, handed_over) -> None:
     assert "log" in failed(verdict)
 
 
-def test_a_provider_that_never_comes_back_fails(desk) -> None:
+def test_a_provider_that_never_comes_back_fails(desk: Any) -> None:
     """Countersigned, and then nothing at all."""
     window = ServiceWindow(desk)
     window.open()
@@ -119,7 +120,7 @@ def test_a_provider_that_never_comes_back_fails(desk) -> None:
     assert verdict.result == "FAIL"
 
 
-def test_an_unreadable_record_fails_with_its_reason(desk) -> None:
+def test_an_unreadable_record_fails_with_its_reason(desk: Any) -> None:
     window = ServiceWindow(desk)
     window.encode_record = lambda record: record.encode()[:-1]  # type: ignore[method-assign]
     window.play()
@@ -130,7 +131,7 @@ def test_an_unreadable_record_fails_with_its_reason(desk) -> None:
     assert "log" in failed(verdict)
 
 
-def test_a_cheating_index_is_refused(desk, tmp_path) -> None:
+def test_a_cheating_index_is_refused(desk: Any, tmp_path: Path) -> None:
     window = ServiceWindow(desk)
     window.prove_index = lambda *given: bytes(2912)  # type: ignore[method-assign]
     window.prepare()
@@ -158,7 +159,7 @@ def test_a_cheating_index_is_refused(desk, tmp_path) -> None:
         ({"top_k_max": 20}, "policy"),
     ],
 )
-def test_a_policy_that_does_not_hold_is_refused(desk, changes, check) -> None:
+def test_a_policy_that_does_not_hold_is_refused(desk: Any, changes: Any, check: Any) -> None:
     """Signed, with the reason, however malformed the policy is."""
     window = ServiceWindow(desk)
     window.prepare()
@@ -178,7 +179,7 @@ def test_a_policy_that_does_not_hold_is_refused(desk, changes, check) -> None:
     assert "policy" in failed(verdict) or check in failed(verdict)
 
 
-def test_a_window_that_comes_too_late_is_refused(desk) -> None:
+def test_a_window_that_comes_too_late_is_refused(desk: Any) -> None:
     window = ServiceWindow(desk)
     window.prepare()
     desk.clock.at(INSTANTS[0])
