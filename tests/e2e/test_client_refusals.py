@@ -16,7 +16,8 @@ from ragaudit.client.checker import Checker
 from ragaudit.lab.attacks.running import play_honestly
 from ragaudit.lab.attacks.stage.play import Play, Played, Prepared
 from ragaudit.ledger.messages.records import Record
-from ragaudit.prover.answering.answering import Answering
+from ragaudit.prover.answering.query import Described, Selected, Stages
+from ragaudit.prover.answering.stage import Stage
 from ragaudit.prover.service import Components
 
 BACK_MILLISECONDS = 4000  # more than the skew of the stage's policy
@@ -28,53 +29,47 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     return play_honestly(tmp_path_factory.mktemp("prepared"))
 
 
-class Dates(Answering):
-    """Dates records of anchored or plain accounts as it likes."""
+class Dates(Stage):
+    """Dates records as it likes."""
 
-    anchored = False
-
-    def stamp(self, live: Any, registered: Any, record: Record) -> Record:
-        record = super().stamp(live, registered, record)
-        if (registered.anchor is not None) != self.anchored:
-            return record
-        earliest = max(registered.last_time, 1000 * live.policy.start)
+    def stamp(self, current: Any, record: Record) -> Record:
+        record = super().stamp(current, record)
+        earliest = max(current.last_time, 1000 * self.window.policy.start)
         return replace(record, time=max(record.time - BACK_MILLISECONDS, earliest))
 
 
-class DatesPromises(Dates):
+class DatesPromises(Dates, Described):
     """A promise that is older than it is expires when the provider likes."""
 
-    anchored = True
 
-
-class DatesAnswers(Dates):
+class DatesAnswers(Dates, Selected):
     """Queries of a coalition that are pulled apart in time look unlinked."""
 
 
-def play(folder: Path, prepared: Prepared, answering: type[Answering]) -> Played:
-    return Play(folder, Components(answering=answering), prepared=prepared).run()
+def play(folder: Path, prepared: Prepared, stages: Stages) -> Played:
+    return Play(folder, Components(stages=stages), prepared=prepared).run()
 
 
 def test_a_promise_dated_back_is_not_revealed(
     tmp_path: Path, prepared: Prepared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    played = play(tmp_path / "checked", prepared, DatesPromises)
+    played = play(tmp_path / "checked", prepared, Stages(described=DatesPromises))
     complaints = [each for each in played.complaints if each.startswith("alice")]
     assert any("promise, time: made at" in each for each in complaints)
     assert played.outcome.result == "PASS"
     assert played.outcome.counts["records"] == 6  # alice revealed nothing after her first
     monkeypatch.setattr(Checker, "promise", without_times(Checker.promise))
-    assert play(tmp_path / "unchecked", prepared, DatesPromises).complaints == ()
+    assert play(tmp_path / "unchecked", prepared, Stages(described=DatesPromises)).complaints == ()
 
 
 def test_a_plain_answer_dated_back_is_refused(
     tmp_path: Path, prepared: Prepared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    played = play(tmp_path / "checked", prepared, DatesAnswers)
+    played = play(tmp_path / "checked", prepared, Stages(selected=DatesAnswers))
     assert any("answer, time: made at" in each for each in played.complaints)
     assert not any(each.startswith("alice") for each in played.complaints)
     monkeypatch.setattr(Checker, "plain_time", lambda *_: None)
-    assert play(tmp_path / "unchecked", prepared, DatesAnswers).complaints == ()
+    assert play(tmp_path / "unchecked", prepared, Stages(selected=DatesAnswers)).complaints == ()
 
 
 def without_times(check: Any) -> Any:

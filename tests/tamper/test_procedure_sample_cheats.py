@@ -277,7 +277,7 @@ class EqualKeys(Window):
 
     def secret_of(self, slot: int, counter: int) -> bytes:
         of_slot = merkle_commitments.slot_key(self.seed_secret, self.window, 1, slot)
-        return merkle_commitments.noise_key(of_slot, counter if slot else 0)
+        return merkle_commitments.counter_key(of_slot, counter if slot else 0)
 
     def noise_secret(self, record: Record) -> bytes:
         return self.secret_of(record.slot, record.counter)

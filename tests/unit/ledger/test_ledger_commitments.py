@@ -16,9 +16,9 @@ from ragaudit.ledger.messages.merkle_commitments import (
     KeyOpening,
     SeedCommitment,
     content_digest,
+    counter_key,
     index_leaf,
     index_root,
-    noise_key,
     row_digest,
     slot_key,
     verify_index_row,
@@ -143,7 +143,7 @@ def test_c_seed_is_the_formula(seeds: Any) -> None:
         leaves = []
         for c in range(QUERIES):
             key = mac(of_slot, "ragaudit/v1/seed/counter", c)
-            assert noise_key(of_slot, c) == key
+            assert counter_key(of_slot, c) == key
             leaves.append(sha("ragaudit/v1/key", 1, i, c, key))
         slot_roots.append(root(leaves))
     assert seeds.root == MemoryTree(slot_roots).root()
@@ -157,7 +157,7 @@ def test_every_key_opens(seeds: Any) -> None:
     for slot in range(SLOTS):
         for counter in range(QUERIES):
             opening = seeds.open(slot, counter)
-            assert opening.key == noise_key(slot_key(SECRET, "w1", 1, slot), counter)
+            assert opening.key == counter_key(slot_key(SECRET, "w1", 1, slot), counter)
             verify_key_opening(
                 root=seeds.root, slot=slot, counter=counter, opening=opening, **PLACE
             )

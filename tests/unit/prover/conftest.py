@@ -157,7 +157,7 @@ class World:
         return self.service.windows.get(name).state
 
     def policy(self, name: str = "w1") -> Any:
-        return self.service.lives.get(name).policy
+        return self.service.open_windows.get(name).policy
 
     def drive(self, until: State, name: str = "w1") -> None:
         """Take steps, with the cosigner's, until the window is in a state."""
@@ -172,7 +172,7 @@ class World:
     def register(self, account: str, *, anchored: bool = False, name: str = "w1") -> None:
         anchor = None
         if anchored:
-            live = self.service.lives.get(name)
+            live = self.service.open_windows.get(name)
             length = live.policy.queries_per_account
             chain = NonceChain(name, live.pseudonym_of(account), b"\x07" * 32, length)
             self.chains[account] = chain

@@ -7,13 +7,15 @@ import httpx
 import numpy as np
 import pytest
 from ragaudit import core
+from ragaudit.encoding.errors import InternalError
 from ragaudit.encoding.text import b64_decode
 from ragaudit.ledger.errors import StoreUnavailable
 from ragaudit.ledger.messages.promises import Refusal
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.requests import Request
-from ragaudit.prover.answering.answering import Answering
+from ragaudit.prover.answering.mechanism import Mechanism
+from ragaudit.prover.errors import Conflict
 from ragaudit.prover.store.states import State
 from ragaudit.prover.verifier.client import SizeConflict
 from ragaudit.prover.window.registrations import find
@@ -27,7 +29,7 @@ def counter_of(world: Any, account: str) -> int:
 
 
 def log_size(world: Any) -> int:
-    return world.service.lives.get("w1").log.entries.head().size
+    return world.service.open_windows.get("w1").log.entries.head().size
 
 
 def test_a_plain_answer_and_its_receipt(world: Any) -> None:
@@ -63,11 +65,11 @@ def test_the_proof_completes_the_receipt(world: Any) -> None:
 def test_the_selection_is_noise_then_select_of_the_committed_rows(world: Any) -> None:
     world.open()
     value = world.ask(top_k=2).json()
-    live = world.service.lives.get("w1")
+    live = world.service.open_windows.get("w1")
     index = live.indexes["one"]
     private = value["private"]
     record = Record.decode(bytes.fromhex(value["public"]["body"]))
-    noise = world.service.answering.draw_noise(live, index, record, None)
+    noise = world.service.mechanism.draw_noise(live, index, record, None)
     exact = index.vectors.astype(np.int64) @ np.frombuffer(
         b64_decode(private["embedding"]), "<i2"
     ).astype(np.int64)
@@ -80,12 +82,12 @@ def test_the_selection_is_noise_then_select_of_the_committed_rows(world: Any) ->
 
 def test_every_answer_has_its_own_noise(world: Any) -> None:
     world.open()
-    live = world.service.lives.get("w1")
+    live = world.service.open_windows.get("w1")
     seen = set()
     for _ in range(3):
         public = world.ask(query="the same query").json()["public"]
         record = Record.decode(bytes.fromhex(public["body"]))
-        noise = world.service.answering.draw_noise(live, live.indexes["one"], record, None)
+        noise = world.service.mechanism.draw_noise(live, live.indexes["one"], record, None)
         seen.add(noise.tobytes())
     assert len(seen) == 3
 
@@ -272,7 +274,7 @@ def test_a_database_that_fails_answers_nothing(world: Any, monkeypatch: pytest.M
         raise StoreUnavailable("the database failed: database or disk is full", where="ledger")
 
     with monkeypatch.context() as patch:
-        patch.setattr("ragaudit.prover.answering.answering.insert_record", full)
+        patch.setattr("ragaudit.prover.answering.query.insert_record", full)
         answer = world.ask()
     assert answer.status_code == 503 and "disk is full" in answer.json()["detail"]
     assert (counter_of(world, "ada"), log_size(world)) == (0, size)
@@ -311,7 +313,7 @@ def test_documents_that_changed_are_not_served(world: Any, monkeypatch: pytest.M
     assert answer.status_code == 503 and log_size(world) == size
 
 
-class Blind(Answering):
+class Blind(Mechanism):
     """An embedder that fails."""
 
     vector = np.zeros(16, dtype=np.float32)
@@ -325,7 +327,7 @@ def test_embeddings_that_are_none(make_world: Any, value: float) -> None:
     class Broken(Blind):
         vector = np.full(16, value, dtype=np.float32)
 
-    world = make_world(answering=Broken)
+    world = make_world(mechanism=Broken)
     world.open()
     answer = world.ask()
     assert answer.status_code == 400 and counter_of(world, "ada") == 0
@@ -338,7 +340,7 @@ def test_unknown_failures_show_nothing(world: Any, monkeypatch: pytest.MonkeyPat
     def broken(*_args: object) -> None:
         raise ValueError(secret)
 
-    monkeypatch.setattr(world.service.answering, "draw_noise", broken)
+    monkeypatch.setattr(world.service.mechanism, "draw_noise", broken)
     answer = world.ask(query=secret)
     assert answer.status_code == 500
     assert secret not in answer.text and "ValueError" not in answer.text
@@ -370,7 +372,7 @@ def test_queries_of_one_account_at_the_same_time(world: Any) -> None:
 def test_the_cosigner_may_remember_less_than_we_think(world: Any) -> None:
     world.open()
     world.ask()
-    live = world.service.lives.get("w1")
+    live = world.service.open_windows.get("w1")
     honest, sizes = world.service.verifier.add_checkpoint, []
 
     def forgetful(request: Any, read: Any) -> Any:
@@ -386,3 +388,26 @@ def test_the_api_describes_itself(open_world: Any) -> None:
     described = open_world.api.get("/openapi.json").json()
     assert described["paths"]["/v1/windows/{window}/query"]["post"]["operationId"] == "query"
     assert "4XX" in described["paths"]["/v1/windows/{window}/query"]["post"]["responses"]
+
+
+def test_a_stage_is_logged_once(world: Any) -> None:
+    """The noise of a counter is for one record: going on twice from one stage logs one."""
+    world.open()
+    live, size = world.service.open_windows.get("w1"), log_size(world)
+    admitted = world.service.answering.query(live, world.account("ada")).admit(anchored=False)
+    described = admitted.describe(Request("bread", 2, None, ""))
+    one, other = described.select(), described.select()
+    one.log()
+    for again in (one, other, admitted.describe(Request("violin", 2, None, "")).select()):
+        with pytest.raises(Conflict, match="counter moved"):
+            again.log()
+    assert (counter_of(world, "ada"), log_size(world)) == (1, size + 1)
+
+
+def test_an_anchored_query_is_not_selected_before_its_nonce(world: Any) -> None:
+    world.open()
+    live = world.service.open_windows.get("w1")
+    admitted = world.service.answering.query(live, world.account("bob")).admit(anchored=True)
+    described = admitted.describe(Request("bread", 2, 0, ""))
+    with pytest.raises(InternalError, match="anchored"):
+        described.select()

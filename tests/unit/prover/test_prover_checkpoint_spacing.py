@@ -23,14 +23,14 @@ class Scene:
 
     def background(self) -> Background:
         self.live = SimpleNamespace(
-            grown=Event(), policy=SimpleNamespace(checkpoint_spacing=self.spacing)
+            log_changed=Event(), policy=SimpleNamespace(checkpoint_spacing=self.spacing)
         )
         window = SimpleNamespace(
             state=State.OPEN, unusable=None, handed_over=False, countersignature=b"signed"
         )
         found = Background(
             windows=SimpleNamespace(get=lambda _name: window),  # type: ignore[arg-type]
-            lives=SimpleNamespace(get=lambda _name: self.live),  # type: ignore[arg-type]
+            open_windows=SimpleNamespace(get=lambda _name: self.live),  # type: ignore[arg-type]
             driver=SimpleNamespace(checkpoint=self.checkpoint),  # type: ignore[arg-type]
             timing=TimingSettings(checkpoint_seconds=0.2),
         )
@@ -40,7 +40,7 @@ class Scene:
 
     def checkpoint(self, _name: str) -> None:
         self.done.append(sum(self.waits))
-        self.live.grown.set()
+        self.live.log_changed.set()
         if len(self.done) == 5:
             self.stopping.set()
         if len(self.done) <= self.failing:

@@ -15,7 +15,7 @@ from ragaudit.prover.errors import (
     VerifierUnreachable,
 )
 from ragaudit.prover.http.problems import status_of
-from ragaudit.prover.jobs.background import tell
+from ragaudit.prover.jobs.background import log_once
 from ragaudit.prover.store.states import State
 from typer.testing import CliRunner
 
@@ -182,7 +182,7 @@ def test_threads_open_a_window_by_themselves(world: Any) -> None:
     assert made.status_code == 201, made.text
     wait(lambda: world.state() is State.COUNTERSIGNED)
     world.register("ada")
-    wait(lambda: world.service.lives.get("w1").log.checkpoints.covering(1) is not None)
+    wait(lambda: world.service.open_windows.get("w1").log.checkpoints.covering(1) is not None)
     world.clock.to(world.policy().start)
     wait(lambda: world.state() is State.OPEN)
     public = world.ask().json()["public"]
@@ -192,9 +192,9 @@ def test_threads_open_a_window_by_themselves(world: Any) -> None:
 
 
 def test_failed_steps_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
-    told = tell("w1", VerifierUnreachable("away"), "")
-    assert tell("w1", VerifierUnreachable("away"), told) == told
-    tell("w1", ValueError("a secret"), told)
+    logged = log_once("w1", VerifierUnreachable("away"), "")
+    assert log_once("w1", VerifierUnreachable("away"), logged) == logged
+    log_once("w1", ValueError("a secret"), logged)
     assert [each.message for each in caplog.records] == [
         "window w1: away",
         "window w1: ValueError",

@@ -11,19 +11,20 @@ import pytest
 from ragaudit.encoding.text import b64_decode
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.records import Record
-from ragaudit.prover.answering.answering import Answering
+from ragaudit.prover.answering.mechanism import Mechanism
+from ragaudit.prover.answering.query import Admitted, Selected
 from ragaudit.prover.store.states import State
-from ragaudit.prover.window.live import WindowFence
+from ragaudit.prover.window.open_window import WindowFence
 from ragaudit.verifier.service import cosigner
 
 SKEW = 5
 
 
-class Drawing(Answering):
+class Drawing(Mechanism):
     """Remembers the noise of every record; may be slow between drawing it and the log."""
 
-    def __init__(self, **parts: Any) -> None:
-        super().__init__(**parts)
+    def __init__(self, embedder: Any) -> None:
+        super().__init__(embedder)
         self.drawn: list[list[int]] = []
         self.meanwhile: Any = lambda: None
 
@@ -67,7 +68,7 @@ def test_lost_records_and_the_comparison_of_the_head(
             WindowFence, "check_head", lambda self, connection: self.log.entries.head(connection)
         )
         monkeypatch.setattr(WindowFence, "check_account", lambda *_: None)
-    world = make_world(answering=Drawing)
+    world = make_world(mechanism=Drawing)
     world.open()
     world.ask()
     database = Database(world)
@@ -80,7 +81,7 @@ def test_lost_records_and_the_comparison_of_the_head(
         return
     # Another question under the same counter, with the same noise: it can be subtracted.
     assert record_of(again).counter == before.counter
-    drawn = world.service.answering.drawn
+    drawn = world.service.mechanism.drawn
     assert drawn[-1] == drawn[-2] != drawn[0]
 
 
@@ -110,7 +111,7 @@ def test_a_lost_promise_and_the_comparison_of_the_counter(
 @pytest.fixture
 def timed(make_world: Any, embedder: Any) -> Any:
     """A world whose window can be audited, and whose answers can be slow."""
-    return make_world(embedder=lambda _: embedder, answering=Drawing)
+    return make_world(embedder=lambda _: embedder, mechanism=Drawing)
 
 
 def failed(world: Any) -> list[str]:
@@ -168,22 +169,22 @@ def test_an_answer_that_takes_longer_than_the_skew(
 ) -> None:
     """A checkpoint is cosigned while it is computed: its time is that of its commit, or too old."""
     if not checked:
-        describe = Answering.describe
+        record = Admitted.record
         monkeypatch.setattr(
-            Answering,
-            "describe",
-            lambda *arguments: replace(describe(*arguments), time=timed.clock()),
+            Admitted,
+            "record",
+            lambda *arguments: replace(record(*arguments), time=timed.clock()),
         )
-        monkeypatch.setattr(Answering, "stamp", lambda self, live, registered, record: record)
+        monkeypatch.setattr(Selected, "stamp", lambda self, current, record: record)
     timed.open()
 
     def meanwhile() -> None:
-        timed.service.answering.meanwhile = lambda: None
+        timed.service.mechanism.meanwhile = lambda: None
         record_of(timed.ask("cyd"))
         timed.clock.now += 1000 * (SKEW + 2)
         timed.service.driver.checkpoint("w1")
 
-    timed.service.answering.meanwhile = meanwhile
+    timed.service.mechanism.meanwhile = meanwhile
     record_of(timed.ask("ada"))
     timed.service.driver.checkpoint("w1")
     assert failed(timed) == ([] if checked else ["schedule"])

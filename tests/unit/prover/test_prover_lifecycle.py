@@ -169,13 +169,13 @@ def test_clocks_that_differ_are_refused(world: Any) -> None:
 
 def test_a_record_is_never_dated_after_the_end(world: Any) -> None:
     world.open()
-    honest = world.service.answering.embed
+    honest = world.service.mechanism.embed
 
     def slow(query: str) -> Any:
         world.clock.to(world.policy().end)
         return honest(query)
 
-    world.service.answering.embed = slow
+    world.service.mechanism.embed = slow
     assert world.ask().json()["refusal"]["reason"] == "closed"
 
 
@@ -304,7 +304,7 @@ class TestVerifierMessages:
         world.open()
         ask_something(world)
         to_challenge(world)
-        live, good = world.service.lives.get("w1"), self.challenge(world)
+        live, good = world.service.open_windows.get("w1"), self.challenge(world)
         worker = world.service.driver._challenges
         assert worker.check(live, Challenge.from_json(good))
 
@@ -336,7 +336,7 @@ class TestVerifierMessages:
         world.open(audit={"mode": "B", "beta": "0.5", "tenants": {"eta": "0.5", "minimum": 1}})
         ask_something(world)
         to_challenge(world)
-        live = world.service.lives.get("w1")
+        live = world.service.open_windows.get("w1")
         opened = []
         honest = live.seed.open
         live.seed.open = lambda slot, counter: (
@@ -369,7 +369,7 @@ class TestVerifierMessages:
 
     def test_activations(self, world: Any) -> None:
         world.open()
-        live = world.service.lives.get("w1")
+        live = world.service.open_windows.get("w1")
         good = loads(world.service.windows.activations("w1")[1])
         activation = Activation.from_json(good)
         activation.authenticate(live.policy, anchor=live.anchor, number=1)
@@ -447,7 +447,7 @@ class TestPolicies:
         world.create(experiment_seed="again")
         world.drive(State.COUNTERSIGNED)
         assert world.policy().experiment_seed == "again"
-        one, two = (world.service.lives.get("w1").indexes[each] for each in ("one", "two"))
+        one, two = (world.service.open_windows.get("w1").indexes[each] for each in ("one", "two"))
         assert one.salts != two.salts
         world.service.windows.note("w1", unusable="over")
 

@@ -237,22 +237,22 @@ def test_the_public_log_of_a_finished_window_loads_nothing(world: Any, embedder:
             (State.CHALLENGED, State.ARCHIVED),
         ):
             world.service.windows.advance(connection, "w1", before, after)
-    world.service.lives.forget("w1")
+    world.service.open_windows.forget("w1")
     for path in ("log/checkpoint", "log/tile/0/000.p/5", "receipts/4/proof"):
         assert world.api.get(f"/v1/windows/w1/{path}").status_code == 200, path
     assert world.ask().status_code == 409
     headers = world.headers("ada")
     assert world.api.get("/v1/windows/w1/account", headers=headers).status_code == 409
-    assert world.service.lives._loaded == {}
+    assert world.service.open_windows._loaded == {}
     world.restart()
     assert world.api.get("/v1/windows/w1/log/checkpoint").status_code == 200
-    assert world.service.lives._loaded == {}
+    assert world.service.open_windows._loaded == {}
 
 
 def test_the_driver_lets_go_of_what_is_finished(world: Any) -> None:
     world.open()
-    fence = world.service.lives.get("w1").fence
-    world.service.lives.forget("w1")
-    world.service.lives.forget("w1")
+    fence = world.service.open_windows.get("w1").fence
+    world.service.open_windows.forget("w1")
+    world.service.open_windows.forget("w1")
     assert fence._fence is None
     assert world.ask().status_code == 200  # an open window is loaded again

@@ -8,7 +8,7 @@ from ragaudit.encoding.text import b64_decode
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.log.cosigner_protocol import AddCheckpointRequest
 from ragaudit.ledger.messages.promises import Promise
-from ragaudit.prover.answering import answering
+from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.errors import VerifierUnreachable
 from ragaudit.prover.store.states import State
 
@@ -49,7 +49,7 @@ def test_a_stranger_cannot_have_an_old_head_cosigned(world: Any) -> None:
     assert world.ask("ada").status_code == 200  # after the head that was signed
     world.clock.now += 4 * SKEW_MS
     world.transport.down = False
-    log = world.service.lives.get("w1").log
+    log = world.service.open_windows.get("w1").log
     old, new = log.checkpoints.latest(1).head.size, parse_checkpoint(shown).head.size
     request = AddCheckpointRequest(old, log.entries.consistency_proof(old, new), shown)
     world.verifier.post("/cosigner/add-checkpoint", content=request.encode())
@@ -62,7 +62,7 @@ def test_a_nonce_that_is_revealed_at_the_last_moment(
     """The answer takes its time, and checkpoints are made meanwhile."""
     world.open()
     promised = world.promise(0)
-    live, honest = world.service.lives.get("w1"), answering.Answering.draw_noise
+    live, honest = world.service.open_windows.get("w1"), Mechanism.draw_noise
 
     def slow(self: Any, *arguments: Any) -> Any:
         monkeypatch.undo()
@@ -74,7 +74,7 @@ def test_a_nonce_that_is_revealed_at_the_last_moment(
 
     promise = Promise.from_json(promised.json())
     world.clock.now = promise.record.time + live.policy.promise_life - 500
-    monkeypatch.setattr(answering.Answering, "draw_noise", slow)
+    monkeypatch.setattr(Mechanism, "draw_noise", slow)
     assert world.reveal(0).status_code == 409
     claim = {"promise": promise.to_json(), "nonce": world.chains["bob"].nonce(0).hex()}
     taken = world.verifier.post("/v1/windows/w1/claims", json=claim)

@@ -12,6 +12,7 @@ from ragaudit.ledger.messages.receipt_check import AccountView, WindowView, chec
 from ragaudit.ledger.messages.records import Opening, Record
 from ragaudit.prover.errors import VerifierMessageRejected
 from ragaudit.prover.store.states import State
+from ragaudit.prover.window.promises import note_nonce
 from ragaudit.verifier.service import intake
 
 
@@ -71,11 +72,11 @@ def test_retries_are_the_same_bit_for_bit(world: Any) -> None:
     assert world.promise(0).json() == promised
     answered = world.reveal(0)
     assert answered.status_code == 200
-    size = world.service.lives.get("w1").log.entries.head().size
+    size = world.service.open_windows.get("w1").log.entries.head().size
     assert world.reveal(0).json() == answered.json()
     world.restart()
     assert world.reveal(0).json() == answered.json()
-    assert world.service.lives.get("w1").log.entries.head().size == size
+    assert world.service.open_windows.get("w1").log.entries.head().size == size
 
 
 def test_one_counter_is_never_promised_twice(world: Any) -> None:
@@ -150,8 +151,9 @@ def test_a_promise_whose_nonce_was_seen_is_never_superseded(world: Any) -> None:
     """The provider could evaluate the noise: another promise would be another draw."""
     world.open()
     first = world.promise(0).json()
-    live = world.service.lives.get("w1")
-    world.service.promises._note_nonce(live, world.account("bob"), 0, world.chains["bob"].nonce(0))
+    live = world.service.open_windows.get("w1")
+    with live.committing(world.service.store) as transaction:
+        note_nonce(transaction.connection, "w1", "bob", 0, world.chains["bob"].nonce(0))
     expire(world, first)
     refused = world.promise(0, query="trains")
     assert refused.status_code == 409 and "nonce was revealed" in refused.json()["detail"]
@@ -207,9 +209,9 @@ def test_records_carry_the_promised_time_and_the_nonce(world: Any) -> None:
 
 def test_noise_depends_on_the_nonce(world: Any) -> None:
     world.open()
-    live = world.service.lives.get("w1")
+    live = world.service.open_windows.get("w1")
     record = Promise.from_json(world.promise(0).json()).record
-    draw = world.service.answering.draw_noise
+    draw = world.service.mechanism.draw_noise
     index = live.indexes["one"]
     assert not np.array_equal(
         draw(live, index, record, bytes(32)), draw(live, index, record, b"\x01" * 32)
@@ -316,7 +318,7 @@ def test_claims_that_are_not_ours_are_dropped(world: Any, what: str) -> None:
         promised["format"] = "other"
     world.clock.to(world.policy().end)
     world.drive(State.CLOSED)
-    live = world.service.lives.get("w1")
+    live = world.service.open_windows.get("w1")
     before = live.log.entries.head()
     closing = world.service.driver._closing
     closing.log_claims(live, [{"promise": promised, "nonce": nonce}, 7])

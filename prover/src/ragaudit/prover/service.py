@@ -15,8 +15,11 @@ from ragaudit.encoding.text import hex_decode, hex_encode
 from ragaudit.ledger.messages.identifiers import pseudonym
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover.answering.answering import Answering
+from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.answering.promises import Promises
+from ragaudit.prover.answering.query import Stages
 from ragaudit.prover.answering.refusals import CLOSED, Refusals
+from ragaudit.prover.answering.stage import Context
 from ragaudit.prover.backends.base import Backend
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.clock import SystemClock
@@ -34,7 +37,7 @@ from ragaudit.prover.keys import load_key, read_secret_file, token_digest
 from ragaudit.prover.lifecycle.challenges import ChallengeWorker
 from ragaudit.prover.lifecycle.closing import Closing
 from ragaudit.prover.lifecycle.committing import Committer
-from ragaudit.prover.lifecycle.live_windows import LiveWindows
+from ragaudit.prover.lifecycle.open_windows import OpenWindows
 from ragaudit.prover.lifecycle.policy_builder import PolicyBuilder
 from ragaudit.prover.randomness import randomness_for
 from ragaudit.prover.settings import Settings, window_settings
@@ -45,7 +48,7 @@ from ragaudit.prover.store.states import FINAL, State
 from ragaudit.prover.verifier.checkpointer import Checkpointer
 from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.verifier.trust import check_clocks, check_pins, checked_keys
-from ragaudit.prover.window.live import LiveWindow
+from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.registrations import Registrar
 from ragaudit.prover.window.seed_commitment import SeedTree
 from ragaudit.prover.window.windows import Window, Windows
@@ -64,7 +67,8 @@ def stored_documents(settings: Settings, store: Store) -> Backend:
 class Components:
     """The parts of the prover, to be replaced one by one by other implementations."""
 
-    answering: type[Answering] = Answering
+    mechanism: type[Mechanism] = Mechanism
+    stages: Stages = field(default_factory=Stages)
     promises: type[Promises] = Promises
     registrar: type[Registrar] = Registrar
     index_builder: type[IndexBuilder] = IndexBuilder
@@ -114,28 +118,26 @@ class Service:
             verifier=self.verifier,
             fence_folder=settings.store.fence_folder,
         )
-        self.lives = LiveWindows(self.store, self.windows, committer)
+        self.open_windows = OpenWindows(self.store, self.windows, committer)
         self.registrar = components.registrar(self.store, self.windows, self.clock)
-        self.answering = components.answering(
-            store=self.store,
-            windows=self.windows,
-            backend=self.backend,
-            embedder=self.embedder,
-            refusals=self.refusals,
-            key=provider_key,
-            clock=self.clock,
+        self.mechanism = components.mechanism(self.embedder)
+        self.answering = Answering(
+            Context(
+                store=self.store,
+                windows=self.windows,
+                backend=self.backend,
+                mechanism=self.mechanism,
+                refusals=self.refusals,
+                key=provider_key,
+                clock=self.clock,
+                stages=components.stages,
+            )
         )
-        self.promises = components.promises(
-            store=self.store,
-            answering=self.answering,
-            verifier=self.verifier,
-            key=provider_key,
-            clock=self.clock,
-        )
+        self.promises = components.promises(answering=self.answering, verifier=self.verifier)
         self.driver = components.driver(
             store=self.store,
             windows=self.windows,
-            lives=self.lives,
+            open_windows=self.open_windows,
             committer=committer,
             checkpointer=components.checkpointer(self.verifier, self.clock),
             closing=components.closing(
@@ -145,13 +147,16 @@ class Service:
                 clock=self.clock,
             ),
             challenges=components.challenges(
-                store=self.store, answering=self.answering, verifier=self.verifier
+                store=self.store, mechanism=self.mechanism, verifier=self.verifier
             ),
             verifier=self.verifier,
             clock=self.clock,
         )
         self._background = Background(
-            windows=self.windows, lives=self.lives, driver=self.driver, timing=settings.timing
+            windows=self.windows,
+            open_windows=self.open_windows,
+            driver=self.driver,
+            timing=settings.timing,
         )
 
     def start(self) -> None:
@@ -172,13 +177,13 @@ class Service:
             self._check_key(window)
         for window in unfinished:
             if window.countersignature is not None:
-                self.lives.get(window.name)
+                self.open_windows.get(window.name)
         self._background.start()
 
     def stop(self) -> None:
         """Stop the background threads, wait for them, and let go of files and connections."""
         self._background.stop()
-        self.lives.close()
+        self.open_windows.close()
         self.verifier.close()
         self.store.close()
 
@@ -273,18 +278,18 @@ class Service:
         self.windows.note(name, stopped=True)
         return self.windows.get(name)
 
-    def open_window(self, name: str, account: Account) -> LiveWindow:
+    def open_window(self, name: str, account: Account) -> OpenWindow:
         """Return a window to query; a signed refusal if it is not countersigned.
 
         Raises:
             UnknownWindow: there is none of this name.
             QueryRefused: it cannot be open, as its state says.
         """
-        if (live := self.lives.loaded(name)) is not None:
+        if (live := self.open_windows.loaded(name)) is not None:
             return live
         window = self.windows.get(name)
         if window.countersignature is not None and window.state not in FINAL:
-            return self.lives.get(name)
+            return self.open_windows.get(name)
         policy = Policy.parse(window.policy)
         raise self.refusals.refuse(
             CLOSED,

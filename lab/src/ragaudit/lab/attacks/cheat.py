@@ -78,7 +78,7 @@ class ServiceCheat(Cheat):
     @property
     def from_the_start(self) -> bool:
         """Whether the window differs from an honest one before its first query."""
-        return not set(self.parts) <= {"answering", "promises", "closing", "challenges"}
+        return not set(self.parts) <= {"mechanism", "stages", "promises", "closing", "challenges"}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,24 +8,25 @@ import functools
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from ragaudit.lab.bench.in_process import InProcess
 from ragaudit.lab.bench.measure import STEP, Measurement, summarise
 from ragaudit.lab.bench.scenario import Task
 from ragaudit.lab.bench.searching import faiss_int8_search, faiss_search, numpy_search
-from ragaudit.prover.answering.answering import Answering
+from ragaudit.prover.answering.mechanism import Mechanism
+from ragaudit.prover.answering.query import Stages
 
 __all__ = ["ANSWER", "answer"]
 
 ANSWER = "answer one query, nothing durable"
 REST = "the rest"
 
-# Methods of `Answering` by the step that they belong to; none of them calls another one.
-_STEPS = {
-    "admit": "admission",
+# Methods by the step that they belong to; none of them calls another one.
+_OF_MECHANISM = {
     "embed": "embedding, by a hash",
     "quantise": "quantise and sketch",
     "sketch": "quantise and sketch",
@@ -33,10 +34,15 @@ _STEPS = {
     "scores": "scores of the candidates",
     "select": "select and commit",
     "selection_commitment": "select and commit",
-    "served_documents": "documents",
-    "_commit": "log, not durable",
-    "respond": "receipt",
 }
+_OF_STAGES = {
+    "query": {"admit": "admission"},
+    "selected": {"documents": "documents", "commit_record": "log, not durable"},
+    "logged": {"answer": "receipt"},
+}
+_STEPS = ("admission", *_OF_MECHANISM.values(), "documents", "log, not durable", "receipt")
+
+T = TypeVar("T")
 
 
 def answer(task: Task) -> list[Measurement]:
@@ -48,7 +54,13 @@ def answer(task: Task) -> list[Measurement]:
     task.stage("making window and documents")
     taken: list[dict[str, float]] = []
     with tempfile.TemporaryDirectory(prefix="ragaudit-bench-") as folder:
-        desk = InProcess(task.work, Path(folder), task.runs + 1, _timed(taken))
+        desk = InProcess(
+            task.work,
+            Path(folder),
+            task.runs + 1,
+            mechanism=_timed(Mechanism, _OF_MECHANISM, taken),
+            stages=_timed_stages(taken),
+        )
 
         def answer_next() -> None:
             taken.append(defaultdict(float))
@@ -61,14 +73,23 @@ def answer(task: Task) -> list[Measurement]:
     counted = taken[-whole.runs :]  # the first run warmed up
     steps = [
         summarise(STEP + step, [each[step] for each in counted]).beside(baseline)
-        for step in dict.fromkeys([*_STEPS.values(), REST])
+        for step in dict.fromkeys([*_STEPS, REST])
     ]
     searches = [each.beside(baseline) for each in libraries if each is not None]
     return [baseline, *searches, whole, *steps]
 
 
-def _timed(taken: list[dict[str, float]]) -> type[Answering]:
-    """`Answering` that adds the seconds of every step to the last of ``taken``."""
+def _timed_stages(taken: list[dict[str, float]]) -> Stages:
+    """The stages of a query, each step of which is timed."""
+    honest = Stages()
+    timed = {
+        name: _timed(getattr(honest, name), steps, taken) for name, steps in _OF_STAGES.items()
+    }
+    return replace(honest, **timed)
+
+
+def _timed(of: type[T], steps: Mapping[str, str], taken: list[dict[str, float]]) -> type[T]:
+    """A subclass that adds the seconds of every step to the last of ``taken``."""
 
     def around(method: Callable[..., Any], step: str) -> Callable[..., Any]:
         @functools.wraps(method)
@@ -81,5 +102,5 @@ def _timed(taken: list[dict[str, float]]) -> type[Answering]:
 
         return timed
 
-    methods = {name: around(getattr(Answering, name), step) for name, step in _STEPS.items()}
-    return cast(type[Answering], type("TimedAnswering", (Answering,), methods))
+    methods = {name: around(getattr(of, name), step) for name, step in steps.items()}
+    return cast(type[T], type(f"Timed{of.__name__}", (of,), methods))

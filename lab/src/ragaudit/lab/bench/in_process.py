@@ -28,7 +28,10 @@ from ragaudit.ledger.messages.merkle_commitments import content_digest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.prover.answering.answering import Answering
+from ragaudit.prover.answering.mechanism import Mechanism
+from ragaudit.prover.answering.query import Stages
 from ragaudit.prover.answering.refusals import Refusals
+from ragaudit.prover.answering.stage import Context
 from ragaudit.prover.backends.base import Document
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.index.index_commitment import BYTES, CommittedIndex
@@ -40,7 +43,7 @@ from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import State
 from ragaudit.prover.verifier.checkpointer import WindowLog
 from ragaudit.prover.verifier.client import VerifierKeys
-from ragaudit.prover.window.live import LiveWindow, WindowFence
+from ragaudit.prover.window.open_window import OpenWindow, WindowFence
 from ragaudit.prover.window.registrations import Registrar
 from ragaudit.prover.window.seed_commitment import SeedTree
 from ragaudit.prover.window.windows import Windows
@@ -55,13 +58,19 @@ class InProcess:
     """Answers up to ``queries`` queries to the workload's index, its documents short texts."""
 
     def __init__(
-        self, work: Workload, folder: Path, queries: int, answering: type[Answering] = Answering
+        self,
+        work: Workload,
+        folder: Path,
+        queries: int,
+        *,
+        mechanism: type[Mechanism] = Mechanism,
+        stages: Stages | None = None,
     ) -> None:
         """Make database, documents, index and window in ``folder``, which is empty.
 
         Args:
-            answering: what answers; for measuring its steps, a subclass.
             queries: that will be answered, at most ``sizes.queries`` by an account.
+            mechanism, stages: what answers; for measuring its steps, subclasses.
         """
         sizes = work.sizes
         self._sizes = sizes
@@ -95,10 +104,10 @@ class InProcess:
                 time=0,
             )
         )
-        self._answering = answering(
-            store=self._store, windows=windows, backend=backend, embedder=embedder,
-            refusals=Refusals(provider), key=provider, clock=_clock,
-        )  # fmt: skip
+        self._answering = Answering(Context(
+            store=self._store, windows=windows, backend=backend, mechanism=mechanism(embedder),
+            refusals=Refusals(provider), key=provider, clock=_clock, stages=stages or Stages(),
+        ))  # fmt: skip
 
     def answer(self) -> bytes:
         """Answer the next query; returns the reply: its receipt file."""
@@ -117,7 +126,7 @@ class InProcess:
         log_key: PrivateKey,
         embedder: "HashEmbedder",
         index: CommittedIndex,
-    ) -> LiveWindow:
+    ) -> OpenWindow:
         """The window, open, with an empty log."""
         secret, pseudonym_key = secrets.token_bytes(32), secrets.token_bytes(32)
         windows.create(
@@ -133,7 +142,7 @@ class InProcess:
         entries = LogStore.create(self._store.engine, key.verifier_key)
         cosigners = CosignerPolicy((policy.keys.cosigner,), 1)
         log = WindowLog(entries, CheckpointStore(entries, cosigners), key)
-        return LiveWindow(
+        return OpenWindow(
             policy=policy,
             pseudonym_key=pseudonym_key,
             indexes={TENANT: index},

@@ -21,7 +21,7 @@ from ragaudit.prover.index.index_commitment import CommittedIndex, row_digests
 from ragaudit.prover.lifecycle.challenges import ChallengeWorker
 from ragaudit.prover.randomness import OsRandomness
 from ragaudit.prover.verifier.checkpointer import WindowLog
-from ragaudit.prover.window.live import LiveWindow
+from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.openings import RecordOpenings
 from ragaudit.prover.window.receipts import LoggedRecord
 from ragaudit.prover.window.seed_commitment import SeedTree
@@ -129,11 +129,11 @@ class AuditedWindow(Window):
         return []
 
     @cached_property
-    def live(self) -> LiveWindow:
+    def live(self) -> OpenWindow:
         """The window as the prover has it in memory; there is no database, log or fence."""
         nothing = cast(Any, None)
         seed = SeedTree(self.window, self.seed_secret, self.slots, self.queries_per_account)
-        live = LiveWindow(
+        live = OpenWindow(
             policy=self.policy,
             pseudonym_key=bytes(32),
             indexes={TENANT: self.committed},
@@ -155,8 +155,7 @@ class AuditedWindow(Window):
     @cached_property
     def _worker(self) -> ChallengeWorker:
         nothing = cast(Any, None)
-        mechanism = Mechanism(backend=nothing, embedder=nothing)
-        return ChallengeWorker(store=nothing, answering=cast(Any, mechanism), verifier=nothing)
+        return ChallengeWorker(store=nothing, mechanism=Mechanism(nothing), verifier=nothing)
 
     def prove(self, asked: Asked) -> bytes:
         """By the prover's own worker, which draws the noise again."""

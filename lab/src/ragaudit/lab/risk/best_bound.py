@@ -40,7 +40,7 @@ _ROWS: tuple[tuple[str, Callable[[Scenario, Guarantee], Bound]], ...] = (
     ("Theorem 5.5", exact_guess_bound),
     ("Corollary 5.6", uniform_exact_guess_bound),
 )
-_ROUNDING = 1e-14  # values in [0, 1] that differ by less are equal
+_ROUNDING = 1e-14  # relative: values that differ by less are equal
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def best_bound(
             except AssumptionError as error:
                 refused[theorem] = str(error)
     least = min(bound.value for bound in applicable)
-    winner = next(bound for bound in applicable if bound.value <= least + _ROUNDING)
+    winner = next(bound for bound in applicable if bound.value <= least * (1 + _ROUNDING))
     applicable.sort(key=lambda bound: (bound is not winner, bound.value))
     applied = {bound.theorem for bound in applicable}
     value = min(max(0.0, winner.value), 1 - float(scenario.summary.collision_probability))

@@ -197,7 +197,7 @@ def slot_key(secret: bytes, window: str, epoch: int, slot: int) -> bytes:
     return hmac.digest(secret, message, hashlib.sha256)
 
 
-def noise_key(of_slot: bytes, counter: int) -> bytes:
+def counter_key(of_slot: bytes, counter: int) -> bytes:
     """k_{g,i,c}: the key of the noise of record ``counter`` of the slot."""
     return hmac.digest(of_slot, enc("ragaudit/v1/seed/counter", counter), hashlib.sha256)
 
@@ -279,7 +279,7 @@ class SeedCommitment:
             leaves = _key_leaves(of_slot, self._epoch, slot, self._queries)
             opened = self._opened = (slot, MemoryTree(leaves))
         path = opened[1].inclusion_proof(counter)
-        return KeyOpening(noise_key(of_slot, counter), path, slot_path)
+        return KeyOpening(counter_key(of_slot, counter), path, slot_path)
 
 
 def verify_key_opening(

@@ -1,6 +1,6 @@
-"""The audited mechanism, one step a method: embed, noise on all rows, select, commit, append.
+"""The audited mechanism, one step a method: embed, noise on all rows, score, select, commit.
 
-Each step can be replaced alone in a subclass of `answering.Answering`, which runs them in order.
+Answering and proving are handed the same object; each step can be replaced alone in a subclass.
 """
 
 from collections.abc import Sequence
@@ -13,16 +13,9 @@ from ragaudit.circuits.quantise import quantise
 from ragaudit.circuits.selection import scores, select
 from ragaudit.circuits.sketch import sketch
 from ragaudit.embedders.base import Embedder, checked_embeddings, checked_texts
-from ragaudit.encoding.digests import leaf_data
-from ragaudit.ledger.messages.merkle_commitments import content_digest
 from ragaudit.ledger.messages.records import Record
-from ragaudit.ledger.messages.requests import Answer, Document
-from ragaudit.prover.backends.base import Backend
-from ragaudit.prover.errors import BackendUnavailable
-from ragaudit.prover.index.index_commitment import CommittedIndex, part
-from ragaudit.prover.window.live import LiveWindow
-from ragaudit.prover.window.receipts import SelectedRow
-from sqlalchemy import Connection
+from ragaudit.prover.index.index_commitment import CommittedIndex
+from ragaudit.prover.window.open_window import OpenWindow
 
 Embedding = npt.NDArray[np.int16]
 Scores = npt.NDArray[np.int64]
@@ -30,10 +23,9 @@ Positions = npt.NDArray[np.int64]
 
 
 class Mechanism:
-    """The steps that a record's proof speaks of."""
+    """The steps that a record's proof speaks of. Safe to use from several threads."""
 
-    def __init__(self, *, backend: Backend, embedder: Embedder) -> None:
-        self._backend = backend
+    def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
 
     def embed(self, query: str) -> npt.NDArray[np.float32]:
@@ -52,7 +44,7 @@ class Mechanism:
         return sketch(embedding, seed, bits)
 
     def draw_noise(
-        self, live: LiveWindow, index: CommittedIndex, record: Record, nonce: bytes | None
+        self, live: OpenWindow, index: CommittedIndex, record: Record, nonce: bytes | None
     ) -> Scores:
         """Return z: one value for every row, whatever is asked (spec 8.7)."""
         key = noise_key(
@@ -83,7 +75,7 @@ class Mechanism:
 
     def noised_selection(
         self,
-        live: LiveWindow,
+        live: OpenWindow,
         index: CommittedIndex,
         embedding: Embedding,
         noise: Scores,
@@ -105,27 +97,3 @@ class Mechanism:
     def selection_commitment(self, selected: Sequence[int], blinding: bytes) -> bytes:
         """Return C_sel."""
         return core.commit_selection(selected, blinding)
-
-    def record_body(self, record: Record) -> bytes:
-        """Return the body that is logged."""
-        return record.encode()
-
-    def served_documents(self, index: CommittedIndex, selected: Sequence[int]) -> list[SelectedRow]:
-        """Return the selected rows with their documents, in row order, as committed."""
-        documents = self._backend.fetch(index.tenant, [index.ids[at] for at in selected])
-        for at, document in zip(selected, documents, strict=True):
-            if content_digest(document.content) != part(index.content_digests, at):
-                raise BackendUnavailable(
-                    "a document changed after the commitment", where=f"row {at}"
-                )
-        return [SelectedRow(at, each) for at, each in zip(selected, documents, strict=True)]
-
-    def answer_documents(self, rows: Sequence[SelectedRow]) -> Answer:
-        """Return the answer: documents in row order, without scores."""
-        return Answer(
-            tuple(Document(row.position, row.document.id, row.document.content) for row in rows)
-        )
-
-    def append(self, connection: Connection, live: LiveWindow, salt: bytes, body: bytes) -> int:
-        """Append the record's leaf to the log; returns its index."""
-        return live.log.entries.append(connection, leaf_data(salt, Record.KIND, body))

@@ -15,7 +15,7 @@ from ragaudit.prover.http.strict_json import StrictRoute
 from ragaudit.prover.service import Service
 from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.window.entries import entry_at
-from ragaudit.prover.window.live import LiveWindow
+from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.registrations import Registered, find
 
 _PREFIX = "/v1/windows/{window}"
@@ -28,7 +28,7 @@ def get_account(
     service: ServiceDependency, account: AccountDependency, window: WindowName
 ) -> dict[str, Any]:
     """Show the account in this window: pseudonym, slot, remaining queries, registration."""
-    live = service.lives.get(window)
+    live = service.open_windows.get(window)
     with service.store.read() as connection:
         registered = find(connection, window, account.name)
     return _account(service, live, account, registered)
@@ -43,7 +43,7 @@ def register(
     response: Response,
 ) -> dict[str, Any]:
     """Register the account in the window's log, with the anchor and the dispute key it brings."""
-    live = service.lives.get(window)
+    live = service.open_windows.get(window)
     anchor = None if body.anchor is None else hex_decode(body.anchor)
     dispute_key = None if body.dispute_key is None else hex_decode(body.dispute_key)
     registered, new = service.registrar.register(live, account, anchor, dispute_key)
@@ -90,7 +90,7 @@ def _request(body: QueryBody, counter: int | None) -> Request:
 
 
 def _account(
-    service: Service, live: LiveWindow, account: Account, registered: Registered | None
+    service: Service, live: OpenWindow, account: Account, registered: Registered | None
 ) -> dict[str, Any]:
     counter = 0 if registered is None else registered.counter
     return ShownAccount(
@@ -107,7 +107,7 @@ def _account(
     ).to_json()
 
 
-def _registration(service: Service, live: LiveWindow, position: int) -> RegistrationEntry:
+def _registration(service: Service, live: OpenWindow, position: int) -> RegistrationEntry:
     with service.store.read() as connection:
         entry = entry_at(connection, live.name, position)
     proof = live.log.checkpoints.tlog_proof(position)

@@ -56,7 +56,7 @@ def get_proof(
     index: Annotated[int, Path(ge=0, le=2**53 - 1)],
 ) -> PlainTextResponse:
     """Return the .tlog-proof of a log entry under a cosigned checkpoint."""
-    log = service.lives.signed_log(window)
+    log = service.open_windows.signed_log(window)
     if index >= log.entries.head().size:
         raise UnknownRecord("no such entry", where=f"index {index}")
     proof = log.checkpoints.tlog_proof(index)
@@ -68,7 +68,7 @@ def get_proof(
 @router.get("/v1/windows/{window}/log/{path:path}", operation_id="getLog", response_class=Response)
 def get_log(service: ServiceDependency, window: WindowName, path: str) -> Response:
     """Return the log's checkpoint, a tile or an entry bundle (C2SP tlog-tiles)."""
-    log = service.lives.signed_log(window)
+    log = service.open_windows.signed_log(window)
     is_checkpoint = path == "checkpoint"
     return Response(
         log.checkpoints.resource(path),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ragaudit.encoding.errors import RagauditError
 from ragaudit.prover.jobs.driver import Driver
-from ragaudit.prover.lifecycle.live_windows import LiveWindows
+from ragaudit.prover.lifecycle.open_windows import OpenWindows
 from ragaudit.prover.settings import TimingSettings
 from ragaudit.prover.store.states import FINAL
 from ragaudit.prover.window.windows import Windows
@@ -20,10 +20,10 @@ class Background:
     """Two threads for every window: one takes its steps, the other has its log cosigned."""
 
     def __init__(
-        self, *, windows: Windows, lives: LiveWindows, driver: Driver, timing: TimingSettings
+        self, *, windows: Windows, open_windows: OpenWindows, driver: Driver, timing: TimingSettings
     ) -> None:
         self._windows = windows
-        self._lives = lives
+        self._open_windows = open_windows
         self._driver = driver
         self._timing = timing
         self._stopping = threading.Event()
@@ -53,7 +53,7 @@ class Background:
 
     def _run(self, name: str) -> None:
         """Drive a window until it is finished."""
-        pause, told = self._timing.driver_seconds, ""
+        pause, logged = self._timing.driver_seconds, ""
         while not self._stopping.is_set():
             try:
                 self._driver.confirm_clock(name)
@@ -63,11 +63,11 @@ class Background:
                     continue
                 window = self._windows.get(name)
                 if window.state in FINAL or window.unusable is not None:
-                    self._lives.forget(name)
+                    self._open_windows.forget(name)
                     return
-                wait, told = pause, ""
+                wait, logged = pause, ""
             except Exception as error:
-                told = self._driver.failures[name] = tell(name, error, told)
+                logged = self._driver.failures[name] = log_once(name, error, logged)
                 wait = max(pause, RETRY_SECONDS)
             self._stopping.wait(wait)
 
@@ -76,7 +76,7 @@ class Background:
 
         Checkpoints are spaced out: a verifier cosigns a limited number of them in a window.
         """
-        told, due, pause = "", True, self._timing.checkpoint_seconds
+        logged, due, pause = "", True, self._timing.checkpoint_seconds
         while not self._stopping.is_set():
             wait: Callable[[float], bool] = self._stopping.wait
             try:
@@ -84,24 +84,24 @@ class Background:
                 if window.state in FINAL or window.unusable is not None or window.handed_over:
                     return
                 if window.countersignature is not None:
-                    live = self._lives.get(name)
-                    if due or live.grown.is_set():
+                    live = self._open_windows.get(name)
+                    if due or live.log_changed.is_set():
                         due = True
-                        live.grown.clear()
+                        live.log_changed.clear()
                         self._driver.checkpoint(name)
                         due = False
                         self._stopping.wait(max(pause, live.policy.checkpoint_spacing))
-                    wait = live.grown.wait
-                told = ""
+                    wait = live.log_changed.wait
+                logged = ""
             except Exception as error:
-                told = tell(name, error, told)
+                logged = log_once(name, error, logged)
             wait(pause)
 
 
-def tell(name: str, error: Exception, told: str) -> str:
+def log_once(name: str, error: Exception, logged: str) -> str:
     """Log a failed step once, not every time it is repeated."""
     known = isinstance(error, RagauditError)
     text = str(error) if known else type(error).__name__
-    if text != told:
+    if text != logged:
         _log.log(logging.WARNING if known else logging.ERROR, "window %s: %s", name, text)
     return text

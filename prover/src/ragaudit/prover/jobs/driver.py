@@ -19,13 +19,13 @@ from ragaudit.prover.clock import SystemClock
 from ragaudit.prover.lifecycle.challenges import ChallengeWorker
 from ragaudit.prover.lifecycle.closing import Closing
 from ragaudit.prover.lifecycle.committing import Committer
-from ragaudit.prover.lifecycle.live_windows import LiveWindows
+from ragaudit.prover.lifecycle.open_windows import OpenWindows
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import FINAL, UNSIGNED, State, check_transition
 from ragaudit.prover.verifier.checkpointer import Checkpointer
 from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.window.entries import entries
-from ragaudit.prover.window.live import LiveWindow
+from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.windows import Window, Windows
 
 _log = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ class Driver:
         *,
         store: Store,
         windows: Windows,
-        lives: LiveWindows,
+        open_windows: OpenWindows,
         committer: Committer,
         checkpointer: Checkpointer,
         closing: Closing,
@@ -52,7 +52,7 @@ class Driver:
     ) -> None:
         self._store = store
         self._windows = windows
-        self._lives = lives
+        self._open_windows = open_windows
         self._committer = committer
         self._checkpointer = checkpointer
         self._closing = closing
@@ -97,13 +97,13 @@ class Driver:
     def checkpoint(self, name: str) -> None:
         """Sign and cosign the log of a window if it grew."""
         window = self._windows.get(name)
-        live = self._lives.get(name)
+        live = self._open_windows.get(name)
         if window.unusable is not None or window.handed_over:
             return
         try:
             self._checkpointer.step(live.log)
         except RestoredBackup as error:
-            self._lives.give_up(name, error)
+            self._open_windows.give_up(name, error)
 
     def abandon(self, name: str, reason: str) -> None:
         """End a window that nobody has countersigned; its documents are free again.
@@ -149,12 +149,12 @@ class Driver:
         return True
 
     def _activate(self, window: Window) -> bool:
-        live = self._lives.get(window.name)
+        live = self._open_windows.get(window.name)
         self._send_entries(window)
         return self._next_activation(live, State.COUNTERSIGNED, State.ACTIVATED)
 
     def _open(self, window: Window) -> bool:
-        live = self._lives.get(window.name)
+        live = self._open_windows.get(window.name)
         self._send_entries(window)
         if self._clock() < 1000 * live.policy.start:
             return False
@@ -162,7 +162,7 @@ class Driver:
         return True
 
     def _close(self, window: Window) -> bool:
-        live = self._lives.get(window.name)
+        live = self._open_windows.get(window.name)
         self._send_entries(window)
         if window.stopped or self._clock() >= 1000 * live.policy.end:
             # Under the lock: no answer is between its check of the state and its commit.
@@ -172,7 +172,7 @@ class Driver:
         return self._next_activation(live)
 
     def _finish(self, window: Window) -> bool:
-        live = self._lives.get(window.name)
+        live = self._open_windows.get(window.name)
         if not window.handed_over:
             if not self._closing.finish_log(live):
                 return False
@@ -186,7 +186,7 @@ class Driver:
             live.fence.close()
         return self._take_challenge(live)
 
-    def _take_challenge(self, live: LiveWindow) -> bool:
+    def _take_challenge(self, live: OpenWindow) -> bool:
         if self._clock() < 1000 * live.policy.sampling_instant:
             return False
         message = self._verifier.challenge(live.name)
@@ -197,7 +197,7 @@ class Driver:
         return True
 
     def _respond(self, window: Window) -> bool:
-        live = self._lives.get(window.name)
+        live = self._open_windows.get(window.name)
         assert window.challenge is not None
         challenge = Challenge.parse(window.challenge)
         if window.name not in self._proven:
@@ -213,7 +213,7 @@ class Driver:
         self._looked_at.pop(window.name, None)
         return True
 
-    def _prepare(self, live: LiveWindow, challenge: Challenge) -> None:
+    def _prepare(self, live: OpenWindow, challenge: Challenge) -> None:
         """Prove what is sampled; the proofs wait for the policy's time of release.
 
         So the moment of the handover does not tell how long they took, unless they took longer.
@@ -230,7 +230,7 @@ class Driver:
             _log.warning("window %s: its proofs took longer than release_seconds", live.name)
 
     def _next_activation(
-        self, live: LiveWindow, before: State | None = None, after: State | None = None
+        self, live: OpenWindow, before: State | None = None, after: State | None = None
     ) -> bool:
         """Fetch the next activation that is due; move the state with it if one is given."""
         policy = live.policy

@@ -14,13 +14,13 @@ from ragaudit.ledger.messages.merkle_commitments import KeyOpening
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.response import Response
 from ragaudit.privacy import sample
-from ragaudit.prover.answering.answering import Answering
+from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.errors import ChallengeRejected, UnknownRecord
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.window.entries import entry_at, record_at, records
-from ragaudit.prover.window.live import LiveWindow
+from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.receipts import LoggedRecord
 from sqlalchemy import insert, select, update
 
@@ -28,12 +28,12 @@ from sqlalchemy import insert, select, update
 class ChallengeWorker:
     """Checks challenges, proves the sampled records, hands the responses over."""
 
-    def __init__(self, *, store: Store, answering: Answering, verifier: VerifierClient) -> None:
+    def __init__(self, *, store: Store, mechanism: Mechanism, verifier: VerifierClient) -> None:
         self._store = store
-        self._answering = answering
+        self._mechanism = mechanism
         self._verifier = verifier
 
-    def check(self, live: LiveWindow, challenge: Challenge) -> tuple[int, ...]:
+    def check(self, live: OpenWindow, challenge: Challenge) -> tuple[int, ...]:
         """Return the sampled positions, rising, if the challenge is the one that must be.
 
         Raises:
@@ -74,7 +74,7 @@ class ChallengeWorker:
 
     def prepare(
         self,
-        live: LiveWindow,
+        live: OpenWindow,
         positions: Sequence[int],
         notify: Callable[[float], None] | None = None,
     ) -> None:
@@ -100,7 +100,7 @@ class ChallengeWorker:
                     )
                 )
 
-    def deliver(self, live: LiveWindow) -> None:
+    def deliver(self, live: OpenWindow) -> None:
         """Hand over every stored response that the verifier does not have."""
         table = tables.response
         mine = table.c.window == live.name
@@ -117,7 +117,7 @@ class ChallengeWorker:
                     update(table).where(mine, table.c.position == position).values(delivered=True)
                 )
 
-    def respond(self, live: LiveWindow, position: int) -> bytes:
+    def respond(self, live: OpenWindow, position: int) -> bytes:
         """Return the response for one record (docs/spec/08-services.md §8.5)."""
         with self._store.read() as connection:
             logged = record_at(connection, live.name, position)
@@ -140,11 +140,11 @@ class ChallengeWorker:
             proof=self.prove(live, record, logged),
         ).encode()
 
-    def open_key(self, live: LiveWindow, record: Record) -> KeyOpening:
+    def open_key(self, live: OpenWindow, record: Record) -> KeyOpening:
         """Open the noise key of a sampled record."""
         return live.seed.open(record.slot, record.counter)
 
-    def prove(self, live: LiveWindow, record: Record, logged: LoggedRecord) -> bytes:
+    def prove(self, live: OpenWindow, record: Record, logged: LoggedRecord) -> bytes:
         """Prove that the committed selection is the one of embedding, noise and index."""
         index, openings = live.indexes[record.tenant], logged.openings
         return core.prove_selection(
@@ -156,7 +156,7 @@ class ChallengeWorker:
         )
 
     def statement(
-        self, live: LiveWindow, record: Record, logged: LoggedRecord
+        self, live: OpenWindow, record: Record, logged: LoggedRecord
     ) -> SelectionStatement:
         """Return what there is to prove of a record."""
         index = live.indexes[record.tenant]
@@ -168,7 +168,7 @@ class ChallengeWorker:
             seed_root=live.seed.commit().root,
             activation_randomness=live.activation_randomness(record.activation),
             query=np.array(logged.openings.openings.embedding, dtype=np.int16),
-            noise=self._answering.draw_noise(live, index, record, record.nonce),
+            noise=self._mechanism.draw_noise(live, index, record, record.nonce),
         )
 
 

@@ -20,7 +20,7 @@ from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import State
 from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.window.entries import entries, insert_entry, record_of, records
-from ragaudit.prover.window.live import LiveWindow
+from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.openings import RecordOpenings
 from ragaudit.prover.window.registrations import find_pseudonym
 
@@ -43,7 +43,7 @@ class Closing:
         self._verifier = verifier
         self._clock = clock
 
-    def finish_log(self, live: LiveWindow) -> bool:
+    def finish_log(self, live: OpenWindow) -> bool:
         """Log outstanding claims and the close entry; False while the window's end is not due."""
         if live.log.entries.is_frozen():
             return True
@@ -57,7 +57,7 @@ class Closing:
         self._log_close(live)
         return True
 
-    def log_claims(self, live: LiveWindow, claims: Sequence[Any]) -> None:
+    def log_claims(self, live: OpenWindow, claims: Sequence[Any]) -> None:
         """Log the promised records that were revealed to the verifier and never answered."""
         kept = []
         for claim in claims:
@@ -72,7 +72,7 @@ class Closing:
             except Conflict as error:
                 _log.error("window %s: a claim cannot be logged: %s", live.name, error)
 
-    def coalition_claim(self, live: LiveWindow, logged: Sequence[coalition.Record]) -> int:
+    def coalition_claim(self, live: OpenWindow, logged: Sequence[coalition.Record]) -> int:
         """Return k-hat: the accounts in the largest cluster of alike queries."""
         policy = live.policy
         found = coalition.estimate(
@@ -83,7 +83,7 @@ class Closing:
         )
         return found.k_hat
 
-    def handover(self, live: LiveWindow) -> bytes:
+    def handover(self, live: OpenWindow) -> bytes:
         """Return all entries in order with salts, bodies, and the records' sketches."""
         with self._store.read() as connection:
             opened = {each.position: each.openings for each in records(connection, live.name)}
@@ -98,12 +98,12 @@ class Closing:
                 for entry in entries(connection, live.name)
             )
 
-    def hand_over(self, live: LiveWindow, final: SignedCheckpoint) -> None:
+    def hand_over(self, live: OpenWindow, final: SignedCheckpoint) -> None:
         """Give the verifier all bodies and the final checkpoint."""
         self._verifier.put_records(live.name, self.handover(live))
         self._verifier.close_window(live.name, final.encode())
 
-    def _read_claim(self, live: LiveWindow, claim: Any) -> tuple[Promise, bytes]:
+    def _read_claim(self, live: OpenWindow, claim: Any) -> tuple[Promise, bytes]:
         f = Fields(claim, "promise nonce", MalformedRecord, "claim")
         promise = Promise.from_json(f.raw("promise"))
         if promise.origin != live.origin:
@@ -117,7 +117,7 @@ class Closing:
         verify_nonce(live.name, record.pseudonym, registered.anchor, record.counter, nonce)
         return promise, nonce
 
-    def _log_claim(self, live: LiveWindow, promise: Promise, nonce: bytes) -> None:
+    def _log_claim(self, live: OpenWindow, promise: Promise, nonce: bytes) -> None:
         record = promise.record
         with self._store.read() as connection:
             registered = find_pseudonym(connection, live.name, record.pseudonym)
@@ -125,18 +125,10 @@ class Closing:
             if record_of(connection, live.name, registered.account, record.counter) is not None:
                 return
         with live.account_lock(registered.account):
-            self._answering.log(
-                live,
-                registered,
-                record,
-                promise.request,
-                promise.openings,
-                nonce=nonce,
-                state=State.CLOSED,
-                serve=False,
-            )
+            claimed = self._answering.claimed(live, registered, promise)
+            claimed.select(nonce).commit_record(State.CLOSED)
 
-    def _log_close(self, live: LiveWindow) -> None:
+    def _log_close(self, live: OpenWindow) -> None:
         with live.committing(self._store) as transaction:
             connection = transaction.connection
             logged = [

@@ -94,7 +94,7 @@ class VerifierClient:
         self._provider = provider
         self._own = f"?provider={provider}"  # of the calls that anybody may make
         self._key = key
-        self._clock = clock
+        self.clock = clock
         self._url = url
         self._proxied = proxy is not None
         self._timeout = timeout
@@ -304,7 +304,7 @@ class VerifierClient:
             method, path, content=body or None, headers={"Content-Type": kind} if body else None
         )
         if signed:
-            now = self._clock() if time is None else time
+            now = self.clock() if time is None else time
             request.headers.update(self._signature(method, request.url.raw_path, body, now))
         place = f"{self._url}{path}"
         try:

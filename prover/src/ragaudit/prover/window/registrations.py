@@ -13,7 +13,7 @@ from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import REGISTERS, check_state
 from ragaudit.prover.window.entries import insert_entry
-from ragaudit.prover.window.live import LiveWindow
+from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.windows import Windows
 from sqlalchemy import Connection, bindparam, func, insert, select, update
 
@@ -60,7 +60,7 @@ class Registrar:
         self._clock = clock
 
     def register(
-        self, live: LiveWindow, account: Account, anchor: bytes | None, dispute_key: bytes | None
+        self, live: OpenWindow, account: Account, anchor: bytes | None, dispute_key: bytes | None
     ) -> tuple[Registered, bool]:
         """Log an account's registration; returns it, and whether it is new.
 
@@ -84,14 +84,14 @@ class Registrar:
             return self._log(live, account, anchor, dispute_key), True
 
     def _log(
-        self, live: LiveWindow, account: Account, anchor: bytes | None, dispute_key: bytes | None
+        self, live: OpenWindow, account: Account, anchor: bytes | None, dispute_key: bytes | None
     ) -> Registered:
         with live.committing(self._store) as transaction:
             connection = transaction.connection
-            check_state(live.name, self._windows.standing(connection, live.name).state, REGISTERS)
+            check_state(live.name, self._windows.status(connection, live.name).state, REGISTERS)
             return self._insert(connection, live, account, anchor, dispute_key)
 
-    def assign_slot(self, connection: Connection, live: LiveWindow) -> int:
+    def assign_slot(self, connection: Connection, live: OpenWindow) -> int:
         """Return the slot of the next registration."""
         table = tables.registration
         query = select(func.count()).where(table.c.window == live.name)
@@ -102,7 +102,7 @@ class Registrar:
             )
         return slot
 
-    def pseudonym(self, live: LiveWindow, account: Account) -> bytes:
+    def pseudonym(self, live: OpenWindow, account: Account) -> bytes:
         """Return the pseudonym under which an account is registered."""
         return live.pseudonym_of(account.name)
 
@@ -113,7 +113,7 @@ class Registrar:
     def _insert(
         self,
         connection: Connection,
-        live: LiveWindow,
+        live: OpenWindow,
         account: Account,
         anchor: bytes | None,
         dispute_key: bytes | None,
@@ -146,7 +146,7 @@ class Registrar:
 
 
 def _demand_same(
-    live: LiveWindow, known: Registered, anchor: bytes | None, dispute_key: bytes | None
+    live: OpenWindow, known: Registered, anchor: bytes | None, dispute_key: bytes | None
 ) -> None:
     for name, had, given in (
         ("anchor", known.anchor, anchor),

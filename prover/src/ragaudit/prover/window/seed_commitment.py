@@ -3,7 +3,7 @@
 from ragaudit.ledger.messages.merkle_commitments import (
     KeyOpening,
     SeedCommitment,
-    noise_key,
+    counter_key,
     slot_key,
 )
 
@@ -36,7 +36,7 @@ class SeedTree:
 
     def key(self, slot: int, counter: int) -> bytes:
         """Return k_(1, slot, counter): the key of one record's noise."""
-        return noise_key(slot_key(self._secret, self._window, EPOCH, slot), counter)
+        return counter_key(slot_key(self._secret, self._window, EPOCH, slot), counter)
 
     def open(self, slot: int, counter: int) -> KeyOpening:
         """Return a key with its paths, for the verifier and a sampled record only.

@@ -46,7 +46,7 @@ _COLUMNS = [tables.window.c[name] for name in Window.__dataclass_fields__]
 _GET = Prepared(select(*_COLUMNS).where(tables.window.c.name == bindparam("name")))
 
 # Built once: it runs twice in every answer.
-_STANDING = Prepared(
+_STATUS = Prepared(
     select(tables.window.c.state, tables.window.c.unusable, tables.window.c.stopped).where(
         tables.window.c.name == bindparam("name")
     )
@@ -54,7 +54,7 @@ _STANDING = Prepared(
 
 
 @dataclass(frozen=True)
-class Standing:
+class Status:
     """What answering needs to know of a window's row."""
 
     state: State
@@ -116,13 +116,13 @@ class Windows:
             raise UnknownWindow("no such window", where=name[:64])
         return _window(row)
 
-    def standing(self, connection: Connection, name: str) -> Standing:
+    def status(self, connection: Connection, name: str) -> Status:
         """Return the state of a window that exists, without its large columns."""
-        row = _STANDING.row(connection, name=name)
+        row = _STATUS.row(connection, name=name)
         if row is None:
             raise UnknownWindow("no such window", where=name[:64])
         state, unusable, stopped = row
-        return Standing(State(state), unusable, stopped)
+        return Status(State(state), unusable, stopped)
 
     def all(self) -> list[Window]:
         """Return every window in order of creation."""

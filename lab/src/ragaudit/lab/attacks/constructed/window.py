@@ -578,7 +578,7 @@ class Window:
 
     def noise_secret(self, record: Record) -> bytes:
         slot = merkle_commitments.slot_key(self.seed_secret, self.window, record.epoch, record.slot)
-        return merkle_commitments.noise_key(slot, record.counter)
+        return merkle_commitments.counter_key(slot, record.counter)
 
     def noise(self, record: Record, key: bytes) -> npt.NDArray[np.int64]:
         stream = noise_key(

@@ -10,7 +10,7 @@ from ragaudit.lab.attacks.cheat import ServiceCheat
 from ragaudit.ledger.messages.records import Record
 from ragaudit.prover.lifecycle.challenges import ChallengeWorker
 from ragaudit.prover.lifecycle.closing import Closing
-from ragaudit.prover.window.live import LiveWindow
+from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.receipts import LoggedRecord
 
 # Parameters of ristretto255 (RFC 9496 §4).
@@ -22,24 +22,24 @@ _MARGIN_MS = 1500
 class WithholdsAnAnswer(ChallengeWorker):
     """Never answers for the first record of the sample."""
 
-    def prepare(self, live: LiveWindow, positions: Sequence[int], notify: Any = None) -> None:
+    def prepare(self, live: OpenWindow, positions: Sequence[int], notify: Any = None) -> None:
         super().prepare(live, positions[1:], notify)
 
 
 class AnswersLate(ChallengeWorker):
     """Answers when the deadline has passed."""
 
-    def deliver(self, live: LiveWindow) -> None:
+    def deliver(self, live: OpenWindow) -> None:
         policy = live.policy
         deadline = 1000 * (policy.sampling_instant + policy.audit.deadline_seconds)
-        if self._answering._clock() > deadline + _MARGIN_MS:
+        if self._verifier.clock() > deadline + _MARGIN_MS:
             super().deliver(live)
 
 
 class AltersProofs(ChallengeWorker):
     """Hands over other proofs than the prover made."""
 
-    def prove(self, live: LiveWindow, record: Record, logged: LoggedRecord) -> bytes:
+    def prove(self, live: OpenWindow, record: Record, logged: LoggedRecord) -> bytes:
         return self.altered(super().prove(live, record, logged))
 
     def altered(self, proof: bytes) -> bytes:
@@ -51,7 +51,7 @@ class ReplaysAProof(ChallengeWorker):
 
     _first: bytes | None = None
 
-    def prove(self, live: LiveWindow, record: Record, logged: LoggedRecord) -> bytes:
+    def prove(self, live: OpenWindow, record: Record, logged: LoggedRecord) -> bytes:
         if self._first is None:
             self._first = super().prove(live, record, logged)
         return self._first
@@ -85,7 +85,7 @@ class OtherContext(ChallengeWorker):
     """Proves under the context of another window."""
 
     def statement(
-        self, live: LiveWindow, record: Record, logged: LoggedRecord
+        self, live: OpenWindow, record: Record, logged: LoggedRecord
     ) -> SelectionStatement:
         honest = super().statement(live, record, logged)
         return replace(honest, context=structure("another window", honest.context))
@@ -94,7 +94,7 @@ class OtherContext(ChallengeWorker):
 class UnderstatesTheCoalition(Closing):
     """Claims that nobody acts together."""
 
-    def coalition_claim(self, live: LiveWindow, logged: Any) -> int:
+    def coalition_claim(self, live: OpenWindow, logged: Any) -> int:
         return max(1, super().coalition_claim(live, logged) - 1)
 
 

@@ -12,6 +12,7 @@ from ragaudit.lab.attacks.service.promises import BreaksPromises, ForgetsClaims
 from ragaudit.lab.attacks.stage.play import Play
 from ragaudit.lab.attacks.stage.services import WINDOW
 from ragaudit.ledger.messages.promises import Refusal
+from ragaudit.prover.answering.query import Stages
 from ragaudit.verifier.service import submissions
 
 _AT_ONCE = 200
@@ -71,7 +72,7 @@ class FloodsTheIntake(Play):
 
     @property
     def _key(self) -> PrivateKey:
-        return self.prover.service.promises._key
+        return self.prover.service.answering.context.key
 
 
 class BreaksTheThird(BreaksPromises):
@@ -143,7 +144,7 @@ CHEATS: Final = (
     ServiceCheat(
         name="receipts-crowded-out", family="LOG",
         description="Submits true receipts, until an account has no room for one of a lost record.",
-        parts={"answering": DropsTheThird}, play=CrowdsOutReceipts,
+        parts={"stages": Stages(selected=DropsTheThird)}, play=CrowdsOutReceipts,
         checks=("receipts",), reason="not in the log at that place", complaint="no such entry",
     ),
 )  # fmt: skip

@@ -11,6 +11,7 @@ from ragaudit.lab.attacks.service.answers import RewritesContent, SelectsThenAdd
 from ragaudit.lab.attacks.stage.play import Play
 from ragaudit.lab.attacks.stage.services import WINDOW
 from ragaudit.ledger.messages.disputes import Dispute
+from ragaudit.prover.answering.query import Stages
 from ragaudit.verifier.service.disputes import PER_ACCOUNT
 
 _BASE: Final = f"/v1/windows/{WINDOW}"
@@ -110,13 +111,13 @@ CHEATS: Final = (
     ServiceCheat(
         name="noiseless-and-disputed", family="SELECTION",
         description="Retrieves without noise and disputes its own answers, to be opened none.",
-        parts={"answering": SelectsThenAddsNoise}, play=DisputesItsOwnAnswers,
+        parts={"mechanism": SelectsThenAddsNoise}, play=DisputesItsOwnAnswers,
         checks=("selection",), reason="selection argument does not hold",
     ),
     ServiceCheat(
         name="disputes-flooded", family="RECEIPT",
         description="Serves other content, and fills the intake of disputes before the victim's.",
-        parts={"answering": RewritesContent}, play=FloodsTheIntake,
+        parts={"stages": Stages(selected=RewritesContent)}, play=FloodsTheIntake,
         checks=("disputes",), reason="upheld by the arbiter: step 8",
         complaint="step 8 (commitments)",
     ),

@@ -13,13 +13,12 @@ from ragaudit.ledger.messages.records import (
     Version,
     entry_leaf_data,
 )
-from ragaudit.prover.answering.answering import Answering
+from ragaudit.prover.answering.query import Admitted, Query, Selected, Stages
 from ragaudit.prover.lifecycle.closing import Closing
 from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.store.states import State
 from ragaudit.prover.window.entries import insert_entry
-from ragaudit.prover.window.live import LiveWindow
-from ragaudit.prover.window.openings import RecordOpenings
+from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.receipts import LoggedRecord
 from ragaudit.prover.window.registrations import Registered, Registrar, count_record
 from sqlalchemy import Connection
@@ -27,7 +26,7 @@ from sqlalchemy import Connection
 SALT = b"\x5a" * 32
 
 
-def append(connection: Connection, live: LiveWindow, body: Any) -> int:
+def append(connection: Connection, live: OpenWindow, body: Any) -> int:
     """Log an entry that the honest prover would not."""
     position = live.log.entries.append(connection, entry_leaf_data(SALT, body))
     insert_entry(connection, live.name, position, body.KIND, SALT, body.encode())
@@ -37,7 +36,7 @@ def append(connection: Connection, live: LiveWindow, body: Any) -> int:
 class SharesASlot(Registrar):
     """The second account gets the slot, and so the noise keys, of the first."""
 
-    def assign_slot(self, connection: Connection, live: LiveWindow) -> int:
+    def assign_slot(self, connection: Connection, live: OpenWindow) -> int:
         slot = super().assign_slot(connection, live)
         return 0 if slot == 1 else slot
 
@@ -48,7 +47,7 @@ class InTwoTenants(Registrar):
     def _insert(
         self,
         connection: Connection,
-        live: LiveWindow,
+        live: OpenWindow,
         account: Account,
         anchor: bytes | None,
         dispute_key: bytes | None,
@@ -69,11 +68,11 @@ class InTwoTenants(Registrar):
         return row
 
 
-class OldActivation(Answering):
+class OldActivation(Query):
     """Noise of the opening's activation, whatever the registration's: it was known before."""
 
-    def activation(self, live: LiveWindow, registered: Registered) -> int | None:
-        return live.activation_of(0)
+    def activation(self, registered: Registered) -> int | None:
+        return self.window.activation_of(0)
 
 
 class RegistersLate(Play):
@@ -83,19 +82,19 @@ class RegistersLate(Play):
 class _LogsMore(Closing):
     """Logs an entry that the policy does not schedule, before the close."""
 
-    def log_claims(self, live: LiveWindow, claims: Any) -> None:
+    def log_claims(self, live: OpenWindow, claims: Any) -> None:
         super().log_claims(live, claims)
         with live.commit_lock, self._store.write() as connection:
             append(connection, live, self.entry(live))
 
-    def entry(self, live: LiveWindow) -> Any:
+    def entry(self, live: OpenWindow) -> Any:
         raise NotImplementedError
 
 
 class NewEpoch(_LogsMore):
     """New noise keys in the middle of the window."""
 
-    def entry(self, live: LiveWindow) -> Any:
+    def entry(self, live: OpenWindow) -> Any:
         root = structure("another seed", live.seed.commit().root)
         return Epoch(live.name, 2, root, "a restore that never happened", self._clock())
 
@@ -103,58 +102,44 @@ class NewEpoch(_LogsMore):
 class NewVersion(_LogsMore):
     """A new version of an index in the middle of the window."""
 
-    def entry(self, live: LiveWindow) -> Any:
+    def entry(self, live: OpenWindow) -> Any:
         tenant, index = next(iter(live.indexes.items()))
         root = structure("another index", index.root)
         return Version(live.name, tenant, 2, index.count, root, root, self._clock())
 
 
-class SkipsACounter(Answering):
+class SkipsACounter(Query):
     """Draws the noise of a plain account's query, dislikes it, and goes on to the next counter."""
 
-    def admit(self, live: LiveWindow, account: Account, *, anchored: bool) -> Registered:
-        registered = super().admit(live, account, anchored=anchored)
+    def admit(self, *, anchored: bool) -> Admitted:
+        admitted = super().admit(anchored=anchored)
+        registered = admitted.registered
         if anchored or registered.counter != 1:
-            return registered
-        with live.commit_lock, self._store.write() as connection:
-            count_record(connection, live.name, account.name, registered.last_time)
-        return super().admit(live, account, anchored=anchored)
+            return admitted
+        with self.window.commit_lock, self.context.store.write() as connection:
+            count_record(connection, self.window.name, self.account.name, registered.last_time)
+        return super().admit(anchored=anchored)
 
 
-class DropsALeaf(Answering):
+class DropsALeaf(Selected):
     """Signs a receipt for a plain account's second query and never logs it."""
 
     counter = 1
 
-    def _commit(
-        self,
-        live: LiveWindow,
-        registered: Registered,
-        record: Record,
-        salt: bytes,
-        opened: RecordOpenings,
-        state: State,
-    ) -> LoggedRecord:
-        if registered.anchor is not None or record.counter != self.counter:
-            return super()._commit(live, registered, record, salt, opened, state)
-        body = self.record_body(self.stamp(live, registered, record))
-        return LoggedRecord(live.log.entries.head().size, salt, body, opened, self._clock())
+    def commit_record(self, state: State) -> LoggedRecord:
+        if self.registered.anchor is not None or self.record.counter != self.counter:
+            return super().commit_record(state)
+        body = self.stamp(self.registered, self.record).encode()
+        position, issued = self.window.log.entries.head().size, self.context.clock()
+        return LoggedRecord(position, self.salt, body, self.opened, issued)
 
 
-class RewritesALeaf(Answering):
+class RewritesALeaf(Selected):
     """Signs a receipt for one record of a plain account and logs another in its place."""
 
-    def _commit(
-        self,
-        live: LiveWindow,
-        registered: Registered,
-        record: Record,
-        salt: bytes,
-        opened: RecordOpenings,
-        state: State,
-    ) -> LoggedRecord:
-        logged = super()._commit(live, registered, record, salt, opened, state)
-        if registered.anchor is not None:
+    def commit_record(self, state: State) -> LoggedRecord:
+        logged = super().commit_record(state)
+        if self.registered.anchor is not None:
             return logged
         entry = Record.decode(logged.body)
         return replace(logged, body=replace(entry, time=entry.time - 1).encode())
@@ -176,7 +161,7 @@ CHEATS: Final = (
     ServiceCheat(
         name="activation-older-than-the-registration", family="REGISTRATION",
         description="Uses an activation value that was known when the account was registered.",
-        parts={"answering": OldActivation}, play=RegistersLate,
+        parts={"stages": Stages(query=OldActivation)}, play=RegistersLate,
         checks=("schedule",), reason="activation 1 (expected 2)", complaint="activation",
     ),
     ServiceCheat(
@@ -194,20 +179,20 @@ CHEATS: Final = (
     ServiceCheat(
         name="counter-gap", family="COUNTER",
         description="Skips a counter whose noise it did not like.",
-        parts={"answering": SkipsACounter},
+        parts={"stages": Stages(query=SkipsACounter)},
         checks=("counters",), reason="counter 2, expected 1",
     ),
     ServiceCheat(
         name="leaf-dropped-after-its-receipt", family="LOG",
         description="Signs receipts for queries that it does not log.",
-        parts={"answering": DropsALeaf},
+        parts={"stages": Stages(selected=DropsALeaf)},
         checks=("receipts",), reason="not in the log at that place",
         complaint="step 2 (inclusion)",
     ),
     ServiceCheat(
         name="leaf-rewritten-after-its-receipt", family="LOG",
         description="Logs other records than the ones that it signed receipts for.",
-        parts={"answering": RewritesALeaf},
+        parts={"stages": Stages(selected=RewritesALeaf)},
         checks=("receipts",), reason="not in the log at that place", complaint="step 2 (inclusion)",
     ),
 )  # fmt: skip

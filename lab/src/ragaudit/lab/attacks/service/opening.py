@@ -11,8 +11,8 @@ from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages.merkle_commitments import (
     KeyOpening,
     SeedCommitment,
+    counter_key,
     key_leaf,
-    noise_key,
     slot_key,
 )
 from ragaudit.ledger.messages.policy import Policy
@@ -32,7 +32,7 @@ class EqualKeys(SeedTree):
     """The keys of slot 0, committed to in every slot."""
 
     def key(self, slot: int, counter: int) -> bytes:
-        return noise_key(slot_key(self._secret, self._window, EPOCH, 0), counter)
+        return counter_key(slot_key(self._secret, self._window, EPOCH, 0), counter)
 
     def commit(self) -> SeedCommitment:
         roots = b"".join(self._tree(slot).root() for slot in range(self._slots))

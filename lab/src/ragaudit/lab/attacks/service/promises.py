@@ -11,22 +11,21 @@ from ragaudit.lab.attacks.stage.services import WINDOW
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.requests import Request
-from ragaudit.prover.answering.answering import Answering
 from ragaudit.prover.answering.promises import Promises
+from ragaudit.prover.answering.query import Promised, Selected, Stages
 from ragaudit.prover.errors import Conflict
 from ragaudit.prover.lifecycle.closing import Closing
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.accounts import Account
-from ragaudit.prover.window.live import LiveWindow
+from ragaudit.prover.window.open_window import OpenWindow
 from sqlalchemy import delete
 
 
-class ForeignNonce(Answering):
+class ForeignNonce(Promised):
     """Another nonce than the client's chain has, so that the noise is the provider's choice."""
 
-    def log(self, *arguments: Any, nonce: bytes | None = None, **more: Any) -> Any:
-        other = None if nonce is None else structure("another nonce", nonce)
-        return super().log(*arguments, nonce=other, **more)
+    def select(self, nonce: bytes) -> Selected:
+        return super().select(structure("another nonce", nonce))
 
 
 class BreaksPromises(Promises):
@@ -34,7 +33,7 @@ class BreaksPromises(Promises):
 
     counter = 1
 
-    def reveal(self, live: LiveWindow, account: Account, counter: int, nonce: bytes) -> ReceiptFile:
+    def reveal(self, live: OpenWindow, account: Account, counter: int, nonce: bytes) -> ReceiptFile:
         if counter == self.counter:
             raise Conflict("the index is being rebuilt", where="counter")
         return super().reveal(live, account, counter, nonce)
@@ -43,14 +42,14 @@ class BreaksPromises(Promises):
 class ForgetsClaims(Closing):
     """Does not log the claims that the verifier hands over."""
 
-    def log_claims(self, live: LiveWindow, claims: Any) -> None:
+    def log_claims(self, live: OpenWindow, claims: Any) -> None:
         pass
 
 
 class PromisesTwice(Promises):
     """Forgets what it promised and promises anew."""
 
-    def promise(self, live: LiveWindow, account: Account, request: Request) -> Promise:
+    def promise(self, live: OpenWindow, account: Account, request: Request) -> Promise:
         table = tables.promise
         with live.commit_lock, self._store.write() as connection:
             pending = (table.c.account == account.name) & (table.c.counter == request.counter)
@@ -97,7 +96,7 @@ CHEATS: Final = (
     ServiceCheat(
         name="nonce-not-in-the-chain", family="NONCE",
         description="Logs another nonce than the client revealed, and draws noise from that.",
-        parts={"answering": ForeignNonce},
+        parts={"stages": Stages(promised=ForeignNonce)},
         checks=("nonces", "promises"), reason="not the chain's nonce", complaint="step 10 (nonce)",
     ),
     ServiceCheat(

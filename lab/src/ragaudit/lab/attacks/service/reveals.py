@@ -10,7 +10,7 @@ from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.prover.answering.promises import Promises
 from ragaudit.prover.errors import Conflict
 from ragaudit.prover.store.accounts import Account
-from ragaudit.prover.window.live import LiveWindow
+from ragaudit.prover.window.open_window import OpenWindow
 
 _PATIENCE_SECONDS = 6.0
 _HELD_SECONDS = 7.0
@@ -21,7 +21,7 @@ class BreaksTheSecond(Promises):
 
     _earlier: ReceiptFile | None = None
 
-    def reveal(self, live: LiveWindow, account: Account, counter: int, nonce: bytes) -> ReceiptFile:
+    def reveal(self, live: OpenWindow, account: Account, counter: int, nonce: bytes) -> ReceiptFile:
         if counter == 1 and self._earlier is not None:
             return self.instead(self._earlier)
         self._earlier = super().reveal(live, account, counter, nonce)

@@ -47,7 +47,7 @@ class LogTransaction:
         self.account = (pseudonym, after)
 
 
-class LiveWindow:
+class OpenWindow:
     """One window's committed state. Threads answer with it at the same time."""
 
     def __init__(
@@ -83,7 +83,7 @@ class LiveWindow:
         self.commit_lock = log.append_lock
         # Called once the database turns out to be behind the fence.
         self.on_restored: Callable[[RestoredBackup], None] = lambda _: None
-        self.grown = threading.Event()  # set when the log grew: the checkpointer waits for it
+        self.log_changed = threading.Event()  # set when the log grew: the checkpointer waits for it
         self._pseudonym_key = pseudonym_key
         self._activations: dict[int, Activation] = {}
         self._account_locks: dict[str, threading.Lock] = {}
@@ -125,7 +125,7 @@ class LiveWindow:
             except RestoredBackup as error:
                 self.on_restored(error)
                 raise WindowUnusable(str(error), where=self.name) from error
-        self.grown.set()
+        self.log_changed.set()
 
     def activate(self, activation: Activation) -> None:
         """Take over a verified activation."""

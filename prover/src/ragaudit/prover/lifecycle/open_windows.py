@@ -8,14 +8,14 @@ from ragaudit.ledger.errors import RestoredBackup
 from ragaudit.ledger.messages.activation import Activation
 from ragaudit.ledger.messages.countersignature import Countersignature
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.prover.answering.promises import used_counters
 from ragaudit.prover.errors import WrongState
 from ragaudit.prover.index.index_commitment import load_indexes
 from ragaudit.prover.lifecycle.committing import Committer, WindowReader
 from ragaudit.prover.randomness import randomness_for
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import FINAL, State
-from ragaudit.prover.window.live import LiveWindow, WindowFence
+from ragaudit.prover.window.open_window import OpenWindow, WindowFence
+from ragaudit.prover.window.promises import used_counters
 from ragaudit.prover.window.windows import Window, Windows
 
 _log = logging.getLogger(__name__)
@@ -23,17 +23,17 @@ _log = logging.getLogger(__name__)
 _APPENDS = (State.COUNTERSIGNED, State.ACTIVATED, State.OPEN, State.CLOSED)
 
 
-class LiveWindows:
+class OpenWindows:
     """Loads windows from the store, once each. Safe to use from several threads."""
 
     def __init__(self, store: Store, windows: Windows, committer: Committer) -> None:
         self._store = store
         self._windows = windows
         self._committer = committer
-        self._loaded: dict[str, LiveWindow] = {}
+        self._loaded: dict[str, OpenWindow] = {}
         self._lock = threading.Lock()
 
-    def get(self, name: str) -> LiveWindow:
+    def get(self, name: str) -> OpenWindow:
         """Return a window.
 
         Raises:
@@ -46,7 +46,7 @@ class LiveWindows:
                 self._loaded[name] = self._load(self._windows.get(name))
             return self._loaded[name]
 
-    def loaded(self, name: str) -> LiveWindow | None:
+    def loaded(self, name: str) -> OpenWindow | None:
         """Return a window if it is in memory already."""
         return self._loaded.get(name)
 
@@ -79,7 +79,7 @@ class LiveWindows:
                 live.fence.close()
             self._loaded.clear()
 
-    def _load(self, window: Window) -> LiveWindow:
+    def _load(self, window: Window) -> OpenWindow:
         _check_countersigned(window)
         if window.state in FINAL:
             raise WrongState(f"the window is {window.state}", where=window.name)
@@ -95,7 +95,7 @@ class LiveWindows:
         log = self._committer.open_log(window, policy)
         with self._store.read() as connection:
             indexes = load_indexes(connection, window.name)
-        live = LiveWindow(
+        live = OpenWindow(
             policy=policy,
             pseudonym_key=window.pseudonym_key,
             indexes=indexes,
