@@ -35,6 +35,7 @@ SHOWN = {
     ("QueryDigests", "sketch"): "a salted digest",
     ("Statement", "query"): "the reference verifier's: what a proof is about, in no service",
     ("SetUp", "operator_token"): "a path",
+    ("Stages", "query"): "a class",
 }
 
 

@@ -10,7 +10,7 @@ up the counter. What fails before that commit leaves no trace.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from ragaudit.encoding.digests import SALT_BYTES, leaf_data
@@ -285,7 +285,7 @@ class Selected(Stage):
 
     record: Record
     opened: RecordOpenings
-    salt: bytes
+    salt: bytes = field(repr=False)
 
     def log(self) -> "Logged":
         """4. Make the record durable; the documents are fetched before, as that may fail.
