@@ -1,6 +1,7 @@
 """The window that tests of the procedure are about; the cheating suite ships it."""
 
-from ragaudit.lab.attacks.constructed.window import (
+from ragaudit.lab.attacks.constructed.window import Window
+from ragaudit.lab.attacks.constructed.world import (
     BITS,
     CHALLENGED,
     CLOSED,
@@ -15,7 +16,6 @@ from ragaudit.lab.attacks.constructed.window import (
     Asked,
     HashEmbedder,
     TenantIndex,
-    Window,
 )
 
 __all__ = [

@@ -8,7 +8,7 @@ from typing import Any
 import jsonschema
 import pytest
 from ragaudit.encoding.errors import InternalError, MalformedError
-from ragaudit.lab.attacks.constructed.window import Asked
+from ragaudit.lab.attacks.constructed.world import Asked
 from ragaudit.lab.bench.command import app
 from ragaudit.lab.bench.window import AuditedWindow
 from ragaudit.lab.demo import services

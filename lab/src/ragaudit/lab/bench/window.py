@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from ragaudit import core
 from ragaudit.circuits.selection import select
-from ragaudit.lab.attacks.constructed.window import Asked, TenantIndex, Window
+from ragaudit.lab.attacks.constructed.window import Window
+from ragaudit.lab.attacks.constructed.world import Asked, TenantIndex
 from ragaudit.lab.bench.workload import Workload
 from ragaudit.ledger.messages.activation import Activation
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment, content_digest, index_root

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from ragaudit.lab.attacks.cheat import ConstructedCheat
-from ragaudit.lab.attacks.constructed.window import Asked, TenantIndex, Window
+from ragaudit.lab.attacks.constructed.window import Window
+from ragaudit.lab.attacks.constructed.world import Asked, TenantIndex
 from ragaudit.lab.attacks.forging import index_prover, selection_prover
 from ragaudit.ledger.messages import merkle_commitments
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment

@@ -5,7 +5,8 @@ from typing import Any, Final
 
 from ragaudit.encoding.digests import leaf_data
 from ragaudit.lab.attacks.cheat import ConstructedCheat
-from ragaudit.lab.attacks.constructed.window import CLOSED, END, INSTANTS, START, Account, Window
+from ragaudit.lab.attacks.constructed.window import Window
+from ragaudit.lab.attacks.constructed.world import CLOSED, END, INSTANTS, START, Account
 from ragaudit.ledger.log.checkpoints import Checkpoint, sign_checkpoint
 from ragaudit.ledger.log.cosignatures import cosign
 from ragaudit.ledger.log.notes import ED25519, SigningKey

@@ -7,7 +7,8 @@ import numpy as np
 import numpy.typing as npt
 from ragaudit.circuits.selection import scores, select
 from ragaudit.lab.attacks.cheat import ConstructedCheat
-from ragaudit.lab.attacks.constructed.window import START, Account, Asked, Window
+from ragaudit.lab.attacks.constructed.window import Window
+from ragaudit.lab.attacks.constructed.world import START, Account, Asked
 from ragaudit.lab.attacks.forging import selection_prover
 from ragaudit.verifier import reference
 

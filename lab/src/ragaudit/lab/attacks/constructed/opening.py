@@ -1,0 +1,336 @@
+"""A constructed window's parties, policy, indexes and opening."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from ragaudit import core
+from ragaudit.circuits.noise import NoiseParameters, table
+from ragaudit.circuits.statements import IndexStatement
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.digests import leaf_data
+from ragaudit.encoding.signing import PrivateKey
+from ragaudit.lab.attacks.constructed.world import (
+    BITS,
+    DEADLINE_SECONDS,
+    END,
+    INSTANTS,
+    START,
+    THETA,
+    Account,
+    Asked,
+    HashEmbedder,
+    TenantIndex,
+)
+from ragaudit.lab.attacks.terms import SMALL_TERMS
+from ragaudit.ledger.log.checkpoints import Checkpoint, sign_checkpoint
+from ragaudit.ledger.log.cosignatures import cosign
+from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, SigningKey
+from ragaudit.ledger.log.tree import MemoryTree
+from ragaudit.ledger.messages import chains, merkle_commitments
+from ragaudit.ledger.messages.merkle_commitments import IndexCommitment, SeedCommitment
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.records import (
+    Opening,
+    TenantOpening,
+)
+from ragaudit.privacy import coalition
+from ragaudit.verifier import evidence as names
+from ragaudit.verifier.procedure import Pins
+from ragaudit.verifier.terms import Terms
+
+
+@dataclass
+class OpenedWindow:
+    """The window up to its countersigned opening.
+
+    The order of `script` is the order of events; times are seconds relative to START.
+    """
+
+    mode: str = "A"
+    seed: int = 1
+    rows: int = 20
+    dimension: int = 8
+    disclosure: str = "sampled"
+    terms: Terms = SMALL_TERMS
+    overrides: dict[str, Any] = field(default_factory=dict)
+    provider: str = "rag.example"
+
+    tenants = ("acme", "beta")
+    slots = 6
+    queries_per_account = 4
+    sigma = "4"
+
+    def script(self) -> list[tuple[Any, ...]]:
+        """What happens: register and query name an account, checkpoint is cosigned."""
+        return [
+            ("register", "alice", "acme", True, -25),
+            ("register", "bob", "acme", False, -24),
+            ("register", "carol", "beta", False, -23),
+            ("checkpoint", -20),
+            ("query", "alice", "first question of alice", 3, 1),
+            ("query", "bob", "first question of bob", 2, 6),
+            ("checkpoint", 7),
+            ("query", "carol", "first question of carol", 3, 12),
+            ("register", "dora", "beta", True, 15),
+            ("query", "alice", "second question of alice", 1, 18),
+            ("checkpoint", 20),
+            ("query", "bob", "second question of bob", 3, 30),
+            ("query", "alice", "third question of alice", 2, 40),
+            ("checkpoint", 42),
+            ("query", "dora", "first question of dora", 3, 70),
+            ("query", "carol", "second question of carol", 2, 80),
+            ("checkpoint", 81),
+        ]
+
+    # --- the parties ----------------------------------------------------------------------
+
+    def __post_init__(self) -> None:
+        self.random = random.Random(self.seed)
+        self.embedder = HashEmbedder(self.dimension)
+        self.window = "w1"
+        self.origin = f"{self.provider}/ragaudit/{self.window}"
+        self.log_key = SigningKey(self.origin, ED25519, self._key())
+        self.provider_key = self._key()
+        self.cosigner_key = SigningKey("verifier.example/cosigner", COSIGNATURE_V1, self._key())
+        self.verifier_key = self._key()
+        self.verdict_key = self._key()
+        self.chain_seed = self.draw()
+        self.seed_secret = self.draw()
+        self.entries: list[tuple[str, bytes, bytes]] = []  # kind, salt, body
+        self.sketches: dict[int, tuple[bytes, bytes]] = {}
+        self.tree = MemoryTree()
+        self.accounts: dict[str, Account] = {}
+        self.asked: list[Asked] = []
+        self.checkpoints: list[tuple[int, int, str]] = []  # size, time, note
+        self.claims: list[dict[str, Any]] = []
+        self.claimed: dict[bytes, int] = {}  # identity of a promise, when it was claimed
+        self.refusals: list[dict[str, Any]] = []
+        self.policy = Policy.from_json(self.policy_json())
+        self.noise_table = table(NoiseParameters.for_sigma(self.policy.sigma))
+
+    def draw(self) -> bytes:
+        return self.random.randbytes(32)
+
+    def scalar(self) -> bytes:
+        return self.random.randbytes(31) + b"\0"  # canonical: below 2^248
+
+    def _key(self) -> PrivateKey:
+        return PrivateKey.from_seed(self.draw())
+
+    @property
+    def pins(self) -> Pins:
+        return Pins(
+            self.provider_key.public,
+            self.cosigner_key.verifier_key,
+            self.verifier_key.public,
+            self.verdict_key.public,
+        )
+
+    def policy_json(self) -> dict[str, Any]:
+        value: dict[str, Any] = {
+            "format": "ragaudit/v1/policy",
+            "provider": self.provider,
+            "window": self.window,
+            "start": START,
+            "end": END,
+            "previous_checkpoint": self.previous_checkpoint(),
+            "epsilon_acc": "20",
+            "delta_acc": "0.00001",
+            "delta_policy": "0.00001",
+            "sigma": self.sigma,
+            "relation": "replace",
+            "rows_per_document": 1,
+            "norm_bound": 127,
+            "dimension": self.dimension,
+            "top_k_max": 3,
+            "queries_per_account": self.queries_per_account,
+            "slots": self.slots,
+            "coalition_max": 2,
+            "tenants": [{"id": tenant, "owner_key": None} for tenant in self.tenants],
+            "calibration": "chosen for a test",
+            "sampler": {"id": "ragaudit/v1/dgs", "distance": "2^-100"},
+            "activation_instants": list(INSTANTS),
+            "activation_rounds": [None] * len(INSTANTS),
+            "beacon": {"kind": "none"},
+            "query_text_disclosure": self.disclosure,
+            "embedder_tolerance": 0,
+            "estimator": {
+                "theta": THETA,
+                "tau_seconds": 1,
+                "sketch_bits": BITS,
+                "seed": hashlib.sha256(b"sketch").hexdigest(),
+                "hamming_threshold": coalition.hamming_threshold(THETA, BITS),
+            },
+            "filter_grammar": "empty",
+            "proof_mode": "on-demand",
+            "audit": {
+                "mode": self.mode,
+                "beta": "0.4",
+                "tenants": {"eta": "0.3", "minimum": 1},
+                "submitters": {"by": "account", "eta": "0.3", "minimum": 1},
+                "deadline_seconds": DEADLINE_SECONDS,
+            },
+            "merge_delay_seconds": 30,
+            "clock_skew_seconds": 5,
+            "promise_life_seconds": 20,
+            "claim_margin_seconds": 10,
+            "release_seconds": 100,
+            "keys": {
+                "arbiter": None,
+                "log": str(self.log_key.verifier_key),
+                "provider": self.provider_key.public.raw.hex(),
+                "cosigner": str(self.cosigner_key.verifier_key),
+                "verifier": self.verifier_key.public.raw.hex(),
+                "verdict": self.verdict_key.public.raw.hex(),
+            },
+            "experiment_seed": None,
+        }
+        for path, item in self.overrides.items():
+            target, *rest = path.split("/")
+            if rest:
+                value[target][rest[0]] = item
+            else:
+                value[target] = item
+        return value
+
+    def previous_log(self) -> SigningKey:
+        """The key of the log of the window before."""
+        key = PrivateKey.from_seed(hashlib.sha256(b"the window before").digest())
+        return SigningKey(f"{self.provider}/ragaudit/w0", ED25519, key)
+
+    def previous_checkpoint(self, leaves: int = 3) -> str | None:
+        """The final checkpoint of the window before, with ``leaves`` entries."""
+        log = self.previous_log()
+        tree = MemoryTree([bytes([n]) * 32 for n in range(leaves)])
+        signed = sign_checkpoint(Checkpoint(log.name, tree.head()), log)
+        line = cosign(signed.note.text, self.cosigner_key, START - 1000)
+        return signed.note.with_signatures([line]).encode().decode()
+
+    def previous(self) -> bytes:
+        """What the verifier holds of the window before."""
+        return canonical_json.dumps(
+            {
+                "log": str(self.previous_log().verifier_key),
+                "cosigner": str(self.cosigner_key.verifier_key),
+                "final_checkpoint": OpenedWindow.previous_checkpoint(self),
+            }
+        )
+
+    # --- before the window -------------------------------------------------------------------
+
+    def vectors(self, tenant: str) -> npt.NDArray[np.int8]:
+        """int8[N, d]: the embeddings of the tenant's texts."""
+        return np.stack([self.embedder.embed(text) for text in self.texts(tenant)])
+
+    def texts(self, tenant: str) -> list[str]:
+        return [f"document {i} of {tenant}" for i in range(self.rows)]
+
+    def completed(self, tenant: str) -> npt.NDArray[np.int8]:
+        """int8[N, d+4], what is committed to."""
+        return core.complete_rows(self.vectors(tenant))
+
+    def build_index(self, tenant: str) -> TenantIndex:
+        texts = self.texts(tenant)
+        rows = self.completed(tenant)
+        count = len(rows)
+        blindings = np.frombuffer(
+            b"".join(self.scalar() for _ in range(count)), dtype=np.uint8
+        ).reshape(count, 32)
+        commitments = core.commit_rows(rows, blindings)
+        ids, salts = [f"{tenant}-{i}" for i in range(count)], [self.draw() for _ in range(count)]
+        digests = b"".join(
+            merkle_commitments.row_digest(salt, name, merkle_commitments.content_digest(text))
+            for salt, name, text in zip(salts, ids, texts, strict=True)
+        )
+        root = merkle_commitments.index_root(commitments, digests)
+        statement = self.index_statement(tenant, commitments, root)
+        proof = self.prove_index(statement, rows, blindings)
+        commitment = IndexCommitment(
+            self.window, tenant, 1, self.dimension, commitments, digests, proof
+        )
+        return TenantIndex(tenant, texts, ids, salts, rows, blindings, commitment)
+
+    def index_statement(self, tenant: str, commitments: bytes, root: bytes) -> IndexStatement:
+        return IndexStatement.of(
+            policy_digest=self.policy.digest,
+            window=self.window,
+            tenant=tenant,
+            version=1,
+            index_root=root,
+            dimension=self.dimension,
+            commitments=commitments,
+        )
+
+    def prove_index(
+        self,
+        statement: IndexStatement,
+        rows: npt.NDArray[np.int8],
+        blindings: npt.NDArray[np.uint8],
+    ) -> bytes:
+        return core.prove_index(statement, rows, blindings)
+
+    def build_opening(self) -> Opening:
+        return Opening(
+            self.policy.digest,
+            self.embedder.digest,
+            self.seed_commitment.root,
+            tuple(
+                TenantOpening(
+                    t, index.commitment.rows, index.commitment.root, index.commitment.proof_digest
+                )
+                for t, index in self.indices.items()
+            ),
+        )
+
+    def open(self) -> None:
+        """Everything up to the countersignature."""
+        self.indices = {tenant: self.build_index(tenant) for tenant in self.tenants}
+        self.seed_commitment = SeedCommitment.build(
+            self.seed_secret, self.window, 1, self.slots, self.queries_per_account
+        )
+        self.opening = self.build_opening()
+        self.append("opening", self.opening.encode())
+        self.empty_checkpoint = self.sign_head(MemoryTree())
+
+    def opening_items(self) -> dict[str, bytes]:
+        """The evidence that the verifier has before it countersigns."""
+        _, salt, body = self.entries[0]
+        return {
+            names.POLICY: self.policy.canonical,
+            names.TERMS: self.terms.canonical,
+            names.EMBEDDER: self.embedder.manifest,
+            names.OPENING: canonical_json.dumps({"salt": salt.hex(), "body": body.hex()}),
+            names.EMPTY_CHECKPOINT: self.empty_checkpoint.encode(),
+            names.PREVIOUS: self.previous(),
+            **{
+                names.index_name(tenant): index.commitment.encode()
+                for tenant, index in self.indices.items()
+            },
+        }
+
+    def append(self, kind: str, body: bytes) -> int:
+        salt = self.draw()
+        self.entries.append((kind, salt, body))
+        return self.tree.append(leaf_data(salt, kind, body))
+
+    def sign_head(self, tree: MemoryTree) -> str:
+        return sign_checkpoint(Checkpoint(self.origin, tree.head()), self.log_key).encode().decode()
+
+    def preimage(self, a: int) -> bytes:
+        return chains.activation_preimage(self.window, self.chain_seed, len(INSTANTS), a)
+
+    def randomness(self, a: int) -> bytes:
+        known = min(a, len(INSTANTS) - 1)
+        return chains.activation_randomness(self.window, a, self.preimage(known))
+
+    def covered_sizes(self) -> list[int]:
+        return [
+            max((size for size, time, _ in self.checkpoints if time < instant), default=0)
+            for instant in INSTANTS[:-1]
+        ]
