@@ -37,8 +37,9 @@ class CandidateRule:
 
     Attributes:
         high: noise that more than K rows reach.
-        count: rows that are scored, in every answer; at least those with noise above
-            ``high - 2 B²``.
+        count: rows that are scored, in every answer; at least those with noise above ``high - 2
+            B²``.
+        top_k: the largest K that may be asked for.
     """
 
     high: int
@@ -46,7 +47,7 @@ class CandidateRule:
     top_k: int
 
     def candidates(self, noise: Integers) -> "tuple[Integers, Integers] | None":
-        """Return the rows to score, rising, and their noise, both of length ``count``.
+        """Return the rows to score, rising, and their noise, both int64 of length ``count``.
 
         The last ones are fillers: row 0, with a noise that is never selected. None if this draw
         does not fit, and all rows must be scored.
@@ -54,18 +55,18 @@ class CandidateRule:
         Args:
             noise: int64[N].
         """
-        found = np.flatnonzero(noise > self.high - 2 * SQUARED_NORM)
-        if len(found) > self.count:
+        near = np.flatnonzero(noise > self.high - 2 * SQUARED_NORM)
+        if len(near) > self.count:
             return None
         rows = np.zeros(self.count, dtype=np.int64)
         values = np.full(self.count, _NEVER, dtype=np.int64)
-        rows[: len(found)] = found
-        values[: len(found)] = noise[found]
+        rows[: len(near)] = near
+        values[: len(near)] = noise[near]
         return (rows, values) if np.count_nonzero(values >= self.high) > self.top_k else None
 
 
 def candidate_rule(sigma_units: float, rows: int, top_k: int) -> CandidateRule | None:
-    """Return the rule for an index; None where scoring all rows is no dearer.
+    """Return the rule for an index; None where scoring all rows costs no more.
 
     Args:
         sigma_units: of the noise, in score units times B².
@@ -89,7 +90,7 @@ def candidate_rule(sigma_units: float, rows: int, top_k: int) -> CandidateRule |
 
 
 def _chernoff(trials: int, successes: float, probability: float) -> float:
-    """Bound on the probability that Bin(trials, probability) is that far from its mean."""
+    """Return a bound on the probability that Bin(trials, probability) is that far from its mean."""
     share = successes / trials
     if not 0.0 < probability < 1.0:
         return 0.0

@@ -24,19 +24,23 @@ class DistanceRejected(RejectedError):
 
 
 def certify(table: Table, claimed: Fraction = GAMMA) -> Fraction:
-    """Return the certified distance of ``table``.
+    """Return the certified distance of ``table``, a total variation.
+
+    Args:
+        table: its thresholds are measured, not how they were made.
+        claimed: the largest distance that is accepted.
 
     Raises:
         DistanceRejected: it exceeds ``claimed``.
     """
-    found = certified_distance(table)
-    if found > claimed:
+    actual = certified_distance(table)
+    if actual > claimed:
         raise DistanceRejected(
             "noise table is too far from the discrete Gaussian",
             where=f"sigma {table.parameters.sigma}",
-            expected=f"total variation at most {float(claimed):.3e}, not {float(found):.3e}",
+            expected=f"total variation at most {float(claimed):.3e}, not {float(actual):.3e}",
         )
-    return found
+    return actual
 
 
 def certified_distance(table: Table) -> Fraction:
@@ -94,7 +98,7 @@ def convolution_distance(parameters: NoiseParameters, level: int) -> Fraction:
 
 
 def _tail_high(first: Interval, second: Interval) -> int:
-    """Upper bound of ``2 sum_(v > w) p_v`` from the first two terms beyond the table.
+    """Return an upper bound of ``2 sum_(v > w) p_v`` from the first two terms beyond the table.
 
     The ratios p_(v+1)/p_v decrease, so the sum is below the geometric one.
     """

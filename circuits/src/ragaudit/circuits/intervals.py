@@ -9,7 +9,11 @@ from typing import NamedTuple
 
 
 class Interval(NamedTuple):
-    """Enclosure of a real number >= 0 in units of ``2^-bits`` (bits is the caller's)."""
+    """Enclosure of a real number >= 0 in units of ``2^-bits`` (bits is the caller's).
+
+    Attributes:
+        low, high: its ends, both included.
+    """
 
     low: int
     high: int
@@ -22,7 +26,7 @@ def enclose(value: Fraction, bits: int) -> Interval:
 
 
 def multiply(a: Interval, b: Interval, bits: int) -> Interval:
-    """Return an enclosure of the product."""
+    """Return an enclosure of the product of two intervals at ``bits``."""
     return Interval((a.low * b.low) >> bits, -((-a.high * b.high) >> bits))
 
 

@@ -68,7 +68,11 @@ class NoiseParameters:
 
     @classmethod
     def for_units(cls, units: Fraction, sigma: str) -> "NoiseParameters":
-        """Return the parameters for an exact sigma_units, named ``sigma`` in messages."""
+        """Return the parameters for an exact sigma_units, named ``sigma`` in messages.
+
+        Raises:
+            MalformedError: units outside [16, 2^40].
+        """
         if not LIMITS.sigma_units_min <= units <= LIMITS.sigma_units_max:
             raise MalformedError(
                 "sigma out of range", where=sigma, expected="sigma_units from 16 to 2^40"
@@ -81,7 +85,11 @@ class NoiseParameters:
 
 @dataclass(frozen=True)
 class Table:
-    """Thresholds ``T_v``, v = -w..w-1, as 16 bytes little endian each, in rising v.
+    """The sampler's thresholds.
+
+    Attributes:
+        parameters: of the sampler.
+        thresholds: ``T_v``, v = -w..w-1, as 16 bytes little endian each, in rising v.
 
     Raises:
         MalformedError: wrong length, or thresholds that decrease.
@@ -109,7 +117,7 @@ class Table:
 
 @lru_cache(maxsize=16)
 def table(parameters: NoiseParameters) -> Table:
-    """Return the specification's table (docs/spec/03-noise.md §3.2), the same for everybody."""
+    """Return the specification's table (docs/spec/03-noise.md §3.2)."""
     bits = _START_BITS
     while True:
         thresholds = _thresholds(parameters, bits)
@@ -129,6 +137,11 @@ def weights(parameters: NoiseParameters, bits: int, count: int) -> list[Interval
     """Return enclosures of ``exp(-v²/(2 s²))`` for v = 0..count-1.
 
     ``p_(v+1) = p_v q^(2v+1)`` with ``q = exp(-1/(2 s²))``: two multiplications per value.
+
+    Args:
+        parameters: s² is their base variance.
+        bits: of the intervals.
+        count: number of weights, at least 1.
     """
     q = exp_negative(1 / (2 * parameters.base_variance), bits)
     square = multiply(q, q, bits)
@@ -157,7 +170,9 @@ def noise_key(
 
     Args:
         k: the 32-byte key k_(g,i,c) that C_seed commits to.
-        pseudonym: 32 bytes.
+        window, tenant, version: whose index is searched.
+        pseudonym: of the account, 32 bytes.
+        epoch, slot, counter: g, i and c of the record.
         activation_randomness: rnd_a, 32 bytes.
         nonce: 32 bytes of an anchored client, or empty.
 
@@ -184,6 +199,11 @@ def sample_noise(noise_table: Table, key: bytes, count: int) -> npt.NDArray[np.i
     """Return ``z_0 .. z_(count-1)`` as int64[count] (docs/spec/03-noise.md §3.4).
 
     The reference: one look-up at a time, not in constant time.
+
+    Args:
+        noise_table: of the sampler.
+        key: 32 bytes, see :func:`noise_key`.
+        count: >= 0.
 
     Raises:
         MalformedError: a key that is not 32 bytes, or a negative count.
@@ -231,7 +251,7 @@ def _levels_and_factor(units: Fraction) -> tuple[int, int]:
 
 
 def _largest_factor(units: Fraction, levels: int) -> int:
-    """Largest K >= 1 with ``S² >= 4 (1 + K²)(1 + K² + ... + K^(2L))``; K = 1 always fits."""
+    """Return the largest K with ``S² >= 4 (1 + K²)(1 + K² + ... + K^(2L))``; K = 1 always fits."""
     low, high = 1, 2
     while _fits(units, levels, high):
         low, high = high, 2 * high
@@ -250,14 +270,14 @@ def _geometric(factor: int, levels: int) -> int:
 
 
 def _ceil_sqrt(value: Fraction) -> int:
-    """Least integer w >= 0 with w² >= value."""
+    """Return the least integer w >= 0 with w² >= value."""
     ceiling = -(-value.numerator // value.denominator)
     root = isqrt(ceiling)
     return root if root * root >= ceiling else root + 1
 
 
 def _thresholds(parameters: NoiseParameters, bits: int) -> list[int] | None:
-    """The thresholds, or None if ``bits`` do not settle every floor."""
+    """Return the thresholds, or None if ``bits`` do not settle every floor."""
     w = parameters.half_width
     half = weights(parameters, bits, w + 1)
     whole = [half[abs(v)] for v in range(-w, w + 1)]

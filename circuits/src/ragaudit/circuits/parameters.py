@@ -13,7 +13,15 @@ SQUARED_NORM: Final = B * B
 
 @dataclass(frozen=True)
 class Limits:
-    """Largest values accepted anywhere; beyond them input is refused before any work."""
+    """Largest values accepted anywhere; beyond them input is refused before any work.
+
+    Attributes:
+        dimension: d, entries of an embedding.
+        rows: N, rows of an index.
+        top_k: K.
+        sketch_bits_min, sketch_bits_max: b, bits of a sketch.
+        sigma_units_min, sigma_units_max: S, noise on the lattice of scores.
+    """
 
     dimension: int = 4096
     rows: int = 2**24

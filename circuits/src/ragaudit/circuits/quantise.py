@@ -49,6 +49,9 @@ def quantise(vector: npt.ArrayLike) -> npt.NDArray[np.int8]:
 def quantise_rows(matrix: npt.ArrayLike) -> npt.NDArray[np.int8]:
     """Return int8[N, d]; each row is what :func:`quantise` gives for it.
 
+    Args:
+        matrix: real numbers [N, d], 1 <= d <= 4096, read as binary64.
+
     Raises:
         MalformedError: as :func:`quantise`; ``where`` names the first bad row.
     """
@@ -74,7 +77,11 @@ def squared_norms(rows: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
 
 
 def distance(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> int:
-    """Return ``sum (a_j - b_j)²`` of two integer vectors of one length."""
+    """Return ``sum (a_j - b_j)²`` of two integer vectors.
+
+    Raises:
+        MalformedError: different lengths.
+    """
     if a.shape != b.shape or a.ndim != 1:
         raise MalformedError("vectors have different shapes", expected=f"{a.shape}")
     difference = a.astype(np.int64) - b.astype(np.int64)
@@ -100,13 +107,13 @@ def _refuse(bad: npt.NDArray[np.bool_], what: str) -> None:
 
 def _rounded_at_largest_scale(sizes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Round the rows of sizes float64[n, d] >= 0, largest in [1/2, 1), at their largest scales."""
-    found = np.empty_like(sizes)
+    result = np.empty_like(sizes)
     unsure = np.ones(len(sizes), dtype=np.bool_)
     for rows, rounded in _by_bracketing(sizes):
-        found[rows], unsure[rows] = rounded, False
+        result[rows], unsure[rows] = rounded, False
     for row in np.flatnonzero(unsure):
-        found[row] = _exactly(sizes[row])
-    return found
+        result[row] = _exactly(sizes[row])
+    return result
 
 
 def _by_bracketing(
@@ -141,7 +148,7 @@ def _by_bracketing(
             keep[ripe[certain]] = False
             rows, sizes = rows[keep], sizes[keep]
             low, high, below, above, least, most = (
-                each[keep] for each in (low, high, below, above, least, most)
+                column[keep] for column in (low, high, below, above, least, most)
             )
             if not len(rows):
                 return
@@ -154,7 +161,7 @@ def _by_bracketing(
 def _measured(
     sizes: npt.NDArray[np.float64], scales: npt.NDArray[np.float64]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Squared norms and sums of the rows rounded at their scales, both float64[n] and exact."""
+    """Return squared norms and sums of the rows rounded at their scales, float64[n] and exact."""
     rounded = _rounded(sizes * scales[:, np.newaxis])
     return np.einsum("ij,ij->i", rounded, rounded), np.einsum("ij->i", rounded)
 
@@ -162,7 +169,7 @@ def _measured(
 def _settled(
     sizes: npt.NDArray[np.float64], low: npt.NDArray[np.float64], high: npt.NDArray[np.float64]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    """Rows rounded at `low`, and whether that is certain to be their value at the largest scale.
+    """Return the rows rounded at `low`, and whether each certainly is so at its largest scale.
 
     It is where all entries that differ between `low` and `high` step once, at the same scale, and
     no entry is so close to a half at either end that binary64 may have misread it.
@@ -171,7 +178,7 @@ def _settled(
     rounded, after = _rounded(at_low), _rounded(at_high)
     steps = after - rounded
     first = np.argmax(steps, axis=1)[:, np.newaxis]
-    size, value = (np.take_along_axis(each, first, axis=1) for each in (sizes, rounded))
+    size, value = (np.take_along_axis(column, first, axis=1) for column in (sizes, rounded))
     same = (2 * rounded + 1) * size == (2 * value + 1) * sizes
     # These products are exact for entries of 24 bits; longer ones are the same or not compared.
     same &= (sizes == size) | (_short(sizes) & _short(size))
@@ -182,19 +189,19 @@ def _settled(
 
 
 def _short(sizes: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-    """Whether entries have at most 24 significant bits, as those of binary32 and integers do."""
+    """Return whether entries have at most 24 significant bits, as those of binary32 do."""
     short: npt.NDArray[np.bool_] = sizes == sizes.astype(np.float32)
     return short
 
 
 def _rounded(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """To the nearest integer, halves toward zero; values >= 0."""
+    """Return values >= 0 rounded to the nearest integer, halves toward zero."""
     rounded: npt.NDArray[np.float64] = np.ceil(values - 0.5)
     return rounded
 
 
 def _exactly(sizes: npt.NDArray[np.float64]) -> list[int]:
-    """One row in exact arithmetic: raise entries in the order of the scales at which they step."""
+    """Return one row in exact arithmetic: raise entries in the order of their steps' scales."""
     exact = [Fraction(float(size)) for size in sizes]
     integers = [0] * len(exact)
     steps = [(1 / (2 * size), entry) for entry, size in enumerate(exact) if size]

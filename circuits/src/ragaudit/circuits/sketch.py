@@ -39,7 +39,11 @@ def sketch(query: npt.NDArray[np.int16], seed: bytes, bits: int) -> bytes:
 
 
 def hamming(a: bytes, b: bytes) -> int:
-    """Return the number of differing bits; MalformedError if the lengths differ."""
+    """Return the number of differing bits of two sketches.
+
+    Raises:
+        MalformedError: different lengths.
+    """
     if len(a) != len(b):
         raise MalformedError("sketches have different lengths", expected=f"{len(a)} bytes")
     return (int.from_bytes(a, "little") ^ int.from_bytes(b, "little")).bit_count()
@@ -47,7 +51,7 @@ def hamming(a: bytes, b: bytes) -> int:
 
 @lru_cache(maxsize=8)
 def _signs(seed: bytes, bits: int, dimension: int) -> npt.NDArray[np.int8]:
-    """The vectors h_k as int8[bits, d] of -1 and +1, read-only."""
+    """Return the vectors h_k as int8[bits, d] of -1 and +1, read-only."""
     length = (dimension + 7) // 8
     stream = b"".join(
         shake_256(enc("ragaudit/v1/sketch", seed, k)).digest(length) for k in range(bits)

@@ -25,27 +25,27 @@ class StatedRecord(Protocol):
 
     @property
     def policy_digest(self) -> bytes:
-        """C_policy, 32 bytes."""
+        """Return C_policy, 32 bytes."""
 
     @property
     def window(self) -> str:
-        """The window's name."""
+        """Return the window's name."""
 
     @property
     def tenant(self) -> str:
-        """The tenant whose index is searched."""
+        """Return the tenant whose index is searched."""
 
     @property
     def version(self) -> int:
-        """The version of that index."""
+        """Return the version of that index."""
 
     @property
     def top_k(self) -> int:
-        """K."""
+        """Return K."""
 
     @property
     def selection_commitment(self) -> bytes | None:
-        """B_sel, 32 bytes; None in a body that is only promised."""
+        """Return B_sel, 32 bytes; None in a body that is only promised."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +143,7 @@ class SelectionStatement:
         """Return the statement about a record; arrays are kept, not copied.
 
         Args:
+            record: whose answer is proven.
             body: the record body without an eager proof digest.
             index_root: root of C_idx[t, v], 32 bytes.
             commitments: that index's C_0 || .. || C_(N-1), 32 N bytes.

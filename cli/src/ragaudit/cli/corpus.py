@@ -35,7 +35,12 @@ _MODULES = {
 
 @dataclass(frozen=True)
 class Passage:
-    """A document of a tenant: its id, its text."""
+    """A document of a tenant.
+
+    Attributes:
+        id: unique in the tenant.
+        text: of the document.
+    """
 
     id: str
     text: str
@@ -61,7 +66,7 @@ def load_corpus(per_tenant: int = PASSAGES_PER_TENANT) -> dict[str, list[Passage
 
 
 def _spread(passages: list[Passage], count: int) -> list[Passage]:
-    """At most ``count`` of the passages, evenly taken, so that every module is there."""
+    """Return at most ``count`` passages, evenly spread, so that every module is there."""
     count = min(count, len(passages))
     return [passages[i * len(passages) // count] for i in range(count)]
 
@@ -97,15 +102,15 @@ def _module_docstrings(module: str, path: Path) -> Iterator[Passage]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     if text := ast.get_docstring(tree):
         yield from _cut(module, f"{module}\n\n{text}")
-    seen = set()
+    names = set()
     for passage in visit(module, tree):
-        if passage.id not in seen:  # overloads and properties repeat names
-            seen.add(passage.id)
+        if passage.id not in names:  # overloads and properties repeat names
+            names.add(passage.id)
             yield passage
 
 
 def _cut(name: str, text: str) -> Iterator[Passage]:
-    """Paragraphs joined up to the longest length; what is too short is left out."""
+    """Yield paragraphs joined up to the longest length; a short rest is left out."""
     pieces: list[str] = []
     for paragraph in re.split(r"\n\s*\n", text):
         piece = paragraph.strip("\n")[:_LONGEST]

@@ -58,7 +58,15 @@ def axes(title: str, across: str, up: str) -> Iterator[tuple["Figure", "Axes"]]:
 def panels(
     title: str, across: str, up: str, names: Sequence[str]
 ) -> Iterator[tuple["Figure", list["Axes"]]]:
-    """As :func:`axes`, with a panel for each name, side by side on common axes."""
+    """Yield an empty figure with a panel for each name, side by side on common axes.
+
+    Args:
+        title, across, up: as of :func:`axes`.
+        names: titles of the panels.
+
+    Raises:
+        RagauditError: matplotlib is not installed.
+    """
     with _canvas() as figure:
         figure.set_size_inches(3.3 * len(names), 4.6)
         figure.suptitle(title, fontsize=11)

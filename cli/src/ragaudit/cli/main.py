@@ -38,14 +38,14 @@ class MemberGroup(TyperGroup):
         return None if entry is None else TyperCommand(cmd_name, help=_help(entry))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that is to run: now its module is imported."""
-        name, found, rest = super().resolve_command(ctx, args)
-        return name, None if found is None else _load(_commands()[str(found.name)]), rest
+        """Return the command to run: only now its module is imported."""
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, None if command is None else _load(_commands()[str(command.name)]), rest
 
 
 @cache
 def _commands() -> dict[str, EntryPoint]:
-    return {each.name: each for each in entry_points(group=GROUP)}
+    return {entry.name: entry for entry in entry_points(group=GROUP)}
 
 
 def _help(entry: EntryPoint) -> str:
@@ -104,8 +104,8 @@ app = typer.Typer(
 )
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(flag: bool) -> None:
+    if flag:
         typer.echo(f"ragaudit {version('ragaudit-cli')}")
         raise typer.Exit
 

@@ -51,25 +51,31 @@ _DEFINED = re.compile(r"(?:^|[.\n] +)(?:The|An?) \*([a-z][a-z \-]{3,40})\* (?:is
 
 def candidates(passages: Sequence[Passage]) -> Iterator[str]:
     """Yield the questions that the passages suggest, each once, in the passages' order."""
-    seen = set()
+    earlier = set()
     for passage in passages:
         for question in _questions(passage.text):
-            if question not in seen and _PLAIN.fullmatch(question) and len(question) <= 160:
-                seen.add(question)
+            if question not in earlier and _PLAIN.fullmatch(question) and len(question) <= 160:
+                earlier.add(question)
                 yield question
 
 
 def distinct(
-    vectors: npt.NDArray[np.int8], taken: Sequence[npt.NDArray[np.int8]], count: int
+    vectors: npt.NDArray[np.int8], earlier: Sequence[npt.NDArray[np.int8]], count: int
 ) -> list[int]:
-    """Return the first ``count`` positions whose vectors are far from each other and from all
-    ``taken``: cosine at most LARGEST_COSINE; fewer where there are not so many.
+    """Return the first positions whose vectors are far from each other and from ``earlier``.
+
+    Far is a cosine of at most LARGEST_COSINE; there may be fewer such positions.
+
+    Args:
+        vectors: int8[n, d].
+        earlier: int8[d] each.
+        count: how many positions.
     """
     rows = vectors.astype(np.float64)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     near = np.zeros(len(rows), dtype=bool)
-    for each in taken:
-        other = each.astype(np.float64)
+    for vector in earlier:
+        other = vector.astype(np.float64)
         near |= rows @ (other / np.linalg.norm(other)) > LARGEST_COSINE
     chosen: list[int] = []
     for position in range(len(rows)):

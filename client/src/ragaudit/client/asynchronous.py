@@ -60,7 +60,7 @@ Result = SearchResult[AsyncReceipt]
 
 
 class AsyncClient:
-    """One account in one window, for asyncio. Used on one event loop, by any number of tasks."""
+    """One account in one window, for asyncio: on one event loop, from any number of tasks."""
 
     def __init__(self, base_url: str, api_key: str, **options: Unpack[ClientOptions]) -> None:
         """Nothing is sent before the first call.
@@ -113,14 +113,14 @@ class AsyncClient:
         return f"{name}({self._session.provider.base_url!r}, anchored={self.anchored})"
 
     async def aclose(self) -> None:
-        """Wait for what was revealed, close the connections, release the state directory."""
+        """End the reveals in progress, close the connections and release the state directory."""
         await self._revealing.ended()
         async with self._turn:
             await self._session.aclose()
 
     @property
     def anchored(self) -> bool:
-        """Whether the client holds a nonce chain."""
+        """Return whether the client holds a nonce chain."""
         return self._session.anchored
 
     async def window(self) -> Window:
@@ -128,11 +128,11 @@ class AsyncClient:
         return await self._session.opened()
 
     async def account(self) -> AccountState:
-        """Return what the provider says of the account now."""
+        """Return the account as the provider shows it now."""
         return await self._session.account()
 
     async def register(self) -> AccountState:
-        """Register the account in the window, once; later calls return the same.
+        """Register the account in the window, once, and return it; later calls return the same.
 
         An anchored account's chain is made here: its seed is durable before its anchor is sent.
 
@@ -143,7 +143,7 @@ class AsyncClient:
         return await self._queued(self._session.register())
 
     async def search(self, query: str, top_k: int = 5) -> Result:
-        """Ask one question; the answer and its receipt are checked before they are returned.
+        """Return the answer to one question, after its checks and those of its receipt.
 
         Args:
             query: 1 to 8,192 bytes of UTF-8.
@@ -162,18 +162,25 @@ class AsyncClient:
         return await self._queued(self._search(query, top_k))
 
     async def resume(self) -> Result | None:
-        """Finish a query whose promise was kept before a crash, or return None.
+        """Return the answer to a query whose promise was kept before a crash; None without one.
 
         The nonce is revealed again with the same counter: the provider must give the answer
         that it promised, and nothing else.
+
+        Raises:
+            PromiseUnanswered, AnswerRejected, ServiceUnreachable, StateConflict: as `search`.
         """
         return await self._queued(self._resume())
 
     async def claim(self) -> bool:
-        """Hand the verifier the promise that was revealed and not answered; whether there is one.
+        """Hand the verifier the promise that was revealed and not answered.
 
         `search` and `resume` do this by themselves whenever a reveal ends in anything but a checked
-        answer. It is for what they could not do: the verifier was away, the process was killed.
+        answer. This method is for claims that they could not make: the verifier was away, the
+        process was killed.
+
+        Returns:
+            Whether there is such a promise.
 
         Raises:
             ProviderRefusal: the verifier does not take it (expired, or the window has ended).
@@ -184,7 +191,11 @@ class AsyncClient:
     async def complete(
         self, receipt: CheckedReceipt, timeout_seconds: float = COMPLETION_SECONDS
     ) -> None:
-        """Fetch and check the inclusion proof of a receipt; errors as `Receipt.complete`."""
+        """Fetch the inclusion proof of a receipt, check it and add it to the receipt.
+
+        Raises:
+            AnswerRejected, ServiceUnreachable: as `Receipt.complete`.
+        """
         if receipt.completed:
             return
         proof = await self._await_proof(receipt, timeout_seconds)
@@ -197,19 +208,25 @@ class AsyncClient:
             await asyncio.to_thread(state.keep_receipt, receipt.counter, file.encode())
 
     async def receipts(self) -> list[ReceiptFile]:
-        """Return the receipts that the state directory keeps; none without one."""
+        """Return the receipts in the state directory, by counter; none without one."""
         await self._queued(self._session.ready())
         if (state := self._session.state) is None:
             return []
         return [ReceiptFile.parse(path.read_bytes()) for path in state.receipts().values()]
 
     async def submit(self, receipts: Sequence[CheckedReceipt | ReceiptFile]) -> Submission:
-        """Give the verifier the public halves; nothing of the private ones leaves the client.
+        """Give the verifier the public halves of receipts; the private halves stay in the client.
 
-        An account with a state directory signs for its own: the verifier keeps them before what
-        anybody else, the provider too, submits of this account.
+        An account with a state directory signs for its own: the verifier keeps these before those
+        that anybody else, the provider too, submits of this account.
+
+        Returns:
+            How many were new to the verifier, and how many it knew.
+
+        Raises:
+            StateConflict: the client knows no verifier.
         """
-        files = [each.file if isinstance(each, CheckedReceipt) else each for each in receipts]
+        files = [item.file if isinstance(item, CheckedReceipt) else item for item in receipts]
         verifier = self._required_verifier()
         return await self._queued(disputing.submit(self._session, verifier, files))
 
@@ -225,13 +242,19 @@ class AsyncClient:
     async def show_registration(self) -> None:
         """Tell the verifier that this registration, with its nonce chain, is the account's own.
 
-        `submit` does it, too. Raises StateConflict for an account without a state directory.
+        `submit` does it, too.
+
+        Raises:
+            StateConflict: the account has no state directory, or the client knows no verifier.
         """
         verifier = self._required_verifier()
         await self._queued(disputing.show_registration(self._session, verifier))
 
     async def dispute(self, receipt: CheckedReceipt | ReceiptFile | Mapping[str, Any]) -> None:
         """Dispute an answer before the sampling instant; the verifier learns a digest only.
+
+        Args:
+            receipt: also a file that was rejected, as JSON (`AnswerRejected.received`).
 
         Raises:
             StateConflict: the account has no dispute key, which it keeps in its state directory.
@@ -244,14 +267,16 @@ class AsyncClient:
         receipt: CheckedReceipt | ReceiptFile | Mapping[str, Any],
         arbiter_url: str | None = None,
     ) -> Mapping[str, Any]:
-        """After the draw: show the verifier a disputed receipt, or the arbiter a sampled one.
+        """Show a disputed receipt to the verifier, or a sampled one to the arbiter, after the draw.
 
         Args:
+            receipt: the one that was disputed.
             arbiter_url: of the arbiter that the policy names; the verifier gets its finding.
 
         Returns:
-            ``sampled``: then the verifier must not see it; ``step`` of the receipt check that
-            fails, 0 if none does, None if nobody has judged it.
+            ``sampled``, whether the record was drawn, so that the verifier must not see the
+            receipt; ``step`` of the receipt check that fails, 0 if none does, None if nobody has
+            judged it.
 
         Raises:
             InvalidReply: no finding of the policy's arbiter about this receipt.
@@ -292,8 +317,8 @@ class AsyncClient:
         await self._session.ready()
         if not self.anchored:
             return None
-        found = await self._revealing.resume()
-        return None if found is None else self._result(found)
+        answered = await self._revealing.resume()
+        return None if answered is None else self._result(answered)
 
     async def _claim(self) -> bool:
         await self._session.register()
@@ -301,36 +326,36 @@ class AsyncClient:
 
     async def _search_plain(self, request: Request) -> Result:
         body = {"query": request.query, "top_k": request.top_k, "filter": request.filter}
-        asked, path = self._session.clock(), self._session.path("query")
+        request_time, path = self._session.clock(), self._session.path("query")
         data = await self._session.provider.request("POST", path, body, repeatable=False)
         file = await asyncio.to_thread(self._checker.answer, data, request)
         checks = await asyncio.to_thread(self._checker.receipt, file, None)
-        await self._timed(lambda: self._checker.plain_time(file, asked))
+        await self._timed(lambda: self._checker.plain_time(file, request_time))
         counter = file.public.record.counter
         missed = 0 if self._last is None else counter - self._last - 1
         if missed < 0:
             raise AnswerRejected(f"counter {counter} again", expected=f"above {self._last}")
         self._last = counter
-        kept, state = None, self._session.state
+        kept_path, state = None, self._session.state
         if state is not None:
-            kept = await asyncio.to_thread(state.keep_receipt, counter, file.encode())
-        return self._result(CheckedReceipt(file, checks, kept), missed)
+            kept_path = await asyncio.to_thread(state.keep_receipt, counter, file.encode())
+        return self._result(CheckedReceipt(file, checks, kept_path), missed)
 
     async def _search_anchored(self, query: str, top_k: int) -> Result:
-        request, asked, first = self._revealing.asking(query, top_k)
+        request, request_time, first = self._revealing.asking(query, top_k)
         body = {"query": query, "top_k": top_k, "filter": "", "counter": request.counter}
         path = self._session.path("promise")
         value = await self._session.provider.post(path, body, repeatable=True)
         promise = await self._timed(
-            lambda: self._checker.promise(value, request, asked, first=first)
+            lambda: self._checker.promise(value, request, request_time, first=first)
         )
         return self._result(await self._revealing.reveal(promise))
 
     def _result(self, receipt: CheckedReceipt, missed: int = 0) -> Result:
         queries = self._session.window.view.policy.queries_per_account
-        shown = AsyncReceipt(receipt.file, receipt.checks, receipt.path, self.complete)
+        checked_receipt = AsyncReceipt(receipt.file, receipt.checks, receipt.path, self.complete)
         documents = receipt.file.answer.documents
-        return SearchResult(documents, shown, queries - receipt.counter - 1, missed)
+        return SearchResult(documents, checked_receipt, queries - receipt.counter - 1, missed)
 
     async def _await_proof(self, receipt: CheckedReceipt, seconds: float) -> TlogProof:
         path = self._session.path(f"receipts/{receipt.index}/proof")

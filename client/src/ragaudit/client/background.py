@@ -39,7 +39,14 @@ os.register_at_fork(after_in_child=_background.__init__)  # type: ignore[misc]
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end and return its result; from any thread but the loop's own."""
+    """Return the result of a coroutine, run to its end on the loop of all blocking clients.
+
+    Args:
+        coroutine: started now; cancelled if the caller is interrupted.
+
+    Raises:
+        BaseException: whatever the coroutine raises.
+    """
     future = asyncio.run_coroutine_threadsafe(coroutine, _background.loop())
     try:
         return future.result()

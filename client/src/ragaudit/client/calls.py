@@ -16,12 +16,21 @@ T = TypeVar("T")
 
 
 def window(prover_url: str, name: str) -> Any:
-    """Return a window as the provider shows it, JSON."""
+    """Return a window as the provider shows it, JSON.
+
+    Raises:
+        ProviderRefusal, ServiceUnreachable, InvalidReply: as `Service.request`.
+    """
     return _call(prover_url, lambda service: service.get(f"/v1/windows/{name}"))
 
 
 def proof(prover_url: str, window_name: str, index: int) -> str:
-    """Return the .tlog-proof of a record; ProviderRefusal while there is none."""
+    """Return the .tlog-proof of the record at log position ``index``.
+
+    Raises:
+        ProviderRefusal: there is none yet (status 425), or another refusal.
+        ServiceUnreachable, InvalidReply: as `Service.request`.
+    """
     path = f"/v1/windows/{window_name}/receipts/{index}/proof"
     return _call(prover_url, lambda service: service.get_text(path))
 
@@ -32,14 +41,14 @@ def submit(
     public_halves: Sequence[Mapping[str, Any]],
     signs: SignsFor | None = None,
 ) -> Submission:
-    """Give the verifier public halves of receipts; Args as `VerifierService.submit`."""
+    """Give the verifier public halves of receipts; as `VerifierService.submit`."""
     return _call(
         verifier_url, lambda service: VerifierService(service).submit(origin, public_halves, signs)
     )
 
 
 def tell(verifier_url: str, origin: str, what: str, body: Mapping[str, Any]) -> None:
-    """Tell the verifier something signed: "statements", "disputes"."""
+    """Give the verifier a signed document; as `VerifierService.tell`."""
     _call(verifier_url, lambda service: VerifierService(service).tell(origin, what, body))
 
 
@@ -49,7 +58,17 @@ def settle(
     receipt_file: Mapping[str, Any],
     arbiter: tuple[str, Window] | None = None,
 ) -> Any:
-    """Show the verifier a disputed file, or the arbiter of the window one that was sampled."""
+    """Show the verifier a disputed file, or the arbiter a file whose record was sampled.
+
+    Args:
+        verifier_url: of the verifier.
+        origin: of the window's log.
+        receipt_file: both halves, JSON.
+        arbiter: its URL and the window that it judges by; None if there is none to ask.
+
+    Returns:
+        ``sampled`` and ``step``, as `disputing.settle`.
+    """
 
     async def work(service: Service) -> Any:
         verifier = VerifierService(service)

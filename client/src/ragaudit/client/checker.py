@@ -29,23 +29,28 @@ _PLAIN = -1  # in the name of an evidence file: no counter was expected
 
 
 class Checker:
-    """The checks of one session. None of them waits for anything but the disk."""
+    """The checks of one session.
+
+    They run in a thread beside the event loop; none of them waits for anything but the disk.
+    """
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._operations = CoreOperations()
 
-    def promise(self, value: Any, request: Request, asked: int, *, first: bool) -> Promise:
-        """Return the promise if it is the one asked for.
+    def promise(self, value: Any, request: Request, request_time: int, *, first: bool) -> Promise:
+        """Return the promise if it is the one that was asked for.
 
         Args:
-            asked: Unix milliseconds at which it was first asked for, as far as is known.
-            first: whether nobody can have asked for this counter before ``asked``.
+            value: the provider's reply, JSON.
+            request: the request that the promise must answer.
+            request_time: Unix milliseconds at which it was first asked for, as far as is known.
+            first: whether nobody can have asked for this counter before ``request_time``.
 
         Raises:
-            AnswerRejected: it is false, or made at another time than it was asked for.
-            StateConflict: it was made before ``asked``, as one may be that was asked for before a
-                crash; it names the instant at which it expires.
+            AnswerRejected: it is false, or was made at another time than it was asked for.
+            StateConflict: it was made before ``request_time``, perhaps for a request before a
+                crash; the error names the instant at which the promise expires.
         """
         session, counter = self._session, request.counter
         policy, now = session.window.view.policy, session.clock()
@@ -56,17 +61,21 @@ class Checker:
                 promise, request, session.window.view, self._operations,
                 account=session.registered.view(counter), embed=self._embed(),
             )  # fmt: skip
-            made = promise.record.time
-            if made > now + skew or (first and made < asked - skew):
-                raise _another_time("promise", made, asked, now)
+            promise_time = promise.record.time
+            if promise_time > now + skew or (first and promise_time < request_time - skew):
+                raise _another_time("promise", promise_time, request_time, now)
         except RagauditError as error:
             raise self.rejected(counter, value, error) from error
-        if made < asked - skew:
+        if promise_time < request_time - skew:
             raise pending(promise, policy)
         return promise
 
     def answer(self, data: bytes, request: Request) -> ReceiptFile:
-        """Return the receipt file of a reply to ``request``; not checked any further yet."""
+        """Return the receipt file of a reply to ``request``, parsed and not yet checked.
+
+        Raises:
+            AnswerRejected: not a receipt file, or one of another request; the evidence is kept.
+        """
         try:
             file = ReceiptFile.parse(data)
             if file.request != request:
@@ -76,7 +85,15 @@ class Checker:
         return file
 
     def receipt(self, file: ReceiptFile, promise: Promise | None) -> list[StepResult]:
-        """Run all steps of docs/spec 5.9; step 0 says whether the window is pinned."""
+        """Return the outcome of each check of docs/spec 5.9, and of the window's pin as step 0.
+
+        Args:
+            file: the receipt, both halves.
+            promise: the promise that the record keeps; None for a plain query.
+
+        Raises:
+            AnswerRejected: a check fails; the evidence is kept.
+        """
         session, counter = self._session, file.request.counter
         anchor = None if session.chain is None else session.chain.anchor
         try:
@@ -89,32 +106,50 @@ class Checker:
         return [_pinning(session.window), *steps]
 
     def completed(self, file: ReceiptFile, earlier: Sequence[StepResult]) -> list[StepResult]:
-        """The steps of a receipt that differs from a checked one by its inclusion proof only."""
+        """Return the outcomes for a receipt that has got its inclusion proof since it was checked.
+
+        Args:
+            file: the receipt with its proof.
+            earlier: the outcomes without it; they stay, but for that of the inclusion.
+
+        Raises:
+            AnswerRejected: the proof is false; the evidence is kept.
+        """
         try:
             step = check_inclusion(file.public, self._session.window.view)
         except RagauditError as error:
             raise self.rejected(file.request.counter, file.to_json(), error) from error
-        return [step if each.number == step.number else each for each in earlier]
+        return [step if outcome.number == step.number else outcome for outcome in earlier]
 
-    def plain_time(self, file: ReceiptFile, asked: int) -> None:
-        """Compare the time of a plain answer with this machine's clock (docs/spec 5.9).
+    def plain_time(self, file: ReceiptFile, request_time: int) -> None:
+        """Check the time of a plain answer against this machine's clock (docs/spec 5.9).
+
+        Args:
+            file: the receipt.
+            request_time: Unix milliseconds at which the query was sent.
 
         Raises:
             AnswerRejected: it is not between asking and receiving, within the policy's skew.
         """
-        policy, now, made = self._session.window.view.policy, self._session.clock(), _time(file)
-        skew = 1000 * policy.clock_skew_seconds
-        if not asked - skew <= made <= now + skew:
-            error = _another_time("answer", made, asked, now)
+        policy, now = self._session.window.view.policy, self._session.clock()
+        skew, time = 1000 * policy.clock_skew_seconds, _time(file)
+        if not request_time - skew <= time <= now + skew:
+            error = _another_time("answer", time, request_time, now)
             raise self.rejected(None, file.to_json(), error) from error
 
     def overdue(self, file: ReceiptFile) -> bool:
-        """Whether the merge delay is over, and with it the time for the inclusion proof."""
+        """Return whether the merge delay is over, within which the inclusion proof is due."""
         policy = self._session.window.view.policy
         return self._session.clock() > file.public.issued + 1000 * policy.merge_delay_seconds
 
     def rejected(self, counter: int | None, evidence: Any, error: RagauditError) -> AnswerRejected:
-        """Keep what was received, and say what is wrong with it."""
+        """Return the error to raise, after keeping what was received as evidence.
+
+        Args:
+            counter: that was expected; None for a plain query.
+            evidence: JSON, or text where the reply is no JSON.
+            error: what is wrong with it.
+        """
         path = None
         if self._session.state is not None:
             data = json.dumps(evidence, ensure_ascii=False).encode("utf-8", "surrogatepass")
@@ -137,7 +172,7 @@ class Checker:
 
 
 def pending(promise: Promise, policy: Policy) -> StateConflict:
-    """What is to be said of a promise that is older than the asking; it names when it expires."""
+    """Return the error for a promise that is older than the request; it names when it expires."""
     expires = -(-promise.superseded_from(policy) // 1000)
     return StateConflict(
         f"a promise of {rfc3339(promise.record.time)} is pending",
@@ -153,11 +188,11 @@ def _pinning(window: Window) -> StepResult:
     return StepResult(0, "window", "not done", "neither verifier key nor policy is pinned")
 
 
-def _another_time(where: str, made: int, asked: int, now: int) -> AnswerRejected:
+def _another_time(where: str, time: int, request_time: int, now: int) -> AnswerRejected:
     return AnswerRejected(
-        f"made at {rfc3339(made)}",
+        f"made at {rfc3339(time)}",
         where=f"{where}, time",
-        expected=f"from {rfc3339(asked)} to {rfc3339(now)}, give or take the policy's skew",
+        expected=f"from {rfc3339(request_time)} to {rfc3339(now)}, give or take the policy's skew",
     )
 
 

@@ -129,18 +129,18 @@ def check(
                 "the account names its anchor", where="--anchor", expected="one of the two"
             )
         value = offline.read_file(file)
-        shown = _window(value, file, window, prover, _pins(policy, verifier_key, allow_unpinned))
-        steps.append(offline.pinning(shown))
-        known = offline.Known(
+        target = _load(value, file, window, prover, _pins(policy, verifier_key, allow_unpinned))
+        steps.append(offline.pinning(target))
+        facts = offline.Facts(
             None if account is None else offline.read_account(account),
             None if anchor is None else hex_decode(anchor, 32),
             None if promise is None else offline.read_promise(promise),
-            offline.load_embedder(shown),
+            offline.load_embedder(target),
         )
-        steps += offline.check(value, shown, known)
+        steps += offline.check(value, target, facts)
     except RagauditError as error:
         failure = error
-    incomplete = strict and any(each.status == "not done" for each in steps)
+    incomplete = strict and any(step.status == "not done" for step in steps)
     _report(file, steps, failure, as_json)
     if failure is not None:
         raise typer.Exit(int(exit_code(failure)))
@@ -166,10 +166,10 @@ def promised(
     """
     with failing(as_json):
         name = offline.read_promise(file).record.window
-        shown = _authenticated(name, window, prover, _pins(policy, verifier_key, allow_unpinned))
-        known = offline.Known(offline.read_account(account), embedder=offline.load_embedder(shown))
-        left = offline.check_promised(file, request, shown, known, system_clock())
-    seconds = int(left)
+        target = _load_named(name, window, prover, _pins(policy, verifier_key, allow_unpinned))
+        facts = offline.Facts(offline.read_account(account), embedder=offline.load_embedder(target))
+        limit = offline.check_promised(file, request, target, facts, system_clock())
+    seconds = int(limit)
     typer.echo(
         json.dumps({"reveal_within_seconds": seconds}) if as_json else f"reveal within {seconds} s"
     )
@@ -192,10 +192,10 @@ def complete(
             file = ReceiptFile.from_json(value)
             if file.public.proof is not None:
                 continue
-            shown = _window(value, path, None, prover, _pins(policy, verifier_key, allow_unpinned))
-            text = calls.proof(prover, shown.name, file.public.index)
+            target = _load(value, path, None, prover, _pins(policy, verifier_key, allow_unpinned))
+            text = calls.proof(prover, target.name, file.public.index)
             public = file.public.with_proof(TlogProof.parse(text.encode()))
-            check_inclusion(public, shown.view)
+            check_inclusion(public, target.view)
             write_durably(path, dumps({**value, "public": public.to_json()}))
             done += 1
     typer.echo(json.dumps({"completed": done}) if as_json else f"{done} completed")
@@ -216,7 +216,7 @@ def submit(
     verifier keeps them whatever others submit, and says that the registration is its own.
     """
     halves: dict[tuple[str, bool], list[dict[str, Any]]] = {}
-    accepted = known = 0
+    accepted = already_known = 0
     with failing(as_json):
         holder = None
         if state is not None or key is not None or account is not None:
@@ -231,11 +231,11 @@ def submit(
                 calls.tell(verifier, origin, "statements", registration_statement(holder, origin))
                 signs = signs_for(holder, origin)
             result = calls.submit(verifier, origin, batch, signs)
-            accepted, known = accepted + result.accepted, known + result.known
+            accepted, already_known = accepted + result.accepted, already_known + result.known
     if as_json:
-        typer.echo(json.dumps({"accepted": accepted, "known": known}))
+        typer.echo(json.dumps({"accepted": accepted, "known": already_known}))
     else:
-        typer.echo(f"{accepted} accepted, {known} known already")
+        typer.echo(f"{accepted} accepted, {already_known} known already")
 
 
 @app.command("dispute", epilog=_DISPUTE_EXAMPLES)
@@ -251,11 +251,11 @@ def dispute(
     with failing(as_json):
         value = offline.read_file(file)
         holder = offline.read_holder(state, key, account)
-        made = Dispute.issue(holder.key, pseudonym=holder.account.pseudonym, receipt_file=value)
+        entry = Dispute.issue(holder.key, pseudonym=holder.account.pseudonym, receipt_file=value)
         origin = offline.public_half(value, file).origin
-        said = {"disputes": [made.to_json()], "registration": holder.registration}
-        calls.tell(verifier, origin, "disputes", said)
-    typer.echo(made.encode().decode() if as_json else f"record {made.index} is disputed")
+        body = {"disputes": [entry.to_json()], "registration": holder.registration}
+        calls.tell(verifier, origin, "disputes", body)
+    typer.echo(entry.encode().decode() if as_json else f"record {entry.index} is disputed")
 
 
 @app.command("settle", epilog=_SETTLE_EXAMPLES)
@@ -284,34 +284,34 @@ def settle(
         judge = None
         if arbiter is not None:
             pins = _pins(policy, verifier_key, allow_unpinned)
-            judge = (arbiter, _window(value, file, window, prover, pins))
-        found = calls.settle(verifier, origin, value, judge)
+            judge = (arbiter, _load(value, file, window, prover, pins))
+        outcome = calls.settle(verifier, origin, value, judge)
     if as_json:
-        typer.echo(json.dumps({"sampled": found["sampled"], "step": found["step"]}))
-    elif found["step"] is not None:
-        typer.echo(f"upheld: step {found['step']} fails" if found["step"] else "dismissed")
+        typer.echo(json.dumps({"sampled": outcome["sampled"], "step": outcome["step"]}))
+    elif outcome["step"] is not None:
+        typer.echo(f"upheld: step {outcome['step']} fails" if outcome["step"] else "dismissed")
     else:
         typer.echo("sampled: the verifier must not see it, take it to the arbiter (--arbiter)")
 
 
 def _pins(policy: Path | None, verifier_key: str | None, allow_unpinned: bool) -> Pins:
-    found = Pins(
+    pins = Pins(
         None if verifier_key is None else PublicKey.from_raw(hex_decode(verifier_key, 32)),
         None if policy is None else offline.read_policy_digest(policy),
     )
-    wanted = "--verifier-key or --policy, or --allow-unpinned"
-    return found.demanded(wanted, allow_unpinned=allow_unpinned)
+    expected = "--verifier-key or --policy, or --allow-unpinned"
+    return pins.demanded(expected, allow_unpinned=allow_unpinned)
 
 
-def _window(
+def _load(
     value: dict[str, Any], path: Path, window: Path | None, prover: str | None, pins: Pins
 ) -> Window:
     """The window that a receipt names, from a file or from the provider."""
     name = offline.public_half(value, path).record.window
-    return _authenticated(name, window, prover, pins)
+    return _load_named(name, window, prover, pins)
 
 
-def _authenticated(name: str, window: Path | None, prover: str | None, pins: Pins) -> Window:
+def _load_named(name: str, window: Path | None, prover: str | None, pins: Pins) -> Window:
     if (window is None) == (prover is None):
         raise InvalidArgumentError(
             "one source of the window is needed", expected="--window or --prover"

@@ -25,11 +25,19 @@ __all__ = ["Client", "blocking_result"]
 
 
 class Client:
-    """One account in one window, for callers that block. Safe to use from several threads:
-    their calls form a queue. Every method raises what `AsyncClient`'s of the same name does."""
+    """One account in one window, for callers that block; safe to use from several threads.
+
+    Their calls form a queue. Every method returns and raises what `AsyncClient`'s of the same name
+    does.
+
+    Attributes:
+        anchored: whether the client holds a nonce chain.
+        window: the window, its countersignature checked; fetched once.
+        asynchronous: the client that does the work, on the event loop of all blocking clients.
+    """
 
     def __init__(self, base_url: str, api_key: str, **options: Unpack[ClientOptions]) -> None:
-        """As `AsyncClient`; nothing is sent before the first call."""
+        """Take the arguments of `AsyncClient`; nothing is sent before the first call."""
         self._client = AsyncClient(base_url, api_key, **options)
 
     def __enter__(self) -> "Client":
@@ -47,55 +55,66 @@ class Client:
         return repr(self._client).removeprefix("Async")
 
     def close(self) -> None:
-        """Wait for what was revealed, close the connections, release the state directory."""
+        """End the reveals in progress, close the connections and release the state directory."""
         background.run(self._client.aclose())
 
     @property
     def asynchronous(self) -> AsyncClient:
-        """The client that does the work, on the event loop of all blocking clients."""
+        """Return the client that does the work, on the event loop of all blocking clients."""
         return self._client
 
     @property
     def anchored(self) -> bool:
-        """Whether the client holds a nonce chain."""
+        """Return whether the client holds a nonce chain."""
         return self._client.anchored
 
     @property
     def window(self) -> Window:
-        """The window, its countersignature checked; fetched once."""
+        """Return the window, its countersignature checked; fetched once."""
         return background.run(self._client.window())
 
     def account(self) -> AccountState:
-        """Return what the provider says of the account now."""
+        """Return the account as the provider shows it now."""
         return background.run(self._client.account())
 
     def register(self) -> AccountState:
-        """Register the account in the window, once; later calls return the same."""
+        """Register the account in the window, once, and return it; later calls return the same."""
         return background.run(self._client.register())
 
     def search(self, query: str, top_k: int = 5) -> SearchResult[Receipt]:
-        """Ask one question; the answer and its receipt are checked before they are returned."""
+        """Return the answer to one question, after its checks and those of its receipt.
+
+        Args:
+            query: 1 to 8,192 bytes of UTF-8.
+            top_k: K, at most the policy's K_max.
+
+        Raises:
+            MalformedError: not a query; the other errors are those of `AsyncClient.search`.
+        """
         return blocking_result(background.run(self._client.search(query, top_k)))
 
     def resume(self) -> SearchResult[Receipt] | None:
-        """Finish a query whose promise was kept before a crash, or return None."""
+        """Return the answer to a query whose promise was kept before a crash; None without one."""
         result = background.run(self._client.resume())
         return None if result is None else blocking_result(result)
 
     def claim(self) -> bool:
-        """Hand the verifier what was revealed and not answered; whether there is such a promise."""
+        """Hand the verifier a revealed, unanswered promise; return whether there is one."""
         return background.run(self._client.claim())
 
     def receipts(self) -> list[ReceiptFile]:
-        """Return the receipts that the state directory keeps; none without one."""
+        """Return the receipts in the state directory, by counter; none without one."""
         return background.run(self._client.receipts())
 
     def submit(self, receipts: Sequence[CheckedReceipt | ReceiptFile]) -> Submission:
-        """Give the verifier the public halves; nothing of the private ones leaves the client."""
+        """Give the verifier the public halves of receipts; return how many it accepted and knew.
+
+        The private halves stay in the client.
+        """
         return background.run(self._client.submit(receipts))
 
     def submit_refusal(self, refusal: Mapping[str, Any]) -> None:
-        """Give the verifier a signed refusal of the provider."""
+        """Give the verifier a signed refusal of the provider, JSON."""
         background.run(self._client.submit_refusal(refusal))
 
     def dispute(self, receipt: CheckedReceipt | ReceiptFile | Mapping[str, Any]) -> None:
@@ -107,7 +126,11 @@ class Client:
         receipt: CheckedReceipt | ReceiptFile | Mapping[str, Any],
         arbiter_url: str | None = None,
     ) -> Mapping[str, Any]:
-        """After the draw: show the verifier a disputed receipt, or the arbiter a sampled one."""
+        """Show a disputed receipt to the verifier, or a sampled one to the arbiter, after the draw.
+
+        Returns:
+            ``sampled``, and ``step`` of the check that fails (0: none, None: nobody has judged it).
+        """
         return background.run(self._client.settle(receipt, arbiter_url))
 
     def show_registration(self) -> None:

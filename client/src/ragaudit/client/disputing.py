@@ -58,19 +58,23 @@ async def show_registration(session: Session, verifier: VerifierService) -> None
 async def submit(
     session: Session, verifier: VerifierService, files: Sequence[ReceiptFile]
 ) -> Submission:
-    """Hand over the public halves; an account with a dispute key signs for its own.
+    """Give the verifier public halves; an account with a dispute key signs for its own.
 
-    It tells whose the registration is, too. What has no proof of inclusion goes first: if the
-    account's share has no room for all, the verifier has what the log may lack.
+    Such an account also tells the verifier that its registration is its own. Receipts without
+    an inclusion proof go first: if the account's share has no room for all, the verifier has
+    those that the log may lack.
+
+    Returns:
+        How many were new to the verifier, and how many it knew.
     """
     origin = (await session.opened()).origin
     if not session.keeps_state:
-        return await verifier.submit(origin, [each.public.to_json() for each in files])
+        return await verifier.submit(origin, [item.public.to_json() for item in files])
     await show_registration(session, verifier)
     holder = await holder_of(session)
     signs, mine = signs_for(holder, origin), holder.account.pseudonym
-    own = [each.public for each in files if each.public.record.pseudonym == mine]
-    others = [each.public for each in files if each.public.record.pseudonym != mine]
+    own = [item.public for item in files if item.public.record.pseudonym == mine]
+    others = [item.public for item in files if item.public.record.pseudonym != mine]
     done = [
         await verifier.submit(origin, [half.to_json() for half in halves], signature)
         for halves, signature in (
@@ -79,13 +83,18 @@ async def submit(
             (others, None),
         )
     ]
-    return Submission((sum(each.accepted for each in done), sum(each.known for each in done)))
+    return Submission((sum(item.accepted for item in done), sum(item.known for item in done)))
 
 
 async def submit_refusal(
     session: Session, verifier: VerifierService, refusal: Mapping[str, Any]
 ) -> None:
-    """Hand over a refusal; an account with a dispute key signs for its own.
+    """Give the verifier a refusal; an account with a dispute key signs for its own.
+
+    Args:
+        session: of the account.
+        verifier: that gets it.
+        refusal: JSON, signed by the provider.
 
     Raises:
         MalformedRecord: not a refusal.
@@ -102,7 +111,12 @@ async def submit_refusal(
 async def dispute(
     session: Session, verifier: VerifierService, receipt_file: Mapping[str, Any]
 ) -> Dispute:
-    """Dispute a receipt file, of which the verifier learns the digest only.
+    """Return a dispute of a receipt file, after sending it; the verifier learns the digest only.
+
+    Args:
+        session: of the account.
+        verifier: that gets the dispute.
+        receipt_file: JSON, as it was received.
 
     Raises:
         StateConflict: the account has no dispute key.
@@ -110,18 +124,19 @@ async def dispute(
     """
     holder = await holder_of(session)
     account = holder.account
-    made = Dispute.issue(holder.key, pseudonym=account.pseudonym, receipt_file=receipt_file)
-    body = {"disputes": [made.to_json()], "registration": holder.registration}
+    entry = Dispute.issue(holder.key, pseudonym=account.pseudonym, receipt_file=receipt_file)
+    body = {"disputes": [entry.to_json()], "registration": holder.registration}
     await verifier.tell(session.window.origin, "disputes", body)
-    return made
+    return entry
 
 
 @dataclass(frozen=True)
 class Holder:
-    """An account as far as it signs for itself.
+    """An account with what it needs to sign for itself.
 
     Attributes:
         key: its dispute key.
+        account: as the provider showed it.
         registration: its log entry with an inclusion proof; None while there is none.
     """
 
@@ -132,13 +147,21 @@ class Holder:
 
 @dataclass(frozen=True)
 class Arbiter:
-    """The arbiter that a window's policy names, and the window that it judges by."""
+    """The arbiter that a window's policy names, and the window that it judges by.
+
+    Attributes:
+        service: its calls.
+        window: the window, as it is sent with each case.
+    """
 
     service: Service
     window: Window
 
     async def judge(self, receipt_file: Mapping[str, Any]) -> tuple[Finding, Mapping[str, Any]]:
         """Return the finding about a receipt file, and the reply, which is for the verifier.
+
+        Args:
+            receipt_file: both halves, JSON.
 
         Raises:
             StateConflict: the policy names no arbiter.
@@ -171,10 +194,16 @@ async def settle(
 ) -> Mapping[str, Any]:
     """Show a disputed receipt file to the verifier, or to the arbiter if its record was sampled.
 
-    Of a sampled record the verifier must not see the file: it gets the arbiter's finding.
+    The verifier must not see the file of a sampled record: it gets the arbiter's finding.
+
+    Args:
+        origin: of the window's log.
+        verifier: that has the dispute.
+        receipt_file: both halves, JSON.
+        arbiter: None if there is none to ask.
 
     Returns:
-        ``sampled``, and ``step``, which fails (0: none does, None: not judged).
+        ``sampled``, and the ``step`` that fails (0: none does, None: not judged).
 
     Raises:
         StateConflict, InvalidReply: as `Arbiter.judge`.
@@ -202,13 +231,13 @@ async def holder_of(session: Session) -> Holder:
     account = await session.register()
     if session.keys is None or session.state is None:
         raise StateConflict("the account has no dispute key", expected="state_dir=")
-    kept = await asyncio.to_thread(session.state.registration)
-    shown = registration_proof(kept or account.registration)
-    return Holder(session.keys.dispute_key, account, shown)
+    entry = await asyncio.to_thread(session.state.registration)
+    proof = registration_proof(entry or account.registration)
+    return Holder(session.keys.dispute_key, account, proof)
 
 
 def signs_for(holder: Holder, origin: str) -> SignsFor:
-    """Return what adds the holder's statement, and its registration, to a request."""
+    """Return a function that adds the holder's statement and registration to a request."""
 
     def members(documents: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         statement = HolderStatement.issue(

@@ -60,11 +60,15 @@ class ProviderRefusal(RefusedError):
 
 
 class BudgetExhausted(ProviderRefusal):
-    """The account has used its queries; ``refusal`` is the provider's signed word for it."""
+    """The account has used its queries.
+
+    Attributes:
+        refusal: the provider's signed refusal of docs/spec 5.8, JSON; None if it sent none.
+    """
 
     @property
     def refusal(self) -> Mapping[str, Any] | None:
-        """The signed refusal of docs/spec 5.8, or None if the provider sent none."""
+        """Return the signed refusal of docs/spec 5.8, or None if the provider sent none."""
         refusal = self.problem.get("refusal")
         return refusal if isinstance(refusal, Mapping) else None
 
@@ -138,8 +142,11 @@ class InvalidReply(InternalError):
 class PromiseUnanswered(ServiceUnreachable):
     """The nonce was revealed and no answer came.
 
-    The promise is kept: the next call retries it bit for bit, and the verifier has the claim
-    if ``claimed``, so that the provider must log it or fail the audit.
+    The promise is kept, and the next call retries it bit for bit.
+
+    Attributes:
+        claimed: whether the verifier has the claim; then the provider must log the query or fail
+            the audit.
     """
 
     def __init__(self, what: str, *, claimed: bool, where: str = "") -> None:

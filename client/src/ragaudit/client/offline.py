@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ragaudit.embedders.base import Embedder
 
 __all__ = [
-    "Known",
+    "Facts",
     "check",
     "check_promised",
     "load_embedder",
@@ -53,8 +53,8 @@ MAX_FILE_BYTES = 2**28
 
 
 @dataclass(frozen=True)
-class Known:
-    """What a check knows beside receipt and window; each part may be missing.
+class Facts:
+    """What a check has beside receipt and window; each part may be missing.
 
     Attributes:
         account: as the provider shows it; its registration is checked against the log.
@@ -88,7 +88,15 @@ def read_file(path: Path) -> dict[str, Any]:
 
 
 def public_half(value: Mapping[str, Any], path: Path) -> PublicReceipt:
-    """Return the public half of a receipt file, or of itself; MalformedError."""
+    """Return the public half of a receipt file, or of a file that is a public half alone.
+
+    Args:
+        value: the file's JSON.
+        path: of the file, for the error.
+
+    Raises:
+        MalformedError: neither of the two.
+    """
     try:
         return PublicReceipt.from_json(value.get("public", value))
     except MalformedError as error:
@@ -103,12 +111,17 @@ def read_window(path: Path, pins: Pins) -> Window:
 
 
 def read_account(path: Path) -> AccountState:
-    """Return the account saved from `GET /v1/windows/{w}/account`."""
+    """Return the account saved from `GET /v1/windows/{w}/account`; MalformedError if it is none."""
     return AccountState.from_json(_read_json(path))
 
 
 def read_holder(state: Path | None, key: Path | None, account: Path | None) -> Holder:
     """Return the account that signs: from a state directory, or a key file and the saved account.
+
+    Args:
+        state: the state directory; then the others are None.
+        key: file with the dispute key, 64 hexadecimal digits.
+        account: saved reply of `GET /v1/windows/{w}/account`.
 
     Raises:
         MalformedError: neither or both are given, a file that is none of these, another key than
@@ -118,14 +131,14 @@ def read_holder(state: Path | None, key: Path | None, account: Path | None) -> H
         raise MalformedError("which account signs?", expected="--state, or --key and --account")
     if state is not None:
         secret = _kept_key(state)
-        shown = read_account(state / "account.json")
+        registered = read_account(state / "account.json")
     else:
         text = read_bytes(Path(str(key))).decode("ascii", "replace").strip()
         secret = _key(text, Path(str(key)))
-        shown = read_account(Path(str(account)))
-    if shown.dispute_key != secret.public.raw:
+        registered = read_account(Path(str(account)))
+    if registered.dispute_key != secret.public.raw:
         raise MalformedError("not the dispute key of the registration", expected="the key in it")
-    return Holder(secret, shown, registration_proof(shown.registration))
+    return Holder(secret, registered, registration_proof(registered.registration))
 
 
 def _kept_key(state: Path) -> PrivateKey:
@@ -144,7 +157,11 @@ def _key(text: str, path: Path) -> PrivateKey:
 
 
 def read_request(path: Path) -> Request:
-    """Return the request at ``path``, as it was posted; MalformedError if it is none."""
+    """Return the request at ``path``, as it was posted.
+
+    Raises:
+        MalformedError: not a request.
+    """
     value = _read_json(path)
     if not isinstance(value, dict):
         raise MalformedError("not an object", where=str(path), expected="a request")
@@ -157,12 +174,12 @@ def read_promise(path: Path) -> Promise:
 
 
 def read_policy_digest(path: Path) -> bytes:
-    """Return the digest of the policy at ``path``, canonical JSON."""
+    """Return the digest of the policy at ``path``, canonical JSON, perhaps with a last newline."""
     return Policy.from_json(canonical_json.loads(read_bytes(path).rstrip(b"\n"))).digest
 
 
 def load_embedder(window: Window) -> "Embedder | None":
-    """Return the committed embedder if it is installed here, else None."""
+    """Return the window's committed embedder, or None if it is not installed here."""
     try:
         from ragaudit.embedders import registry  # noqa: PLC0415 - an extra
     except ModuleNotFoundError:
@@ -177,14 +194,19 @@ def load_embedder(window: Window) -> "Embedder | None":
 
 
 def pinning(window: Window) -> StepResult:
-    """Step 0: whether the window is the one that the account agreed to."""
+    """Return step 0: whether the window is the one that the account agreed to."""
     if window.pinned:
         return StepResult(0, "window", "done")
     return StepResult(0, "window", "not done", "neither --verifier-key nor --policy was given")
 
 
-def check(value: Mapping[str, Any], window: Window, known: Known) -> list[StepResult]:
-    """Run the ten steps on a receipt file, a JSON value.
+def check(value: Mapping[str, Any], window: Window, facts: Facts) -> list[StepResult]:
+    """Run the ten steps on a receipt file and return their outcomes.
+
+    Args:
+        value: the file's JSON.
+        window: the window that it names.
+        facts: what is known beside it; a step without what it needs is "not done".
 
     Raises:
         RejectedError: the provider signed something false: the first step that fails, or a
@@ -198,49 +220,50 @@ def check(value: Mapping[str, Any], window: Window, known: Known) -> list[StepRe
             where = f"step 4 (answer digest), {error.where}"
             raise ReceiptRejected(error.what, where=where, expected=error.expected) from error
         raise
-    anchor, view = known.anchor, AccountView()
-    if known.account is not None:
-        anchor = known.account.anchor
-        view = _account_view(known.account, window)
-    embed = None if known.embedder is None else _embed(known.embedder)
+    anchor, view = facts.anchor, AccountView()
+    if facts.account is not None:
+        anchor = facts.account.anchor
+        view = _account_view(facts.account, window)
+    embed = None if facts.embedder is None else _embed(facts.embedder)
     return check_receipt_file(
         file, window.view, CoreOperations(),
-        anchor=anchor, account=view, promise=known.promise, embed=embed,
+        anchor=anchor, account=view, promise=facts.promise, embed=embed,
     )  # fmt: skip
 
 
-def check_promised(file: Path, asked: Path, window: Window, known: Known, now: int) -> float:
+def check_promised(file: Path, query: Path, window: Window, facts: Facts, now: int) -> float:
     """Check a promise before its nonce is revealed; return the seconds in which it may be.
 
     Args:
         file: the promise, written when it arrived.
-        asked: the request as it was posted, written before that.
-        known: account and embedder, where they are known.
+        query: the request as it was posted, written before that.
+        window: the window of the promise.
+        facts: account and embedder, where they are known.
         now: Unix milliseconds.
 
     Raises:
         MalformedError: not such files.
-        RejectedError: it is false, or made after it arrived.
-        StateConflict: it was made before it was asked for, as one may be that is pending.
+        RejectedError: it is false, or was made after it arrived.
+        StateConflict: it was made before it was asked for: perhaps an earlier one, still pending.
         CannotClaim: no time is left to claim it.
     """
-    promise, request, policy = read_promise(file), read_request(asked), window.view.policy
-    view = AccountView() if known.account is None else _account_view(known.account, window)
-    embed = None if known.embedder is None else _embed(known.embedder)
+    promise, request, policy = read_promise(file), read_request(query), window.view.policy
+    view = AccountView() if facts.account is None else _account_view(facts.account, window)
+    embed = None if facts.embedder is None else _embed(facts.embedder)
     check_promise(promise, request, window.view, CoreOperations(), account=view, embed=embed)
-    made, skew = promise.record.time, 1000 * policy.clock_skew_seconds
-    first, last = _written(asked) - skew, _written(file) + skew
-    if made > last:
+    time, skew = promise.record.time, 1000 * policy.clock_skew_seconds
+    first, last = _written(query) - skew, _written(file) + skew
+    if time > last:
         raise ReceiptRejected(
-            f"made at {rfc3339(made)}", where="promise, time", expected=f"up to {rfc3339(last)}"
+            f"made at {rfc3339(time)}", where="promise, time", expected=f"up to {rfc3339(last)}"
         )
-    if made < first:
+    if time < first:
         raise pending(promise, policy)
     return seconds_to_reveal(promise, policy, now)
 
 
 def _written(path: Path) -> int:
-    """When a file was written, Unix milliseconds."""
+    """Return when a file was written, Unix milliseconds."""
     return path.stat().st_mtime_ns // 1_000_000
 
 
@@ -262,7 +285,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def _account_view(account: AccountState, window: Window) -> AccountView:
-    """What the records of the account must say, as far as the log shows its registration."""
+    """Return what the records of the account must say, as far as the log shows its registration."""
     view = account.view(None)
     entry = account.registration
     if entry is not None and check_entry(entry, window, account.expected(window)):

@@ -52,34 +52,39 @@ class ClientOptions(TypedDict, total=False):
 
 
 def system_clock() -> int:
+    """Return this machine's time, Unix milliseconds."""
     return time.time_ns() // 1_000_000
 
 
 def pins(options: ClientOptions) -> Pins:
-    """Return what is pinned.
+    """Return the pins of ``options``.
 
     Raises:
-        MalformedError: what is no key or digest; no pin, and none was said to be needed.
+        MalformedError: not a key or a digest; or no pin, without ``allow_unpinned``.
     """
     key, digest = options.get("verifier_key"), options.get("policy_digest")
-    found = Pins(
+    chosen = Pins(
         None if key is None else PublicKey.from_raw(hex_decode(key, 32)),
         None if digest is None else hex_decode(digest, 32),
     )
-    wanted = "verifier_key= or policy_digest=, or allow_unpinned=True"
-    return found.demanded(wanted, allow_unpinned=options.get("allow_unpinned", False))
+    expected = "verifier_key= or policy_digest=, or allow_unpinned=True"
+    return chosen.demanded(expected, allow_unpinned=options.get("allow_unpinned", False))
 
 
 def anchored(options: ClientOptions) -> bool:
-    """Return whether there is to be a nonce chain; MalformedError without a place for it."""
-    chosen, kept = options.get("anchored"), options.get("state_dir") is not None
-    if chosen and not kept:
+    """Return whether the account is to have a nonce chain.
+
+    Raises:
+        MalformedError: one is asked for, and there is no state directory to keep it in.
+    """
+    chosen, has_state = options.get("anchored"), options.get("state_dir") is not None
+    if chosen and not has_state:
         raise MalformedError("an anchored account keeps its chain", expected="state_dir=")
-    return kept if chosen is None else chosen
+    return has_state if chosen is None else chosen
 
 
 def verifier(options: ClientOptions, seconds: float) -> VerifierService | None:
-    """Return the verifier's calls, each bounded by ``seconds``; None if no address is known."""
+    """Return the verifier's calls, each bounded by ``seconds``; None if no address is given."""
     if (url := options.get("verifier_url")) is None:
         return None
     transport = options.get("verifier_transport")
@@ -87,5 +92,5 @@ def verifier(options: ClientOptions, seconds: float) -> VerifierService | None:
 
 
 def arbiter(options: ClientOptions, seconds: float, url: str) -> Service:
-    """Return the arbiter's calls, each bounded by ``seconds``; its caller closes them."""
+    """Return the calls of the arbiter at ``url``, each bounded by ``seconds``; to be closed."""
     return Service(url, timeout_seconds=seconds, transport=options.get("verifier_transport"))

@@ -26,14 +26,12 @@ T = TypeVar("T")
 class AsyncPool:
     """Accounts of one window; each query goes to the one that has waited longest.
 
-    An account whose budget is used up is not asked again. Whatever else an account complains about
-    is the caller's to see, and the account keeps its place.
+    An account whose budget is used up is not asked again. After any other error, which the caller
+    gets, the account keeps its place.
     """
 
     def __init__(self, clients: Iterable[AsyncClient]) -> None:
-        """Args:
-        clients: of different accounts; the pool closes them.
-        """
+        """Take clients of different accounts; the pool closes them."""
         self._clients = tuple(clients)
         self._idle = deque(self._clients)
         self._useful = len(self._clients)
@@ -60,11 +58,16 @@ class AsyncPool:
         await self._each(lambda client: client.register())
 
     async def search(self, query: str, top_k: int = 5) -> SearchResult[AsyncReceipt]:
-        """Ask one question through an account that is free, waiting for one if need be.
+        """Return the answer to one question, asked through a free account; wait for one if need be.
+
+        Args:
+            query: 1 to 8,192 bytes of UTF-8.
+            top_k: K, at most the policy's K_max.
 
         Raises:
-            BudgetExhausted: every account has used its queries; others as `AsyncClient.search`.
+            BudgetExhausted: every account has used its queries.
             StateConflict: the pool has no account.
+            RagauditError: any other error of `AsyncClient.search`.
         """
         while True:
             client = await self._take()
@@ -79,15 +82,27 @@ class AsyncPool:
                 await asyncio.shield(self._give(client, spent))
 
     async def claim(self) -> int:
-        """Hand in what was revealed and not answered, of every account; how many there were."""
+        """Hand in the promises, of all accounts, that were revealed and not answered.
+
+        Returns:
+            How many there were.
+        """
         return sum(await self._each(lambda client: client.claim()))
 
     async def submit(self, receipts: Sequence[CheckedReceipt | ReceiptFile]) -> Submission:
-        """Give the verifier the public halves; each account signs for its own, as in
-        `AsyncClient.submit`. Receipts of other accounts go with the first account's."""
+        """Give the verifier the public halves of receipts; each account signs for its own.
+
+        Receipts of other accounts go with the first account's.
+
+        Returns:
+            How many were new to the verifier, and how many it knew.
+
+        Raises:
+            StateConflict: the pool has no account; other errors as `AsyncClient.submit`.
+        """
         if not self._clients:
             raise StateConflict("a pool without accounts")
-        files = [each.file if isinstance(each, CheckedReceipt) else each for each in receipts]
+        files = [item.file if isinstance(item, CheckedReceipt) else item for item in receipts]
         pseudonyms = [(await client.account()).pseudonym for client in self._clients]
         shares: list[list[ReceiptFile]] = [[] for _ in self._clients]
         for file in files:
@@ -96,7 +111,7 @@ class AsyncPool:
         done = [
             await client.submit(share) for client, share in zip(self._clients, shares, strict=True)
         ]
-        return Submission((sum(each.accepted for each in done), sum(each.known for each in done)))
+        return Submission((sum(item.accepted for item in done), sum(item.known for item in done)))
 
     async def _take(self) -> AsyncClient:
         async with self._changed:
@@ -118,21 +133,19 @@ class AsyncPool:
         done = await asyncio.gather(
             *(action(client) for client in self._clients), return_exceptions=True
         )
-        found: list[T] = []
-        for each in done:
-            if isinstance(each, BaseException):
-                raise each
-            found.append(each)
-        return found
+        results: list[T] = []
+        for outcome in done:
+            if isinstance(outcome, BaseException):
+                raise outcome
+            results.append(outcome)
+        return results
 
 
 class Pool:
     """An `AsyncPool` for callers that block, from any number of threads."""
 
     def __init__(self, clients: Iterable[Client]) -> None:
-        """Args:
-        clients: of different accounts; the pool closes them.
-        """
+        """Take clients of different accounts; the pool closes them."""
         self._pool = AsyncPool(client.asynchronous for client in clients)
 
     def __enter__(self) -> "Pool":
@@ -155,13 +168,13 @@ class Pool:
         background.run(self._pool.register())
 
     def search(self, query: str, top_k: int = 5) -> SearchResult[Receipt]:
-        """Ask one question through an account that is free; errors as `AsyncPool.search`."""
+        """Return the answer to one question through a free account; as `AsyncPool.search`."""
         return blocking_result(background.run(self._pool.search(query, top_k)))
 
     def claim(self) -> int:
-        """Hand in what was revealed and not answered, of every account; how many there were."""
+        """Hand in what was revealed and not answered; return of how many accounts."""
         return background.run(self._pool.claim())
 
     def submit(self, receipts: Sequence[CheckedReceipt | ReceiptFile]) -> Submission:
-        """Give the verifier the public halves, as `AsyncPool.submit`."""
+        """Give the verifier the public halves; as `AsyncPool.submit`."""
         return background.run(self._pool.submit(receipts))

@@ -18,12 +18,20 @@ class AccountState(ShownAccount):
     """`GET /v1/windows/{w}/account`; slot and registration are None before registration."""
 
     def view(self, counter: int | None) -> AccountView:
-        """What a record of this account must say."""
+        """Return what a record of this account must say.
+
+        Args:
+            counter: of the record; None if it is not known.
+        """
         index = None if self.registration is None else self.registration.index
         return AccountView(self.tenant, self.pseudonym, self.slot, index, counter)
 
     def expected(self, window: Window) -> Registration:
-        """The registration that the log must hold; its time is the provider's."""
+        """Return the registration that the log must hold; its time, which the provider sets, is 0.
+
+        Raises:
+            StateConflict: the account is not registered.
+        """
         if self.slot is None:
             raise StateConflict("the account is not registered", where=window.name)
         return Registration(
@@ -38,15 +46,20 @@ class AccountState(ShownAccount):
 
 
 def check_entry(entry: RegistrationEntry, window: Window, expected: Registration) -> bool:
-    """Check the entry; return whether its inclusion could be checked too.
+    """Check a registration's log entry; return whether its inclusion could be checked too.
+
+    Args:
+        entry: as the provider shows it.
+        window: in whose log it must be.
+        expected: the registration that it must hold; its time is not compared.
 
     Raises:
         AnswerRejected: it says something else of this account, or is not in the log.
     """
     try:
-        found = entry.decode()
+        logged = entry.decode()
         for name in ("window", "pseudonym", "tenant", "slot", "anchor", "dispute_key"):
-            if getattr(found, name) != getattr(expected, name):
+            if getattr(logged, name) != getattr(expected, name):
                 raise AnswerRejected("another one", where=f"registration, {name}")
         return entry.verify_inclusion(window.view.policy)
     except AnswerRejected:
@@ -56,9 +69,11 @@ def check_entry(entry: RegistrationEntry, window: Window, expected: Registration
 
 
 def check_activated(entry: RegistrationEntry, window: Window, now: int) -> None:
-    """Return if the registration is activated by what the verifier has released.
+    """Check that the registration is activated by what the verifier has released.
 
     Args:
+        entry: checked before.
+        window: its activations are those released so far.
         now: Unix milliseconds.
 
     Raises:
@@ -70,5 +85,5 @@ def check_activated(entry: RegistrationEntry, window: Window, now: int) -> None:
             "the registration is not activated",
             where=window.name,
             expected="registration before an activation instant of the policy",
-            next_instant=next((each for each in activating if 1000 * each > now), None),
+            next_instant=next((instant for instant in activating if 1000 * instant > now), None),
         )

@@ -30,23 +30,23 @@ class CheckedReceipt:
 
     @property
     def index(self) -> int:
-        """Place of the record in the window's log."""
+        """Return the record's position in the window's log."""
         return self.file.public.index
 
     @property
     def counter(self) -> int:
-        """The account's counter of this record."""
+        """Return the account's counter of this record, from 0."""
         return self.file.public.record.counter
 
     @property
     def completed(self) -> bool:
-        """Whether the receipt holds its inclusion proof under a cosigned checkpoint."""
+        """Return whether the receipt holds its inclusion proof under a cosigned checkpoint."""
         return self.file.public.proof is not None
 
     @property
     def not_done(self) -> list[StepResult]:
-        """The checks that could not be done, each with what it lacked."""
-        return [each for each in self.checks if each.status == "not done"]
+        """Return the checks that could not be done; the detail of each says what was missing."""
+        return [step for step in self.checks if step.status == "not done"]
 
 
 @dataclass
@@ -56,7 +56,10 @@ class Receipt(CheckedReceipt):
     _complete: Callable[[CheckedReceipt, float], None] = field(repr=False)
 
     def complete(self, timeout_seconds: float = COMPLETION_SECONDS) -> None:
-        """Fetch and check the inclusion proof, a .tlog-proof: the check that was outstanding.
+        """Fetch and check the inclusion proof, a .tlog-proof, and add it to the receipt.
+
+        Args:
+            timeout_seconds: how long to wait for the proof.
 
         Raises:
             AnswerRejected: the proof is false, or is withheld: a checkpoint that covers the record
@@ -73,7 +76,7 @@ class AsyncReceipt(CheckedReceipt):
     _complete: Callable[[CheckedReceipt, float], Coroutine[Any, Any, None]] = field(repr=False)
 
     async def complete(self, timeout_seconds: float = COMPLETION_SECONDS) -> None:
-        """As `Receipt.complete`."""
+        """Fetch and check the inclusion proof; as `Receipt.complete`."""
         await self._complete(self, timeout_seconds)
 
     def blocking(self, run: Callable[[Coroutine[Any, Any, None]], None]) -> Receipt:

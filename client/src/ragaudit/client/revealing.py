@@ -1,12 +1,12 @@
 """Reveal the nonce of a promise, and claim whenever that ends in anything but a checked answer.
 
-Whoever has the nonce knows the noise. A provider that took it and could then be silent would have
-looked at the noise first, so (docs/spec/08-services.md, 8.10):
+Whoever has the nonce knows the noise. A provider that could take it and then stay silent would
+have looked at the noise first, so (docs/spec/08-services.md, 8.10):
 
 - nothing is revealed unless time is left in which the verifier still takes a claim;
 - one deadline covers the whole of a reveal, a reply that drips in byte by byte too;
 - every outcome but an answer that passes its checks becomes a claim;
-- what was begun is ended, whatever becomes of the caller.
+- a reveal that has begun runs to its end, even if its caller goes away.
 """
 
 import asyncio
@@ -41,9 +41,11 @@ LEAST_SECONDS = 1.0
 
 
 def seconds_left(promise: Promise, policy: Policy, now: int) -> float:
-    """Return the seconds in which an answer may come, and a claim still after it.
+    """Return the seconds in which an answer may come and still leave time for a claim.
 
     Args:
+        promise: its time starts its life.
+        policy: length of that life, and the end of the window.
         now: Unix milliseconds.
     """
     life = 1000 * policy.promise_life_seconds
@@ -52,7 +54,10 @@ def seconds_left(promise: Promise, policy: Policy, now: int) -> float:
 
 
 def seconds_to_reveal(promise: Promise, policy: Policy, now: int) -> float:
-    """Return `seconds_left`.
+    """Return `seconds_left`, after checking that a claim would be taken.
+
+    Args:
+        promise, policy, now: as in `seconds_left`.
 
     Raises:
         CannotClaim: not enough for an attempt, or the verifier takes no claim as long.
@@ -63,8 +68,8 @@ def seconds_to_reveal(promise: Promise, policy: Policy, now: int) -> float:
         raise CannotClaim(
             f"not revealed: {error.what}", where="query", expected=error.expected
         ) from error
-    if (left := seconds_left(promise, policy, now)) >= LEAST_SECONDS:
-        return left
+    if (seconds := seconds_left(promise, policy, now)) >= LEAST_SECONDS:
+        return seconds
     raise CannotClaim(
         f"not revealed: a promise of {rfc3339(promise.record.time)} leaves no time to claim",
         where=f"counter {promise.record.counter}",
@@ -89,10 +94,12 @@ class Revealing:
             await asyncio.wait({self._task})
 
     def asking(self, query: str, top_k: int) -> tuple[Request, int, bool]:
-        """Return the next request, when it was first asked, and whether nobody can have before.
+        """Return the next request, and what is known of its counter.
 
-        The last two are of the counter: Unix milliseconds; and that this process answered the
-        query before, or began the chain.
+        Returns:
+            The request; the Unix milliseconds at which its counter was first asked for; whether
+            nobody can have asked for it before: this process got the answer before it, or began
+            the chain.
         """
         state, _ = self._anchored()
         counter = state.next_counter()
@@ -111,29 +118,35 @@ class Revealing:
         """
         state, _ = self._anchored()
         session, counter = self._session, promise.record.counter
-        left = seconds_to_reveal(promise, session.window.view.policy, session.clock())
+        seconds = seconds_to_reveal(promise, session.window.view.policy, session.clock())
         pending = PendingPromise(counter, promise.request.to_json(), promise.to_json())
         await asyncio.to_thread(state.keep_promise, pending)
-        return await self._begin(pending, promise, min(left, self._seconds), fresh=True)
+        return await self._begin(pending, promise, min(seconds, self._seconds), fresh=True)
 
     async def resume(self) -> CheckedReceipt | None:
-        """Reveal again what was kept, or return None; a nonce that never left may stay here."""
+        """Reveal the kept promise again and return the checked answer; None if there is none.
+
+        A promise whose nonce never left is dropped if too little time is left to reveal it.
+
+        Raises:
+            AnswerRejected, PromiseUnanswered, ServiceUnreachable: as `reveal`.
+        """
         state, _ = self._anchored()
         if (pending := state.pending()) is None:
             return None
         promise = Promise.from_json(pending.promise)
         if pending.sent:
             return await self._begin(pending, promise, self._seconds, fresh=False)
-        if (left := self._left(promise)) < LEAST_SECONDS:
+        if (seconds := self._left(promise)) < LEAST_SECONDS:
             self._reached = None  # the next promise of this counter may be this one still
             await asyncio.to_thread(state.drop_promise)
             return None
         pending = replace(pending, sent=True)
         await asyncio.to_thread(state.keep_promise, pending)
-        return await self._begin(pending, promise, min(left, self._seconds), fresh=True)
+        return await self._begin(pending, promise, min(seconds, self._seconds), fresh=True)
 
     async def claim(self) -> bool:
-        """Hand in the promise that was revealed and not answered; whether there is one."""
+        """Hand in the promise that was revealed and not answered; return whether there is one."""
         state, _ = self._anchored()
         pending = state.pending()
         if pending is None or not pending.sent:
@@ -180,28 +193,28 @@ class Revealing:
                 raise
             raise await self._unanswered(pending, error) from error
         except AnswerRejected as error:
-            error.claimed, told = await self._try_claim(pending)
-            error.what = f"{error.what}; {told}"
+            error.claimed, outcome = await self._try_claim(pending)
+            error.what = f"{error.what}; {outcome}"
             raise
         except RagauditError as error:
             raise await self._unanswered(pending, error) from error
         except Exception:
             await self._try_claim(pending)
             raise
-        kept = await asyncio.to_thread(state.keep_answer, pending.counter, file.encode())
+        path_kept = await asyncio.to_thread(state.keep_answer, pending.counter, file.encode())
         self._reached = pending.counter + 1
-        return CheckedReceipt(file, checks, kept)
+        return CheckedReceipt(file, checks, path_kept)
 
     async def _unanswered(self, pending: PendingPromise, error: RagauditError) -> PromiseUnanswered:
-        claimed, told = await self._try_claim(pending)
+        claimed, outcome = await self._try_claim(pending)
         return PromiseUnanswered(
-            f"a revealed promise was not answered ({error}); {told}",
+            f"a revealed promise was not answered ({error}); {outcome}",
             claimed=claimed,
             where=f"counter {pending.counter}",
         )
 
     async def _try_claim(self, pending: PendingPromise) -> tuple[bool, str]:
-        """Claim, and say in words what became of it."""
+        """Claim; return whether the verifier has it, and words for the error message."""
         try:
             await self._hand_in(pending)
         except RagauditError as refused:
@@ -209,7 +222,7 @@ class Revealing:
         return True, "the verifier has the claim"
 
     async def _hand_in(self, pending: PendingPromise) -> None:
-        """Claim once; errors of the verifier's."""
+        """Claim, unless the verifier has the claim already."""
         state, chain = self._anchored()
         verifier, origin = self._session.verifier, self._session.window.origin
         if pending.claimed:
@@ -223,6 +236,6 @@ class Revealing:
 
 
 def _look(task: asyncio.Task[CheckedReceipt]) -> None:
-    """Take the outcome that nobody may be left to take."""
+    """Retrieve the task's error: without a caller left to take it, asyncio would warn of it."""
     if not task.cancelled():
         task.exception()

@@ -39,6 +39,8 @@ class Session:
         keys: the account's secrets in it.
         chain: the nonce chain of an anchored account.
         began_chain: whether this session drew the chain's seed.
+        window: the window, once `opened`.
+        registered: the account, once `ready`.
     """
 
     def __init__(
@@ -80,39 +82,54 @@ class Session:
 
     @property
     def window(self) -> Window:
-        """The window, once `opened`."""
+        """Return the window, once `opened`."""
         assert self._window is not None
         return self._window
 
     @property
     def registered(self) -> AccountState:
-        """The account, once `ready`."""
+        """Return the account, once `ready`."""
         assert self._account is not None
         return self._account
 
     @property
     def keeps_state(self) -> bool:
-        """Whether there is a state directory, and so a dispute key once it is registered."""
+        """Return whether there is a state directory, and so a dispute key after registration."""
         return self._state_root is not None
 
     async def opened(self) -> Window:
-        """The window, its countersignature checked; fetched once."""
+        """Return the window, its countersignature checked; fetched once.
+
+        Raises:
+            StateConflict: not countersigned, or several windows are served and none was named.
+            AnswerRejected: as `authenticate`.
+        """
         if self._window is None:
             self._window = await self._fetch_window()
         return self._window
 
     def path(self, rest: str) -> str:
-        """The path of a call in this window."""
+        """Return the path of a call in this window."""
         return f"/v1/windows/{self.window.name}/{rest}"
 
     async def account(self) -> AccountState:
-        """What the provider says of the account now."""
+        """Return the account as the provider shows it now.
+
+        Raises:
+            AnswerRejected: not an account.
+        """
         await self.opened()
-        return _shown(AccountState.from_json, await self.provider.get(self.path("account")))
+        return _parsed(AccountState.from_json, await self.provider.get(self.path("account")))
 
     async def register(self) -> AccountState:
-        """Register once; an account's secrets are durable before their public halves are sent.
-        Raises StateConflict and AnswerRejected as `Client.register`."""
+        """Register once and return the account.
+
+        An account's secrets are durable before their public halves are sent.
+
+        Raises:
+            StateConflict: registered before with another chain or key, or as the other kind.
+            AnswerRejected: the provider has not registered it after all.
+        """
         if self._account is not None:
             return self._account
         account = await self.account()
@@ -137,7 +154,14 @@ class Session:
         return account
 
     async def ready(self) -> AccountState:
-        """The account, registered, included in the log and activated; checked once."""
+        """Return the account, registered, included in the log and activated; checked once.
+
+        Raises:
+            StateConflict: not activated yet, another embedder, or a counter that the state
+                directory does not have.
+            AnswerRejected: the registration is false.
+            ServiceUnreachable: no inclusion proof of it in time.
+        """
         account = await self.register()
         if not self._checked:
             self._check_embedder()
@@ -148,7 +172,7 @@ class Session:
         return account
 
     async def check_verifier(self) -> None:
-        """Return if the verifier is the policy's, and this machine's clock is near its clock.
+        """Check that the verifier is the policy's, and that this machine's clock is near its clock.
 
         Raises:
             StateConflict: no verifier is known, another one, or the clocks differ.
@@ -180,16 +204,16 @@ class Session:
             return self._authenticated(await self.provider.get(f"/v1/windows/{self._wanted}"))
         listed = await self.provider.get("/v1/windows")
         windows = listed.get("windows") if isinstance(listed, dict) else listed
-        if not isinstance(windows, list) or not all(isinstance(each, dict) for each in windows):
+        if not isinstance(windows, list) or not all(isinstance(entry, dict) for entry in windows):
             raise AnswerRejected("not a list of windows", where="windows")
-        served = [each for each in windows if each.get("state") in _SERVED]
+        served = [entry for entry in windows if entry.get("state") in _SERVED]
         if len(served) != 1:
-            names = ", ".join(str(each.get("window")) for each in served) or "none"
+            names = ", ".join(str(entry.get("window")) for entry in served) or "none"
             raise StateConflict(f"windows being served: {names}", expected="name one: window=")
         return self._authenticated(served[0])
 
     def _authenticated(self, value: Any) -> Window:
-        return _shown(lambda shown: authenticate(shown, self._pins), value)
+        return _parsed(lambda text: authenticate(text, self._pins), value)
 
     def _prepare_keys(self, account: AccountState) -> None:
         """Open the state directory, if there is one, with the keys that it holds or gets now."""
@@ -223,7 +247,7 @@ class Session:
             self.chain = NonceChain(policy.window, keys.pseudonym, keys.seed, keys.length)
 
     async def _included(self, account: AccountState) -> AccountState:
-        """The account with an included, activated registration."""
+        """Wait for the registration's inclusion and return the account with it, activated."""
         deadline = asyncio.get_running_loop().time() + _REGISTRATION_SECONDS
         while True:
             entry = account.registration
@@ -268,14 +292,14 @@ class Session:
 
 
 def _difference(account: AccountState, anchor: bytes | None) -> str:
-    """What the provider has registered instead."""
+    """Return what the provider has registered instead."""
     if account.anchor == anchor:
         return "registered with another dispute key"
     return "registered with another nonce chain" if account.anchor else "registered as plain"
 
 
-def _shown(read: Callable[[Any], T], value: Any) -> T:
-    """What the provider shows; AnswerRejected also for what is malformed."""
+def _parsed(read: Callable[[Any], T], value: Any) -> T:
+    """Return what ``read`` makes of a reply; AnswerRejected also where it is malformed."""
     try:
         return read(value)
     except MalformedError as error:

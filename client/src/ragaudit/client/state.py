@@ -66,6 +66,8 @@ class PendingPromise:
     """A promise whose nonce may have been revealed, with the request it answers.
 
     Attributes:
+        counter: of the query.
+        request, promise: JSON, as sent and received.
         sent: False only if it is known that the nonce has not left.
         claimed: whether the verifier has the claim.
     """
@@ -78,7 +80,14 @@ class PendingPromise:
 
 
 class StateDirectory:
-    """The durable state of one registration; one process at a time."""
+    """The durable state of one registration; one process at a time.
+
+    Every method raises StateUnavailable if the disk does not serve it, and StateConflict for a file
+    that is damaged or of another program.
+
+    Attributes:
+        directory: where it is.
+    """
 
     def __init__(self, directory: Path) -> None:
         """Open or create the directory.
@@ -92,8 +101,8 @@ class StateDirectory:
         self._promises = directory / "promises"
         self._rejected = directory / "rejected"
         with _using(directory):
-            for each in (directory, self._receipts, self._promises, self._rejected):
-                each.mkdir(parents=True, exist_ok=True, mode=0o700)
+            for folder in (directory, self._receipts, self._promises, self._rejected):
+                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._lock = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -126,7 +135,12 @@ class StateDirectory:
         )
 
     def make_keys(self, origin: str, pseudonym: bytes, *, length: int) -> AccountKeys:
-        """Draw fresh keys and keep them; without a nonce chain if ``length`` is 0.
+        """Draw fresh keys, keep them and return them.
+
+        Args:
+            origin: of the window's log.
+            pseudonym: of the account, 32 bytes.
+            length: of the nonce chain; 0 for none.
 
         Raises:
             StateConflict: there are keys already.
@@ -147,11 +161,15 @@ class StateDirectory:
         return keys
 
     def keep_account(self, account: ShownAccount) -> None:
-        """Keep what the provider says of the account, for the checks of its receipts elsewhere."""
+        """Keep the account as the provider shows it, for later checks of its receipts elsewhere."""
         self._write("account.json", account.to_json())
 
     def registration(self) -> RegistrationEntry | None:
-        """Return the log entry of the registration with its proof, or None if none was checked."""
+        """Return the log entry of the registration with its proof, or None if none was checked.
+
+        Raises:
+            StateConflict: the file is damaged.
+        """
         path = self.directory / "account.json"
         try:
             with _using(path):
@@ -176,7 +194,7 @@ class StateDirectory:
         )
 
     def keep_promise(self, pending: PendingPromise) -> None:
-        """Make the promise durable, or what became of it; only then may its nonce be revealed.
+        """Make the promise durable, or its changed state; only then may its nonce be revealed.
 
         Raises:
             StateConflict: another promise awaits its answer.
@@ -204,7 +222,11 @@ class StateDirectory:
             (self.directory / "promise.json").unlink(missing_ok=True)
 
     def keep_answer(self, counter: int, receipt_file: bytes) -> Path:
-        """Make the receipt durable, advance the counter, put the promise beside the receipt."""
+        """Make the receipt durable, advance the counter, put the promise beside the receipt.
+
+        Returns:
+            Where the receipt is.
+        """
         if (pending := self.pending()) is not None:
             write_durably(self._promises / f"{counter}.json", dumps(pending.promise))
         path = self.keep_receipt(counter, receipt_file)
@@ -213,21 +235,21 @@ class StateDirectory:
         return path
 
     def keep_receipt(self, counter: int, receipt_file: bytes) -> Path:
-        """Make a receipt durable: a plain account's, or a completed one over what was kept."""
+        """Make a receipt durable, a plain account's or a completed one; return where it is."""
         path = self._receipts / f"{counter}.json"
         write_durably(path, receipt_file)
         return path
 
     def keep_rejected(self, counter: int, evidence: bytes) -> Path:
-        """Keep what a check refused, as received; the counter does not advance."""
+        """Keep evidence that a check refused; return where. No counter advances."""
         path = self._rejected / f"{counter}-{secrets.token_hex(4)}.json"
         write_durably(path, evidence)
         return path
 
     def receipts(self) -> dict[int, Path]:
-        """Return the receipts that were kept, by counter."""
-        found = {int(path.stem): path for path in self._receipts.glob("*.json")}
-        return dict(sorted(found.items()))
+        """Return the paths of the receipts by counter, in rising order."""
+        paths = {int(path.stem): path for path in self._receipts.glob("*.json")}
+        return dict(sorted(paths.items()))
 
     def _read(self, name: str, form: str) -> dict[str, Any] | None:
         path = self.directory / name
@@ -251,6 +273,7 @@ def write_durably(path: Path, data: bytes) -> None:
 
     Raises:
         StateUnavailable: the disk is full, or the folder cannot be written.
+        FileNotFoundError: there is no such folder.
     """
     with _using(path):
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
@@ -273,7 +296,7 @@ def write_durably(path: Path, data: bytes) -> None:
 
 @contextmanager
 def _using(path: Path) -> Iterator[None]:
-    """Say of an error of the file system what it is; that a file is missing is none."""
+    """Raise errors of the file system as StateUnavailable, but for a missing file."""
     try:
         yield
     except FileNotFoundError:

@@ -27,7 +27,11 @@ _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 
 class Service:
-    """One base URL. Used on one event loop."""
+    """One base URL. Used on one event loop.
+
+    Attributes:
+        base_url: without a slash at its end.
+    """
 
     def __init__(
         self,
@@ -41,7 +45,9 @@ class Service:
 
         Args:
             base_url: ``http://`` or ``https://``, host, perhaps a path.
+            headers: sent with each request.
             timeout_seconds: of one call, retries and every byte of the reply included.
+            transport: for tests and proxies.
 
         Raises:
             MalformedError: no such URL, or a header that HTTP cannot carry.
@@ -66,7 +72,11 @@ class Service:
         return self.value(path, await self.request("GET", path))
 
     async def get_text(self, path: str) -> str:
-        """Return the text at ``path``; errors as :meth:`request`."""
+        """Return the text at ``path``; errors as :meth:`request`.
+
+        Raises:
+            InvalidReply: not UTF-8.
+        """
         data = await self.request("GET", path)
         try:
             return data.decode("utf-8")
@@ -74,11 +84,25 @@ class Service:
             raise InvalidReply("the reply is no text", where=self._place(path)) from error
 
     async def post(self, path: str, body: object, *, repeatable: bool) -> Any:
-        """Send JSON, return JSON; ``repeatable`` says that a second arrival does no harm."""
+        """Send JSON and return the reply's JSON; errors as :meth:`request`.
+
+        Args:
+            path: below the base URL.
+            body: the JSON value.
+            repeatable: whether a second arrival does no harm.
+        """
         return self.value(path, await self.request("POST", path, body, repeatable=repeatable))
 
     def value(self, path: str, data: bytes) -> Any:
-        """Return the JSON value of a reply; InvalidReply if it is none."""
+        """Return the JSON value of a reply's bytes.
+
+        Args:
+            path: that replied, for the error.
+            data: the reply.
+
+        Raises:
+            InvalidReply: not JSON.
+        """
         try:
             return json_value(data)
         except ValueError as error:
@@ -96,6 +120,9 @@ class Service:
         """Return the bytes of a reply with status 2xx.
 
         Args:
+            method: of HTTP.
+            path: below the base URL.
+            body: a JSON value, or None for no body.
             repeatable: whether a second arrival does no harm.
             seconds: less than the service's time for the whole call.
 
@@ -133,8 +160,8 @@ class Service:
             else:
                 wait = max(pause, retry_after(response) or 0.0)
                 again = _asks_again(response.status_code, data, repeatable)
-                left = deadline - asyncio.get_running_loop().time()
-                if last or not again or wait >= left:
+                seconds_left = deadline - asyncio.get_running_loop().time()
+                if last or not again or wait >= seconds_left:
                     return self._checked(path, response, data)
                 sent = True
             await asyncio.sleep(wait)
@@ -171,7 +198,11 @@ class Service:
 
 
 def json_value(data: bytes) -> Any:
-    """Return the value of JSON bytes; ValueError for anything else, nesting without end too."""
+    """Return the value of JSON bytes.
+
+    Raises:
+        ValueError: anything else, and what is nested too deeply.
+    """
     try:
         return json.loads(data)
     except RecursionError as error:
@@ -185,7 +216,7 @@ def retry_after(response: httpx.Response) -> float | None:
 
 
 def _asks_again(status: int, data: bytes, repeatable: bool) -> bool:
-    """Whether the same call may succeed: busy, or shed before anything was done with it."""
+    """Return whether the same call may succeed: busy, or shed before anything was done with it."""
     if status == _TOO_MANY:
         return not _is_budget(status, _problem(data) or {})
     return repeatable and status in _BUSY

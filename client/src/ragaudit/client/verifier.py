@@ -1,4 +1,4 @@
-"""What an account tells the verifier, and what it asks it."""
+"""The verifier's calls that an account makes."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -22,40 +22,60 @@ SignsFor = Callable[[Sequence[Json]], Json]
 
 
 class Submission(tuple[int, int]):
-    """How many receipts or refusals were new to the verifier, and how many it knew."""
+    """How many receipts or refusals were new to the verifier, and how many it knew.
+
+    Attributes:
+        accepted: new ones.
+        known: those that it had.
+    """
 
     __slots__ = ()
 
     @property
     def accepted(self) -> int:
+        """Return how many were new."""
         return self[0]
 
     @property
     def known(self) -> int:
+        """Return how many the verifier had."""
         return self[1]
 
 
 class VerifierService:
     """The verifier's calls that need no authentication: their content carries signatures.
 
-    Windows are told apart by the origin of their log, `<provider>/ragaudit/<window>`.
+    Windows are told apart by the origin of their log, `<provider>/ragaudit/<window>`. Every call
+    raises as `Service.request`, and InvalidReply for a reply of another form.
     """
 
     def __init__(self, service: Service) -> None:
         self._service = service
 
     async def aclose(self) -> None:
+        """Close the connections."""
         await self._service.aclose()
 
     async def keys(self) -> Json:
-        """Return the verifier's name, public keys and time (`GET /v1/keys`)."""
+        """Return the verifier's name, public keys and time (`GET /v1/keys`).
+
+        Raises:
+            InvalidReply: something else.
+        """
         value = await self._service.get("/v1/keys")
         if not isinstance(value, Mapping) or type(value.get("time")) is not int:
             raise InvalidReply("not the keys of a verifier", where=self._service.base_url)
         return value
 
     async def cosigned_size(self, log_key: VerifierKey) -> int:
-        """Return the size of the largest checkpoint of a log that it has cosigned."""
+        """Return the size of the largest checkpoint of a log that the verifier has cosigned.
+
+        Args:
+            log_key: whose checkpoint it is.
+
+        Raises:
+            InvalidReply: not a checkpoint of that log.
+        """
         name = hashlib.sha256(log_key.name.encode()).hexdigest()
         note = await self._service.request("GET", f"/cosigner/{name}/checkpoint")
         try:
@@ -66,40 +86,59 @@ class VerifierService:
     async def submit(
         self, origin: str, public_halves: Sequence[Json], signs: SignsFor | None = None
     ) -> Submission:
-        """Hand over public halves of receipts; private halves never leave the account here.
+        """Give the verifier public halves of receipts, JSON; private halves must not be among them.
 
         Args:
+            origin: of the window's log.
+            public_halves: any number; they go in batches.
             signs: for halves of one account, so that no other submitter takes their room.
+
+        Returns:
+            How many were new to the verifier, and how many it knew.
         """
         return await self._submit(origin, "receipts", public_halves, signs)
 
     async def refuse(
         self, origin: str, refusals: Sequence[Json], signs: SignsFor | None = None
     ) -> Submission:
-        """Hand over signed refusals of the provider; Args as `submit`."""
+        """Give the verifier signed refusals of the provider; as `submit`."""
         return await self._submit(origin, "refusals", refusals, signs)
 
     async def claim(
         self, origin: str, promise: Json, nonce: bytes, registration: RegistrationEntry | None
     ) -> None:
-        """Hand over a promise whose nonce was revealed and which the provider does not answer.
+        """Claim the answer to a promise whose nonce was revealed to no avail.
 
-        The account's registration goes with it: the provider may have kept it back.
+        Args:
+            origin: of the window's log.
+            promise: JSON, as the provider signed it.
+            nonce: the value of the chain that was revealed, 32 bytes.
+            registration: the account's; the provider may have withheld it from the verifier.
         """
-        shown = None if registration is None else registration.to_json()
-        body = {"promise": promise, "nonce": nonce.hex(), "registration": shown}
+        entry = None if registration is None else registration.to_json()
+        body = {"promise": promise, "nonce": nonce.hex(), "registration": entry}
         await self._post(origin, "claims", body)
 
     async def tell(self, origin: str, what: str, body: Json) -> None:
-        """Hand over what the account signed: "statements" or "disputes"."""
+        """Give the verifier a document that the account signed.
+
+        Args:
+            origin: of the window's log.
+            what: the kind, as in the path: "statements", "disputes" or "findings".
+            body: JSON.
+        """
         await self._post(origin, what, body)
 
     async def standing(self, origin: str, index: int) -> Json:
-        """Return whether a disputed record was sampled, and how far it was judged."""
+        """Return whether a disputed record was ``sampled``, and the ``step`` that fails."""
         return _standing(await self._service.get(_path(origin, f"disputes/{index}")))
 
     async def show(self, origin: str, index: int, receipt_file: Json) -> Json:
-        """Show a whole receipt, private half included, of a record that was not sampled."""
+        """Show the verifier a whole receipt of a record that was not sampled.
+
+        Returns:
+            As `standing`.
+        """
         path = _path(origin, f"disputes/{index}/file")
         data = await self._service.request("PUT", path, dict(receipt_file))
         return _standing(self._service.value(path, data))
@@ -121,7 +160,7 @@ class VerifierService:
 
 
 def _path(origin: str, rest: str) -> str:
-    """Of a window's call; the provider is told, as another may have a window of the same name."""
+    """Return the path of a window's call; other providers may have a window of the same name."""
     provider, window = read_origin(origin)
     return f"/v1/windows/{window}/{rest}?provider={provider}"
 
@@ -134,7 +173,7 @@ def _count(reply: Any, name: str) -> int:
 
 
 def _standing(reply: Any) -> Json:
-    known = isinstance(reply, Mapping) and isinstance(reply.get("sampled"), bool)
-    if not known or not isinstance(reply.get("step"), int | None):
+    well_formed = isinstance(reply, Mapping) and isinstance(reply.get("sampled"), bool)
+    if not well_formed or not isinstance(reply.get("step"), int | None):
         raise InvalidReply("not the standing of a dispute", where="verifier")
     return dict(reply)

@@ -27,19 +27,23 @@ class Pins:
 
     @property
     def none(self) -> bool:
-        """Nothing is pinned: whoever answers can claim to be any window."""
+        """Return whether nothing is pinned: then whoever answers can claim to be any window."""
         return self.verifier is None and self.policy_digest is None
 
-    def demanded(self, wanted: str, *, allow_unpinned: bool) -> "Pins":
-        """Return these; MalformedError if there are none, and none was said to be needed.
+    def demanded(self, expected: str, *, allow_unpinned: bool) -> "Pins":
+        """Return these pins.
 
         Args:
-            wanted: how pins are given here.
+            expected: how pins are given here, for the error.
+            allow_unpinned: whether to go without.
+
+        Raises:
+            MalformedError: there are none, and ``allow_unpinned`` does not say to go without.
         """
         if self.none and not allow_unpinned:
             raise MalformedError(
                 "nothing is pinned: whoever answers could show a window of its own",
-                expected=wanted,
+                expected=expected,
             )
         return self
 
@@ -65,12 +69,16 @@ class Window:
 
     @property
     def origin(self) -> str:
-        """Origin of the window's log: no other provider's window of this name has it."""
+        """Return the origin of the window's log, unique among all providers."""
         return self.view.policy.origin
 
 
 def authenticate(value: Any, pins: Pins) -> Window:
-    """Return the window of `GET /v1/windows/{w}`.
+    """Return the window of `GET /v1/windows/{w}`, believed as far as the verifier signed it.
+
+    Args:
+        value: the reply, JSON.
+        pins: what is known from elsewhere.
 
     Raises:
         StateConflict: not countersigned yet.
@@ -88,27 +96,27 @@ def authenticate(value: Any, pins: Pins) -> Window:
 
 
 def _authenticate(value: Any, pins: Pins) -> Window:
-    shown = ShownWindow.from_json(value)
-    policy = shown.policy
-    if shown.countersignature is None:
+    claimed = ShownWindow.from_json(value)
+    policy = claimed.policy
+    if claimed.countersignature is None:
         # As honest as any window before its countersignature, or while the verifier is away.
         raise StateConflict(
             "the window is not countersigned",
-            where=shown.window,
+            where=claimed.window,
             expected="the verifier's signature",
         )
     if pins.verifier is not None:
         _same("verifier key", policy.keys.verifier.raw, pins.verifier.raw)
     if pins.policy_digest is not None:
         _same("policy digest", policy.digest, pins.policy_digest)
-    signed, opening = shown.authenticate()
+    signed, opening = claimed.authenticate()
     if signed.time >= 1000 * min(policy.activation_instants[0], policy.start):
         raise AnswerRejected("countersigned too late", where="countersignature")
-    covered = [activation.covered_size for activation in shown.activations]
+    covered = [activation.covered_size for activation in claimed.activations]
     view = WindowView(policy, opening, covered)
-    return Window(shown.window, shown.state, view, shown.embedder, not pins.none, shown)
+    return Window(claimed.window, claimed.state, view, claimed.embedder, not pins.none, claimed)
 
 
-def _same(where: str, found: bytes, expected: bytes) -> None:
-    if found != expected:
+def _same(where: str, actual: bytes, expected: bytes) -> None:
+    if actual != expected:
         raise AnswerRejected("another one", where=where, expected=expected.hex())

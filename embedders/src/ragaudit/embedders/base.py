@@ -20,11 +20,11 @@ class Embedder(Protocol):
 
     @property
     def name(self) -> str:
-        """The name under which a registry loads it."""
+        """Return the name under which a registry loads it."""
 
     @property
     def dimension(self) -> int:
-        """d, entries of an embedding."""
+        """Return d, the number of entries of an embedding."""
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """Return float32[n, d], row i for text i, whatever the other texts are.
@@ -39,7 +39,11 @@ class Embedder(Protocol):
 
 
 def checked_texts(texts: Sequence[str]) -> list[str]:
-    """Return the texts as a list; MalformedError names the first that cannot be embedded."""
+    """Return the texts as a list.
+
+    Raises:
+        MalformedError: a text that is empty or not Unicode; ``where`` names the first.
+    """
     if isinstance(texts, str):
         raise MalformedError("one text instead of several", expected="a sequence of texts")
     for number, text in enumerate(texts):
@@ -56,6 +60,11 @@ def checked_embeddings(
     vectors: npt.NDArray[np.float32], count: int, dimension: int
 ) -> npt.NDArray[np.float32]:
     """Return the vectors if they are float32[count, dimension], finite and never all zero.
+
+    Args:
+        vectors: row i for text i.
+        count: n, number of texts.
+        dimension: d.
 
     Raises:
         MalformedError: any other shape, NaN, infinity or a null vector; ``where`` names it.

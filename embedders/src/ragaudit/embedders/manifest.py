@@ -31,6 +31,9 @@ class EmbedderManifest:
         prompt_template: how a text is put before the model; ``{text}`` stands for the text.
         schema: further fixed properties, as texts (pooling, normalisation ...).
         files: relative path -> SHA-256 of the file in lower-case hexadecimal.
+
+    Raises:
+        MalformedError: a member out of its range.
     """
 
     name: str
@@ -69,11 +72,15 @@ class EmbedderManifest:
             raise MalformedError("not an embedder manifest", expected=", ".join(sorted(_MEMBERS)))
         if value["format"] != FORMAT:
             raise MalformedError("unknown format", where="format", expected=FORMAT)
-        return cls(**{name: each for name, each in value.items() if name != "format"})
+        return cls(**{name: member for name, member in value.items() if name != "format"})
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "EmbedderManifest":
-        """Return the manifest of its canonical bytes; MalformedError for anything else."""
+        """Return the manifest of its canonical bytes, at most 2^20.
+
+        Raises:
+            MalformedError: anything else.
+        """
         if len(data) > MANIFEST_LIMIT:
             raise MalformedError("manifest too long", expected=f"at most {MANIFEST_LIMIT} bytes")
         return cls.from_json(loads(data))
@@ -99,7 +106,11 @@ class EmbedderManifest:
 
 
 def file_digest(path: Path) -> str:
-    """Return the SHA-256 of a file in hexadecimal; OSError if it cannot be read."""
+    """Return the SHA-256 of a file in hexadecimal.
+
+    Raises:
+        OSError: it cannot be read.
+    """
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(_BLOCK):
@@ -115,6 +126,6 @@ def _check_text(where: str, value: object) -> None:
 def _check_texts(where: str, value: object) -> None:
     if not isinstance(value, Mapping):
         raise MalformedError("not an object", where=where, expected="object of texts")
-    for key, each in value.items():
+    for key, text in value.items():
         _check_text(where, key)
-        _check_text(f"{where}/{key}", each)
+        _check_text(f"{where}/{key}", text)

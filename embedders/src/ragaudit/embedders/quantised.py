@@ -15,11 +15,15 @@ def embed_quantised(embedder: Embedder, texts: Sequence[str]) -> npt.NDArray[np.
 
     The order of calls is always embed, check, quantise: an embedder of any origin passes here.
 
+    Args:
+        embedder: of any origin.
+        texts: n of them, perhaps none.
+
     Raises:
         MalformedError: an empty text, or an embedding that is NaN, infinite or all zero.
     """
-    each = checked_texts(texts)
-    if not each:
+    checked = checked_texts(texts)
+    if not checked:
         return np.empty((0, embedder.dimension), dtype=np.int8)
-    vectors = checked_embeddings(embedder.embed(each), len(each), embedder.dimension)
+    vectors = checked_embeddings(embedder.embed(checked), len(checked), embedder.dimension)
     return quantise_rows(vectors)

@@ -20,6 +20,9 @@ def names() -> tuple[str, ...]:
 def load(name: str = DEFAULT) -> Embedder:
     """Return a loaded embedder.
 
+    Args:
+        name: one of :func:`names`.
+
     Raises:
         UnsupportedError: no embedder of this name.
         EmbedderUnavailable: its library or files are missing, or are not the pinned ones.

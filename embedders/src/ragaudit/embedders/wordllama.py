@@ -36,7 +36,11 @@ _BATCH = 64
 
 
 class WordLlamaEmbedder:
-    """The default embedder: deterministic, offline, no trained state of the index."""
+    """The default embedder: deterministic, offline, no trained state of the index.
+
+    Attributes:
+        name, dimension: as of `base.Embedder`.
+    """
 
     name = NAME
     dimension = DIMENSION
@@ -52,14 +56,19 @@ class WordLlamaEmbedder:
         self._model = _load(folder)
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Return float32[n, 256]; a row depends on its own text only (see `base.Embedder`)."""
-        each = checked_texts(texts)
-        vectors = np.empty((len(each), DIMENSION), dtype=np.float32)
-        for positions in _batches(each):
-            vectors[positions] = self._model.embed([each[i] for i in positions])
-        return checked_embeddings(vectors, len(each), DIMENSION)
+        """Return float32[n, 256]; a row depends on its own text only.
+
+        Raises:
+            MalformedError: as `base.Embedder.embed`.
+        """
+        checked = checked_texts(texts)
+        vectors = np.empty((len(checked), DIMENSION), dtype=np.float32)
+        for positions in _batches(checked):
+            vectors[positions] = self._model.embed([checked[i] for i in positions])
+        return checked_embeddings(vectors, len(checked), DIMENSION)
 
     def manifest(self) -> EmbedderManifest:
+        """Return the manifest, with the digests of the files that were loaded."""
         return EmbedderManifest(
             name=NAME,
             dimension=DIMENSION,
@@ -98,7 +107,7 @@ def _load(folder: Path) -> Any:
 
 @contextmanager
 def _root_logger_untouched() -> Iterator[None]:
-    """wordllama calls logging.basicConfig when imported; a library must not do that to us."""
+    """Restore the root logger: wordllama calls logging.basicConfig when it is imported."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     try:
@@ -109,7 +118,7 @@ def _root_logger_untouched() -> Iterator[None]:
 
 
 def _batches(texts: Sequence[str]) -> Iterator[list[int]]:
-    """Positions of the texts in groups, each of texts of similar length."""
+    """Yield positions of the texts in groups, each of texts of similar length."""
     order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
     short = [i for i in order if len(texts[i]) <= _LONG_TEXT]
     for start in range(0, len(short), _BATCH):

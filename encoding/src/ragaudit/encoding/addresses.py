@@ -10,9 +10,13 @@ __all__ = ["service_url"]
 def service_url(text: str, where: str = "URL") -> str:
     """Return the URL of a service without a slash at its end.
 
+    Args:
+        text: ``http://`` or ``https://`` with a host and an optional port and path.
+        where: the argument's name, for the error.
+
     Raises:
-        MalformedError: not ``http://`` or ``https://`` with a host and an optional port and path;
-            a user name, password, query or fragment.
+        MalformedError: not ``http://`` or ``https://`` with a host and an optional port and path; a
+            user name, password, query or fragment.
     """
     expected = "http://host:port or https://host"
     try:
@@ -20,7 +24,7 @@ def service_url(text: str, where: str = "URL") -> str:
         port = parts.port
     except ValueError:
         raise MalformedError("not a URL", where=where, expected=expected) from None
-    strange = any(each.isspace() or not each.isprintable() for each in text)
+    strange = any(character.isspace() or not character.isprintable() for character in text)
     if strange or parts.scheme not in {"http", "https"} or not parts.hostname or port == 0:
         raise MalformedError("not the URL of a service", where=where, expected=expected)
     if parts.username is not None or parts.query or parts.fragment:

@@ -95,10 +95,10 @@ def _parse(data: bytes) -> Any:
 
 
 def _encode(value: object) -> bytes:
-    """RFC 8785 of a checked value, by the standard library's compiled encoder.
+    """Return RFC 8785 of a checked value, by the standard library's compiled encoder.
 
-    Without floats the two differ in the order of keys only (UTF-16 code units against code
-    points), and not even there while no key leaves the basic multilingual plane.
+    Without floats the two differ in the order of keys only (UTF-16 code units against code points),
+    and not even there while no key leaves the basic multilingual plane.
     """
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
     data = text.encode("utf-8")
@@ -143,7 +143,7 @@ def _check_children(
 
 
 def _check_texts(value: object, where: str) -> None:
-    """Refuse the first text or key with lone surrogates, by its place."""
+    """Check every text and key; the error names the first with lone surrogates by its place."""
     if isinstance(value, str):
         try:
             value.encode("utf-8")

@@ -43,7 +43,7 @@ class ExitCode(IntEnum):
     INTERNAL = 70
     """A fault of this software (EX_SOFTWARE of sysexits.h)."""
     INTERRUPTED = 130
-    """Told to stop by SIGINT."""
+    """Stopped by SIGINT."""
 
 
 # The first family that fits decides.
@@ -62,15 +62,16 @@ def exit_code(error: RagauditError) -> ExitCode:
 
 
 def report_error(error: RagauditError, *, as_json: bool = False) -> ExitCode:
-    """Print an error, and return its exit code.
+    """Print an error; return its exit code.
 
     Args:
+        error: to print.
         as_json: one object ``{"problem": kebab-case name, "detail": text}`` on standard output;
             otherwise one line ``error: ...`` on standard error.
     """
     if as_json:
-        shown = {"problem": problem_name(type(error)), "detail": str(error)}
-        sys.stdout.write(json.dumps(shown) + "\n")
+        document = {"problem": problem_name(type(error)), "detail": str(error)}
+        sys.stdout.write(json.dumps(document) + "\n")
     else:
         sys.stderr.write(f"error: {error}\n")
     return exit_code(error)
@@ -78,7 +79,10 @@ def report_error(error: RagauditError, *, as_json: bool = False) -> ExitCode:
 
 @contextmanager
 def failing(as_json: bool = False) -> Iterator[None]:
-    """Turn an error of ours into one message and an exit code.
+    """Turn an error of ours inside the block into one message and an exit code.
+
+    Args:
+        as_json: as for `report_error`.
 
     Raises:
         SystemExit: the code of `exit_code`, instead of the error.

@@ -25,7 +25,7 @@ def parse_decimal(text: str) -> Fraction:
 
 
 def is_decimal(text: str) -> bool:
-    """Whether ``text`` is a decimal string of :func:`parse_decimal`'s grammar."""
+    """Return whether ``text`` is a decimal string of :func:`parse_decimal`'s grammar."""
     return _DECIMAL.fullmatch(text) is not None
 
 

@@ -18,7 +18,11 @@ def new_salt() -> bytes:
 
 
 def salted(salt: bytes, value: Field) -> bytes:
-    """Return H(salt, value), hiding and binding while ``salt`` is secret and used once."""
+    """Return H(salt, value), 32 bytes: hiding and binding while ``salt`` is secret and used once.
+
+    Raises:
+        MalformedError: a salt that is not 32 bytes, or a value that `enc` refuses.
+    """
     return sha256(enc(PREFIX + "salted", _checked(salt), value)).digest()
 
 
@@ -28,7 +32,16 @@ def structure(kind: str, *fields: Field) -> bytes:
 
 
 def leaf_data(salt: bytes, kind: str, body: bytes) -> bytes:
-    """Return the 32 bytes that stand in the log for an entry (spec 1.2)."""
+    """Return the 32 bytes that stand in the log for an entry (docs/spec/01-encoding.md §1.2).
+
+    Args:
+        salt: 32 bytes, secret.
+        kind: of the entry.
+        body: its canonical bytes.
+
+    Raises:
+        MalformedError: a salt of another length.
+    """
     return sha256(enc(PREFIX + "leaf", _checked(salt), kind, body)).digest()
 
 

@@ -9,7 +9,7 @@ __all__ = ["check_environment"]
 
 
 def check_environment(service: str, members: Iterable[str], *, beside: Iterable[str] = ()) -> None:
-    """Refuse variables that look like settings of a service and name none.
+    """Check that no variable looks like a setting of a service and names none.
 
     ``RAGAUDIT_PROVER__SERVER__PORT`` overrides ``server.port``; what follows the first member is
     judged by the settings themselves.
@@ -23,13 +23,13 @@ def check_environment(service: str, members: Iterable[str], *, beside: Iterable[
         MalformedError: a variable begins with ``RAGAUDIT_<service>_`` and is none of these.
     """
     prefix = f"RAGAUDIT_{service}"
-    known = {f"{prefix}__{name}".upper() for name in members}
+    settings = {f"{prefix}__{name}".upper() for name in members}
     for name in sorted(os.environ):
         variable = name.upper()
         if not variable.startswith(f"{prefix}_") or variable in beside:
             continue
         member = "__".join(variable.split("__")[:2])
-        if member not in known:
+        if member not in settings:
             raise MalformedError(
                 "no such setting", where=name, expected=f"{prefix}__SECTION__MEMBER"
             )

@@ -14,7 +14,13 @@ Messages must never contain secrets: they end up in logs and reports.
 
 
 class RagauditError(Exception):
-    """An error with its three parts kept apart: what was wrong, where, what would be right."""
+    """An error with its three parts kept apart.
+
+    Attributes:
+        what: was wrong.
+        where: a place, an argument or a member; may be empty.
+        expected: what would be right; may be empty.
+    """
 
     def __init__(self, what: str, *, where: str = "", expected: str = "") -> None:
         super().__init__(what, where, expected)

@@ -30,17 +30,17 @@ def problem(error: RagauditError, status: int, instance: str | None = None) -> d
     if not 400 <= status <= 599:
         raise ValueError(f"status {status} is not an HTTP error status")
     name = problem_name(type(error))
-    shown: Mapping[str, str | None]
+    members: Mapping[str, str | None]
     if isinstance(error, InternalError):
-        shown = {"detail": "An internal error occurred; it has been logged."}
+        members = {"detail": "An internal error occurred; it has been logged."}
     else:
-        shown = {"detail": str(error), "where": error.where, "expected": error.expected}
+        members = {"detail": str(error), "where": error.where, "expected": error.expected}
     document: dict[str, object] = {
         "type": f"urn:ragaudit:problem:{name}",
         "title": name.replace("-", " ").capitalize(),
         "status": status,
     }
-    document.update({key: value for key, value in shown.items() if value})
+    document.update({key: value for key, value in members.items() if value})
     if instance is not None:
         document["instance"] = instance
     return document

@@ -14,9 +14,10 @@ __all__ = ["FIXED_SIZE", "NeighboringRelation"]
 class NeighboringRelation(StrEnum):
     """Which two data sets are neighbours; the value is the word that documents use.
 
-    ADD_REMOVE: one has a record that the other lacks.
-    REPLACE: one record differs; both have the same number of records.
-    NULL_REPLACE: one record is the null record in one of them; the same number of records.
+    Attributes:
+        ADD_REMOVE: one has a record that the other lacks.
+        REPLACE: one record differs; both have the same number of records.
+        NULL_REPLACE: one record is the null record in one of them; the same number of records.
     """
 
     ADD_REMOVE = "add-remove"
@@ -25,17 +26,21 @@ class NeighboringRelation(StrEnum):
 
     @classmethod
     def of(cls, value: object, where: str = "relation") -> Self:
-        """Return the relation that is given, itself or by its word.
+        """Return a relation from itself or from its word.
+
+        Args:
+            value: one of the words, or a relation.
+            where: the argument's name, for the error.
 
         Raises:
-            InvalidArgumentError: no relation's word, or another type; ``where`` is named.
+            InvalidArgumentError: another text, or another type.
         """
         try:
             return cls(str(value) if isinstance(value, str) else "")
         except ValueError:
-            found = repr(value[:40]) if isinstance(value, str) else f"type {type(value).__name__}"
+            actual = repr(value[:40]) if isinstance(value, str) else f"type {type(value).__name__}"
             raise InvalidArgumentError(
-                f"unknown relation: {found}", where=where, expected=", ".join(each for each in cls)
+                f"unknown relation: {actual}", where=where, expected=", ".join(cls)
             ) from None
 
 

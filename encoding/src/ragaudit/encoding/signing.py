@@ -26,7 +26,14 @@ class SignatureRejected(RejectedError):
 
 @dataclass(frozen=True)
 class PublicKey:
-    """An Ed25519 public key: 32 bytes, canonical, not of small order."""
+    """An Ed25519 public key.
+
+    Attributes:
+        raw: 32 bytes, canonical, not of small order.
+
+    Raises:
+        MalformedError: any other bytes.
+    """
 
     raw: bytes
 
@@ -41,7 +48,11 @@ class PublicKey:
 
     @classmethod
     def from_raw(cls, raw: bytes) -> "PublicKey":
-        """Return the key; MalformedError if it is not 32 canonical bytes of large order."""
+        """Return the key of 32 bytes.
+
+        Raises:
+            MalformedError: another length, not canonical, or of small order.
+        """
         return cls(bytes(raw))
 
     def pem(self) -> str:
@@ -65,7 +76,11 @@ class PublicKey:
 
 @dataclass(frozen=True)
 class PrivateKey:
-    """An Ed25519 private key; its representation shows the public half only."""
+    """An Ed25519 private key; its representation shows the public half only.
+
+    Attributes:
+        public: the public half.
+    """
 
     _seed: bytes = field(repr=False)
     public: PublicKey = field(init=False)
@@ -86,7 +101,11 @@ class PrivateKey:
 
     @classmethod
     def from_seed(cls, seed: bytes) -> "PrivateKey":
-        """Return the key of a 32-byte RFC 8032 seed; MalformedError for another length."""
+        """Return the key of a 32-byte RFC 8032 seed.
+
+        Raises:
+            MalformedError: another length.
+        """
         return cls(bytes(seed))
 
     def seed(self) -> bytes:
@@ -99,7 +118,16 @@ class PrivateKey:
 
 
 def sign(private: PrivateKey, what: str, *fields: Field) -> bytes:
-    """Return the 64-byte signature over ``enc("ragaudit/v1/sign/" + what, *fields)``."""
+    """Return the 64-byte signature over ``enc("ragaudit/v1/sign/" + what, *fields)``.
+
+    Args:
+        private: the key.
+        what: name of the signed thing, part of its tag.
+        fields: as of `ragaudit.encoding.tagged.enc`.
+
+    Raises:
+        MalformedError, TypeError: fields that `enc` refuses.
+    """
     return private.sign_raw(enc(SIGN_PREFIX + what, *fields))
 
 

@@ -18,13 +18,17 @@ _INT_MAX = 2**63 - 1
 def enc(tag: str, *fields: Field) -> bytes:
     """Return ``le(|tag|,2) || tag || le(n,2) || le(|f|,8) || f ...``.
 
-    Texts are UTF-8, integers 8 bytes two's complement little endian, None is zero bytes.
-    The encoding is injective in (tag, byte strings of the fields); the *type* of a field
-    is fixed by its place under the tag.
+    Texts are UTF-8, integers 8 bytes two's complement little endian, None is zero bytes. The
+    encoding is injective in (tag, byte strings of the fields); the *type* of a field is fixed by
+    its place under the tag.
+
+    Args:
+        tag: 1 to 65,535 bytes of UTF-8.
+        fields: at most 65,535.
 
     Raises:
-        MalformedError: an integer outside [-2^63, 2^63), text that is not Unicode
-            (lone surrogates), an empty or too long tag, too many fields.
+        MalformedError: an integer outside [-2^63, 2^63), text that is not Unicode (lone
+            surrogates), an empty or too long tag, too many fields.
         TypeError: a field of any other type (bool included).
     """
     name = _text_bytes(tag)
@@ -42,9 +46,14 @@ def enc(tag: str, *fields: Field) -> bytes:
 def decode(tag: str, data: bytes, count: int) -> tuple[bytes, ...]:
     """Return the ``count`` fields of ``data``; the strict inverse of ``enc``.
 
+    Args:
+        tag: that ``data`` must have.
+        data: all of the encoding.
+        count: number of fields.
+
     Raises:
-        MalformedError: another tag, another number of fields, a field that runs past the
-            end, or bytes left over.
+        MalformedError: another tag, another number of fields, a field that runs past the end, or
+            bytes left over.
     """
     head = enc(tag)[:-2] + count.to_bytes(2, "little")
     if data[: len(head)] != head:
@@ -66,14 +75,22 @@ def decode(tag: str, data: bytes, count: int) -> tuple[bytes, ...]:
 
 
 def read_int(field: bytes) -> int:
-    """Return the integer of an 8-byte field; MalformedError for any other length."""
+    """Return the integer of an 8-byte field.
+
+    Raises:
+        MalformedError: another length.
+    """
     if len(field) != INT_BYTES:
         raise MalformedError("integer field has a wrong length", expected="8 bytes")
     return int.from_bytes(field, "little", signed=True)
 
 
 def read_text(field: bytes) -> str:
-    """Return the text of a field; MalformedError unless it is strict UTF-8."""
+    """Return the text of a field.
+
+    Raises:
+        MalformedError: not strict UTF-8.
+    """
     try:
         return field.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -81,14 +98,22 @@ def read_text(field: bytes) -> str:
 
 
 def read_digest(field: bytes) -> bytes:
-    """Return a 32-byte digest field; MalformedError for any other length."""
+    """Return a 32-byte digest field.
+
+    Raises:
+        MalformedError: another length.
+    """
     if len(field) != DIGEST_BYTES:
         raise MalformedError("digest field has a wrong length", expected="32 bytes")
     return field
 
 
 def read_optional_digest(field: bytes) -> bytes | None:
-    """Return a 32-byte digest field, or None when the field is absent (zero length)."""
+    """Return a 32-byte digest field, or None when the field is absent (zero length).
+
+    Raises:
+        MalformedError: another length.
+    """
     return read_digest(field) if field else None
 
 

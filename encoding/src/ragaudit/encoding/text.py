@@ -37,9 +37,13 @@ def b64_encode(data: bytes) -> str:
 def b64_decode(text: str, length: int | None = None) -> bytes:
     """Return the bytes of canonical base64 ``text``; the inverse of :func:`b64_encode`.
 
+    Args:
+        text: RFC 4648 §4, with padding.
+        length: the number of bytes required, if fixed.
+
     Raises:
-        MalformedError: another alphabet, missing padding, non-zero trailing bits, spaces,
-            or another length than ``length``.
+        MalformedError: another alphabet, missing padding, non-zero trailing bits, spaces, or
+            another length than ``length``.
     """
     try:
         data = base64.b64decode(text, validate=True)

@@ -125,6 +125,9 @@ class ApproximateDp(_Guarantee):
         """Return what follows under another relation: ``(2 epsilon, delta (1 + e^epsilon))``.
 
         A delta of 1 promises nothing; the result is at most that.
+
+        Raises:
+            RefusedError: nothing follows under that relation.
         """
         if self._steps_to(relation) == 1:
             return self
@@ -143,7 +146,11 @@ class ApproximateDp(_Guarantee):
 
     @classmethod
     def compose(cls, parts: Sequence[Self]) -> Self:
-        """Return basic composition: sums of the epsilons and of the deltas (at most 1)."""
+        """Return basic composition: sums of the epsilons and of the deltas (at most 1).
+
+        Raises:
+            InvalidArgumentError: no part, another kind, or different relations.
+        """
         relation = cls._common(parts)
         epsilon = sum((part.epsilon for part in parts), Fraction(0))
         delta = sum((part.delta for part in parts), Fraction(0))
@@ -176,22 +183,41 @@ class GaussianDp(_Guarantee):
         return f"{_shown(self.mu)}-GDP, {self.relation}"
 
     def under(self, relation: NeighboringRelation) -> "GaussianDp":
-        """Return what follows under another relation: ``2 mu``."""
+        """Return what follows under another relation: ``2 mu``.
+
+        Raises:
+            RefusedError: nothing follows under that relation.
+        """
         return GaussianDp(self._steps_to(relation) * self.mu, relation)
 
     def at_epsilon(self, epsilon: Number) -> ApproximateDp:
-        """Return (epsilon, delta)-DP with the least delta: the exact curve, delta rounded up."""
+        """Return (epsilon, delta)-DP with the least delta: the exact curve, delta rounded up.
+
+        Args:
+            epsilon: 0 to 10^31.
+
+        Raises:
+            InvalidArgumentError: out of range.
+        """
         loss = exact(epsilon, "epsilon", least=0, most=_LARGEST_EPSILON)
         delta = gaussian.delta(self._argument(), decimal_of(loss))
         return ApproximateDp(loss, _up(delta, most=1), self.relation)
 
     def at_delta(self, delta: Number) -> ApproximateDp:
-        """Return (epsilon, delta)-DP with the least epsilon, rounded up; 0 < delta < 1."""
+        """Return (epsilon, delta)-DP with the least epsilon, rounded up.
+
+        Args:
+            delta: between 0 and 1.
+
+        Raises:
+            InvalidArgumentError: out of range.
+            RefusedError: no finite epsilon.
+        """
         target = exact(delta, "delta", above=0, below=1)
-        found = gaussian.least_epsilon(self._argument(), target)
-        if found is None:
+        least = gaussian.least_epsilon(self._argument(), target)
+        if least is None:
             raise RefusedError("no finite epsilon", where="delta", expected="a larger delta")
-        return ApproximateDp(Fraction(found), target, self.relation)
+        return ApproximateDp(Fraction(least), target, self.relation)
 
     def total_variation(self) -> "TotalVariation":
         """Return ``2 Phi(mu/2) - 1``."""
@@ -204,7 +230,11 @@ class GaussianDp(_Guarantee):
 
     @classmethod
     def compose(cls, parts: Sequence[Self]) -> Self:
-        """Return ``sqrt(sum mu²)``-GDP (Corollary 3.3), the root rounded up."""
+        """Return ``sqrt(sum mu²)``-GDP (Corollary 3.3), the root rounded up.
+
+        Raises:
+            InvalidArgumentError: no part, another kind, or different relations.
+        """
         relation = cls._common(parts)
         if len(parts) == 1:
             return parts[0]
@@ -242,21 +272,35 @@ class ZeroConcentratedDp(_Guarantee):
         return f"{_shown(self.rho)}-zCDP, {self.relation}"
 
     def under(self, relation: NeighboringRelation) -> "ZeroConcentratedDp":
-        """Return what follows under another relation: ``4 rho`` (Proposition 1.9)."""
+        """Return what follows under another relation: ``4 rho`` (Proposition 1.9).
+
+        Raises:
+            RefusedError: nothing follows under that relation.
+        """
         return ZeroConcentratedDp(self._steps_to(relation) ** 2 * self.rho, relation)
 
     def at_delta(self, delta: Number) -> ApproximateDp:
-        """Return (epsilon, delta)-DP at the best real order, epsilon rounded up; 0 < delta < 1.
+        """Return (epsilon, delta)-DP at the best real order, epsilon rounded up.
 
         Conversion of Canonne, Kamath and Steinke 2020, Proposition 12.
+
+        Args:
+            delta: between 0 and 1.
+
+        Raises:
+            InvalidArgumentError: out of range.
         """
         target = exact(delta, "delta", above=0, below=1)
-        found = renyi.optimal(self.rho, target)
-        return ApproximateDp(_up(found.epsilon), target, self.relation)
+        best = renyi.optimal(self.rho, target)
+        return ApproximateDp(_up(best.epsilon), target, self.relation)
 
     @classmethod
     def compose(cls, parts: Sequence[Self]) -> Self:
-        """Return the sum of the rhos (Lemma 1.7)."""
+        """Return the sum of the rhos (Lemma 1.7).
+
+        Raises:
+            InvalidArgumentError: no part, another kind, or different relations.
+        """
         relation = cls._common(parts)
         return cls(sum((part.rho for part in parts), Fraction(0)), relation)
 
@@ -287,7 +331,11 @@ class TotalVariation(_Guarantee):
         return f"total variation {_shown(self.value)}, {self.relation}"
 
     def under(self, relation: NeighboringRelation) -> "TotalVariation":
-        """Return what follows under another relation: ``min(1, 2 value)``."""
+        """Return what follows under another relation: ``min(1, 2 value)``.
+
+        Raises:
+            RefusedError: nothing follows under that relation.
+        """
         return TotalVariation(min(Fraction(1), self._steps_to(relation) * self.value), relation)
 
     def approximate(self) -> ApproximateDp:
@@ -296,20 +344,24 @@ class TotalVariation(_Guarantee):
 
     @classmethod
     def compose(cls, parts: Sequence[Self]) -> Self:
-        """Return ``1 - prod(1 - value)``: couple the releases one after another."""
+        """Return ``1 - prod(1 - value)``: couple the releases one after another.
+
+        Raises:
+            InvalidArgumentError: no part, another kind, or different relations.
+        """
         relation = cls._common(parts)
-        kept = Fraction(1)
+        agreement = Fraction(1)
         for part in parts:
-            kept *= 1 - part.value
-        return cls(1 - kept, relation)
+            agreement *= 1 - part.value
+        return cls(1 - agreement, relation)
 
 
 @precise
 def _shown(value: Fraction) -> str:
-    """Five significant digits, rounded up, without an exponent from 1e-4 to 1e6."""
+    """Return five significant digits, rounded up, without an exponent from 1e-4 to 1e6."""
     if value == 0:
         return "0"
-    # What a float adds to the decimal that was meant is no reason for another last digit.
+    # The error of a float such as 0.1 must not raise the last digit.
     meant = decimal_of(value) * (1 - Decimal("1e-15"))
     rounded = Context(prec=5, rounding=ROUND_CEILING).plus(meant).normalize()
     low, high = -4, 6
@@ -320,7 +372,7 @@ def _shown(value: Fraction) -> str:
 
 @precise
 def _up(value: Decimal, most: int | None = None) -> Fraction:
-    """A computed value as a rational, rounded up; a tiny one becomes 1e-1000."""
+    """Return a computed value as a rational, rounded up; a tiny one becomes 1e-1000."""
     if value <= 0:
         return Fraction(0)
     raised = max(value * _UP, _LEAST_RESULT)

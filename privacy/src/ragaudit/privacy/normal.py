@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 def precise(function: Callable[P, T]) -> Callable[P, T]:
-    """Run a function under the 80-digit context, whatever the caller's context is."""
+    """Return the function, run under the 80-digit context whatever the caller's context is."""
 
     @wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:

@@ -73,10 +73,10 @@ def exact(
         InvalidArgumentError: another type, text that is no number, NaN, infinite, beyond
             10^±10000, or out of range.
     """
-    found = value if type(value) is Fraction else _exact(value, where)
-    if _outside(found, least, above, most, below):
+    number = value if type(value) is Fraction else _exact(value, where)
+    if _outside(number, least, above, most, below):
         raise _out_of_range(value, where, least, above, most, below)
-    return found
+    return number
 
 
 def real(
@@ -88,23 +88,26 @@ def real(
     most: Bound | None = None,
     below: Bound | None = None,
 ) -> float:
-    """Return a number as the nearest binary one; arguments and errors as for :func:`exact`.
+    """Return a number as the nearest binary one.
+
+    Args:
+        value, where, least, above, most, below: as for :func:`exact`.
 
     Raises:
-        InvalidArgumentError: also for what is beyond all binary numbers.
+        InvalidArgumentError: as for :func:`exact`, and for a number beyond all binary ones.
     """
     if type(value) is float and math.isfinite(value):
-        found = value
+        number = value
     else:
         try:
-            found = float(_exact(value, where))
+            number = float(_exact(value, where))
         except OverflowError:
             raise InvalidArgumentError(
                 "beyond all binary numbers", where=where, expected="at most 1e308"
             ) from None
-    if _outside(found, least, above, most, below):
+    if _outside(number, least, above, most, below):
         raise _out_of_range(value, where, least, above, most, below)
-    return found
+    return number
 
 
 def decimal(
@@ -116,18 +119,30 @@ def decimal(
     most: Bound | None = None,
     below: Bound | None = None,
 ) -> Decimal:
-    """Return a number to 80 digits, a Decimal as it is; arguments and errors as for `exact`."""
+    """Return a number to 80 digits, a Decimal as it is.
+
+    Args:
+        value, where, least, above, most, below: as for :func:`exact`.
+
+    Raises:
+        InvalidArgumentError: as for :func:`exact`.
+    """
     if isinstance(value, Decimal) and value.is_finite():
-        found = value  # as it is: internal values may be smaller than what is read from outside
+        number = value  # as it is: internal values may be smaller than what is read from outside
     else:
-        found = decimal_of(_exact(value, where))
-    if _outside(found, least, above, most, below):
+        number = decimal_of(_exact(value, where))
+    if _outside(number, least, above, most, below):
         raise _out_of_range(value, where, least, above, most, below)
-    return found
+    return number
 
 
 def count(value: object, where: str, *, least: int = 1, most: int | None = LARGEST_COUNT) -> int:
-    """Return a whole number of [least, most] as an int; a bool, a float or text is none.
+    """Return a whole number of [least, most] as an int.
+
+    Args:
+        value: an int, or an integer of NumPy; never a bool, a float or text.
+        where: the argument's name, for the error.
+        least, most: both included; None for no upper end.
 
     Raises:
         InvalidArgumentError: another type, or out of range.
@@ -136,35 +151,35 @@ def count(value: object, where: str, *, least: int = 1, most: int | None = LARGE
         raise InvalidArgumentError(
             f"not a whole number: type {type(value).__name__}", where=where, expected="an int"
         )
-    found = int(value)
-    if found < least or (most is not None and found > most):
+    number = int(value)
+    if number < least or (most is not None and number > most):
         expected = f"at least {least}" if most is None else f"{least} to {most}"
         raise InvalidArgumentError(
-            f"{shown(found)} is out of range", where=where, expected=expected
+            f"{shown(number)} is out of range", where=where, expected=expected
         )
-    return found
+    return number
 
 
 def instance(value: object, kind: type[T] | tuple[type[Any], ...], where: str) -> None:
-    """Refuse what is not of a kind.
+    """Check that an object is of a kind.
 
     Raises:
-        InvalidArgumentError: an object of another type.
+        InvalidArgumentError: an object of another type; ``where`` is the argument's name.
     """
     if not isinstance(value, kind):
         kinds = kind if isinstance(kind, tuple) else (kind,)
         raise InvalidArgumentError(
             f"wrong type: {type(value).__name__}",
             where=where,
-            expected=" or ".join(each.__name__ for each in kinds),
+            expected=" or ".join(expected_kind.__name__ for expected_kind in kinds),
         )
 
 
 def sequence(value: object, where: str) -> list[Any]:
-    """Return the items of a list, a tuple, or anything else that is finite and has an order.
+    """Return the items of a list, a tuple, or another finite ordered collection.
 
     Raises:
-        InvalidArgumentError: text, a mapping, or what cannot be gone through.
+        InvalidArgumentError: text, a mapping or set, or what cannot be iterated over.
     """
     if isinstance(value, str | bytes | dict | set | frozenset):
         raise InvalidArgumentError(
@@ -179,7 +194,7 @@ def sequence(value: object, where: str) -> list[Any]:
 
 
 def shown(value: object) -> str:
-    """Return a value for an error message: short, whatever it is."""
+    """Return a value for an error message, cut to 40 characters."""
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 128:
         return f"a number of {value.bit_length()} bits"
     if (

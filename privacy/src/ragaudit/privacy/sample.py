@@ -20,7 +20,13 @@ _SAMPLE_TAG = "ragaudit/v1/sample"
 
 @dataclass(frozen=True, slots=True)
 class LoggedRecord:
-    """What sampling needs to know of a record: its leaf index, tenant and 32-byte pseudonym."""
+    """What sampling needs to know of a record.
+
+    Attributes:
+        index: of its leaf.
+        tenant: by name.
+        pseudonym: of its account, 32 bytes.
+    """
 
     index: int
     tenant: str
@@ -32,11 +38,11 @@ class StratumRule(Protocol):
 
     @property
     def eta(self) -> str:
-        """The largest probability to miss every bad record, a decimal inside (0, 1)."""
+        """Return the largest probability to miss every bad record, a decimal in (0, 1)."""
 
     @property
     def minimum(self) -> int:
-        """The least sample; a smaller stratum is taken whole."""
+        """Return the least sample; a smaller stratum is taken whole."""
 
 
 class SamplingRule(Protocol):
@@ -44,28 +50,34 @@ class SamplingRule(Protocol):
 
     @property
     def mode(self) -> str:
-        """ "A", every record, or "B", samples."""
+        """Return "A", every record, or "B", samples."""
 
     @property
     def beta(self) -> str:
-        """The share of bad records that a sample is to find, a decimal inside (0, 1)."""
+        """Return the share of bad records that a sample is to find, a decimal in (0, 1)."""
 
     @property
     def tenants(self) -> StratumRule:
-        """Of the strata that hold all records of a tenant."""
+        """Return the rule of the strata that hold all records of a tenant."""
 
     @property
     def submitters(self) -> StratumRule:
-        """Of the strata that hold the records whose receipts were submitted."""
+        """Return the rule of the strata of records whose receipts were submitted."""
 
     @property
     def submitters_by(self) -> str:
-        """Whether those are one per "account" or one per "tenant"."""
+        """Return whether those strata are one per "account" or one per "tenant"."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stratum:
-    """Leaf indices, rising, from which one sample is drawn by ``rule``."""
+    """Records from which one sample is drawn.
+
+    Attributes:
+        id: as of the functions below.
+        population: leaf indices, rising.
+        rule: how the sample is drawn.
+    """
 
     id: str
     population: tuple[int, ...]
@@ -74,29 +86,40 @@ class Stratum:
 
 @dataclass(frozen=True, slots=True)
 class DrawnStratum:
-    """A stratum and the leaf indices drawn from it, rising."""
+    """A stratum and its sample.
+
+    Attributes:
+        stratum: from which it was drawn.
+        sample: leaf indices, rising.
+    """
 
     stratum: Stratum
     sample: tuple[int, ...]
 
 
 def sampling_seed(final_root: bytes, last_preimage: bytes, beacon: bytes = b"") -> bytes:
-    """The seed: the final root, the beacon's randomness (empty for none) and n_A."""
+    """Return the seed of every sample of a window, 32 bytes.
+
+    Args:
+        final_root: of the log.
+        last_preimage: n_A, the last value of the verifier's activation chain.
+        beacon: its randomness; empty without one.
+    """
     return structure("sampling", final_root, beacon, last_preimage)
 
 
 def tenant_stratum_id(tenant: str) -> str:
-    """Of the stratum with all records of a tenant."""
+    """Return the id of the stratum with all records of a tenant."""
     return f"tenant:{tenant}"
 
 
 def account_stratum_id(pseudonym: bytes) -> str:
-    """Of the stratum with the submitted records of an account."""
+    """Return the id of the stratum with the submitted records of an account."""
     return f"account:{pseudonym.hex()}"
 
 
 def receipts_stratum_id(tenant: str) -> str:
-    """Of the stratum with the submitted records of a tenant."""
+    """Return the id of the stratum with the submitted records of a tenant."""
     return f"receipts:{tenant}"
 
 
@@ -107,13 +130,14 @@ def strata(
     receipts: Collection[int],
     rule: SamplingRule,
 ) -> tuple[Stratum, ...]:
-    """The strata in their order: each tenant's records, then the submitted ones.
+    """Return the strata in their order: each tenant's records, then the submitted ones.
 
     Args:
         records: all records of the log.
         tenants: the policy's, in its order; each has a stratum, even an empty one.
-        receipts: leaf indices of the records for which a validly signed receipt was submitted.
-            An account, or tenant, without any has no stratum of submitted records.
+        receipts: leaf indices of the records for which a validly signed receipt was submitted. An
+            account, or tenant, without any has no stratum of submitted records.
+        rule: the policy's.
     """
     of_tenants: dict[str, list[int]] = {tenant: [] for tenant in tenants}
     submitted: dict[str, list[int]] = {}
@@ -140,7 +164,7 @@ def strata(
 
 
 def order(seed: bytes, stratum_id: str, population: Iterable[int]) -> list[int]:
-    """``population`` by rising HMAC-SHA-256(seed, (stratum, index))."""
+    """Return ``population`` by rising HMAC-SHA-256(seed, (stratum, index))."""
 
     def rank(index: int) -> bytes:
         return hmac.digest(seed, enc(_SAMPLE_TAG, stratum_id, index), hashlib.sha256)
@@ -156,9 +180,13 @@ def draw_sample(
     rule: SamplingRule,
     seed: bytes,
 ) -> tuple[DrawnStratum, ...]:
-    """The whole draw: the strata of the log's records, and the sample of each.
+    """Return the strata of the log's records, each with its sample.
 
     In mode A a sample is the whole stratum, in mode B the smallest by `order`.
+
+    Args:
+        records, tenants, receipts, rule: as of `strata`.
+        seed: of `sampling_seed`.
 
     Raises:
         MalformedError: the rule's decimals.
@@ -168,11 +196,19 @@ def draw_sample(
 
 
 def stratum_size(population: int, beta: Fraction, rule: StratumRule) -> int:
-    """How many records of a stratum of ``population`` are sampled in mode B.
+    """Return how many records of a stratum of ``population`` are sampled in mode B.
 
     The least number that misses all of b = ceil(beta n) bad records with probability at most eta,
-    at least ``rule.minimum``. Where b = n the stratum is taken whole: one sample would find a
-    stratum in which *everything* is bad, and the stated probability of 0 would be about no other.
+    at least ``rule.minimum``. Where b = n the stratum is taken whole: a single record would do, but
+    the stated probability of 0 would then hold for a wholly bad stratum only.
+
+    Args:
+        population: n, number of records.
+        beta: share of bad records to find, in (0, 1).
+        rule: of the stratum.
+
+    Raises:
+        MalformedError: eta is not a decimal.
     """
     if population == 0 or bad_records(population, beta) == population:
         return population

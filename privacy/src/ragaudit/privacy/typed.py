@@ -1,6 +1,6 @@
-"""Objects of another type are refused at the entrance, by the argument's name.
+"""Refuse arguments of another type at the entrance, by the argument's name.
 
-Numbers have their own way in (:mod:`ragaudit.privacy.numbers`); this looks at all other arguments.
+Numbers are read elsewhere (:mod:`ragaudit.privacy.numbers`); here all other arguments are checked.
 """
 
 import inspect
@@ -18,19 +18,19 @@ from ragaudit.encoding.relations import NeighboringRelation
 __all__ = ["typed"]
 
 _OF_ALIASES: dict[Any, type] = {tuple: tuple, Callable: Callable, typing.Literal: str}  # type: ignore[dict-item]
-"""Annotations with brackets whose kind is looked at."""
+"""Annotations with brackets whose class is checked."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Read, and refused, elsewhere: numbers of every kind, relations by their words.
+# Checked elsewhere: numbers of every kind, relations by their names.
 _READ = (int, float, complex, Fraction, NeighboringRelation)
 
 
 def typed(entrance: F) -> F:
-    """Refuse arguments that are not of the annotated class, before the function sees them.
+    """Return the function, which now refuses arguments that are not of the annotated class.
 
-    Looked at are classes, unions of classes, and protocols that can be checked at run time; arrays,
-    sequences and functions are left to the function. Of a class, its constructor is looked at.
+    Checked are classes, unions of classes, and protocols that can be checked at run time; arrays,
+    sequences and functions are left to the function. Of a class, its constructor is checked.
 
     Raises:
         InvalidArgumentError: on a call: an object of another type; ``where`` is the argument.
@@ -52,7 +52,7 @@ def typed(entrance: F) -> F:
                 raise InvalidArgumentError(
                     f"wrong type: {type(value).__name__}",
                     where=name,
-                    expected=" or ".join(each.__name__ for each in kinds),
+                    expected=" or ".join(kind.__name__ for kind in kinds),
                 )
         return entrance(*args, **kwargs)
 
@@ -62,20 +62,20 @@ def typed(entrance: F) -> F:
 def _classes(function: Callable[..., Any]) -> dict[str, tuple[type, ...]]:
     hints = typing.get_type_hints(function)
     hints.pop("return", None)
-    found = {name: _alternatives(hint) for name, hint in hints.items()}
-    return {name: kinds for name, kinds in found.items() if kinds}
+    classes = {name: _alternatives(hint) for name, hint in hints.items()}
+    return {name: kinds for name, kinds in classes.items() if kinds}
 
 
 def _alternatives(hint: Any) -> tuple[type, ...]:
-    """The classes of an annotation; none if something in it is not for us to check."""
+    """Return the classes of an annotation; none if something in it is not checked here."""
     union = typing.get_origin(hint) in (typing.Union, types.UnionType)
     kinds = []
-    for each in typing.get_args(hint) if union else (hint,):
-        if each is Any:
+    for part in typing.get_args(hint) if union else (hint,):
+        if part is Any:
             return ()
-        origin = typing.get_origin(each) or each
+        origin = typing.get_origin(part) or part
         kind = _OF_ALIASES.get(origin, origin)
-        if (kind is not each and kind not in _OF_ALIASES.values()) or not inspect.isclass(kind):
+        if (kind is not part and kind not in _OF_ALIASES.values()) or not inspect.isclass(kind):
             return ()
         if _is_read(kind):
             return ()

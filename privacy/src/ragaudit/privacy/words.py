@@ -21,9 +21,9 @@ __all__ = [
 ]
 
 EMPTY_ADVANTAGE: Final = Fraction(1, 2)
-"""A promise is empty from this membership advantage on.
+"""From this membership advantage on a promise is empty.
 
-An attacker who is told that a document is there or not, with even odds, may then be right three
+An attacker who has to say whether a document is there, with even odds, may then be right three
 times in four: half of the way from guessing to certainty.
 """
 

@@ -20,9 +20,9 @@ class RequestTooLarge(RefusedError):
 
 
 class BodyLimit:
-    """ASGI middleware: a body above ``limit`` bytes is answered with 413, the rest is unread.
+    """ASGI middleware: a longer body than ``limit`` bytes is answered with 413, the rest unread.
 
-    A client that goes away meanwhile is forgotten; the application does not hear of it.
+    If a client goes away meanwhile, the application is not called.
     """
 
     def __init__(self, app: Application, limit: int) -> None:
@@ -30,6 +30,7 @@ class BodyLimit:
         self._limit = limit
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        """Collect the body and pass it on in one message, or refuse the request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -63,13 +64,13 @@ def _exceeds(announced: bytes, limit: int) -> bool:
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    sent = False
+    delivered = False
 
     async def replay() -> Message:
-        nonlocal sent
-        if sent:
+        nonlocal delivered
+        if delivered:
             return await receive()
-        sent = True
+        delivered = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     return replay

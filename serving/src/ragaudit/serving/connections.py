@@ -1,8 +1,8 @@
 """HTTP/1.1 connections with deadlines: who sends or reads too slowly is cut off.
 
-uvicorn waits for ever for the rest of a head or body, and for a reader. Here every connection that
-the service waits for has a deadline, and their number is bounded: a new one displaces the one that
-has been waited for longest, so that half-open connections cannot shut others out.
+uvicorn waits without limit for the rest of a head or body, and for a reader. Here every connection
+that the service waits for has a deadline, and their number is bounded: a new one displaces the one
+that has been waited for longest, so that half-open connections cannot shut others out.
 """
 
 from asyncio import TimerHandle, Transport
@@ -17,7 +17,7 @@ __all__ = ["protocol_factory"]
 
 
 def protocol_factory(limits: ConnectionLimits) -> Callable[..., "LimitedConnection"]:
-    """Return what makes the connections of one server; they share the bound on their number."""
+    """Return a factory of one server's connections, which share the bound on their number."""
     waited_for: dict[LimitedConnection, None] = {}
 
     def make(**parts: Any) -> LimitedConnection:
@@ -41,6 +41,7 @@ class LimitedConnection(H11Protocol):
         self._received = 0
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
+        """Admit a connection, in the place of the one waited for longest if there are too many."""
         super().connection_made(transport)
         if len(self.connections) > self._limits.connections:
             oldest = next(iter(self._waited_for), self)
@@ -51,15 +52,18 @@ class LimitedConnection(H11Protocol):
         self._await_peer("head", self._limits.head_seconds)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection and its deadline."""
         self._leave()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        """Take bytes of the peer, and set the deadline of the next."""
         self._received += len(data)
         super().data_received(data)
         self._watch()
 
     def on_response_complete(self) -> None:
+        """Set the deadline of the next request, or of the close."""
         super().on_response_complete()
         if self.transport.is_closing():
             # A peer that does not read would keep what is left, and the connection, for ever.
@@ -68,10 +72,12 @@ class LimitedConnection(H11Protocol):
             self._watch()
 
     def pause_writing(self) -> None:
+        """Set the deadline of a reader that does not read."""
         super().pause_writing()
         self._abort_in(self._limits.write_seconds)
 
     def resume_writing(self) -> None:
+        """Lift that deadline."""
         super().resume_writing()
         if self.transport.is_closing():
             self._abort_in(self._limits.write_seconds)
@@ -81,11 +87,12 @@ class LimitedConnection(H11Protocol):
         self._watch()
 
     def timeout_keep_alive_handler(self) -> None:
+        """Close an idle connection, and set the deadline of the close."""
         super().timeout_keep_alive_handler()
         self._abort_in(self._limits.write_seconds)
 
     def shutdown(self) -> None:
-        """Stop: a request that has not arrived in full is not waited for."""
+        """Stop; a request that has not arrived in full is aborted."""
         if self.conn.their_state is h11.SEND_BODY:
             self.transport.abort()
             return
@@ -94,7 +101,7 @@ class LimitedConnection(H11Protocol):
             self._abort_in(self._limits.write_seconds)
 
     def _watch(self) -> None:
-        """Set the deadline of what the peer owes now."""
+        """Set the deadline for what the peer has to send now."""
         if self.transport.is_closing() or self.flow.write_paused:
             return
         if self.conn.their_state is h11.SEND_BODY:
@@ -120,15 +127,15 @@ class LimitedConnection(H11Protocol):
         self._deadline = self.loop.call_later(seconds, self._late)
 
     def _late(self) -> None:
-        """Cut the peer off, unless its body is on the way at the rate that is demanded."""
+        """Cut the peer off, unless its body arrives at the rate that is demanded."""
         self._deadline = None
         if self._phase == "body":
             allowed = self._limits.body_seconds + self._received / self._limits.body_rate
-            left = self._since + allowed - self.loop.time()
-            if self.flow.read_paused:  # it is we who do not read
-                left = self._limits.body_seconds
-            if left > 0:
-                self._deadline = self.loop.call_later(left, self._late)
+            remaining = self._since + allowed - self.loop.time()
+            if self.flow.read_paused:  # the delay is ours, not the peer's
+                remaining = self._limits.body_seconds
+            if remaining > 0:
+                self._deadline = self.loop.call_later(remaining, self._late)
                 return
         self.transport.abort()
 

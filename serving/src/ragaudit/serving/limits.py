@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ConnectionLimits:
-    """Bounds on connections, all in force before a request reaches the application.
+    """Bounds on what peers may hold, all in force before a request reaches the application.
 
     Attributes:
-        connections: open at a time; when they are used up, the one that has been waited for
-            longest is closed for the next. Lower than half of the file descriptors in any case.
-        head_seconds: until the head of a request has arrived, from the connection's opening or
-            the first byte on.
+        connections: open at a time; when they are used up, the one that has been waited for longest
+            is closed for the next. Lower than half of the file descriptors in any case.
+        head_seconds: until the head of a request has arrived, from the connection's opening or the
+            first byte on.
         idle_seconds: between two requests of a connection.
         body_seconds: until a body has arrived, and one second more for each ``body_rate`` bytes.
         body_rate: bytes a second that an upload reaches at least.

@@ -48,7 +48,7 @@ class LineFormatter(logging.Formatter):
 
 
 class _StandardError(logging.Handler):
-    """Standard error as it is when a line is written, not as it was when logging began."""
+    """Writes to standard error as it is at that moment, not as it was when logging began."""
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
@@ -59,11 +59,15 @@ class _StandardError(logging.Handler):
 
 
 def configure(level: str) -> None:
-    """Write the log of this process to standard error; one of `LEVELS`."""
+    """Write the log of this process to standard error.
+
+    Args:
+        level: one of `LEVELS`.
+    """
     handler = _StandardError()
     handler.setFormatter(LineFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     logging.getLogger("httpx").setLevel(logging.WARNING)
-    # What peers do wrong, or that they hang up, is not news: anybody could fill the disk with it.
+    # Faults and hang-ups of peers are not logged: anybody could fill the disk with them.
     for name in ("uvicorn", "asyncio"):
         logging.getLogger(name).setLevel(logging.ERROR)

@@ -39,13 +39,16 @@ def run(
     certificate: Path | None = None,
     key: Path | None = None,
 ) -> None:
-    """Serve an application until SIGINT or SIGTERM, and return when everything is let go of.
+    """Serve an application until SIGINT or SIGTERM, and return when everything is closed.
 
     The address is taken first: a second process on it ends before it opens anything.
 
     Args:
         make_app: opens the service; its life span begins before the first request.
+        host: name or address to listen on.
         port: 0 to 65535; 0 takes a free one.
+        limits: on connections; the default ones if None.
+        log_level: one of `log_lines.LEVELS`.
         certificate, key: PEM files; TLS if both are given.
 
     Raises:
@@ -68,7 +71,11 @@ def run(
 
 
 def check_log_level(name: str) -> str:
-    """Return the name of a log level; MalformedError for any other text."""
+    """Return the name of a log level in lower case.
+
+    Raises:
+        MalformedError: any other text.
+    """
     if name.lower() not in log_lines.LEVELS:
         raise MalformedError(
             "not a log level", where="log level", expected=", ".join(log_lines.LEVELS)
@@ -104,32 +111,32 @@ class _Server(uvicorn.Server):
         config.http_protocol_class = factory
         super().__init__(config)
         self._service = app
-        self._told = 0.0
+        self._logged_at = 0.0
 
     async def serve_on(self, listener: socket.socket) -> None:
         """Serve on a bound socket, within the application's life span."""
-        asyncio.get_running_loop().set_exception_handler(self._tell)
+        asyncio.get_running_loop().set_exception_handler(self._log_fault)
         async with self._service.router.lifespan_context(self._service):
             _log.info("listening on %s:%d", *listener.getsockname()[:2])
             await self.serve(sockets=[listener])
             _log.info("stopping")
         _log.info("stopped")
 
-    def _tell(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Log what went wrong in the event loop as one line, a flood of the same only once."""
+    def _log_fault(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Log a fault of the event loop in one line, want of resources once a minute only."""
         error = context.get("exception")
         number = getattr(error, "errno", None)
         if number in {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}:
-            if loop.time() - self._told < _QUIET_SECONDS:
+            if loop.time() - self._logged_at < _QUIET_SECONDS:
                 return
-            self._told = loop.time()
+            self._logged_at = loop.time()
         kind = type(error).__name__ if error is not None else "no exception"
         reason = errno.errorcode.get(number, "") if number is not None else ""
         _log.error("%s (%s %s)", context.get("message", "event loop"), kind, reason)
 
 
 def _until_gone(app: Starlette) -> Any:
-    """Return the application; a client that goes away while it is read is no error of ours."""
+    """Return the application; a client that goes away while it is read causes no error."""
 
     async def serve(scope: Any, receive: Any, send: Any) -> None:
         with suppress(ClientDisconnect):
@@ -181,9 +188,9 @@ def _check_tls(certificate: Path | None, key: Path | None) -> None:
 def _within_descriptors(limits: ConnectionLimits) -> ConnectionLimits:
     """Raise the limit of file descriptors, and keep connections below half of it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 2 * limits.connections + 2 * BACKLOG
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    demand = 2 * limits.connections + 2 * BACKLOG
+    if soft != resource.RLIM_INFINITY and soft < demand:
+        soft = demand if hard == resource.RLIM_INFINITY else min(demand, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     if soft == resource.RLIM_INFINITY:
         return limits

@@ -79,13 +79,24 @@ COMPLETION = 4
 
 
 def generator(list: str, index: int) -> bytes:  # noqa: A002 - the specification's word
-    """gen(list, index): 32 bytes. `list` is one of H, Q, G, A, sel/A*, sel/M, sel/R, idx/P, idx/P*,
-    idx/M, idx/R; 0 <= index < 2^64."""
+    """Return gen(list, index) of docs/spec/04-arguments.md, 32 bytes.
+
+    Args:
+        list: one of H, Q, G, A, sel/A*, sel/M, sel/R, idx/P, idx/P*, idx/M, idx/R.
+        index: 0 <= index < 2^64.
+
+    Raises:
+        MalformedInput: no such list or index.
+    """
     return _core.generator(list, integer(index, "index"))
 
 
 def position_encodings(count: int = KNOWN_POSITIONS) -> bytes:
-    """The encodings of A_0 .. A_(count - 1), 32 bytes each; 20 microseconds of CPU time each."""
+    """Return the encodings of A_0 .. A_(count - 1), 32 bytes each.
+
+    Args:
+        count: below 2^32; each costs 20 microseconds of CPU time.
+    """
     return _core.position_encodings(integer(count, "count", 32))
 
 
@@ -93,7 +104,9 @@ def use_positions(encodings: bytes) -> None:
     """Decode A_0 .. A_(2^20 - 1) from these bytes from now on, instead of deriving each.
 
     They are constants: the digest of the right bytes is compiled in. They stay in memory, 32 MiB.
-    Raises MalformedInput for any other bytes.
+
+    Raises:
+        MalformedInput: any other bytes.
     """
     _core.use_positions(exact_bytes(encodings, "encodings"))
 
@@ -101,25 +114,36 @@ def use_positions(encodings: bytes) -> None:
 def transcript_trace(
     argument: str, operations: Sequence[tuple[str, str, bytes, int]]
 ) -> list[tuple[bytes, bytes]]:
-    """The transcript of `argument` through (operation, tag, message, count) steps.
+    """Return the states of a transcript through steps (operation, tag, message, count).
 
-    Operations are "absorb" (uses message), "scalar" and "bits" (uses count). Returns, for the
-    start and after each step, the 64-byte state and what was drawn: a scalar's 32 bytes, or
-    ceil(count/8) bytes of packed bits.
+    Args:
+        argument: whose transcript it is.
+        operations: "absorb" (uses message), "scalar" and "bits" (uses count).
+
+    Returns:
+        For the start and after each step, the 64-byte state and the challenge: a scalar's 32 bytes,
+        or ceil(count/8) bytes of packed bits.
     """
     return _core.transcript_trace(argument, operations)
 
 
 def random_scalars(count: int) -> Scalars:
-    """uint8[count, 32]: uniform canonical scalars from operating-system entropy."""
+    """Return uint8[count, 32]: uniform canonical scalars from operating-system entropy."""
     data = _core.random_scalars(integer(count, "count", 32))
     return np.frombuffer(data, dtype=np.uint8).reshape(-1, SCALAR_BYTES).copy()
 
 
 def complete_rows(vectors: Int8Rows) -> Int8Rows:
-    """int8[N, d] to int8[N, d + 4]: appends four squares so that each squared norm is B².
+    """Return the rows with four squares appended, so that each squared norm is B².
 
-    Raises MalformedInput if a squared norm exceeds B² = 16129, or d = 0.
+    Args:
+        vectors: int8[N, d], d >= 1.
+
+    Returns:
+        int8[N, d + 4].
+
+    Raises:
+        MalformedInput: a squared norm exceeds B² = 16129, or d = 0.
     """
     data = array_bytes(vectors, "vectors", [np.int8], 2)
     count, dimension = vectors.shape
@@ -128,11 +152,16 @@ def complete_rows(vectors: Int8Rows) -> Int8Rows:
 
 
 def commit_rows(rows: Int8Rows, blindings: Scalars, *, progress: Progress | None = None) -> bytes:
-    """C_i = sum_j rows[i, j] G_j + blinding_i H, 32 bytes each.
+    """Return C_i = sum_j rows[i, j] G_j + blinding_i H, 32 bytes each.
 
     Args:
         rows: int8[N, d + 4]; any entries, no norm is checked.
         blindings: uint8[N, 32], canonical scalars.
+        progress: see `Progress`.
+
+    Raises:
+        MalformedInput: another type or shape, or a scalar that is not canonical.
+        Cancelled: ``progress`` returned False.
     """
     data = array_bytes(rows, "rows", [np.int8], 2)
     secret = scalars_bytes(blindings, "blindings", rows.shape[0])
@@ -142,11 +171,16 @@ def commit_rows(rows: Int8Rows, blindings: Scalars, *, progress: Progress | None
 def reblind_rows(
     commitments: bytes, old: Scalars, new: Scalars, *, progress: Progress | None = None
 ) -> bytes:
-    """C_i + (new_i - old_i) H: the same rows under new blindings, without committing anew.
+    """Return C_i + (new_i - old_i) H: the same rows under new blindings, without committing anew.
 
     Args:
         commitments: 32 N bytes.
-        old, new: uint8[N, 32], canonical scalars: the blindings so far, and those to be.
+        old, new: uint8[N, 32], canonical scalars: present and future blindings.
+        progress: see `Progress`.
+
+    Raises:
+        MalformedInput: another type or shape, or bytes that are not canonical.
+        Cancelled: ``progress`` returned False.
     """
     count = len(exact_bytes(commitments, "commitments")) // SCALAR_BYTES
     before, after = scalars_bytes(old, "old", count), scalars_bytes(new, "new", count)
@@ -160,14 +194,20 @@ def prove_index(
     *,
     progress: Progress | None = None,
 ) -> bytes:
-    """An index proof: every committed row is an integer vector of squared norm B².
+    """Return an index proof: every committed row is an integer vector of squared norm B².
 
     Runs on any rows; a proof for rows of another norm, or other than the committed ones, is
     rejected. int64 rows are slower and use more memory.
 
     Args:
+        statement: about the commitments to these rows.
         rows: int8[N, d + 4] (or int64), N >= 1.
         blindings: uint8[N, 32], canonical scalars.
+        progress: see `Progress`.
+
+    Raises:
+        MalformedInput: another type, shape or range.
+        Cancelled: ``progress`` returned False.
     """
     checked = CheckedIndex.of(statement)
     data = array_bytes(rows, "rows", [np.int8, np.int64], 2)
@@ -183,17 +223,23 @@ def verify_index(
 ) -> None:
     """Check an index proof ("index/v2").
 
-    Raises ProofRejected unless the statement's public conditions hold and the proof is valid.
+    Raises:
+        MalformedInput: another type or length.
+        ProofRejected: the statement's public conditions do not hold, or the proof is not valid.
+        Cancelled: ``progress`` returned False.
     """
     _core.verify_index(CheckedIndex.of(statement), exact_bytes(proof, "proof"), progress)
 
 
 def commit_selection(selected: Sequence[int], blinding: bytes) -> bytes:
-    """B_sel = sum of A_i over the selected positions + blinding H: 32 bytes.
+    """Return B_sel = sum of A_i over the selected positions + blinding H, 32 bytes.
 
     Args:
         selected: distinct positions below 2^32, in any order.
         blinding: a canonical scalar, 32 bytes.
+
+    Raises:
+        MalformedInput: a position twice or out of range, or a scalar that is not canonical.
     """
     secret = exact_bytes(blinding, "blinding", SCALAR_BYTES)
     return _core.commit_selection(positions(selected, "selected"), secret)
@@ -208,15 +254,22 @@ def prove_selection(
     *,
     progress: Progress | None = None,
 ) -> bytes:
-    """A selection proof: `selected` is { i allowed : y_i > y_(K+1) }, y_i = <query, X_i> + noise_i.
+    """Return a selection proof: `selected` is { i allowed : y_i > y_(K+1) }.
 
-    Runs on any `selected`; if it is not that set (or not all allowed rows when at most K are
-    allowed), or not what the statement's B_sel holds, the proof is rejected.
+    Here y_i = <query, X_i> + noise_i. Runs on any `selected`; if it is not that set (or not all
+    allowed rows when at most K are allowed), or not what the statement's B_sel holds, the proof is
+    rejected.
 
     Args:
+        statement: about the commitments to these rows and to this selection.
         rows, blindings: of the index, as in :func:`prove_index`; int8 rows.
         selected: distinct positions below N.
         selection_blinding: canonical scalar of B_sel, 32 bytes.
+        progress: see `Progress`.
+
+    Raises:
+        MalformedInput: another type, shape or range.
+        Cancelled: ``progress`` returned False.
     """
     checked = CheckedSelection.of(statement)
     data = array_bytes(rows, "rows", [np.int8], 2)
@@ -233,7 +286,9 @@ def prove_selection(
 def verify_selection(statement: SelectionStatement, proof: bytes) -> None:
     """Check a selection proof over N commitments whose index proof was accepted.
 
-    Raises ProofRejected unless the statement's public conditions hold and the proof is valid.
+    Raises:
+        MalformedInput: another type or length.
+        ProofRejected: the statement's public conditions do not hold, or the proof is not valid.
     """
     _core.verify_selection(CheckedSelection.of(statement), exact_bytes(proof, "proof"))
 
@@ -245,9 +300,12 @@ def verify_selections(
 
     Args:
         proven: statements, each with its proof.
+        progress: see `Progress`.
 
     Raises:
+        MalformedInput: another type or length.
         ProofRejected: its `failed` holds the rising indices of the rejected proofs.
+        Cancelled: ``progress`` returned False.
     """
     checked = [
         (CheckedSelection.of(statement), exact_bytes(proof, "proof")) for statement, proof in proven
@@ -258,13 +316,17 @@ def verify_selections(
 def sample_noise(
     thresholds: bytes, factor: int, levels: int, key: bytes, count: int
 ) -> npt.NDArray[np.int64]:
-    """int64[count]: discrete Gaussian noise under `key` (docs/spec/03-noise.md §3.4).
+    """Return int64[count]: discrete Gaussian noise under `key` (docs/spec/03-noise.md §3.4).
 
     Args:
         thresholds: the table's 2w thresholds, 16 bytes little endian each, rising.
-        factor: K of the convolution; levels: L, 0 for a direct table.
+        factor: K of the convolution.
+        levels: L, 0 for a direct table.
         key: 32 bytes.
         count: at most 2^38 bytes of key stream, 16 (L + 1) per sample.
+
+    Raises:
+        MalformedInput: another type, length or range.
     """
     sampler = _sampler(
         exact_bytes(thresholds, "thresholds"),
@@ -287,11 +349,14 @@ class Scorer:
         self._dimension = vectors.shape[1]
 
     def scores(self, query: npt.NDArray[np.int16]) -> npt.NDArray[np.int64]:
-        """int64[N]: the inner products of all rows with the query.
+        """Return int64[N]: the inner products of all rows with the query.
 
         Args:
-            query: int16[d], with 128 sum |e_j| < 2^31 (norm at most 127 and d <= 4096 give
-                less than 2^20).
+            query: int16[d], with 128 sum |e_j| < 2^31 (norm at most 127 and d <= 4096 give less
+                than 2^20).
+
+        Raises:
+            MalformedInput: another type, length or size.
         """
         data = array_bytes(query, "query", [np.int16], 1)
         if len(query) != self._dimension:
@@ -302,5 +367,5 @@ class Scorer:
 
 @lru_cache(maxsize=16)
 def _sampler(thresholds: bytes, factor: int, levels: int) -> _core.NoiseSampler:
-    """The sampler of a table, which is public; making one takes longer than a short draw."""
+    """Return the sampler of a table, which is public; making one takes longer than a short draw."""
     return _core.NoiseSampler(thresholds, factor, levels)

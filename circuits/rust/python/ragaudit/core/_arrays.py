@@ -19,9 +19,12 @@ Memory = npt.NDArray[np.uint8]
 def array_bytes(
     value: npt.NDArray[Any], what: str, dtypes: Sequence[type[np.integer[Any]]], dimensions: int
 ) -> Memory:
-    """The memory of a C-contiguous array of one of the dtypes, little endian.
+    """Return the memory of a C-contiguous array of one of the dtypes, little endian.
 
     It is read while the call lasts and must not be written to meanwhile.
+
+    Raises:
+        MalformedInput: another type, dtype, dimension or layout; ``what`` names the argument.
     """
     if not isinstance(value, np.ndarray):
         raise MalformedInput(f"{what}: {type(value).__name__}, expected a NumPy array")
@@ -36,7 +39,11 @@ def array_bytes(
 
 
 def scalars_bytes(value: npt.NDArray[np.uint8], what: str, count: int) -> Memory:
-    """The memory of uint8[count, 32]."""
+    """Return the memory of uint8[count, 32].
+
+    Raises:
+        MalformedInput: another dtype or shape; ``what`` names the argument.
+    """
     data = array_bytes(value, what, [np.uint8], 2)
     if value.shape != (count, SCALAR_BYTES):
         raise MalformedInput(f"{what}: shape {value.shape}, expected ({count}, {SCALAR_BYTES})")
@@ -44,7 +51,11 @@ def scalars_bytes(value: npt.NDArray[np.uint8], what: str, count: int) -> Memory
 
 
 def exact_bytes(value: bytes, what: str, length: int | None = None) -> bytes:
-    """A bytes object, of the given length if there is one."""
+    """Return a bytes object, of exactly ``length`` unless that is None.
+
+    Raises:
+        MalformedInput: another type or length; ``what`` names the argument.
+    """
     if not isinstance(value, bytes):
         raise MalformedInput(f"{what}: {type(value).__name__}, expected bytes")
     if length is not None and len(value) != length:
@@ -53,7 +64,11 @@ def exact_bytes(value: bytes, what: str, length: int | None = None) -> bytes:
 
 
 def integer(value: int, what: str, bits: int = 64) -> int:
-    """An integer in [0, 2^bits)."""
+    """Return an integer in [0, 2^bits).
+
+    Raises:
+        MalformedInput: another type, or out of range; ``what`` names the argument.
+    """
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise MalformedInput(f"{what}: {type(value).__name__}, expected an integer")
     if not 0 <= value < 1 << bits:
@@ -62,7 +77,11 @@ def integer(value: int, what: str, bits: int = 64) -> int:
 
 
 def positions(value: Sequence[int], what: str) -> list[int]:
-    """A list of positions, each in [0, 2^64)."""
+    """Return a list of positions, each in [0, 2^64).
+
+    Raises:
+        MalformedInput: not a sequence of such integers; ``what`` names the argument.
+    """
     if isinstance(value, str | bytes) or not isinstance(value, Sequence | np.ndarray):
         raise MalformedInput(f"{what}: {type(value).__name__}, expected a sequence of positions")
     return [integer(position, what) for position in value]

@@ -1,4 +1,4 @@
-"""The statements of the two arguments: what a caller hands over, and what the module reads.
+"""The statements of the two arguments: as a caller passes them, and as the module reads them.
 
 A statement is any object with these attributes; arrays are read where they are, not copied.
 """
@@ -25,23 +25,23 @@ class IndexStatement(Protocol):
 
     @property
     def context(self) -> bytes:
-        """32 bytes that bind everything the argument does not see."""
+        """Return 32 bytes that bind everything the argument does not see."""
 
     @property
     def rows(self) -> int:
-        """N, 1 <= N < 2^32."""
+        """Return N, 1 <= N < 2^32."""
 
     @property
     def dimension(self) -> int:
-        """d, 1 <= d < 2^16; a completed row has d + 4 entries."""
+        """Return d, 1 <= d < 2^16; a completed row has d + 4 entries."""
 
     @property
     def commitments(self) -> bytes:
-        """C_0 || .. || C_(N-1), 32 N bytes."""
+        """Return C_0 || .. || C_(N-1), 32 N bytes."""
 
     @property
     def squared_norm(self) -> int:
-        """B² of the policy: 1 <= 4B² < 2^26 and N² B² (d + 4) < 2^82."""
+        """Return B² of the policy: 1 <= 4B² < 2^26 and N² B² (d + 4) < 2^82."""
 
 
 class SelectionStatement(Protocol):
@@ -52,44 +52,44 @@ class SelectionStatement(Protocol):
 
     @property
     def context(self) -> bytes:
-        """32 bytes that bind everything the argument does not see."""
+        """Return 32 bytes that bind everything the argument does not see."""
 
     @property
     def rows(self) -> int:
-        """N, 1 <= N < 2^32."""
+        """Return N, 1 <= N < 2^32."""
 
     @property
     def commitments(self) -> bytes:
-        """C_0 || .. || C_(N-1), 32 N bytes."""
+        """Return C_0 || .. || C_(N-1), 32 N bytes."""
 
     @property
     def query(self) -> npt.NDArray[np.int16]:
-        """int16[d], of squared norm at most B²."""
+        """Return e, int16[d], of squared norm at most B²."""
 
     @property
     def noise(self) -> npt.NDArray[np.int64]:
-        """int64[N]."""
+        """Return z, int64[N]."""
 
     @property
     def top_k(self) -> int:
-        """K, 1 <= K < 2^32."""
+        """Return K, 1 <= K < 2^32."""
 
     @property
     def selection_commitment(self) -> bytes:
-        """B_sel, 32 bytes."""
+        """Return B_sel, 32 bytes."""
 
     @property
     def allowed(self) -> Sequence[int] | None:
-        """Distinct positions that pass the filter, in any order; None for all."""
+        """Return the distinct positions that pass the filter, in any order; None for all."""
 
     @property
     def squared_norm(self) -> int:
-        """B², 1 <= 4B² < 2^16."""
+        """Return B², 1 <= 4B² < 2^16."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedIndex:
-    """An index statement as the compiled module reads it."""
+    """An index statement as the compiled module reads it; attributes as `IndexStatement`."""
 
     context: bytes
     rows: int
@@ -99,7 +99,11 @@ class CheckedIndex:
 
     @classmethod
     def of(cls, statement: IndexStatement) -> "CheckedIndex":
-        """Check types and lengths; MalformedInput where one is wrong."""
+        """Return the statement, its types and lengths checked.
+
+        Raises:
+            MalformedInput: a wrong one.
+        """
         return cls(
             context=exact_bytes(statement.context, "context", CONTEXT_BYTES),
             rows=integer(statement.rows, "rows"),
@@ -111,7 +115,7 @@ class CheckedIndex:
 
 @dataclass(frozen=True, slots=True)
 class CheckedSelection:
-    """A selection statement as the compiled module reads it."""
+    """A `SelectionStatement` as the compiled module reads it, with the same attributes."""
 
     context: bytes
     rows: int
@@ -125,7 +129,11 @@ class CheckedSelection:
 
     @classmethod
     def of(cls, statement: SelectionStatement) -> "CheckedSelection":
-        """Check types and lengths; MalformedInput where one is wrong."""
+        """Return the statement, its types and lengths checked.
+
+        Raises:
+            MalformedInput: a wrong one.
+        """
         allowed = statement.allowed
         commitment = statement.selection_commitment
         return cls(

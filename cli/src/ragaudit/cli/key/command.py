@@ -87,11 +87,11 @@ def _read(file: Path) -> PrivateKey:
 
 def _show(keys: dict[Path, PublicKey], as_json: bool) -> None:
     if as_json:
-        shown = [
+        documents = [
             {"file": str(file), "public": hex_encode(key.raw), "pem": key.pem()}
             for file, key in keys.items()
         ]
-        typer.echo(json.dumps(shown))
+        typer.echo(json.dumps(documents))
         return
     for file, key in keys.items():
         typer.echo(f"{file}: {hex_encode(key.raw)}\n{key.pem()}", nl=False)

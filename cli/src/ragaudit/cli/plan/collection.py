@@ -22,7 +22,7 @@ Vectors = npt.NDArray[np.float32]
 Progress = Callable[[str], object]
 
 QUESTIONS_PER_TENANT = 100
-"""Of questions that we make ourselves; a file's questions are all asked."""
+"""At most so many of the suggested questions; a file's questions are all asked."""
 FEWEST_SUGGESTED = 20
 """With fewer suggested questions than that, the sentences of the texts are asked instead."""
 SETTINGS_SUFFIXES = (".yaml", ".yml")
@@ -31,7 +31,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 
 class QuestionSource(StrEnum):
-    """Where the questions are from."""
+    """The origin of the questions."""
 
     GIVEN = "as given"
     SUGGESTED = "made from the texts"
@@ -65,20 +65,26 @@ class Collection:
         questions: npt.NDArray[np.floating],
         question_source: QuestionSource = QuestionSource.GIVEN,
     ) -> "Collection":
-        """Quantise the vectors of an index, [N, d], and of its questions, [Q, d].
+        """Return the collection with its vectors quantised.
+
+        Args:
+            name: for messages.
+            vectors: of the index, [N, d].
+            questions: their vectors, [Q, d].
+            question_source: where they are from.
 
         Raises:
             MalformedError: different d, or a row that cannot be quantised.
         """
         rows = _quantised(vectors, "index")
-        asked = _quantised(questions, "questions")
-        if rows.shape[1] != asked.shape[1]:
+        queries = _quantised(questions, "questions")
+        if rows.shape[1] != queries.shape[1]:
             raise MalformedError(
-                f"questions have {asked.shape[1]} entries",
+                f"questions have {queries.shape[1]} entries",
                 where="questions",
                 expected=f"{rows.shape[1]}, as the index has",
             )
-        return cls(name, rows, asked, vectors, questions, question_source)
+        return cls(name, rows, queries, vectors, questions, question_source)
 
 
 @dataclass(frozen=True)
@@ -136,7 +142,7 @@ def load(
             where="questions",
             expected="a text file with one question a line",
         )
-    asked = None if questions is None else _lines(questions)
+    lines = None if questions is None else _lines(questions)
     progress("reading the texts")
     embedder_name, texts = _texts(index)
     if tenant is not None:
@@ -151,7 +157,7 @@ def load(
     embedder = registry.load(embedder_name)
     return Loaded(
         [
-            _embedded(name, texts[name], asked, embedder, progress)
+            _embedded(name, texts[name], lines, embedder, progress)
             for name, rows in sizes.items()
             if rows > top_k
         ],
@@ -170,7 +176,7 @@ def _check_rows(sizes: dict[str, int], top_k: int) -> None:
 
 
 def _texts(index: Path | None) -> tuple[str, dict[str, list[Passage]]]:
-    """The embedder's name and tenant -> passages."""
+    """Return the embedder's name and tenant -> passages."""
     if index is None:
         return registry.DEFAULT, load_corpus()
     if index.suffix in SETTINGS_SUFFIXES:
@@ -180,7 +186,7 @@ def _texts(index: Path | None) -> tuple[str, dict[str, list[Passage]]]:
 
     with _reading(index):
         documents = read_files([index])
-    return registry.DEFAULT, {index.name: [Passage(each.id, each.content) for each in documents]}
+    return registry.DEFAULT, {index.name: [Passage(item.id, item.content) for item in documents]}
 
 
 def _ingested(settings: Path) -> tuple[str, dict[str, list[Passage]]]:
@@ -196,9 +202,9 @@ def _ingested(settings: Path) -> tuple[str, dict[str, list[Passage]]]:
         documents = StoredDocuments(store)
         texts = {
             tenant: [
-                Passage(each.id, each.content)
+                Passage(document.id, document.content)
                 for page in documents.pages(tenant, loaded.backend.page_rows)
-                for each in page
+                for document in page
             ]
             for tenant in documents.tenants()
         }
@@ -213,7 +219,7 @@ def _ingested(settings: Path) -> tuple[str, dict[str, list[Passage]]]:
 
 @contextmanager
 def _reading(index: Path) -> Iterator[None]:
-    """Name the argument and the file in whatever is wrong with it."""
+    """Name the argument and the file in errors raised in the block."""
     try:
         yield
     except MalformedError as error:
@@ -222,7 +228,7 @@ def _reading(index: Path) -> Iterator[None]:
 
 
 def _check_database(url: str) -> None:
-    """SQLite would make an empty database where there is none."""
+    """Check that an SQLite database exists: opening it would make an empty one."""
     path = Path(url.removeprefix("sqlite:///"))
     if url.startswith("sqlite:///") and not path.is_file():
         raise MalformedError(
@@ -233,48 +239,48 @@ def _check_database(url: str) -> None:
 def _embedded(
     name: str,
     passages: Sequence[Passage],
-    asked: Sequence[str] | None,
+    texts: Sequence[str] | None,
     embedder: Embedder,
     progress: Progress,
 ) -> Collection:
     progress(f"embedding {len(passages)} passages of {name}")
     source = QuestionSource.GIVEN
-    if asked is None:
-        asked, source = _made(name, passages)
+    if texts is None:
+        texts, source = _suggested(name, passages)
     return Collection.of(
-        name, _embed(embedder, [each.text for each in passages]), _embed(embedder, asked), source
+        name, _embed(embedder, [part.text for part in passages]), _embed(embedder, texts), source
     )
 
 
-def _made(name: str, passages: Sequence[Passage]) -> tuple[list[str], QuestionSource]:
-    """Questions that the texts suggest, or else their sentences; at most QUESTIONS_PER_TENANT."""
-    asked, source = list(candidates(passages)), QuestionSource.SUGGESTED
-    if len(asked) < FEWEST_SUGGESTED:
-        asked, source = _sentences(passages), QuestionSource.SENTENCES
-    if len(asked) < 2:
+def _suggested(name: str, passages: Sequence[Passage]) -> tuple[list[str], QuestionSource]:
+    """Return questions that the texts suggest, or else their sentences; not too many."""
+    texts, source = list(candidates(passages)), QuestionSource.SUGGESTED
+    if len(texts) < FEWEST_SUGGESTED:
+        texts, source = _sentences(passages), QuestionSource.SENTENCES
+    if len(texts) < 2:
         raise MalformedError(
-            f"{name} has {len(asked)} different sentences to ask",
+            f"{name} has {len(texts)} different sentences to ask",
             where="questions",
             expected="a text file with one question a line",
         )
-    return _spread(asked, QUESTIONS_PER_TENANT), source
+    return _spread(texts, QUESTIONS_PER_TENANT), source
 
 
 def _sentences(passages: Sequence[Passage]) -> list[str]:
-    """The different sentences of the texts; only their questions if they hold two or more."""
-    every = (part.strip() for each in passages for part in _SENTENCE_END.split(each.text))
-    found = list(dict.fromkeys(sentence for sentence in every if sentence))
-    questions = [sentence for sentence in found if sentence.endswith("?")]
-    return questions if len(questions) >= 2 else found
+    """Return the different sentences of the texts; only questions if there are two or more."""
+    every = (part.strip() for passage in passages for part in _SENTENCE_END.split(passage.text))
+    sentences = list(dict.fromkeys(sentence for sentence in every if sentence))
+    questions = [sentence for sentence in sentences if sentence.endswith("?")]
+    return questions if len(questions) >= 2 else sentences
 
 
 def _embed(embedder: Embedder, texts: Iterable[str]) -> Vectors:
-    each = checked_texts(list(texts))
-    return checked_embeddings(embedder.embed(each), len(each), embedder.dimension)
+    checked = checked_texts(list(texts))
+    return checked_embeddings(embedder.embed(checked), len(checked), embedder.dimension)
 
 
 def _spread(items: list[str], count: int) -> list[str]:
-    """At most ``count`` of the items, evenly taken."""
+    """Return at most ``count`` of the items, evenly spread."""
     count = min(count, len(items))
     return [items[i * len(items) // count] for i in range(count)]
 
@@ -296,18 +302,18 @@ def _lines(path: Path) -> list[str]:
 
 def _array(path: Path, where: str) -> npt.NDArray[np.floating]:
     try:
-        found = np.load(path, allow_pickle=False)
+        array = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         raise MalformedError(
             f"cannot read {path}", where=where, expected="an .npy file of real numbers"
         ) from error
-    if not isinstance(found, np.ndarray) or found.dtype.kind not in "fiu" or found.ndim != 2:
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiu" or array.ndim != 2:
         raise MalformedError(
             f"{path} holds no matrix of real numbers", where=where, expected="[rows, d]"
         )
-    if len(found) < 2:
-        raise MalformedError(f"{len(found)} rows in {path}", where=where, expected="at least 2")
-    values: npt.NDArray[np.floating] = found if found.dtype.kind == "f" else found.astype(float)
+    if len(array) < 2:
+        raise MalformedError(f"{len(array)} rows in {path}", where=where, expected="at least 2")
+    values: npt.NDArray[np.floating] = array if array.dtype.kind == "f" else array.astype(float)
     return values
 
 

@@ -120,36 +120,36 @@ def plan(
             slots=max(64, coalition) if slots is None else slots,
             windows=windows,
         )
-        given = None if sigma is None else decimal_text(sigma, "sigma")
+        price_sigma = None if sigma is None else decimal_text(sigma, "sigma")
         trial = Trial(index, questions, tenant, top_k, trials, seed)
         if recall is not None:
             trial = replace(trial, recalls=tuple(recall))
         if not simulate:
             _check_nothing_to_try(context)
         if plots is not None:
-            import_module("matplotlib")  # if it is missing, that is told before the work
+            import_module("matplotlib")  # if it is missing, the command fails before the work
             check_folder(plots)
         with _watching() as watcher:
-            made = make_plan(targets, given, trial if simulate else None, watcher)
-            drawn = None
+            result = make_plan(targets, price_sigma, trial if simulate else None, watcher)
+            drawings = None
             if plots is not None:
                 from ragaudit.cli.plan.plots import draw, left_out  # noqa: PLC0415
 
                 watcher.stage("drawing")
-                drawn = Plots(write(plots, draw(made)), left_out(made))
+                drawings = Plots(write(plots, draw(result)), left_out(result))
     if as_json:
         from ragaudit.cli.plan.document import document  # noqa: PLC0415
 
-        typer.echo(json.dumps(document(made, drawn)))
+        typer.echo(json.dumps(document(result, drawings)))
         return
     from ragaudit.cli.plan.show import show  # noqa: PLC0415
     from rich.console import Console  # noqa: PLC0415
 
-    show(Console(), made, drawn)
+    show(Console(), result, drawings)
 
 
 def _check_nothing_to_try(context: typer.Context) -> None:
-    """Refuse what only a simulation would use."""
+    """Check that no option is given that only a simulation would use."""
     for name in ("index", "questions", "tenant", "top_k", "trials", "recall", "seed"):
         source = context.get_parameter_source(name)
         if source is not None and source.name != "DEFAULT":
@@ -186,7 +186,7 @@ def _watching() -> Iterator[_Watch]:
 
 @contextmanager
 def _failing(as_json: bool) -> Iterator[None]:
-    """Turn an error into one message and an exit status; never a traceback."""
+    """Turn an error into one message and an exit status, without a traceback."""
     try:
         try:
             yield
@@ -196,10 +196,10 @@ def _failing(as_json: bool) -> Iterator[None]:
                 expected="ragaudit-cli with its extras `plan` and `plots`",
             ) from error
     except RagauditError as error:
-        told = in_words_of_options(error)
+        reworded = in_words_of_options(error)
         if as_json:
-            shown = {"problem": problem_name(type(error)), "detail": str(told)}
-            sys.stdout.write(json.dumps(shown) + "\n")
+            document = {"problem": problem_name(type(error)), "detail": str(reworded)}
+            sys.stdout.write(json.dumps(document) + "\n")
         else:
-            typer.echo(f"error: {told}", err=True)
+            typer.echo(f"error: {reworded}", err=True)
         raise typer.Exit(exit_code(error)) from None

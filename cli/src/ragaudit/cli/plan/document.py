@@ -37,25 +37,25 @@ FORMAT = "ragaudit/v1/plan"
 
 def document(plan: Plan, plots: Plots | None) -> dict[str, Any]:
     """Return the members, ready for JSON; ``plots`` is None if none were asked for."""
-    made = plan.budget
+    budget = plan.budget
     return {
         "format": FORMAT,
-        "targets": asdict(made.targets),
-        "protected_unit": made.targets.protected_unit,
-        "sigma": made.sigma,
-        "calibrated": made.calibrated,
-        "account": {**_price(made.account), "kept": made.kept},
-        "coalitions": [_row(each, made.paper) for each in made.coalitions],
-        "tenant": _row(made.tenant, made.paper),
-        "over_windows": [_row(each, made.paper) for each in made.over_windows],
-        "paper": _paper(made.paper),
+        "targets": asdict(budget.targets),
+        "protected_unit": budget.targets.protected_unit,
+        "sigma": budget.sigma,
+        "calibrated": budget.calibrated,
+        "account": {**_price(budget.account), "kept": budget.kept},
+        "coalitions": [_row(row, budget.paper) for row in budget.coalitions],
+        "tenant": _row(budget.tenant, budget.paper),
+        "over_windows": [_row(row, budget.paper) for row in budget.over_windows],
+        "paper": _paper(budget.paper),
         "affords": {
-            "queries": _known(made.queries_afforded),
-            "accounts": _known(made.accounts_afforded),
-            "reason": _reason(made.queries_afforded),
+            "queries": _known(budget.queries_afforded),
+            "accounts": _known(budget.accounts_afforded),
+            "reason": _reason(budget.queries_afforded),
         },
-        "coalition_noise": _coalition_noise(made),
-        "retrieval": None if plan.retrieval is None else _retrieval(plan.retrieval, made.sigma),
+        "coalition_noise": _coalition_noise(budget),
+        "retrieval": None if plan.retrieval is None else _retrieval(plan.retrieval, budget.sigma),
         "verdict": {
             "service": plan.verdict.service.value,
             "promise": plan.verdict.promise.value,
@@ -70,19 +70,19 @@ def document(plan: Plan, plots: Plots | None) -> dict[str, Any]:
 
 
 def _plots(plots: Plots) -> dict[str, Any]:
-    return {"files": [str(each) for each in plots.files], "left_out": plots.left_out}
+    return {"files": [str(path) for path in plots.files], "left_out": plots.left_out}
 
 
-def _coalition_noise(made: Budget) -> dict[str, Any]:
-    targets = made.targets
+def _coalition_noise(budget: Budget) -> dict[str, Any]:
+    targets = budget.targets
     return {
         "accounts": targets.coalition,
         "queries": targets.coalition * targets.queries,
         "epsilon": targets.epsilon,
         "delta": targets.delta_policy,
         "relation": targets.relation,
-        "sigma": _known(made.coalition_sigma),
-        "reason": _reason(made.coalition_sigma),
+        "sigma": _known(budget.coalition_sigma),
+        "reason": _reason(budget.coalition_sigma),
     }
 
 
@@ -97,37 +97,37 @@ def _paper(paper: PaperNoise | Missing) -> dict[str, Any]:
     }
 
 
-def _retrieval(found: RetrievalPlan, planned: str) -> dict[str, Any]:
-    simulation = found.simulation
+def _retrieval(retrieval: RetrievalPlan, planned: str) -> dict[str, Any]:
+    simulation = retrieval.simulation
     return {
-        "indexes": [asdict(each) for each in found.indexes],
-        "left_out": [{"name": name, "rows": rows} for name, rows in found.left_out.items()],
+        "indexes": [asdict(index) for index in retrieval.indexes],
+        "left_out": [{"name": name, "rows": rows} for name, rows in retrieval.left_out.items()],
         "top_k": simulation.top_k,
         "questions": simulation.questions,
         "trials": simulation.trials,
-        "seed": found.trial.seed,
+        "seed": retrieval.trial.seed,
         "confidence": CONFIDENCE,
         "random": {
             "recall": round(simulation.random_recall, 6),
             "rank_loss": round(simulation.random_rank_loss, 6),
         },
-        "quantised_recall": _interval(found.quantised),
+        "quantised_recall": _interval(retrieval.quantised),
         "points": [
             {
-                "sigma": each.sigma,
-                "planned": each.sigma == planned,
-                "recall": _interval(each.recall),
+                "sigma": point.sigma,
+                "planned": point.sigma == planned,
+                "recall": _interval(point.recall),
                 "recall_by_index": {
-                    name: _interval(recalls[at]) for name, recalls in found.by_index.items()
+                    name: _interval(recalls[at]) for name, recalls in retrieval.by_index.items()
                 },
-                "rank_loss": None if each.rank_loss is None else _interval(each.rank_loss),
-                "returned": round(each.returned, 6),
-                "account": _priced(found.prices[each.sigma][0], found.blind),
-                "coalition": _priced(found.prices[each.sigma][1], found.blind),
+                "rank_loss": None if point.rank_loss is None else _interval(point.rank_loss),
+                "returned": round(point.returned, 6),
+                "account": _priced(retrieval.prices[point.sigma][0], retrieval.blind),
+                "coalition": _priced(retrieval.prices[point.sigma][1], retrieval.blind),
             }
-            for at, each in enumerate(simulation.points)
+            for at, point in enumerate(simulation.points)
         ],
-        "recall_costs": [_recall_cost(each, found.blind) for each in found.costs],
+        "recall_costs": [_recall_cost(cost, retrieval.blind) for cost in retrieval.costs],
     }
 
 
@@ -152,7 +152,7 @@ def _cost(cost: Cost | None, blind: Fraction) -> dict[str, Any] | None:
 
 
 def _priced(price: Price, blind: Fraction) -> dict[str, Any]:
-    """A price with the ceiling of recall under it, which no mechanism with fresh noise exceeds."""
+    """Return a price with the ceiling of recall under it for any mechanism with fresh noise."""
     ceiling = ceiling_of(price, blind)
     return {
         **_price(price),

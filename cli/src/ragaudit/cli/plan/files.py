@@ -27,13 +27,13 @@ class Plots:
 
 
 def check_folder(folder: Path) -> None:
-    """Return if plots could be written into a folder, which need not exist yet.
+    """Check that plots could be written into a folder, which need not exist yet.
 
     Raises:
         UnavailableError: it is no folder, or nothing can be written there.
     """
     try:
-        existing = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+        existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
         writable = existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
     except OSError:
         writable = False  # not even allowed to look
@@ -44,26 +44,30 @@ def check_folder(folder: Path) -> None:
 
 
 def write(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
-    """Write all files, or on a failure none; files of the same names are replaced.
+    """Write all files and return their paths; on a failure none is written.
+
+    Args:
+        folder: made if it is missing.
+        files: name -> content; files of the same names are replaced.
 
     Raises:
         UnavailableError: the folder cannot be made or written.
     """
     missing: list[Path] = []
     try:
-        missing = [each for each in (folder, *folder.absolute().parents) if not each.exists()]
+        missing = [path for path in (folder, *folder.absolute().parents) if not path.exists()]
         folder.mkdir(parents=True, exist_ok=True)
-        if taken := [name for name in files if (folder / name).is_dir()]:
-            raise IsADirectoryError(errno.EISDIR, f"{taken[0]} is a folder")
+        if folders := [name for name in files if (folder / name).is_dir()]:
+            raise IsADirectoryError(errno.EISDIR, f"{folders[0]} is a folder")
         with tempfile.TemporaryDirectory(dir=folder, prefix=".plan-") as draft:
             for name, content in files.items():
                 (Path(draft) / name).write_bytes(content)
             for name in files:
                 (Path(draft) / name).replace(folder / name)
     except OSError as error:
-        for each in missing:
+        for path in missing:
             with suppress(OSError):
-                each.rmdir()
+                path.rmdir()
         raise UnavailableError(
             f"cannot write the plots: {error.strerror}", where="plots", expected="another folder"
         ) from error

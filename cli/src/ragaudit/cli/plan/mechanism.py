@@ -33,7 +33,7 @@ class SeededNoise:
         self._thresholds = table(self._parameters).thresholds
 
     def __call__(self, question: int, trial: int, count: int) -> npt.NDArray[np.int64]:
-        """Return int64[count], in lattice units."""
+        """Return int64[count], the noise of every row in lattice units."""
         key = structure("plan/noise", self._seed, self._sigma, question, trial)
         return core.sample_noise(
             self._thresholds, self._parameters.factor, self._parameters.levels, key, count
@@ -41,15 +41,19 @@ class SeededNoise:
 
 
 def noise_of(sigmas: Sequence[str], seed: str) -> Mapping[str, NoiseSource]:
-    """Return sigma -> its noise."""
+    """Return sigma (decimal, cosine units) -> its noise.
+
+    Raises:
+        MalformedError: as :class:`SeededNoise`.
+    """
     return {sigma: SeededNoise(sigma, seed) for sigma in sigmas}
 
 
 def scored(collections: Sequence[Collection]) -> Iterator[npt.NDArray[np.int64]]:
     """Yield the exact scores int64[N] of every question of every collection, one at a time."""
-    for each in collections:
-        scorer = core.Scorer(each.rows)
-        for question in each.questions:
+    for collection in collections:
+        scorer = core.Scorer(collection.rows)
+        for question in collection.questions:
             yield scorer.scores(question.astype(np.int16))
 
 
@@ -60,12 +64,12 @@ def quantised_recall(collections: Sequence[Collection], top_k: int) -> Interval:
     """
     values = []
     exact = scored(collections)
-    for each in collections:
-        rows, asked = _normalized(each.vectors), _normalized(each.question_vectors)
-        for real in asked:
+    for collection in collections:
+        rows, queries = _normalized(collection.vectors), _normalized(collection.question_vectors)
+        for real in queries:
             truth = np.rint(rows @ real * _COSINE_UNIT).astype(np.int64)
-            found = select(next(exact), top_k)
-            values.append(Ranking.of(truth, top_k).recall(found))
+            returned = select(next(exact), top_k)
+            values.append(Ranking.of(truth, top_k).recall(returned))
     return mean_interval(np.array(values, dtype=np.float64), highest=1.0)
 
 

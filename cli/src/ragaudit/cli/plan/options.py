@@ -16,8 +16,11 @@ OPTIONS = frozenset({
 
 
 def decimal_text(text: str, name: str) -> str:
-    """Return a number such as ``1e-6`` in the plain form of policies, ``0.000001``, unchanged in
-    value.
+    """Return a number such as ``1e-6`` in the plain form of policies, ``0.000001``.
+
+    Args:
+        text: as typed.
+        name: of the option, for the error.
 
     Raises:
         MalformedError: no finite number >= 0, or more than 12 places or 9 digits before them.

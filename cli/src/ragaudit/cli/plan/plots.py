@@ -31,25 +31,25 @@ def draw(plan: Plan) -> dict[str, bytes]:
     Raises:
         RagauditError: matplotlib is not installed.
     """
-    made, found = plan.budget, plan.retrieval
-    files = _epsilon_by_accounts(made)
+    budget, retrieval = plan.budget, plan.retrieval
+    files = _epsilon_by_accounts(budget)
     if not left_out(plan):
-        files |= _sigma_by_queries(made)
-    if found is not None:
-        files |= {**_recall_by_sigma(made, found), **_recall_by_epsilon(made, found)}
+        files |= _sigma_by_queries(budget)
+    if retrieval is not None:
+        files |= {**_recall_by_sigma(budget, retrieval), **_recall_by_epsilon(budget, retrieval)}
     return files
 
 
 def left_out(plan: Plan) -> dict[str, str]:
-    """Return plot -> why the plan has nothing for it to show."""
+    """Return plot -> why it is left out."""
     if plan.budget.targets.epsilon is not None:
         return {}
     return {"sigma-by-queries": "there is no finite epsilon to calibrate for"}
 
 
-def _epsilon_by_accounts(made: Budget) -> dict[str, bytes]:
-    targets = made.targets
-    rows = epsilon_by_accounts(made)
+def _epsilon_by_accounts(plan: Budget) -> dict[str, bytes]:
+    targets = plan.targets
+    rows = epsilon_by_accounts(plan)
     finite = [row for row in rows if row.price.epsilon is not None]
     formula = [
         (row.accounts, float(row.closed_form))
@@ -65,7 +65,7 @@ def _epsilon_by_accounts(made: Budget) -> dict[str, bytes]:
             place.plot(
                 [row.accounts for row in finite],
                 [float(row.price.epsilon or 0) for row in finite],
-                color=_OURS, marker="o", markersize=3.5, label=f"this sigma, {_short(made.sigma)}",
+                color=_OURS, marker="o", markersize=3.5, label=f"this sigma, {_short(plan.sigma)}",
             )  # fmt: skip
         if formula:
             place.plot(
@@ -81,7 +81,7 @@ def _epsilon_by_accounts(made: Budget) -> dict[str, bytes]:
             place.set_xlim(0, 3)
             place.set_xticks([1])
         if len(finite) < len(rows):
-            _ideal(place, rows[max(0, len(finite) - 1) :], made.sigma)
+            _ideal(place, rows[max(0, len(finite) - 1) :], plan.sigma)
             first = rows[len(finite)].accounts
             edge = (finite[-1].accounts * first) ** 0.5 if finite else first / 1.2
             _no_guarantee(place, edge, rows[-1].accounts * 1.1)
@@ -91,7 +91,7 @@ def _epsilon_by_accounts(made: Budget) -> dict[str, bytes]:
 
 
 def _ideal(place: "Axes", rows: list[BudgetRow], sigma: str) -> None:
-    """What a perfect sampler would give from the last row with a guarantee on."""
+    """Plot what a perfect sampler would give from the last row with a guarantee on."""
     place.plot(
         [row.accounts for row in rows], [float(row.price.ideal_epsilon) for row in rows],
         color=_OURS, marker="o", markersize=3.5, markerfacecolor="white", linestyle=":",
@@ -99,13 +99,13 @@ def _ideal(place: "Axes", rows: list[BudgetRow], sigma: str) -> None:
     )  # fmt: skip
 
 
-def _sigma_by_queries(made: Budget) -> dict[str, bytes]:
-    targets = made.targets
+def _sigma_by_queries(budget: Budget) -> dict[str, bytes]:
+    targets = budget.targets
     points = sigma_by_queries(targets)
     paper = [
-        (each.queries, float(each.paper_sigma))
-        for each in points
-        if not isinstance(each.paper_sigma, Missing)
+        (point.queries, float(point.paper_sigma))
+        for point in points
+        if not isinstance(point.paper_sigma, Missing)
     ]
     with axes(
         f"Noise for epsilon {_short(targets.epsilon or '')} at delta {targets.delta}",
@@ -113,7 +113,7 @@ def _sigma_by_queries(made: Budget) -> dict[str, bytes]:
         "sigma (cosine units)",
     ) as (figure, place):
         place.plot(
-            [each.queries for each in points], [float(each.sigma) for each in points],
+            [point.queries for point in points], [float(point.sigma) for point in points],
             color=_OURS, marker="o", markersize=3.5, label="exact calibration",
         )  # fmt: skip
         if paper:
@@ -132,29 +132,29 @@ def _sigma_by_queries(made: Budget) -> dict[str, bytes]:
         return render(figure, "sigma-by-queries")
 
 
-def _recall_by_sigma(made: Budget, found: RetrievalPlan) -> dict[str, bytes]:
+def _recall_by_sigma(budget: Budget, retrieval: RetrievalPlan) -> dict[str, bytes]:
     with axes(
-        "What the noise does to retrieval", "sigma (cosine units)", _recall_label(found)
+        "What the noise does to retrieval", "sigma (cosine units)", _recall_label(retrieval)
     ) as (figure, place):  # fmt: skip
-        _recall(place, [float(each.sigma) for each in found.simulation.points], found)
-        _planned(place, float(made.sigma), f"planned, {_short(made.sigma)}")
+        _recall(place, [float(point.sigma) for point in retrieval.simulation.points], retrieval)
+        _planned(place, float(budget.sigma), f"planned, {_short(budget.sigma)}")
         place.set_xscale("log")
         place.legend(loc="best")
         return render(figure, "recall-by-sigma")
 
 
-def _recall_by_epsilon(made: Budget, found: RetrievalPlan) -> dict[str, bytes]:
-    targets = made.targets
-    prices = [found.prices[each.sigma][1] for each in found.simulation.points]
-    finite = [float(each.epsilon) for each in prices if each.epsilon is not None]
-    none = [float(each.ideal_epsilon) for each in prices if each.epsilon is None]
+def _recall_by_epsilon(budget: Budget, retrieval: RetrievalPlan) -> dict[str, bytes]:
+    targets = budget.targets
+    prices = [retrieval.prices[point.sigma][1] for point in retrieval.simulation.points]
+    finite = [float(price.epsilon) for price in prices if price.epsilon is not None]
+    none = [float(price.ideal_epsilon) for price in prices if price.epsilon is None]
     with axes(
         "What a recall costs",
         f"epsilon at delta {targets.delta_policy}, accounts together: {targets.coalition}",
-        _recall_label(found),
+        _recall_label(retrieval),
     ) as (figure, place):
-        _recall(place, [float(each.ideal_epsilon) for each in prices], found)
-        _planned(place, float(made.coalition.price.ideal_epsilon), "planned")
+        _recall(place, [float(price.ideal_epsilon) for price in prices], retrieval)
+        _planned(place, float(budget.coalition.price.ideal_epsilon), "planned")
         place.set_xscale("log")
         if none:
             edge = (min(none) * max(finite)) ** 0.5 if finite else min(none) / 2
@@ -163,20 +163,20 @@ def _recall_by_epsilon(made: Budget, found: RetrievalPlan) -> dict[str, bytes]:
         return render(figure, "recall-by-epsilon")
 
 
-def _recall_label(found: RetrievalPlan) -> str:
-    return f"recall@{found.simulation.top_k}"
+def _recall_label(retrieval: RetrievalPlan) -> str:
+    return f"recall@{retrieval.simulation.top_k}"
 
 
-def _recall(place: "Axes", x: list[float], found: RetrievalPlan) -> None:
-    recalls = [each.recall for each in found.simulation.points]
-    blind = found.simulation.random_recall
+def _recall(place: "Axes", x: list[float], retrieval: RetrievalPlan) -> None:
+    recalls = [point.recall for point in retrieval.simulation.points]
+    blind = retrieval.simulation.random_recall
     place.fill_between(
-        x, [each.low for each in recalls], [each.high for each in recalls],
+        x, [interval.low for interval in recalls], [interval.high for interval in recalls],
         color=_OURS, alpha=0.25, linewidth=0, label="95 % interval over questions",
     )  # fmt: skip
     place.plot(
-        x, [each.mean for each in recalls], color=_OURS, marker="o", markersize=3.5,
-        label=_recall_label(found),
+        x, [interval.mean for interval in recalls], color=_OURS, marker="o", markersize=3.5,
+        label=_recall_label(retrieval),
     )  # fmt: skip
     place.axhline(blind, color=_BLIND, linestyle=":", label=f"blind choice, {blind:.3f}")
     place.set_ylim(0, 1.02)
@@ -194,7 +194,7 @@ def _no_guarantee(place: "Axes", left: float, right: float) -> None:
 
 
 def _plain_numbers(axis: "Axis") -> None:
-    """Ticks such as 20 instead of powers of ten."""
+    """Set ticks such as 20 instead of powers of ten."""
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter  # noqa: PLC0415
 
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))

@@ -61,16 +61,24 @@ class Trial:
         for name, value, most in (("top_k", self.top_k, 1000), ("trials", self.trials, 10**6)):
             if isinstance(value, bool) or not 1 <= value <= most:
                 raise MalformedError(f"{name} is {value}", where=name, expected=f"1 to {most}")
-        for each in self.recalls:
-            if not 0 < each <= 1:
+        for recall in self.recalls:
+            if not 0 < recall <= 1:
                 raise MalformedError(
-                    f"recall is {each}", where="recall", expected="above 0, at most 1"
+                    f"recall is {recall}", where="recall", expected="above 0, at most 1"
                 )
 
 
 @dataclass(frozen=True)
 class IndexSummary:
-    """An index that was tried: its name, N, d, the number of questions and where they are from."""
+    """An index that was tried.
+
+    Attributes:
+        name: for messages.
+        rows: N.
+        dimension: d.
+        questions: how many were asked.
+        question_source: where they are from.
+    """
 
     name: str
     rows: int
@@ -91,6 +99,9 @@ class RetrievalPlan:
             sigma.
         blind: the largest K/N of the indexes, from which ceilings of recall are computed.
         costs: one for each wanted recall.
+        trial: the request.
+        indexes: what was tried.
+        simulation: its results.
     """
 
     trial: Trial
@@ -106,7 +117,13 @@ class RetrievalPlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that `ragaudit plan` says; ``retrieval`` is None without a simulation."""
+    """The whole output of `ragaudit plan`.
+
+    Attributes:
+        budget: sigma and what it promises.
+        retrieval: None without a simulation.
+        verdict: on both.
+    """
 
     budget: Budget
     retrieval: RetrievalPlan | None
@@ -114,21 +131,23 @@ class Plan:
 
 
 class Watcher(Protocol):
-    """Is told how far the simulation is."""
+    """Receives the progress of the simulation."""
 
     def stage(self, what: str) -> object:
-        """Something of unknown length begins."""
+        """Begin something of unknown length."""
 
     def asked(self, done: int, total: int) -> object:
-        """So many questions of the simulation are done."""
+        """Take note that so many questions of the simulation are done."""
 
 
 def make_plan(targets: Targets, sigma: str | None, trial: Trial | None, watcher: Watcher) -> Plan:
     """Return the plan.
 
     Args:
+        targets: the terms.
         sigma: price this one instead of calibrating.
         trial: None for no simulation.
+        watcher: receives the progress.
 
     Raises:
         MalformedError: a bad value or file; ``where`` is the argument's name.
@@ -148,7 +167,7 @@ def _try(plan: Budget, trial: Trial, watcher: Watcher) -> RetrievalPlan:
 
     loaded = load(trial.index, trial.questions, trial.tenant, trial.top_k, watcher.stage)
     collections = loaded.collections
-    total = sum(len(each.questions) for each in collections)
+    total = sum(len(collection.questions) for collection in collections)
     sigmas = _with(SIGMAS, plan.sigma)
     simulation = simulate(
         scored(collections),
@@ -161,7 +180,7 @@ def _try(plan: Budget, trial: Trial, watcher: Watcher) -> RetrievalPlan:
     targets = plan.targets
     return RetrievalPlan(
         trial,
-        tuple(_summary(each) for each in collections),
+        tuple(_summary(collection) for collection in collections),
         loaded.left_out,
         simulation,
         _by_index(collections, simulation),
@@ -173,34 +192,34 @@ def _try(plan: Budget, trial: Trial, watcher: Watcher) -> RetrievalPlan:
             )
             for sigma in sigmas
         },
-        max(Fraction(trial.top_k, len(each.rows)) for each in collections),
-        tuple(cost_of_recall(simulation, targets, each) for each in trial.recalls),
+        max(Fraction(trial.top_k, len(collection.rows)) for collection in collections),
+        tuple(cost_of_recall(simulation, targets, recall) for recall in trial.recalls),
     )
 
 
-def _summary(each: "Collection") -> IndexSummary:
-    rows, dimension = each.rows.shape
-    return IndexSummary(each.name, rows, dimension, len(each.questions), each.question_source)
+def _summary(index: "Collection") -> IndexSummary:
+    rows, dimension = index.rows.shape
+    return IndexSummary(index.name, rows, dimension, len(index.questions), index.question_source)
 
 
 def _by_index(
     collections: Sequence["Collection"], simulation: Simulation
 ) -> dict[str, tuple[Interval, ...]]:
-    """Each collection's own recall at every point; its questions were asked one after another."""
+    """Return each collection's own recall at every point; its questions follow one another."""
     import numpy as np  # noqa: PLC0415 - for a simulation only
 
-    found = {}
+    recalls = {}
     first = 0
-    for each in collections:
-        own = slice(first, first + len(each.questions))
-        found[each.name] = tuple(
+    for collection in collections:
+        own = slice(first, first + len(collection.questions))
+        recalls[collection.name] = tuple(
             mean_interval(np.array(point.by_question[own]), highest=1.0)
             for point in simulation.points
         )
         first = own.stop
-    return found
+    return recalls
 
 
 def _with(sigmas: Sequence[str], planned: str) -> list[str]:
-    others = [each for each in sigmas if Fraction(each) != Fraction(planned)]
+    others = [sigma for sigma in sigmas if Fraction(sigma) != Fraction(planned)]
     return sorted([*others, planned], key=Fraction)

@@ -33,19 +33,19 @@ _PLANNED = ("k_max", "*")
 
 def show(console: Console, plan: Plan, plots: Plots | None) -> None:
     """Print the plan, and which plots were written."""
-    made = plan.budget
-    _show_promise(console, made)
-    _show_budget(console, made)
-    _show_legend(console, made)
+    budget = plan.budget
+    _show_promise(console, budget)
+    _show_budget(console, budget)
+    _show_legend(console, budget)
     if plan.retrieval is not None:
-        _show_retrieval(console, plan.retrieval, made.sigma)
+        _show_retrieval(console, plan.retrieval, budget.sigma)
     if plots is not None:
         _show_plots(console, plots)
     console.print(Panel(escape(plan.verdict.sentence), style=_style(plan), expand=False))
 
 
 def _style(plan: Plan) -> str:
-    """Green is for what is both useful and meant."""
+    """Return green only for a plan that is both useful and meaningful."""
     service, promise = plan.verdict.service, plan.verdict.promise
     useless, empty = service is Service.USELESS, promise is Strength.EMPTY
     if plan.budget.kept is False or (useless and empty):
@@ -55,38 +55,38 @@ def _style(plan: Plan) -> str:
     return "dim" if service is Service.NOT_SIMULATED and not empty else "yellow"
 
 
-def _show_promise(console: Console, made: Budget) -> None:
-    targets = made.targets
+def _show_promise(console: Console, budget: Budget) -> None:
+    targets = budget.targets
     unit = (
         "one row"
         if targets.rows_per_document == 1
         else f"a document of up to {targets.rows_per_document} rows"
     )
-    _say(console, f"sigma = {made.sigma} (cosine units), {_terms(made)}")
+    _say(console, f"sigma = {budget.sigma} (cosine units), {_terms(budget)}")
     _say(console, f"protected: {unit}, relation {targets.relation}")
-    if made.kept is False:
-        real = _epsilon(made.account)
+    if budget.kept is False:
+        real = _epsilon(budget.account)
         _say(console, f"this sigma does not keep that promise: epsilon is {real}")
-    if isinstance(made.queries_afforded, Missing):
-        reason = made.queries_afforded.reason
+    if isinstance(budget.queries_afforded, Missing):
+        reason = budget.queries_afforded.reason
         _say(console, f"no query is afforded and no noise calibrated: {reason}")
         return
-    _say(console, _paper_words(made.paper))
+    _say(console, _paper_words(budget.paper))
     _say(
         console,
-        f"within that epsilon sigma affords {made.queries_afforded} queries of one account; "
+        f"within that epsilon sigma affords {budget.queries_afforded} queries of one account; "
         f"accounts that pool {targets.queries} each at delta {targets.delta_policy}: "
-        f"{made.accounts_afforded}",
+        f"{budget.accounts_afforded}",
     )
-    _say(console, _coalition_words(made))
+    _say(console, _coalition_words(budget))
 
 
-def _terms(made: Budget) -> str:
-    targets = made.targets
+def _terms(budget: Budget) -> str:
+    targets = budget.targets
     terms = f"at delta {targets.delta} for one account; its queries: {targets.queries}"
-    if made.kept is None:
-        return f"as given: epsilon {_epsilon(made.account)} {terms}"
-    how = "the least for" if made.calibrated else "as given; promised:"
+    if budget.kept is None:
+        return f"as given: epsilon {_epsilon(budget.account)} {terms}"
+    how = "the least for" if budget.calibrated else "as given; promised:"
     return f"{how} epsilon {targets.epsilon} {terms}"
 
 
@@ -104,20 +104,20 @@ def _paper_words(paper: PaperNoise | Missing) -> str:
     )
 
 
-def _coalition_words(made: Budget) -> str:
-    targets, sigma = made.targets, made.coalition_sigma
+def _coalition_words(budget: Budget) -> str:
+    targets, sigma = budget.targets, budget.coalition_sigma
     who = "one account" if targets.coalition == 1 else f"{targets.coalition} accounts together"
-    found = f"none, {sigma.reason}" if isinstance(sigma, Missing) else f"sigma = {sigma}"
-    return f"for {who} within that epsilon at delta {targets.delta_policy}: {found}"
+    noise = f"none, {sigma.reason}" if isinstance(sigma, Missing) else f"sigma = {sigma}"
+    return f"for {who} within that epsilon at delta {targets.delta_policy}: {noise}"
 
 
 def _say(console: Console, line: str) -> None:
     console.print(escape(line), highlight=False, soft_wrap=True)
 
 
-def _show_budget(console: Console, made: Budget) -> None:
-    several = made.targets.windows > 1
-    formula = isinstance(made.paper, PaperNoise)
+def _show_budget(console: Console, budget: Budget) -> None:
+    several = budget.targets.windows > 1
+    formula = isinstance(budget.paper, PaperNoise)
     headings = [
         "accounts", *["windows"] * several, "queries", "epsilon", "advantage",
         *["paper's\n(5.2)"] * formula,
@@ -133,45 +133,45 @@ def _show_budget(console: Console, made: Budget) -> None:
 
     _print_table(
         console,
-        f"epsilon at delta {made.targets.delta_policy}, by who pools",
+        f"epsilon at delta {budget.targets.delta_policy}, by who pools",
         headings,
-        [*map(cells, made.coalitions[:-1]), cells(made.coalition, "k_max = ")],
-        [cells(made.tenant, "slots = "), *map(cells, made.over_windows)],
+        [*map(cells, budget.coalitions[:-1]), cells(budget.coalition, "k_max = ")],
+        [cells(budget.tenant, "slots = "), *map(cells, budget.over_windows)],
     )
 
 
-def _show_legend(console: Console, made: Budget) -> None:
-    unit = made.targets.protected_unit
+def _show_legend(console: Console, plan: Budget) -> None:
+    unit = plan.targets.protected_unit
     _say(
         console,
         f"advantage: true minus false positive rate, at most, of any test for one {unit}; none "
         "(x): no finite epsilon, x is what a perfect sampler would give",
     )
-    if isinstance(made.paper, PaperNoise):
-        rows = (*made.coalitions, made.tenant, *made.over_windows)
+    if isinstance(plan.paper, PaperNoise):
+        rows = (*plan.coalitions, plan.tenant, *plan.over_windows)
         bounds = [row.closed_form for row in rows]
         # Each reason once, in the order of the rows.
-        missing = dict.fromkeys(each.reason for each in bounds if isinstance(each, Missing))
+        missing = dict.fromkeys(bound.reason for bound in bounds if isinstance(bound, Missing))
         _say(
             console,
-            f"paper's (5.2): its bound for its own noise, sigma = {made.paper.sigma}, not for this "
+            f"paper's (5.2): its bound for its own noise, sigma = {plan.paper.sigma}, not for this "
             f"sigma{'; -: ' if missing else ''}{' or '.join(missing)}",
         )
 
 
-def _show_retrieval(console: Console, found: RetrievalPlan, planned: str) -> None:
-    simulation = found.simulation
-    names = ", ".join(f"{each.name} (N = {each.rows})" for each in found.indexes)
-    sources = dict.fromkeys(each.question_source for each in found.indexes)
+def _show_retrieval(console: Console, retrieval: RetrievalPlan, planned: str) -> None:
+    simulation = retrieval.simulation
+    names = ", ".join(f"{index.name} (N = {index.rows})" for index in retrieval.indexes)
+    sources = dict.fromkeys(index.question_source for index in retrieval.indexes)
     _say(
         console,
         f"\nretrieval on {names}: {simulation.questions} questions ({', '.join(sources)}), "
         f"{simulation.trials} draws of noise each; intervals cover 95 %, the unit is the question. "
         "For your eyes only: recall is a statistic of private data.",
     )
-    for name, rows in found.left_out.items():
+    for name, rows in retrieval.left_out.items():
         _say(console, f"left out: {name}, whose {rows} rows are not more than K")
-    _show_points(console, found, planned)
+    _show_points(console, retrieval, planned)
     _say(console, "rank loss in places; in brackets: the 95 % interval; *: planned")
     _say(
         console,
@@ -180,28 +180,28 @@ def _show_retrieval(console: Console, found: RetrievalPlan, planned: str) -> Non
         "with probability R, another with K/N, and counts of Binomial(m, R) and Binomial(m, K/N) "
         "must be (epsilon, delta)-indistinguishable",
     )
-    if len(found.indexes) > 1:
+    if len(retrieval.indexes) > 1:
         at = [point.sigma for point in simulation.points].index(planned)
-        each = (f"{name} {_interval(of[at], 3)}" for name, of in found.by_index.items())
-        _say(console, f"recall at the planned sigma by index: {', '.join(each)}")
+        parts = (f"{name} {_interval(of[at], 3)}" for name, of in retrieval.by_index.items())
+        _say(console, f"recall at the planned sigma by index: {', '.join(parts)}")
     _say(
         console,
-        f"without noise, the quantised vectors have recall {_interval(found.quantised, 3)} against "
-        "the real ones",
+        f"without noise, the quantised vectors have recall {_interval(retrieval.quantised, 3)} "
+        "against the real ones",
     )
-    _show_costs(console, found)
+    _show_costs(console, retrieval)
 
 
-def _show_points(console: Console, found: RetrievalPlan, planned: str) -> None:
-    simulation = found.simulation
+def _show_points(console: Console, retrieval: RetrievalPlan, planned: str) -> None:
+    simulation = retrieval.simulation
     rows = []
     for point in simulation.points:
-        account, coalition = found.prices[point.sigma]
+        account, coalition = retrieval.prices[point.sigma]
         loss = "-" if point.rank_loss is None else _interval(point.rank_loss, 1)
         mark = "*" if point.sigma == planned else ""
         rows.append([
             mark + point.sigma, _interval(point.recall, 3), loss, _epsilon(account),
-            _epsilon(coalition), _ceiling(found, account, coalition),
+            _epsilon(coalition), _ceiling(retrieval, account, coalition),
         ])  # fmt: skip
     _print_table(
         console,
@@ -218,20 +218,20 @@ def _show_points(console: Console, found: RetrievalPlan, planned: str) -> None:
     )  # fmt: skip
 
 
-def _show_costs(console: Console, found: RetrievalPlan) -> None:
+def _show_costs(console: Console, retrieval: RetrievalPlan) -> None:
     rows = []
-    for cost in found.costs:
-        wanted = f"{cost.recall:g}"
+    for cost in retrieval.costs:
+        recall = f"{cost.recall:g}"
         if cost.best is None:
-            rows.append([wanted, "not reached", "-", "-", "-", "-"])
+            rows.append([recall, "not reached", "-", "-", "-", "-"])
             continue
         rows.append([
-            wanted,
+            recall,
             (">= " if cost.beyond else "") + cost.best.sigma,
             _epsilon(cost.best.account),
             _epsilon(cost.best.coalition),
             f"{_bound(cost.hopeful)} to {_bound(cost.sure)}",
-            _ceiling(found, cost.best.account, cost.best.coalition),
+            _ceiling(retrieval, cost.best.account, cost.best.coalition),
         ])  # fmt: skip
     headings = [
         "recall",
@@ -244,15 +244,15 @@ def _show_costs(console: Console, found: RetrievalPlan) -> None:
     _print_table(console, "what a recall costs", headings, rows)
 
 
-def _ceiling(found: RetrievalPlan, *prices: Price) -> str:
-    """The lowest of the ceilings that hold; what is not limited may be perfect."""
-    ceilings = [ceiling_of(price, found.blind) for price in prices]
-    known = [each for each in ceilings if not isinstance(each, Missing)]
-    return f"{upward(min(known, default=1.0), 3):.3f}"
+def _ceiling(retrieval: RetrievalPlan, *prices: Price) -> str:
+    """Return the lowest of the ceilings that hold; a recall without a limit may be perfect."""
+    ceilings = [ceiling_of(price, retrieval.blind) for price in prices]
+    limits = [ceiling for ceiling in ceilings if not isinstance(ceiling, Missing)]
+    return f"{upward(min(limits, default=1.0), 3):.3f}"
 
 
 def upward(value: float, places: int = 6) -> float:
-    """A limit rounded up."""
+    """Return a number rounded up to so many decimals."""
     return float(
         Context(prec=50).create_decimal(value).quantize(Decimal(1).scaleb(-places), ROUND_CEILING)
     )
@@ -263,7 +263,7 @@ def _bound(cost: Cost | None) -> str:
 
 
 def _show_plots(console: Console, plots: Plots) -> None:
-    _say(console, f"plots written: {', '.join(str(each) for each in plots.files)}")
+    _say(console, f"plots written: {', '.join(str(path) for path in plots.files)}")
     for name, reason in plots.left_out.items():
         _say(console, f"plot left out: {name}, {reason}")
 
@@ -291,26 +291,26 @@ def _print_table(
 
 
 def _width(columns: Sequence[int]) -> int:
-    """Of a table: the columns and two spaces between each two."""
+    """Return the width of a table: the columns and two spaces between each two."""
     return sum(columns) + 2 * (len(columns) - 1)
 
 
 def _epsilon(price: Price) -> str:
-    """The guarantee; where there is none, what an ideal sampler would give, in brackets."""
+    """Return the guarantee; without one, what an ideal sampler would give, in brackets."""
     if price.epsilon is None:
         return f"none ({_up(price.ideal_epsilon, 2)})"
     return _up(price.epsilon)
 
 
 def _up(text: str, digits: int = 4) -> str:
-    """A decimal with so many significant digits, rounded up, against the provider."""
+    """Return a decimal with so many significant digits, rounded up, against the provider."""
     rounded = Context(prec=digits, rounding=ROUND_CEILING).create_decimal(text).normalize()
     return f"{rounded:f}" if rounded < 10**4 else f"{rounded:e}".replace("e+", "e")
 
 
 def _interval(interval: Interval, places: int) -> str:
-    """The mean, and the ends of its interval in brackets."""
+    """Return the mean, and the ends of its interval in brackets."""
     mean, low, high = (
-        f"{each:.{places}f}" for each in (interval.mean, interval.low, interval.high)
+        f"{number:.{places}f}" for number in (interval.mean, interval.low, interval.high)
     )
     return f"{mean} ({low}-{high})"

@@ -58,15 +58,16 @@ _INSERT = Prepared(insert(_TABLE))
 
 
 class CheckpointStore:
-    """The checkpoints of one log. ``cosigners`` are those whose cosignatures are kept."""
+    """The checkpoints of one log."""
 
     def __init__(self, store: LogStore, cosigners: CosignerPolicy) -> None:
+        """Use the log in ``store``; cosignatures are kept of ``cosigners`` only."""
         self._store = store
         self._cosigners = cosigners
         self._log = store.rows.log_id
 
     def sign(self, key: SigningKey) -> SignedCheckpoint:
-        """Sign the committed tree and store the note; the stored one if nothing was appended.
+        """Return a stored, signed checkpoint of the committed tree; the last one if it is.
 
         Raises:
             CorruptLog: entries, tiles, head and the last signed checkpoint do not agree.
@@ -86,9 +87,13 @@ class CheckpointStore:
         return signed
 
     def add_cosignatures(self, size: int, lines: Iterable[NoteSignature]) -> SignedCheckpoint:
-        """Add the verified cosignatures among ``lines`` to the checkpoint of ``size``. Idempotent.
+        """Add the verified cosignatures among ``lines`` to a checkpoint, and return it. Idempotent.
 
         Lines of unknown keys are dropped.
+
+        Args:
+            size: of the checkpoint.
+            lines: those of unknown keys are dropped.
 
         Raises:
             UnknownResource: no checkpoint of this size was signed.
@@ -97,10 +102,10 @@ class CheckpointStore:
         with write_transaction(self._store.engine) as connection:
             signed = self._read(connection, size, lock=True)
             text = signed.note.text
-            known = [(line, key) for line in lines for key in self._cosigners.keys if line.by(key)]
-            for line, key in known:
+            pairs = [(line, key) for line in lines for key in self._cosigners.keys if line.by(key)]
+            for line, key in pairs:
                 verify_cosignature(text, line, key)
-            note = signed.note.with_signatures(line for line, _ in known)
+            note = signed.note.with_signatures(line for line, _ in pairs)
             signed = SignedCheckpoint(signed.checkpoint, note)
             count = sum(note.signature_of(key) is not None for key in self._cosigners.keys)
             _COSIGN.change(
@@ -109,24 +114,28 @@ class CheckpointStore:
         return signed
 
     def latest(self, cosignatures: int = 0) -> SignedCheckpoint | None:
-        """The largest signed checkpoint with at least so many cosignatures, if there is one."""
+        """Return the largest signed checkpoint with at least so many cosignatures, or None."""
         with read_transaction(self._store.engine) as connection:
             size = self._size(connection, cosignatures, largest=True)
             return None if size is None else self._read(connection, size)
 
     def at(self, size: int) -> SignedCheckpoint:
-        """The signed checkpoint of ``size``; UnknownResource if there is none."""
+        """Return the signed checkpoint of ``size``.
+
+        Raises:
+            UnknownResource: there is none.
+        """
         with read_transaction(self._store.engine) as connection:
             return self._read(connection, size)
 
     def covering(self, index: int) -> SignedCheckpoint | None:
-        """The smallest checkpoint with leaf ``index`` and a quorum of cosignatures, if any."""
+        """Return the smallest checkpoint with leaf ``index`` and a quorum, or None."""
         with read_transaction(self._store.engine) as connection:
             size = self._size(connection, self._cosigners.quorum, above=index)
             return None if size is None else self._read(connection, size)
 
     def tlog_proof(self, index: int) -> TlogProof | None:
-        """The offline inclusion proof of leaf ``index``, once a cosigned checkpoint covers it."""
+        """Return the .tlog-proof of leaf ``index``; None until a cosigned checkpoint covers it."""
         signed = self.covering(index)
         if signed is None:
             return None
@@ -135,13 +144,15 @@ class CheckpointStore:
         return TlogProof(index, path, signed.encode())
 
     def resource(self, path: str) -> bytes:
-        """The bytes at ``path`` of C2SP tlog-tiles: ``checkpoint``, a tile or an entry bundle.
+        """Return the bytes at ``path`` of C2SP tlog-tiles: ``checkpoint``, a tile or a bundle.
 
-        Nothing beyond the last cosigned checkpoint is served: whoever had a signed one before the
-        cosigner did could bring it there later, and entries made since would seem back-dated.
+        Nothing beyond the last cosigned checkpoint is served. Otherwise somebody who got a signed
+        checkpoint early could take it to the cosigner later, and entries made since would seem
+        older than they are.
 
         Raises:
-            UnknownResource: there is no such thing. MalformedTile: not such a path.
+            UnknownResource: there is no such thing.
+            MalformedTile: not such a path.
         """
         latest = self.latest(self._cosigners.quorum)
         if latest is None:

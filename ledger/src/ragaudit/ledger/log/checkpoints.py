@@ -30,7 +30,13 @@ _DECIMAL = re.compile(r"0|[1-9][0-9]{0,18}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A tree head with the origin of its log: what the log signs."""
+    """A tree head with the origin of its log: what the log signs.
+
+    Attributes:
+        origin: name of the log, a key name.
+        head: of its tree.
+        text: of the note: origin, size and root, a line each.
+    """
 
     origin: str
     head: TreeHead
@@ -40,16 +46,16 @@ class Checkpoint:
 
     @property
     def text(self) -> str:
-        """The note text."""
+        """Return the note text."""
         return f"{self.origin}\n{self.head.size}\n{b64_encode(self.head.root_hash)}\n"
 
     @classmethod
     def parse(cls, text: str) -> "Checkpoint":
-        """The checkpoint of a note text.
+        """Return the checkpoint of a note text.
 
         Raises:
-            MalformedNote: not exactly three lines, a size with leading zeros, a root that is
-                not 32 bytes, an empty tree with another root than SHA-256("").
+            MalformedNote: not exactly three lines, a size with leading zeros, a root that is not 32
+                bytes, an empty tree with another root than SHA-256("").
         """
         lines = text.split("\n")
         if len(lines) != 4 or lines[3]:
@@ -63,7 +69,13 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class SignedCheckpoint:
-    """A checkpoint and the note that carries its signatures; see `verify_checkpoint`."""
+    """A checkpoint and the note that carries its signatures; see `verify_checkpoint`.
+
+    Attributes:
+        checkpoint: read from the note's text.
+        note: that text and its signature lines.
+        head: of the checkpoint's tree.
+    """
 
     checkpoint: Checkpoint
     note: Note
@@ -74,14 +86,16 @@ class SignedCheckpoint:
 
     @property
     def head(self) -> TreeHead:
+        """Return the head of the checkpoint's tree."""
         return self.checkpoint.head
 
     def encode(self) -> bytes:
+        """Return the note's bytes."""
         return self.note.encode()
 
 
 def parse_size(text: str) -> int:
-    """A tree size or index: ASCII decimal, no sign, no leading zero, at most 2^63 - 1.
+    """Return a tree size or index: ASCII decimal, no sign, no leading zero, at most 2^63 - 1.
 
     Raises:
         MalformedNote: any other text.
@@ -93,7 +107,9 @@ def parse_size(text: str) -> int:
 
 
 def sign_checkpoint(checkpoint: Checkpoint, key: SigningKey) -> SignedCheckpoint:
-    """Sign as the log. Never sign two inconsistent checkpoints: `store.LogStore` sees to that.
+    """Return the checkpoint, signed by the log.
+
+    The caller must never have two inconsistent ones signed: `checkpoint_store` sees to that.
 
     Raises:
         MalformedNote: the key's name is not the origin, or it is not of type 0x01.
@@ -104,7 +120,7 @@ def sign_checkpoint(checkpoint: Checkpoint, key: SigningKey) -> SignedCheckpoint
 
 
 def parse_checkpoint(data: bytes) -> SignedCheckpoint:
-    """Take a signed checkpoint apart *without verifying it*.
+    """Return a signed checkpoint *without verifying it*.
 
     Raises:
         MalformedNote: not a note, or its text is not a checkpoint.
@@ -114,7 +130,7 @@ def parse_checkpoint(data: bytes) -> SignedCheckpoint:
 
 
 def verify_checkpoint(data: bytes, log_key: VerifierKey) -> SignedCheckpoint:
-    """The checkpoint in ``data``, signed by the log whose origin is the name of ``log_key``.
+    """Return the checkpoint in ``data`` if the log, whose origin is the key's name, has signed it.
 
     Raises:
         MalformedNote: not a signed checkpoint.

@@ -25,7 +25,12 @@ _BLOB_BYTES = _TIME_BYTES + 64
 
 @dataclass(frozen=True, slots=True)
 class Cosignature:
-    """A verified cosignature: by whom, and at which Unix time in seconds."""
+    """A verified cosignature.
+
+    Attributes:
+        key: of the cosigner.
+        timestamp: Unix seconds.
+    """
 
     key: VerifierKey
     timestamp: int
@@ -33,7 +38,12 @@ class Cosignature:
 
 @dataclass(frozen=True, slots=True)
 class CosignerPolicy:
-    """The cosigners that a relying party knows, and how many of them it demands."""
+    """The cosigners that a relying party knows, and how many of them it demands.
+
+    Attributes:
+        keys: of type 0x04, each Ed25519 key once.
+        quorum: 0..len(keys).
+    """
 
     keys: tuple[VerifierKey, ...]
     quorum: int
@@ -51,7 +61,13 @@ class CosignerPolicy:
 
 @dataclass(frozen=True, slots=True)
 class CosignedCheckpoint:
-    """A verified checkpoint with its verified cosignatures, at least a quorum of them."""
+    """A verified checkpoint with its verified cosignatures.
+
+    Attributes:
+        signed: the checkpoint.
+        cosignatures: of known cosigners, at least ``quorum`` of them.
+        quorum: that was demanded.
+    """
 
     signed: SignedCheckpoint
     cosignatures: tuple[Cosignature, ...]
@@ -59,26 +75,31 @@ class CosignedCheckpoint:
 
     @property
     def quorum_time(self) -> int:
-        """When the quorum was complete: the quorum-th smallest cosignature time.
+        """Return when the quorum was complete: the quorum-th smallest time, Unix seconds.
 
         Raises:
             NoteRejected: the policy demands no cosigner, so no time is attested.
         """
         if self.quorum == 0:
             raise NoteRejected("no cosigner attests a time", where="cosigners")
-        return sorted(each.timestamp for each in self.cosignatures)[self.quorum - 1]
+        return sorted(line.timestamp for line in self.cosignatures)[self.quorum - 1]
 
 
 def cosignature_message(text: str, timestamp: int) -> bytes:
-    """What a cosigner signs for the note text ``text`` at ``timestamp``."""
+    """Return the bytes that a cosigner signs for the note text ``text`` at ``timestamp``."""
     return f"cosignature/v1\ntime {timestamp}\n{text}".encode()
 
 
 def cosign(text: str, key: SigningKey, timestamp: int) -> NoteSignature:
-    """Cosign a checkpoint's note text; the caller has checked its consistency (tlog-witness).
+    """Return a cosignature of a checkpoint; the caller has checked its consistency (tlog-witness).
 
     Args:
+        text: the checkpoint's note text.
+        key: of the cosigner, type 0x04.
         timestamp: Unix time in seconds, 1..2^63-1.
+
+    Raises:
+        MalformedNote: another type of key, or a time out of range.
     """
     _demand_type(key.verifier_key)
     if not 0 < timestamp <= MAX_TIMESTAMP:
@@ -89,12 +110,12 @@ def cosign(text: str, key: SigningKey, timestamp: int) -> NoteSignature:
 
 
 def cosignature_time(line: NoteSignature) -> int:
-    """Unix seconds that a cosignature line states; the caller has verified it."""
+    """Return the Unix seconds that a cosignature line states; the caller has verified it."""
     return int.from_bytes(line.blob[:_TIME_BYTES], "big")
 
 
 def verify_cosignature(text: str, line: NoteSignature, key: VerifierKey) -> Cosignature:
-    """Check one cosignature line over the note text ``text``.
+    """Check one cosignature line over the note text ``text``, and return it.
 
     Raises:
         NoteRejected: another key's line, a wrong length or time, or it does not verify.
@@ -114,9 +135,12 @@ def verify_cosignature(text: str, line: NoteSignature, key: VerifierKey) -> Cosi
 def verify_cosigned(
     data: bytes, log_key: VerifierKey, cosigners: CosignerPolicy
 ) -> CosignedCheckpoint:
-    """The checkpoint in ``data``, signed by the log and cosigned by a quorum.
+    """Return the checkpoint in ``data`` if the log signed it and a quorum cosigned it.
 
-    Lines of unknown keys are ignored; a line of a known key must verify.
+    Args:
+        data: the note; lines of unknown keys are ignored, a line of a known key must verify.
+        log_key: its name is the origin.
+        cosigners: known keys and quorum.
 
     Raises:
         MalformedNote: not a signed checkpoint.
@@ -125,12 +149,12 @@ def verify_cosigned(
     signed = verify_checkpoint(data, log_key)
     if any(key.public == log_key.public for key in cosigners.keys):
         raise NoteRejected("the log's own key among its cosigners", where="cosigners")
-    found = _verify_all(signed, cosigners.keys)
-    if len(found) < cosigners.quorum:
+    valid = _verify_all(signed, cosigners.keys)
+    if len(valid) < cosigners.quorum:
         raise NoteRejected(
-            f"cosigned by {len(found)}", where="checkpoint", expected=f"{cosigners.quorum} or more"
+            f"cosigned by {len(valid)}", where="checkpoint", expected=f"{cosigners.quorum} or more"
         )
-    return CosignedCheckpoint(signed, found, cosigners.quorum)
+    return CosignedCheckpoint(signed, valid, cosigners.quorum)
 
 
 def _verify_all(signed: SignedCheckpoint, keys: Sequence[VerifierKey]) -> tuple[Cosignature, ...]:

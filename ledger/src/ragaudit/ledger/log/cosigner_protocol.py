@@ -37,23 +37,29 @@ INCONSISTENT = HTTPStatus.UNPROCESSABLE_ENTITY  # bad proof, or one size with tw
 
 @dataclass(frozen=True, slots=True)
 class AddCheckpointRequest:
-    """Old tree size, consistency proof to the checkpoint, and the checkpoint's bytes."""
+    """The request to cosign a checkpoint.
+
+    Attributes:
+        old_size: of the tree that the cosigner has cosigned last.
+        proof: consistency proof from there to the checkpoint, hashes of 32 bytes.
+        checkpoint: the note's bytes.
+    """
 
     old_size: int
     proof: tuple[bytes, ...]
     checkpoint: bytes
 
     def encode(self) -> bytes:
-        """The request body."""
-        proof = "".join(b64_encode(each) + "\n" for each in self.proof)
+        """Return the request body."""
+        proof = "".join(b64_encode(digest) + "\n" for digest in self.proof)
         return f"old {self.old_size}\n{proof}\n".encode() + self.checkpoint
 
     @classmethod
     def parse(cls, body: bytes) -> "AddCheckpointRequest":
-        """Take a request body apart; the checkpoint stays bytes.
+        """Return the request of a body; the checkpoint stays bytes.
 
         Raises:
-            MalformedNote: answered with 400.
+            MalformedNote: another form, which is answered with 400.
         """
         if len(body) > MAX_REQUEST_BYTES:
             raise MalformedNote("request too long", expected=f"at most {MAX_REQUEST_BYTES} bytes")
@@ -74,30 +80,38 @@ class AddCheckpointRequest:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A cosigner's decision: with status 200 the checkpoint to persist, then cosign."""
+    """A cosigner's decision.
+
+    Attributes:
+        status: of the HTTP reply.
+        checkpoint: with status 200 the one to persist, then to cosign; else None.
+        reason: for the reply's body.
+        stored_size: with status 409 the size that the cosigner last saw, its body.
+    """
 
     status: HTTPStatus
     checkpoint: SignedCheckpoint | None
     reason: str
-    stored_size: int | None = None  # of a 409: what its body tells
+    stored_size: int | None = None
 
     @property
     def body(self) -> bytes:
-        """The answer's body for every status but 200."""
+        """Return the reply's body for every status but 200."""
         return f"{self.reason if self.stored_size is None else self.stored_size}\n".encode()
 
 
 def judge(
     request: AddCheckpointRequest, log_keys: dict[str, VerifierKey], stored: dict[str, TreeHead]
 ) -> Verdict:
-    """Decide an add-checkpoint request, in the order of tlog-witness.
+    """Return the decision on an add-checkpoint request, made in the order of tlog-witness.
 
-    The caller reads ``stored`` (last cosigned head per origin), judges and persists the new head
-    in one atomic step, and only then cosigns and answers.
+    The caller reads ``stored``, judges and persists the new head in
+    one atomic step, and only then cosigns and answers.
 
     Args:
+        request: parsed.
         log_keys: the keys of the logs that are cosigned, by origin.
-        stored: absent for a log that was never cosigned.
+        stored: the head last cosigned, by origin; absent for a log that was never cosigned.
     """
     try:
         signed = parse_checkpoint(request.checkpoint)
@@ -132,7 +146,7 @@ def _check_first(request: AddCheckpointRequest) -> None:
 
 
 def parse_cosignatures(body: bytes) -> tuple[NoteSignature, ...]:
-    """The signature lines of a 200 answer, not verified.
+    """Return the signature lines of a 200 reply, not verified.
 
     Raises:
         MalformedNote: anything but 1..48 signature lines.
@@ -146,12 +160,12 @@ def parse_cosignatures(body: bytes) -> tuple[NoteSignature, ...]:
 
 
 def encode_cosignatures(lines: tuple[NoteSignature, ...]) -> bytes:
-    """The body of a 200 answer."""
+    """Return the body of a 200 reply."""
     return "".join(map(str, lines)).encode()
 
 
 def parse_conflict(body: bytes) -> int:
-    """The size in the body of a 409 answer.
+    """Return the size in the body of a 409 reply.
 
     Raises:
         MalformedNote: the body is not a size and a newline (some cosigners answer so to a fork).
@@ -162,7 +176,7 @@ def parse_conflict(body: bytes) -> int:
 
 
 def parse_hash_line(line: str) -> bytes:
-    """One base64 hash of 32 bytes.
+    """Return one hash of 32 bytes from base64.
 
     Raises:
         MalformedNote: anything else.

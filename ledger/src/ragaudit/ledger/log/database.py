@@ -29,9 +29,12 @@ _DAMAGED = frozenset({"XX001", "XX002"})  # PostgreSQL's data_corrupted, index_c
 
 
 def open_engine(url: str) -> Engine:
-    """An engine for ``url``; SQLite needs a file, in-memory databases are refused.
+    """Return an engine for ``url``; SQLite needs a file, in-memory databases are refused.
 
     Statement parameters never appear in errors or logs: they hold salts and bodies.
+
+    Args:
+        url: ``sqlite:///<file>`` or ``postgresql+<driver>://...``.
 
     Raises:
         MalformedError: not a database URL; its text is not repeated.
@@ -86,20 +89,24 @@ def database_file(engine: Engine) -> Path | None:
 
 
 class DatabaseLock:
-    """The right of one process to serve a database; ends with the process at the latest."""
+    """The right of one process to serve a database; ends with the process at the latest.
+
+    Attributes:
+        release: gives the right back.
+    """
 
     def __init__(self, release: Callable[[], None]) -> None:
         self.release = release
 
 
 def take_database(engine: Engine) -> DatabaseLock:
-    """Take the right to serve a database: a lock file beside SQLite's, PostgreSQL's advisory lock.
+    """Take the right to serve a database and return it.
 
     Raises:
         RefusedError: another process has it.
         StoreUnavailable: the lock file cannot be made, or the server does not answer.
     """
-    taken = RefusedError(
+    refusal = RefusedError(
         "another process serves this database", where="database", expected="one at a time"
     )
     file = database_file(engine)
@@ -109,7 +116,7 @@ def take_database(engine: Engine) -> DatabaseLock:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(descriptor)
-            raise taken from None
+            raise refusal from None
         return DatabaseLock(lambda: os.close(descriptor))
     with _errors_of_ours():
         connection = engine.connect()
@@ -118,7 +125,7 @@ def take_database(engine: Engine) -> DatabaseLock:
         connection.commit()
     if not free:
         connection.close()
-        raise taken
+        raise refusal
     return DatabaseLock(connection.close)
 
 
@@ -133,7 +140,7 @@ def _open_lock(path: Path) -> int:
 
 @contextmanager
 def write_transaction(engine: Engine) -> Iterator[Connection]:
-    """One transaction that may write; commits at the end, rolls back on any exception.
+    """Yield a transaction that may write; it commits at the end, rolls back on any exception.
 
     Raises:
         StoreUnavailable: the database is locked, full or gone. Whether a failed *commit* took
@@ -148,7 +155,11 @@ def write_transaction(engine: Engine) -> Iterator[Connection]:
 
 @contextmanager
 def read_transaction(engine: Engine) -> Iterator[Connection]:
-    """One consistent reading of what is committed. Raises as `write_transaction`."""
+    """Yield a transaction with one consistent reading of what is committed.
+
+    Raises:
+        StoreUnavailable, CorruptLog: as `write_transaction`.
+    """
     options = {"isolation_level": "REPEATABLE READ"} if engine.name == "postgresql" else {}
     with _errors_of_ours(), engine.connect() as plain:
         connection = plain.execution_options(**options)
@@ -158,7 +169,7 @@ def read_transaction(engine: Engine) -> Iterator[Connection]:
 
 @contextmanager
 def _errors_of_ours() -> Iterator[None]:
-    """Tell failures of the database in its own words, without statements and parameters."""
+    """Raise failures of the database as our errors, without statements and parameters."""
     try:
         yield
     except OperationalError as error:
@@ -175,7 +186,7 @@ def _errors_of_ours() -> Iterator[None]:
 
 
 def _state(error: DatabaseError) -> str | None:
-    """PostgreSQL's SQLSTATE."""
+    """Return PostgreSQL's SQLSTATE."""
     return getattr(error.orig, "sqlstate", None)
 
 

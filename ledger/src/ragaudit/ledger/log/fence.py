@@ -33,13 +33,20 @@ _NOBODY = bytes(PSEUDONYM_BYTES)
 
 @dataclass(frozen=True, slots=True)
 class FenceRecord:
-    """A tree head that was durable, and how many records an account had in it."""
+    """One durable tree head.
+
+    Attributes:
+        head: size and root.
+        pseudonym: of the account whose record was the last, 32 bytes; None for another entry.
+        records: how many records that account had then.
+    """
 
     head: TreeHead
     pseudonym: bytes | None
     records: int
 
     def encode(self) -> bytes:
+        """Return the record's 96 bytes."""
         payload = (
             self.head.size.to_bytes(8, "little")
             + self.head.root_hash
@@ -50,7 +57,11 @@ class FenceRecord:
 
     @classmethod
     def parse(cls, data: bytes) -> "FenceRecord":
-        """Strict inverse of `encode`; MalformedError for anything else."""
+        """Return the record of 96 bytes; the strict inverse of `encode`.
+
+        Raises:
+            MalformedError: anything else.
+        """
         payload = data[:_PAYLOAD_BYTES]
         if len(data) != RECORD_BYTES or _checksum(payload) != data[_PAYLOAD_BYTES:]:
             raise MalformedError("not a fence record", where="fence")
@@ -61,12 +72,20 @@ class FenceRecord:
 
 
 class Fence:
-    """The fence of one window's log; one process at a time, several threads."""
+    """The fence of one window's log; one process at a time, several threads.
+
+    Attributes:
+        path: of the file.
+        head: the largest that was durable.
+        records: number of records by pseudonym.
+    """
 
     def __init__(self, path: Path, origin: str, *, log_is_empty: bool) -> None:
         """Open the fence at ``path``, read its records and compact it.
 
         Args:
+            path: of the file.
+            origin: of the log.
             log_is_empty: of the database; only then may the file be missing, and is created.
 
         Raises:
@@ -92,12 +111,19 @@ class Fence:
     def advance(self, head: TreeHead, pseudonym: bytes | None = None, records: int = 0) -> None:
         """Make it durable that the log reached ``head`` with ``records`` records of an account.
 
-        Returns after the data is on the disk. Calls may come out of order from several threads:
-        the highest values count.
+        Returns after the data is on the disk. Calls may come out of order from several threads: the
+        highest values count.
+
+        Args:
+            head: of the log after the commit.
+            pseudonym: of the account, 32 bytes; None for an entry of no account.
+            records: that the account has in this tree.
 
         Raises:
             OSError: it could not be made durable; the answer must not leave, and every later call
                 fails too until the fence is opened again.
+            MalformedError: not a pseudonym.
+            InternalError: an earlier call failed.
         """
         if pseudonym is not None and (len(pseudonym) != PSEUDONYM_BYTES or pseudonym == _NOBODY):
             raise MalformedError("not a pseudonym", where="fence", expected="32 bytes, not zero")
@@ -106,9 +132,9 @@ class Fence:
             if self._broken:
                 raise InternalError("an earlier write failed: open it again", where="fence")
             self._broken = True  # until the write below is known to be on the disk
-            written = os.pwrite(self._file, record.encode(), self._end)
-            if written != RECORD_BYTES:
-                raise OSError(f"fence: only {written} bytes were written")
+            count = os.pwrite(self._file, record.encode(), self._end)
+            if count != RECORD_BYTES:
+                raise OSError(f"fence: only {count} bytes were written")
             os.fsync(self._file)
             self._end += RECORD_BYTES
             self._merge(record)
@@ -129,7 +155,14 @@ class Fence:
             self.check_account(pseudonym, records_of(pseudonym))
 
     def check_head(self, root_of: Callable[[int], bytes]) -> None:
-        """Compare the database's tree with the fence; arguments and errors as `check`."""
+        """Compare the database's tree with the fence.
+
+        Args:
+            root_of: as of `check`.
+
+        Raises:
+            RestoredBackup: the tree is smaller, or another one.
+        """
         try:
             root = root_of(self.head.size)
         except UnknownResource as error:
@@ -140,16 +173,21 @@ class Fence:
             raise RestoredBackup("the database holds another history", where=self._origin)
 
     def check_account(self, pseudonym: bytes, records: int) -> None:
-        """Compare an account's number of records in the database; RestoredBackup if fewer."""
-        known = self.records.get(pseudonym, 0)
-        if records < known:
+        """Compare an account's number of records in the database with the fence.
+
+        Raises:
+            RestoredBackup: there are fewer.
+        """
+        least = self.records.get(pseudonym, 0)
+        if records < least:
             raise RestoredBackup(
                 "an account's counter is behind the fence",
                 where=self._origin,
-                expected=f"at least {known}",
+                expected=f"at least {least}",
             )
 
     def close(self) -> None:
+        """Close the file and release the lock."""
         os.close(self._file)
         os.close(self._process_lock)
 
@@ -157,8 +195,8 @@ class Fence:
         if record.head.size > self.head.size:
             self.head = record.head
         if record.pseudonym is not None:
-            known = self.records.get(record.pseudonym, 0)
-            self.records[record.pseudonym] = max(known, record.records)
+            earlier = self.records.get(record.pseudonym, 0)
+            self.records[record.pseudonym] = max(earlier, record.records)
 
     def _load(self, log_is_empty: bool) -> None:
         if not self.path.exists():
@@ -177,11 +215,11 @@ class Fence:
                     raise
 
     def _compact(self) -> tuple[int, int]:
-        """Durably replace the file by one record per account; returns it, open, and its length."""
+        """Durably replace the file by one record per account; return it, open, and its length."""
         records = [FenceRecord(self.head, who, count) for who, count in self.records.items()]
         if not records and self.head.size:
             records = [FenceRecord(self.head, None, 0)]
-        data = self._header + b"".join(each.encode() for each in records)
+        data = self._header + b"".join(record.encode() for record in records)
         temporary = self.path.with_name(self.path.name + ".new")
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
         with os.fdopen(os.open(temporary, flags, 0o600), "wb") as stream:
@@ -198,7 +236,7 @@ class Fence:
 
 
 def _take(path: Path) -> int:
-    """Hold the lock file at ``path`` until it is closed."""
+    """Lock the file at ``path`` until it is closed; return its descriptor."""
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

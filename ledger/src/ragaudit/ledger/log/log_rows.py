@@ -38,21 +38,38 @@ _INSERT_ENTRY = Prepared(insert(schema.entry))
 
 @dataclass(frozen=True, slots=True)
 class HeadRow:
-    """The log's size and root, and whether it is closed."""
+    """The head of a log.
+
+    Attributes:
+        head: its size and root.
+        frozen: whether it is closed.
+    """
 
     head: TreeHead
     frozen: bool
 
 
 class LogRows:
-    """Entries, tiles and head of the log ``log_id``."""
+    """Entries, tiles and head of the log ``log_id``.
+
+    Attributes:
+        log_id: of the log, in the tables.
+    """
 
     def __init__(self, log_id: int, origin: str) -> None:
         self.log_id = log_id
         self._origin = origin
 
     def head(self, connection: Connection, *, lock: bool = False) -> HeadRow:
-        """The head row; with ``lock`` no other transaction writes until this one ends."""
+        """Return the head row.
+
+        Args:
+            connection: in whose transaction it is read.
+            lock: whether no other transaction may write until this one ends.
+
+        Raises:
+            CorruptLog: there is none.
+        """
         row = (_LOCKED_HEAD if lock else _HEAD).row(connection, log=self.log_id)
         if row is None:
             raise CorruptLog("the log has no head", where=self._origin)
@@ -60,14 +77,18 @@ class LogRows:
         return HeadRow(TreeHead(size, bytes(root)), bool(frozen))
 
     def last_position(self, connection: Connection) -> int:
-        """Position of the last entry; -1 if there is none."""
+        """Return the position of the last entry; -1 if there is none."""
         table = schema.entry
         query = select(func.max(table.c.position)).where(table.c.log_id == self.log_id)
         last = connection.execute(query).scalar_one()
         return -1 if last is None else int(last)
 
     def entries(self, connection: Connection, start: int, end: int) -> Iterator[bytes]:
-        """Leaf data of entries start..end-1; UnknownResource at the first that is missing."""
+        """Yield the leaf data, 32 bytes each, of entries start..end-1.
+
+        Raises:
+            UnknownResource: at the first that is missing.
+        """
         table = schema.entry
         rows = connection.execute(
             select(table.c.position, table.c.leaf_data)
@@ -84,14 +105,18 @@ class LogRows:
             raise UnknownResource(f"no entry {expected}", where=self._origin)
 
     def tile(self, connection: Connection, tile: Tile) -> bytes:
-        """A tile, cut to its width; UnknownResource if it does not exist or not this wide."""
+        """Return the hashes of a tile, cut to its width.
+
+        Raises:
+            UnknownResource: it does not exist, or is not this wide.
+        """
         row = _TILE.row(connection, **self._place(tile))
         if row is None or len(row[0]) < tile.width * HASH_BYTES:
             raise UnknownResource("no such tile", where=tile_path(tile))
         return bytes(row[0][: tile.width * HASH_BYTES])
 
     def source(self, connection: Connection, size: int) -> TileHashSource:
-        """Hashes of the first ``size`` leaves.
+        """Return the hashes of the first ``size`` leaves.
 
         Raises:
             UnknownResource: the log is smaller.
@@ -104,11 +129,12 @@ class LogRows:
         return TileHashSource(size, lambda tile: self.tile(connection, tile))
 
     def insert_entries(self, connection: Connection, first: int, leaves: Sequence[bytes]) -> None:
+        """Insert leaf data, 32 bytes each, from position ``first`` on."""
         for position, leaf in enumerate(leaves, start=first):
             _INSERT_ENTRY.change(connection, log_id=self.log_id, position=position, leaf_data=leaf)
 
     def write_tile(self, connection: Connection, tile: Tile, hashes: bytes) -> None:
-        """Store the widest version of a tile."""
+        """Store a tile in place of its narrower version."""
         place = self._place(tile)
         if not _UPDATE_TILE.change(connection, **place, new_width=tile.width, new_hashes=hashes):
             _INSERT_TILE.change(
@@ -117,6 +143,11 @@ class LogRows:
             )  # fmt: skip
 
     def write_head(self, connection: Connection, old: TreeHead, new: TreeHead) -> None:
+        """Replace the head ``old`` by ``new``.
+
+        Raises:
+            CorruptLog: the head is not ``old``, in spite of the lock.
+        """
         changed = _WRITE_HEAD.change(
             connection, log=self.log_id, old=old.size, new_size=new.size, new_root=new.root_hash
         )
@@ -124,6 +155,7 @@ class LogRows:
             raise CorruptLog("the head moved under its lock", where=self._origin)
 
     def freeze(self, connection: Connection) -> None:
+        """Close the log."""
         table = schema.log_head
         connection.execute(update(table).where(table.c.log_id == self.log_id).values(frozen=True))
 

@@ -32,7 +32,13 @@ _VKEY = re.compile(r"([^+]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/=]+)", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class VerifierKey:
-    """A public key under which notes are verified: name, signature type, Ed25519 key."""
+    """A public key under which notes are verified.
+
+    Attributes:
+        name: 1..255 bytes of UTF-8, see `check_name`.
+        algorithm: signature type, 0x01 (Ed25519) or 0x04 (cosignature/v1).
+        public: the Ed25519 key.
+    """
 
     name: str
     algorithm: int
@@ -47,18 +53,18 @@ class VerifierKey:
 
     @property
     def key_id(self) -> bytes:
-        """SHA-256(name || newline || type || public key)[:4]; identifies, proves nothing."""
+        """Return SHA-256(name || newline || type || public key)[:4], which proves nothing."""
         tagged = self.name.encode() + b"\n" + bytes([self.algorithm]) + self.public.raw
         return hashlib.sha256(tagged).digest()[:KEY_ID_BYTES]
 
     def __str__(self) -> str:
-        """The vkey: ``<name>+<hex key id>+<base64(type || public key)>``."""
+        """Return the vkey: ``<name>+<hex key id>+<base64(type || public key)>``."""
         encoded = b64_encode(bytes([self.algorithm]) + self.public.raw)
         return f"{self.name}+{self.key_id.hex()}+{encoded}"
 
     @classmethod
     def parse(cls, vkey: str) -> "VerifierKey":
-        """The key of a vkey string.
+        """Return the key of a vkey string.
 
         Raises:
             MalformedNote: another form, an unknown type, or a key id that is not this key's.
@@ -83,7 +89,12 @@ class VerifierKey:
 
 @dataclass(frozen=True, slots=True)
 class SigningKey:
-    """A named private key of one signature type."""
+    """A named private key of one signature type.
+
+    Attributes:
+        name, algorithm: as of `VerifierKey`.
+        private: the Ed25519 key.
+    """
 
     name: str
     algorithm: int
@@ -94,29 +105,40 @@ class SigningKey:
 
     @property
     def verifier_key(self) -> VerifierKey:
+        """Return the public half."""
         return VerifierKey(self.name, self.algorithm, self.private.public)
 
 
 @dataclass(frozen=True, slots=True)
 class NoteSignature:
-    """One signature line; ``blob`` is what the signature type defines."""
+    """One signature line.
+
+    Attributes:
+        name, key_id: of the key that the line claims to be of.
+        blob: defined by the signature type.
+    """
 
     name: str
     key_id: bytes
     blob: bytes
 
     def __str__(self) -> str:
-        """The line, with its newline."""
+        """Return the line, with its newline."""
         return f"{_DASH}{self.name} {b64_encode(self.key_id + self.blob)}\n"
 
     def by(self, key: VerifierKey) -> bool:
-        """Whether the line claims to be of ``key``."""
+        """Return whether the line claims to be of ``key``."""
         return self.name == key.name and self.key_id == key.key_id
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A text and its signature lines; parsing verified none of them."""
+    """A text and its signature lines; parsing verified none of them.
+
+    Attributes:
+        text: ends in a newline.
+        signatures: 1..48, at most one per key.
+    """
 
     text: str
     signatures: tuple[NoteSignature, ...]
@@ -131,14 +153,15 @@ class Note:
             raise MalformedNote("two signatures of one key", where="note")
 
     def encode(self) -> bytes:
+        """Return the note's bytes."""
         return (self.text + "\n" + "".join(map(str, self.signatures))).encode()
 
     def signature_of(self, key: VerifierKey) -> NoteSignature | None:
-        """The line that claims to be of ``key``, if there is one."""
+        """Return the line that claims to be of ``key``, or None."""
         return next((line for line in self.signatures if line.by(key)), None)
 
     def with_signatures(self, more: Iterable[NoteSignature]) -> "Note":
-        """This note with the lines of ``more`` whose keys it did not have yet."""
+        """Return this note with those lines of ``more`` whose keys it did not have yet."""
         have = {(line.name, line.key_id): line for line in self.signatures}
         for line in more:
             have.setdefault((line.name, line.key_id), line)
@@ -146,7 +169,7 @@ class Note:
 
 
 def check_name(name: str) -> None:
-    """Check a key name: 1..255 bytes of UTF-8 without Unicode spaces, controls or plus.
+    """Check that a key name has 1..255 bytes of UTF-8 without Unicode spaces, controls or plus.
 
     Raises:
         MalformedNote: any other name.
@@ -162,11 +185,11 @@ def check_name(name: str) -> None:
 
 
 def parse_note(data: bytes) -> Note:
-    """Take a note apart without verifying a signature.
+    """Return the note in ``data``, without verifying a signature.
 
     Raises:
-        MalformedNote: too long, not UTF-8, control characters, no signature, a line that is
-            not a signature line, base64 that is not canonical, two lines of one key.
+        MalformedNote: too long, not UTF-8, control characters, no signature, a line that is not a
+            signature line, base64 that is not canonical, two lines of one key.
     """
     if len(data) > MAX_NOTE_BYTES:
         raise MalformedNote("note too long", expected=f"at most {MAX_NOTE_BYTES} bytes")
@@ -184,7 +207,7 @@ def parse_note(data: bytes) -> Note:
 
 
 def parse_signature_lines(lines: str) -> tuple[NoteSignature, ...]:
-    """The signatures of 1..48 lines, each ending in a newline.
+    """Return the signatures of 1..48 lines, each ending in a newline.
 
     Raises:
         MalformedNote: anything else.
@@ -209,14 +232,26 @@ def _parse_signature_line(line: str) -> NoteSignature:
 
 
 def sign_note(text: str, key: SigningKey) -> NoteSignature:
-    """Sign ``text`` (with its final newline) by an Ed25519 key of type 0x01."""
+    """Return the signature line of an Ed25519 key of type 0x01 for a note text.
+
+    Args:
+        text: with its final newline, which is signed too.
+        key: of the log or another signer of notes.
+
+    Raises:
+        MalformedNote: a key of another type, or a text that no note can have.
+    """
     _check_text(text)
     _demand(key.verifier_key, ED25519)
     return NoteSignature(key.name, key.verifier_key.key_id, key.private.sign_raw(text.encode()))
 
 
 def verify_note(note: Note, key: VerifierKey) -> None:
-    """Check that ``note`` carries a valid signature of ``key``, type 0x01; ignore other lines.
+    """Check that ``note`` carries a valid signature of ``key``.
+
+    Args:
+        note: lines of other keys in it are ignored.
+        key: that must have signed it, of type 0x01.
 
     Raises:
         NoteRejected: the key has no line, or its signature does not verify.
@@ -229,7 +264,16 @@ def verify_note(note: Note, key: VerifierKey) -> None:
 
 
 def verify_signature(key: VerifierKey, signature: bytes, message: bytes) -> None:
-    """Check an Ed25519 signature of exactly 64 bytes; NoteRejected if it does not verify."""
+    """Check an Ed25519 signature.
+
+    Args:
+        key: whose signature it must be.
+        signature: 64 bytes.
+        message: what was signed.
+
+    Raises:
+        NoteRejected: it does not verify, or has another length.
+    """
     try:
         key.public.verify_raw(signature, message)
     except SignatureRejected as error:
@@ -237,7 +281,15 @@ def verify_signature(key: VerifierKey, signature: bytes, message: bytes) -> None
 
 
 def decode_base64(text: str, where: str) -> bytes:
-    """Strict base64 (RFC 4648 §4, canonical), failing as MalformedNote."""
+    """Return the bytes of strict base64 (RFC 4648 §4, canonical).
+
+    Args:
+        text: the base64.
+        where: named in the error.
+
+    Raises:
+        MalformedNote: anything else.
+    """
     try:
         return b64_decode(text)
     except MalformedError as error:

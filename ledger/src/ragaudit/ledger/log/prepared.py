@@ -1,8 +1,8 @@
-"""Statements that run in every answer, handed to the driver as they are.
+"""Statements that run in every answer, passed to the driver directly.
 
-SQLAlchemy spends some ten times as long around such a statement as SQLite takes to run it. So it
-is built with SQLAlchemy, compiled once for each dialect, and then run on the driver's cursor,
-within the transaction of a connection. Errors are SQLAlchemy's, as everywhere else.
+SQLAlchemy spends some ten times as long around such a statement as SQLite takes to run it. So it is
+built with SQLAlchemy, compiled once for each dialect, and then run on the driver's cursor, within
+the transaction of a connection. Errors are SQLAlchemy's, as everywhere else.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,9 +23,10 @@ class _Compiled:
     """A statement in one dialect.
 
     Attributes:
+        text: SQL.
         names: parameters in the statement's order, None if the driver takes them by name.
-        constants: values of parameters that the statement brings itself.
-        results: what makes Python values of a row's columns; None where nothing has to be done.
+        constants: values of the parameters that the statement itself sets.
+        results: a converter to Python for each column; None where no column needs one.
     """
 
     text: str
@@ -42,48 +43,63 @@ class Prepared:
         self._compiled: dict[Dialect, _Compiled] = {}
 
     def rows(self, connection: Connection, **values: Any) -> list[Row]:
-        """Run a query; returns its rows. DBAPIError as `Connection.execute` raises it."""
+        """Run a query and return its rows.
+
+        Args:
+            connection: in whose transaction it runs.
+            values: of the statement's parameters, by name.
+
+        Raises:
+            DBAPIError: as `Connection.execute` raises it.
+        """
         fetched, compiled = self._run(connection, values, _fetch)
-        found: list[Row] = [tuple(row) for row in fetched]
+        rows: list[Row] = [tuple(row) for row in fetched]
         if compiled.results is None:
-            return found
+            return rows
         return [
             tuple(
                 value if process is None else process(value)
                 for process, value in zip(compiled.results, row, strict=True)
             )
-            for row in found
+            for row in rows
         ]
 
     def row(self, connection: Connection, **values: Any) -> Row | None:
-        """Run a query of at most one row; returns it. Raises as `rows`."""
-        found = self.rows(connection, **values)
-        if len(found) > 1:
+        """Run a query of at most one row and return it, or None.
+
+        Raises:
+            InternalError: several rows; other errors as `rows`.
+        """
+        rows = self.rows(connection, **values)
+        if len(rows) > 1:
             raise InternalError("more than one row", where="database")
-        return found[0] if found else None
+        return rows[0] if rows else None
 
     def change(self, connection: Connection, **values: Any) -> int:
-        """Run a statement that writes; returns how many rows it changed. Raises as `rows`."""
+        """Run a statement that writes; return how many rows it changed. Raises as `rows`."""
         changed, _ = self._run(connection, values, _count)
         return changed
 
     def _run(
         self, connection: Connection, values: dict[str, Any], take: Callable[[Any], T]
     ) -> tuple[T, _Compiled]:
-        """What ``take`` takes from the cursor; SQLite looks for most rows only then."""
+        """Run the statement and return what ``take`` reads from the cursor.
+
+        SQLite runs most of a query only while its rows are fetched, so ``take`` is called in here.
+        """
         dialect = connection.dialect
         compiled = self._compiled.get(dialect)
         if compiled is None:
             compiled = self._compiled[dialect] = _compile(self._statement, dialect)
-        given: Any = {**compiled.constants, **values}
+        parameters: Any = {**compiled.constants, **values}
         if compiled.names is not None:
-            given = [given[name] for name in compiled.names]
+            parameters = [parameters[name] for name in compiled.names]
         driver = connection.connection.driver_connection
         assert driver is not None and dialect.loaded_dbapi is not None
         try:
             cursor = driver.cursor()
-            cursor.execute(compiled.text, given)
-            taken = take(cursor)
+            cursor.execute(compiled.text, parameters)
+            result = take(cursor)
             cursor.close()
         except dialect.loaded_dbapi.Error as error:
             if dialect.is_disconnect(error, driver, None):
@@ -92,12 +108,12 @@ class Prepared:
                 None, None, error, dialect.loaded_dbapi.Error, hide_parameters=True,
                 dialect=dialect,
             ) from None  # fmt: skip
-        return taken, compiled
+        return result, compiled
 
 
 def _fetch(cursor: Any) -> Sequence[Sequence[Any]]:
-    found: Sequence[Sequence[Any]] = cursor.fetchall()
-    return found
+    rows: Sequence[Sequence[Any]] = cursor.fetchall()
+    return rows
 
 
 def _count(cursor: Any) -> int:
@@ -107,8 +123,8 @@ def _count(cursor: Any) -> int:
 def _compile(statement: Executable, dialect: Dialect) -> _Compiled:
     compiled = statement.compile(dialect=dialect)  # type: ignore[attr-defined]
     columns = getattr(statement, "selected_columns", ())
-    results = tuple(each.type.dialect_impl(dialect) for each in columns)
-    processors = tuple(each.result_processor(dialect, None) for each in results)
+    results = tuple(column.type.dialect_impl(dialect) for column in columns)
+    processors = tuple(column.result_processor(dialect, None) for column in results)
     return _Compiled(
         text=str(compiled),
         names=compiled.positiontup if compiled.positional else None,

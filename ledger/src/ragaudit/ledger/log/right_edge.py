@@ -7,7 +7,11 @@ from ragaudit.ledger.log.tree import EMPTY_ROOT, HASH_BYTES, HashSource, node_ha
 
 
 class Frontier:
-    """Roots of the complete subtrees that make up a tree, largest first: log2(size) hashes."""
+    """Roots of the complete subtrees that make up a tree, largest first: log2(size) hashes.
+
+    Attributes:
+        size: number of leaves.
+    """
 
     def __init__(self, size: int = 0, peaks: Iterable[bytes] = ()) -> None:
         self.size = size
@@ -15,7 +19,7 @@ class Frontier:
 
     @classmethod
     def of(cls, source: HashSource, size: int) -> "Frontier":
-        """The frontier of the first ``size`` leaves of ``source``."""
+        """Return the frontier of the first ``size`` leaves of ``source``."""
         peaks, start = [], 0
         for level in reversed(range(size.bit_length())):
             if size >> level & 1:
@@ -24,7 +28,7 @@ class Frontier:
         return cls(size, peaks)
 
     def append(self, leaf: bytes) -> None:
-        """Append a leaf hash."""
+        """Append a leaf hash of 32 bytes."""
         node, size = leaf, self.size
         while size & 1:
             node = node_hash(self._peaks.pop(), node)
@@ -33,6 +37,7 @@ class Frontier:
         self.size += 1
 
     def root(self) -> bytes:
+        """Return the root of the tree, SHA-256("") for the empty one."""
         if not self._peaks:
             return EMPTY_ROOT
         *rest, node = self._peaks
@@ -42,15 +47,19 @@ class Frontier:
 
 
 class RightEdge:
-    """Frontier and partial tiles of a tree: enough to append, without reading anything."""
+    """Frontier and partial tiles of a tree: enough to append, without reading anything.
+
+    Attributes:
+        frontier: of the tree, with its size and root.
+    """
 
     def __init__(self, frontier: Frontier, tiles: Iterable[bytes] = ()) -> None:
         self.frontier = frontier
-        self._tiles = [bytearray(each) for each in tiles]  # one per level, empty if none is partial
+        self._tiles = [bytearray(tile) for tile in tiles]  # one per level, empty if none is partial
 
     @classmethod
     def of(cls, source: TileHashSource) -> "RightEdge":
-        """The edge of the tree of ``source``, read from its tiles."""
+        """Return the edge of the tree of ``source``, read from its tiles."""
         size, tiles, level = source.size, [], 0
         while count := size >> TILE_HEIGHT * level:
             place = tile_at(level, count // TILE_WIDTH, size)
@@ -59,7 +68,7 @@ class RightEdge:
         return cls(Frontier.of(source, size), tiles)
 
     def extend(self, leaves: Iterable[bytes]) -> dict[tuple[int, int], bytes]:
-        """Append leaf hashes; returns the tiles that changed, by (level, index)."""
+        """Append leaf hashes; return the tiles that changed, by (level, index)."""
         changed: dict[tuple[int, int], bytes] = {}
         for leaf in leaves:
             self._append(leaf, changed)

@@ -29,8 +29,10 @@ MAX_PATH = 64
 class SplitView:
     """Two checkpoints of one log, and the root of the first one's size inside the second.
 
-    ``prefix_root`` is the root of the first ``size of older`` leaves of the newer tree, ``proof``
-    the consistency proof from there to the newer checkpoint.
+    Attributes:
+        older, newer: signed checkpoints, as notes.
+        prefix_root: of the newer tree's first leaves, as many as the older tree has.
+        proof: the consistency proof from there to the newer checkpoint, hashes of 32 bytes.
     """
 
     older: bytes
@@ -39,11 +41,16 @@ class SplitView:
     proof: tuple[bytes, ...]
 
     def encode(self) -> bytes:
+        """Return the evidence as tagged bytes."""
         return enc(TAG, self.older, self.newer, self.prefix_root, b"".join(self.proof))
 
     @classmethod
     def parse(cls, data: bytes) -> "SplitView":
-        """Strict inverse of `encode`; MalformedProof for anything else."""
+        """Return the evidence of bytes; the strict inverse of `encode`.
+
+        Raises:
+            MalformedProof: anything else.
+        """
         try:
             older, newer, prefix_root, proof = decode(TAG, data, 4)
         except MalformedError as error:
@@ -57,9 +64,12 @@ class SplitView:
 def find_split_view(
     signed: SignedCheckpoint, newer: SignedCheckpoint, source: HashSource
 ) -> SplitView | None:
-    """Evidence that ``newer``, whose tree ``source`` holds, does not continue ``signed``.
+    """Return the evidence that ``newer`` does not continue ``signed``; None if it does.
 
-    None if it does. Both checkpoints must be verified, and newer.head must be of ``source``.
+    Args:
+        signed: an earlier checkpoint, verified.
+        newer: a verified checkpoint, whose tree is ``source``'s.
+        source: hashes of that tree.
 
     Raises:
         MalformedProof: ``signed`` is the larger one.
@@ -74,7 +84,7 @@ def find_split_view(
 
 
 def verify_split_view(evidence: SplitView, log_key: VerifierKey) -> None:
-    """Return only if the log of ``log_key`` signed two inconsistent checkpoints.
+    """Check that the log of ``log_key`` signed two inconsistent checkpoints.
 
     Raises:
         MalformedNote, NoteRejected: a checkpoint is not the log's.

@@ -35,7 +35,13 @@ T = TypeVar("T")
 
 
 class LogStore:
-    """The log whose origin is the name of ``log_key``. Safe to use from several threads."""
+    """One log in a database. Safe to use from several threads.
+
+    Attributes:
+        engine: of the database.
+        log_key: its name is the log's origin.
+        rows: the statements on the log's rows.
+    """
 
     def __init__(self, engine: Engine, log_id: int, log_key: VerifierKey) -> None:
         """Use `create` or `open`."""
@@ -46,20 +52,21 @@ class LogStore:
 
     @classmethod
     def create(cls, engine: Engine, log_key: VerifierKey) -> "LogStore":
-        """Create the tables and an empty log, or open the log if this origin exists.
+        """Create the tables and an empty log, or open the log if this origin exists; return it.
 
-        Raises: as `open`.
+        Raises:
+            UnknownResource, CorruptLog: as `open`.
         """
         with write_transaction(engine) as connection:
             schema.metadata.create_all(connection)
-            known = select(schema.log.c.id).where(schema.log.c.origin == log_key.name)
-            if connection.execute(known).scalar_one_or_none() is None:
+            same_origin = select(schema.log.c.id).where(schema.log.c.origin == log_key.name)
+            if connection.execute(same_origin).scalar_one_or_none() is None:
                 _insert_log(connection, log_key)
         return cls.open(engine, log_key)
 
     @classmethod
     def open(cls, engine: Engine, log_key: VerifierKey) -> "LogStore":
-        """Open the log and check its head against its tiles and its last entries.
+        """Return the log, its head checked against its tiles and its last entries.
 
         Raises:
             UnknownResource: no log of this origin, or it has another key.
@@ -68,22 +75,23 @@ class LogStore:
         table = schema.log
         query = select(table.c.id, table.c.verifier_key).where(table.c.origin == log_key.name)
         with read_transaction(engine) as connection:
-            found = connection.execute(query).one_or_none()
-            if found is None or found.verifier_key != str(log_key):
+            row = connection.execute(query).one_or_none()
+            if row is None or row.verifier_key != str(log_key):
                 raise UnknownResource("no such log", where="ledger", expected=str(log_key))
-            store = cls(engine, found.id, log_key)
+            store = cls(engine, row.id, log_key)
             store._check_right_edge(connection)
         return store
 
     def transaction(self) -> AbstractContextManager[Connection]:
-        """A transaction in which `append` may be called beside the caller's own statements."""
+        """Return a transaction for `append` and the caller's own statements."""
         return write_transaction(self.engine)
 
     def append(self, connection: Connection, leaf_data: bytes) -> int:
-        """Append 32 bytes of leaf data; returns the index, final once the transaction commits.
+        """Append 32 bytes of leaf data; return the index, final once the transaction commits.
 
         Args:
             connection: of `transaction`; it holds the log's lock from here on.
+            leaf_data: the leaf's content.
 
         Raises:
             LogFrozen: the log is closed.
@@ -93,7 +101,11 @@ class LogStore:
         return self.extend(connection, [leaf_data])
 
     def extend(self, connection: Connection, leaves: Sequence[bytes]) -> int:
-        """Append several leaves in order; returns the index of the first. Raises as `append`."""
+        """Append several leaves in order; return the index of the first.
+
+        Raises:
+            LogFrozen, MalformedRecord, InternalError: as `append`.
+        """
         if any(len(leaf) != LEAF_BYTES for leaf in leaves):
             raise MalformedRecord("leaf data of the wrong length", expected="32 bytes")
         demand_writer(connection)
@@ -113,23 +125,24 @@ class LogStore:
         return row.head.size
 
     def freeze(self, connection: Connection) -> TreeHead:
-        """Close the log for good; returns its final head. Idempotent."""
+        """Close the log for good; return its final head. Idempotent."""
         demand_writer(connection)
         row = self.rows.head(connection, lock=True)
         self.rows.freeze(connection)
         return row.head
 
     def head(self, connection: Connection | None = None) -> TreeHead:
-        """Size and root as committed, or as ``connection`` sees them in its transaction."""
+        """Return size and root as committed, or as ``connection`` sees them in its transaction."""
         if connection is not None:
             return self.rows.head(connection).head
         return self._reading(self.rows.head).head
 
     def is_frozen(self) -> bool:
+        """Return whether the log is closed."""
         return self._reading(self.rows.head).frozen
 
     def root(self, size: int, connection: Connection | None = None) -> bytes:
-        """Root of the first ``size`` leaves, as committed or as ``connection`` sees them.
+        """Return the root of the first ``size`` leaves, committed or in ``connection``'s view.
 
         Raises:
             UnknownResource: the log is smaller.
@@ -139,7 +152,7 @@ class LogStore:
         return self._reading(lambda c: self.root(size, c))
 
     def inclusion_proof(self, index: int, size: int) -> tuple[bytes, ...]:
-        """Inclusion proof of leaf ``index`` in the tree of the first ``size`` committed leaves.
+        """Return the inclusion proof of leaf ``index`` in the first ``size`` committed leaves.
 
         Raises:
             UnknownResource: the log is smaller.
@@ -148,7 +161,7 @@ class LogStore:
         return self._reading(lambda c: inclusion_proof(self.rows.source(c, size), index, size))
 
     def consistency_proof(self, old_size: int, new_size: int) -> tuple[bytes, ...]:
-        """Consistency proof between two committed sizes; empty from the empty tree.
+        """Return the consistency proof between two committed sizes; empty from the empty tree.
 
         Raises:
             UnknownResource: the log is smaller.
@@ -161,11 +174,19 @@ class LogStore:
         )
 
     def entries(self, start: int, end: int) -> tuple[bytes, ...]:
-        """Leaf data of the committed entries start..end-1; UnknownResource if one is missing."""
+        """Return the leaf data of the committed entries start..end-1.
+
+        Raises:
+            UnknownResource: one is missing.
+        """
         return tuple(self._reading(lambda c: list(self.rows.entries(c, start, end))))
 
     def tile(self, tile: Tile) -> bytes:
-        """A tile of committed leaves; UnknownResource if it does not exist, or not this wide."""
+        """Return the hashes of a tile of committed leaves.
+
+        Raises:
+            UnknownResource: it does not exist, or is not this wide.
+        """
         return self._reading(lambda c: self.rows.tile(c, tile))
 
     def audit(self, since: TreeHead | None = None) -> TreeHead:
@@ -174,7 +195,8 @@ class LogStore:
         Args:
             since: a head that was audited before (a signed one); from the first entry by default.
 
-        Returns: the committed head.
+        Returns:
+            The committed head.
 
         Raises:
             CorruptLog: anything differs or is missing.
@@ -199,7 +221,7 @@ class LogStore:
         return head
 
     def _check_right_edge(self, connection: Connection) -> None:
-        """The head against tiles and the entries of the last bundle; nothing beyond the head."""
+        """Check the head against tiles and last entries, and that nothing is beyond it."""
         head = self.rows.head(connection).head
         if self.rows.last_position(connection) != head.size - 1:
             raise CorruptLog("the last entry is not the head's", where=self.log_key.name)
@@ -211,7 +233,7 @@ class LogStore:
         self._audit(connection, base)
 
     def _edge_at(self, connection: Connection, head: TreeHead) -> RightEdge:
-        """The right edge of the tree with ``head``: the one in memory if it is still that."""
+        """Return the right edge of the tree with ``head``, from memory if it is still that."""
         edge = self._edge
         if (
             edge is not None

@@ -25,7 +25,13 @@ _MAX_PATH_LENGTH = 64  # "tile/63/" + 7 groups for 2^63 + ".p/255", with room
 
 @dataclass(frozen=True, slots=True, order=True)
 class Tile:
-    """Coordinates of a tile of hashes: level 0..63, index >= 0, width 1..256 (256 = full)."""
+    """Coordinates of a tile of hashes.
+
+    Attributes:
+        level: 0..63.
+        index: from 0.
+        width: number of hashes, 1..256 (256 = full).
+    """
 
     level: int
     index: int
@@ -39,7 +45,12 @@ class Tile:
 
 @dataclass(frozen=True, slots=True, order=True)
 class EntryBundle:
-    """Coordinates of a bundle of entries: index >= 0, width 1..256 (256 = full)."""
+    """Coordinates of a bundle of entries.
+
+    Attributes:
+        index: from 0.
+        width: number of entries, 1..256 (256 = full).
+    """
 
     index: int
     width: int = TILE_WIDTH
@@ -56,17 +67,17 @@ def _check_coordinates(index: int, width: int) -> None:
 
 
 def tile_path(tile: Tile) -> str:
-    """Path of a tile below the log's prefix."""
+    """Return the path of a tile below the log's prefix."""
     return f"tile/{tile.level}/{_index_path(tile.index)}{_width_suffix(tile.width)}"
 
 
 def entries_path(bundle: EntryBundle) -> str:
-    """Path of an entry bundle below the log's prefix."""
+    """Return the path of an entry bundle below the log's prefix."""
     return f"tile/entries/{_index_path(bundle.index)}{_width_suffix(bundle.width)}"
 
 
 def parse_path(path: str) -> Tile | EntryBundle:
-    """Coordinates of the tile or entry bundle at ``path``; the inverse of both functions above.
+    """Return the tile or bundle at ``path``; the inverse of both functions above.
 
     Raises:
         MalformedTile: any other string, also a non-canonical index such as ``x000/005``.
@@ -97,13 +108,13 @@ def _width_suffix(width: int) -> str:
 
 
 def tile_at(level: int, index: int, size: int) -> Tile | None:
-    """The widest tile (level, index) of a tree with ``size`` leaves; None if it would be empty."""
+    """Return the widest tile (level, index) of a tree of ``size`` leaves, None if empty."""
     width = min((size >> TILE_HEIGHT * level) - index * TILE_WIDTH, TILE_WIDTH)
     return Tile(level, index, width) if width > 0 else None
 
 
 def tiles_of(size: int, since: int = 0) -> Iterator[Tile]:
-    """The tiles that a tree of ``size`` leaves has and one of ``since`` leaves has not.
+    """Yield the tiles that a tree of ``size`` leaves has and one of ``since`` leaves has not.
 
     Lower levels first; per level at most one partial tile, the last.
     """
@@ -118,7 +129,7 @@ def tiles_of(size: int, since: int = 0) -> Iterator[Tile]:
 
 
 def bundles_of(size: int, since: int = 0) -> Iterator[EntryBundle]:
-    """The entry bundles that a tree of ``size`` leaves has and one of ``since`` has not."""
+    """Yield the entry bundles that a tree of ``size`` leaves has and one of ``since`` has not."""
     for tile in tiles_of(size, since):
         if tile.level:
             return
@@ -126,7 +137,12 @@ def bundles_of(size: int, since: int = 0) -> Iterator[EntryBundle]:
 
 
 def tile_hash(data: bytes, level: int, index: int) -> bytes:
-    """Hash of the subtree of 2^``level`` consecutive tile hashes, number ``index``; level 0..8.
+    """Return the hash of subtree ``index`` of 2^``level`` consecutive hashes of a tile.
+
+    Args:
+        data: the tile, 32 bytes per hash.
+        level: 0..8, counted from the tile's own hashes.
+        index: from 0.
 
     Raises:
         MalformedTile: the tile is too narrow, or not a whole number of hashes.
@@ -141,20 +157,33 @@ def tile_hash(data: bytes, level: int, index: int) -> bytes:
 
 
 class TileHashSource:
-    """A `tree.HashSource` over tiles: the hashes of a tree of ``size`` leaves.
+    """A `tree.HashSource` over tiles.
 
-    ``read(tile)`` returns the bytes of a tile, exactly 32·width of them; a reader that has only
-    the full tile where a partial one is asked for cuts it. Tiles are kept once read: make a source
-    for a proof or two, not for good. They are not trusted: check what comes out against a
-    verified tree head.
+    Tiles are kept once read: make a source for a proof or two, not for good. They are not trusted:
+    check what is computed from them against a verified tree head.
+
+    Attributes:
+        size: number of leaves of the tree.
     """
 
     def __init__(self, size: int, read: Callable[[Tile], bytes]) -> None:
+        """Take a function that reads tiles.
+
+        Args:
+            size: number of leaves of the tree.
+            read: returns the bytes of a tile, exactly 32·width of them; a reader that has only the
+                full tile where a partial one is asked for cuts it.
+        """
         self.size = size
         self._read = read
         self._tiles: dict[Tile, bytes] = {}  # a proof needs the same few tiles again and again
 
     def subtree_hash(self, level: int, index: int) -> bytes:
+        """Return the hash of a complete subtree, as `tree.HashSource`.
+
+        Raises:
+            MalformedTile: no such subtree, or a tile of another width.
+        """
         tile_level, inner = divmod(level, TILE_HEIGHT)
         first = index << inner
         tile = tile_at(tile_level, first // TILE_WIDTH, self.size)
@@ -163,7 +192,11 @@ class TileHashSource:
         return tile_hash(self.read(tile), inner, first % TILE_WIDTH >> inner)
 
     def read(self, tile: Tile) -> bytes:
-        """The bytes of ``tile``, of exactly its width."""
+        """Return the bytes of ``tile``, of exactly its width.
+
+        Raises:
+            MalformedTile: the reader's are of another width.
+        """
         if tile not in self._tiles:
             data = self._read(tile)
             if len(data) != tile.width * HASH_BYTES:
@@ -175,7 +208,14 @@ class TileHashSource:
 
 
 def encode_entry_bundle(entries: Sequence[bytes]) -> bytes:
-    """1..256 entries of up to 65,535 bytes, each behind its length in two bytes, big-endian."""
+    """Return a bundle: each entry behind its length in two bytes, big-endian.
+
+    Args:
+        entries: 1..256 of them, of up to 65,535 bytes.
+
+    Raises:
+        MalformedTile: more, longer or no entries.
+    """
     if not 1 <= len(entries) <= TILE_WIDTH:
         raise MalformedTile(f"{len(entries)} entries", expected=f"1..{TILE_WIDTH}")
     if any(len(entry) > MAX_ENTRY_BYTES for entry in entries):
@@ -184,7 +224,7 @@ def encode_entry_bundle(entries: Sequence[bytes]) -> bytes:
 
 
 def decode_entry_bundle(data: bytes, width: int) -> tuple[bytes, ...]:
-    """The ``width`` entries of a bundle; nothing may be left over.
+    """Return the ``width`` entries of a bundle; nothing may be left over.
 
     Raises:
         MalformedTile: cut short, or bytes beyond the last entry.

@@ -26,19 +26,26 @@ MAX_PROOF_BYTES = MAX_NOTE_BYTES + 4096
 
 @dataclass(frozen=True, slots=True)
 class TlogProof:
-    """Leaf index, inclusion path, and the bytes of a cosigned checkpoint."""
+    """Leaf index, inclusion path, and the bytes of a cosigned checkpoint.
+
+    Attributes:
+        index: of the leaf, from 0.
+        path: sibling hashes of 32 bytes, that of the leaf first.
+        checkpoint: the note's bytes.
+    """
 
     index: int
     path: tuple[bytes, ...]
     checkpoint: bytes
 
     def encode(self) -> bytes:
-        path = "".join(b64_encode(each) + "\n" for each in self.path)
+        """Return the file's bytes."""
+        path = "".join(b64_encode(sibling) + "\n" for sibling in self.path)
         return f"{HEADER}\nindex {self.index}\n{path}\n".encode() + self.checkpoint
 
     @classmethod
     def parse(cls, data: bytes) -> "TlogProof":
-        """Take a proof apart; nothing is verified and the checkpoint stays bytes.
+        """Return the proof in a file's bytes; nothing is verified and the checkpoint stays bytes.
 
         Raises:
             MalformedNote: another header, an ``extra`` line, a bad index or hash line.
@@ -65,7 +72,14 @@ def verify_tlog_proof(
 ) -> CosignedCheckpoint:
     """Check that the leaf hash ``leaf`` is leaf ``proof.index`` of a cosigned tree of the log.
 
-    The index is the proof's: a caller that expects one compares it.
+    Args:
+        proof: its index is not compared: a caller that expects one compares it.
+        leaf: 32 bytes.
+        log_key: of the log whose tree it must be.
+        cosigners: of whom a quorum must have cosigned.
+
+    Returns:
+        The checkpoint.
 
     Raises:
         MalformedNote, NoteRejected: the checkpoint (`cosignatures.verify_cosigned`).

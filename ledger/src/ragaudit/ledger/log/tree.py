@@ -19,18 +19,26 @@ EMPTY_ROOT = hashlib.sha256(b"").digest()
 
 
 def leaf_hash(data: bytes) -> bytes:
-    """Hash of a leaf with content ``data``: SHA-256(0x00 || data)."""
+    """Return the hash of a leaf with content ``data``: SHA-256(0x00 || data), RFC 6962 §2.1."""
     return hashlib.sha256(b"\x00" + data).digest()
 
 
 def node_hash(left: bytes, right: bytes) -> bytes:
-    """Hash of an interior node: SHA-256(0x01 || left || right)."""
+    """Return the hash of an interior node: SHA-256(0x01 || left || right), RFC 6962 §2.1."""
     return hashlib.sha256(b"\x01" + left + right).digest()
 
 
 @dataclass(frozen=True, slots=True)
 class TreeHead:
-    """Size and root of a tree. An empty tree has the root SHA-256("")."""
+    """Size and root of a tree. An empty tree has the root SHA-256("").
+
+    Attributes:
+        size: number of leaves, 0..2^63-1.
+        root_hash: 32 bytes.
+
+    Raises:
+        MalformedProof: a size or root that no tree has.
+    """
 
     size: int
     root_hash: bytes
@@ -47,16 +55,18 @@ class HashSource(Protocol):
     """Hashes of the complete subtrees of one tree."""
 
     def subtree_hash(self, level: int, index: int) -> bytes:
-        """MTH(D[index·2^level : (index+1)·2^level]), 32 bytes; the range is inside the tree."""
+        """Return MTH(D[index·2^level : (index+1)·2^level]); the range is inside the tree."""
 
 
 def split_point(size: int) -> int:
-    """The largest power of two below ``size`` (RFC 6962 §2.1), for size >= 2."""
+    """Return the largest power of two below ``size`` (RFC 6962 §2.1), for size >= 2."""
     return 1 << (size - 1).bit_length() - 1
 
 
 def _range_hash(source: HashSource, start: int, size: int) -> bytes:
-    """MTH of ``size`` >= 1 leaves from ``start``, a multiple of a power of two >= ``size``."""
+    """Return the MTH of ``size`` >= 1 leaves from ``start``, a multiple of a power of two >=
+    size.
+    """
     peaks = []
     while size:
         level = size.bit_length() - 1
@@ -70,12 +80,12 @@ def _range_hash(source: HashSource, start: int, size: int) -> bytes:
 
 
 def root_hash(source: HashSource, size: int) -> bytes:
-    """Root of the first ``size`` leaves of ``source``."""
+    """Return the root of the first ``size`` leaves of ``source``."""
     return _range_hash(source, 0, size) if size else EMPTY_ROOT
 
 
 def inclusion_proof(source: HashSource, index: int, size: int) -> tuple[bytes, ...]:
-    """RFC 6962 §2.1.1 PATH(index, D[size]): sibling hashes from the leaf to the root.
+    """Return RFC 6962 §2.1.1 PATH(index, D[size]): sibling hashes from the leaf to the root.
 
     Raises:
         MalformedProof: not 0 <= index < size.
@@ -96,7 +106,7 @@ def inclusion_proof(source: HashSource, index: int, size: int) -> tuple[bytes, .
 
 
 def consistency_proof(source: HashSource, old_size: int, new_size: int) -> tuple[bytes, ...]:
-    """RFC 6962 §2.1.2 PROOF(old_size, D[new_size]); empty if the sizes are equal.
+    """Return RFC 6962 §2.1.2 PROOF(old_size, D[new_size]); empty if the sizes are equal.
 
     Raises:
         MalformedProof: not 0 < old_size <= new_size (an empty tree needs no proof).
@@ -116,17 +126,17 @@ def consistency_proof(source: HashSource, old_size: int, new_size: int) -> tuple
             start, old, new, whole = start + k, old - k, new - k, False
     if not whole:
         ranges.append((start, new))
-    return tuple(_range_hash(source, *each) for each in reversed(ranges))
+    return tuple(_range_hash(source, *leaf_range) for leaf_range in reversed(ranges))
 
 
 def inclusion_proof_length(index: int, size: int) -> int:
-    """Number of hashes in the inclusion proof of leaf ``index`` in a tree of ``size`` leaves."""
+    """Return how many hashes prove leaf ``index`` in a tree of ``size`` leaves."""
     shared = (index ^ (size - 1)).bit_length()
     return shared + (index >> shared).bit_count()
 
 
 def consistency_proof_length(old_size: int, new_size: int) -> int:
-    """Number of hashes in the proof from ``old_size`` to ``new_size``, 0 < old <= new."""
+    """Return how many hashes prove ``new_size`` from ``old_size``, 0 < old <= new."""
     if old_size == new_size:
         return 0
     last, end = old_size - 1, new_size - 1
@@ -137,11 +147,11 @@ def consistency_proof_length(old_size: int, new_size: int) -> int:
 
 
 def root_from_inclusion_proof(leaf: bytes, index: int, size: int, proof: Sequence[bytes]) -> bytes:
-    """The root which ``proof`` gives to the leaf hash ``leaf`` at ``index`` (RFC 9162 §2.1.3.2).
+    """Return the root which ``proof`` gives to leaf hash ``leaf`` at ``index`` (RFC 9162 §2.1.3.2).
 
     Raises:
-        MalformedProof: index outside the tree, a hash of the wrong length, or too many or too
-            few of them.
+        MalformedProof: index outside the tree, a hash of the wrong length, or too many or too few
+            of them.
     """
     if not 0 <= index < size <= MAX_TREE_SIZE:
         raise MalformedProof("no such leaf in the tree", where=f"leaf {index}, size {size}")
@@ -185,6 +195,10 @@ def verify_consistency(*, old: TreeHead, new: TreeHead, proof: Sequence[bytes]) 
     """Check that the tree ``new`` continues the tree ``old`` (RFC 9162 §2.1.4.2).
 
     Every tree continues the empty one, with an empty proof.
+
+    Args:
+        old, new: heads from verified checkpoints.
+        proof: hashes, 32 bytes each, in the order of RFC 6962 §2.1.2.
 
     Raises:
         MalformedProof: old is larger than new, wrong number or size of hashes.
@@ -232,7 +246,7 @@ def _roots_from_consistency_proof(
 
 
 def _check_hashes(hashes: Iterable[bytes], where: str) -> None:
-    if any(len(each) != HASH_BYTES for each in hashes):
+    if any(len(digest) != HASH_BYTES for digest in hashes):
         raise MalformedProof("a hash of the wrong length", where=where, expected="32 bytes")
 
 
@@ -242,7 +256,11 @@ def _check_length(length: int, expected: int, where: str) -> None:
 
 
 class MemoryTree:
-    """A tree that keeps every complete subtree's hash in memory: 64 bytes per leaf."""
+    """A tree that keeps every complete subtree's hash in memory: 64 bytes per leaf.
+
+    Attributes:
+        size: number of leaves.
+    """
 
     def __init__(self, leaves: Iterable[bytes] = ()) -> None:
         """Build the tree over leaf *contents*; `append_hash` takes ready leaf hashes."""
@@ -252,14 +270,19 @@ class MemoryTree:
 
     @property
     def size(self) -> int:
+        """Return the number of leaves."""
         return len(self._levels[0])
 
     def append(self, data: bytes) -> int:
-        """Append a leaf with content ``data``; returns its index."""
+        """Append a leaf with content ``data``; return its index."""
         return self.append_hash(leaf_hash(data))
 
     def append_hash(self, leaf: bytes) -> int:
-        """Append a 32-byte leaf hash; returns its index."""
+        """Append a 32-byte leaf hash; return its index.
+
+        Raises:
+            MalformedProof: another length.
+        """
         _check_hashes((leaf,), "leaf")
         index = self.size
         level, node = 0, leaf
@@ -273,19 +296,23 @@ class MemoryTree:
         return index
 
     def subtree_hash(self, level: int, index: int) -> bytes:
+        """Return the hash of a complete subtree, as `HashSource`."""
         return self._levels[level][index]
 
     def root(self, size: int | None = None) -> bytes:
-        """Root of the first ``size`` leaves, of all by default."""
+        """Return the root of the first ``size`` leaves, of all by default."""
         return root_hash(self, self._checked(size))
 
     def head(self, size: int | None = None) -> TreeHead:
+        """Return the head of the first ``size`` leaves, of all by default."""
         return TreeHead(self._checked(size), self.root(size))
 
     def inclusion_proof(self, index: int, size: int | None = None) -> tuple[bytes, ...]:
+        """Return the proof of leaf ``index`` in the first ``size`` leaves, all by default."""
         return inclusion_proof(self, index, self._checked(size))
 
     def consistency_proof(self, old_size: int, size: int | None = None) -> tuple[bytes, ...]:
+        """Return the consistency proof from ``old_size`` to ``size`` leaves, all by default."""
         return consistency_proof(self, old_size, self._checked(size))
 
     def _checked(self, size: int | None) -> int:
@@ -297,5 +324,5 @@ class MemoryTree:
 
 
 def root(leaves: Iterable[bytes]) -> bytes:
-    """Root over leaf contents: RFC 6962 §2.1 MTH(D[n])."""
+    """Return the root over leaf contents: RFC 6962 §2.1 MTH(D[n])."""
     return MemoryTree(leaves).root()

@@ -50,11 +50,15 @@ _UP = Decimal("1." + 59 * "0" + "1")
 
 
 class Accountant(Protocol):
-    """Prices events. ``name`` says by which method."""
+    """Prices events.
+
+    Attributes:
+        name: of the method.
+    """
 
     @property
     def name(self) -> str:
-        """The method, in a word or two."""
+        """Return the method's name, in a word or two."""
 
     def price(self, event: Event, delta: Number) -> ApproximateDp:
         """Return (epsilon, delta)-DP of an event under the event's own relation.
@@ -72,7 +76,11 @@ class Accountant(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GaussianAccountant:
-    """The exact curve of Gaussian composition with the variance correction (claims 2 to 4)."""
+    """The exact curve of Gaussian composition with the variance correction (claims 2 to 4).
+
+    Attributes:
+        name: of the method.
+    """
 
     name: str = "Gaussian"
 
@@ -89,13 +97,13 @@ class GaussianAccountant:
         return GaussianDp(Fraction(root_up(squared)), relation_of(event))
 
     def price(self, event: Event, delta: Number) -> ApproximateDp:
-        """See :class:`Accountant`; the least epsilon, rounded up."""
+        """Return the least epsilon, rounded up; arguments and errors as :class:`Accountant`."""
         target = _target(delta)
         ideal = self.gaussian(event)
-        found = gaussian.least_epsilon(decimal_of(ideal.mu), target, _slack(event))
-        if found is None:
+        least = gaussian.least_epsilon(decimal_of(ideal.mu), target, _slack(event))
+        if least is None:
             raise _no_bound(event, target)
-        return ApproximateDp(Fraction(found), target, ideal.relation)
+        return ApproximateDp(Fraction(least), target, ideal.relation)
 
     def at_epsilon(self, event: Event, epsilon: Number) -> ApproximateDp:
         """Return (epsilon, delta)-DP of an event with the least delta, rounded up.
@@ -110,11 +118,15 @@ class GaussianAccountant:
         """
         loss = exact(epsilon, "epsilon", least=0, most=LARGEST_EPSILON)
         ideal = self.gaussian(event)
-        found = gaussian.least_delta(decimal_of(ideal.mu), decimal_of(loss), _slack(event))
-        return ApproximateDp(loss, min(Fraction(1), Fraction(found)), ideal.relation)
+        least = gaussian.least_delta(decimal_of(ideal.mu), decimal_of(loss), _slack(event))
+        return ApproximateDp(loss, min(Fraction(1), Fraction(least)), ideal.relation)
 
     def within(self, event: Event, budget: ApproximateDp) -> bool:
-        """Whether an event stays within a budget, which has to name the event's relation.
+        """Return whether an event stays within a budget.
+
+        Args:
+            event: what was released.
+            budget: has to name the event's relation; delta between 0 and 1.
 
         Raises:
             InvalidArgumentError: another relation, or the budget's delta is not between 0 and 1.
@@ -133,8 +145,11 @@ class GaussianAccountant:
 class ZeroConcentratedAccountant:
     """rho of the discrete Gaussian, exact, and ``rho + 2 sqrt(rho ln(1/delta))``.
 
-    The conversion is Proposition 1.3 of Bun and Steinke (2016); equation (3.6) of the source
-    paper is the same number. A millionth of delta pays for the sampler (claim 5).
+    The conversion is Proposition 1.3 of Bun and Steinke (2016); equation (3.6) of the source paper
+    is the same number. A millionth of delta pays for the sampler (claim 5).
+
+    Attributes:
+        name: of the method.
     """
 
     name: str = "zCDP"
@@ -146,12 +161,12 @@ class ZeroConcentratedAccountant:
 
     @precise
     def price(self, event: Event, delta: Number) -> ApproximateDp:
-        """See :class:`Accountant`."""
+        """Return (epsilon, delta)-DP; arguments and errors as :class:`Accountant`."""
         target = _target(delta)
         ideal = self.zero_concentrated(event)
         rho, goal = decimal_of(ideal.rho), decimal_of(target * (1 - _SET_ASIDE))
-        found = (rho + 2 * (-rho * goal.ln()).sqrt()) * _UP
-        return _with_sampler(event, found, target, ideal.relation)
+        epsilon = (rho + 2 * (-rho * goal.ln()).sqrt()) * _UP
+        return _with_sampler(event, epsilon, target, ideal.relation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +175,9 @@ class RenyiAccountant:
 
     Attributes:
         orders: a grid of orders, each at least LEAST_ORDER; empty: the best real order.
-        conversion: "canonne" (Canonne, Kamath, Steinke 2020, Proposition 12) or "mironov"
-            (Mironov 2017, Proposition 3; the source paper's R3).
+        conversion: "canonne" (Canonne, Kamath, Steinke 2020, Proposition 12) or "mironov" (Mironov
+            2017, Proposition 3; the source paper's R3).
+        name: of the method.
 
     Raises:
         InvalidArgumentError: an order or conversion that is not allowed.
@@ -188,7 +204,7 @@ class RenyiAccountant:
 
     @precise
     def price(self, event: Event, delta: Number) -> ApproximateDp:
-        """See :class:`Accountant`."""
+        """Return (epsilon, delta)-DP; arguments and errors as :class:`Accountant`."""
         target = _target(delta)
         ideal = ZeroConcentratedAccountant().zero_concentrated(event)
         return _with_sampler(event, self._converted(ideal.rho, target), target, ideal.relation)
@@ -208,14 +224,17 @@ class RenyiAccountant:
 class LossDistributionAccountant:
     """dp-accounting's discretised distribution of the privacy loss, composed part by part.
 
-    Another method by other people, in binary floating point and pessimistic by its
-    discretisation: good to about a tenth of a percent, a cross-check and no certificate.
+    Another method by other people, in binary floating point and pessimistic by its discretisation:
+    good to about a tenth of a percent, a cross-check and no certificate.
+
+    Attributes:
+        name: of the method.
     """
 
     name: str = "loss distribution"
 
     def price(self, event: Event, delta: Number) -> ApproximateDp:
-        """See :class:`Accountant`.
+        """Return (epsilon, delta)-DP; arguments and errors as :class:`Accountant`.
 
         Raises:
             RefusedError: mu above 20, where the discretised distribution gets large.
@@ -231,8 +250,8 @@ class LossDistributionAccountant:
                 f"mu is {total:.3g}", where="event", expected=f"<= {loss_distribution.LARGEST_MU:g}"
             )
         shifts = [float(ideal.gaussian(part).mu) for part in releases(event) if part.queries]
-        found = loss_distribution.composed_epsilon(shifts, total, float(target * (1 - _SET_ASIDE)))
-        return _with_sampler(event, Decimal(found), target, relation)
+        value = loss_distribution.composed_epsilon(shifts, total, float(target * (1 - _SET_ASIDE)))
+        return _with_sampler(event, Decimal(value), target, relation)
 
 
 ACCOUNTANTS: tuple[Accountant, ...] = (
@@ -241,11 +260,11 @@ ACCOUNTANTS: tuple[Accountant, ...] = (
     ZeroConcentratedAccountant(),
     LossDistributionAccountant(),
 )
-"""One of each kind, as they come."""
+"""One of each kind, with default settings."""
 
 
 def _checked(event: Event) -> tuple[NoisyScores, ...]:
-    """The releases of an event, whose number of samples claim 2 covers."""
+    """Return the releases of an event, if claim 2 covers their number of samples."""
     parts = releases(event)
     if sum(part.samples for part in parts) > _MAX_SAMPLES:
         raise RefusedError("too many noise samples", where="event", expected="queries·rows <= 1e16")
@@ -253,7 +272,7 @@ def _checked(event: Event) -> tuple[NoisyScores, ...]:
 
 
 def _slack(event: Event) -> Fraction:
-    """The distance of all samples together from the laws that they claim."""
+    """Return the distance of all samples together from the laws that they claim."""
     return sum((part.slack for part in _checked(event)), Fraction(0))
 
 
@@ -271,15 +290,15 @@ def _no_bound(event: Event, delta: Fraction) -> NoFiniteBound:
 
 
 def _with_sampler(
-    event: Event, found: Decimal, delta: Fraction, relation: NeighboringRelation
+    event: Event, epsilon: Decimal, delta: Fraction, relation: NeighboringRelation
 ) -> ApproximateDp:
-    """An epsilon found at ``delta`` less the share set aside, if that pays for the sampler."""
+    """Return an epsilon for ``delta`` less the share set aside, if that pays the sampler."""
     slack = _slack(event)
-    if slack and not _covered(found, slack, delta * _SET_ASIDE):
+    if slack and not _covered(epsilon, slack, delta * _SET_ASIDE):
         raise _no_bound(event, delta)
-    return ApproximateDp(Fraction(found), delta, relation)
+    return ApproximateDp(Fraction(epsilon), delta, relation)
 
 
 @precise
-def _covered(found: Decimal, slack: Fraction, share: Fraction) -> bool:
-    return found < LARGEST_EPSILON and (1 + found.exp()) * decimal_of(slack) <= decimal_of(share)
+def _covered(loss: Decimal, slack: Fraction, share: Fraction) -> bool:
+    return loss < LARGEST_EPSILON and (1 + loss.exp()) * decimal_of(slack) <= decimal_of(share)

@@ -43,7 +43,7 @@ def largest_queries(mechanism: NoisyScores, epsilon: Number, delta: Number) -> i
     target = exact(delta, "delta", above=0, below=1)
     # Invariant of both searches: `low` queries have the guarantee, `high` do not (claim 19).
     high = 1 + _most(replace(mechanism, gamma=Fraction(0)), loss, target, 0, MAX_QUERIES + 1)
-    # The sampler's error only takes away, mostly nothing: step down from the ideal sampler's.
+    # The sampler's error can only lower the number: step down from that of the ideal sampler.
     step, low = 1, high - 1
     while low and not gives(mechanism.with_queries(low), loss, target):
         high, low, step = low, max(0, low - step), 2 * step
@@ -106,6 +106,10 @@ def largest_rate(
 ) -> int:
     """Return the largest r: each of ``accounts`` colluders asks r queries in each window.
 
+    Args:
+        mechanism, epsilon, delta: as for :func:`largest_queries`.
+        accounts, windows: at least 1.
+
     Raises:
         InvalidArgumentError: a value out of range.
     """
@@ -118,6 +122,10 @@ def largest_coalition(
     mechanism: NoisyScores, epsilon: Number, delta: Number, *, rate: int, windows: int = 1
 ) -> int:
     """Return the largest k: so many accounts may collude at ``rate`` queries per window each.
+
+    Args:
+        mechanism, epsilon, delta: as for :func:`largest_queries`.
+        rate, windows: at least 1.
 
     Raises:
         InvalidArgumentError: a value out of range.

@@ -29,6 +29,11 @@ _WIDTH = Decimal("1e-30")
 def largest_mu(epsilon_value: Number, target: Number, slack: Number = 0) -> Decimal | None:
     """Return the largest mu that is (epsilon_value, target)-DP with ``slack``, rounded down.
 
+    Args:
+        epsilon_value: 0 to 10^9.
+        target: delta, between 0 and 1.
+        slack: m·g·gamma, >= 0.
+
     Returns:
         None if the slack alone exceeds the target.
 
@@ -66,11 +71,15 @@ def calibrate(
     """Return the least sigma with ``places`` places that gives (epsilon_value, target)-DP.
 
     Args:
-        epsilon_value, target: epsilon > 0, and delta between 0 and 1.
+        epsilon_value, target: epsilon in (0, 10^9], and delta between 0 and 1.
         queries: number of queries that the guarantee covers (r, or k_max·r).
         relation: "replace" or "null-replace".
-        group_size: g.
+        group_size: g, 1 to 1000.
+        gamma: total-variation distance of one noise sample, in [0, 1).
         places: 1 to 12.
+
+    Returns:
+        A decimal in cosine units.
 
     Raises:
         MalformedError: a value out of range.

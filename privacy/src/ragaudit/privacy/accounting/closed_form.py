@@ -30,7 +30,7 @@ class ClosedForm(NamedTuple):
 
 @precise
 def per_query(epsilon_acc: Fraction, delta_acc: Fraction, queries: int) -> tuple[Decimal, Fraction]:
-    """Return (eps_q, delta_q) of equation (3.1)."""
+    """Return (eps_q, delta_q) of equation (3.1) for n = ``queries`` per account."""
     scale = (2 * queries * _log_inverse(delta_acc)).sqrt()
     return decimal_of(epsilon_acc) / scale, delta_acc / queries
 
@@ -39,13 +39,20 @@ def per_query(epsilon_acc: Fraction, delta_acc: Fraction, queries: int) -> tuple
 def class_sigma(
     epsilon_acc: Fraction, delta_acc: Fraction, queries: int, sensitivity: Decimal
 ) -> Decimal:
-    """Return the least sigma of the class, equation (3.4), in units of ``sensitivity``."""
+    """Return the least sigma of the class, equation (3.4), in units of ``sensitivity``.
+
+    Args:
+        epsilon_acc: > 0.
+        delta_acc: between 0 and 1.
+        queries: n per account.
+        sensitivity: of one query, > 0.
+    """
     eps_q, delta_q = per_query(epsilon_acc, delta_acc, queries)
     return sensitivity * (2 * _log_inverse(delta_q / Fraction(5, 4))).sqrt() / eps_q
 
 
 def well_formed(delta_policy: Fraction, coalition: int, delta_acc: Fraction) -> bool:
-    """Whether ``delta_policy > k delta_acc``, compared as exact rationals.
+    """Return whether ``delta_policy > k delta_acc``, compared as exact rationals.
 
     In binary floating point 1e-5 > 10·1e-6 is true; as numbers it is false.
     """
@@ -63,6 +70,10 @@ def closed_form(
     """Return (5.2) for ``coalition`` accounts of ``queries`` queries each.
 
     Args:
+        epsilon_acc: > 0.
+        delta_acc: between 0 and 1.
+        queries: n per account.
+        coalition: k, number of accounts.
         delta_comp: the composition's share of delta, > 0: ``delta_policy - k delta_acc``.
     """
     eps = decimal_of(epsilon_acc)

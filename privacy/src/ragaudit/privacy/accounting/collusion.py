@@ -139,10 +139,17 @@ class ScoreReleaseClass:
 
     @precise
     def sigma(self, sensitivity: Number) -> Decimal:
-        """Return the noise of (3.4), in the units of ``sensitivity`` (> 0), rounded up."""
+        """Return the noise of (3.4), rounded up, in the units of ``sensitivity``.
+
+        Args:
+            sensitivity: > 0.
+
+        Raises:
+            InvalidArgumentError: out of range.
+        """
         step = decimal(sensitivity, "sensitivity", above=0)
-        found = closed_form.class_sigma(self.epsilon_acc, self.delta_acc, self.queries, step)
-        return found * _UP
+        least = closed_form.class_sigma(self.epsilon_acc, self.delta_acc, self.queries, step)
+        return least * _UP
 
     def coalition(self, accounts: int, delta_comp: Number) -> CollusionBound:
         """Return (3.2) for k accounts of n queries at joint delta ``delta_comp + k delta_acc``.
@@ -165,6 +172,10 @@ class ScoreReleaseClass:
     def audit(self, accounts: int, delta_policy: Number) -> CollusionBound:
         """Return (5.2): the bound at joint delta ``delta_policy`` exactly.
 
+        Args:
+            accounts: k, at least 1.
+            delta_policy: between 0 and 1.
+
         Raises:
             InvalidArgumentError: a value out of range.
             RefusedError: ``delta_policy <= k delta_acc``; nothing is left for the composition.
@@ -181,7 +192,14 @@ class ScoreReleaseClass:
 
     @precise
     def gaussian(self, accounts: int) -> GaussianDp:
-        """Return the exact guarantee of k·n releases under the noise of (3.4), mu rounded up."""
+        """Return the exact guarantee of k·n releases under the noise of (3.4), mu rounded up.
+
+        Args:
+            accounts: k, at least 1.
+
+        Raises:
+            InvalidArgumentError: out of range.
+        """
         count(accounts, "accounts")
         mu = decimal_of(Fraction(accounts * self.queries)).sqrt() / self.sigma(Fraction(1))
         return GaussianDp(Fraction(mu * _UP * _UP), self.relation)
@@ -247,10 +265,13 @@ def renyi_closed_form(
 def renyi_sigma(epsilon_acc: Number, delta_acc: Number, queries: int) -> Decimal:
     """Return Theorem 3.9's noise, ``sqrt(2 n ln(1/delta_acc))/eps_acc``, per unit sensitivity.
 
-    Rounded up.
+    Rounded up. It is not that of (3.4): it is smaller by ``sqrt(2 ln(1.25/delta_q))``; and at it
+    (3.6) gives an account ``eps_acc + eps_acc²/(4 ln(1/delta_acc))``, not eps_acc (claim 22).
 
-    It is not that of (3.4): it is smaller by ``sqrt(2 ln(1.25/delta_q))``; and at it (3.6)
-    gives an account ``eps_acc + eps_acc²/(4 ln(1/delta_acc))``, not eps_acc (claim 22).
+    Args:
+        epsilon_acc: > 0.
+        delta_acc: between 0 and 1.
+        queries: n per account, at least 1.
 
     Raises:
         InvalidArgumentError: a value out of range.

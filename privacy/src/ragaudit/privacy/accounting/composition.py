@@ -1,7 +1,7 @@
 """Events made of events: what several accounts, windows or mechanisms released together.
 
 An event says what happened and nothing about its cost. :func:`releases` takes it apart into the
-noisy scores of which it consists; everything that it does not know is refused.
+noisy scores of which it consists; an unknown event is refused.
 """
 
 from collections.abc import Iterable
@@ -54,14 +54,14 @@ class Coalition:
 
 @dataclass(frozen=True, slots=True)
 class RealisedCoalition:
-    """The accounts of a window's log that asked most, taken for colluders.
+    """The accounts of a window's log that asked most, as if they had colluded.
 
     It prices what was asked, not what might have been: no guarantee for another window.
 
     Attributes:
         mechanism: the noise; its own ``queries`` is not used.
         counts: logged queries of every account.
-        accounts: k, how many of them are taken; all, if there are fewer.
+        accounts: k, how many of them collude; all, if there are fewer.
 
     Raises:
         InvalidArgumentError: a value out of its range.
@@ -87,7 +87,7 @@ class RealisedCoalition:
 
 @dataclass(frozen=True, slots=True)
 class WholeTenant:
-    """Everything that a tenant's index was asked, by whomever: needs no assumption about k.
+    """All queries to a tenant's index, by whomever: needs no assumption about k.
 
     Attributes:
         mechanism: the noise; its own ``queries`` is not used.

@@ -81,6 +81,13 @@ class NoisyScores:
     ) -> "NoisyScores":
         """Return the event for a policy's members (sigma in cosine units).
 
+        Args:
+            sigma: cosine units, 16/16129 to 2^40/16129.
+            relation: "replace" or "null-replace".
+            group_size: g, 1 to 1000.
+            queries: 0 to 10^13.
+            gamma: in [0, 1).
+
         Raises:
             InvalidArgumentError: an unknown relation, or a value out of range.
         """
@@ -94,22 +101,22 @@ class NoisyScores:
 
     @property
     def squared_sensitivity(self) -> int:
-        """Squared Euclidean change of one query's scores, in lattice units.
+        """Return the squared Euclidean change of one query's scores, in lattice units.
 
-        A row's score moves by at most 2·16129 (replace) or 16129 (null-replace), and g rows
-        by at most that in each of g coordinates.
+        A row's score moves by at most 2·16129 (replace) or 16129 (null-replace), and g rows by at
+        most that in each of g coordinates.
         """
         move = SCORE_UNIT * (2 if self.relation is NeighboringRelation.REPLACE else 1)
         return self.group_size * move * move
 
     @property
     def samples(self) -> int:
-        """Noise samples whose law matters: one per query and row of the unit."""
+        """Return how many noise samples matter: one per query and row of the unit."""
         return self.queries * self.group_size
 
     @property
     def slack(self) -> Fraction:
-        """``m · g · gamma``, the distance of all those samples together."""
+        """Return ``m · g · gamma``, the distance of all those samples together."""
         return self.samples * self.gamma
 
     def mu(self) -> Decimal:
@@ -129,5 +136,9 @@ class NoisyScores:
 
 
 def check_scores(value: object, where: str) -> None:
-    """Refuse what is no :class:`NoisyScores`."""
+    """Check that the argument ``where`` is a :class:`NoisyScores`.
+
+    Raises:
+        InvalidArgumentError: an object of another type.
+    """
     instance(value, NoisyScores, where)

@@ -88,25 +88,39 @@ def least_epsilon(mu: Number, target: Number, slack: Number = 0) -> Decimal | No
 
 
 def epsilon(event: NoisyScores, target: Number) -> Decimal:
-    """Return the headline epsilon of an event at ``delta = target``.
+    """Return the headline epsilon of an event (docs/notes/accounting.md §3).
+
+    Args:
+        event: what was released.
+        target: delta, between 0 and 1.
 
     Raises:
+        InvalidArgumentError: another type, or delta out of range.
         NoFiniteBound: no epsilon solves the equation.
     """
     check_scores(event, "event")
     goal = exact(target, "delta", above=0, below=1)
-    found = least_epsilon(event.mu(), goal, event.slack)
-    if found is None:
+    least = least_epsilon(event.mu(), goal, event.slack)
+    if least is None:
         raise NoFiniteBound(
             "no finite epsilon",
             where=f"{event.queries} queries at delta {float(goal):.3g}",
             expected="more noise, fewer queries or a larger delta",
         )
-    return found
+    return least
 
 
 def gives(event: NoisyScores, epsilon_value: Number, target: Number) -> bool:
-    """Whether the event is (epsilon_value, target)-DP by the headline accountant."""
+    """Return whether the event is (epsilon_value, target)-DP by the headline accountant.
+
+    Args:
+        event: what was released.
+        epsilon_value: >= 0.
+        target: delta, between 0 and 1.
+
+    Raises:
+        InvalidArgumentError: another type, or a value out of range.
+    """
     check_scores(event, "event")
     return meets(event.mu(), epsilon_value, target, event.slack)
 
@@ -138,8 +152,12 @@ def least_delta(mu: Number, epsilon_value: Number, slack: Number = 0) -> Decimal
 
 
 def meets(mu: Number, epsilon_value: Number, target: Number, slack: Number = 0) -> bool:
-    """Whether some epsilon up to ``epsilon_value`` satisfies the inequality of
-    :func:`least_epsilon`.
+    """Return whether some epsilon up to ``epsilon_value`` satisfies `least_epsilon`'s inequality.
+
+    Args:
+        mu, slack: as for :func:`least_epsilon`.
+        epsilon_value: >= 0.
+        target: delta, in (0, 1).
 
     Raises:
         MalformedError: a value out of its range.

@@ -22,14 +22,17 @@ _LOG_TRUNCATED_MASS = -60
 def epsilon(event: NoisyScores, target: Fraction) -> float | None:
     """Return dp-accounting's pessimistic epsilon of the equivalent single Gaussian release.
 
-    m adaptive releases of sensitivity s and variance v lose what one Gaussian release of
-    shift ``mu = s sqrt(m/v)`` and variance 1 loses, for Gaussian noise exactly. The shift
-    already is that of our relation, hence the library's relation without doubling.
-    The sampler's share is not in it. It is binary floating point: a cross-check to about
-    1e-4 relative, never the guarantee.
+    m adaptive releases of sensitivity s and variance v lose what one Gaussian release of shift ``mu
+    = s sqrt(m/v)`` and variance 1 loses, for Gaussian noise exactly. The shift already is that of
+    our relation, hence the library's relation without doubling. The sampler's share is not in it.
+    It is binary floating point: a cross-check to about 1e-4 relative, never the guarantee.
+
+    Args:
+        event: its sampler is taken for perfect.
+        target: delta, between 0 and 1.
 
     Returns:
-        None when mu is 0 or above LARGEST_MU.
+        None when mu is 0 or above LARGEST_MU, or where the library finds no finite value.
     """
     mu = float(event.mu_gaussian_limit())
     if not 0 < mu <= LARGEST_MU:
@@ -45,8 +48,8 @@ def epsilon(event: NoisyScores, target: Fraction) -> float | None:
         log_mass_truncation_bound=_LOG_TRUNCATED_MASS,
         neighboring_relation=LibraryRelation.ADD_OR_REMOVE_ONE,
     )
-    found = float(distribution.get_epsilon_for_delta(float(target)))
-    return found if math.isfinite(found) else None
+    value = float(distribution.get_epsilon_for_delta(float(target)))
+    return value if math.isfinite(value) else None
 
 
 def composed_epsilon(shifts: Sequence[float], total: float, target: float) -> float:
@@ -65,11 +68,14 @@ def composed(shifts: Sequence[float], total: float) -> Any:
     Args:
         shifts: of each release in units of its noise, > 0; at least one.
         total: the root of the sum of their squares, at most LARGEST_MU; sets the resolution.
+
+    Raises:
+        InternalError: no release.
     """
     from dp_accounting import NeighboringRelation as LibraryRelation  # noqa: PLC0415
     from dp_accounting.pld import privacy_loss_distribution  # noqa: PLC0415
 
-    found = None
+    distribution = None
     for shift, times in sorted(Counter(shifts).items()):
         part = privacy_loss_distribution.from_gaussian_mechanism(
             1 / shift,
@@ -78,12 +84,12 @@ def composed(shifts: Sequence[float], total: float) -> Any:
             neighboring_relation=LibraryRelation.ADD_OR_REMOVE_ONE,
         )
         part = part.self_compose(times) if times > 1 else part
-        found = part if found is None else found.compose(part)
-    if found is None:
+        distribution = part if distribution is None else distribution.compose(part)
+    if distribution is None:
         raise InternalError("nothing to compose", where="shifts")
-    return found
+    return distribution
 
 
-def agrees(found: float, reference: Decimal) -> bool:
-    """Whether the cross-check confirms a value: within 0.1 percent plus 0.0005."""
-    return abs(found - float(reference)) <= 1e-3 * float(reference) + 5e-4
+def agrees(value: float, reference: Decimal) -> bool:
+    """Return whether the cross-check confirms a value: within 0.1 percent plus 0.0005."""
+    return abs(value - float(reference)) <= 1e-3 * float(reference) + 5e-4

@@ -22,7 +22,12 @@ _HOPELESS = 1000
 
 
 class RenyiBound(NamedTuple):
-    """An epsilon with the order at which it was found."""
+    """An epsilon by Rényi divergence.
+
+    Attributes:
+        epsilon: natural logarithm, >= 0.
+        order: alpha > 1 at which it was computed.
+    """
 
     epsilon: Decimal
     order: Decimal
@@ -31,6 +36,11 @@ class RenyiBound(NamedTuple):
 @precise
 def mironov_epsilon(rho: Number, target: Number, order: Number) -> Decimal:
     """Return ``rho·α + ln(1/δ)/(α - 1)`` (Mironov 2017, Proposition 3; the paper's R3).
+
+    Args:
+        rho: >= 0.
+        target: delta, in (0, 1).
+        order: alpha > 1.
 
     Raises:
         MalformedError: rho < 0, target not between 0 and 1, or order <= 1.
@@ -45,6 +55,9 @@ def canonne_epsilon(rho: Number, target: Number, order: Number) -> Decimal:
 
     ``rho·α + (ln(1/δ) + (α - 1) ln(1 - 1/α) - ln α)/(α - 1)``, valid at every order α > 1.
 
+    Args:
+        rho, target, order: as for :func:`mironov_epsilon`.
+
     Raises:
         MalformedError: rho < 0, target not between 0 and 1, or order <= 1.
     """
@@ -54,30 +67,36 @@ def canonne_epsilon(rho: Number, target: Number, order: Number) -> Decimal:
 
 @precise
 def bound(event: NoisyScores, target: Number) -> RenyiBound | None:
-    """Return the best such epsilon of an event, or None if the sampler's share is not covered.
+    """Return the `optimal` epsilon of an event, or None if the sampler's share is not covered.
 
-    A millionth of delta pays for the sampler: valid if ``(1 + e^eps)·m·g·gamma`` stays below
-    it.
+    A millionth of delta pays for the sampler: valid if ``(1 + e^eps)·m·g·gamma`` stays below it.
+
+    Args:
+        event: what was released.
+        target: delta, in (0, 1).
+
+    Raises:
+        InvalidArgumentError: another type, or delta out of range.
     """
     check_scores(event, "event")
     goal = exact(target, "delta", above=0, below=1)
-    found = optimal(event.rho(), goal * (1 - _SET_ASIDE))
+    best = optimal(event.rho(), goal * (1 - _SET_ASIDE))
     if event.slack and (
-        found.epsilon > _HOPELESS
-        or (1 + found.epsilon.exp()) * decimal_of(event.slack) > decimal_of(goal * _SET_ASIDE)
+        best.epsilon > _HOPELESS
+        or (1 + best.epsilon.exp()) * decimal_of(event.slack) > decimal_of(goal * _SET_ASIDE)
     ):
         return None
-    return found
+    return best
 
 
 @precise
 def optimal(rho: Number, target: Number) -> RenyiBound:
-    """Return the best such epsilon of a rho-zCDP release, with its real order.
+    """Return the least `canonne_epsilon` of a rho-zCDP release, with its real order.
 
     The order is found by ternary search; any order gives a valid bound.
 
     Args:
-        rho: >= 0.
+        rho: 0 to 10^30.
         target: delta, in (0, 1).
 
     Raises:
@@ -90,11 +109,11 @@ def optimal(rho: Number, target: Number) -> RenyiBound:
     start = (-goal.ln() / level).sqrt()
     low, high = Decimal(-6), Decimal(6)
     for _ in range(_STEPS):
-        left, right = low + (high - low) / 3, high - (high - low) / 3
-        if _at(level, goal, start, left) <= _at(level, goal, start, right):
-            high = right
+        low_third, high_third = low + (high - low) / 3, high - (high - low) / 3
+        if _at(level, goal, start, low_third) <= _at(level, goal, start, high_third):
+            high = high_third
         else:
-            low = left
+            low = low_third
     # Where epsilon is 0 on a whole interval, the search ends at its edge: 0 is at ``high``.
     order = 1 + start * (high * _LN2).exp()
     return RenyiBound(_canonne(level, goal, order) * (1 + Decimal("1e-60")), order)

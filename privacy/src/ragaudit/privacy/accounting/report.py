@@ -51,8 +51,8 @@ def epsilon_report(
 ) -> EpsilonTable:
     """Return the whole epsilon table.
 
-    Numbers have 6 places, the cross-check 2, and are rounded up, against the provider (``floor``
-    in a member's name: down). A value that does not exist is None.
+    Numbers have 6 places, the cross-check 2, and are rounded up, against the provider (``floor`` in
+    a member's name: down). A value that does not exist is None.
 
     Args:
         sigma: cosine units; like all numbers here it has at most 12 places, as a policy's has.
@@ -61,8 +61,8 @@ def epsilon_report(
         queries_per_account: r.
         coalition: the number of accounts that pool their answers, k_max (or a larger c).
         delta_policy, epsilon_acc, delta_acc: as a policy has them.
-        gamma: distance of one noise sample.
-        total_records: records of the tenant that has most; the table does not need k_max.
+        gamma: total-variation distance of one noise sample, in [0, 1).
+        total_records: records of the tenant that has most; its guarantee needs no k_max.
         realised_counts: logged records per account.
 
     Raises:
@@ -77,8 +77,8 @@ def epsilon_report(
     count(queries_per_account, "queries_per_account")
     count(coalition, "coalition")
     count(total_records, "total_records", least=0)
-    counts = [count(each, "realised_counts", least=0)
-        for each in sequence(realised_counts, "realised_counts")]  # fmt: skip
+    counts = [count(number, "realised_counts", least=0)
+        for number in sequence(realised_counts, "realised_counts")]  # fmt: skip
     gamma = exact(gamma, "gamma", least=0, below=1)
     single = NoisyScores.of_policy(sigma, relation, group_size, queries_per_account, gamma)
     event = single.with_queries(coalition * queries_per_account)
@@ -113,45 +113,45 @@ def epsilon_report(
 
 
 def _headline(event: NoisyScores, target: Fraction) -> Headline:
-    found = gaussian.least_epsilon(event.mu(), target, event.slack)
+    epsilon = gaussian.least_epsilon(event.mu(), target, event.slack)
     return Headline(
         queries=event.queries,
         ideal=GaussianDp(_up(event.mu()), event.relation),
-        guarantee=None if found is None else ApproximateDp(_up(found), target, event.relation),
+        guarantee=None if epsilon is None else ApproximateDp(_up(epsilon), target, event.relation),
     )
 
 
 def _limit(event: NoisyScores, target: Fraction) -> GaussianLimit:
     mu = event.mu_gaussian_limit()
-    found = gaussian.least_epsilon(mu, target)
-    if found is None:
+    epsilon = gaussian.least_epsilon(mu, target)
+    if epsilon is None:
         raise InternalError("no epsilon without slack", where="gaussian limit")
     return GaussianLimit(
         ideal=GaussianDp(_up(mu), event.relation),
-        approximate=ApproximateDp(_up(found), target, event.relation),
+        approximate=ApproximateDp(_up(epsilon), target, event.relation),
     )
 
 
 def _renyi(event: NoisyScores, target: Fraction) -> RenyiRow:
     concentrated = ZeroConcentratedDp(_up(decimal_of(event.rho())), event.relation)
-    found = renyi.bound(event, target)
-    if found is None:
+    best = renyi.bound(event, target)
+    if best is None:
         return RenyiRow(concentrated, guarantee=None, order_floor=None)
     # At epsilon 0 many orders give the same.
-    order = Fraction(floor_decimal(Fraction(found.order), PLACES)) if found.epsilon else None
-    guarantee = ApproximateDp(_up(found.epsilon), target, event.relation)
+    order = Fraction(floor_decimal(Fraction(best.order), PLACES)) if best.epsilon else None
+    guarantee = ApproximateDp(_up(best.epsilon), target, event.relation)
     return RenyiRow(concentrated, guarantee, order)
 
 
 def _cross_check(event: NoisyScores, target: Fraction) -> CrossCheck:
-    found = loss_distribution.epsilon(event, target)
+    value = loss_distribution.epsilon(event, target)
     reference = gaussian.least_epsilon(event.mu_gaussian_limit(), target)
-    if found is None or reference is None:
+    if value is None or reference is None:
         return CrossCheck(approximate=None, agrees=None)
-    epsilon = Fraction(ceil_decimal(Fraction(found), CROSS_CHECK_PLACES))
+    epsilon = Fraction(ceil_decimal(Fraction(value), CROSS_CHECK_PLACES))
     return CrossCheck(
         approximate=ApproximateDp(epsilon, target, event.relation),
-        agrees=loss_distribution.agrees(found, reference),
+        agrees=loss_distribution.agrees(value, reference),
     )
 
 
@@ -167,11 +167,11 @@ def _closed_form(
     in_class = decimal_of(single.sigma_units) >= least
     if not closed_form.well_formed(target, coalition, target_acc):
         return ClosedForm(None, None, None, _up(least), in_class)
-    found = closed_form.closed_form(
+    form = closed_form.closed_form(
         loss, target_acc, single.queries, coalition, target - coalition * target_acc
     )
-    total = ApproximateDp(_up(found.leading + found.residual), target, single.relation)
-    return ClosedForm(_up(found.leading), _up(found.residual), total, _up(least), in_class)
+    total = ApproximateDp(_up(form.leading + form.residual), target, single.relation)
+    return ClosedForm(_up(form.leading), _up(form.residual), total, _up(least), in_class)
 
 
 @precise
@@ -200,7 +200,7 @@ def _risk(event: NoisyScores) -> Risk:
 
 
 def _text(value: Number, where: str) -> str:
-    """A policy's decimal, as it stands there."""
+    """Return a policy's decimal, as it stands there."""
     number = exact(value, where, least=0, most=10**9)
     if isinstance(value, str) and is_decimal(value):
         return value
@@ -213,5 +213,5 @@ def _text(value: Number, where: str) -> str:
 
 
 def _up(value: Decimal) -> Fraction:
-    """The least number of 6 places that is not below."""
+    """Return the least number of 6 places that is not below ``value``."""
     return Fraction(ceil_decimal(Fraction(value), PLACES))

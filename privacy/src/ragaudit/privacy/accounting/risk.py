@@ -28,7 +28,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class PriorSummary:
-    """All that the bounds for unknown mechanisms need to know of prior and success sets.
+    """What the bounds for unknown mechanisms need to know of prior and success sets.
 
     Attributes:
         collision_probability: ``kappa_pi`` in [0, 1], the sum of squared probabilities; 0 for a
@@ -69,19 +69,41 @@ class PriorSummary:
 
 @precise
 def membership_advantage(mu: Number) -> Decimal:
-    """Return ``2 Phi(mu/2) - 1``: true minus false positive rate, at best; total variation."""
+    """Return ``2 Phi(mu/2) - 1``: true minus false positive rate, at best; total variation.
+
+    Args:
+        mu: >= 0.
+
+    Raises:
+        InvalidArgumentError: out of range.
+    """
     return 1 - 2 * tail(decimal(mu, "mu", least=0) / 2)
 
 
 @precise
 def auc(mu: Number) -> Decimal:
-    """Return ``Phi(mu/sqrt 2)``: the largest area under a ROC curve."""
+    """Return ``Phi(mu/sqrt 2)``: the largest area under a ROC curve.
+
+    Args:
+        mu: >= 0.
+
+    Raises:
+        InvalidArgumentError: out of range.
+    """
     return cdf(decimal(mu, "mu", least=0) / Decimal(2).sqrt())
 
 
 @precise
 def trade_off_gap(mu: Number, alpha: Number) -> Decimal:
-    """Return ``1 - f(alpha) - alpha``, f the trade-off function of mu-GDP, alpha in [0, 1]."""
+    """Return ``1 - f(alpha) - alpha``, f the trade-off function of mu-GDP.
+
+    Args:
+        mu: >= 0.
+        alpha: false positive rate, in [0, 1].
+
+    Raises:
+        InvalidArgumentError: a value out of range.
+    """
     shift = decimal(mu, "mu", least=0)
     level = decimal(alpha, "alpha", least=0, most=1)
     if level in (0, 1):
@@ -93,8 +115,14 @@ def trade_off_gap(mu: Number, alpha: Number) -> Decimal:
 def attribute_advantage(mu: Number, prior: PriorSummary) -> Decimal:
     """Return ``TV (1 - kappa)``: the advantage of an attacker with any side knowledge.
 
-    Balboa et al., "Understanding risk in DP", Theorem 4.2; mu must be that of two records
-    (:func:`record_mu`).
+    Balboa et al., "Understanding risk in DP", Theorem 4.2.
+
+    Args:
+        mu: that of two records (:func:`record_mu`), >= 0.
+        prior: over the records.
+
+    Raises:
+        InvalidArgumentError: out of range, or not a prior.
     """
     instance(prior, PriorSummary, "prior")
     return membership_advantage(mu) * (1 - decimal_of(prior.collision_probability))
@@ -106,6 +134,12 @@ def reconstruction_advantage(mu: Number, prior: PriorSummary) -> Decimal:
 
     The smaller of both forms of the same paper's Theorem 5.1, and never more than
     :func:`attribute_advantage`. The gap is concave with its peak at ``tail(mu/2)``.
+
+    Args:
+        mu, prior: as for :func:`attribute_advantage`.
+
+    Raises:
+        InvalidArgumentError: out of range, or not a prior.
     """
     instance(prior, PriorSummary, "prior")
     shift, kappa = decimal(mu, "mu", least=0), decimal_of(prior.collision_probability)

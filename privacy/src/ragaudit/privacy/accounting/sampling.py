@@ -12,13 +12,26 @@ _LEAST_SHARE = Fraction(1, 10**12)
 
 
 def bad_records(population: int, beta: Number) -> int:
-    """Return ``ceil(beta · population)``, the bad records that a share beta amounts to."""
+    """Return ``ceil(beta · population)``, the bad records that a share beta amounts to.
+
+    Args:
+        population: n, >= 0.
+        beta: in [10^-12, 1).
+
+    Raises:
+        InvalidArgumentError: a value out of range.
+    """
     n, share = count(population, "population", least=0), _share(beta, "beta")
     return -(-n * share.numerator // share.denominator)
 
 
 def miss_probability(population: int, bad: int, sample: int) -> Fraction:
     """Return exactly ``C(n - b, s) / C(n, s)``: a sample without replacement has no bad one.
+
+    Args:
+        population: n, records in all.
+        bad: b of them.
+        sample: s, drawn records.
 
     Raises:
         InvalidArgumentError: not 0 <= b, s <= n.
@@ -42,6 +55,11 @@ def sample_size(population: int, beta: Number, eta: Number) -> int:
 
     Exact in integers; the whole population when only that suffices.
 
+    Args:
+        population: n, >= 0.
+        beta: share of bad records, in [10^-12, 1).
+        eta: largest probability to miss all of them, in [10^-12, 1).
+
     Raises:
         InvalidArgumentError: population < 0, or beta or eta outside (0, 1).
     """
@@ -61,7 +79,14 @@ def sample_size(population: int, beta: Number, eta: Number) -> int:
 
 
 def sample_size_unbounded(beta: Number, eta: Number) -> int:
-    """Return the least s with ``(1 - beta)^s <= eta``: sampling with replacement."""
+    """Return the least s with ``(1 - beta)^s <= eta``: sampling with replacement.
+
+    Args:
+        beta, eta: as for :func:`sample_size`.
+
+    Raises:
+        InvalidArgumentError: a value out of range.
+    """
     good, risk = 1 - _share(beta, "beta"), _share(eta, "eta")
     high = 1
     while not _power_at_most(good, high, risk):
@@ -77,13 +102,21 @@ def sample_size_unbounded(beta: Number, eta: Number) -> int:
 
 
 def detection(beta: Number, sample: int) -> Fraction:
-    """Return a lower bound, tight to 2^-200, of ``1 - (1 - beta)^s``."""
+    """Return a lower bound, tight to 2^-200, of ``1 - (1 - beta)^s``.
+
+    Args:
+        beta: share of bad records, between 0 and 1.
+        sample: s, >= 0.
+
+    Raises:
+        InvalidArgumentError: a value out of range.
+    """
     good = 1 - exact(beta, "beta", above=0, below=1)
     return 1 - Fraction(_power_up(good, count(sample, "sample", least=0)), 1 << _BITS)
 
 
 def _share(value: Number, where: str) -> Fraction:
-    """A share of a policy: it has at most 12 places, and smaller ones are beyond 256 bits."""
+    """Return a policy's share: it has at most 12 places, and smaller ones are beyond 256 bits."""
     return exact(value, where, least=_LEAST_SHARE, below=1)
 
 
@@ -117,7 +150,7 @@ def _power_at_most(base: Fraction, exponent: int, eta: Fraction) -> bool:
 
 
 def _power_up(base: Fraction, exponent: int) -> int:
-    """Upper bound of ``base^exponent`` in units of 2^-_BITS, for 0 <= base <= 1."""
+    """Return an upper bound of ``base^exponent`` in units of 2^-_BITS, for 0 <= base <= 1."""
     result = 1 << _BITS
     square = -(-(base.numerator << _BITS) // base.denominator)
     while exponent:

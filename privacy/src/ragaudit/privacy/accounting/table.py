@@ -1,7 +1,7 @@
 """The epsilon table of a verdict as one typed value (docs/spec/07-coalition.md §7.4).
 
 :func:`ragaudit.privacy.accounting.report.epsilon_report` computes it. Neither is among the names of
-the accounting package: guarantees build on that package, and the table on guarantees.
+the accounting package, because guarantees import that package and the table imports guarantees.
 """
 
 from dataclasses import dataclass
@@ -63,6 +63,9 @@ class EpsilonTable:
         all_records: the headline for all records of the tenant that has most; needs no k_max.
         realised: the headline for the largest counts of the log; no guarantee.
         risk: the headline in terms of the best attacker.
+        finite: whether the headline has a finite epsilon.
+        slack: total variation of all of the headline's noise from its law, m·g·gamma.
+        ways: the members that state an epsilon, in their order of explanation.
     """
 
     parameters: Parameters
@@ -78,18 +81,18 @@ class EpsilonTable:
 
     @property
     def finite(self) -> bool:
-        """Whether the headline has a finite epsilon."""
+        """Return whether the headline has a finite epsilon."""
         return self.headline.guarantee is not None
 
     @property
     def slack(self) -> Fraction:
-        """Distance in total variation of all of the headline's noise from its law, m·g·gamma."""
-        found = self.parameters
-        return self.headline.queries * found.group_size * found.gamma
+        """Return the total variation of the headline's noise from its law, m·g·gamma."""
+        terms = self.parameters
+        return self.headline.queries * terms.group_size * terms.gamma
 
     @property
     def ways(self) -> tuple[Way, ...]:
-        """Every member that states an epsilon, in the order in which they explain each other."""
+        """Return the members that state an epsilon, in their order of explanation."""
         stated = self.to_json()
         return tuple(_way(name, stated[name]) for name in _WAYS)
 
@@ -111,14 +114,17 @@ class EpsilonTable:
 
     @classmethod
     def from_json(cls, value: object) -> Self:
-        """Return the table of a verdict. Whether its numbers follow from each other is not asked.
+        """Return the table of a verdict; whether its numbers follow from each other is not checked.
+
+        Args:
+            value: JSON.
 
         Raises:
             MalformedError: not exactly what :meth:`to_json` writes for a table.
         """
         terms = Parameters.from_json(member(value, "parameters"))
         at = terms.delta_policy, terms.relation
-        found = cls(
+        table = cls(
             parameters=terms,
             headline=Headline.from_json(member(value, "headline"), *at),
             gaussian_limit=GaussianLimit.from_json(member(value, "gaussian_limit"), *at),
@@ -130,9 +136,9 @@ class EpsilonTable:
             realised=Headline.from_json(member(value, "realised"), *at),
             risk=Risk.from_json(member(value, "risk"), terms.relation),
         )
-        if canonical_json.dumps(found.to_json()) != canonical_json.dumps(value):
+        if canonical_json.dumps(table.to_json()) != canonical_json.dumps(value):
             raise MalformedError("not in its one form", where="epsilon table", expected="7.4")
-        return found
+        return table
 
 
 def _way(name: str, row: dict[str, Any]) -> Way:

@@ -41,7 +41,7 @@ _POWER: Final = re.compile(r"2\^-(0|[1-9][0-9]{0,3})", re.ASCII)
 
 
 def exact_text(value: Fraction) -> str:
-    """Return a rational whose denominator divides 10^12, without trailing zeros."""
+    """Return a rational, whose denominator divides 10^12, without trailing zeros."""
     return floor_decimal(value, 12).rstrip("0").rstrip(".")
 
 
@@ -57,18 +57,18 @@ def member(value: object, name: str) -> Any:
 
 
 def text(value: object, name: str) -> str:
-    """Return a member that is text."""
-    found = member(value, name)
-    if not isinstance(found, str):
+    """Return the member ``name`` of a JSON object, which is text."""
+    content = member(value, name)
+    if not isinstance(content, str):
         raise MalformedError("wrong type", where=name, expected="a decimal, as text")
-    return found
+    return content
 
 
 def policy_decimal(value: object, name: str) -> str:
-    """Return a member that is a policy's decimal, as it stands there."""
-    found = text(value, name)
-    parse_decimal(found)
-    return found
+    """Return the member ``name``, a policy's decimal, as it stands there."""
+    decimal_text = text(value, name)
+    parse_decimal(decimal_text)
+    return decimal_text
 
 
 def relation_of(value: object) -> NeighboringRelation:
@@ -82,35 +82,35 @@ def relation_of(value: object) -> NeighboringRelation:
 
 
 def number(value: object, name: str, least: int = 0) -> int:
-    """Return a member that is a whole number, at least ``least``."""
+    """Return the member ``name``, a whole number of at least ``least``."""
     return count(member(value, name), name, least=least)
 
 
 def truth(value: object, name: str) -> bool:
-    """Return a member that is true or false."""
-    found = member(value, name)
-    if not isinstance(found, bool):
+    """Return the member ``name``, true or false."""
+    flag = member(value, name)
+    if not isinstance(flag, bool):
         raise MalformedError("wrong type", where=name, expected="true or false")
-    return found
+    return flag
 
 
 def optional(value: object, name: str) -> Fraction | None:
-    """Return a member that is a number >= 0, as text, or null."""
+    """Return the member ``name``, a number >= 0 as text, or null."""
     return None if member(value, name) is None else exact(text(value, name), name, least=0)
 
 
 def guarantee_of(
     value: object, name: str, delta: str, relation: NeighboringRelation
 ) -> ApproximateDp | None:
-    """Return a stated epsilon, or null, with its delta and relation."""
+    """Return the epsilon of the member ``name``, or null, at this delta and relation."""
     if member(value, name) is None:
         return None
     return ApproximateDp.of(text(value, name), delta, relation)
 
 
-def epsilon_text(found: ApproximateDp | None, places: int = PLACES) -> str | None:
+def epsilon_text(guarantee: ApproximateDp | None, places: int = PLACES) -> str | None:
     """Return an epsilon with so many places, rounded up; None for None."""
-    return None if found is None else ceil_decimal(found.epsilon, places)
+    return None if guarantee is None else ceil_decimal(guarantee.epsilon, places)
 
 
 @overload
@@ -130,8 +130,8 @@ def gamma_text(gamma: Fraction) -> str:
     return str(gamma)
 
 
-def gamma_of(written: str) -> Fraction:
-    """Return the distance, in [0, 1), that :func:`gamma_text` wrote."""
-    power = _POWER.fullmatch(written)
-    value = Fraction(1, 1 << int(power[1])) if power else exact(written, "gamma")
-    return exact(value, "gamma", least=0, below=1)
+def gamma_of(gamma: str) -> Fraction:
+    """Return the distance, in [0, 1), from the text of :func:`gamma_text`."""
+    power = _POWER.fullmatch(gamma)
+    distance = Fraction(1, 1 << int(power[1])) if power else exact(gamma, "gamma")
+    return exact(distance, "gamma", least=0, below=1)

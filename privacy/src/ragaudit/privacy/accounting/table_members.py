@@ -132,17 +132,17 @@ class Headline:
 
     @property
     def epsilon(self) -> str | None:
-        """The epsilon as the table states it."""
+        """Return the epsilon as the table states it."""
         return epsilon_text(self.guarantee)
 
     def to_json(self) -> dict[str, Any]:
         """Return a member such as `headline`."""
-        found: dict[str, Any] = {
+        row: dict[str, Any] = {
             "queries": self.queries,
             "mu": up(self.ideal.mu),
             "epsilon": self.epsilon,
         }
-        return found if self.guarantee else {**found, "reason": NO_BOUND}
+        return row if self.guarantee else {**row, "reason": NO_BOUND}
 
     @classmethod
     def from_json(cls, value: object, delta: str, relation: NeighboringRelation) -> Self:
@@ -156,7 +156,7 @@ class Headline:
 
 @dataclass(frozen=True, slots=True)
 class GaussianLimit:
-    """Were the noise continuous and its sampler perfect; no guarantee of the mechanism."""
+    """Continuous noise from a perfect sampler, for comparison; mu and epsilon rounded up."""
 
     ideal: GaussianDp
     approximate: ApproximateDp
@@ -255,14 +255,14 @@ class ClosedForm:
 
     @property
     def reason(self) -> str | None:
-        """Why there is no total; None where there is one."""
+        """Return why there is no total; None where there is one."""
         if self.total is not None:
             return None
         return EMPTY_CLASS if self.least_sigma_units is None else SMALL_DELTA
 
     def to_json(self) -> dict[str, Any]:
         """Return the member `closed_form`."""
-        found = {
+        row = {
             "leading": up(self.leading),
             "residual": up(self.residual),
             "total": epsilon_text(self.total),
@@ -270,7 +270,7 @@ class ClosedForm:
             "in_class": self.in_class,
             "label": CLOSED_FORM,
         }
-        return found if self.reason is None else {**found, "reason": self.reason}
+        return row if self.reason is None else {**row, "reason": self.reason}
 
     @classmethod
     def from_json(cls, value: object, delta: str, relation: NeighboringRelation) -> Self:
@@ -301,7 +301,7 @@ class PerAccount:
 
     @property
     def promised(self) -> ApproximateDp:
-        """What the policy promises to each account."""
+        """Return what the policy promises to each account."""
         return ApproximateDp.of(self.epsilon_acc, self.delta_acc, self.headline.ideal.relation)
 
     def to_json(self) -> dict[str, Any]:
@@ -327,7 +327,7 @@ class PerAccount:
 
 @dataclass(frozen=True, slots=True)
 class PriorRisk:
-    """Limits for an attacker whose prior is uniform over ``candidates`` records.
+    """Limits for an attacker whose prior is uniform over ``candidates`` >= 2 records.
 
     Attributes:
         attribute, reconstruction: advantages over the prior alone, in [0, 1], rounded up to 6
@@ -363,6 +363,7 @@ class Risk:
     Attributes:
         membership: true minus false positive rate, rounded up to 6 places.
         auc: area under the ROC curve, in [0.5, 1], rounded up to 6 places.
+        uniform_priors: limits for priors of some sizes.
     """
 
     membership: TotalVariation
@@ -371,7 +372,7 @@ class Risk:
 
     @property
     def membership_advantage(self) -> str:
-        """The membership advantage as the table states it."""
+        """Return the membership advantage as the table states it."""
         return up(self.membership.value)
 
     def to_json(self) -> dict[str, Any]:

@@ -23,7 +23,7 @@ _LATEST = 2**62 - 1
 
 @dataclass(frozen=True)
 class Record:
-    """What the estimator sees of a logged query.
+    """What the estimator reads of a logged query.
 
     Attributes:
         account: pseudonym.
@@ -60,10 +60,10 @@ def estimate(
     life: int = 0,
     progress: Callable[[float], None] | None = None,
 ) -> Estimate:
-    """Link accounts that asked near-identical things near in time; return the components.
+    """Return the components of accounts that asked near-identical things near in time.
 
-    Vertices are accounts. Two accounts are joined iff some record of one and some record of
-    the other have times at most ``tau`` apart, ``tau + life`` where one of them is anchored, and
+    Vertices are accounts. Two accounts are joined iff some record of one and some record of the
+    other have times at most ``tau`` apart, ``tau + life`` where one of them is anchored, and
     sketches at most ``threshold`` bits apart.
 
     Time: quadratic in the records within tau of each other, in word operations.

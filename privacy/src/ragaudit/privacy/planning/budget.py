@@ -116,12 +116,12 @@ class Budget:
 
     @property
     def coalition(self) -> BudgetRow:
-        """The row of ``k_max`` accounts: what a verdict will say."""
+        """Return the row of ``k_max`` accounts, as a verdict will state it."""
         return self.coalitions[-1]
 
     @property
     def judged(self) -> BudgetRow:
-        """The row of ``k_max`` accounts over all windows: by what a plan is judged."""
+        """Return the row of ``k_max`` accounts over all windows, by which a plan is judged."""
         return self.over_windows[-1] if self.over_windows else self.coalition
 
 
@@ -154,6 +154,7 @@ def budget(targets: Targets, sigma: str | None = None) -> Budget:
     """Return sigma and the budget table.
 
     Args:
+        targets: the terms.
         sigma: price this sigma (decimal, cosine units) instead of calibrating one.
 
     Raises:
@@ -162,7 +163,7 @@ def budget(targets: Targets, sigma: str | None = None) -> Budget:
     """
     chosen = sigma_for(targets) if sigma is None else _checked_sigma(targets, sigma)
     account = price_of_account(targets, chosen)
-    kept = None if targets.epsilon is None else _keeps(targets, chosen, targets.epsilon)
+    promise_kept = None if targets.epsilon is None else _keeps(targets, chosen, targets.epsilon)
     if targets.epsilon is None:
         targets = replace(targets, epsilon=account.epsilon)
     queries, accounts = _afforded(targets, chosen)
@@ -171,7 +172,7 @@ def budget(targets: Targets, sigma: str | None = None) -> Budget:
         sigma=chosen,
         calibrated=sigma is None,
         account=account,
-        kept=kept,
+        kept=promise_kept,
         coalitions=tuple(budget_row(targets, chosen, k) for k in round_counts(targets.coalition)),
         tenant=budget_row(targets, chosen, targets.slots),
         over_windows=tuple(
@@ -192,7 +193,16 @@ def round_counts(most: int) -> list[int]:
 
 
 def budget_row(targets: Targets, sigma: str, accounts: int, windows: int = 1) -> BudgetRow:
-    """Return one row: so many accounts over so many windows, at ``delta_policy``."""
+    """Return the row of so many accounts over so many windows, at ``delta_policy``.
+
+    Args:
+        targets: the terms.
+        sigma: decimal, cosine units.
+        accounts, windows: at least 1.
+
+    Raises:
+        MalformedError: more queries than can be accounted for.
+    """
     return BudgetRow(
         accounts,
         windows,
@@ -223,7 +233,7 @@ def _keeps(targets: Targets, sigma: str, promised: str) -> bool:
 
 
 def _afforded(targets: Targets, sigma: str) -> tuple[int | Missing, int | Missing]:
-    """The most queries of one account and the most accounts within epsilon."""
+    """Return the most queries of one account and the most accounts within epsilon."""
     if targets.epsilon is None:
         return NO_EPSILON, NO_EPSILON
     single, loss = event_of(targets, sigma, targets.queries), parse_decimal(targets.epsilon)

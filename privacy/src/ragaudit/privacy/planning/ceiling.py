@@ -64,7 +64,15 @@ def largest_recall(epsilon: Number, delta: Number, queries: int, blind: Number) 
 
 
 def ceiling_of(price: Price, blind: Number) -> float | Missing:
-    """Return the ceiling under what a price promises for its queries; Missing if it is nothing."""
+    """Return the largest recall under what a price promises for its queries.
+
+    Args:
+        price: the promise.
+        blind: K/N, the recall of blind choice, in (0, 1].
+
+    Returns:
+        Missing without a finite epsilon, and for more than ``LARGEST_QUERIES``.
+    """
     if price.epsilon is None:
         return Missing("there is no finite epsilon")
     if price.queries > LARGEST_QUERIES:
@@ -73,10 +81,10 @@ def ceiling_of(price: Price, blind: Number) -> float | Missing:
 
 
 def _hockey_stick(trials: int, more: float, less: float, epsilon: float) -> float:
-    """``max over t of P[A >= t] - e^epsilon P[B >= t]``, A ~ Bin(n, more), B ~ Bin(n, less).
+    """Return ``max over t of P[A >= t] - e^epsilon P[B >= t]``, A ~ Bin(n, more), B ~ Bin(n, less).
 
-    The likelihood ratio rises with t, so the sum of all positive differences begins at the
-    first t whose ratio exceeds e^epsilon.
+    The likelihood ratio rises with t, so the sum of all positive differences begins at the first t
+    whose ratio exceeds e^epsilon.
     """
     if less <= 0:
         return -math.expm1(trials * math.log1p(-more)) if more < 1 else 1.0
@@ -89,9 +97,9 @@ def _hockey_stick(trials: int, more: float, less: float, epsilon: float) -> floa
     start = max(0, math.floor((epsilon - trials * down) / (up - down)) + 1)
     if start > trials:
         return 0.0
-    kept = _upper_tail(trials, more, start)
-    taken = _log_upper_tail(trials, less, start) + epsilon
-    return max(0.0, kept - math.exp(min(0.0, taken)))
+    tail_more = _upper_tail(trials, more, start)
+    log_tail_less = _log_upper_tail(trials, less, start) + epsilon
+    return max(0.0, tail_more - math.exp(min(0.0, log_tail_less)))
 
 
 def _upper_tail(trials: int, rate: float, start: int) -> float:
@@ -104,7 +112,7 @@ def _upper_tail(trials: int, rate: float, start: int) -> float:
 
 
 def _log_upper_tail(trials: int, rate: float, start: int) -> float:
-    """``ln P[X >= start]`` by the first term and the ratios of the following ones."""
+    """Return ``ln P[X >= start]`` by the first term and the ratios of the following ones."""
     if start == 0:
         return 0.0
     if start <= trials * rate:

@@ -62,15 +62,15 @@ def sigma_by_queries(targets: Targets) -> list[SigmaPoint]:
     most = min(10 * targets.queries, MAX_QUERIES // (targets.slots * targets.windows))
     points = []
     for queries in sorted({*_spread(least, most), targets.queries}):
-        each = replace(targets, queries=queries)
+        varied = replace(targets, queries=queries)
         try:
-            points.append(SigmaPoint(queries, sigma_for(each), paper_sigma(each)))
+            points.append(SigmaPoint(queries, sigma_for(varied), paper_sigma(varied)))
         except RefusedError:
             continue
     return points
 
 
 def _spread(least: int, most: int) -> set[int]:
-    """About POINTS whole numbers from ``least`` to ``most``, both included."""
+    """Return about POINTS whole numbers from ``least`` to ``most``, both included."""
     ratio = (Fraction(most) / least) if most > least else Fraction(1)
     return {round(least * float(ratio) ** (n / (POINTS - 1))) for n in range(POINTS)}

@@ -7,6 +7,10 @@ __all__ = ["Missing"]
 
 @dataclass(frozen=True)
 class Missing:
-    """There is no such number, and why: a clause without a full stop."""
+    """A number that does not exist.
+
+    Attributes:
+        reason: why, a clause without a full stop.
+    """
 
     reason: str

@@ -53,7 +53,12 @@ class Price:
 
 
 def price(event: NoisyScores, delta: str) -> Price:
-    """Return the price of an event at ``delta``, a decimal in (0, 1)."""
+    """Return the price of an event.
+
+    Args:
+        event: the noise and the number of queries.
+        delta: decimal in (0, 1).
+    """
     mu, at = event.mu(), parse_decimal(delta)
     try:
         finite: Decimal | None = epsilon(event, at)
@@ -72,9 +77,9 @@ def price(event: NoisyScores, delta: str) -> Price:
     )
 
 
-def _sampler_is_negligible(event: NoisyScores, found: Decimal | None, delta: Fraction) -> bool:
-    """Whether the sampler's share is below 10^-9 of delta: saves a second search for epsilon."""
-    return found is not None and event.slack * (1 + Fraction(found.exp())) < delta / 10**9
+def _sampler_is_negligible(event: NoisyScores, finite: Decimal | None, delta: Fraction) -> bool:
+    """Return whether the sampler's share is below 10^-9 of delta: saves a second search."""
+    return finite is not None and event.slack * (1 + Fraction(finite.exp())) < delta / 10**9
 
 
 def event_of(targets: Targets, sigma: str, queries: int) -> NoisyScores:

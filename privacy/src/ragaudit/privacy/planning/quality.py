@@ -23,6 +23,7 @@ class Ranking:
     Attributes:
         ranks: int64[N], the true rank of every row, 1 to N.
         ideal: int64[K], the true ranks of the K best rows, rising.
+        top_k: K.
     """
 
     ranks: npt.NDArray[np.int64]
@@ -30,9 +31,10 @@ class Ranking:
 
     @classmethod
     def of(cls, scores: Scores, top_k: int) -> "Ranking":
-        """Rank a question's rows by their exact scores, int64[N] in lattice units.
+        """Return the ranking of a question's rows by their exact scores.
 
         Args:
+            scores: int64[N], in lattice units.
             top_k: K, 1 <= K < N.
 
         Raises:
@@ -65,12 +67,18 @@ class Ranking:
     def rank_loss(self, returned: Sequence[int]) -> float | None:
         """Return by how many places the returned rows are worse than the best, on average.
 
-        The j-th best of the returned rows is compared with the j-th best of the index; the mean
-        of the differences of their true ranks, in places: 0 for the best rows, at most N - |T|
-        without ties and N - 1 with them.
+        The j-th best of the returned rows is compared with the j-th best of the index; the mean of
+        the differences of their true ranks, in places: 0 for the best rows, at most N - |T| without
+        ties and N - 1 with them.
+
+        Args:
+            returned: as for :meth:`recall`.
 
         Returns:
             None if nothing was returned.
+
+        Raises:
+            MalformedError: as for :meth:`recall`.
         """
         ranks = np.sort(self._of(returned))
         return float(np.mean(ranks - self.ideal[: len(ranks)])) if len(ranks) else None
@@ -85,7 +93,7 @@ class Ranking:
 
     @property
     def top_k(self) -> int:
-        """K."""
+        """Return K."""
         return len(self.ideal)
 
     def _of(self, returned: Sequence[int]) -> npt.NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""The other way round: which sigma, and so which epsilon, a wanted recall costs."""
+"""The inverse question: which sigma, and so which epsilon, a wanted recall costs."""
 
 import math
 from collections.abc import Sequence
@@ -69,10 +69,10 @@ def cost_of_recall(simulation: Simulation, targets: Targets, recall: float) -> R
     from scipy.optimize import isotonic_regression  # noqa: PLC0415
 
     points = simulation.points
-    sigmas = [float(Fraction(each.sigma)) for each in points]
-    mean = isotonic_regression([each.recall.mean for each in points], increasing=False).x
-    low = np.minimum.accumulate([each.recall.low for each in points])
-    high = np.maximum.accumulate([each.recall.high for each in points][::-1])[::-1]
+    sigmas = [float(Fraction(point.sigma)) for point in points]
+    mean = isotonic_regression([point.recall.mean for point in points], increasing=False).x
+    low = np.minimum.accumulate([point.recall.low for point in points])
+    high = np.maximum.accumulate([point.recall.high for point in points][::-1])[::-1]
     best, sure, hopeful = (
         _cost(targets, _crossing(sigmas, curve, recall)) for curve in (mean, low, high)
     )
@@ -82,7 +82,7 @@ def cost_of_recall(simulation: Simulation, targets: Targets, recall: float) -> R
 def _crossing(
     sigmas: Sequence[float], curve: npt.NDArray[np.float64], recall: float
 ) -> float | None:
-    """The largest sigma up to which a falling curve stays at least ``recall``."""
+    """Return the largest sigma up to which a falling curve stays at least ``recall``."""
     reached = int(np.count_nonzero(curve >= recall))
     if reached == 0:
         return None

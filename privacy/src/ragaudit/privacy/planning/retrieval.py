@@ -112,7 +112,7 @@ def simulate(
         raise MalformedError("no sigma to simulate", where="noise", expected="at least one")
     if isinstance(trials, bool) or trials < 1:
         raise MalformedError(f"trials is {trials}", where="trials", expected="at least 1")
-    sigmas = sorted(noise, key=lambda each: parsed(each, "noise"))
+    sigmas = sorted(noise, key=lambda expectation: parsed(expectation, "noise"))
     measured = []
     blind = []
     largest_loss = 0
@@ -127,8 +127,8 @@ def simulate(
     values = np.array(measured, dtype=np.float64).reshape(len(measured), len(sigmas), 3)
     return Simulation(
         points=tuple(_point(sigma, values[:, at], largest_loss) for at, sigma in enumerate(sigmas)),
-        random_recall=float(np.mean([each[0] for each in blind])),
-        random_rank_loss=float(np.mean([each[1] for each in blind])),
+        random_recall=float(np.mean([expectation[0] for expectation in blind])),
+        random_rank_loss=float(np.mean([expectation[1] for expectation in blind])),
         top_k=top_k,
         questions=len(measured),
         trials=trials,
@@ -143,7 +143,7 @@ def _ask(
     question: int,
     trials: int,
 ) -> tuple[float, float, float]:
-    """Mean recall, mean rank loss (NaN if no trial returned a row), mean number of rows."""
+    """Return mean recall, mean rank loss (NaN if no trial returned a row), mean number of rows."""
     recalls, losses, counts = [], [], []
     for trial in range(trials):
         returned = select(scores + noise(question, trial, len(scores)), ranking.top_k)

@@ -43,7 +43,7 @@ class Targets:
 
     @property
     def protected_unit(self) -> str:
-        """What neighbours differ in one of: "row" or "document"."""
+        """Return what neighbours differ in one of: "row" or "document"."""
         return "row" if self.rows_per_document == 1 else "document"
 
     def __post_init__(self) -> None:
@@ -79,7 +79,11 @@ class Targets:
 
 
 def parsed(text: str, name: str) -> Fraction:
-    """Return the value of a decimal string; MalformedError names the field."""
+    """Return the value of a decimal string.
+
+    Raises:
+        MalformedError: not a decimal; ``where`` is ``name``.
+    """
     try:
         return parse_decimal(text)
     except MalformedError as error:

@@ -54,12 +54,13 @@ def judge(plan: Budget, simulation: Simulation | None) -> Verdict:
     needed. A promise that sigma does not keep is named whatever the grades.
 
     Args:
+        plan: its sigma is judged.
         simulation: with the planned sigma among its points; None if there was none, and then
             nothing is said about usefulness.
     """
-    promise, told = _promise(plan)
-    service, found = _service(plan, simulation)
-    sentence = "; ".join((f"Retrieval {found}", f"promise {told}", *_broken(plan)))
+    promise, promise_text = _promise(plan)
+    service, service_text = _service(plan, simulation)
+    sentence = "; ".join((f"Retrieval {service_text}", f"promise {promise_text}", *_broken(plan)))
     return Verdict(service, promise, f"{sentence}.")
 
 
@@ -80,7 +81,7 @@ def _promise(plan: Budget) -> tuple[Strength, str]:
 
 
 def _broken(plan: Budget) -> list[str]:
-    """The promise to one account, if sigma does not keep it."""
+    """Return a clause on the promise to one account if sigma does not keep it, else nothing."""
     if plan.kept is not False:
         return []
     real = plan.account.epsilon
@@ -98,17 +99,17 @@ def _rounded(epsilon: str) -> str:
 def _service(plan: Budget, simulation: Simulation | None) -> tuple[Service, str]:
     if simulation is None:
         return Service.NOT_SIMULATED, "not simulated"
-    found, blind = simulation.at(plan.sigma).recall, simulation.random_recall
+    interval, blind = simulation.at(plan.sigma).recall, simulation.random_recall
     half, most = (blind + gain * (1 - blind) for gain in (USELESS_GAIN, GOOD_GAIN))
     figures = (
-        f"recall@{simulation.top_k} {found.mean:.3f}, 95 % interval {found.low:.3f} to "
-        f"{found.high:.3f}; blind choice {blind:.3f}, half way {half:.3f}"
+        f"recall@{simulation.top_k} {interval.mean:.3f}, 95 % interval {interval.low:.3f} to "
+        f"{interval.high:.3f}; blind choice {blind:.3f}, half way {half:.3f}"
     )
-    if found.high <= half:
+    if interval.high <= half:
         return Service.USELESS, f"useless ({figures})"
-    if found.low > most:
+    if interval.low > most:
         return Service.GOOD, f"good ({figures})"
-    if found.low > half:
+    if interval.low > half:
         return Service.WEAK, f"weak ({figures})"
-    asked = f"{simulation.questions} questions do not tell, ask more"
-    return Service.UNDECIDED, f"undecided ({asked}: {figures})"
+    advice = f"{simulation.questions} questions do not tell, ask more"
+    return Service.UNDECIDED, f"undecided ({advice}: {figures})"
