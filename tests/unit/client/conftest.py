@@ -16,7 +16,6 @@ from ragaudit.circuits.quantise import quantise_rows
 from ragaudit.circuits.sketch import sketch
 from ragaudit.client import transport
 from ragaudit.client.client import Client
-from ragaudit.embedders.manifest import EmbedderManifest
 from ragaudit.encoding.digests import leaf_data, salted, structure
 from ragaudit.encoding.signing import PrivateKey, sign
 from ragaudit.ledger.log.checkpoints import Checkpoint, sign_checkpoint
@@ -25,6 +24,7 @@ from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, SigningKey
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages.chains import activation_anchor, activation_preimage
+from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 from ragaudit.ledger.messages.merkle_commitments import IndexTree, content_digest, row_digest
 from ragaudit.ledger.messages.openings import Openings, embedding_digest
 from ragaudit.ledger.messages.policy import Policy
@@ -38,6 +38,7 @@ from ragaudit.ledger.messages.receipts import (
 )
 from ragaudit.ledger.messages.records import Opening, Record, Registration, TenantOpening
 from ragaudit.ledger.messages.requests import Answer, Document, Request
+from ragaudit.ledger.messages.shown_keys import ShownKeys
 
 DIMENSION = 8
 SERVED = (1, 4)
@@ -450,12 +451,21 @@ class FakeVerifier:
     refuses_all: bool = False
     standing: dict[str, Any] = field(default_factory=dict)
 
+    def keys(self) -> ShownKeys:
+        return ShownKeys(
+            arbiter=key(7).public,
+            name=COSIGNER.name,
+            cosigner=COSIGNER.verifier_key,
+            verifier=VERIFIER.public,
+            verdict=key(5).public,
+            time=self.clock() + self.ahead,
+        )
+
     def handle(self, request: httpx.Request) -> httpx.Response:
         if self.refuses_all:
             raise httpx.ConnectError("nobody listens")
         if request.url.path == "/v1/keys":
-            now = self.clock() + self.ahead
-            return httpx.Response(200, json={"verifier": VERIFIER.public.raw.hex(), "time": now})
+            return httpx.Response(200, json=self.keys().to_json())
         if request.url.path.startswith("/cosigner/"):
             if self.cosigned is None:
                 return httpx.Response(404, json={"title": "Unknown"})

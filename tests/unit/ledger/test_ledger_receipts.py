@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import leaf_data, salted, structure
-from ragaudit.encoding.errors import UnsupportedError
+from ragaudit.encoding.errors import RefusedError, UnsupportedError
 from ragaudit.encoding.signing import verify
 from ragaudit.encoding.text import b64_encode
 from ragaudit.ledger.errors import MalformedNote, MalformedRecord, ProofRejected, ReceiptRejected
 from ragaudit.ledger.log.cosignatures import CosignerPolicy
 from ragaudit.ledger.log.tree import MemoryTree
+from ragaudit.ledger.messages import claims
+from ragaudit.ledger.messages.claims import Claim
 from ragaudit.ledger.messages.json_fields import vector_text
 from ragaudit.ledger.messages.openings import embedding_digest
 from ragaudit.ledger.messages.policy import Policy
@@ -207,6 +209,33 @@ def test_refusals_are_signed_and_fit_the_budget() -> None:
     with pytest.raises(ReceiptRejected, match="refused after 7"):
         early.verify_budget(QUERIES)
     replace(early, reason="closed").verify_budget(QUERIES)
+
+
+def test_claims() -> None:
+    claim = Claim(PROMISE, b"n" * 32)
+    value = json.loads(claim.encode())
+    assert value == claim.to_json() and Claim.from_json(value) == claim
+    for changed in (
+        {**value, "more": 1},
+        {**value, "nonce": "00" * 31},
+        {**value, "nonce": None},
+        {**value, "promise": None},
+        {**value, "promise": {**value["promise"], "more": 1}},
+        {"nonce": value["nonce"]},
+        {"promise": value["promise"]},
+        None,
+    ):
+        with pytest.raises(MalformedRecord, match="claim"):
+            Claim.from_json(changed)
+
+
+def test_a_claim_has_a_longest(monkeypatch: pytest.MonkeyPatch) -> None:
+    claim = Claim(PROMISE, b"n" * 32)
+    monkeypatch.setattr(claims, "MAX_CLAIM_BYTES", len(claim.encode()))
+    claim.encode()
+    monkeypatch.setattr(claims, "MAX_CLAIM_BYTES", len(claim.encode()) - 1)
+    with pytest.raises(RefusedError, match="a claim of"):
+        claim.encode()
 
 
 # --- one encoding

@@ -12,14 +12,24 @@ from hypothesis import strategies as st
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.signing import PrivateKey, SignatureRejected
+from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, SigningKey
 from ragaudit.ledger.messages.activation import Activation
+from ragaudit.ledger.messages.before_window import OpeningItem, PreviousWindow
 from ragaudit.ledger.messages.challenge import Challenge, ReceiptsList, Stratum, receipts_digest
+from ragaudit.ledger.messages.claims import Claimed, ClaimsPage
 from ragaudit.ledger.messages.clock import Clock
 from ragaudit.ledger.messages.countersignature import Countersignature
-from ragaudit.ledger.messages.handover import Entry, read_handover, write_handover
+from ragaudit.ledger.messages.disputes import DisputeStatus
+from ragaudit.ledger.messages.handover import (
+    MAX_OPENING_BYTES,
+    Entry,
+    read_handover,
+    write_handover,
+)
 from ragaudit.ledger.messages.merkle_commitments import KeyOpening
 from ragaudit.ledger.messages.registration import RegistrationEntry, ShownAccount
 from ragaudit.ledger.messages.response import MAX_FILTER_BYTES, MAX_PROOF_BYTES, Response
+from ragaudit.ledger.messages.shown_keys import ShownKeys
 from ragaudit.ledger.messages.signed import VerifierMessage
 
 KEY = PrivateKey.from_seed(b"k" * 32)
@@ -296,3 +306,126 @@ def test_registration_entries_of_another_form(changes: dict[str, Any]) -> None:
     assert RegistrationEntry.from_json(value) == entry
     with pytest.raises(MalformedError):
         RegistrationEntry.from_json({**value, **changes})
+
+
+LOG = SigningKey("acme/ragaudit/w", ED25519, KEY)
+KEYS = ShownKeys(
+    arbiter=OTHER.public,
+    name="regulator.example/cosigner",
+    cosigner=SigningKey("regulator.example/cosigner", COSIGNATURE_V1, KEY).verifier_key,
+    verifier=KEY.public,
+    verdict=OTHER.public,
+    time=7,
+)
+
+
+@pytest.mark.parametrize("keys", [KEYS, replace(KEYS, arbiter=None)])
+def test_keys(keys: ShownKeys) -> None:
+    assert ShownKeys.from_json(keys.to_json()) == keys
+
+
+@pytest.mark.parametrize("name", list(KEYS.to_json()))
+def test_keys_of_another_form(name: str) -> None:
+    value = KEYS.to_json()
+    less = {key: each for key, each in value.items() if key != name}
+    wrong: tuple[object, ...] = ("", "?" * 600, -1, True, [], 2**53)
+    for changed in (less, {**value, "more": 1}, *({**value, name: each} for each in wrong), []):
+        with pytest.raises(MalformedError):
+            ShownKeys.from_json(changed)
+    if name not in {"name", "cosigner", "time"}:
+        for other in ("00" * 31, "00" * 32):
+            with pytest.raises(MalformedError, match=f"keys.{name}"):
+                ShownKeys.from_json({**value, name: other})
+
+
+@pytest.mark.parametrize("page", [ClaimsPage((), None), ClaimsPage(({"any": 1}, None), b"n" * 32)])
+def test_pages_of_claims(page: ClaimsPage) -> None:
+    assert ClaimsPage.from_json(page.to_json()) == page
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        [],
+        {"claims": []},
+        {"claims": {}, "next": None},
+        {"claims": [], "next": "00"},
+        {"claims": [], "next": 1},
+        {"claims": [], "next": None, "more": 1},
+    ],
+)
+def test_pages_of_claims_of_another_form(value: Any) -> None:
+    with pytest.raises(MalformedError, match="claims page"):
+        ClaimsPage.from_json(value)
+
+
+@pytest.mark.parametrize("claimed", [True, False])
+def test_whether_a_promise_was_claimed(claimed: bool) -> None:
+    assert Claimed.from_json(Claimed(claimed).to_json()).claimed is claimed
+    for value in ({}, {"claimed": 1}, {"claimed": None}, {"claimed": True, "more": 1}, True):
+        with pytest.raises(MalformedError, match="claimed"):
+            Claimed.from_json(value)
+
+
+@pytest.mark.parametrize("step", [None, 0, 10])
+def test_the_status_of_a_dispute(step: int | None) -> None:
+    status = DisputeStatus(True, step)
+    value = status.to_json()
+    assert DisputeStatus.from_json(value) == status
+    for changed in (
+        {"sampled": True},
+        {"step": 1},
+        {**value, "more": 1},
+        {**value, "sampled": 1},
+        {**value, "sampled": None},
+        {**value, "step": 11},
+        {**value, "step": -1},
+        {**value, "step": False},
+        None,
+    ):
+        with pytest.raises(MalformedError, match="dispute status"):
+            DisputeStatus.from_json(changed)
+
+
+OPENING = OpeningItem(b"s" * 32, b"body")
+PREVIOUS = PreviousWindow(LOG.verifier_key, KEYS.cosigner, b"a note\n")
+
+
+def test_the_opening_as_evidence() -> None:
+    value = OPENING.to_json()
+    assert OpeningItem.parse(OPENING.encode()) == OPENING
+    others: list[object] = [
+        {**value, "more": 1},
+        {**value, "salt": "00" * 31},
+        {**value, "salt": None},
+        {**value, "body": "0"},
+        {**value, "body": "00" * (MAX_OPENING_BYTES + 1)},
+        {"salt": value["salt"]},
+        {"body": value["body"]},
+        [],
+    ]
+    for changed in others:
+        with pytest.raises(MalformedError, match="opening"):
+            OpeningItem.from_json(changed)
+    with pytest.raises(MalformedError):
+        OpeningItem.parse(b" " + OPENING.encode())
+
+
+@pytest.mark.parametrize("final", [None, b"a note\n"])
+def test_the_window_before_as_evidence(final: bytes | None) -> None:
+    before = replace(PREVIOUS, final=final)
+    assert PreviousWindow.from_json(canonical_json.loads(before.encode())) == before
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"log": ""}, {"log": None}, {"cosigner": "x"}, {"final_checkpoint": 1}, {"more": 1}],
+)
+def test_the_window_before_of_another_form(changes: dict[str, Any]) -> None:
+    value = PREVIOUS.to_json()
+    with pytest.raises(MalformedError):
+        PreviousWindow.from_json({**value, **changes})
+    for name in changes.keys() & value.keys():
+        with pytest.raises(MalformedError, match="missing"):
+            PreviousWindow.from_json({key: each for key, each in value.items() if key != name})

@@ -14,9 +14,9 @@ import pytest
 from fastapi.testclient import TestClient
 from ragaudit.embedders import registry
 from ragaudit.embedders.base import Embedder
-from ragaudit.embedders.manifest import EmbedderManifest
 from ragaudit.lab.attacks.terms import small_terms_file
 from ragaudit.ledger.messages.chains import NonceChain
+from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 from ragaudit.prover.backends.base import Document
 from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.command.set_up import set_up

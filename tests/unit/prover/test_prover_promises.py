@@ -7,6 +7,7 @@ import pytest
 from ragaudit import core
 from ragaudit.circuits.sketch import sketch
 from ragaudit.embedders.quantised import embed_quantised
+from ragaudit.ledger.messages.claims import ClaimsPage
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.receipt_check import AccountView, WindowView, check_receipt_file
 from ragaudit.ledger.messages.records import Opening, Record
@@ -288,7 +289,7 @@ def test_pages_of_claims_that_do_not_go_on(
     world.clock.to(world.policy().end)
     world.drive(State.CLOSED)
     page = {"claims": [], "next": following}
-    monkeypatch.setattr(intake.Intake, "claims", lambda *_: page)
+    monkeypatch.setattr(ClaimsPage, "to_json", lambda _: page)
     with pytest.raises(VerifierMessageRejected, match="page of claims"):
         world.service.driver.step("w1")
 

@@ -13,7 +13,8 @@ from ragaudit.encoding.errors import RefusedError
 from ragaudit.lab.attacks.forging.resigning import another_signature
 from ragaudit.ledger.log.notes import ED25519, SigningKey, parse_note, sign_note
 from ragaudit.ledger.log.tree import MemoryTree
-from ragaudit.ledger.messages import promises
+from ragaudit.ledger.messages import claims
+from ragaudit.ledger.messages.claims import Claim
 from ragaudit.ledger.messages.promises import Promise, Refusal
 from ragaudit.ledger.messages.records import Registration
 from ragaudit.verifier.service import database, intake, submissions
@@ -531,7 +532,7 @@ def test_answered_claims_do_not_keep_the_last_one_out(
 ) -> None:
     """A provider has the nonce of every answered query, and its own signature on the promise."""
     monkeypatch.setattr(
-        submissions, "LEAST_SHARE_BYTES", 2 * len(promise(known).claim(bytes(32))) + 9
+        submissions, "LEAST_SHARE_BYTES", 2 * len(Claim(promise(known), bytes(32)).encode()) + 9
     )
     known.desk.service.intake._cap = 5 * submissions.LEAST_SHARE_BYTES
     for counter in range(3):
@@ -546,14 +547,14 @@ def test_answered_claims_do_not_keep_the_last_one_out(
 
 
 def test_a_claim_that_is_too_long(known: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    most = len(promise(known).claim(bytes(32)))
-    monkeypatch.setattr(promises, "MAX_CLAIM_BYTES", most - 1)
+    most = len(Claim(promise(known), bytes(32)).encode())
+    monkeypatch.setattr(claims, "MAX_CLAIM_BYTES", most - 1)
     with pytest.raises(RefusedError):
-        promise(known).claim(bytes(32))
+        Claim(promise(known), bytes(32)).encode()
     given, nonce = promise(known), nonce_chain(0).nonce(1)
     document = {"promise": given.to_json(), "nonce": nonce.hex()}
     problem_of(post(known, "claims", document), 422, "rejected")
-    monkeypatch.setattr(promises, "MAX_CLAIM_BYTES", most)
+    monkeypatch.setattr(claims, "MAX_CLAIM_BYTES", most)
     assert post(known, "claims", document).status_code == 200
 
 

@@ -19,6 +19,7 @@ from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.messages.disputes import Dispute
 from ragaudit.ledger.messages.receipt_check import StepResult, check_inclusion
 from ragaudit.ledger.messages.receipts import ReceiptFile
+from ragaudit.ledger.messages.window import ShownWindow
 from rich.console import Console
 from rich.table import Table
 
@@ -318,7 +319,7 @@ def _load_named(name: str, window: Path | None, prover: str | None, pins: Pins) 
         )
     if window is not None:
         return offline.read_window(window, pins)
-    return authenticate(calls.window(str(prover), name), pins)
+    return authenticate(ShownWindow.from_json(calls.window(str(prover), name)), pins)
 
 
 def _report(

@@ -3,7 +3,7 @@ receipts itself, that an answer is false (docs/spec/05-records.md §5.10)."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ragaudit.client.errors import InvalidReply, StateConflict
@@ -209,14 +209,14 @@ async def settle(
         StateConflict, InvalidReply: as `Arbiter.judge`.
     """
     index = receipt_file["public"]["index"]
-    standing = await verifier.standing(origin, index)
-    if not standing["sampled"]:
-        return await verifier.show(origin, index, receipt_file)
-    if arbiter is None or standing["step"] is not None:
-        return standing
+    status = await verifier.standing(origin, index)
+    if not status.sampled:
+        return (await verifier.show(origin, index, receipt_file)).to_json()
+    if arbiter is None or status.step is not None:
+        return status.to_json()
     finding, reply = await arbiter.judge(receipt_file)
     await verifier.tell(origin, "findings", reply)
-    return {**standing, "step": finding.step}
+    return replace(status, step=finding.step).to_json()
 
 
 async def holder_of(session: Session) -> Holder:

@@ -29,6 +29,7 @@ from ragaudit.ledger.messages.receipt_check import (
 )
 from ragaudit.ledger.messages.receipts import PublicReceipt, ReceiptFile, bound_receipt
 from ragaudit.ledger.messages.requests import Request
+from ragaudit.ledger.messages.window import ShownWindow
 
 if TYPE_CHECKING:
     from ragaudit.embedders.base import Embedder
@@ -107,7 +108,7 @@ def public_half(value: Mapping[str, Any], path: Path) -> PublicReceipt:
 
 def read_window(path: Path, pins: Pins) -> Window:
     """Return the window saved from `GET /v1/windows/{w}`; raises as `authenticate`."""
-    return authenticate(_read_json(path), pins)
+    return authenticate(ShownWindow.from_json(_read_json(path)), pins)
 
 
 def read_account(path: Path) -> AccountState:
@@ -184,10 +185,10 @@ def load_embedder(window: Window) -> "Embedder | None":
         from ragaudit.embedders import registry  # noqa: PLC0415 - an extra
     except ModuleNotFoundError:
         return None
-    name = window.embedder.get("name")
+    name = window.shown.embedder.name
     if name not in registry.names():
         return None
-    embedder = registry.load(str(name))
+    embedder = registry.load(name)
     if embedder.manifest().digest() != window.view.opening.embedder_digest:
         return None
     return embedder

@@ -26,6 +26,7 @@ from ragaudit.client.state import PendingPromise, StateDirectory
 from ragaudit.encoding.errors import RagauditError, RefusedError
 from ragaudit.encoding.times import rfc3339
 from ragaudit.ledger.messages.chains import NONCE_BYTES, NonceChain
+from ragaudit.ledger.messages.claims import Claim
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.requests import Request
@@ -63,7 +64,7 @@ def seconds_to_reveal(promise: Promise, policy: Policy, now: int) -> float:
         CannotClaim: not enough for an attempt, or the verifier takes no claim as long.
     """
     try:
-        promise.claim(bytes(NONCE_BYTES))
+        Claim(promise, bytes(NONCE_BYTES)).encode()
     except RefusedError as error:
         raise CannotClaim(
             f"not revealed: {error.what}", where="query", expected=error.expected
@@ -229,9 +230,9 @@ class Revealing:
             return
         if verifier is None:
             raise StateConflict("this client knows no verifier", expected="verifier_url=")
-        nonce = chain.nonce(pending.counter)
+        claim = Claim(Promise.from_json(pending.promise), chain.nonce(pending.counter))
         entry = await asyncio.to_thread(state.registration)
-        await verifier.claim(origin, pending.promise, nonce, entry)
+        await verifier.claim(origin, claim, entry)
         await asyncio.to_thread(state.keep_promise, replace(pending, claimed=True))
 
 

@@ -13,6 +13,7 @@ from ragaudit.client.verifier import VerifierService
 from ragaudit.client.window import Pins, Window, authenticate
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.ledger.messages.chains import NonceChain, activation_of
+from ragaudit.ledger.messages.window import ShownWindow, WindowList
 
 if TYPE_CHECKING:
     from ragaudit.embedders.base import Embedder
@@ -185,35 +186,33 @@ class Session:
         begun = self.clock()
         keys = await self.verifier.keys()
         policy = self.window.view.policy
-        if keys.get("verifier") != policy.keys.verifier.raw.hex():
+        if keys.verifier != policy.keys.verifier:
             raise StateConflict(
                 "another verifier than the policy's listens there",
                 where="verifier_url",
                 expected=policy.keys.verifier.raw.hex(),
             )
         skew = 1000 * policy.clock_skew_seconds
-        if not begun - skew <= keys["time"] <= self.clock() + skew:
+        if not begun - skew <= keys.time <= self.clock() + skew:
             raise StateConflict(
-                f"this machine's clock is {(self.clock() - keys['time']) / 1000:+.1f} s off",
+                f"this machine's clock is {(self.clock() - keys.time) / 1000:+.1f} s off",
                 where="clock",
                 expected=f"within {policy.clock_skew_seconds} s of the verifier's",
             )
 
     async def _fetch_window(self) -> Window:
         if self._wanted is not None:
-            return self._authenticated(await self.provider.get(f"/v1/windows/{self._wanted}"))
-        listed = await self.provider.get("/v1/windows")
-        windows = listed.get("windows") if isinstance(listed, dict) else listed
-        if not isinstance(windows, list) or not all(isinstance(entry, dict) for entry in windows):
-            raise AnswerRejected("not a list of windows", where="windows")
-        served = [entry for entry in windows if entry.get("state") in _SERVED]
+            value = await self.provider.get(f"/v1/windows/{self._wanted}")
+            return self._authenticated(_parsed(ShownWindow.from_json, value))
+        listed = _parsed(WindowList.from_json, await self.provider.get("/v1/windows"))
+        served = [window for window in listed.windows if window.state in _SERVED]
         if len(served) != 1:
-            names = ", ".join(str(entry.get("window")) for entry in served) or "none"
+            names = ", ".join(window.window for window in served) or "none"
             raise StateConflict(f"windows being served: {names}", expected="name one: window=")
         return self._authenticated(served[0])
 
-    def _authenticated(self, value: Any) -> Window:
-        return _parsed(lambda text: authenticate(text, self._pins), value)
+    def _authenticated(self, shown: ShownWindow) -> Window:
+        return _parsed(lambda window: authenticate(window, self._pins), shown)
 
     def _prepare_keys(self, account: AccountState) -> None:
         """Open the state directory, if there is one, with the keys that it holds or gets now."""
@@ -287,7 +286,7 @@ class Session:
             raise StateConflict(
                 f"{self.embedder.name} is not the committed embedder",
                 where=self.window.name,
-                expected=str(self.window.embedder.get("name")),
+                expected=self.window.shown.embedder.name,
             )
 
 

@@ -6,11 +6,14 @@ from typing import Any
 
 from ragaudit.client.errors import InvalidReply
 from ragaudit.client.transport import Service
-from ragaudit.encoding.errors import RagauditError
+from ragaudit.encoding.errors import MalformedError, RagauditError
 from ragaudit.ledger.log.checkpoints import verify_checkpoint
 from ragaudit.ledger.log.notes import VerifierKey
+from ragaudit.ledger.messages.claims import Claim
+from ragaudit.ledger.messages.disputes import DisputeStatus
 from ragaudit.ledger.messages.identifiers import read_origin
 from ragaudit.ledger.messages.registration import RegistrationEntry
+from ragaudit.ledger.messages.shown_keys import ShownKeys
 
 __all__ = ["SignsFor", "Submission", "VerifierService"]
 
@@ -56,16 +59,18 @@ class VerifierService:
         """Close the connections."""
         await self._service.aclose()
 
-    async def keys(self) -> Json:
+    async def keys(self) -> ShownKeys:
         """Return the verifier's name, public keys and time (`GET /v1/keys`).
 
         Raises:
             InvalidReply: something else.
         """
         value = await self._service.get("/v1/keys")
-        if not isinstance(value, Mapping) or type(value.get("time")) is not int:
-            raise InvalidReply("not the keys of a verifier", where=self._service.base_url)
-        return value
+        try:
+            return ShownKeys.from_json(value)
+        except MalformedError as error:
+            where = self._service.base_url
+            raise InvalidReply("not the keys of a verifier", where=where) from error
 
     async def cosigned_size(self, log_key: VerifierKey) -> int:
         """Return the size of the largest checkpoint of a log that the verifier has cosigned.
@@ -105,19 +110,17 @@ class VerifierService:
         return await self._submit(origin, "refusals", refusals, signs)
 
     async def claim(
-        self, origin: str, promise: Json, nonce: bytes, registration: RegistrationEntry | None
+        self, origin: str, claim: Claim, registration: RegistrationEntry | None
     ) -> None:
         """Claim the answer to a promise whose nonce was revealed to no avail.
 
         Args:
             origin: of the window's log.
-            promise: JSON, as the provider signed it.
-            nonce: the value of the chain that was revealed, 32 bytes.
+            claim: the promise as the provider signed it, and the revealed nonce.
             registration: the account's; the provider may have withheld it from the verifier.
         """
-        entry = None if registration is None else registration.to_json()
-        body = {"promise": promise, "nonce": nonce.hex(), "registration": entry}
-        await self._post(origin, "claims", body)
+        shown = None if registration is None else registration.to_json()
+        await self._post(origin, "claims", {**claim.to_json(), "registration": shown})
 
     async def tell(self, origin: str, what: str, body: Json) -> None:
         """Give the verifier a document that the account signed.
@@ -129,11 +132,11 @@ class VerifierService:
         """
         await self._post(origin, what, body)
 
-    async def standing(self, origin: str, index: int) -> Json:
-        """Return whether a disputed record was ``sampled``, and the ``step`` that fails."""
-        return _standing(await self._service.get(_path(origin, f"disputes/{index}")))
+    async def standing(self, origin: str, index: int) -> DisputeStatus:
+        """Return whether a disputed record was sampled, and which step fails if it was judged."""
+        return _status(await self._service.get(_path(origin, f"disputes/{index}")))
 
-    async def show(self, origin: str, index: int, receipt_file: Json) -> Json:
+    async def show(self, origin: str, index: int, receipt_file: Json) -> DisputeStatus:
         """Show the verifier a whole receipt of a record that was not sampled.
 
         Returns:
@@ -141,7 +144,7 @@ class VerifierService:
         """
         path = _path(origin, f"disputes/{index}/file")
         data = await self._service.request("PUT", path, dict(receipt_file))
-        return _standing(self._service.value(path, data))
+        return _status(self._service.value(path, data))
 
     async def _submit(
         self, origin: str, kind: str, documents: Sequence[Json], signs: SignsFor | None
@@ -172,8 +175,8 @@ def _count(reply: Any, name: str) -> int:
     return count
 
 
-def _standing(reply: Any) -> Json:
-    well_formed = isinstance(reply, Mapping) and isinstance(reply.get("sampled"), bool)
-    if not well_formed or not isinstance(reply.get("step"), int | None):
-        raise InvalidReply("not the standing of a dispute", where="verifier")
-    return dict(reply)
+def _status(reply: Any) -> DisputeStatus:
+    try:
+        return DisputeStatus.from_json(reply)
+    except MalformedError as error:
+        raise InvalidReply("not the status of a dispute", where="verifier") from error

@@ -73,21 +73,21 @@ class Window:
         return self.view.policy.origin
 
 
-def authenticate(value: Any, pins: Pins) -> Window:
+def authenticate(shown: ShownWindow, pins: Pins) -> Window:
     """Return the window of `GET /v1/windows/{w}`, believed as far as the verifier signed it.
 
     Args:
-        value: the reply, JSON.
+        shown: the reply.
         pins: what is known from elsewhere.
 
     Raises:
         StateConflict: not countersigned yet.
         AnswerRejected: another key or policy than pinned, a bad signature, an opening or embedder
             other than countersigned.
-        MalformedError: not such a window.
+        MalformedError: its opening's body is none.
     """
     try:
-        return _authenticate(value, pins)
+        return _authenticate(shown, pins)
     except (AnswerRejected, StateConflict, MalformedError):
         raise
     except RagauditError as error:
@@ -95,26 +95,25 @@ def authenticate(value: Any, pins: Pins) -> Window:
         raise AnswerRejected(error.what, where=where, expected=error.expected) from error
 
 
-def _authenticate(value: Any, pins: Pins) -> Window:
-    claimed = ShownWindow.from_json(value)
-    policy = claimed.policy
-    if claimed.countersignature is None:
+def _authenticate(shown: ShownWindow, pins: Pins) -> Window:
+    policy = shown.policy
+    if shown.countersignature is None:
         # As honest as any window before its countersignature, or while the verifier is away.
         raise StateConflict(
             "the window is not countersigned",
-            where=claimed.window,
+            where=shown.window,
             expected="the verifier's signature",
         )
     if pins.verifier is not None:
         _same("verifier key", policy.keys.verifier.raw, pins.verifier.raw)
     if pins.policy_digest is not None:
         _same("policy digest", policy.digest, pins.policy_digest)
-    signed, opening = claimed.authenticate()
+    signed, opening = shown.authenticate()
     if signed.time >= 1000 * min(policy.activation_instants[0], policy.start):
         raise AnswerRejected("countersigned too late", where="countersignature")
-    covered = [activation.covered_size for activation in claimed.activations]
+    covered = [activation.covered_size for activation in shown.activations]
     view = WindowView(policy, opening, covered)
-    return Window(claimed.window, claimed.state, view, claimed.embedder, not pins.none, claimed)
+    return Window(shown.window, shown.state, view, shown.embedder.to_json(), not pins.none, shown)
 
 
 def _same(where: str, actual: bytes, expected: bytes) -> None:

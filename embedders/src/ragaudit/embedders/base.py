@@ -5,8 +5,8 @@ from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
-from ragaudit.embedders.manifest import EmbedderManifest
 from ragaudit.encoding.errors import MalformedError, UnavailableError
+from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 
 __all__ = ["Embedder", "EmbedderUnavailable", "checked_embeddings", "checked_texts"]
 

@@ -236,14 +236,14 @@ class Service:
             tenants=tenants,
             dimension=self.embedder.dimension,
             verifier=keys,
-            previous_checkpoint=self._previous_checkpoint(keys.signing),
+            previous_checkpoint=self._previous_checkpoint(keys.verifier),
             now=self.clock(),
         )
         randomness = randomness_for(policy.experiment_seed)
         window = self.windows.create(
             name,
             policy=policy.canonical,
-            embedder=self.embedder.manifest().to_bytes(),
+            embedder=self.embedder.manifest().encode(),
             log_seed=log_key.seed(),
             noise_seed=randomness.draw(SECRET_BYTES, "noise seed", name),
             pseudonym_key=randomness.draw(SECRET_BYTES, "pseudonym key", name),

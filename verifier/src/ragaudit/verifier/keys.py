@@ -16,6 +16,7 @@ from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.encoding.signing import PrivateKey, PublicKey
 from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, SigningKey, VerifierKey
+from ragaudit.ledger.messages.shown_keys import ShownKeys
 
 COSIGNER, VERIFIER, VERDICT = "cosigner.key", "verifier.key", "verdict.key"
 ACTIVATION = "activation.key"
@@ -43,15 +44,21 @@ class VerifierKeys:
     token_digest: bytes = field(repr=False)
     arbiter: PublicKey | None = None
 
+    def shown(self, time: int) -> ShownKeys:
+        """The name and the public keys at ``time``, Unix milliseconds."""
+        return ShownKeys(
+            arbiter=self.arbiter,
+            name=self.cosigner.name,
+            cosigner=self.cosigner.verifier_key,
+            verifier=self.statement.public,
+            verdict=self.verdict.public,
+            time=time,
+        )
+
     def public(self) -> dict[str, str | None]:
         """Name and public keys, as the policy of a window names them."""
-        return {
-            "arbiter": None if self.arbiter is None else self.arbiter.raw.hex(),
-            "name": self.cosigner.name,
-            "cosigner": str(self.cosigner.verifier_key),
-            "verifier": self.statement.public.raw.hex(),
-            "verdict": self.verdict.public.raw.hex(),
-        }
+        value = self.shown(0).to_json()
+        return {name: text for name, text in value.items() if name != "time"}
 
 
 def create(folder: Path, name: str) -> VerifierKeys:

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from ragaudit.embedders.manifest import EmbedderManifest
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.lab.bench.workload import Sizes, Workload
 from ragaudit.ledger.log.checkpoint_store import CheckpointStore
@@ -24,9 +23,11 @@ from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, SigningKey
 from ragaudit.ledger.log.store import LogStore
 from ragaudit.ledger.log.tree import TreeHead
 from ragaudit.ledger.messages.activation import Activation
+from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 from ragaudit.ledger.messages.merkle_commitments import content_digest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.requests import Request
+from ragaudit.ledger.messages.shown_keys import ShownKeys
 from ragaudit.prover.answering.answering import Answering
 from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.answering.query import Stages
@@ -42,7 +43,6 @@ from ragaudit.prover.store.accounts import Account, Accounts
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import State
 from ragaudit.prover.verifier.checkpointer import WindowLog
-from ragaudit.prover.verifier.client import VerifierKeys
 from ragaudit.prover.window.open_window import OpenWindow, WindowFence
 from ragaudit.prover.window.registrations import Registrar
 from ragaudit.prover.window.seed_commitment import SeedTree
@@ -132,7 +132,7 @@ class InProcess:
         windows.create(
             WINDOW,
             policy=policy.canonical,
-            embedder=embedder.manifest().to_bytes(),
+            embedder=embedder.manifest().encode(),
             log_seed=log_key.seed(),
             noise_seed=secret,
             pseudonym_key=pseudonym_key,
@@ -187,7 +187,14 @@ class NoFence(WindowFence):
 
 def _policy(sizes: Sizes, slots: int, provider: PrivateKey, log_key: PrivateKey) -> Policy:
     cosigner = SigningKey("verifier.example", COSIGNATURE_V1, PrivateKey.generate())
-    signing, verdict = PrivateKey.generate().public, PrivateKey.generate().public
+    shown = ShownKeys(
+        arbiter=None,
+        name="bench",
+        cosigner=cosigner.verifier_key,
+        verifier=PrivateKey.generate().public,
+        verdict=PrivateKey.generate().public,
+        time=_clock(),
+    )
     settings = WindowSettings(
         opens_after_seconds=1, length_seconds=10**6, activation_every_seconds=10**6,
         sigma=sizes.sigma, epsilon_acc=None, top_k_max=sizes.top_k,
@@ -199,7 +206,7 @@ def _policy(sizes: Sizes, slots: int, provider: PrivateKey, log_key: PrivateKey)
         settings=settings,
         tenants=[TENANT],
         dimension=sizes.dimension,
-        verifier=VerifierKeys("bench", None, cosigner.verifier_key, signing, verdict, _clock()),
+        verifier=shown,
         previous_checkpoint=None,
         now=_clock() - 10_000,
     )

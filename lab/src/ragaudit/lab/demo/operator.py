@@ -8,6 +8,7 @@ from ragaudit.client.background import run
 from ragaudit.client.errors import ProviderRefusal
 from ragaudit.client.transport import Service
 from ragaudit.lab.demo.plan import WindowPlan
+from ragaudit.ledger.messages.shown_keys import ShownKeys
 
 __all__ = ["Auditor", "Operator"]
 
@@ -50,9 +51,9 @@ class Auditor:
     def close(self) -> None:
         run(self._service.aclose())
 
-    def keys(self) -> dict[str, Any]:
+    def keys(self) -> ShownKeys:
         """Return the verifier's public keys."""
-        return dict(run(self._service.get("/v1/keys")))
+        return ShownKeys.from_json(run(self._service.get("/v1/keys")))
 
     def status(self, window: str) -> dict[str, Any]:
         """Return state, times and counts of the window."""

@@ -144,7 +144,7 @@ class Demo:
             plan,
             prover=services.prover_url,
             verifier=services.verifier_url,
-            verifier_key=auditor.keys()["verifier"],
+            verifier_key=auditor.keys().verifier.raw.hex(),
             keys=keys,
             work=work,
             disputing=self._options.cheat is None or find(self._options.cheat).disputes,
@@ -229,7 +229,7 @@ class Demo:
             folder.mkdir(parents=True, exist_ok=True)
             for name, what in _FILES.items():
                 (folder / name).write_bytes(auditor.download(window, what))
-            key = str(auditor.keys()["verdict"])
+            key = auditor.keys().verdict.raw.hex()
             words = ["ragaudit", "verifier", "recheck", str(folder / "bundle.zip")]
             report.recheck.append(shlex.join([*words, "--verdict-key", key]))
 

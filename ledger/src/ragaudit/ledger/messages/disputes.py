@@ -280,6 +280,30 @@ class Finding:
         check_signature(arbiter, self.signature, "finding", *fields, self.step, self.time)
 
 
+@dataclass(frozen=True, slots=True)
+class DisputeStatus:
+    """What became of the disputes about a record: the verifier's reply, which it does not sign.
+
+    Attributes:
+        sampled: whether the record was sampled, so that the verifier must not see the file.
+        step: the step of docs/spec 5.9 that fails; 0: none does; None: not judged yet.
+    """
+
+    sampled: bool
+    step: int | None
+
+    def to_json(self) -> dict[str, bool | int | None]:
+        """Return the status as a JSON object."""
+        return {"sampled": self.sampled, "step": self.step}
+
+    @classmethod
+    def from_json(cls, value: Any) -> "DisputeStatus":
+        """Return the status of a JSON value, the strict inverse of `to_json`; MalformedRecord."""
+        f = Fields(value, "sampled step", MalformedRecord, "dispute status")
+        step = None if f.raw("step") is None else f.integer("step", 0, STEPS)
+        return cls(f.boolean("sampled"), step)
+
+
 def documents_digest(documents: Sequence[Any]) -> bytes:
     """Digest of JSON values in their order: what one request submits (docs/spec 5.10)."""
     return structure("submission", *(canonical_json.dumps(each) for each in documents))

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.signing import KEY_BYTES, PublicKey
 from ragaudit.encoding.text import b64_decode, b64_encode, hex_decode
 
 __all__ = ["Fields", "int16_bytes", "vector_text"]
@@ -63,6 +64,12 @@ class Fields:
         if type(value) is not type(expected) or value != expected:
             raise self.error(name, "another value", expected=repr(expected))
 
+    def boolean(self, name: str) -> bool:
+        value = self._value[name]
+        if not isinstance(value, bool):
+            raise self.error(name, "not a boolean", expected="true or false")
+        return value
+
     def integer(self, name: str, low: int, high: int) -> int:
         return self._integer(name, self._value[name], low, high)
 
@@ -86,6 +93,14 @@ class Fields:
     def hex(self, name: str, length: int | None = None, *, limit: int = 0) -> bytes:
         """Lower-case hexadecimal: exactly ``length`` bytes, or at most ``limit``."""
         return self._hex(name, self._value[name], length, limit)
+
+    def public_key(self, name: str) -> PublicKey:
+        """An Ed25519 key in lower-case hexadecimal."""
+        data = self.hex(name, KEY_BYTES)
+        try:
+            return PublicKey.from_raw(data)
+        except MalformedError as error:
+            raise self.error(name, error.what, error.expected) from error
 
     def objects(self, name: str, low: int, high: int) -> Iterator[tuple[str, Any]]:
         """The items of a list of ``low``..``high``, each with its path."""

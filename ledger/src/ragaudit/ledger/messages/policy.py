@@ -373,12 +373,12 @@ def _keys(f: Fields, origin: str) -> PolicyKeys:
     names = "arbiter log provider cosigner verifier verdict"
     k = Fields(f.raw("keys"), names, MalformedPolicy, "keys")
     keys = PolicyKeys(
-        arbiter=None if k.raw("arbiter") is None else _public_key(k, "arbiter"),
+        arbiter=None if k.raw("arbiter") is None else k.public_key("arbiter"),
         log=VerifierKey.parse(k.text("log", 1, 512)),
-        provider=_public_key(k, "provider"),
+        provider=k.public_key("provider"),
         cosigner=VerifierKey.parse(k.text("cosigner", 1, 512)),
-        verifier=_public_key(k, "verifier"),
-        verdict=_public_key(k, "verdict"),
+        verifier=k.public_key("verifier"),
+        verdict=k.public_key("verdict"),
     )
     if keys.log.algorithm != ED25519 or keys.log.name != origin:
         raise k.error("log", "not the log's key", expected=f"{origin}, type 0x01")
@@ -390,12 +390,3 @@ def _keys(f: Fields, origin: str) -> PolicyKeys:
     if len(set(every)) < len(every):
         raise f.error("keys", "one key in two roles", expected="different keys")
     return keys
-
-
-def _public_key(k: Fields, name: str) -> PublicKey:
-    try:
-        return PublicKey.from_raw(k.hex(name, 32))
-    except MalformedPolicy:
-        raise
-    except MalformedError as error:
-        raise k.error(name, error.what, error.expected) from error

@@ -5,7 +5,6 @@ from typing import Any, Literal, cast
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
-from ragaudit.encoding.errors import RefusedError
 from ragaudit.encoding.signing import SIGNATURE_BYTES, PrivateKey, PublicKey, sign
 from ragaudit.ledger.errors import MalformedRecord, ReceiptRejected
 from ragaudit.ledger.messages.identifiers import PSEUDONYM_BYTES
@@ -18,8 +17,6 @@ from ragaudit.ledger.messages.requests import Request, load_canonical
 
 PROMISE_FORMAT = "ragaudit/v1/promise"
 REFUSAL_FORMAT = "ragaudit/v1/refusal"
-MAX_CLAIM_BYTES = 2**15
-"""A longer claim is not taken, so that each account has room for one; of its canonical JSON."""
 
 Reason = Literal["budget", "closed", "unavailable"]
 
@@ -74,19 +71,6 @@ class Promise:
 
     def encode(self) -> bytes:
         return canonical_json.dumps(self.to_json())
-
-    def claim(self, nonce: bytes) -> bytes:
-        """The claim of this promise with its revealed nonce (docs/spec 8.3), canonical JSON.
-
-        Raises:
-            RefusedError: it has more than MAX_CLAIM_BYTES, and no verifier takes it.
-        """
-        data = canonical_json.dumps({"promise": self.to_json(), "nonce": nonce.hex()})
-        if len(data) > MAX_CLAIM_BYTES:
-            raise RefusedError(
-                f"a claim of {len(data)} bytes", where="query", expected=f"{MAX_CLAIM_BYTES}"
-            )
-        return data
 
     @classmethod
     def parse(cls, data: bytes) -> "Promise":

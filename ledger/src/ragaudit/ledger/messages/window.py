@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
-from ragaudit.encoding import canonical_json
-from ragaudit.encoding.digests import DIGEST_BYTES, SALT_BYTES, structure
+from ragaudit.encoding.digests import DIGEST_BYTES, SALT_BYTES
 from ragaudit.encoding.errors import RejectedError
 from ragaudit.ledger.errors import MalformedRecord
 from ragaudit.ledger.messages.activation import Activation
 from ragaudit.ledger.messages.countersignature import Countersignature
+from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 from ragaudit.ledger.messages.handover import MAX_OPENING_BYTES
 from ragaudit.ledger.messages.json_fields import Fields
 from ragaudit.ledger.messages.policy import MAX_INSTANTS, Policy
@@ -54,7 +54,7 @@ class ShownWindow:
         policy_digest: 32 bytes.
         countersignature: None until the verifier has signed one.
         opening: None until the indexes are committed to.
-        embedder: C_emb's manifest, a JSON value.
+        embedder: C_emb's manifest.
         activations: those released so far, a = 1, 2, ..
     """
 
@@ -64,7 +64,7 @@ class ShownWindow:
     policy_digest: bytes
     countersignature: Countersignature | None
     opening: ShownOpening | None
-    embedder: Any
+    embedder: EmbedderManifest
     activations: Sequence[Activation]
 
     def to_json(self) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class ShownWindow:
             "policy_digest": self.policy_digest.hex(),
             "countersignature": None if signed is None else signed.to_json(),
             "opening": None if opening is None else opening.to_json(),
-            "embedder": self.embedder,
+            "embedder": self.embedder.to_json(),
             "activations": [activation.to_json() for activation in self.activations],
         }
 
@@ -98,7 +98,7 @@ class ShownWindow:
             policy_digest=f.hex("policy_digest", DIGEST_BYTES),
             countersignature=None if signed is None else Countersignature.from_json(signed),
             opening=None if opening is None else ShownOpening.from_json(opening, f.path("opening")),
-            embedder=f.raw("embedder"),
+            embedder=EmbedderManifest.from_json(f.raw("embedder")),
             activations=tuple(
                 Activation.from_json(item, where)
                 for where, item in f.objects("activations", 0, MAX_INSTANTS)
@@ -132,8 +132,7 @@ class ShownWindow:
             ChainRejected: an activation is not the chain's.
         """
         signed, opening = self.countersigned()
-        found = structure("embedder", canonical_json.dumps(self.embedder))
-        self._demand("embedder", found, opening.embedder_digest)
+        self._demand("embedder", self.embedder.digest(), opening.embedder_digest)
         if len(self.activations) > self.policy.activations:
             raise RejectedError("too many activations", where=_WHERE)
         for number, activation in enumerate(self.activations, start=1):
@@ -144,3 +143,25 @@ class ShownWindow:
         if found != expected:
             shown = expected.hex() if isinstance(expected, bytes) else str(expected)
             raise RejectedError("another one", where=where, expected=shown)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowList:
+    """The reply of `GET /v1/windows`: all windows in order of creation."""
+
+    windows: Sequence[ShownWindow]
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return the windows as a JSON array."""
+        return [each.to_json() for each in self.windows]
+
+    @classmethod
+    def from_json(cls, value: Any) -> Self:
+        """Return the windows of a JSON value, the strict inverse of `to_json`.
+
+        Raises:
+            MalformedError: not an array, or one of its windows is none.
+        """
+        if not isinstance(value, list):
+            raise MalformedRecord("not a list of windows", where="windows")
+        return cls(tuple(ShownWindow.from_json(each) for each in value))

@@ -2,6 +2,7 @@
 
 from ragaudit.encoding.errors import RefusedError
 from ragaudit.ledger.messages.chains import NONCE_BYTES
+from ragaudit.ledger.messages.claims import Claim
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.requests import MAX_QUERY_BYTES, Request
@@ -36,6 +37,6 @@ def check_claim(promise: Promise) -> None:
         MalformedQuery: the claim would be too long.
     """
     try:
-        promise.claim(bytes(NONCE_BYTES))
+        Claim(promise, bytes(NONCE_BYTES)).encode()
     except RefusedError as error:
         raise MalformedQuery(error.what, where="query", expected=error.expected) from error

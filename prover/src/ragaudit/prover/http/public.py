@@ -4,11 +4,11 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Response
 from fastapi.responses import PlainTextResponse
-from ragaudit.encoding.canonical_json import loads
 from ragaudit.ledger.messages.activation import Activation
 from ragaudit.ledger.messages.countersignature import Countersignature
+from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.window import ShownOpening, ShownWindow
+from ragaudit.ledger.messages.window import ShownOpening, ShownWindow, WindowList
 from ragaudit.prover.errors import NotReady, UnknownRecord
 from ragaudit.prover.http.dependencies import ServiceDependency
 from ragaudit.prover.service import Service
@@ -36,13 +36,13 @@ def readyz(service: ServiceDependency) -> dict[str, str]:
 @router.get("/v1/windows", operation_id="listWindows")
 def list_windows(service: ServiceDependency) -> list[dict[str, Any]]:
     """List all windows in order of creation."""
-    return [view(service, window) for window in service.windows.all()]
+    return WindowList([view(service, window) for window in service.windows.all()]).to_json()
 
 
 @router.get("/v1/windows/{window}", operation_id="getWindow")
 def get_window(service: ServiceDependency, window: WindowName) -> dict[str, Any]:
     """Show a window: state, policy, countersigned opening, embedder, released activations."""
-    return view(service, service.windows.get(window))
+    return view(service, service.windows.get(window)).to_json()
 
 
 @router.get(
@@ -77,7 +77,7 @@ def get_log(service: ServiceDependency, window: WindowName, path: str) -> Respon
     )
 
 
-def view(service: Service, window: Window) -> dict[str, Any]:
+def view(service: Service, window: Window) -> ShownWindow:
     """Return a window as it is shown."""
     policy = Policy.parse(window.policy)
     activations = service.windows.activations(window.name)
@@ -89,6 +89,6 @@ def view(service: Service, window: Window) -> dict[str, Any]:
         policy_digest=policy.digest,
         countersignature=None if signed is None else Countersignature.parse(signed),
         opening=None if salt is None or body is None else ShownOpening(salt, body),
-        embedder=loads(window.embedder),
+        embedder=EmbedderManifest.parse(window.embedder),
         activations=[Activation.parse(activations[number]) for number in sorted(activations)],
-    ).to_json()
+    )

@@ -6,12 +6,11 @@ from typing import Any
 
 from ragaudit.encoding.digests import SALT_BYTES
 from ragaudit.encoding.errors import MalformedError, RejectedError
-from ragaudit.ledger.errors import MalformedRecord, ReceiptRejected
+from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.log.checkpoints import SignedCheckpoint
-from ragaudit.ledger.messages.chains import NONCE_BYTES, verify_nonce
+from ragaudit.ledger.messages.chains import verify_nonce
+from ragaudit.ledger.messages.claims import Claim
 from ragaudit.ledger.messages.handover import Entry, write_handover
-from ragaudit.ledger.messages.json_fields import Fields
-from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.records import Close, Record, entry_leaf_data
 from ragaudit.privacy import coalition
 from ragaudit.prover.answering.answering import Answering
@@ -47,28 +46,28 @@ class Closing:
         """Log outstanding claims and the close entry; False while the window's end is not due."""
         if live.log.entries.is_frozen():
             return True
-        after: str | None = ""
+        after: bytes | None = b""
         while after is not None:  # all accounts' claims may be more than one answer holds
             page = self._verifier.claims(live.name, after)
             if page is None:
                 return False
-            claims, after = page
-            self.log_claims(live, claims)
+            self.log_claims(live, page.claims)
+            after = page.next
         self._log_close(live)
         return True
 
     def log_claims(self, live: OpenWindow, claims: Sequence[Any]) -> None:
         """Log the promised records that were revealed to the verifier and never answered."""
         kept = []
-        for claim in claims:
+        for value in claims:
             try:
-                kept.append(self._read_claim(live, claim))
+                kept.append(self._read_claim(live, value))
             except (MalformedError, RejectedError) as error:
                 # Not ours to keep: the verifier checks claims before it hands them on.
                 _log.warning("window %s: a claim was dropped: %s", live.name, error)
-        for promise, nonce in sorted(kept, key=lambda each: each[0].record.counter):
+        for claim in sorted(kept, key=lambda each: each.promise.record.counter):
             try:
-                self._log_claim(live, promise, nonce)
+                self._log_claim(live, claim)
             except Conflict as error:
                 _log.error("window %s: a claim cannot be logged: %s", live.name, error)
 
@@ -103,22 +102,22 @@ class Closing:
         self._verifier.put_records(live.name, self.handover(live))
         self._verifier.close_window(live.name, final.encode())
 
-    def _read_claim(self, live: OpenWindow, claim: Any) -> tuple[Promise, bytes]:
-        f = Fields(claim, "promise nonce", MalformedRecord, "claim")
-        promise = Promise.from_json(f.raw("promise"))
+    def _read_claim(self, live: OpenWindow, value: Any) -> Claim:
+        claim = Claim.from_json(value)
+        promise = claim.promise
         if promise.origin != live.origin:
             raise ReceiptRejected("a promise of another window", where="claim")
         promise.verify(live.policy.keys.provider)
-        record, nonce = promise.record, f.hex("nonce", NONCE_BYTES)
+        record = promise.record
         with self._store.read() as connection:
             registered = find_pseudonym(connection, live.name, record.pseudonym)
         if registered is None or registered.anchor is None:
             raise ReceiptRejected("a promise to nobody registered", where="claim")
-        verify_nonce(live.name, record.pseudonym, registered.anchor, record.counter, nonce)
-        return promise, nonce
+        verify_nonce(live.name, record.pseudonym, registered.anchor, record.counter, claim.nonce)
+        return claim
 
-    def _log_claim(self, live: OpenWindow, promise: Promise, nonce: bytes) -> None:
-        record = promise.record
+    def _log_claim(self, live: OpenWindow, claim: Claim) -> None:
+        promise, record = claim.promise, claim.promise.record
         with self._store.read() as connection:
             registered = find_pseudonym(connection, live.name, record.pseudonym)
             assert registered is not None  # `_read_claim` found it
@@ -126,7 +125,7 @@ class Closing:
                 return
         with live.account_lock(registered.account):
             claimed = self._answering.claimed(live, registered, promise)
-            claimed.select(nonce).commit_record(State.CLOSED)
+            claimed.select(claim.nonce).commit_record(State.CLOSED)
 
     def _log_close(self, live: OpenWindow) -> None:
         with live.committing(self._store) as transaction:

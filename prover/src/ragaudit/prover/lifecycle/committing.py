@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ragaudit.encoding.canonical_json import dumps
-from ragaudit.encoding.digests import SALT_BYTES, structure
+from ragaudit.encoding.digests import SALT_BYTES
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.log.checkpoint_store import CheckpointStore
 from ragaudit.ledger.log.cosignatures import CosignerPolicy
 from ragaudit.ledger.log.fence import Fence
 from ragaudit.ledger.log.notes import ED25519, SigningKey
 from ragaudit.ledger.log.store import LogStore
+from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 from ragaudit.ledger.messages.merkle_commitments import index_proof_digest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Opening, TenantOpening, entry_leaf_data
@@ -103,7 +104,7 @@ class Committer:
         """Return the body of entry 0."""
         return Opening(
             policy.digest,
-            structure("embedder", window.embedder),
+            EmbedderManifest.parse(window.embedder).digest(),
             seed_root,
             tuple(
                 TenantOpening(name, each.count, each.root, index_proof_digest(each.proof))

@@ -11,12 +11,12 @@ from ragaudit.encoding.text import hex_encode
 from ragaudit.ledger.log.notes import ED25519, VerifierKey
 from ragaudit.ledger.messages.identifiers import log_origin
 from ragaudit.ledger.messages.policy import FORMAT, NORM_BOUND, Policy
+from ragaudit.ledger.messages.shown_keys import ShownKeys
 from ragaudit.privacy.accounting import NoFiniteBound, NoisyScores, calibrate, epsilon
 from ragaudit.privacy.coalition import hamming_threshold
 from ragaudit.prover.errors import MalformedSettings
 from ragaudit.prover.randomness import randomness_for
 from ragaudit.prover.settings import WindowSettings
-from ragaudit.prover.verifier.client import VerifierKeys
 
 PLACES = 6
 SEED_BYTES = 32
@@ -37,7 +37,7 @@ class PolicyBuilder:
         settings: WindowSettings,
         tenants: Sequence[str],
         dimension: int,
-        verifier: VerifierKeys,
+        verifier: ShownKeys,
         previous_checkpoint: str | None,
         now: int,
     ) -> Policy:
@@ -78,7 +78,7 @@ class PolicyBuilder:
         settings: WindowSettings,
         tenants: Sequence[str],
         dimension: int,
-        verifier: VerifierKeys,
+        verifier: ShownKeys,
         previous_checkpoint: str | None,
         now: int,
     ) -> dict[str, Any]:
@@ -131,7 +131,7 @@ class PolicyBuilder:
                 "log": str(VerifierKey(origin, ED25519, log_key)),
                 "provider": hex_encode(self._provider_key.raw),
                 "cosigner": str(verifier.cosigner),
-                "verifier": hex_encode(verifier.signing.raw),
+                "verifier": hex_encode(verifier.verifier.raw),
                 "verdict": hex_encode(verifier.verdict.raw),
             },
             "experiment_seed": settings.experiment_seed,

@@ -18,20 +18,22 @@ from urllib.parse import quote
 import httpx
 from ragaudit.encoding.canonical_json import dumps, loads, loads_any
 from ragaudit.encoding.errors import MalformedError
-from ragaudit.encoding.signing import PrivateKey, PublicKey, sign
-from ragaudit.encoding.text import hex_decode, hex_encode
+from ragaudit.encoding.signing import PrivateKey, sign
+from ragaudit.encoding.text import hex_encode
 from ragaudit.ledger.errors import MalformedNote
 from ragaudit.ledger.log.cosigner_protocol import (
     AddCheckpointRequest,
     parse_conflict,
     parse_cosignatures,
 )
-from ragaudit.ledger.log.notes import NoteSignature, VerifierKey
+from ragaudit.ledger.log.notes import NoteSignature
 from ragaudit.ledger.messages.activation import Activation
 from ragaudit.ledger.messages.challenge import Challenge
+from ragaudit.ledger.messages.claims import Claimed, ClaimsPage
 from ragaudit.ledger.messages.countersignature import Countersignature
 from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.shown_keys import ShownKeys
 from ragaudit.prover.errors import (
     MalformedSettings,
     NotPinned,
@@ -44,18 +46,6 @@ from ragaudit.prover.settings import Settings
 MAX_ANSWER_BYTES = 2**26
 ANSWER_TIMEOUTS = 12  # for a whole answer, in timeouts of one phase
 _TOO_EARLY = 425
-
-
-@dataclass(frozen=True)
-class VerifierKeys:
-    """What the verifier shows of itself; ``time`` is its clock in milliseconds."""
-
-    name: str
-    arbiter: PublicKey | None
-    cosigner: VerifierKey
-    signing: PublicKey
-    verdict: PublicKey
-    time: int
 
 
 @dataclass(frozen=True)
@@ -155,20 +145,12 @@ class VerifierClient:
             if error.status not in {httpx.codes.NOT_FOUND, httpx.codes.FORBIDDEN}:
                 raise
 
-    def keys(self) -> VerifierKeys:
+    def keys(self) -> ShownKeys:
         """Return the verifier's public keys and clock."""
         value = _json(self._send("GET", "/v1/keys", b"", signed=False))
         try:
-            arbiter = value["arbiter"]
-            return VerifierKeys(
-                name=str(value["name"]),
-                arbiter=None if arbiter is None else PublicKey.from_raw(hex_decode(arbiter)),
-                cosigner=VerifierKey.parse(value["cosigner"]),
-                signing=PublicKey.from_raw(hex_decode(value["verifier"])),
-                verdict=PublicKey.from_raw(hex_decode(value["verdict"])),
-                time=int(value["time"]),
-            )
-        except (KeyError, TypeError, ValueError, MalformedError) as error:
+            return ShownKeys.from_json(value)
+        except MalformedError as error:
             raise VerifierMessageRejected("not the verifier's keys", where="/v1/keys") from error
 
     def register(self, policy: bytes, embedder: bytes) -> None:
@@ -222,21 +204,26 @@ class VerifierClient:
         value = self._unless_early("GET", path)
         return None if value is None else Activation.from_json(value)
 
-    def claims(self, window: str, after: str = "") -> tuple[list[Any], str | None] | None:
+    def claims(self, window: str, after: bytes = b"") -> ClaimsPage | None:
         """Return a page of claims of revealed promises, or None before the window's end.
 
         Args:
-            after: what came beside the claims of the page before; None there: it was the last.
+            after: `next` of the page before.
+
+        Raises:
+            VerifierMessageRejected: not a page, or the one after it is none that follows.
         """
-        page = f"?after={after}" if after else ""
-        match self._unless_early("GET", f"{_window(window)}/claims{page}"):
-            case None:
-                return None
-            case {"claims": list(claims), "next": None}:
-                return claims, None
-            case {"claims": list(claims), "next": str(following)} if following > after:
-                return claims, following
-        raise VerifierMessageRejected("not a page of claims", where="claims")
+        query = f"?after={after.hex()}" if after else ""
+        value = self._unless_early("GET", f"{_window(window)}/claims{query}")
+        if value is None:
+            return None
+        try:
+            page = ClaimsPage.from_json(value)
+        except MalformedError as error:
+            raise VerifierMessageRejected("not a page of claims", where="claims") from error
+        if page.next is not None and page.next <= after:
+            raise VerifierMessageRejected("not the next page of claims", where="claims")
+        return page
 
     def claimed(self, window: str, record: Record) -> bool | None:
         """Return whether a promise for the query was claimed, None while the record's may be."""
@@ -244,9 +231,10 @@ class VerifierClient:
         value = self._unless_early("GET", f"{_window(window)}/claims/{query}")
         if value is None:
             return None
-        if not isinstance(value.get("claimed"), bool):
-            raise VerifierMessageRejected("not whether it was claimed", where="claims")
-        return bool(value["claimed"])
+        try:
+            return Claimed.from_json(value).claimed
+        except MalformedError as error:
+            raise VerifierMessageRejected("not whether it was claimed", where="claims") from error
 
     def put_records(self, window: str, data: bytes) -> None:
         """Hand over all bodies (docs/spec/08-services.md §8.3)."""

@@ -1,12 +1,12 @@
 """What the prover demands of the verifier before it creates a window."""
 
 from ragaudit.encoding.text import hex_encode
+from ragaudit.ledger.messages.shown_keys import ShownKeys
 from ragaudit.prover.errors import ClocksDiffer, UnpinnedVerifier, VerifierMessageRejected
 from ragaudit.prover.settings import VerifierSettings
-from ragaudit.prover.verifier.client import VerifierKeys
 
 
-def checked_keys(keys: VerifierKeys, pinned: VerifierSettings) -> VerifierKeys:
+def checked_keys(keys: ShownKeys, pinned: VerifierSettings) -> ShownKeys:
     """Return the verifier's keys if they are the pinned ones.
 
     Raises:
@@ -17,7 +17,7 @@ def checked_keys(keys: VerifierKeys, pinned: VerifierSettings) -> VerifierKeys:
     for member, shown, expected in (
         ("arbiter_key", arbiter, pinned.arbiter_key),
         ("cosigner_key", str(keys.cosigner), pinned.cosigner_key),
-        ("verifier_key", hex_encode(keys.signing.raw), pinned.verifier_key),
+        ("verifier_key", hex_encode(keys.verifier.raw), pinned.verifier_key),
         ("verdict_key", hex_encode(keys.verdict.raw), pinned.verdict_key),
     ):
         # A verifier without an arbiter is what no pin says; the other pins are `check_pins`'.

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ragaudit.encoding.errors import RagauditError, RejectedError
-from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.messages.chains import verify_nonce
+from ragaudit.ledger.messages.claims import Claim
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.records import Record
@@ -19,7 +19,7 @@ from ragaudit.verifier.procedure.facts import MissingInput
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class ReceivedClaim:
     """A promise that the provider signed for this log; ``received`` in Unix milliseconds."""
 
     promise: Promise
@@ -38,18 +38,19 @@ class Claim:
         return self.received <= self.record.time + 1000 * life
 
 
-def claims(context: Context) -> tuple[Claim, ...]:
+def claims(context: Context) -> tuple[ReceivedClaim, ...]:
     """Return the claims whose promise the provider signed, with their times of intake.
 
     Raises:
         MissingInput: `promises` for the list, `sampling` for the clock or a claim's time in it.
     """
     found = []
-    for promise, nonce in _signed(context.list(items.CLAIMS, "promises"), context.policy):
+    for claim in _signed(context.list(items.CLAIMS, "promises"), context.policy):
+        promise = claim.promise
         if promise.identity not in context.clock.claims:
             raise MissingInput("sampling", "the clock has no time of intake for a claim")
         received = context.clock.claims[promise.identity]
-        found.append(Claim(promise, promise.record, nonce, received))
+        found.append(ReceivedClaim(promise, promise.record, claim.nonce, received))
     return tuple(found)
 
 
@@ -68,7 +69,7 @@ def claimed_records(context: Context) -> dict[tuple[bytes, int], Record]:
     }
 
 
-def revealed(context: Context, claim: Claim) -> bool:
+def revealed(context: Context, claim: ReceivedClaim) -> bool:
     """Return whether the claim shows the nonce of the account's chain.
 
     One of a plain account, or with a counter beyond the limit, cannot.
@@ -86,16 +87,13 @@ def revealed(context: Context, claim: Claim) -> bool:
     return True
 
 
-def _signed(listed: list[object], policy: Policy) -> Iterator[tuple[Promise, bytes]]:
-    """Promises that the provider signed for this log, with what is claimed to be the nonce."""
-    for claim in listed:
-        match claim:
-            case {"promise": document, "nonce": str(nonce), **more} if not more:
-                try:
-                    promise = Promise.from_json(document)
-                    promise.verify(policy.keys.provider)
-                    revealed = hex_decode(nonce, 32)
-                except RagauditError:
-                    continue
-                if promise.origin == policy.origin:
-                    yield promise, revealed
+def _signed(listed: list[object], policy: Policy) -> Iterator[Claim]:
+    """Claims of promises that the provider signed for this log; any nonce."""
+    for value in listed:
+        try:
+            claim = Claim.from_json(value)
+            claim.promise.verify(policy.keys.provider)
+        except RagauditError:
+            continue
+        if claim.promise.origin == policy.origin:
+            yield claim

@@ -4,6 +4,7 @@ from ragaudit.encoding.decimals import parse_decimal
 from ragaudit.encoding.errors import RejectedError
 from ragaudit.encoding.times import rfc3339
 from ragaudit.ledger.log.checkpoints import verify_checkpoint
+from ragaudit.ledger.messages.before_window import OpeningItem
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.privacy.accounting import NoFiniteBound, NoisyScores, epsilon, gives
 from ragaudit.privacy.coalition import hamming_threshold
@@ -140,7 +141,7 @@ def _check_countersigned(context: Context, found: Findings) -> None:
         if not entries:
             raise MissingInput("log", "the log is empty")
         first = entries[0]
-        if (first.kind, first.salt, first.body) != ("opening", *context.opening_parts):
+        if (first.kind, OpeningItem(first.salt, first.body)) != ("opening", context.opening_item):
             found.fault("is not the countersigned opening", "entry 0")
 
 

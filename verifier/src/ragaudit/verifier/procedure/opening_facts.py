@@ -1,17 +1,13 @@
 """What was fixed before the window: policy, opening, index commitments."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from ragaudit.circuits.statements import IndexStatement
-from ragaudit.encoding import canonical_json
-from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import MalformedError, RagauditError, RejectedError
-from ragaudit.encoding.text import hex_decode
-from ragaudit.ledger.log.cosignatures import CosignerPolicy, verify_cosigned
-from ragaudit.ledger.log.notes import VerifierKey
-from ragaudit.ledger.log.tree import TreeHead
+from ragaudit.ledger.log.cosignatures import CosignerPolicy
+from ragaudit.ledger.messages.before_window import OpeningItem, PreviousWindow
 from ragaudit.ledger.messages.countersignature import Countersignature, opening_digest
+from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Opening, TenantOpening
@@ -19,24 +15,6 @@ from ragaudit.verifier import evidence as items
 from ragaudit.verifier.procedure.facts import MissingInput, fact
 from ragaudit.verifier.procedure.inputs import Inputs
 from ragaudit.verifier.terms import Terms
-
-
-@dataclass(frozen=True, slots=True)
-class PreviousWindow:
-    """A window as the verifier holds it: keys, and final checkpoint (None before the close)."""
-
-    log: VerifierKey
-    cosigner: VerifierKey
-    final: bytes | None
-
-    def head(self, note: bytes) -> TreeHead:
-        """Return the head of a checkpoint of its log.
-
-        Raises:
-            RagauditError: not a checkpoint that log and cosigner signed.
-        """
-        cosigners = CosignerPolicy((self.cosigner,), 1)
-        return verify_cosigned(note, self.log, cosigners).signed.head
 
 
 class OpeningFacts(Inputs):
@@ -79,16 +57,7 @@ class OpeningFacts(Inputs):
         """What the verifier holds of the window whose final checkpoint the policy names."""
         if items.PREVIOUS not in self.evidence:
             raise RejectedError("of a window that this verifier does not know")
-        match self.json(items.PREVIOUS, "policy"):
-            case {
-                "log": str(log),
-                "cosigner": str(cosigner),
-                "final_checkpoint": str() | None as final,
-                **more,
-            } if not more:
-                keys = VerifierKey.parse(log), VerifierKey.parse(cosigner)
-                return PreviousWindow(*keys, None if final is None else final.encode())
-        raise MalformedError("not a window before", where=items.PREVIOUS)
+        return PreviousWindow.from_json(self.json(items.PREVIOUS, "policy"))
 
     @property
     def cosigners(self) -> CosignerPolicy:
@@ -98,22 +67,19 @@ class OpeningFacts(Inputs):
     # --- 3, 4: commitments and index arguments ----------------------------------------------
 
     @fact("commitments")
-    def opening_parts(self) -> tuple[bytes, bytes]:
-        """(salt, body) of the opening as it was countersigned."""
-        match self.json(items.OPENING, "commitments"):
-            case {"salt": str(salt), "body": str(body), **more} if not more:
-                return hex_decode(salt, 32), hex_decode(body)
-        raise MalformedError("not an opening", where=items.OPENING, expected="salt and body")
+    def opening_item(self) -> OpeningItem:
+        """Salt and body of the opening as it was countersigned."""
+        return OpeningItem.from_json(self.json(items.OPENING, "commitments"))
 
     @fact("commitments")
     def opening_digest(self) -> bytes:
         """What a countersignature of this opening names."""
-        return opening_digest(*self.opening_parts)
+        return opening_digest(self.opening_item.salt, self.opening_item.body)
 
     @fact("commitments")
     def opening(self) -> Opening:
         """The opening entry's body."""
-        return Opening.decode(self.opening_parts[1])
+        return Opening.decode(self.opening_item.body)
 
     @fact("commitments")
     def opened(self) -> Mapping[str, TenantOpening]:
@@ -123,15 +89,16 @@ class OpeningFacts(Inputs):
     @fact("commitments")
     def embedder_digest(self) -> bytes:
         """C_emb of the manifest at hand, which is for the policy's dimension."""
-        manifest = self.item(items.EMBEDDER, "commitments")
-        value = canonical_json.loads(manifest)
-        if not isinstance(value, dict) or value.get("format") != "ragaudit/v1/embedder":
-            raise MalformedError("not an embedder's manifest", where=items.EMBEDDER)
-        if value.get("dimension") != self.policy.dimension:
+        try:
+            manifest = EmbedderManifest.parse(self.item(items.EMBEDDER, "commitments"))
+        except MalformedError as error:
+            what = f"not an embedder's manifest: {error.what}"
+            raise MalformedError(what, where=items.EMBEDDER, expected=error.expected) from error
+        if manifest.dimension != self.policy.dimension:
             raise RejectedError(
                 "embedder of another dimension", expected=str(self.policy.dimension)
             )
-        return structure("embedder", manifest)
+        return manifest.digest()
 
     def index(self, tenant: str) -> IndexCommitment:
         """Return the tenant's index commitment, as the opening names it.

@@ -12,7 +12,7 @@ from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Refusal
 from ragaudit.ledger.messages.receipts import PublicReceipt
 from ragaudit.verifier import evidence as items
-from ragaudit.verifier.procedure.claims import Claim, claims, revealed
+from ragaudit.verifier.procedure.claims import ReceivedClaim, claims, revealed
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.framework import Findings
 
@@ -37,7 +37,7 @@ def check_promises(context: Context, found: Findings) -> None:
     found.summary = f"{kept} revealed promises, all kept"
 
 
-def _check_made(policy: Policy, claim: Claim) -> None:
+def _check_made(policy: Policy, claim: ReceivedClaim) -> None:
     made = claim.record.time
     if made > claim.received + 1000 * policy.clock_skew_seconds:
         raise RejectedError(
@@ -50,7 +50,7 @@ def _check_made(policy: Policy, claim: Claim) -> None:
         )
 
 
-def _check_kept(context: Context, claim: Claim) -> None:
+def _check_kept(context: Context, claim: ReceivedClaim) -> None:
     """That several records carry the counter is `counters`' to say."""
     pseudonym, counter = claim.query
     records = context.by_account.get(pseudonym, ())

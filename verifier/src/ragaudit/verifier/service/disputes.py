@@ -7,13 +7,20 @@ public half.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import RejectedError
 from ragaudit.ledger.errors import ReceiptRejected
-from ragaudit.ledger.messages.disputes import Dispute, Finding, RegistrationStatement, file_digest
+from ragaudit.ledger.messages.before_window import OpeningItem
+from ragaudit.ledger.messages.disputes import (
+    Dispute,
+    DisputeStatus,
+    Finding,
+    RegistrationStatement,
+    file_digest,
+)
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.receipt_check import WindowView
 from ragaudit.ledger.messages.receipts import PublicReceipt
@@ -45,14 +52,6 @@ PER_ANSWER = 2
 _ROW_BYTES = 4096  # a dispute with the public half of its file, generously
 
 Counts = dict[str, int]
-
-
-@dataclass(frozen=True)
-class Standing:
-    """What became of a dispute; ``step`` 0: dismissed, None: not judged yet."""
-
-    sampled: bool
-    step: int | None
 
 
 class Disputes:
@@ -132,7 +131,7 @@ class Disputes:
         with self._database.read() as connection:
             _check_unsealed(windows.get(connection, origin))
 
-    def standing(self, origin: Origin, index: int) -> Standing:
+    def standing(self, origin: Origin, index: int) -> DisputeStatus:
         """What became of the disputes about a record. Raises as `demand_unsampled`."""
         with self._database.read() as connection:
             window = windows.get(connection, origin)
@@ -145,9 +144,9 @@ class Disputes:
         if not rows:
             raise UnknownError("nobody disputed this record", where=str(index))
         judged = [row.step for row in rows if row.step is not None]
-        return Standing(sampled, max(judged) if judged else None)
+        return DisputeStatus(sampled, max(judged) if judged else None)
 
-    def judge(self, origin: Origin, index: int, file: dict[str, Any]) -> Standing:
+    def judge(self, origin: Origin, index: int, file: dict[str, Any]) -> DisputeStatus:
         """Judge the receipt file of a disputed record that is not in the sample.
 
         Raises:
@@ -163,7 +162,7 @@ class Disputes:
             if not rows:
                 raise UnknownError("nobody disputed this file", where=str(index))
             if rows[0].step is not None:  # judging takes a while, and is done once
-                return Standing(sampled=False, step=rows[0].step)
+                return DisputeStatus(sampled=False, step=rows[0].step)
             view = _view(connection, windows.get(connection, origin))
         judgement = self._auditor.judge_dispute(file, view)
         if judgement.public.index != index:
@@ -174,7 +173,7 @@ class Disputes:
             values = {"public": judgement.public.encode(), "file": kept, "step": judgement.step}
             transaction.connection.execute(update(table).where(condition).values(**values))
             _check_files(transaction.connection, origin, self._cap)
-        return Standing(sampled=False, step=judgement.step)
+        return DisputeStatus(sampled=False, step=judgement.step)
 
     def find(self, origin: Origin, document: FindingBody) -> Counts:
         """Take a finding of the arbiter about a disputed file, and the file's public half.
@@ -279,9 +278,8 @@ def _kept(row: Row[Any]) -> KeptDispute:
 
 
 def _view(connection: Connection, window: Window) -> WindowView:
-    opening = canonical_json.loads(items.content(connection, window.origin, OPENING) or b"")
-    body = Opening.decode(bytes.fromhex(opening["body"]))
-    return WindowView(windows.policy(connection, window), body)
+    item = OpeningItem.parse(items.content(connection, window.origin, OPENING) or b"")
+    return WindowView(windows.policy(connection, window), Opening.decode(item.body))
 
 
 def _check_before(transaction: Transaction, origin: Origin, until: int) -> None:

@@ -22,13 +22,15 @@ from ragaudit.ledger.log.notes import Note, parse_note
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.log.tree import TreeHead
 from ragaudit.ledger.messages.chains import verify_nonce
+from ragaudit.ledger.messages.claims import Claim, ClaimsPage
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise, Refusal
 from ragaudit.ledger.messages.receipts import PRIVATE_FORMAT, PublicReceipt
 from ragaudit.ledger.messages.records import Record, Registration
 from ragaudit.verifier.service import cosigner, handover, holders, submissions, windows
 from ragaudit.verifier.service.activation import check_due
-from ragaudit.verifier.service.bodies import Claim, Held, Receipts, Refusals
+from ragaudit.verifier.service.bodies import Claim as ClaimBody
+from ragaudit.verifier.service.bodies import Held, Receipts, Refusals
 from ragaudit.verifier.service.database import Database, Origin, Transaction
 from ragaudit.verifier.service.errors import ConflictError, TooEarlyError, TooLateError
 from ragaudit.verifier.service.holders import check_origin
@@ -96,7 +98,7 @@ class Intake:
             _check_time(transaction, origin, policy.sampling_instant)
             return self._put(transaction, origin, policy, REFUSAL, held)
 
-    def claim(self, origin: Origin, document: Claim, shown: Registration | None) -> Counts:
+    def claim(self, origin: Origin, document: ClaimBody, shown: Registration | None) -> Counts:
         """Take a promise with its revealed nonce, while it lives and before the window's end.
 
         ``shown`` is the account's registration, if it came with it.
@@ -118,7 +120,7 @@ class Intake:
                 submissions.make_room(transaction, origin, submission, share)
             return self._put(transaction, origin, policy, CLAIM, [submission])
 
-    def claims(self, origin: Origin, after: bytes) -> dict[str, object]:
+    def claims(self, origin: Origin, after: bytes) -> ClaimsPage:
         """A page of the claims, for the provider; TooEarlyError before the window's end.
 
         The writing transaction orders it behind every claim that was taken before the end.
@@ -133,8 +135,7 @@ class Intake:
             found, last = submissions.page(
                 transaction.connection, origin, CLAIM, after, CLAIMS_PAGE_BYTES
             )
-        claims = [canonical_json.loads(each) for each in found]
-        return {"claims": claims, "next": None if last is None else last.hex()}
+        return ClaimsPage([canonical_json.loads(each) for each in found], last)
 
     def claimed(self, origin: Origin, pseudonym: bytes, counter: int, made: int) -> bool:
         """Whether a promise for this query was claimed, once one of ``made`` (ms) cannot be.
@@ -326,12 +327,12 @@ def _refusal(document: dict[str, Any], policy: Policy) -> Submission:
     return Submission(REFUSAL, *place, refusal.encode(), refusal.pseudonym)
 
 
-def _claim(document: Claim, policy: Policy) -> tuple[Promise, Submission]:
+def _claim(document: ClaimBody, policy: Policy) -> tuple[Promise, Submission]:
     promise = Promise.from_json(document.promise)
     check_origin(promise.origin, policy)
     promise.verify(policy.keys.provider)
     try:
-        encoded = promise.claim(document.nonce)
+        encoded = Claim(promise, document.nonce).encode()
     except RefusedError as error:
         raise RejectedError(error.what, where="promise", expected=error.expected) from error
     record = promise.record

@@ -13,6 +13,7 @@ from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import InternalError, MalformedError, RejectedError
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.log.notes import VerifierKey
+from ragaudit.ledger.messages.before_window import OpeningItem, PreviousWindow
 from ragaudit.ledger.messages.countersignature import Countersignature, opening_digest
 from ragaudit.ledger.messages.merkle_commitments import check_index_lengths
 from ragaudit.ledger.messages.policy import Policy
@@ -266,9 +267,8 @@ class Registrar:
 
 
 def _opening_items(request: OpeningRequest) -> dict[str, bytes]:
-    opening = {"salt": request.salt.hex(), "body": request.opening.hex()}
     return {
-        OPENING: canonical_json.dumps(opening),
+        OPENING: OpeningItem(request.salt, request.opening).encode(),
         EMPTY_CHECKPOINT: request.empty_checkpoint.encode("utf-8"),
     }
 
@@ -310,13 +310,7 @@ def _previous(connection: Connection, provider: Provider, policy: dict[str, Any]
         return None
     keys = windows.policy(connection, before).keys
     final = items.content(connection, before.origin, FINAL_CHECKPOINT)
-    return canonical_json.dumps(
-        {
-            "cosigner": str(keys.cosigner),
-            "final_checkpoint": None if final is None else final.decode(),
-            "log": str(keys.log),
-        }
-    )
+    return PreviousWindow(keys.log, keys.cosigner, final).encode()
 
 
 def _check_slots(slots: object, submitted: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 from ragaudit.encoding.errors import InternalError, RefusedError, UnavailableError
 from ragaudit.encoding.signing import PublicKey
-from ragaudit.encoding.text import hex_decode
+from ragaudit.ledger.messages.shown_keys import ShownKeys
 
 TIMEOUT_SECONDS = 60.0
 POLL_SECONDS = 0.5
@@ -69,7 +69,7 @@ class Remote:
 
     def verdict_key(self) -> PublicKey:
         """The key under which the service signs verdicts, as the service says."""
-        return PublicKey.from_raw(hex_decode(self._json("GET", "/v1/keys")["verdict"], 32))
+        return ShownKeys.from_json(self._json("GET", "/v1/keys")).verdict
 
     def start(self, window: str) -> None:
         """Start the audit, unless there is a verdict.

@@ -19,7 +19,6 @@ from ragaudit.verifier.service.dependencies import (
     dispute_limit,
     unsigned,
 )
-from ragaudit.verifier.service.disputes import Standing
 from ragaudit.verifier.service.problems import documented
 
 router = APIRouter(prefix="/v1/windows/{window}")
@@ -57,7 +56,7 @@ def standing(
     window: AnyWindow, index: LeafIndex, service: ServiceOf
 ) -> dict[str, bool | int | None]:
     """Whether a disputed record was sampled, and which step fails as far as it was judged."""
-    return _standing(service.disputes.standing(window, index))
+    return service.disputes.standing(window, index).to_json()
 
 
 @router.put(
@@ -78,14 +77,10 @@ def judge(
     service: ServiceOf,
 ) -> dict[str, bool | int | None]:
     """Show the receipt file of a disputed record that was not sampled."""
-    return _standing(service.disputes.judge(window, index, json_object(body.read())))
+    return service.disputes.judge(window, index, json_object(body.read())).to_json()
 
 
 @router.post("/findings", openapi_extra=described(Finding), responses=_SUBMITTED)
 def finding(window: AnyWindow, body: Json, service: ServiceOf) -> dict[str, int]:
     """Submit what the arbiter found about a disputed receipt file."""
     return service.disputes.find(window, parse(Finding, body.read()))
-
-
-def _standing(found: Standing) -> dict[str, bool | int | None]:
-    return {"sampled": found.sampled, "step": found.step}

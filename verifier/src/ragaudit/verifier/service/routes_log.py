@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query
 from ragaudit.encoding.text import hex_decode
+from ragaudit.ledger.messages.claims import Claimed
 from ragaudit.ledger.messages.identifiers import PSEUDONYM_BYTES
 from ragaudit.ledger.messages.records import MAX_QUERIES, MAX_TIME
 from ragaudit.verifier.service.bodies import (
@@ -79,7 +80,7 @@ def claims(
     ] = "",
 ) -> dict[str, object]:
     """The claims that the provider must meet before it closes, a page at a time."""
-    return service.intake.claims(request.window, hex_decode(after))
+    return service.intake.claims(request.window, hex_decode(after)).to_json()
 
 
 @router.get("/claims/{pseudonym}/{counter}", responses=documented(400, 401, 404, 409, 425))
@@ -92,7 +93,7 @@ def claimed(
 ) -> dict[str, bool]:
     """Whether a promise was claimed, once one made at ``made`` (ms) cannot be any more."""
     intake, account = service.intake, hex_decode(pseudonym, PSEUDONYM_BYTES)
-    return {"claimed": intake.claimed(request.window, account, counter, made)}
+    return Claimed(intake.claimed(request.window, account, counter, made)).to_json()
 
 
 @router.post(

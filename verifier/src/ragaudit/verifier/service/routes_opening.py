@@ -70,7 +70,7 @@ def readyz(service: ServiceOf) -> dict[str, str]:
 @router.get("/v1/keys")
 def keys(service: ServiceOf) -> dict[str, str | int | None]:
     """The keys that a policy for this verifier names."""
-    return {**service.keys.public(), "time": service.database.now()}
+    return service.keys.shown(service.database.now()).to_json()
 
 
 @router.get("/v1/terms")

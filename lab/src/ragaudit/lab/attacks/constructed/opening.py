@@ -12,7 +12,6 @@ import numpy.typing as npt
 from ragaudit import core
 from ragaudit.circuits.noise import NoiseParameters, table
 from ragaudit.circuits.statements import IndexStatement
-from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import leaf_data
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.lab.attacks.constructed.world import (
@@ -33,6 +32,7 @@ from ragaudit.ledger.log.cosignatures import cosign
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, SigningKey
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages import chains, merkle_commitments
+from ragaudit.ledger.messages.before_window import OpeningItem, PreviousWindow
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment, SeedCommitment
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import (
@@ -214,13 +214,12 @@ class OpenedWindow:
 
     def previous(self) -> bytes:
         """What the verifier holds of the window before."""
-        return canonical_json.dumps(
-            {
-                "log": str(self.previous_log().verifier_key),
-                "cosigner": str(self.cosigner_key.verifier_key),
-                "final_checkpoint": OpenedWindow.previous_checkpoint(self),
-            }
-        )
+        final = OpenedWindow.previous_checkpoint(self)
+        return PreviousWindow(
+            self.previous_log().verifier_key,
+            self.cosigner_key.verifier_key,
+            None if final is None else final.encode(),
+        ).encode()
 
     # --- before the window -------------------------------------------------------------------
 
@@ -305,7 +304,7 @@ class OpenedWindow:
             names.POLICY: self.policy.canonical,
             names.TERMS: self.terms.canonical,
             names.EMBEDDER: self.embedder.manifest,
-            names.OPENING: canonical_json.dumps({"salt": salt.hex(), "body": body.hex()}),
+            names.OPENING: OpeningItem(salt, body).encode(),
             names.EMPTY_CHECKPOINT: self.empty_checkpoint.encode(),
             names.PREVIOUS: self.previous(),
             **{

@@ -10,6 +10,7 @@ from ragaudit.lab.attacks.constructed.world import (
     Asked,
 )
 from ragaudit.ledger.log.tlog_proof import TlogProof
+from ragaudit.ledger.messages.claims import Claim
 from ragaudit.ledger.messages.disputes import Dispute, RegistrationStatement
 from ragaudit.ledger.messages.merkle_commitments import IndexTree
 from ragaudit.ledger.messages.promises import Promise, Refusal
@@ -52,7 +53,7 @@ class SubmittingWindow(AnsweringWindow):
 
     def claim(self, promise: Promise, nonce: bytes, received: int | None = None) -> None:
         """Hand a claim to the verifier at START + ``received``; 2 s after it was promised."""
-        self.claims.append({"promise": promise.to_json(), "nonce": nonce.hex()})
+        self.claims.append(Claim(promise, nonce).to_json())
         made = promise.record.time + 2000
         taken = made if received is None else 1000 * (START + received)
         self.claimed.setdefault(promise.identity, taken)

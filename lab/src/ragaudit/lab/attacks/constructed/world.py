@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from ragaudit.circuits.quantise import quantise
-from ragaudit.encoding import canonical_json
-from ragaudit.encoding.digests import structure
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.messages import chains
+from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
 from ragaudit.ledger.messages.openings import Openings
 from ragaudit.ledger.messages.records import (
@@ -37,20 +36,9 @@ class HashEmbedder:
 
     def __init__(self, dimension: int, name: str = "hash") -> None:
         self.dimension = dimension
-        self.manifest = canonical_json.dumps(
-            {
-                "format": "ragaudit/v1/embedder",
-                "name": name,
-                "dimension": dimension,
-                "prompt_template": "{text}",
-                "schema": {},
-                "files": {},
-            }
-        )
-
-    @property
-    def digest(self) -> bytes:
-        return structure("embedder", self.manifest)
+        described = EmbedderManifest(name, dimension, "{text}", {}, {})
+        self.manifest = described.encode()
+        self.digest = described.digest()
 
     def embed(self, text: str) -> npt.NDArray[np.int8]:
         seed = int.from_bytes(hashlib.sha256(text.encode()).digest(), "little")

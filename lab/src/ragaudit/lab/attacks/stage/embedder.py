@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 from ragaudit.circuits.quantise import quantise
-from ragaudit.embedders.manifest import EmbedderManifest
+from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 
 
 class HashEmbedder:

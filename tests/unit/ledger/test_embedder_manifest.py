@@ -1,14 +1,13 @@
 """Embedder manifests: one accepted form, digest as specified."""
 
 import hashlib
-from pathlib import Path
 from typing import Any
 
 import pytest
-from ragaudit.embedders.manifest import EmbedderManifest, file_digest
 from ragaudit.encoding.canonical_json import dumps
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.tagged import enc
+from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 
 VALID: dict[str, Any] = {
     "format": "ragaudit/v1/embedder",
@@ -23,7 +22,7 @@ VALID: dict[str, Any] = {
 def test_round_trip_and_digest() -> None:
     manifest = EmbedderManifest.from_json(VALID)
     assert manifest.to_json() == VALID
-    assert EmbedderManifest.from_bytes(manifest.to_bytes()) == manifest
+    assert EmbedderManifest.parse(manifest.encode()) == manifest
     expected = hashlib.sha256(enc("ragaudit/v1/embedder", dumps(VALID))).digest()
     assert manifest.digest() == expected
 
@@ -62,10 +61,4 @@ def test_other_bytes_are_refused() -> None:
     data = dumps(VALID)
     for wrong in (data + b" ", b" " + data, data[:-1], b"[]", b"null"):
         with pytest.raises(MalformedError):
-            EmbedderManifest.from_bytes(wrong)
-
-
-def test_file_digest_reads_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "weights"
-    path.write_bytes(b"x" * 3_000_000)
-    assert file_digest(path) == hashlib.sha256(b"x" * 3_000_000).hexdigest()
+            EmbedderManifest.parse(wrong)

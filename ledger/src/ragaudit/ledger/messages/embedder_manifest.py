@@ -1,24 +1,19 @@
 """The description of an embedder, whose digest is C_emb (docs/spec/05-records.md §5.3)."""
 
-import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from ragaudit.circuits.parameters import LIMITS
 from ragaudit.encoding.canonical_json import dumps, loads
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import MalformedError
-
-__all__ = ["FORMAT", "MANIFEST_LIMIT", "EmbedderManifest", "file_digest"]
+from ragaudit.ledger.messages.merkle_commitments import MAX_DIMENSION
 
 FORMAT = "ragaudit/v1/embedder"
-MANIFEST_LIMIT = 2**20  # bytes; a manifest names files, it does not hold them
+MAX_MANIFEST_BYTES = 2**20  # a manifest names files, it does not hold them
 _MEMBERS = frozenset({"format", "name", "dimension", "prompt_template", "schema", "files"})
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
-_BLOCK = 2**20
 
 
 @dataclass(frozen=True)
@@ -49,9 +44,9 @@ class EmbedderManifest:
             raise MalformedError(
                 "no place for the text", where="prompt_template", expected="{text}"
             )
-        if type(self.dimension) is not int or not 1 <= self.dimension <= LIMITS.dimension:
+        if type(self.dimension) is not int or not 1 <= self.dimension <= MAX_DIMENSION:
             raise MalformedError(
-                "dimension out of range", where="dimension", expected=f"1..{LIMITS.dimension}"
+                "dimension out of range", where="dimension", expected=f"1..{MAX_DIMENSION}"
             )
         _check_texts("schema", self.schema)
         _check_texts("files", self.files)
@@ -75,14 +70,15 @@ class EmbedderManifest:
         return cls(**{name: member for name, member in value.items() if name != "format"})
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> "EmbedderManifest":
+    def parse(cls, data: bytes) -> "EmbedderManifest":
         """Return the manifest of its canonical bytes, at most 2^20.
 
         Raises:
             MalformedError: anything else.
         """
-        if len(data) > MANIFEST_LIMIT:
-            raise MalformedError("manifest too long", expected=f"at most {MANIFEST_LIMIT} bytes")
+        if len(data) > MAX_MANIFEST_BYTES:
+            most = f"at most {MAX_MANIFEST_BYTES} bytes"
+            raise MalformedError("manifest too long", expected=most)
         return cls.from_json(loads(data))
 
     def to_json(self) -> dict[str, Any]:
@@ -96,26 +92,13 @@ class EmbedderManifest:
             "files": dict(self.files),
         }
 
-    def to_bytes(self) -> bytes:
+    def encode(self) -> bytes:
         """Return the canonical bytes, the ones that are hashed and kept as evidence."""
         return dumps(self.to_json())
 
     def digest(self) -> bytes:
         """Return C_emb, 32 bytes."""
-        return structure("embedder", self.to_bytes())
-
-
-def file_digest(path: Path) -> str:
-    """Return the SHA-256 of a file in hexadecimal.
-
-    Raises:
-        OSError: it cannot be read.
-    """
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
+        return structure("embedder", self.encode())
 
 
 def _check_text(where: str, value: object) -> None:
