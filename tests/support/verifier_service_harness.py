@@ -4,7 +4,7 @@ import json
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -14,15 +14,17 @@ from httpx import Response
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import leaf_data, salted, structure
 from ragaudit.encoding.signing import PrivateKey, sign
-from ragaudit.encoding.tagged import enc
 from ragaudit.lab.attacks.terms import small_terms_file
 from ragaudit.ledger.log.checkpoints import Checkpoint, parse_checkpoint, sign_checkpoint
 from ragaudit.ledger.log.cosigner_protocol import AddCheckpointRequest, parse_cosignatures
 from ragaudit.ledger.log.notes import ED25519, SigningKey, parse_note
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.log.tree import MemoryTree
+from ragaudit.ledger.messages import handover
 from ragaudit.ledger.messages.chains import NonceChain
 from ragaudit.ledger.messages.challenge import Challenge, ReceiptsList, Stratum
+from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
+from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
 from ragaudit.ledger.messages.openings import Openings, embedding_digest
 from ragaudit.ledger.messages.receipt_check import WindowView
 from ragaudit.ledger.messages.receipts import PublicReceipt
@@ -46,6 +48,7 @@ PROVIDER = "acme"
 WINDOW = "w1"
 ORIGIN = windows.of(PROVIDER, WINDOW)
 NAME = "regulator.example/cosigner"
+EMBEDDER = EmbedderManifest("toy", 4, "{text}", {}, {})
 
 
 @dataclass
@@ -229,7 +232,7 @@ class Desk:
         return self.client.request(method, target, content=data, headers=headers)  # type: ignore[return-value]
 
     def register(self, **changes: Any) -> Response:
-        document = {"policy": self.policy(**changes), "embedder": {"format": "e"}}
+        document = {"policy": self.policy(**changes), "embedder": EMBEDDER.to_json()}
         return self.send("POST", "/v1/windows", document)
 
     def put_indexes(self) -> None:
@@ -260,10 +263,7 @@ class Desk:
 
 def index_of(tenant: str, proof: bytes, rows: int = 2) -> bytes:
     """Bytes with the form of an index commitment; nothing in it holds."""
-    place = (WINDOW, tenant, 1, rows, 4)
-    return enc(
-        "ragaudit/v1/index/commitment", *place, b"c" * 32 * rows, None, b"d" * 32 * rows, proof
-    )
+    return IndexCommitment(WINDOW, tenant, 1, 4, b"c" * 32 * rows, b"d" * 32 * rows, proof).encode()
 
 
 def problem_of(response: Response, status: int, name: str) -> dict[str, Any]:
@@ -369,25 +369,14 @@ class Entry:
     salt: bytes = SALT
 
     def frame(self, index: int, **changes: Any) -> bytes:
-        of_record = (OPENINGS.salt_s, OPENINGS.sketch) if self.kind == "record" else (None, None)
-        fields = [
-            changes.get("index", index),
-            changes.get("kind", self.kind),
-            changes.get("salt", self.salt),
-            self.body,
-            changes.get("sketch_salt", of_record[0]),
-            changes.get("sketch", of_record[1]),
-        ]
-        data = enc("ragaudit/v1/handover", *fields)
-        return len(data).to_bytes(8, "little") + data
+        return replace(self._given(index), **changes).encode()
 
     def document(self, index: int) -> dict[str, Any]:
-        return {
-            "index": index,
-            "kind": self.kind,
-            "salt": self.salt.hex(),
-            "body": self.body.hex(),
-        }
+        return self._given(index).to_json()
+
+    def _given(self, index: int) -> handover.Entry:
+        sketch = (OPENINGS.salt_s, OPENINGS.sketch) if self.kind == "record" else ()
+        return handover.Entry(index, self.kind, self.salt, self.body, *sketch)
 
 
 class Story:

@@ -23,7 +23,9 @@ from ragaudit.ledger.log.cosignatures import cosign
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, SigningKey
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.log.tree import MemoryTree
+from ragaudit.ledger.messages.activation import Activation
 from ragaudit.ledger.messages.chains import activation_anchor, activation_preimage
+from ragaudit.ledger.messages.countersignature import Countersignature, opening_digest
 from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 from ragaudit.ledger.messages.merkle_commitments import IndexTree, content_digest, row_digest
 from ragaudit.ledger.messages.openings import Openings, embedding_digest
@@ -37,8 +39,10 @@ from ragaudit.ledger.messages.receipts import (
     answer_digest,
 )
 from ragaudit.ledger.messages.records import Opening, Record, Registration, TenantOpening
+from ragaudit.ledger.messages.registration import RegistrationEntry, ShownAccount
 from ragaudit.ledger.messages.requests import Answer, Document, Request
 from ragaudit.ledger.messages.shown_keys import ShownKeys
+from ragaudit.ledger.messages.window import ShownOpening, ShownWindow
 
 DIMENSION = 8
 SERVED = (1, 4)
@@ -241,65 +245,51 @@ class FakeProvider:
         }[call](body)
 
     def _window(self) -> Any:
-        anchor = activation_anchor("w1", ACTIVATION_SEED, 2)
         body, salt = self.opening.encode(), self._salt(0)
-        digest = structure("opening-digest", salt, body)
-        at = 1000 * (self.now - 200)
-        terms = bytes(32)
-        fields = ("w1", self.policy.digest, digest, terms, anchor, at)
-        preimage = activation_preimage("w1", ACTIVATION_SEED, 2, 1)
-        released = ("w1", 1, preimage, 2, 1000 * (self.now - 100))
-        return {
-            "window": "w1",
-            "state": "open",
-            "policy": self.policy.to_json(),
-            "policy_digest": self.policy.digest.hex(),
-            "countersignature": {
-                "format": "ragaudit/v1/countersignature",
-                "window": "w1",
-                "policy_digest": self.policy.digest.hex(),
-                "opening_digest": digest.hex(),
-                "terms_digest": terms.hex(),
-                "activation_anchor": anchor.hex(),
-                "time": at,
-                "signature": sign(VERIFIER, "countersignature", *fields).hex(),
-            },
-            "opening": {"index": 0, "salt": salt.hex(), "body": body.hex()},
-            "embedder": EMBEDDER.manifest().to_json(),
-            "activations": [
-                {
-                    "format": "ragaudit/v1/activation",
-                    "window": "w1",
-                    "a": 1,
-                    "preimage": preimage.hex(),
-                    "covered_size": 2,
-                    "time": released[4],
-                    "signature": sign(VERIFIER, "activation", *released).hex(),
-                }
-            ],
-        }
+        signed = Countersignature.issue(
+            VERIFIER,
+            window="w1",
+            policy_digest=self.policy.digest,
+            opening_digest=opening_digest(salt, body),
+            terms_digest=bytes(32),
+            activation_anchor=activation_anchor("w1", ACTIVATION_SEED, 2),
+            time=1000 * (self.now - 200),
+        )
+        released = Activation.issue(
+            VERIFIER,
+            window="w1",
+            a=1,
+            preimage=activation_preimage("w1", ACTIVATION_SEED, 2, 1),
+            covered_size=2,
+            time=1000 * (self.now - 100),
+        )
+        return ShownWindow(
+            window="w1",
+            state="open",
+            policy=self.policy,
+            policy_digest=self.policy.digest,
+            countersignature=signed,
+            opening=ShownOpening(salt, body),
+            embedder=EMBEDDER.manifest(),
+            activations=[released],
+        ).to_json()
 
     def _account(self) -> Any:
+        registered = self.registration
         entry = None
-        if self.registration is not None:
-            entry = {
-                "index": 1,
-                "salt": self._salt(1).hex(),
-                "body": self.registration.encode().hex(),
-                "proof": self.proof(1) if self.proofs_ready else None,
-            }
-        anchor = None if self.registration is None else self.registration.anchor
-        key = None if self.registration is None else self.registration.dispute_key
-        return {
-            "tenant": "acme",
-            "pseudonym": PSEUDONYM.hex(),
-            "slot": None if self.registration is None else 0,
-            "anchor": None if anchor is None else anchor.hex(),
-            "dispute_key": None if key is None else key.hex(),
-            "counter": self.counter,
-            "remaining": BUDGET - self.counter,
-            "registration": entry,
-        }
+        if registered is not None:
+            proof = self.proof(1) if self.proofs_ready else None
+            entry = RegistrationEntry(1, self._salt(1), registered.encode(), proof)
+        return ShownAccount(
+            tenant="acme",
+            pseudonym=PSEUDONYM,
+            slot=None if registered is None else 0,
+            anchor=None if registered is None else registered.anchor,
+            dispute_key=None if registered is None else registered.dispute_key,
+            counter=self.counter,
+            remaining=BUDGET - self.counter,
+            registration=entry,
+        ).to_json()
 
     def _register(self, body: Any) -> Any:
         anchor, key = (

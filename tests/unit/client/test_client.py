@@ -27,6 +27,7 @@ from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.messages.disputes import (
     Dispute,
+    DisputeStatus,
     HolderStatement,
     RegistrationStatement,
     file_digest,
@@ -151,10 +152,10 @@ def test_a_file_is_shown_only_if_its_record_was_not_sampled(opened: Open, verifi
     client = opened()
     receipt = client.search("what is it?").receipt
     index = receipt.file.public.index
-    verifier.standing = {"sampled": True, "step": None}
+    verifier.standing = DisputeStatus(sampled=True, step=None).to_json()
     assert client.settle(receipt) == {"sampled": True, "step": None}
     assert verifier.received == []
-    verifier.standing = {"sampled": False, "step": 0}
+    verifier.standing = DisputeStatus(sampled=False, step=0).to_json()
     assert opened().settle(receipt) == {"sampled": False, "step": 0}  # a client of a later process
     assert verifier.received == [(f"disputes/{index}/file", receipt.file.to_json())]
     verifier.standing = {"sampled": 1}

@@ -13,7 +13,13 @@ from ragaudit.client.cli import app
 from ragaudit.client.client import Client
 from ragaudit.encoding.canonical_json import dumps
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.ledger.messages.disputes import Dispute, Finding, HolderStatement, file_digest
+from ragaudit.ledger.messages.disputes import (
+    Dispute,
+    DisputeStatus,
+    Finding,
+    HolderStatement,
+    file_digest,
+)
 from ragaudit.ledger.messages.receipts import PublicReceipt, ReceiptFile
 from typer.testing import CliRunner
 
@@ -409,7 +415,7 @@ def settled(receipt: Path, *options: str) -> Any:
 def test_a_sampled_file_goes_to_the_arbiter_and_its_finding_to_the_verifier(
     judge: Judge, receipt: Path, verifier: Any
 ) -> None:
-    verifier.standing = {"sampled": True, "step": None}
+    verifier.standing = DisputeStatus(sampled=True, step=None).to_json()
     done = settled(receipt)
     assert (done.exit_code, done.stdout) == (0, "upheld: step 8 fails\n"), done.output
     file = json.loads(receipt.read_bytes())
@@ -435,7 +441,7 @@ def test_what_the_verifier_can_judge_does_not_go_to_the_arbiter(
 def test_what_is_no_finding_of_the_arbiter_is_not_passed_on(
     judge: Judge, receipt: Path, verifier: Any, change: Any
 ) -> None:
-    verifier.standing = {"sampled": True, "step": None}
+    verifier.standing = DisputeStatus(sampled=True, step=None).to_json()
     if change == "another key":
         judge.key = PrivateKey.generate()
     else:

@@ -23,6 +23,7 @@ from ragaudit.verifier.service import providers
 from ragaudit.verifier.verdict import sign_verdict
 from typer.testing import CliRunner
 from verifier_service_harness import (
+    EMBEDDER,
     NAME,
     ORIGIN,
     PROVIDER,
@@ -292,7 +293,7 @@ def test_audit_of_a_name_that_two_providers_use(tmp_path: Path) -> None:
         policy = desk.policy(provider="other")
         policy["keys"] = {**policy["keys"], "provider": own.public.raw.hex()}
         desk.provider, desk.provider_key = "other", own
-        document = {"policy": policy, "embedder": {"format": "e"}}
+        document = {"policy": policy, "embedder": EMBEDDER.to_json()}
         assert desk.send("POST", "/v1/windows", document).status_code == 201
         token = desk.settings.secrets / keys.TOKEN
         there = ("--url", url, "--token-file", token, "--allow-unpinned")

@@ -131,10 +131,10 @@ def _frames(story: Any) -> Any:
         lambda f, e: e[0].frame(0, kind="record"),
         lambda f, e: e[0].frame(0, salt=b"short"),
         lambda f, e: e[0].frame(0, sketch=b"x"),
-        lambda f, e: e[0].frame(0, sketch_salt=b"\0" * 32),
-        lambda f, e: e[3].frame(0, sketch=None),
-        lambda f, e: e[3].frame(0, sketch_salt=None),
-        lambda f, e: e[3].frame(0, sketch_salt=b"\0" * 31),
+        lambda f, e: e[0].frame(0, salt_s=b"\0" * 32),
+        lambda f, e: e[3].frame(0, sketch=b""),
+        lambda f, e: e[3].frame(0, salt_s=b""),
+        lambda f, e: e[3].frame(0, salt_s=b"\0" * 31),
     ],
 )
 def test_malformed_handovers(ended: Any, spoil: Any) -> None:

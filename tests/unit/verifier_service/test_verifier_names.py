@@ -22,6 +22,7 @@ from ragaudit.verifier.service.challenge import Sampler
 from ragaudit.verifier.verdict import Verdict, verify_verdict
 from service_window import ServiceWindow
 from verifier_service_harness import (
+    EMBEDDER,
     ORIGIN,
     PROVIDER,
     WINDOW,
@@ -58,7 +59,7 @@ class Rival:
         return {**policy, "keys": {**policy["keys"], **own}}
 
     def register(self) -> None:
-        document = {"policy": self.policy(), "embedder": {"format": "e"}}
+        document = {"policy": self.policy(), "embedder": EMBEDDER.to_json()}
         answer = self.send("POST", "/v1/windows", json.dumps(document).encode())
         assert answer.status_code == 201, answer.text
 

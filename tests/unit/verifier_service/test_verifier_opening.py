@@ -170,7 +170,7 @@ def test_index_uploads(desk: Any) -> None:
         desk.send("PUT", INDEX.replace("t1", "t9"), index_of("t9", b"index")), 404, "unknown"
     )
     problem_of(
-        desk.send("PUT", INDEX.replace("t1", "T"), index_of("T", b"index")), 400, "malformed"
+        desk.send("PUT", INDEX.replace("t1", "T"), index_of("t1", b"index")), 400, "malformed"
     )
 
 

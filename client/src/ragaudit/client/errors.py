@@ -21,6 +21,7 @@ from ragaudit.encoding.errors import (
     RejectedError,
     UnavailableError,
 )
+from ragaudit.encoding.problems import reason
 from ragaudit.encoding.times import rfc3339
 
 __all__ = [
@@ -52,8 +53,8 @@ class ProviderRefusal(RefusedError):
         where: str = "",
         retry_after: float | None = None,
     ) -> None:
-        title = problem.get("detail") or problem.get("title") or f"HTTP status {status}"
-        super().__init__(f"{title} (HTTP {status})", where=where)
+        said = reason(problem) or f"HTTP status {status}"
+        super().__init__(f"{said} (HTTP {status})", where=where)
         self.status = status
         self.problem = dict(problem)
         self.retry_after = retry_after

@@ -1,4 +1,4 @@
-"""RFC 9457 problem documents made from errors."""
+"""RFC 9457 problem documents: made from errors, and read."""
 
 import re
 from collections.abc import Mapping
@@ -44,3 +44,14 @@ def problem(error: RagauditError, status: int, instance: str | None = None) -> d
     if instance is not None:
         document["instance"] = instance
     return document
+
+
+def reason(document: object) -> str:
+    """Return what a problem document of another party says in words: its detail, else its title.
+
+    Empty if ``document``, any JSON value, is no such document.
+    """
+    if not isinstance(document, Mapping):
+        return ""
+    texts = (document.get("detail"), document.get("title"))
+    return next((text for text in texts if isinstance(text, str) and text), "")

@@ -12,6 +12,7 @@ import typer
 from ragaudit.encoding.addresses import service_url
 from ragaudit.encoding.commands import ExitCode, failing
 from ragaudit.encoding.errors import RefusedError
+from ragaudit.encoding.problems import reason
 from ragaudit.prover.command.console import (
     JsonOption,
     ServiceUnreachable,
@@ -265,7 +266,7 @@ class _Operator:
                 "something else answers there", where=str(self._http.base_url)
             ) from None
         if not response.is_success:
-            raise ServiceRefused(str(value.get("detail", value.get("title"))))
+            raise ServiceRefused(reason(value) or f"status {response.status_code}")
         found: dict[str, Any] = value
         return found
 

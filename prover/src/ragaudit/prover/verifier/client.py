@@ -18,6 +18,7 @@ from urllib.parse import quote
 import httpx
 from ragaudit.encoding.canonical_json import dumps, loads, loads_any
 from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.problems import reason
 from ragaudit.encoding.signing import PrivateKey, sign
 from ragaudit.encoding.text import hex_encode
 from ragaudit.ledger.errors import MalformedNote
@@ -402,9 +403,9 @@ def _refused(response: httpx.Response) -> VerifierRefused:
         document = {}
     if not isinstance(document, dict):
         document = {}
-    detail = document.get("detail") or document.get("title") or "no reason given"
+    said = reason(document) or "no reason given"
     return VerifierRefused(
-        f"the verifier answered {response.status_code}: {str(detail)[:500]}",
+        f"the verifier answered {response.status_code}: {said[:500]}",
         status=response.status_code,
         document=document,
         content=response.content[:64],

@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 from ragaudit.encoding.errors import InternalError, RefusedError, UnavailableError
+from ragaudit.encoding.problems import reason
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.messages.shown_keys import ShownKeys
 
@@ -128,6 +129,7 @@ class Remote:
 
 def _detail(answer: httpx.Response) -> str:
     try:
-        return str(answer.json()["detail"])
-    except (ValueError, KeyError, TypeError):
-        return f"status {answer.status_code}"
+        said = reason(answer.json())
+    except ValueError:
+        said = ""
+    return said or f"status {answer.status_code}"
