@@ -7,7 +7,7 @@ are such, and only the rest needs a score.
 
 The levels and the number of rows scored follow from N, K and sigma, which are public. They are
 chosen so that a draw does not fit with probability below 2^-60 only; for such a draw all rows are
-scored. So the work does not tell how many rows were close.
+scored. So the time of an answer does not reveal how many rows were close.
 """
 
 from collections.abc import Callable

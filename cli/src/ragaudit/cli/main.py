@@ -98,6 +98,7 @@ def missing(name: str, module: str) -> UnsupportedError:
 app = typer.Typer(
     cls=MemberGroup,
     no_args_is_help=True,
+    # Its tracebacks print local variables, and keys may be among them.
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # half of the time that this help would take
     help="Verifiable privacy audits for multi-tenant retrieval-augmented generation.",

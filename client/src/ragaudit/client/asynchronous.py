@@ -14,10 +14,10 @@ from typing import Any, TypeVar, Unpack
 
 from ragaudit.client import disputing
 from ragaudit.client.checker import Checker
+from ragaudit.client.completing import await_proof
 from ragaudit.client.errors import (
     AnswerRejected,
     ProviderRefusal,
-    ServiceUnreachable,
     StateConflict,
 )
 from ragaudit.client.options import (
@@ -36,24 +36,19 @@ from ragaudit.client.results import (
     SearchResult,
 )
 from ragaudit.client.revealing import Revealing
-from ragaudit.client.session import POLL_SECONDS, Session
+from ragaudit.client.session import Session
 from ragaudit.client.transport import Service
 from ragaudit.client.verifier import Submission, VerifierService
 from ragaudit.client.window import Window
 from ragaudit.encoding.errors import (
     InternalError,
     MalformedError,
-    RefusedError,
     UnavailableError,
 )
-from ragaudit.ledger.errors import ReceiptRejected
-from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.requests import MAX_QUERY_BYTES, Request
 
 __all__ = ["AsyncClient", "ClientOptions"]
-
-_TOO_EARLY = 425
 
 T = TypeVar("T")
 Result = SearchResult[AsyncReceipt]
@@ -71,7 +66,7 @@ class AsyncClient:
             options: see `ClientOptions`.
 
         Raises:
-            MalformedError: an address, key or digest that is none.
+            MalformedError: not an address, a key or a digest.
         """
         seconds = options.get("timeout_seconds", 30.0)
         headers = {"Authorization": f"Bearer {api_key}"}
@@ -173,7 +168,7 @@ class AsyncClient:
         return await self._queued(self._resume())
 
     async def claim(self) -> bool:
-        """Hand the verifier the promise that was revealed and not answered.
+        """Give the verifier the promise that was revealed and not answered.
 
         `search` and `resume` do this by themselves whenever a reveal ends in anything but a checked
         answer. This method is for claims that they could not make: the verifier was away, the
@@ -198,7 +193,7 @@ class AsyncClient:
         """
         if receipt.completed:
             return
-        proof = await self._await_proof(receipt, timeout_seconds)
+        proof = await await_proof(self._session, self._checker, receipt, timeout_seconds)
         old = receipt.file
         file = ReceiptFile(old.request, old.answer, old.public.with_proof(proof), old.private)
         receipt.checks = await asyncio.to_thread(self._checker.completed, file, receipt.checks)
@@ -295,7 +290,7 @@ class AsyncClient:
         try:
             await self._turn.acquire()
         except BaseException:
-            work.close()
+            work.close()  # never awaited: asyncio would warn of it
             raise
         try:
             await self._revealing.ended()  # of a caller that went away
@@ -357,41 +352,6 @@ class AsyncClient:
         documents = receipt.file.answer.documents
         return SearchResult(documents, checked_receipt, queries - receipt.counter - 1, missed)
 
-    async def _await_proof(self, receipt: CheckedReceipt, seconds: float) -> TlogProof:
-        path = self._session.path(f"receipts/{receipt.index}/proof")
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + seconds
-        while True:
-            try:
-                return TlogProof.parse((await self._session.provider.get_text(path)).encode())
-            except ProviderRefusal as error:
-                if error.status != _TOO_EARLY:
-                    raise
-                if self._checker.overdue(receipt.file):
-                    await self._check_withheld(receipt)
-                if loop.time() > deadline:
-                    raise ServiceUnreachable("no inclusion proof yet", where=path) from error
-            await asyncio.sleep(POLL_SECONDS)
-
-    async def _check_withheld(self, receipt: CheckedReceipt) -> None:
-        """AnswerRejected if the verifier cosigned what the provider gives no proof of.
-
-        Without that, the provider may be waiting for a verifier that is away.
-        """
-        if (verifier := self._session.verifier) is None:
-            return
-        try:
-            size = await verifier.cosigned_size(self._session.window.view.policy.keys.log)
-        except (RefusedError, UnavailableError, InternalError):
-            return
-        if size > receipt.index:
-            error = ReceiptRejected(
-                "no inclusion proof after the merge delay",
-                where=f"index {receipt.index}",
-                expected=f"one under the cosigned checkpoint of {size} entries",
-            )
-            raise self._checker.rejected(receipt.counter, receipt.file.to_json(), error)
-
     async def _timed(self, check: Callable[[], T]) -> T:
         """Run a check. A time that does not fit is no lie where this machine's clock is off.
 
@@ -424,6 +384,6 @@ def _check_query(query: str, top_k: int) -> None:
 
 
 def _file(receipt: CheckedReceipt | ReceiptFile | Mapping[str, Any]) -> Mapping[str, Any]:
-    """The receipt file as JSON value; a rejected answer is one as it came."""
+    """Return the receipt file as JSON; a rejected answer is JSON as it was received."""
     file: Any = receipt.file if isinstance(receipt, CheckedReceipt) else receipt
     return file.to_json() if isinstance(file, ReceiptFile) else file

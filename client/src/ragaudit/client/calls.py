@@ -1,4 +1,4 @@
-"""What the commands call of a service: one connection each, for callers that block."""
+"""What the commands send to services: one connection per call, for callers that block."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -41,7 +41,7 @@ def submit(
     public_halves: Sequence[Mapping[str, Any]],
     signs: SignsFor | None = None,
 ) -> Submission:
-    """Give the verifier public halves of receipts; as `VerifierService.submit`."""
+    """Give the verifier public halves of receipts; return as `VerifierService.submit`."""
     return _call(
         verifier_url, lambda service: VerifierService(service).submit(origin, public_halves, signs)
     )

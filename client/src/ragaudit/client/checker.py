@@ -62,6 +62,7 @@ class Checker:
                 account=session.registered.view(counter), embed=self._embed(),
             )  # fmt: skip
             promise_time = promise.record.time
+            # An old promise is false only where nobody can have asked for the counter before.
             if promise_time > now + skew or (first and promise_time < request_time - skew):
                 raise _another_time("promise", promise_time, request_time, now)
         except RagauditError as error:
@@ -201,7 +202,7 @@ def _time(file: ReceiptFile) -> int:
 
 
 def _shown(data: bytes) -> Any:
-    """What was received: its JSON value, or its text where it is none."""
+    """Return what was received: its JSON value, or its text if it is not JSON."""
     try:
         return json_value(data)
     except ValueError:

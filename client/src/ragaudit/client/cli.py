@@ -141,6 +141,7 @@ def check(
         steps += offline.check(value, target, facts)
     except RagauditError as error:
         failure = error
+    # The failure is raised below: the report shows the checks that were done before it.
     incomplete = strict and any(step.status == "not done" for step in steps)
     _report(file, steps, failure, as_json)
     if failure is not None:
@@ -307,7 +308,7 @@ def _pins(policy: Path | None, verifier_key: str | None, allow_unpinned: bool) -
 def _load(
     value: dict[str, Any], path: Path, window: Path | None, prover: str | None, pins: Pins
 ) -> Window:
-    """The window that a receipt names, from a file or from the provider."""
+    """Return the window that a receipt names, from a file or from the provider."""
     name = offline.public_half(value, path).record.window
     return _load_named(name, window, prover, pins)
 
@@ -354,7 +355,7 @@ def _report(
 
 
 def _result(failure: RagauditError | None) -> str:
-    """A receipt is rejected for what the provider signed; anything else judges nothing."""
+    """Return "rejected" for what the provider signed; any other failure judges nothing."""
     if failure is None:
         return "accepted"
     return "rejected" if isinstance(failure, RejectedError) else "not judged"

@@ -99,7 +99,7 @@ class Client:
         return None if result is None else blocking_result(result)
 
     def claim(self) -> bool:
-        """Hand the verifier a revealed, unanswered promise; return whether there is one."""
+        """Give the verifier a revealed, unanswered promise; return whether there is one."""
         return background.run(self._client.claim())
 
     def receipts(self) -> list[ReceiptFile]:

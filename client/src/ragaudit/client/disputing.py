@@ -212,6 +212,7 @@ async def settle(
     status = await verifier.standing(origin, index)
     if not status.sampled:
         return (await verifier.show(origin, index, receipt_file)).to_json()
+    # Judged already, or nobody to ask: the status is all there is.
     if arbiter is None or status.step is not None:
         return status.to_json()
     finding, reply = await arbiter.judge(receipt_file)

@@ -1,4 +1,4 @@
-"""What a client complains about.
+"""Errors of a client.
 
 RagauditError
 ├── RefusedError     ProviderRefusal (a problem document of the provider or the verifier)
@@ -75,7 +75,7 @@ class BudgetExhausted(ProviderRefusal):
 
 
 class StateConflict(RefusedError):
-    """Registration, state directory or clock do not fit what is asked.
+    """Registration, state directory or clock do not fit the call.
 
     Attributes:
         next_instant: Unix seconds from which the same call may succeed; None if no instant helps.
@@ -91,14 +91,14 @@ class StateConflict(RefusedError):
 
 
 class CannotClaim(RefusedError):
-    """The nonce stays here: if the provider kept it, no claim could follow in time.
+    """The nonce was not revealed: if the provider kept it, no claim could follow in time.
 
     The promise is void when it expires; ask again then.
     """
 
 
 class AnswerRejected(RejectedError):
-    """What the provider signed is false. Keep the evidence: it is worth a dispute.
+    """The provider signed something false. Keep the evidence for a dispute.
 
     Attributes:
         evidence: file with the receipt or promise, as received, if one was written.
@@ -137,7 +137,7 @@ class ServiceUnreachable(UnavailableError):
 
 
 class InvalidReply(InternalError):
-    """A reply that is not of this API: another program, or a broken one, listens there."""
+    """A reply that is not of this API: another program listens there, or a broken one."""
 
 
 class PromiseUnanswered(ServiceUnreachable):

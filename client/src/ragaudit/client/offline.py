@@ -112,7 +112,11 @@ def read_window(path: Path, pins: Pins) -> Window:
 
 
 def read_account(path: Path) -> AccountState:
-    """Return the account saved from `GET /v1/windows/{w}/account`; MalformedError if it is none."""
+    """Return the account saved from `GET /v1/windows/{w}/account`.
+
+    Raises:
+        MalformedError: not an account.
+    """
     return AccountState.from_json(_read_json(path))
 
 
@@ -125,7 +129,7 @@ def read_holder(state: Path | None, key: Path | None, account: Path | None) -> H
         account: saved reply of `GET /v1/windows/{w}/account`.
 
     Raises:
-        MalformedError: neither or both are given, a file that is none of these, another key than
+        MalformedError: neither or both are given, a file of another kind, another key than
             the registration's.
     """
     if (state is None) == (key is None) or (key is None) != (account is None):
@@ -170,7 +174,11 @@ def read_request(path: Path) -> Request:
 
 
 def read_promise(path: Path) -> Promise:
-    """Return the promise at ``path``; MalformedError if it is none."""
+    """Return the promise at ``path``.
+
+    Raises:
+        MalformedError: not a promise.
+    """
     return Promise.parse(read_bytes(path))
 
 
@@ -217,6 +225,7 @@ def check(value: Mapping[str, Any], window: Window, facts: Facts) -> list[StepRe
     try:
         file = ReceiptFile.from_json(value)
     except RagauditError as error:
+        # Under the provider's signature another form is a false answer, not a bad file.
         if _provider_signed(value, window.view.policy):
             where = f"step 4 (answer digest), {error.where}"
             raise ReceiptRejected(error.what, where=where, expected=error.expected) from error
@@ -295,7 +304,7 @@ def _account_view(account: AccountState, window: Window) -> AccountView:
 
 
 def _provider_signed(value: Mapping[str, Any], policy: Policy) -> bool:
-    """Whether the provider signed the parts of a file, whatever form it gave them."""
+    """Return whether the provider signed the parts of a file, in whatever form."""
     try:
         bound_receipt(value, policy)
     except RagauditError:

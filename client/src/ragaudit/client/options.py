@@ -1,4 +1,4 @@
-"""What a client may be told, and what it makes of it."""
+"""The options of a client, and the objects made from them."""
 
 import time
 from collections.abc import Callable

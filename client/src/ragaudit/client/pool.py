@@ -79,13 +79,14 @@ class AsyncPool:
             except BudgetExhausted as error:
                 self._exhausted, spent = error, True
             finally:
+                # A cancelled caller must not take the account out of the pool.
                 await asyncio.shield(self._give(client, spent))
 
     async def claim(self) -> int:
-        """Hand in the promises, of all accounts, that were revealed and not answered.
+        """Give the verifier the promises, of all accounts, that were revealed and not answered.
 
         Returns:
-            How many there were.
+            How many accounts had one.
         """
         return sum(await self._each(lambda client: client.claim()))
 
@@ -172,7 +173,7 @@ class Pool:
         return blocking_result(background.run(self._pool.search(query, top_k)))
 
     def claim(self) -> int:
-        """Hand in what was revealed and not answered; return of how many accounts."""
+        """Give the verifier what was revealed and not answered; return of how many accounts."""
         return background.run(self._pool.claim())
 
     def submit(self, receipts: Sequence[CheckedReceipt | ReceiptFile]) -> Submission:

@@ -15,7 +15,10 @@ __all__ = ["AccountState", "check_activated", "check_entry"]
 
 @dataclass(frozen=True, slots=True)
 class AccountState(ShownAccount):
-    """`GET /v1/windows/{w}/account`; slot and registration are None before registration."""
+    """An account as `GET /v1/windows/{w}/account` shows it.
+
+    Slot and registration are None before registration.
+    """
 
     def view(self, counter: int | None) -> AccountView:
         """Return what a record of this account must say.

@@ -90,7 +90,7 @@ class Revealing:
         self._reached: int | None = None
 
     async def ended(self) -> None:
-        """Wait until what was revealed is answered or claimed."""
+        """Wait until each revealed promise is answered or claimed."""
         if self._task is not None and not self._task.done():
             await asyncio.wait({self._task})
 
@@ -120,6 +120,7 @@ class Revealing:
         state, _ = self._anchored()
         session, counter = self._session, promise.record.counter
         seconds = seconds_to_reveal(promise, session.window.view.policy, session.clock())
+        # Durable before it is sent: after a crash the same query is finished, never another.
         pending = PendingPromise(counter, promise.request.to_json(), promise.to_json())
         await asyncio.to_thread(state.keep_promise, pending)
         return await self._begin(pending, promise, min(seconds, self._seconds), fresh=True)
@@ -147,7 +148,7 @@ class Revealing:
         return await self._begin(pending, promise, min(seconds, self._seconds), fresh=True)
 
     async def claim(self) -> bool:
-        """Hand in the promise that was revealed and not answered; return whether there is one."""
+        """Give the verifier the revealed, unanswered promise; return whether there is one."""
         state, _ = self._anchored()
         pending = state.pending()
         if pending is None or not pending.sent:
@@ -189,6 +190,7 @@ class Revealing:
             file = await asyncio.to_thread(self._checker.answer, data, promise.request)
             checks = await asyncio.to_thread(self._checker.receipt, file, promise)
         except ServiceUnreachable as error:
+            # The nonce cannot have left, now or earlier: there is nothing to claim.
             if fresh and not error.sent:
                 await asyncio.to_thread(state.keep_promise, replace(pending, sent=False))
                 raise
@@ -199,6 +201,7 @@ class Revealing:
             raise
         except RagauditError as error:
             raise await self._unanswered(pending, error) from error
+        # A fault of this software must not spare the provider the claim.
         except Exception:
             await self._try_claim(pending)
             raise

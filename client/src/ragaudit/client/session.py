@@ -135,6 +135,7 @@ class Session:
             return self._account
         account = await self.account()
         if self.anchored:
+            # Before a chain exists: without this verifier its claims would go nowhere.
             await self.check_verifier()
         await asyncio.to_thread(self._prepare_keys, account)
         anchor = None if self.chain is None else self.chain.anchor
@@ -272,6 +273,7 @@ class Session:
     def _check_counter(self, state: StateDirectory, account: AccountState) -> None:
         counter = state.next_counter()
         pending = state.pending() is not None
+        # One record more than kept here may be the answer to the pending promise.
         if not counter <= account.counter <= counter + pending:
             raise StateConflict(
                 f"the provider has logged {account.counter} records, this client {counter}",

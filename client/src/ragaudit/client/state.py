@@ -229,6 +229,7 @@ class StateDirectory:
         """
         if (pending := self.pending()) is not None:
             write_durably(self._promises / f"{counter}.json", dumps(pending.promise))
+        # In this order a crash makes the client reveal again; it never skips or repeats a counter.
         path = self.keep_receipt(counter, receipt_file)
         self._write("progress.json", {"format": PROGRESS_FORMAT, "next": counter + 1})
         self.drop_promise()
@@ -287,6 +288,7 @@ def write_durably(path: Path, data: bytes) -> None:
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
+        # A rename is durable only when its folder is.
         folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(folder)

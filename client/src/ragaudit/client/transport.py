@@ -60,6 +60,7 @@ class Service:
             headers={"Accept-Encoding": "identity", **_checked_headers(headers or {})},
             timeout=timeout_seconds,
             transport=transport,
+            # A redirect would carry the API key to an address that nobody chose.
             follow_redirects=False,
         )
 
@@ -163,8 +164,10 @@ class Service:
                 seconds_left = deadline - asyncio.get_running_loop().time()
                 if last or not again or wait >= seconds_left:
                     return self._checked(path, response, data)
+                # A service that replied has seen the request.
                 sent = True
             await asyncio.sleep(wait)
+            # Doubled, so that many clients do not keep a busy service busy.
             pause *= 2
         raise AssertionError("unreachable: the last attempt returns or raises")
 
@@ -217,6 +220,7 @@ def retry_after(response: httpx.Response) -> float | None:
 
 def _asks_again(status: int, data: bytes, repeatable: bool) -> bool:
     """Return whether the same call may succeed: busy, or shed before anything was done with it."""
+    # A used-up budget is final; any other 429 asks for patience.
     if status == _TOO_MANY:
         return not _is_budget(status, _problem(data) or {})
     return repeatable and status in _BUSY

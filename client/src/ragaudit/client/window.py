@@ -38,7 +38,7 @@ class Pins:
             allow_unpinned: whether to go without.
 
         Raises:
-            MalformedError: there are none, and ``allow_unpinned`` does not say to go without.
+            MalformedError: there are none, and ``allow_unpinned`` is false.
         """
         if self.none and not allow_unpinned:
             raise MalformedError(

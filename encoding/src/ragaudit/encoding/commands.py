@@ -1,4 +1,4 @@
-"""What every command has in common: one exit code for one kind of fault, one way to print it.
+"""Common to all commands: one exit code for one kind of fault, one way to print it.
 
 The table is docs/operations.md, "Exit codes". Standard library only, so that every member can use
 it; nothing here knows the command-line library.

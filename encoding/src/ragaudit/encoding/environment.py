@@ -11,8 +11,8 @@ __all__ = ["check_environment"]
 def check_environment(service: str, members: Iterable[str], *, beside: Iterable[str] = ()) -> None:
     """Check that no variable looks like a setting of a service and names none.
 
-    ``RAGAUDIT_PROVER__SERVER__PORT`` overrides ``server.port``; what follows the first member is
-    judged by the settings themselves.
+    ``RAGAUDIT_PROVER__SERVER__PORT`` overrides ``server.port``; names below the first member are
+    checked by the settings themselves.
 
     Args:
         service: ``PROVER`` or ``VERIFIER``.
@@ -20,7 +20,7 @@ def check_environment(service: str, members: Iterable[str], *, beside: Iterable[
         beside: whole names of variables with another meaning.
 
     Raises:
-        MalformedError: a variable begins with ``RAGAUDIT_<service>_`` and is none of these.
+        MalformedError: a variable begins with ``RAGAUDIT_<service>_`` and is not a setting.
     """
     prefix = f"RAGAUDIT_{service}"
     settings = {f"{prefix}__{name}".upper() for name in members}

@@ -51,7 +51,7 @@ class MalformedError(RagauditError):
 class InvalidArgumentError(MalformedError, ValueError):
     """An argument of a Python function is out of its range; ``where`` is the argument's name.
 
-    Raised by numerical code, whose callers expect a ValueError. MalformedError itself is none:
+    Raised by numerical code, whose callers expect a ValueError. MalformedError itself is not one:
     ``except ValueError`` around a parser must not swallow it.
     """
 

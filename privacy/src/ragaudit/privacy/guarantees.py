@@ -54,11 +54,11 @@ class _Guarantee:
         object.__setattr__(self, "relation", NeighboringRelation.of(self.relation))
 
     def _steps_to(self, target: NeighboringRelation) -> int:
-        """1 or 2 steps of this relation lead from any record to any other under ``target``.
+        """Return how many steps of this relation, 1 or 2, reach any neighbor under ``target``.
 
-        A replacement is a removal and an addition, or two replacements by the null record.
-        Nothing else follows: under add-remove the size is private, and the null record need not
-        be an admissible one.
+        A replacement is a removal and an addition, or two replacements by the null record. Nothing
+        else follows: under add-remove the size is private, and the null record need not be an
+        admissible one.
 
         Raises:
             RefusedError: a guarantee under ``target`` does not follow.

@@ -6,7 +6,7 @@
     count(value, "records")     a whole number
     instance(value, Kind, "x")  an object of a kind
 
-What is refused is refused by the argument's name; a wrong type is called a type, not a range.
+Errors name the argument, and say whether its type or its range is wrong.
 """
 
 import math

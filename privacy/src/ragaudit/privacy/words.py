@@ -1,4 +1,4 @@
-"""What a guarantee is worth, in words to quote: for reports, plans and ``ragaudit risk translate``.
+"""Sentences on guarantees, to quote in reports, plans and ``ragaudit risk translate``.
 
 Standard library only, so that a report is written without numerical packages.
 """

@@ -60,6 +60,7 @@ class BodyLimit:
 
 
 def _exceeds(announced: bytes, limit: int) -> bool:
+    # Nineteen digits decide; converting a very long number would cost time.
     return announced.isdigit() and int(announced[:19]) > limit
 
 
@@ -68,6 +69,7 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 
     async def replay() -> Message:
         nonlocal delivered
+        # What comes after the body, a hang-up above all, is for the application.
         if delivered:
             return await receive()
         delivered = True

@@ -1,4 +1,4 @@
-"""What a peer may hold of a service that listens."""
+"""Limits on the connections that peers hold."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ class ConnectionLimits:
         body_seconds: until a body has arrived, and one second more for each ``body_rate`` bytes.
         body_rate: bytes a second that an upload reaches at least.
         write_seconds: without progress of a reply that its reader does not take.
-        stop_seconds: for requests being answered when the service is told to stop.
+        stop_seconds: for requests that are being answered when the service stops.
     """
 
     connections: int = 900

@@ -96,8 +96,10 @@ class _Server(uvicorn.Server):
         factory: Any = protocol_factory(limits)
         config = uvicorn.Config(
             _until_gone(app),
+            # `serve_on` runs the life span, so that its errors reach the caller.
             lifespan="off",
             log_config=None,
+            # Paths and queries may hold what belongs to an account.
             access_log=False,
             server_header=False,
             ws="none",
@@ -152,6 +154,7 @@ def _listen(host: str, port: int) -> socket.socket:
         )[0]
         listener = socket.socket(family, kind, protocol)
         try:
+            # A restart need not wait until the last connections of the previous run are gone.
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(address)
             listener.listen(BACKLOG)

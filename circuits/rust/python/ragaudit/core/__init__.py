@@ -130,6 +130,7 @@ def transcript_trace(
 def random_scalars(count: int) -> Scalars:
     """Return uint8[count, 32]: uniform canonical scalars from operating-system entropy."""
     data = _core.random_scalars(integer(count, "count", 32))
+    # An array over bytes would be read-only; hence the copy, here and below.
     return np.frombuffer(data, dtype=np.uint8).reshape(-1, SCALAR_BYTES).copy()
 
 
@@ -345,6 +346,7 @@ class Scorer:
 
     def __init__(self, vectors: Int8Rows) -> None:
         """Copy the vectors, int8[N, d]."""
+        # A copy: the caller may write to its array between two queries.
         self._rows = array_bytes(vectors, "vectors", [np.int8], 2).copy()
         self._dimension = vectors.shape[1]
 

@@ -33,6 +33,7 @@ def array_bytes(
         raise MalformedInput(f"{what}: dtype {value.dtype}, expected {names}")
     if value.ndim != dimensions:
         raise MalformedInput(f"{what}: {value.ndim} dimensions, expected {dimensions}")
+    # Refused, not copied: a copy of an index would go unnoticed and cost its memory twice.
     if not value.flags.c_contiguous:
         raise MalformedInput(f"{what}: not C-contiguous")
     return value.astype(value.dtype.newbyteorder("<"), copy=False).reshape(-1).view(np.uint8)
@@ -69,6 +70,7 @@ def integer(value: int, what: str, bits: int = 64) -> int:
     Raises:
         MalformedInput: another type, or out of range; ``what`` names the argument.
     """
+    # A bool is an int in Python, and never what was meant here.
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise MalformedInput(f"{what}: {type(value).__name__}, expected an integer")
     if not 0 <= value < 1 << bits:
@@ -82,6 +84,7 @@ def positions(value: Sequence[int], what: str) -> list[int]:
     Raises:
         MalformedInput: not a sequence of such integers; ``what`` names the argument.
     """
+    # Bytes are a sequence of integers, too; as positions they are a mistake.
     if isinstance(value, str | bytes) or not isinstance(value, Sequence | np.ndarray):
         raise MalformedInput(f"{what}: {type(value).__name__}, expected a sequence of positions")
     return [integer(position, what) for position in value]

@@ -47,7 +47,7 @@ class IndexStatement(Protocol):
 class SelectionStatement(Protocol):
     """B_sel holds { i allowed : y_i > y_(K+1) }, y_i = <query, X_i> + noise_i, over committed rows.
 
-    Whoever verifies it has accepted the index argument of the commitments.
+    The verifier must have accepted the index argument of the commitments before.
     """
 
     @property

@@ -55,6 +55,7 @@ def public(
 
 def _write(file: Path, key: PrivateKey) -> None:
     try:
+        # Never over an existing file: it may be the only copy of a key.
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "w", encoding="ascii") as stream:
             stream.write(hex_encode(key.seed()) + "\n")

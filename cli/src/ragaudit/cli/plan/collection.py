@@ -89,7 +89,7 @@ class Collection:
 
 @dataclass(frozen=True)
 class Loaded:
-    """What a plan is tried on.
+    """The indexes of a plan's simulation.
 
     Attributes:
         collections: at least one, each with more than K rows.
@@ -107,13 +107,13 @@ def load(
     top_k: int,
     progress: Progress,
 ) -> Loaded:
-    """Return what a plan is tried on.
+    """Return the indexes on which a plan's noise is simulated.
 
     Args:
-        index: embeddings (.npy, real [N, d]), the prover's settings (.yaml; the documents that
-            were ingested), or text files; None for the bundled text.
-        questions: a text file with one question a line, or embeddings (.npy) if the index is;
-            None for questions that the texts themselves suggest, or for their sentences.
+        index: embeddings (.npy, real [N, d]), the prover's settings (.yaml; the documents that were
+            ingested), or text files; None for the bundled text.
+        questions: a text file with one question a line, or embeddings (.npy) if the index is; None
+            for questions that the texts themselves suggest, or for their sentences.
         tenant: one tenant of the prover's or of the bundled text; None for all of them.
         top_k: K, >= 1; a tenant without more rows is left out.
         progress: called with what is being done.

@@ -1,7 +1,7 @@
 """The plan as one JSON object (format "ragaudit/v1/plan").
 
 Epsilons, sigmas and advantages are decimal strings, rounded up, against the provider; every
-epsilon has its delta and relation beside it. What does not exist is null, with a ``reason`` beside
+epsilon has its delta and relation beside it. A missing number is null, with a ``reason`` beside
 it that is null otherwise; a recall that no sigma reaches has null costs. Statistics of the
 simulation are numbers with 6 decimals; an interval is ``{"mean", "low", "high"}``.
 """
@@ -36,7 +36,12 @@ FORMAT = "ragaudit/v1/plan"
 
 
 def document(plan: Plan, plots: Plots | None) -> dict[str, Any]:
-    """Return the members, ready for JSON; ``plots`` is None if none were asked for."""
+    """Return the plan as a JSON value.
+
+    Args:
+        plan: the plan.
+        plots: None if none were asked for.
+    """
     budget = plan.budget
     return {
         "format": FORMAT,

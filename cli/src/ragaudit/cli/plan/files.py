@@ -59,6 +59,7 @@ def write(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
         folder.mkdir(parents=True, exist_ok=True)
         if folders := [name for name in files if (folder / name).is_dir()]:
             raise IsADirectoryError(errno.EISDIR, f"{folders[0]} is a folder")
+        # In the folder itself, so that moving a file to its place cannot fail half-way.
         with tempfile.TemporaryDirectory(dir=folder, prefix=".plan-") as draft:
             for name, content in files.items():
                 (Path(draft) / name).write_bytes(content)

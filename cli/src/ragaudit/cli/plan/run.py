@@ -36,7 +36,7 @@ SIGMAS = (
 
 @dataclass(frozen=True)
 class Trial:
-    """What retrieval is tried on.
+    """The terms of a simulation.
 
     Attributes:
         index, questions, tenant: as in `collection.load`.

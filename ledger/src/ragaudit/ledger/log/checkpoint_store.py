@@ -82,6 +82,7 @@ class CheckpointStore:
             proof = self._store.consistency_proof(last.head.size, head.size)
             verify_consistency(old=last.head, new=head, proof=proof)
         signed = sign_checkpoint(Checkpoint(self._store.log_key.name, head), key)
+        # Never store what others could not read, or a signature of another key.
         verify_checkpoint(signed.encode(), self._store.log_key)
         self._insert(signed, last.head.size if last else schema.NO_CHECKPOINT)
         return signed

@@ -226,6 +226,7 @@ class Fence:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
+        # Whole or not at all: a crash here leaves the old fence, which is as high.
         temporary.replace(self.path)
         directory = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:

@@ -2,7 +2,7 @@
 
 Crash rules (docs/spec/06-ledger.md):
 - an index comes from the locked head row; entry, tiles and head change in one transaction;
-- what a transaction did not commit is nowhere: memory holds only the right edge of the tree,
+- nothing uncommitted is kept: memory holds only the right edge of the tree,
   which is compared with the head row on every append and read again when it differs;
 - a checkpoint is signed over what was committed and read back (`checkpoint_store`).
 """

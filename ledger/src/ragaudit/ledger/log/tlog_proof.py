@@ -20,7 +20,7 @@ from ragaudit.ledger.log.notes import MAX_NOTE_BYTES, VerifierKey
 from ragaudit.ledger.log.tree import verify_inclusion
 
 HEADER = "c2sp.org/tlog-proof@v1"
-MAX_PATH = 63
+MAX_PATH = 63  # of the largest tree, 2^63 - 1 leaves
 MAX_PROOF_BYTES = MAX_NOTE_BYTES + 4096
 
 

@@ -64,9 +64,7 @@ def split_point(size: int) -> int:
 
 
 def _range_hash(source: HashSource, start: int, size: int) -> bytes:
-    """Return the MTH of ``size`` >= 1 leaves from ``start``, a multiple of a power of two >=
-    size.
-    """
+    """Return the MTH of ``size`` >= 1 leaves from ``start``, a multiple of a power of two >= it."""
     peaks = []
     while size:
         level = size.bit_length() - 1

@@ -38,7 +38,7 @@ def epsilon(event: NoisyScores, target: Fraction) -> float | None:
     if not 0 < mu <= LARGEST_MU:
         return None
     # Imported here: the library takes longer to load than everything else together, and only
-    # whoever states a verdict needs it.
+    # a verdict needs it.
     from dp_accounting import NeighboringRelation as LibraryRelation  # noqa: PLC0415
     from dp_accounting.pld import privacy_loss_distribution  # noqa: PLC0415
 

@@ -65,7 +65,7 @@ class EpsilonTable:
         risk: the headline in terms of the best attacker.
         finite: whether the headline has a finite epsilon.
         slack: total variation of all of the headline's noise from its law, m·g·gamma.
-        ways: the members that state an epsilon, in their order of explanation.
+        ways: every member that states an epsilon, in an order in which to explain them.
     """
 
     parameters: Parameters
@@ -92,7 +92,7 @@ class EpsilonTable:
 
     @property
     def ways(self) -> tuple[Way, ...]:
-        """Return the members that state an epsilon, in their order of explanation."""
+        """Return every member that states an epsilon, in an order in which to explain them."""
         stated = self.to_json()
         return tuple(_way(name, stated[name]) for name in _WAYS)
 

@@ -118,6 +118,7 @@ class _Components:
         keep, gone = int(self.label[a]), int(self.label[b])
         if keep == gone:
             return
+        # The smaller group is relabelled: an account at most log2 n times.
         if len(self.members[keep]) < len(self.members[gone]):
             keep, gone = gone, keep
         self.label[self.members[gone]] = keep

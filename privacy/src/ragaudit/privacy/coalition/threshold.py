@@ -44,7 +44,7 @@ def hamming_threshold(theta: Number, bits: int) -> int:
 
 
 def _reaches(cosine: Fraction, distance: int, bits: int) -> bool:
-    """Whether ``cos(pi·distance/bits) >= cosine``."""
+    """Return whether ``cos(pi·distance/bits) >= cosine``."""
     if cosine == Fraction(1, 2) and 3 * distance == bits:
         return True
     with localcontext(prec=_DIGITS):
@@ -57,7 +57,7 @@ def _reaches(cosine: Fraction, distance: int, bits: int) -> bool:
 
 
 def _cos(x: Decimal) -> Decimal:
-    """Cosine of 0 <= x <= pi/2 by its series, to the digits of the context."""
+    """Return the cosine of 0 <= x <= pi/2 by its series, to the digits of the context."""
     total = term = Decimal(1)
     order = 0
     while abs(term) > Decimal("1e-60"):

@@ -32,10 +32,10 @@ def mean_interval(
 ) -> Interval:
     """Return the mean of independent values with Student's t interval at 95 %.
 
-    The unit is one value, here one question with all its trials averaged, so the interval
-    speaks of the questions that these stand for, not of these alone. It is cut to the range of
-    possible means. Where all n values agree, t would give no width; then other values have a
-    probability of at most ``1 - 0.025^(1/n)``, which bounds the mean.
+    The unit is one value, here one question with all its trials averaged, so the interval covers
+    the questions that these are a sample of, not these alone. It is cut to the range of possible
+    means. Where all n values agree, t would give no width; then other values have a probability of
+    at most ``1 - 0.025^(1/n)``, which bounds the mean.
 
     Args:
         values: float64[n], n >= 2, each between ``lowest`` and ``highest``.

@@ -1,4 +1,4 @@
-"""What a plan says instead of a number that does not exist."""
+"""The value of a plan in the place of a number that does not exist."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What one sigma promises against a number of queries."""
+"""The price of one sigma for a number of queries: epsilon and advantage."""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -30,7 +30,7 @@ NO_FINITE_EPSILON = Missing(
 
 @dataclass(frozen=True)
 class Price:
-    """Upper limits on what ``queries`` answers tell about one protected unit.
+    """Upper limits on what ``queries`` answers reveal about one protected unit.
 
     Attributes:
         queries: answers that are pooled.
@@ -98,6 +98,8 @@ def price_of_coalition(
     """Return the price of the pooled answers of some accounts at ``targets.delta_policy``.
 
     Args:
+        targets: the terms.
+        sigma: decimal, cosine units.
         accounts: how many pool; k_max if None.
         windows: over so many windows.
     """

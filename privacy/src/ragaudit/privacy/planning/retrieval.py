@@ -146,6 +146,7 @@ def _ask(
     """Return mean recall, mean rank loss (NaN if no trial returned a row), mean number of rows."""
     recalls, losses, counts = [], [], []
     for trial in range(trials):
+        # Fresh noise for every row and trial, as a deployed window draws it.
         returned = select(scores + noise(question, trial, len(scores)), ranking.top_k)
         recalls.append(ranking.recall(returned))
         counts.append(len(returned))
