@@ -9,14 +9,13 @@ import socket
 import subprocess
 import sys
 import time
-from base64 import b64encode
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import httpx
-from ragaudit.encoding.signing import PublicKey, sign
+from ragaudit.encoding.signing import PublicKey
 from ragaudit.lab.attacks.terms import small_terms_file
+from ragaudit.ledger.messages.signed_request import SignedRequest
 from ragaudit.verifier import keys, settings
 from ragaudit.verifier.service import providers
 from ragaudit.verifier.service.database import Database
@@ -132,15 +131,14 @@ class ProcessDesk:
         self.service.database.close()
 
     def headers(self, method: str, target: str, body: bytes) -> dict[str, str]:
-        time_ms = now() + self.ahead
-        digest = sha256(body).digest()
-        signature = sign(self.provider_key, "request", method, target, digest, time_ms)
-        return {
-            "Ragaudit-Provider": self.provider,
-            "Ragaudit-Time": str(time_ms),
-            "Ragaudit-Signature": b64encode(signature).decode(),
-            "Content-Digest": f"sha-256=:{b64encode(digest).decode()}:",
-        }
+        return SignedRequest.issue(
+            self.provider_key,
+            provider=self.provider,
+            method=method,
+            target=target,
+            body=body,
+            time=now() + self.ahead,
+        ).headers()
 
     def send(self, method: str, target: str, body: bytes | dict[str, Any] = b"") -> httpx.Response:
         data = body if isinstance(body, bytes) else json.dumps(body).encode()

@@ -1,7 +1,6 @@
 """What the tests of the verifier service share: a provider, its log, a clock, a service."""
 
 import json
-from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -13,7 +12,7 @@ from fastapi.testclient import TestClient
 from httpx import Response
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import leaf_data, salted, structure
-from ragaudit.encoding.signing import PrivateKey, sign
+from ragaudit.encoding.signing import PrivateKey
 from ragaudit.lab.attacks.terms import small_terms_file
 from ragaudit.ledger.log.checkpoints import Checkpoint, parse_checkpoint, sign_checkpoint
 from ragaudit.ledger.log.cosigner_protocol import AddCheckpointRequest, parse_cosignatures
@@ -30,6 +29,7 @@ from ragaudit.ledger.messages.receipt_check import WindowView
 from ragaudit.ledger.messages.receipts import PublicReceipt
 from ragaudit.ledger.messages.records import Close, Record, Registration
 from ragaudit.ledger.messages.requests import Request
+from ragaudit.ledger.messages.signed_request import SignedRequest
 from ragaudit.verifier import keys
 from ragaudit.verifier.engines import CoreEngine
 from ragaudit.verifier.evidence import Evidence
@@ -214,16 +214,14 @@ class Desk:
         return SigningKey(f"{PROVIDER}/ragaudit/{window}", ED25519, seeded(f"log of {window}"))
 
     def headers(self, method: str, target: str, body: bytes, **changes: Any) -> dict[str, str]:
-        key = changes.get("key", self.provider_key)
-        time = changes.get("time", self.clock.now)
-        digest = sha256(body).digest()
-        signature = sign(key, "request", method, target, digest, time)
-        return {
-            "Content-Digest": f"sha-256=:{b64encode(digest).decode()}:",
-            "Ragaudit-Provider": changes.get("provider", self.provider),
-            "Ragaudit-Time": str(time),
-            "Ragaudit-Signature": b64encode(signature).decode(),
-        }
+        return SignedRequest.issue(
+            changes.get("key", self.provider_key),
+            provider=changes.get("provider", self.provider),
+            method=method,
+            target=target,
+            body=body,
+            time=changes.get("time", self.clock.now),
+        ).headers()
 
     def send(self, method: str, target: str, body: bytes | dict[str, Any] = b"") -> Response:
         """A signed request."""

@@ -4,13 +4,11 @@ Every method raises VerifierUnreachable when the call may simply be repeated, an
 when the verifier declined it.
 """
 
-import base64
 import socket
 import ssl
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -19,7 +17,7 @@ import httpx
 from ragaudit.encoding.canonical_json import dumps, loads, loads_any
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.problems import reason
-from ragaudit.encoding.signing import PrivateKey, sign
+from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.text import hex_encode
 from ragaudit.ledger.errors import MalformedNote
 from ragaudit.ledger.log.cosigner_protocol import (
@@ -35,6 +33,7 @@ from ragaudit.ledger.messages.countersignature import Countersignature
 from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.shown_keys import ShownKeys
+from ragaudit.ledger.messages.signed_request import SignedRequest
 from ragaudit.prover.errors import (
     MalformedSettings,
     NotPinned,
@@ -355,14 +354,10 @@ class VerifierClient:
         return f"the connection to the verifier broke off: {type(error).__name__}"
 
     def _signature(self, method: str, path: bytes, body: bytes, time: int) -> dict[str, str]:
-        digest = sha256(body).digest()
-        signature = sign(self._key, "request", method, path.decode("ascii"), digest, time)
-        return {
-            "Content-Digest": f"sha-256=:{base64.b64encode(digest).decode('ascii')}:",
-            "Ragaudit-Provider": self._provider,
-            "Ragaudit-Time": str(time),
-            "Ragaudit-Signature": base64.b64encode(signature).decode("ascii"),
-        }
+        target, provider = path.decode("ascii"), self._provider
+        return SignedRequest.issue(
+            self._key, provider=provider, method=method, target=target, body=body, time=time
+        ).headers()
 
 
 def _trusted(authorities: Path | None) -> ssl.SSLContext | bool:

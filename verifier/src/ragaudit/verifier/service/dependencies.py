@@ -8,9 +8,9 @@ from fastapi import Depends, Path, Query, Request, Response, Security
 from fastapi.security import APIKeyHeader, HTTPBearer
 from pydantic import BaseModel
 from ragaudit.encoding.signing import PublicKey
+from ragaudit.ledger.messages.signed_request import SignedRequest
 from ragaudit.verifier.service import bodies, providers, windows
 from ragaudit.verifier.service.authentication import (
-    Claimed,
     Provider,
     claimed,
     demand_digest,
@@ -87,14 +87,14 @@ Limit = Callable[[Service, Origin], int]
 
 async def _caller(
     request: Request, service: ServiceOf, _: Annotated[object, Security(_SIGNATURE)]
-) -> tuple[Claimed, Provider]:
+) -> tuple[SignedRequest, Provider]:
     """The pinned provider that sent a request, and what it signed; reads nothing of the body."""
     claim = claimed(request, service.database.now())
     key = await to_thread.run_sync(_pinned, service, claim.provider)
     return claim, verify_request(request, claim, key)
 
 
-Caller = Annotated[tuple[Claimed, Provider], Depends(_caller)]
+Caller = Annotated[tuple[SignedRequest, Provider], Depends(_caller)]
 
 
 def signed(limit: Limit) -> Callable[..., AsyncIterator[Signed]]:

@@ -1,6 +1,5 @@
 """Providers that turn on the verifier's service, or through it on another provider."""
 
-from base64 import b64encode
 from contextlib import ExitStack
 from dataclasses import dataclass
 from hashlib import sha256
@@ -8,12 +7,13 @@ from typing import Any, Final
 
 import httpx
 from ragaudit.encoding.canonical_json import dumps
-from ragaudit.encoding.signing import PrivateKey, sign
+from ragaudit.encoding.signing import PrivateKey
 from ragaudit.lab.attacks.stage.clock import Clock
 from ragaudit.lab.attacks.stage.play import Play
 from ragaudit.lab.attacks.stage.services import PROVIDER
 from ragaudit.ledger.log.notes import ED25519, SigningKey
 from ragaudit.ledger.messages.identifiers import log_origin
+from ragaudit.ledger.messages.signed_request import SignedRequest
 from ragaudit.prover.keys import load_key
 from ragaudit.verifier.service import providers
 
@@ -104,15 +104,15 @@ class Caller:
 
     def send(self, method: str, path: str, body: bytes) -> str:
         """Make a signed call; `TAKEN`, or the status with what was wrong."""
-        digest, time = sha256(body).digest(), self._clock()
-        signature = sign(self._key, "request", method, path, digest, time)
-        headers = {
-            "Content-Digest": f"sha-256=:{b64encode(digest).decode()}:",
-            "Ragaudit-Provider": self._name,
-            "Ragaudit-Time": str(time),
-            "Ragaudit-Signature": b64encode(signature).decode(),
-        }
-        answer = self._http.request(method, path, content=body, headers=headers)
+        signed = SignedRequest.issue(
+            self._key,
+            provider=self._name,
+            method=method,
+            target=path,
+            body=body,
+            time=self._clock(),
+        )
+        answer = self._http.request(method, path, content=body, headers=signed.headers())
         return TAKEN if answer.is_success else f"{answer.status_code} {answer.json()['detail']}"
 
 
