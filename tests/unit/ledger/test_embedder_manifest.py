@@ -7,7 +7,7 @@ import pytest
 from ragaudit.encoding.canonical_json import dumps
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.tagged import enc
-from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
+from ragaudit.ledger.messages.embedder_manifest import MAX_MANIFEST_BYTES, EmbedderManifest
 
 VALID: dict[str, Any] = {
     "format": "ragaudit/v1/embedder",
@@ -62,3 +62,8 @@ def test_other_bytes_are_refused() -> None:
     for wrong in (data + b" ", b" " + data, data[:-1], b"[]", b"null"):
         with pytest.raises(MalformedError):
             EmbedderManifest.parse(wrong)
+
+
+def test_a_manifest_names_files_and_does_not_hold_them() -> None:
+    with pytest.raises(MalformedError, match="manifest too long"):
+        EmbedderManifest.parse(b" " * (MAX_MANIFEST_BYTES + 1))
