@@ -22,17 +22,6 @@ from ragaudit.ledger.messages.receipts import PublicReceipt, ReceiptFile, Served
 from ragaudit.ledger.messages.records import Opening, Record, TenantOpening
 from ragaudit.ledger.messages.requests import Request
 
-__all__ = [
-    "AccountView",
-    "Embed",
-    "GroupOperations",
-    "StepResult",
-    "WindowView",
-    "check_inclusion",
-    "check_promise",
-    "check_receipt_file",
-]
-
 SQUARED_NORM = 16129
 """Norm of every completed row, the square of the norm bound 127 (docs/spec/02-integers.md)."""
 

@@ -6,21 +6,18 @@ writes and checks each field's range. Whether a body is *true* is for the audit 
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import ClassVar, TypeAlias, TypeVar
+from typing import ClassVar, TypeAlias
 
 from ragaudit.encoding.digests import leaf_data
-from ragaudit.encoding.errors import MalformedError
-from ragaudit.encoding.signing import PublicKey
-from ragaudit.encoding.tagged import (
-    Field,
-    decode,
-    enc,
-    read_digest,
-    read_int,
-    read_optional_digest,
-    read_text,
-)
+from ragaudit.encoding.tagged import Field, enc, read_int, read_optional_digest, read_text
 from ragaudit.ledger.errors import MalformedRecord
+from ragaudit.ledger.messages.entry_fields import (
+    check_digests,
+    check_key,
+    check_optional_digests,
+    check_range,
+    decoded,
+)
 from ragaudit.ledger.messages.identifiers import check_tenant, check_window
 
 MAX_TENANTS = 1000
@@ -30,8 +27,6 @@ MAX_SLOTS = 1_000_000
 MAX_QUERIES = 1_000_000
 MAX_TIME = 2**53 - 1  # milliseconds
 MAX_REASON_BYTES = 500
-
-T = TypeVar("T")
 
 _ENTRY = "ragaudit/v1/entry/"
 _TENANT = "ragaudit/v1/opening/tenant"
@@ -49,9 +44,9 @@ class TenantOpening:
 
     def __post_init__(self) -> None:
         check_tenant(self.tenant)
-        _within("rows", self.rows, 1, MAX_ROWS)
-        _within("version", self.version, 1, 1)
-        _digests(self.index_root, self.proof_digest)
+        check_range("rows", self.rows, 1, MAX_ROWS)
+        check_range("version", self.version, 1, 1)
+        check_digests(self.index_root, self.proof_digest)
 
     def encode(self) -> bytes:
         return enc(
@@ -61,7 +56,7 @@ class TenantOpening:
     @classmethod
     def decode(cls, data: bytes) -> "TenantOpening":
         """Strict inverse of `encode`; MalformedRecord."""
-        return _decoded(_TENANT, data, 5, cls._from)
+        return decoded(_TENANT, data, 5, cls._from)
 
     @classmethod
     def _from(cls, f: tuple[bytes, ...]) -> "TenantOpening":
@@ -80,8 +75,8 @@ class Opening:
     tenants: tuple[TenantOpening, ...]
 
     def __post_init__(self) -> None:
-        _digests(self.policy_digest, self.embedder_digest, self.seed_root)
-        _within("number of tenants", len(self.tenants), 1, MAX_TENANTS)
+        check_digests(self.policy_digest, self.embedder_digest, self.seed_root)
+        check_range("number of tenants", len(self.tenants), 1, MAX_TENANTS)
         names = [each.tenant for each in self.tenants]
         if names != sorted(set(names)):
             raise MalformedRecord("tenants not rising and distinct", where=self.KIND)
@@ -103,8 +98,8 @@ class Opening:
         """Strict inverse of `encode`; MalformedRecord."""
         head = len(enc(_ENTRY + cls.KIND)) - 2
         count = int.from_bytes(body[head : head + 2], "little")  # decode() checks what it means
-        _within("number of fields", count, 4, 3 + MAX_TENANTS)
-        return _decoded(_ENTRY + cls.KIND, body, count, cls._from)
+        check_range("number of fields", count, 4, 3 + MAX_TENANTS)
+        return decoded(_ENTRY + cls.KIND, body, count, cls._from)
 
     @classmethod
     def _from(cls, f: tuple[bytes, ...]) -> "Opening":
@@ -133,12 +128,12 @@ class Registration:
     def __post_init__(self) -> None:
         check_window(self.window)
         check_tenant(self.tenant)
-        _digests(self.pseudonym)
-        _optional_digests(self.anchor, self.dispute_key)
+        check_digests(self.pseudonym)
+        check_optional_digests(self.anchor, self.dispute_key)
         if self.dispute_key is not None:
-            _key(self.dispute_key)
-        _within("slot", self.slot, 0, MAX_SLOTS - 1)
-        _within("time", self.time, 0, MAX_TIME)
+            check_key(self.dispute_key)
+        check_range("slot", self.slot, 0, MAX_SLOTS - 1)
+        check_range("time", self.time, 0, MAX_TIME)
 
     def encode(self) -> bytes:
         place = (self.window, self.pseudonym, self.tenant, self.slot)
@@ -147,7 +142,7 @@ class Registration:
     @classmethod
     def decode(cls, body: bytes) -> "Registration":
         """Strict inverse of `encode`; MalformedRecord."""
-        return _decoded(_ENTRY + cls.KIND, body, 7, cls._from)
+        return decoded(_ENTRY + cls.KIND, body, 7, cls._from)
 
     @classmethod
     def _from(cls, f: tuple[bytes, ...]) -> "Registration":
@@ -190,19 +185,19 @@ class Record:
     def __post_init__(self) -> None:
         check_window(self.window)
         check_tenant(self.tenant)
-        _digests(self.policy_digest, self.filter_digest, self.pseudonym, self.query_digest)
-        _digests(self.embedding_digest, self.sketch_digest)
-        _optional_digests(self.nonce, self.selection_commitment)
+        check_digests(self.policy_digest, self.filter_digest, self.pseudonym, self.query_digest)
+        check_digests(self.embedding_digest, self.sketch_digest)
+        check_optional_digests(self.nonce, self.selection_commitment)
         if self.nonce is not None and self.selection_commitment is None:
             raise MalformedRecord("a nonce without a selection", where=self.KIND)
-        _within("version", self.version, 1, MAX_TIME)
-        _within("rows", self.rows, 1, MAX_ROWS)
-        _within("top_k", self.top_k, 1, MAX_TOP_K)
-        _within("epoch", self.epoch, 1, MAX_TIME)
-        _within("slot", self.slot, 0, MAX_SLOTS - 1)
-        _within("counter", self.counter, 0, MAX_QUERIES - 1)
-        _within("activation", self.activation, 1, MAX_TIME)
-        _within("time", self.time, 0, MAX_TIME)
+        check_range("version", self.version, 1, MAX_TIME)
+        check_range("rows", self.rows, 1, MAX_ROWS)
+        check_range("top_k", self.top_k, 1, MAX_TOP_K)
+        check_range("epoch", self.epoch, 1, MAX_TIME)
+        check_range("slot", self.slot, 0, MAX_SLOTS - 1)
+        check_range("counter", self.counter, 0, MAX_QUERIES - 1)
+        check_range("activation", self.activation, 1, MAX_TIME)
+        check_range("time", self.time, 0, MAX_TIME)
 
     def promised(self) -> "Record":
         """What a promise says of this record: everything but nonce and selection."""
@@ -236,7 +231,7 @@ class Record:
     @classmethod
     def decode(cls, body: bytes) -> "Record":
         """The record of a log entry's body; MalformedRecord, also for a promise's body."""
-        record = _decoded(_ENTRY + cls.KIND, body, 19, cls._from)
+        record = decoded(_ENTRY + cls.KIND, body, 19, cls._from)
         if record.selection_commitment is None:
             raise MalformedRecord("a record without a selection", where=cls.KIND)
         return record
@@ -244,7 +239,7 @@ class Record:
     @classmethod
     def decode_promised(cls, body: bytes) -> "Record":
         """The record of a promise's body; MalformedRecord, also for a whole record's body."""
-        record = _decoded(_ENTRY + cls.KIND, body, 19, cls._from)
+        record = decoded(_ENTRY + cls.KIND, body, 19, cls._from)
         if record.selection_commitment is not None:
             raise MalformedRecord("a promise with a selection", where=cls.KIND)
         return record
@@ -290,9 +285,9 @@ class Close:
 
     def __post_init__(self) -> None:
         check_window(self.window)
-        _within("records", self.records, 0, MAX_ROWS)
-        _within("coalition claim", self.coalition_claim, 0, MAX_SLOTS)
-        _within("time", self.time, 0, MAX_TIME)
+        check_range("records", self.records, 0, MAX_ROWS)
+        check_range("coalition claim", self.coalition_claim, 0, MAX_SLOTS)
+        check_range("time", self.time, 0, MAX_TIME)
 
     def encode(self) -> bytes:
         return enc(_ENTRY + self.KIND, self.window, self.records, self.coalition_claim, self.time)
@@ -300,7 +295,7 @@ class Close:
     @classmethod
     def decode(cls, body: bytes) -> "Close":
         """Strict inverse of `encode`; MalformedRecord."""
-        return _decoded(_ENTRY + cls.KIND, body, 4, cls._from)
+        return decoded(_ENTRY + cls.KIND, body, 4, cls._from)
 
     @classmethod
     def _from(cls, f: tuple[bytes, ...]) -> "Close":
@@ -324,10 +319,10 @@ class Version:
     def __post_init__(self) -> None:
         check_window(self.window)
         check_tenant(self.tenant)
-        _digests(self.index_root, self.proof_digest)
-        _within("version", self.version, 2, MAX_TIME)
-        _within("rows", self.rows, 1, MAX_ROWS)
-        _within("time", self.time, 0, MAX_TIME)
+        check_digests(self.index_root, self.proof_digest)
+        check_range("version", self.version, 2, MAX_TIME)
+        check_range("rows", self.rows, 1, MAX_ROWS)
+        check_range("time", self.time, 0, MAX_TIME)
 
     def encode(self) -> bytes:
         place = (self.window, self.tenant, self.version, self.rows)
@@ -336,7 +331,7 @@ class Version:
     @classmethod
     def decode(cls, body: bytes) -> "Version":
         """Strict inverse of `encode`; MalformedRecord."""
-        return _decoded(_ENTRY + cls.KIND, body, 7, cls._from)
+        return decoded(_ENTRY + cls.KIND, body, 7, cls._from)
 
     @classmethod
     def _from(cls, f: tuple[bytes, ...]) -> "Version":
@@ -358,10 +353,10 @@ class Epoch:
 
     def __post_init__(self) -> None:
         check_window(self.window)
-        _digests(self.seed_root)
-        _within("epoch", self.epoch, 2, MAX_TIME)
-        _within("bytes of the reason", len(self.reason.encode()), 1, MAX_REASON_BYTES)
-        _within("time", self.time, 0, MAX_TIME)
+        check_digests(self.seed_root)
+        check_range("epoch", self.epoch, 2, MAX_TIME)
+        check_range("bytes of the reason", len(self.reason.encode()), 1, MAX_REASON_BYTES)
+        check_range("time", self.time, 0, MAX_TIME)
 
     def encode(self) -> bytes:
         fields = (self.window, self.epoch, self.seed_root, self.reason, self.time)
@@ -370,7 +365,7 @@ class Epoch:
     @classmethod
     def decode(cls, body: bytes) -> "Epoch":
         """Strict inverse of `encode`; MalformedRecord."""
-        return _decoded(_ENTRY + cls.KIND, body, 5, cls._from)
+        return decoded(_ENTRY + cls.KIND, body, 5, cls._from)
 
     @classmethod
     def _from(cls, f: tuple[bytes, ...]) -> "Epoch":
@@ -403,36 +398,3 @@ def decode_body(kind: str, body: bytes) -> Body:
 def entry_leaf_data(salt: bytes, body: Body) -> bytes:
     """The 32 bytes which stand in the log for ``body``."""
     return leaf_data(salt, body.KIND, body.encode())
-
-
-def _decoded(tag: str, data: bytes, count: int, build: Callable[[tuple[bytes, ...]], T]) -> T:
-    try:
-        return build(decode(tag, data, count))
-    except MalformedRecord:
-        raise
-    except MalformedError as error:
-        raise MalformedRecord(error.what, where=tag, expected=error.expected) from error
-
-
-def _within(what: str, value: int, low: int, high: int) -> None:
-    if not low <= value <= high:
-        raise MalformedRecord(f"{what} {value} out of range", expected=f"{low}..{high}")
-
-
-def _digests(*values: bytes) -> None:
-    for value in values:
-        try:
-            read_digest(value)
-        except MalformedError as error:
-            raise MalformedRecord(error.what, expected=error.expected) from error
-
-
-def _key(raw: bytes) -> None:
-    try:
-        PublicKey.from_raw(raw)
-    except MalformedError as error:
-        raise MalformedRecord(error.what, where="dispute key", expected=error.expected) from error
-
-
-def _optional_digests(*values: bytes | None) -> None:
-    _digests(*(value for value in values if value is not None))

@@ -35,13 +35,13 @@ from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.shown_keys import ShownKeys
 from ragaudit.ledger.messages.signed_request import SignedRequest
 from ragaudit.prover.errors import (
-    MalformedSettings,
     NotPinned,
     VerifierMessageRejected,
     VerifierRefused,
     VerifierUnreachable,
 )
 from ragaudit.prover.settings import Settings
+from ragaudit.prover.verifier.trust import trusted_authorities
 
 MAX_ANSWER_BYTES = 2**26
 ANSWER_TIMEOUTS = 12  # for a whole answer, in timeouts of one phase
@@ -93,7 +93,7 @@ class VerifierClient:
             timeout=timeout,
             trust_env=False,
             transport=transport,
-            verify=_trusted(authorities),
+            verify=trusted_authorities(authorities),
             proxy=proxy,
             # A small answer that unpacks to a large one would be read in full.
             headers={"Accept-Encoding": "identity"},
@@ -358,17 +358,6 @@ class VerifierClient:
         return SignedRequest.issue(
             self._key, provider=provider, method=method, target=target, body=body, time=time
         ).headers()
-
-
-def _trusted(authorities: Path | None) -> ssl.SSLContext | bool:
-    if authorities is None:
-        return True
-    try:
-        return ssl.create_default_context(cafile=authorities)
-    except (OSError, ssl.SSLError):
-        raise MalformedSettings(
-            "no certificates", where=f"verifier.ca_file: {authorities}", expected="a PEM file"
-        ) from None
 
 
 def _window(name: str) -> str:

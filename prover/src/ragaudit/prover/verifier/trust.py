@@ -1,8 +1,16 @@
 """What the prover demands of the verifier before it creates a window."""
 
+import ssl
+from pathlib import Path
+
 from ragaudit.encoding.text import hex_encode
 from ragaudit.ledger.messages.shown_keys import ShownKeys
-from ragaudit.prover.errors import ClocksDiffer, UnpinnedVerifier, VerifierMessageRejected
+from ragaudit.prover.errors import (
+    ClocksDiffer,
+    MalformedSettings,
+    UnpinnedVerifier,
+    VerifierMessageRejected,
+)
 from ragaudit.prover.settings import VerifierSettings
 
 
@@ -55,3 +63,19 @@ def check_clocks(ours: int, verifiers: int, skew: int) -> None:
             where="clock",
             expected=f"at most {skew} s",
         )
+
+
+def trusted_authorities(authorities: Path | None) -> ssl.SSLContext | bool:
+    """Return what certificates of servers are verified by: a file of authorities, or the system's.
+
+    Raises:
+        MalformedSettings: no certificates in the file.
+    """
+    if authorities is None:
+        return True
+    try:
+        return ssl.create_default_context(cafile=authorities)
+    except (OSError, ssl.SSLError):
+        raise MalformedSettings(
+            "no certificates", where=f"verifier.ca_file: {authorities}", expected="a PEM file"
+        ) from None
