@@ -50,7 +50,7 @@ def shown(window: Window) -> dict[str, Any]:
         "policy_digest": window.policy.digest.hex(),
         "countersignature": canonical_json.loads(window.countersignature()),
         "opening": {"index": 0, "salt": salt.hex(), "body": body.hex()},
-        "embedder": {},
+        "embedder": canonical_json.loads(window.embedder.manifest),
         "activations": [],
     }
 
