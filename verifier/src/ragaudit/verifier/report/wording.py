@@ -71,7 +71,10 @@ ANCHORED: Final = (
 )
 
 RECHECK: Final = "ragaudit verifier recheck bundle.zip --verdict-key {key}"
-TRANSLATE: Final = "ragaudit risk translate --verdict verdict.json --verdict-key {key} --records 10"
+TRANSLATE: Final = (
+    "ragaudit risk translate --verdict verdict.json --verdict-key {key} --records 10"
+    "  # needs ragaudit-lab"
+)
 SIGNED: Final = (
     "This page is not signed; the verdict it was made from is, with the key below. Compare the key "
     "with the one that the verifier gave you in another way, then have the signature and the "
