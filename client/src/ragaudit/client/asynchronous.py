@@ -126,6 +126,11 @@ class AsyncClient:
         """Return the account as the provider shows it now."""
         return await self._session.account()
 
+    async def pseudonym(self) -> bytes:
+        """Return the account's pseudonym, 32 bytes; the provider is asked if it is not known."""
+        account = self._session.known
+        return (await self.account() if account is None else account).pseudonym
+
     async def register(self) -> AccountState:
         """Register the account in the window, once, and return it; later calls return the same.
 

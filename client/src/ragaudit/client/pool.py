@@ -104,7 +104,7 @@ class AsyncPool:
         if not self._clients:
             raise StateConflict("a pool without accounts")
         files = [item.file if isinstance(item, CheckedReceipt) else item for item in receipts]
-        pseudonyms = [(await client.account()).pseudonym for client in self._clients]
+        pseudonyms = [await client.pseudonym() for client in self._clients]
         shares: list[list[ReceiptFile]] = [[] for _ in self._clients]
         for file in files:
             whose = file.public.record.pseudonym

@@ -94,6 +94,11 @@ class Session:
         return self._account
 
     @property
+    def known(self) -> AccountState | None:
+        """The account, if it has registered or was found registered before."""
+        return self._account
+
+    @property
     def keeps_state(self) -> bool:
         """Return whether there is a state directory, and so a dispute key after registration."""
         return self._state_root is not None

@@ -205,7 +205,7 @@ class Intake:
             if each.account != holder:
                 raise RejectedError(
                     "of another account than signed for it",
-                    where=str(number),
+                    where=f"document {number}",
                     expected="what one account holds",
                 )
         return [replace(each, held=True) for each in checked]
