@@ -109,7 +109,7 @@ def test_the_verdicts_stand_for_a_regulator_without_our_prover_or_core(
             [regulator, "-c", f"import {name}"], capture_output=True, check=False
         )
         assert found.returncode != 0, name
-    program = "from ragaudit.verifier.cli import app; app(prog_name='ragaudit verifier')"
+    program = "from ragaudit.verifier.command.cli import app; app(prog_name='ragaudit verifier')"
     options = ("--engine", "reference", "--records", "3")
     words = [str(regulator), "-c", program, "recheck", *_bundle(demo, window), *options]
     done = subprocess.run(words, capture_output=True, text=True, check=False)

@@ -20,7 +20,7 @@ from ragaudit.verifier import keys, settings
 from ragaudit.verifier.service import providers
 from ragaudit.verifier.service.database import Database
 
-COMMAND = "from ragaudit.verifier.cli import app; app()"
+COMMAND = "from ragaudit.verifier.command.cli import app; app()"
 NAME = "regulator.example/cosigner"
 
 

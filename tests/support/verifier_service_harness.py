@@ -33,7 +33,7 @@ from ragaudit.ledger.messages.signed_request import SignedRequest
 from ragaudit.verifier import keys
 from ragaudit.verifier.engines import CoreEngine
 from ragaudit.verifier.evidence import Evidence
-from ragaudit.verifier.procedure.disputes import Judgement, judge
+from ragaudit.verifier.procedure.statement_checks import Judgement, judge
 from ragaudit.verifier.service import providers, windows
 from ragaudit.verifier.service.app import create_app
 from ragaudit.verifier.service.auditor import Auditor, Progress

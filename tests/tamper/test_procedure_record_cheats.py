@@ -24,7 +24,7 @@ from ragaudit.ledger.messages.records import Close, Epoch, Record, Registration,
 from ragaudit.verifier import evidence as names
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.procedure import Status
-from ragaudit.verifier.procedure.disputes import judge
+from ragaudit.verifier.procedure.statement_checks import judge
 from window import END, START, Account, Asked, Window
 
 use_cached_table()

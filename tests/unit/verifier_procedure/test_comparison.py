@@ -22,7 +22,7 @@ from ragaudit.verifier.bundle import Part
 from ragaudit.verifier.comparison import Comparison, Found
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence
-from ragaudit.verifier.procedure import Outcome, Status, limits, run
+from ragaudit.verifier.procedure import Outcome, Status, members, run
 from window import Window
 
 use_cached_table()
@@ -400,10 +400,10 @@ def test_the_texts_of_a_verdict_are_those_of_the_specification() -> None:
     chapter = FilePath(__file__).parents[3] / "docs/spec/10-verdict.md"
     text = " ".join(chapter.read_text(encoding="utf-8").split())
     found = re.findall(r"- `([NA][0-9]+)`[^“]*“([^”]*)”", text)
-    conditional = (limits.UNSAMPLED, limits.DISPUTED, limits.SHOWN, limits.PLAIN)
-    expected = (*limits.NOT_COVERED, limits.UNOWNED, *conditional)
+    conditional = (members.UNSAMPLED, members.DISPUTED, members.SHOWN, members.PLAIN)
+    expected = (*members.NOT_COVERED, members.UNOWNED, *conditional)
     assert [each for name, each in found if name[0] == "N"] == list(expected)
-    assert [each for name, each in found if name[0] == "A"] == list(limits.ASSUMPTIONS)
-    everything = limits.not_covered("B", {"disputes_open": 1, "anchored": 1, "plain": 1})
+    assert [each for name, each in found if name[0] == "A"] == list(members.ASSUMPTIONS)
+    everything = members.not_covered("B", {"disputes_open": 1, "anchored": 1, "plain": 1})
     assert everything == expected
-    assert limits.not_covered("A", {"disputes_open": 0, "plain": None}) == expected[:-4]
+    assert members.not_covered("A", {"disputes_open": 0, "plain": None}) == expected[:-4]

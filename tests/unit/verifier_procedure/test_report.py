@@ -15,7 +15,7 @@ from ragaudit.privacy.accounting import GAMMA
 from ragaudit.privacy.accounting.report import epsilon_report
 from ragaudit.privacy.guarantees import TotalVariation
 from ragaudit.verifier import verdict as verdicts
-from ragaudit.verifier.procedure import CHECKS, CheckResult, Outcome, Status, limits
+from ragaudit.verifier.procedure import CHECKS, CheckResult, Outcome, Status, members
 from ragaudit.verifier.report import render_html, render_text, wording
 from ragaudit.verifier.verdict import Verdict
 
@@ -78,8 +78,8 @@ def outcome(result: str = "PASS", **changes: object) -> Outcome:
         counts={"records": 1200, "accounts": 4, "anchored": 2, "plain": 2, "records_plain": 7},
         coalition={"claimed": 1, "estimated": 1, "max": 2},
         scope=SCOPE,
-        not_covered=(*limits.NOT_COVERED, limits.UNSAMPLED, limits.PLAIN),
-        assumptions=limits.ASSUMPTIONS,
+        not_covered=(*members.NOT_COVERED, members.UNSAMPLED, members.PLAIN),
+        assumptions=members.ASSUMPTIONS,
     )
     return replace(base, **changes)  # type: ignore[arg-type]
 
@@ -133,7 +133,7 @@ def test_both_reports_say_everything(result: str) -> None:
         for check in CHECKS:
             assert check.title in report
             assert f"in order, {check.id}" in report
-        for line in (*limits.NOT_COVERED, *limits.ASSUMPTIONS, limits.UNSAMPLED, limits.PLAIN):
+        for line in (*members.NOT_COVERED, *members.ASSUMPTIONS, members.UNSAMPLED, members.PLAIN):
             assert line in report
         assert str(TABLE.headline.epsilon) in report
         assert "compliance rate" in report
@@ -454,7 +454,7 @@ def test_columns_keep_their_headings_on_a_phone() -> None:
 
 def test_the_disclaimers_exist_once() -> None:
     """What a verdict does not cover is signed; the report's own words do not say it again."""
-    texts = (*limits.NOT_COVERED, *limits.ASSUMPTIONS, limits.UNSAMPLED, limits.PLAIN)
+    texts = (*members.NOT_COVERED, *members.ASSUMPTIONS, members.UNSAMPLED, members.PLAIN)
     labels = " ".join(" ".join(each) for each in wording.LABELS.values())
     own = " ".join(each for each in vars(wording).values() if isinstance(each, str)) + labels
     for text in texts:
@@ -466,16 +466,16 @@ def test_the_disclaimers_exist_once() -> None:
 
 def test_no_other_module_has_a_copy_of_a_disclaimer() -> None:
     """In any member: sentences of the limits, however their literals are broken into lines."""
-    home = Path(limits.__file__)
-    members = [each for each in home.parents[5].glob("*/src") if each.is_dir()]
-    assert len(members) > 8
+    home = Path(members.__file__)
+    folders = [each for each in home.parents[5].glob("*/src") if each.is_dir()]
+    assert len(folders) > 8
     code = "".join(
         re.sub(r'"\s*\n\s*f?"', "", path.read_text(encoding="utf-8"))
-        for member in members
+        for member in folders
         for path in member.rglob("*")
         if path.suffix in {".py", ".j2"} and path != home
     )
-    everything = limits.not_covered("B", {"disputes_open": 1, "anchored": 1, "plain": 1})
-    for text in (*everything, *limits.ASSUMPTIONS, limits.WORTHLESS):
+    everything = members.not_covered("B", {"disputes_open": 1, "anchored": 1, "plain": 1})
+    for text in (*everything, *members.ASSUMPTIONS, members.WORTHLESS):
         for sentence in re.split(r"(?<=[.:]) ", text):
             assert len(sentence) < 30 or sentence not in code

@@ -14,7 +14,7 @@ from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.lab.attacks.terms import SMALL_TERMS
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.verifier import evidence as names
-from ragaudit.verifier.cli import app
+from ragaudit.verifier.command.cli import app
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.procedure import run_opening_checks
 from ragaudit.verifier.terms import DEFAULT, TERMS, Terms

@@ -15,8 +15,7 @@ from ragaudit.encoding.signing import PrivateKey
 from ragaudit.privacy.accounting import GAMMA
 from ragaudit.privacy.accounting.report import epsilon_report
 from ragaudit.verifier import verdict
-from ragaudit.verifier.procedure.framework import CheckResult, Status
-from ragaudit.verifier.procedure.outcome import Outcome, conclude
+from ragaudit.verifier.procedure.framework import CheckResult, Outcome, Status, conclude
 from ragaudit.verifier.verdict import MalformedVerdict, VerdictRejected, verify_verdict
 
 KEY = PrivateKey.from_seed(b"k" * 32)

@@ -21,7 +21,7 @@ from ragaudit.verifier import arbiter as arbiters
 from ragaudit.verifier import arbiter_service, keys
 from ragaudit.verifier.arbiter import FINDINGS_FOLDER, KEY_FILE, Arbiter, read_window
 from ragaudit.verifier.arbiter_service import create_app
-from ragaudit.verifier.cli import app
+from ragaudit.verifier.command.cli import app
 from ragaudit.verifier.engines import engine
 from typer.testing import CliRunner
 from window import Window

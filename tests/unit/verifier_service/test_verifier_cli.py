@@ -16,7 +16,7 @@ from procedure_cases import audit, use_cached_table
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.verifier import keys, settings
 from ragaudit.verifier.bundle import write_bundle
-from ragaudit.verifier.cli import app
+from ragaudit.verifier.command.cli import app
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import CHECKS, CheckResult, Outcome, Status
 from ragaudit.verifier.service import providers

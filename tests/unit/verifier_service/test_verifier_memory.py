@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from procedure_cases import use_cached_table
 from ragaudit.encoding import canonical_json
-from ragaudit.verifier import embedding
+from ragaudit.verifier import engines
 from ragaudit.verifier.evidence import EMBEDDER, Evidence
 from ragaudit.verifier.service import challenge, windows
 from ragaudit.verifier.service.auditor import ProcedureAuditor
@@ -123,10 +123,10 @@ def test_samples_in_memory_are_bounded_together(
 
 def test_an_embedder_is_loaded_once() -> None:
     manifest = canonical_json.dumps({"name": "wordllama-l2-supercat-256"})
-    embedding._installed.cache_clear()
+    engines._installed.cache_clear()
     first, second = (
-        embedding.committed_embedder(Evidence.of({EMBEDDER: manifest})) for _ in range(2)
+        engines.committed_embedder(Evidence.of({EMBEDDER: manifest})) for _ in range(2)
     )
     assert first is not None and first is second
     other = canonical_json.dumps({"name": "other"})
-    assert embedding.committed_embedder(Evidence.of({EMBEDDER: other})) is None
+    assert engines.committed_embedder(Evidence.of({EMBEDDER: other})) is None

@@ -22,13 +22,12 @@ from ragaudit.encoding.errors import (
     UnavailableError,
 )
 from ragaudit.encoding.signing import PrivateKey, PublicKey
-from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.messages.disputes import Finding, file_digest
 from ragaudit.ledger.messages.receipt_check import GroupOperations, WindowView
 from ragaudit.ledger.messages.receipts import PublicReceipt
 from ragaudit.ledger.messages.window import ShownWindow
 from ragaudit.verifier import keys as key_files
-from ragaudit.verifier.procedure.disputes import judge
+from ragaudit.verifier.procedure.statement_checks import judge
 
 KEY_FILE = "arbiter.key"
 FINDINGS_FOLDER = "findings"
@@ -43,9 +42,12 @@ class Arbiter:
     def __init__(self, folder: Path) -> None:
         """Read the key.
 
+        Args:
+            folder: the arbiter's own, with its key and its findings.
+
         Raises:
-            MalformedError: no key there. RefusedError: others can read it, or the folder holds
-                the secrets of a verifier.
+            MalformedError: no key there, or others can read it.
+            RefusedError: the folder holds the secrets of a verifier.
         """
         _keep_apart(folder)
         self._key = PrivateKey.from_seed(key_files.read_seed(folder / KEY_FILE))
@@ -53,7 +55,11 @@ class Arbiter:
 
     @classmethod
     def create(cls, folder: Path) -> "Arbiter":
-        """Make a key in ``folder``; RefusedError if there is one, or a verifier's secrets."""
+        """Return an arbiter with a fresh key, written into ``folder``.
+
+        Raises:
+            RefusedError: there is a key, or the secrets of a verifier.
+        """
         _keep_apart(folder)
         key_files.write_seed(folder / KEY_FILE, PrivateKey.generate())
         return cls(folder)
@@ -75,6 +81,7 @@ class Arbiter:
         Args:
             document: the receipt file, a JSON value; nothing of it is kept but its digest.
             view: the window, authenticated (`read_window`).
+            operations: what opens commitments: an engine.
             clock: Unix milliseconds.
 
         Returns:
@@ -91,10 +98,11 @@ class Arbiter:
         public, digest = judgement.public, file_digest(document)
         path = self._store / view.policy.provider / f"{view.policy.window}.jsonl"
         with _locked(path):
-            kept = list(_read(path))
-            for each in kept:
-                if (each.index, each.file_digest) == (public.index, digest):
-                    return each, public
+            earlier = list(_read(path))
+            # The same case gets the same finding: nobody can bring it until the answer suits.
+            for finding in earlier:
+                if (finding.index, finding.file_digest) == (public.index, digest):
+                    return finding, public
             finding = Finding.issue(
                 self._key,
                 origin=public.origin,
@@ -104,47 +112,43 @@ class Arbiter:
                 step=judgement.step,
                 time=clock(),
             )
-            if len(kept) < MAX_KEPT:
+            if len(earlier) < MAX_KEPT:
                 _append(path, finding.encode())
         return finding, public
 
     def findings(self) -> Iterator[Finding]:
-        """The findings that are kept, log by log, each log's in order."""
+        """Return the findings that are kept, log by log, each log's in order."""
         for path in sorted(self._store.glob("*/*.jsonl")):
             yield from _read(path)
 
 
 def read_window(value: Any, verifier: PublicKey) -> WindowView:
-    """A window as the provider shows it (`GET /v1/windows/{w}`), believed as far as countersigned.
+    """Return a window as the provider shows it, believed as far as it is countersigned.
 
     Args:
+        value: the provider's answer to `GET /v1/windows/{w}`, a JSON value.
         verifier: the verifier's statement key, from elsewhere.
 
     Raises:
-        MalformedError: not a window. RejectedError: not countersigned by ``verifier``.
+        MalformedError: not a window.
+        RejectedError: not countersigned by ``verifier``.
     """
-    shown = ShownWindow.from_json(value)
-    if shown.policy.keys.verifier != verifier:
+    window = ShownWindow.from_json(value)
+    # Else a provider could countersign a policy and an opening of its own for the arbiter's eyes.
+    if window.policy.keys.verifier != verifier:
         raise RejectedError(
             "of another verifier", where="keys.verifier", expected=verifier.raw.hex()
         )
-    _, opening = shown.countersigned()
-    return WindowView(shown.policy, opening)
-
-
-def read_key(text: str) -> PublicKey:
-    """A public key in hexadecimal; MalformedError for any other text."""
-    return PublicKey.from_raw(hex_decode(text))
+    _, opening = window.countersigned()
+    return WindowView(window.policy, opening)
 
 
 def _keep_apart(folder: Path) -> None:
     """RefusedError for a folder with a verifier's secrets: the roles have stores of their own."""
-    held = [name for name in (key_files.VERIFIER, key_files.ACTIVATION) if (folder / name).exists()]
-    if held:
-        raise RefusedError(
-            "this folder holds a verifier's secrets", where=str(folder / held[0]),
-            expected="a folder of the arbiter's own",
-        )  # fmt: skip
+    for name in (key_files.VERIFIER, key_files.ACTIVATION):
+        if (folder / name).exists():
+            what, where = "this folder holds a verifier's secrets", str(folder / name)
+            raise RefusedError(what, where=where, expected="a folder of the arbiter's own")
 
 
 def _read(path: Path) -> Iterator[Finding]:
@@ -161,6 +165,7 @@ def _locked(path: Path) -> Iterator[None]:
     """One judge of a log at a time, also among processes: a file has one finding."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # The findings file is the lock: it is never replaced, only added to.
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -181,5 +186,6 @@ def _append(path: Path, line: bytes) -> None:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.fsync(file.fileno())
     except OSError:
+        # Half a line would make every later reading of this log's findings fail.
         os.truncate(path, before)
         raise

@@ -55,10 +55,12 @@ class _Entry:
     offset: int
 
     def local_header(self) -> bytes:
+        """Return the header before the item's bytes (APPNOTE 4.3.7)."""
         fields = (0, 0, 0, _DATE_1980_01_01, self.crc, self.size, self.size, len(self.name), 0)
         return _LOCAL.pack(b"PK\3\4", _VERSION_STORED, *fields) + self.name
 
     def central_header(self) -> bytes:
+        """Return the item's header in the directory (APPNOTE 4.3.12)."""
         far = self.offset >= _FAR
         extra = _EXTRA_64.pack(1, 8, self.offset) if far else b""
         version = _VERSION_64 if far else _VERSION_STORED
@@ -68,10 +70,12 @@ class _Entry:
 
     @property
     def data_offset(self) -> int:
+        """Where the item's bytes begin in the file."""
         return self.offset + _LOCAL.size + len(self.name)
 
     @property
     def end(self) -> int:
+        """Where the item's bytes end in the file."""
         return self.data_offset + self.size
 
 
@@ -95,8 +99,10 @@ def write_bundle(target: Path, evidence: Evidence, verdict: bytes, *, part: Part
     """Write the bundle of ``evidence`` and the signed verdict; the file appears when it is whole.
 
     Args:
-        evidence: all items; part "public" leaves the confidential ones out.
+        target: the file, which is replaced where it exists.
+        evidence: all items.
         verdict: the DSSE envelope's bytes.
+        part: "public" leaves the confidential items out.
 
     Raises:
         MalformedBundle: an item over MAX_ITEM_BYTES.
@@ -109,11 +115,20 @@ def write_bundle(target: Path, evidence: Evidence, verdict: bytes, *, part: Part
         except BaseException:
             temporary.unlink()
             raise
+    # A reader sees the old file or the whole new one, never a part.
     temporary.replace(target)
 
 
 def write_archive(file: IO[bytes], evidence: Evidence, verdict: bytes, *, part: Part) -> None:
-    """As :func:`write_bundle`, to a binary file that is open for writing at its start."""
+    """Write the bundle to a binary file that is open for writing at its start.
+
+    Args:
+        file: as a download is streamed; nothing of it is read.
+        evidence, verdict, part: as for :func:`write_bundle`.
+
+    Raises:
+        MalformedBundle: an item over MAX_ITEM_BYTES.
+    """
     items = evidence if part == "all" else evidence.public()
     manifest = {"format": FORMAT, "items": items.digests(), "part": part}
     own = {MANIFEST: canonical_json.dumps(manifest), VERDICT: verdict}
@@ -151,6 +166,9 @@ class Bundle:
 def open_bundle(path: Path) -> Iterator[Bundle]:
     """Check the bundle at ``path`` and yield it.
 
+    Args:
+        path: the file, which stays open meanwhile.
+
     Raises:
         MalformedBundle: anything that :func:`write_bundle` would not have written.
     """
@@ -159,7 +177,14 @@ def open_bundle(path: Path) -> Iterator[Bundle]:
 
 
 def read_archive(file: IO[bytes]) -> Bundle:
-    """As :func:`open_bundle`, from a seekable binary file, which must stay open."""
+    """Return the bundle in a binary file.
+
+    Args:
+        file: seekable; must stay open, as the items are read when they are asked for.
+
+    Raises:
+        MalformedBundle: anything that :func:`write_archive` would not have written.
+    """
     entries: dict[str, _Entry] = {}
     digests: dict[str, str] = {}
     for entry, data in _walk(file):
@@ -174,6 +199,7 @@ def read_archive(file: IO[bytes]) -> Bundle:
 
     def read(name: str) -> bytes:
         data = _read(file, entries[name])
+        # Whoever can write the file could swap an item between the check and its use.
         if hashlib.sha256(data).hexdigest() != items[name]:
             raise MalformedBundle("the file changed while it was read", where=name)
         return data
@@ -205,6 +231,7 @@ def _read_entry(file: IO[bytes], head: bytes, previous: _Entry | None) -> tuple[
         raise MalformedBundle("encrypted entry", where=where, expected="plain entries")
     if method:
         raise MalformedBundle("compressed entry", where=where, expected="stored entries")
+    # Before anything is built from the name: a stranger chose it.
     if len(name) > MAX_NAME_BYTES or not name.isascii():
         raise MalformedBundle("not an item name", where=where[:80])
     if previous is not None and name <= previous.name:
@@ -215,6 +242,8 @@ def _read_entry(file: IO[bytes], head: bytes, previous: _Entry | None) -> tuple[
     if len(data) != size:
         raise MalformedBundle("archive is cut short", where=where)
     entry = _Entry(name, size, zlib.crc32(data), previous.end if previous else 0)
+    # Flags, times, extra fields and sizes at once: two archives of the same items would be two
+    # bundles to whoever compares files, and a field that nobody reads is a place to hide something.
     if entry.local_header() != head + name:
         raise MalformedBundle("entry header is not the one accepted form", where=where)
     return entry, data
@@ -238,18 +267,19 @@ def _read_manifest(data: bytes) -> tuple[Part, dict[str, str]]:
     raise MalformedBundle("not a manifest of this format", where=MANIFEST, expected=FORMAT)
 
 
-def _compare(listed: Mapping[str, object], found: Mapping[str, str]) -> None:
-    for name in sorted(listed.keys() | found.keys()):
-        if name not in found:
+def _compare(manifest: Mapping[str, object], actual: Mapping[str, str]) -> None:
+    for name in sorted(manifest.keys() | actual.keys()):
+        if name not in actual:
             raise MalformedBundle("listed in the manifest and absent", where=name)
-        if name not in listed:
+        if name not in manifest:
             raise MalformedBundle("not listed in the manifest", where=name)
-        if listed[name] != found[name]:
+        if manifest[name] != actual[name]:
             raise MalformedBundle("another digest than the manifest's", where=name)
 
 
 def _evidence(items: Iterable[str], read: Callable[[str], bytes], part: Part) -> Evidence:
     names = list(items)
+    # Who takes a public bundle must not find somebody's queries in it.
     if part == "public" and not all(name.startswith(PUBLIC) for name in names):
         raise MalformedBundle("confidential item in a public bundle")
     try:

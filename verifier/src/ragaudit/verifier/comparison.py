@@ -16,13 +16,19 @@ from ragaudit.ledger.messages.clock import Clock
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.verifier.bundle import Part
-from ragaudit.verifier.procedure import limits
-from ragaudit.verifier.procedure.checks import CHECKS, OPENING_CHECKS
+from ragaudit.verifier.procedure import (
+    CHECKS,
+    OPENING_CHECKS,
+    PASS,
+    REFUSED,
+    CheckResult,
+    Outcome,
+    Status,
+    members,
+)
 from ragaudit.verifier.procedure.facts import CONFIDENTIAL_PART
-from ragaudit.verifier.procedure.framework import CheckResult, Status
-from ragaudit.verifier.procedure.outcome import PASS, REFUSED, Outcome, conclude
+from ragaudit.verifier.procedure.framework import conclude
 from ragaudit.verifier.procedure.privacy_checks import table
-from ragaudit.verifier.signed_strata import disorder, expected_sampling
 from ragaudit.verifier.verdict import Verdict
 
 BY_RECORD: Final = frozenset({"seed", "embedding", "selection"})
@@ -48,7 +54,7 @@ class Found:
     """What a comparison found.
 
     Attributes:
-        differences: what contradicts the verdict, the one that matters most first.
+        differences: what contradicts the verdict, what matters most first; empty if it stands.
         not_repeated: what was signed and could not be computed again here, and why.
         notes: what is worth knowing and contradicts nothing.
         checks: checks that were repeated whole, and all checks that the verdict lists.
@@ -83,7 +89,7 @@ class Comparison:
     _notes: list[str] = field(default_factory=list)
 
     def run(self, digests: Mapping[str, str]) -> Found:
-        """Compare everything; ``digests`` are those of the items at hand."""
+        """Compare everything; ``digests`` are those of the items at hand, hexadecimal."""
         self._compare_items(digests)
         repeated = self._compare_checks()
         self._compare_result()
@@ -94,7 +100,7 @@ class Comparison:
         self._compare_counts()
         self._compare_texts()
         self._compare_time()
-        ranked = sorted(self._differences, key=lambda each: each[0])
+        ranked = sorted(self._differences, key=lambda difference: difference[0])
         return Found(
             tuple(text for _, text in ranked),
             tuple(dict.fromkeys(self._not_repeated)),
@@ -113,7 +119,7 @@ class Comparison:
 
     def _status(self, check_id: str) -> str:
         """The signed status of a check; empty where the verdict does not list it."""
-        return next((status for _, each, status in self.verdict.checks if each == check_id), "")
+        return next((status for _, name, status in self.verdict.checks if name == check_id), "")
 
     def _differ(self, rank: _Rank, text: str) -> None:
         self._differences.append((rank, text))
@@ -130,53 +136,54 @@ class Comparison:
                 text = f"{name} is not the item that the verdict was signed over"
                 self._differ(_Rank.EVIDENCE, text)
 
-    # --- checks and result ------------------------------------------------------------------
-
     def _compare_checks(self) -> int:
         """How many checks were repeated whole."""
         expected = OPENING_CHECKS if self.verdict.result == REFUSED else CHECKS
         order = [(number, check_id) for number, check_id, _ in self.verdict.checks]
+        # Else a verdict could leave the check out that failed.
         if order != [(check.number, check.id) for check in expected]:
             self._differ(_Rank.CHECK, "the verdict does not list the checks of the procedure")
-        signed = {each["id"]: each for each in self._signed["checks"]}
+        signed = {check["id"]: check for check in self._signed["checks"]}
         repeated = 0
-        for each in self.outcome.checks:
-            if each.id not in signed:
+        for result in self.outcome.checks:
+            if result.id not in signed:
                 continue
-            status = str(signed[each.id]["status"])
-            excuse = self._excuse(each, status)
+            name, status = f"check {result.number} {result.id}", str(signed[result.id]["status"])
+            excuse = self._excuse(result, status)
             if excuse:
-                self._not_repeated.append(f"check {each.number} {each.id}: {excuse}")
+                self._not_repeated.append(f"{name}: {excuse}")
             else:
                 repeated += 1
-            if status != each.status and (not excuse or _refuted(status, each)):
-                self._differ(
-                    _Rank.CHECK,
-                    f"check {each.number} {each.id}: signed {status}, recomputed {each.status}: "
-                    f"{each.reason}",
-                )
+            # An excuse covers what was not looked at, never a fault that was found.
+            if status != result.status and (not excuse or _refuted(status, result)):
+                text = f"{name}: signed {status}, recomputed {result.status}: {result.reason}"
+                self._differ(_Rank.CHECK, text)
             elif not excuse:
-                self._note_texts(f"check {each.number} {each.id}", signed[each.id], each)
+                self._note_texts(name, signed[result.id], result)
         return repeated
 
-    def _note_texts(self, check: str, signed: Mapping[str, Any], found: CheckResult) -> None:
-        """A report shows what was signed: whoever re-checks is told where that reads otherwise."""
-        for name, text in (("reason", found.reason), ("evidence", list(found.evidence))):
+    def _note_texts(self, check: str, signed: Mapping[str, Any], result: CheckResult) -> None:
+        """A report shows what was signed: a note says where that reads otherwise here."""
+        for name, text in (("reason", result.reason), ("evidence", list(result.evidence))):
             if signed[name] != text:
                 both = f"signed {_shown(signed[name])}, recomputed {_shown(text)}"
                 self._notes.append(f"the {name} of {check} reads otherwise: {both}")
 
-    def _excuse(self, each: CheckResult, signed: str) -> str:
+    def _excuse(self, result: CheckResult, signed: str) -> str:
         """Why a check was not repeated whole; empty where it was."""
-        if each.status is Status.NOT_RUN and CONFIDENTIAL_PART in each.needs:
+        if result.status is Status.NOT_RUN and CONFIDENTIAL_PART in result.needs:
             return "needs the confidential part"
-        if self._public and each.id == "log":
+        if self._public and result.id == "log":
             return "the records themselves are confidential; leaves, root and entries were checked"
         if self._public and self._log_failed and signed == Status.NOT_RUN:
             return "the verifier found the log at fault, perhaps in its confidential part"
-        if each.id in BY_RECORD and self.proofs[0] < self.proofs[1]:
+        if result.id in BY_RECORD and self.proofs[0] < self.proofs[1]:
             return "{} of {} sampled records".format(*self.proofs)
-        if each.id == "embedding" and not self.embedder and _texts_compared(each.status, signed):
+        if (
+            result.id == "embedding"
+            and not self.embedder
+            and _texts_compared(result.status, signed)
+        ):
             return "the committed embedder is not at hand to compare texts and vectors"
         return ""
 
@@ -185,11 +192,11 @@ class Comparison:
         return self._status("log") != PASS
 
     def _compare_result(self) -> None:
-        result, statuses = self.verdict.result, [each for _, _, each in self.verdict.checks]
+        result, statuses = self.verdict.result, [status for _, _, status in self.verdict.checks]
         if result == REFUSED:
-            implied = REFUSED if any(each != PASS for each in statuses) else "no refusal"
+            implied = REFUSED if any(status != PASS for status in statuses) else "no refusal"
         else:
-            implied = conclude([_signed_result(each) for each in self._signed["checks"]])
+            implied = conclude([_signed_result(check) for check in self._signed["checks"]])
         if result != implied:
             self._differ(_Rank.RESULT, f"result: signed {result}, the signed checks give {implied}")
         recomputed = self.outcome.result
@@ -197,8 +204,6 @@ class Comparison:
             self._differ(_Rank.RESULT, f"result: signed {result}, recomputed {recomputed}")
         if result == REFUSED and recomputed is None:
             self._differ(_Rank.RESULT, "result: signed REFUSED, but nothing is to be refused")
-
-    # --- members ----------------------------------------------------------------------------
 
     def _compare_identity(self) -> None:
         for name, value in (
@@ -230,17 +235,19 @@ class Comparison:
         if policy is None or records is None or total is None or realised is None:
             return own
         coalition = own.parameters.coalition
-        contained, counted = (self._status(each) == PASS for each in ("containment", "counters"))
+        contained, counted = (self._status(name) == PASS for name in ("containment", "counters"))
         least = -(-records // len(policy.tenants)) if contained else 0
         most = min(records, coalition * policy.queries_per_account) if counted else records
         bounds = (("all_records", total, least, records), ("realised", realised, 0, most))
+        # The public part does not say whose the records are: a signed number of queries is only
+        # refuted where no distribution of so many records could give it.
         for name, value, least, most in bounds:
             if not least <= value <= most:
                 text = f"epsilon: {name} counts {value} queries, the log allows {least} to {most}"
                 self._differ(_Rank.EPSILON, text)
                 return own
-        found = table(policy, coalition, total, [realised])
-        return replace(own, all_records=found.all_records, realised=found.realised)
+        other = table(policy, coalition, total, [realised])
+        return replace(own, all_records=other.all_records, realised=other.realised)
 
     def _compare_sampling(self) -> None:
         signed, recomputed = self._signed["sampling"], self.outcome.sampling
@@ -253,15 +260,15 @@ class Comparison:
         strata = signed.get("strata")
         if self.policy is None or not strata or self._status("sampling") != PASS:
             return
-        if not all(isinstance(each, Mapping) for each in strata):
+        if not all(isinstance(stratum, Mapping) for stratum in strata):
             self._differ(_Rank.NUMBERS, "sampling: strata that are none")
             return
         contained = self._status("containment") == PASS
         records = self.outcome.counts.get("records") if contained else None
-        wrong = disorder(self.policy, strata, records)
+        wrong = members.disorder(self.policy, strata, records)
         if wrong:
             self._differ(_Rank.NUMBERS, f"sampling: {wrong}")
-        expected = expected_sampling(self.policy, strata)
+        expected = members.expected_sampling(self.policy, strata)
         self._compare_value(_Rank.NUMBERS, "sampling", signed, expected)
 
     def _compare_coalition(self) -> None:
@@ -291,7 +298,7 @@ class Comparison:
             ("records", ("records_anchored", "records_plain")),
         ):
             numbers = [signed.get(name) for name in (whole, *parts)]
-            known = [each for each in numbers if type(each) is int]
+            known = [number for number in numbers if type(number) is int]
             if len(known) == len(numbers) and known[0] != sum(known[1:]):
                 text = f"counts: {known[0]} {whole}, but {' + '.join(map(str, known[1:]))} of kinds"
                 self._differ(_Rank.NUMBERS, text)
@@ -301,26 +308,27 @@ class Comparison:
         counts = dict(self.outcome.counts)
         for name in self._unknown(self._signed["counts"], counts):
             counts[name] = self._signed["counts"].get(name)
-        expected = limits.not_covered(mode, counts)
-        for name, texts in (("not_covered", expected), ("assumptions", limits.ASSUMPTIONS)):
+        expected = members.not_covered(mode, counts)
+        for name, texts in (("not_covered", expected), ("assumptions", members.ASSUMPTIONS)):
             signed = list(self._signed[name])
             missing = [text for text in texts if text not in signed]
             added = [text for text in signed if text not in texts]
-            for what, found in (("leaves out", missing), ("adds", added)):
-                for text in found:
+            for what, others in (("leaves out", missing), ("adds", added)):
+                for text in others:
                     self._differ(_Rank.TEXTS, f"{name}: the verdict {what} {_shown(text)}")
             if not missing and not added and signed != list(texts):
                 self._differ(_Rank.TEXTS, f"{name}: repeated or out of order")
 
     def _compare_time(self) -> None:
         """A verdict is signed after everything that it speaks of."""
+        # One-sided: only the verifier's clock says how long after it was signed.
         self._notes.append("when the verdict was signed is the verifier's word alone")
         if self.verdict.result == REFUSED or self.policy is None:
             return
         times = [1000 * self.policy.sampling_instant]
         if self.clock is not None:
-            dated = chain(self.clock.responses.values(), (self.clock.close, self.clock.records))
-            times += [each for each in dated if each is not None]
+            dates = chain(self.clock.responses.values(), (self.clock.close, self.clock.records))
+            times += [time for time in dates if time is not None]
         if self._signed["time"] < max(times):
             signed, latest = rfc3339(self._signed["time"]), rfc3339(max(times))
             self._differ(_Rank.IDENTITY, f"time: signed at {signed}, before {latest}")
@@ -329,29 +337,23 @@ class Comparison:
         self, rank: _Rank, name: str, signed: Mapping[str, Any], value: Mapping[str, Any]
     ) -> None:
         """Compare members; from the public part, those that are known there."""
-        if not self._public:
-            self._compare_value(rank, name, signed, value)
-            return
         unknown = self._unknown(signed, value)
         if unknown:
             self._not_repeated.append(f"{name}: {', '.join(sorted(unknown))}")
-        self._compare_value(
-            rank,
-            name,
-            {key: each for key, each in signed.items() if key not in unknown},
-            {key: each for key, each in value.items() if key not in unknown},
-        )
+        pair = ({key: m[key] for key in m if key not in unknown} for m in (signed, value))
+        self._compare_value(rank, name, *pair)
 
     def _unknown(self, signed: Mapping[str, Any], value: Mapping[str, Any]) -> set[str]:
         """Members that the public part does not tell, or that V could not tell without a log."""
         if not self._public:
             return set()
-        unknown = {key for key, each in value.items() if each is None}
+        unknown = {key for key, member in value.items() if member is None}
         if self._log_failed:
             unknown |= {key for key in value if signed.get(key, 0) is None}
         return unknown
 
     def _compare_value(self, rank: _Rank, where: str, signed: object, value: object) -> None:
+        # As it would have been signed: tuples are lists there.
         recomputed = canonical_json.loads(canonical_json.dumps(value))
         for place, one, other in _leaves(where, signed, recomputed):
             self._differ(rank, f"{place}: signed {_shown(one)}, recomputed {_shown(other)}")
@@ -375,9 +377,8 @@ def _leaves(where: str, signed: object, value: object) -> Iterator[tuple[str, ob
     """(place, signed, recomputed) of what differs, as deep as objects and equal lists go."""
     if isinstance(signed, Mapping) and isinstance(value, Mapping):
         # A headline is what a reader looks at; the rest in order of name.
-        for key in sorted(
-            signed.keys() | value.keys(), key=lambda name: (name != "headline", name)
-        ):
+        names = signed.keys() | value.keys()
+        for key in sorted(names, key=lambda name: (name != "headline", name)):
             yield from _leaves(f"{where}: {key}", signed.get(key), value.get(key))
     elif isinstance(signed, list) and isinstance(value, list) and len(signed) == len(value):
         for position, (one, other) in enumerate(zip(signed, value, strict=True)):

@@ -1,9 +1,11 @@
-"""Two engines that check proofs and redraw noise: compiled, and plain Python.
+"""What the procedure computes with: an engine, and the committed embedder where it is installed.
 
-Both do the same to the bit. The compiled one (`ragaudit.core`) is imported only when it is asked
-for; without it the verifier works on the reference.
+Two engines check proofs and redraw noise, compiled and plain Python; both do the same to the bit.
+The compiled one (`ragaudit.core`) is imported only when it is asked for; without it the verifier
+works on the reference. The embedder is an optional part of the verifier.
 """
 
+import logging
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from importlib import import_module
@@ -17,12 +19,17 @@ from ragaudit.circuits.noise import table_for
 from ragaudit.circuits.parameters import SQUARED_NORM
 from ragaudit.circuits.sketch import sketch
 from ragaudit.circuits.statements import IndexStatement, SelectionStatement
+from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import (
     MalformedError,
+    RagauditError,
     RejectedError,
     UnavailableError,
     UnsupportedError,
 )
+from ragaudit.verifier.evidence import EMBEDDER, Evidence
+
+_log = logging.getLogger(__name__)
 
 Noise = npt.NDArray[np.int64]
 
@@ -49,26 +56,72 @@ class Engine(Protocol):
     name: str
 
     def verify_index(self, statement: IndexStatement, proof: bytes) -> None:
-        """Check an index argument."""
+        """Check an index argument (spec 4.7).
+
+        Raises:
+            ArgumentRejected: it does not establish the statement.
+        """
 
     def verify_selections(self, proven: Sequence[ProvenSelection]) -> None:
-        """Check selection arguments; SelectionsRejected names the bad ones."""
+        """Check selection arguments (spec 4.6), together where that is faster.
+
+        Raises:
+            SelectionsRejected: names the positions of those that do not hold.
+        """
 
     def sample_noise(self, sigma: str, key: bytes, count: int) -> Noise:
-        """z_0 .. z_(count-1) under a 32-byte key (spec 3)."""
+        """Return z_0 .. z_(count-1), int64 (spec 3).
+
+        Args:
+            sigma: of the policy, a decimal.
+            key: of the record, 32 bytes.
+            count: N, at least 1.
+        """
 
     def commit_row(self, row: Sequence[int], blinding: bytes) -> bytes:
-        """Commitment to a completed row, d + 4 integers, under a canonical scalar."""
+        """Return the commitment to a completed row (spec 4.1.5), 32 bytes.
+
+        Args:
+            row: d + 4 integers.
+            blinding: a canonical scalar, 32 bytes.
+
+        Raises:
+            ArgumentRejected: no such row or scalar.
+        """
 
     def commit_selection(self, positions: Sequence[int], blinding: bytes) -> bytes:
-        """Commitment to a set of positions under a canonical scalar."""
+        """Return the commitment to a set of positions (spec 4.1.5), 32 bytes.
+
+        Args:
+            positions: rising, from 0.
+            blinding: a canonical scalar, 32 bytes.
+
+        Raises:
+            ArgumentRejected: no such positions or scalar.
+        """
 
     def sketch(self, query: Sequence[int], seed: bytes, bits: int) -> bytes:
-        """The sketch of an embedding (spec 2.4)."""
+        """Return the sketch of an embedding (spec 2.4), bits / 8 bytes."""
+
+
+class CommittedEmbedder(Protocol):
+    """The committed embedder, where it is at hand."""
+
+    @property
+    def digest(self) -> bytes:
+        """C_emb of the artefacts that it runs."""
+
+    def embed(self, text: str) -> npt.NDArray[np.int8]:
+        """Return the quantised embedding of a text, int8[d].
+
+        Raises:
+            RagauditError: the text has none.
+        """
 
 
 class _Sketching:
     def sketch(self, query: Sequence[int], seed: bytes, bits: int) -> bytes:
+        """Return the sketch of an embedding (spec 2.4), bits / 8 bytes."""
         return sketch(np.array(query, dtype=np.int16), seed, bits)
 
 
@@ -91,16 +144,18 @@ class CoreEngine(_Sketching):
         self._core: Any = core
 
     def verify_index(self, statement: IndexStatement, proof: bytes) -> None:
+        """Check an index argument (spec 4.7); ArgumentRejected."""
         self._judge(lambda: self._core.verify_index(statement, proof))
 
     def verify_selections(self, proven: Sequence[ProvenSelection]) -> None:
+        """Check selection arguments (spec 4.6) as one batch; SelectionsRejected."""
         try:
             self._core.verify_selections(proven)
         except self._core.ProofRejected as error:
             raise SelectionsRejected(error.failed) from None
         except self._core.CoreError:
             # Not a rejection of proofs but of the call: one malformed input stops the batch.
-            failed = [i for i, each in enumerate(proven) if not self._accepts(*each)]
+            failed = [i for i, pair in enumerate(proven) if not self._accepts(*pair)]
             if not failed:
                 raise
             raise SelectionsRejected(failed) from None
@@ -113,19 +168,22 @@ class CoreEngine(_Sketching):
         return True
 
     def sample_noise(self, sigma: str, key: bytes, count: int) -> Noise:
+        """Return z_0 .. z_(count-1), int64 (spec 3)."""
         noise_table = table_for(sigma)
         parameters = noise_table.parameters
-        drawn: Noise = self._core.sample_noise(
+        noise: Noise = self._core.sample_noise(
             noise_table.thresholds, parameters.factor, parameters.levels, key, count
         )
-        return drawn
+        return noise
 
     def commit_row(self, row: Sequence[int], blinding: bytes) -> bytes:
+        """Return the commitment to a completed row (spec 4.1.5), 32 bytes."""
         rows = np.array([row], dtype=np.int8)
         blindings = np.frombuffer(blinding, dtype=np.uint8).reshape(1, -1)
         return bytes(self._judge(lambda: self._core.commit_rows(rows, blindings)))
 
     def commit_selection(self, positions: Sequence[int], blinding: bytes) -> bytes:
+        """Return the commitment to a set of positions (spec 4.1.5), 32 bytes."""
         return bytes(self._judge(lambda: self._core.commit_selection(list(positions), blinding)))
 
     def _judge(self, call: Callable[[], Any]) -> Any:
@@ -141,6 +199,7 @@ class ReferenceEngine(_Sketching):
     name = "reference"
 
     def verify_index(self, statement: IndexStatement, proof: bytes) -> None:
+        """Check an index argument (spec 4.7); ArgumentRejected."""
         from ragaudit.verifier import reference  # noqa: PLC0415 - generators cost start-up time
 
         try:
@@ -156,13 +215,15 @@ class ReferenceEngine(_Sketching):
             raise ArgumentRejected(str(error)) from error
 
     def verify_selections(self, proven: Sequence[ProvenSelection]) -> None:
-        failed = [i for i, each in enumerate(proven) if not self._accepts(*each)]
+        """Check selection arguments (spec 4.6) one by one; SelectionsRejected."""
+        failed = [i for i, pair in enumerate(proven) if not self._accepts(*pair)]
         if failed:
             raise SelectionsRejected(failed)
 
     def _accepts(self, statement: SelectionStatement, proof: bytes) -> bool:
         from ragaudit.verifier import reference  # noqa: PLC0415
 
+        # The reference knows the one B of the specification; anything else it has not checked.
         if statement.squared_norm != SQUARED_NORM:
             raise UnsupportedError(
                 f"a selection with B² = {statement.squared_norm}", expected=f"{SQUARED_NORM}"
@@ -184,16 +245,19 @@ class ReferenceEngine(_Sketching):
         return True
 
     def sample_noise(self, sigma: str, key: bytes, count: int) -> Noise:
+        """Return z_0 .. z_(count-1), int64 (spec 3)."""
         from ragaudit.verifier import reference  # noqa: PLC0415
 
         return np.array(reference.sample_noise(sigma, key, count), dtype=np.int64)
 
     def commit_row(self, row: Sequence[int], blinding: bytes) -> bytes:
+        """Return the commitment to a completed row (spec 4.1.5), 32 bytes."""
         from ragaudit.verifier.reference import commitments  # noqa: PLC0415
 
         return _reference_judge(lambda: commitments.commit_row(row, blinding))
 
     def commit_selection(self, positions: Sequence[int], blinding: bytes) -> bytes:
+        """Return the commitment to a set of positions (spec 4.1.5), 32 bytes."""
         from ragaudit.verifier.reference import commitments  # noqa: PLC0415
 
         return _reference_judge(lambda: commitments.commit_selection(positions, blinding))
@@ -210,11 +274,16 @@ def _reference_judge(call: Callable[[], bytes]) -> bytes:
 
 @lru_cache(maxsize=2)
 def engine(name: str) -> Engine:
-    """The engine called ``name``: "core" or "reference".
+    """Return the engine called ``name``.
+
+    Args:
+        name: "core", "reference", or "auto" for the faster one that is installed.
 
     Raises:
         UnsupportedError: another name, or an engine that is not installed.
     """
+    if name == "auto":
+        return fastest_engine()
     if name == CoreEngine.name:
         return CoreEngine()
     if name == ReferenceEngine.name:
@@ -223,12 +292,15 @@ def engine(name: str) -> Engine:
 
 
 def fastest_engine() -> Engine:
-    """The compiled engine where it is installed, otherwise the reference."""
+    """Return the compiled engine where it is installed, otherwise the reference."""
     return engine("core" if find_spec("ragaudit.core") is not None else "reference")
 
 
 def write_positions(path: Path) -> None:
     """Write the generators of positions that `use_positions` reads: 32 MiB, a minute of work.
+
+    Args:
+        path: the file, which is replaced where it exists.
 
     Raises:
         UnsupportedError: without the compiled core.
@@ -245,6 +317,9 @@ def use_positions(path: Path) -> None:
     """Let the compiled engine decode the generators of positions from a file.
 
     They are constants with a known digest: a wrong file is refused, whoever wrote it.
+
+    Args:
+        path: as `write_positions` wrote it.
 
     Raises:
         UnsupportedError: without the compiled core.
@@ -263,3 +338,42 @@ def _compiled() -> Any:
     if find_spec("ragaudit.core") is None:
         raise UnsupportedError("positions are kept by the compiled core, which is not installed")
     return import_module("ragaudit.core")
+
+
+class InstalledEmbedder:
+    """An installed embedder as the procedure uses it."""
+
+    def __init__(self, embedder: Any, embed_quantised: Callable[..., npt.NDArray[np.int8]]) -> None:
+        self._embedder = embedder
+        self._embed = embed_quantised
+        self._digest: bytes = embedder.manifest().digest()
+
+    @property
+    def digest(self) -> bytes:
+        """C_emb of the files that it runs."""
+        return self._digest
+
+    def embed(self, text: str) -> npt.NDArray[np.int8]:
+        """Return the quantised embedding of a text, int8[d]; RagauditError if it has none."""
+        vector: npt.NDArray[np.int8] = self._embed(self._embedder, [text])[0]
+        return vector
+
+
+def committed_embedder(evidence: Evidence) -> CommittedEmbedder | None:
+    """Return the embedder that the evidence names, None where it is not installed.
+
+    Whether it is the committed one is check 18's, which compares C_emb.
+    """
+    try:
+        manifest = canonical_json.loads(evidence[EMBEDDER])
+        return _installed(manifest["name"])
+    except (ImportError, KeyError, TypeError, RagauditError) as error:
+        _log.warning("the committed embedder is not at hand: %s", error)
+        return None
+
+
+@lru_cache(maxsize=2)  # loading takes a second, and leaves tens of megabytes in pieces
+def _installed(name: str) -> InstalledEmbedder:
+    registry = import_module("ragaudit.embedders.registry")
+    quantised = import_module("ragaudit.embedders.quantised")
+    return InstalledEmbedder(registry.load(name), quantised.embed_quantised)

@@ -67,18 +67,19 @@ _FIXED: Final = frozenset(
         CHALLENGE,
     }
 )
+# Names are paths that a re-check may unpack: no dots, no folders but these, no leading zeros.
 _INDEX = re.compile(r"public/index/[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?/1\.bin", re.ASCII)
 _RESPONSE = re.compile(r"confidential/responses/(?:0|[1-9][0-9]{0,18})\.bin", re.ASCII)
 
 
 def index_name(tenant: str) -> str:
-    """Name of the item that holds a tenant's index commitment (version 1)."""
+    """Return the name of the item that holds a tenant's index commitment (version 1)."""
     return f"public/index/{tenant}/1.bin"
 
 
 def response_name(index: int) -> str:
-    """Name of the item that holds the response for the record at a leaf index."""
-    return f"confidential/responses/{index}.bin"
+    """Return the name of the item that holds the response for the record at a leaf index."""
+    return f"{RESPONSES}{index}.bin"
 
 
 def check_name(name: str) -> None:
@@ -94,10 +95,18 @@ def check_name(name: str) -> None:
 
 
 class Evidence(Mapping[str, bytes]):
-    """A mapping from item names to bytes; `read` fetches one item and may be slow."""
+    """A mapping from item names to bytes; reading one may be slow."""
 
     def __init__(self, names: Iterable[str], read: Callable[[str], bytes]) -> None:
-        """Refuses (MalformedError) names outside spec 10.1; reads nothing yet."""
+        """Hold names, and read nothing yet.
+
+        Args:
+            names: of the items that there are.
+            read: gives the bytes of one of them.
+
+        Raises:
+            MalformedError: a name outside spec 10.1.
+        """
         self._names = tuple(sorted(set(names)))
         for name in self._names:
             check_name(name)
@@ -106,15 +115,20 @@ class Evidence(Mapping[str, bytes]):
 
     @classmethod
     def of(cls, items: Mapping[str, bytes]) -> "Evidence":
-        """Evidence held in memory."""
-        held = dict(items)
-        return cls(held, held.__getitem__)
+        """Return evidence in memory: a copy of ``items``."""
+        copy = dict(items)
+        return cls(copy, copy.__getitem__)
 
     @classmethod
     def from_directory(cls, root: Path) -> "Evidence":
-        """Evidence in files below ``root``; links are refused, other names too."""
+        """Return evidence in the files below ``root``.
+
+        Raises:
+            MalformedError: a link, or a file with another name than spec 10.1 has.
+        """
         names = []
         for path in root.rglob("*"):
+            # A link would let whoever packed the folder name any file of this machine.
             if path.is_symlink():
                 raise MalformedError("a link among the evidence", where=path.name)
             if path.is_file():
@@ -136,9 +150,9 @@ class Evidence(Mapping[str, bytes]):
         return name in self._known
 
     def public(self) -> "Evidence":
-        """The part that anyone may have."""
+        """Return the part that anyone may have."""
         return Evidence((name for name in self if name.startswith(PUBLIC)), self._read)
 
     def digests(self) -> dict[str, str]:
-        """Hexadecimal SHA-256 of every item, by rising name; reads everything once."""
+        """Return the hexadecimal SHA-256 of every item, by rising name; reads everything once."""
         return {name: hashlib.sha256(self[name]).hexdigest() for name in self}

@@ -30,7 +30,7 @@ class VerifierKeys:
 
     Args:
         cosigner: cosigns checkpoints (C2SP, type 0x04).
-        statement: signs what the policy's ``keys.verifier`` verifies (docs/spec/08-services.md).
+        statement: signs what the policy's ``keys.verifier`` verifies (docs/spec 8.4).
         verdict: signs verdicts (DSSE).
         activation: 32 bytes from which the seeds of the activation chains are derived.
         token_digest: SHA-256 of the auditor's token.
@@ -45,7 +45,7 @@ class VerifierKeys:
     arbiter: PublicKey | None = None
 
     def shown(self, time: int) -> ShownKeys:
-        """The name and the public keys at ``time``, Unix milliseconds."""
+        """Return the name and the public keys as they are shown at ``time``, Unix milliseconds."""
         return ShownKeys(
             arbiter=self.arbiter,
             name=self.cosigner.name,
@@ -56,7 +56,7 @@ class VerifierKeys:
         )
 
     def public(self) -> dict[str, str | None]:
-        """Name and public keys, as the policy of a window names them."""
+        """Return name and public keys, as the policy of a window names them."""
         value = self.shown(0).to_json()
         return {name: text for name, text in value.items() if name != "time"}
 
@@ -64,53 +64,82 @@ class VerifierKeys:
 def create(folder: Path, name: str) -> VerifierKeys:
     """Write fresh secrets into ``folder``; nothing that exists is overwritten.
 
+    Args:
+        folder: where the service looks for them.
+        name: of the cosigner's key, a schema-less URL.
+
     Raises:
         MalformedError: ``name`` is not a key name.
         RefusedError: one of the files exists.
     """
-    generated = {each: PrivateKey.generate() for each in (COSIGNER, VERIFIER, VERDICT)}
+    generated = {file: PrivateKey.generate() for file in (COSIGNER, VERIFIER, VERDICT)}
     VerifierKey(name, COSIGNATURE_V1, generated[COSIGNER].public)  # checks the name
     token = secrets.token_urlsafe(SECRET_BYTES)
-    contents = {each: key.seed().hex() for each, key in generated.items()}
+    contents = {file: key.seed().hex() for file, key in generated.items()}
     contents[ACTIVATION] = secrets.token_bytes(SECRET_BYTES).hex()
     contents[TOKEN_DIGEST] = token_digest(token).hex()
     contents[TOKEN] = token
-    existing = [each for each in contents if (folder / each).exists()]
+    existing = [file for file in contents if (folder / file).exists()]
     if existing:
         raise RefusedError("secrets exist", where=str(folder), expected=f"no {existing[0]}")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for each, text in contents.items():
-        _write(folder / each, text + "\n")
+    for file, text in contents.items():
+        _write(folder / file, text + "\n")
     _sync_folder(folder)
     return load(folder, name)
 
 
 def load(folder: Path, name: str, arbiter: PublicKey | None = None) -> VerifierKeys:
-    """Read the secrets that the service needs.
+    """Return the secrets that the service needs.
 
     Args:
+        folder: as :func:`create` filled it.
+        name: of the cosigner's key.
         arbiter: of the settings; the arbiter's secret key is nowhere near the verifier.
 
     Raises:
         MalformedError: a file is missing, holds something else, or is open to others.
     """
     return VerifierKeys(
-        cosigner=SigningKey(name, COSIGNATURE_V1, PrivateKey.from_seed(_read(folder / COSIGNER))),
-        statement=PrivateKey.from_seed(_read(folder / VERIFIER)),
-        verdict=PrivateKey.from_seed(_read(folder / VERDICT)),
-        activation=_read(folder / ACTIVATION),
-        token_digest=_read(folder / TOKEN_DIGEST),
+        cosigner=SigningKey(
+            name, COSIGNATURE_V1, PrivateKey.from_seed(read_seed(folder / COSIGNER))
+        ),
+        statement=PrivateKey.from_seed(read_seed(folder / VERIFIER)),
+        verdict=PrivateKey.from_seed(read_seed(folder / VERDICT)),
+        activation=read_seed(folder / ACTIVATION),
+        token_digest=read_seed(folder / TOKEN_DIGEST),
         arbiter=arbiter,
     )
 
 
+def read_public(text: str) -> PublicKey:
+    """Return the public key in hexadecimal; MalformedError for any other text."""
+    return PublicKey.from_raw(hex_decode(text, SECRET_BYTES))
+
+
 def read_seed(path: Path) -> bytes:
-    """The 32 bytes of a key file. Raises as `load`."""
-    return _read(path)
+    """Return the 32 bytes of a key file.
+
+    Raises:
+        MalformedError: as for :func:`load`.
+    """
+    try:
+        return hex_decode(read_token(path), SECRET_BYTES)
+    except MalformedError as error:
+        # Never the content: the message may end up in a log.
+        raise MalformedError(error.what, where=str(path), expected=error.expected) from None
 
 
 def write_seed(path: Path, key: PrivateKey) -> None:
-    """Write a key file of mode 0600; RefusedError if it exists."""
+    """Write a key file of mode 0600.
+
+    Args:
+        path: the file; its folder is made with mode 0700 where there is none.
+        key: whose seed is written, in hexadecimal.
+
+    Raises:
+        RefusedError: the file exists.
+    """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         _write(path, key.seed().hex() + "\n")
@@ -120,29 +149,11 @@ def write_seed(path: Path, key: PrivateKey) -> None:
 
 
 def read_token(path: Path) -> str:
-    """The auditor's token in a file, for the client side.
+    """Return the text of a secret file, such as the auditor's token.
 
     Raises:
-        MalformedError: no such file.
-        MalformedError: others can read it.
+        MalformedError: no such file, or others can read it.
     """
-    return _read_text(path)
-
-
-def token_digest(token: str) -> bytes:
-    """What the service keeps of a token."""
-    return hashlib.sha256(token.encode("utf-8")).digest()
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return hex_decode(_read_text(path), SECRET_BYTES)
-    except MalformedError as error:
-        # Never the content: the message may end up in a log.
-        raise MalformedError(error.what, where=str(path), expected=error.expected) from None
-
-
-def _read_text(path: Path) -> str:
     try:
         mode = path.stat().st_mode
         text = path.read_text(encoding="utf-8")
@@ -153,7 +164,13 @@ def _read_text(path: Path) -> str:
     return text.removesuffix("\n")
 
 
+def token_digest(token: str) -> bytes:
+    """Return what the service keeps of a token: its SHA-256."""
+    return hashlib.sha256(token.encode("utf-8")).digest()
+
+
 def _write(path: Path, text: str) -> None:
+    # O_EXCL: a link that somebody put there is not followed, and no secret is overwritten.
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(text)

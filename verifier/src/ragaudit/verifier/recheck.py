@@ -14,10 +14,10 @@ from ragaudit.ledger.messages.policy import Policy
 from ragaudit.verifier import evidence as items
 from ragaudit.verifier.bundle import Bundle, Part, open_bundle
 from ragaudit.verifier.comparison import Comparison, Found
-from ragaudit.verifier.engines import Engine
-from ragaudit.verifier.procedure.context import CommittedEmbedder, Pins, Progress
-from ragaudit.verifier.procedure.outcome import REFUSED, Outcome
-from ragaudit.verifier.procedure.run import run, run_opening_checks
+from ragaudit.verifier.engines import CommittedEmbedder, Engine
+from ragaudit.verifier.procedure.checks import run, run_opening_checks
+from ragaudit.verifier.procedure.facts import Pins, Progress
+from ragaudit.verifier.procedure.framework import REFUSED, Outcome
 from ragaudit.verifier.verdict import MalformedVerdict, Verdict, verify_verdict
 
 
@@ -26,29 +26,20 @@ class RecheckDiffers(RejectedError):
 
 
 @dataclass(frozen=True, slots=True)
-class Recheck:
-    """What a second run gave.
+class Recheck(Found):
+    """What a second run gave, beside what the comparison found.
 
     Attributes:
         verdict: the signed one; its signature is valid.
         outcome: the recomputed one.
         part: the part of the evidence that was at hand.
         proofs: sampled records whose responses were checked again, and all that were answered.
-        checks: checks that were repeated whole, and all that the verdict lists.
-        differences: what contradicts the verdict, the one that matters most first; empty for a
-            verdict that stands, as far as it was repeated.
-        not_repeated: what was signed and not computed again, and why.
-        notes: what is worth knowing and contradicts nothing.
     """
 
     verdict: Verdict
     outcome: Outcome
     part: Part
     proofs: tuple[int, int]
-    checks: tuple[int, int]
-    differences: tuple[str, ...]
-    not_repeated: tuple[str, ...]
-    notes: tuple[str, ...]
 
     @property
     def complete(self) -> bool:
@@ -56,26 +47,30 @@ class Recheck:
         return not self.not_repeated
 
     def raise_for_differences(self) -> None:
-        """RecheckDiffers if the verdict does not stand."""
+        """Return if the verdict stands, as far as it was repeated.
+
+        Raises:
+            RecheckDiffers: it does not; names the difference that matters most.
+        """
         if self.differences:
             more = len(self.differences) - 1
             raise RecheckDiffers(self.differences[0] + (f" (and {more} more)" if more else ""))
 
     def lines(self) -> list[str]:
-        """A summary for people: the conclusion, what contradicts it, what was done, what not."""
-        found = [f"DIFFERS: {difference}" for difference in self.differences]
-        found.append(
+        """Return a summary for people: conclusion, what contradicts it, what was done, what not."""
+        lines = [f"DIFFERS: {difference}" for difference in self.differences]
+        lines.append(
             f"verdict {self.verdict.result} of window {self.verdict.predicate['window']}, "
             f"re-checked from the {self.part} part with the {self.outcome.engine} engine"
         )
-        found += [
-            f"{each.number:2d} {each.id}: {each.status}"
-            + (f": {each.reason}" if each.status not in {"PASS", "NOT RUN"} else "")
-            for each in self.outcome.checks
+        lines += [
+            f"{check.number:2d} {check.id}: {check.status}"
+            + (f": {check.reason}" if check.status not in {"PASS", "NOT RUN"} else "")
+            for check in self.outcome.checks
         ]
-        found += [f"not repeated: {each}" for each in self.not_repeated]
-        found += [f"note: {note}" for note in self.notes]
-        return [self._conclusion(), *found]
+        lines += [f"not repeated: {text}" for text in self.not_repeated]
+        lines += [f"note: {note}" for note in self.notes]
+        return [self._conclusion(), *lines]
 
     def _conclusion(self) -> str:
         repeated = "{} of {} checks and {} of {} proofs repeated".format(*self.checks, *self.proofs)
@@ -99,11 +94,14 @@ def recheck(
     """Run the procedure over a bundle and compare with its verdict.
 
     Args:
+        bundle_path: the file, of either part.
+        engine: checks proofs and draws the noise again.
         records: look at the responses of the first so many sampled records only; None for all.
         verdict_key: the verifier's verdict key from a source that is trusted; without it the
             key that the policy names is used, and a note says so.
         pins: other keys known from elsewhere.
         embedder: the committed embedder, to compare texts and vectors again.
+        progress: called with (check id, done, total); what it raises ends the run.
 
     Raises:
         MalformedBundle, MalformedVerdict: not a bundle, or its verdict is none.
@@ -123,35 +121,20 @@ def recheck(
             clock=_clock(bundle),
             embedder=embedder is not None,
         ).run(bundle.digests)
-        return _recheck(
-            bundle.part, verdict, outcome, proofs, compared, believed=verdict_key is None
-        )
-
-
-def _recheck(
-    part: Part,
-    verdict: Verdict,
-    outcome: Outcome,
-    proofs: tuple[int, int],
-    compared: Found,
-    *,
-    believed: bool,
-) -> Recheck:
-    notes = list(compared.notes)
-    if believed:
-        key = verdict.key.raw.hex()
-        notes.insert(
-            0, f"the verdict key was taken from the policy in the bundle; compare it: {key}"
-        )
+    notes = compared.notes
+    # A forged bundle carries its forger's key: the reader must compare it.
+    if verdict_key is None:
+        text = "the verdict key was taken from the policy in the bundle; compare it: "
+        notes = (text + verdict.key.raw.hex(), *notes)
     return Recheck(
         verdict=verdict,
         outcome=outcome,
-        part=part,
+        part=bundle.part,
         proofs=proofs,
         checks=compared.checks,
         differences=compared.differences,
         not_repeated=compared.not_repeated,
-        notes=tuple(notes),
+        notes=notes,
     )
 
 
@@ -178,20 +161,25 @@ def _clock(bundle: Bundle) -> Clock | None:
 
 
 def obstacles(bundle_path: Path, *, records: int | None = None) -> tuple[str, ...]:
-    """Why a re-check could not repeat everything, as far as the bundle shows before it is run.
+    """Return why a re-check could not repeat everything, as far as the bundle alone shows it.
+
+    Args:
+        bundle_path: the file.
+        records: as for :func:`recheck`.
 
     Raises:
         MalformedBundle: not a bundle.
     """
     with open_bundle(bundle_path) as bundle:
-        found = []
+        texts = []
         # A window that was never countersigned has public items only.
         if bundle.part == "public" and items.COUNTERSIGNATURE in bundle.digests:
-            found.append("the bundle has the public part only")
+            texts.append("the bundle has the public part only")
         sampled = len(_sampled(bundle) or ())
+        # Said before the work, which takes hours for a large sample.
         if records is not None and records < sampled:
-            found.append(f"only {records} of {sampled} sampled records would be looked at")
-        return tuple(found)
+            texts.append(f"only {records} of {sampled} sampled records would be looked at")
+        return tuple(texts)
 
 
 def _run(
@@ -204,11 +192,12 @@ def _run(
     progress: Progress | None,
 ) -> tuple[Outcome, tuple[int, int]]:
     if verdict.result == REFUSED:
+        # Nobody countersigned: the clock that the policy was late for is the verdict's own time.
         now = int(verdict.predicate["time"])
-        refused = run_opening_checks(
+        outcome = run_opening_checks(
             bundle.evidence, engine=engine, now=now, pins=pins, progress=progress
         )
-        return refused, (0, 0)
+        return outcome, (0, 0)
     sampled = _sampled(bundle)
     only = None if records is None else frozenset((sampled or ())[: max(0, records)])
     outcome = run(
@@ -220,6 +209,7 @@ def _run(
         only=only,
         progress=progress,
     )
+    # The public part has no challenge; how many answered, the signed subjects say.
     if sampled is None:
         return outcome, (0, sum(name.startswith(items.RESPONSES) for name in verdict.subjects))
     return outcome, (len(sampled) if only is None else len(only), len(sampled))

@@ -43,7 +43,12 @@ class Term:
     of: Callable[[Policy], str | int] | None
 
     def read(self, value: object) -> Fraction:
-        """The bound of a member; MalformedError if it is not one."""
+        """Return the bound in a member of the document.
+
+        Raises:
+            MalformedError: of another type than the default, or outside low..high.
+        """
+        # true is an int to Python, and 0.1 is not one tenth: only these two types are exact.
         decimal = isinstance(self.default, str)
         if type(value) is not (str if decimal else int):
             kind = "a decimal in quotes" if decimal else "an integer"
@@ -56,7 +61,12 @@ class Term:
         return bound
 
     def check(self, bound: Fraction, policy: Policy) -> None:
-        """RejectedError unless the policy keeps the bound."""
+        """Check that the policy keeps the bound.
+
+        Raises:
+            RejectedError: it does not; names the bound.
+        """
+        # Of the audited window: check 11 applies it to the log.
         if self.of is None:
             return
         value = self.of(policy)
@@ -135,12 +145,16 @@ class Terms:
 
     @classmethod
     def of(cls, values: Mapping[str, object]) -> "Terms":
-        """The terms with these members, the shipped defaults elsewhere.
+        """Return the terms with these members, the shipped defaults elsewhere.
+
+        Args:
+            values: of the document, with or without ``format``.
 
         Raises:
             MalformedError: an unknown member, or one of the wrong type or out of range.
         """
         known = {term.name for term in TERMS}
+        # A misspelt term would silently be the shipped one.
         unknown = sorted(set(values) - known - {"format"})
         if unknown or values.get("format", FORMAT) != FORMAT:
             name = unknown[0][:64] if unknown else "format"
@@ -154,22 +168,26 @@ class Terms:
 
     @classmethod
     def parse(cls, data: bytes) -> "Terms":
-        """The terms of canonical JSON with every member, as evidence holds them.
+        """Return the terms of canonical JSON with every member, as evidence holds them.
 
         Raises:
             MalformedError: anything else.
         """
         value = canonical_json.loads(data)
+        # With defaults filled in, two documents would have one meaning and two digests.
         if not isinstance(value, dict) or len(value) != len(TERMS) + 1:
             raise MalformedError("not terms", expected=f"{len(TERMS)} members and the format")
         return cls.of(value)
 
     @classmethod
     def load(cls, path: Path) -> "Terms":
-        """The terms of a file, TOML or (``.json``) JSON; members left out have their defaults.
+        """Return the terms of a file; members left out have their defaults.
+
+        Args:
+            path: TOML, or JSON where the name ends with ``.json``.
 
         Raises:
-            MalformedError: no such file, not TOML or JSON, or as `of`.
+            MalformedError: no such file, not TOML or JSON, or as for :meth:`of`.
         """
         try:
             text = path.read_text(encoding="utf-8")
@@ -194,12 +212,12 @@ class Terms:
             term.check(self.bounds[term.name], policy)
 
     def to_json(self) -> dict[str, Any]:
-        """The document as a JSON value."""
+        """Return the document as a JSON value."""
         value: dict[str, Any] = canonical_json.loads(self.canonical)
         return value
 
     def to_toml(self) -> str:
-        """The document as TOML, each term with its meaning."""
+        """Return the document as TOML, each term with its meaning."""
         values = self.to_json()
         lines = [f"format = {json.dumps(FORMAT)}"]
         for term in TERMS:

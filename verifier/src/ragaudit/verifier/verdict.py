@@ -11,9 +11,8 @@ from ragaudit.encoding.signing import SIGNATURE_BYTES, PrivateKey, PublicKey, Si
 from ragaudit.encoding.text import b64_decode, b64_encode, hex_decode
 from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.verifier.evidence import check_name
-from ragaudit.verifier.procedure import limits
-from ragaudit.verifier.procedure.framework import Status
-from ragaudit.verifier.procedure.outcome import RESULTS, Outcome
+from ragaudit.verifier.procedure.framework import RESULTS, Outcome, Status
+from ragaudit.verifier.procedure.members import WORTHLESS
 
 _T = TypeVar("_T")
 _STATUSES: Final = frozenset(str(status) for status in Status)
@@ -71,7 +70,7 @@ class Verdict:
     @property
     def warning(self) -> str:
         """What stands on top wherever the verdict is shown: of a seeded window; else empty."""
-        return limits.WORTHLESS if self.predicate["worthless"] else ""
+        return WORTHLESS if self.predicate["worthless"] else ""
 
     @property
     def terms(self) -> str:
@@ -89,31 +88,41 @@ class Verdict:
     @property
     def checks(self) -> list[tuple[int, str, str]]:
         """(number, id, status) of every check."""
-        return [(each["number"], each["id"], each["status"]) for each in self.predicate["checks"]]
+        return [(one["number"], one["id"], one["status"]) for one in self.predicate["checks"]]
 
 
 def pae(payload_type: str, body: bytes) -> bytes:
-    """DSSE v1 pre-authentication encoding: what is signed."""
+    """Return the DSSE v1 pre-authentication encoding: what is signed.
+
+    Args:
+        payload_type: of the envelope; signed too, so that no other document is taken for it.
+        body: the payload.
+    """
     kind = payload_type.encode()
     return b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(body), body)
 
 
 def key_id(public: PublicKey) -> str:
-    """Hexadecimal SHA-256 of the raw public key."""
+    """Return the ``keyid`` of a key: hexadecimal SHA-256 of its 32 bytes."""
     return hashlib.sha256(public.raw).hexdigest()
 
 
 def predicate(outcome: Outcome, *, time: int) -> dict[str, Any]:
-    """The predicate of an outcome; ``time`` is the verifier's clock in Unix milliseconds."""
+    """Return the predicate of an outcome (spec 10.3), a JSON object.
+
+    Args:
+        outcome: of the whole procedure, or of a refusal.
+        time: the verifier's clock, Unix milliseconds.
+    """
     checks = [
         {
-            "number": each.number,
-            "id": each.id,
-            "status": str(each.status),
-            "reason": each.reason,
-            "evidence": list(each.evidence),
+            "number": check.number,
+            "id": check.id,
+            "status": str(check.status),
+            "reason": check.reason,
+            "evidence": list(check.evidence),
         }
-        for each in outcome.checks
+        for check in outcome.checks
     ]
     return {
         "window": outcome.window,
@@ -135,7 +144,12 @@ def predicate(outcome: Outcome, *, time: int) -> dict[str, Any]:
 
 
 def statement(digests: Mapping[str, str], verdict_predicate: Mapping[str, Any]) -> dict[str, Any]:
-    """The in-toto Statement over evidence items and their hexadecimal SHA-256."""
+    """Return the in-toto Statement v1 over evidence items, a JSON object.
+
+    Args:
+        digests: hexadecimal SHA-256 of the items, by name.
+        verdict_predicate: of spec 10.3.
+    """
     return {
         "_type": STATEMENT_TYPE,
         "subject": [
@@ -147,11 +161,16 @@ def statement(digests: Mapping[str, str], verdict_predicate: Mapping[str, Any]) 
 
 
 def sign_statement(value: Mapping[str, Any], key: PrivateKey) -> bytes:
-    """The DSSE envelope of a statement, canonical JSON.
+    """Return the DSSE envelope of a statement, canonical JSON.
+
+    Args:
+        value: of :func:`statement`.
+        key: the verdict key.
 
     Raises:
         MalformedVerdict: the statement is not one that a reader would accept.
     """
+    # A verifier never signs what nobody could verify.
     _read_statement(value)
     body = canonical_json.dumps(value)
     signature = key.sign_raw(pae(PAYLOAD_TYPE, body))
@@ -166,25 +185,34 @@ def sign_statement(value: Mapping[str, Any], key: PrivateKey) -> bytes:
 def sign_verdict(
     outcome: Outcome, digests: Mapping[str, str], key: PrivateKey, *, time: int
 ) -> bytes:
-    """Sign the verdict of ``outcome`` over the evidence with these ``digests``.
+    """Return the signed verdict of ``outcome``, a DSSE envelope.
 
     Args:
+        outcome: of the procedure.
         digests: `Evidence.digests` of everything the procedure saw.
+        key: the verdict key.
         time: the verifier's clock, Unix milliseconds.
+
+    Raises:
+        MalformedVerdict: the outcome has no result.
     """
     return sign_statement(statement(digests, predicate(outcome, time=time)), key)
 
 
 def verify_verdict(envelope: bytes, public: PublicKey) -> Verdict:
-    """The verdict in ``envelope``, signed by ``public``.
+    """Return the verdict in ``envelope``, signed by ``public``.
 
-    The key comes from the caller; the envelope's ``keyid`` must be its, and decides nothing.
+    Args:
+        envelope: bytes from anywhere.
+        public: the expected key, from the caller; the envelope's ``keyid`` must be its, and
+            decides nothing.
 
     Raises:
         MalformedVerdict: not an envelope, statement or predicate in its one accepted form.
         VerdictRejected: signed by another key, or not at all.
     """
     body, signed_by, signature = _open_envelope(envelope)
+    # Said apart from a bad signature: the usual cause is a key of another verifier.
     if signed_by != key_id(public):
         raise VerdictRejected("signed by another key", where="keyid", expected=key_id(public))
     try:
@@ -238,6 +266,7 @@ def _read_subjects(subjects: list[object]) -> dict[str, str]:
                 other or more
             ):
                 _check_subject(name, digest)
+                # One order, no repetitions: one set of items has one statement.
                 if name <= last:
                     raise MalformedVerdict("subjects repeat or are out of order", where=name)
                 found[name], last = digest, name
@@ -255,8 +284,10 @@ def _check_predicate(value: Mapping[str, Any]) -> None:
     if value.keys() != _PREDICATE.keys():
         raise MalformedVerdict("predicate with other members", expected=", ".join(_PREDICATE))
     for name, kind in _PREDICATE.items():
+        # true is an int to Python, not to JSON.
         if not isinstance(value[name], kind) or (kind is int and isinstance(value[name], bool)):
             raise MalformedVerdict("wrong type", where=f"predicate {name}")
+    # A result that no version knows must not be read as one that somebody hopes for.
     if value["result"] not in RESULTS:
         raise MalformedVerdict("no such result", expected=", ".join(RESULTS))
     for check in value["checks"]:

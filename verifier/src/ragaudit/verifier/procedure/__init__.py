@@ -6,11 +6,19 @@
 Each check owns its rule. A check is disabled by leaving it out of the list, and in no other way.
 """
 
-from ragaudit.verifier.procedure.checks import CHECKS, OPENING_CHECKS
-from ragaudit.verifier.procedure.context import CommittedEmbedder, Pins
-from ragaudit.verifier.procedure.framework import Check, CheckResult, Status
-from ragaudit.verifier.procedure.outcome import EXCEEDED, FAIL, PASS, REFUSED, Outcome
-from ragaudit.verifier.procedure.run import run, run_opening_checks
+from ragaudit.verifier.engines import CommittedEmbedder
+from ragaudit.verifier.procedure.checks import CHECKS, OPENING_CHECKS, run, run_opening_checks
+from ragaudit.verifier.procedure.facts import Pins
+from ragaudit.verifier.procedure.framework import (
+    EXCEEDED,
+    FAIL,
+    PASS,
+    REFUSED,
+    Check,
+    CheckResult,
+    Outcome,
+    Status,
+)
 
 __all__ = [
     "CHECKS",

@@ -1,9 +1,27 @@
-"""The numbered list of checks (docs/spec/09-audit.md). To disable one, leave it out of the list."""
+"""The numbered list of checks (docs/spec/09-audit.md), and running it: evidence in, outcome out.
 
+No clock, no network, no storage. To disable a check, leave it out of the list.
+"""
+
+from collections.abc import Sequence
 from typing import Final
 
-from ragaudit.verifier.procedure.dispute_checks import check_disputes
-from ragaudit.verifier.procedure.framework import Check
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.errors import MalformedError
+from ragaudit.verifier import evidence as items
+from ragaudit.verifier.engines import CommittedEmbedder, Engine
+from ragaudit.verifier.evidence import Evidence
+from ragaudit.verifier.procedure import members
+from ragaudit.verifier.procedure.context import Context
+from ragaudit.verifier.procedure.facts import Interrupted, Part, Pins, Progress
+from ragaudit.verifier.procedure.framework import (
+    REFUSED,
+    Check,
+    CheckResult,
+    Outcome,
+    Status,
+    conclude,
+)
 from ragaudit.verifier.procedure.log_checks import (
     check_counters,
     check_log,
@@ -29,6 +47,7 @@ from ragaudit.verifier.procedure.sample_checks import (
     check_selection,
 )
 from ragaudit.verifier.procedure.statement_checks import (
+    check_disputes,
     check_promises,
     check_receipts,
     check_refusals,
@@ -60,3 +79,125 @@ CHECKS: Final[tuple[Check, ...]] = (
 
 OPENING_CHECKS: Final[tuple[Check, ...]] = CHECKS[:4]
 """What is checked before the countersignature; a failure is the verdict REFUSED."""
+
+
+def run(
+    evidence: Evidence,
+    *,
+    engine: Engine,
+    checks: Sequence[Check] = CHECKS,
+    pins: Pins | None = None,
+    embedder: CommittedEmbedder | None = None,
+    part: Part = "all",
+    only: frozenset[int] | None = None,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Run the procedure over the evidence of a window that was countersigned.
+
+    Args:
+        checks: the list, in its order; a check that is left out is not applied, and what others
+            lack because of it does not count against the window.
+        pins: keys known from elsewhere.
+        embedder: the committed embedder, where it is at hand.
+        part: "public" to run what the public items allow; the outcome has no result then.
+        only: leaf indices of the sampled records whose responses are looked at; None for all.
+        progress: called with (check id, done, total); what it raises ends the run.
+
+    Returns:
+        The outcome; its result is None unless all evidence was looked at.
+
+    Raises:
+        InternalError: a fault of this software. There is no verdict then.
+    """
+    context = Context(
+        evidence,
+        engine=engine,
+        pins=pins or Pins(),
+        embedder=embedder,
+        part=part,
+        only=only,
+        progress=progress,
+    )
+    results = _apply(context, checks)
+    # A part of the evidence concludes nothing: PASS is said of all of it only.
+    whole = part == "all" and only is None
+    removed = {check.id for check in CHECKS} - {check.id for check in checks}
+    result = conclude(results, removed) if whole else None
+    return _outcome(context, results, result)
+
+
+def run_opening_checks(
+    evidence: Evidence,
+    *,
+    engine: Engine,
+    now: int,
+    checks: Sequence[Check] = OPENING_CHECKS,
+    pins: Pins | None = None,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Run the checks that come before the countersignature.
+
+    Args:
+        evidence: policy, embedder, opening, empty checkpoint and index commitments.
+        now: the verifier's clock, Unix milliseconds.
+        checks: the list, in its order.
+        pins: keys known from elsewhere.
+        progress: called with (check id, done, total); what it raises ends the run.
+
+    Returns:
+        An outcome whose result is REFUSED, or None where there is nothing to refuse.
+    """
+    context = Context(evidence, engine=engine, pins=pins or Pins(), now=now, progress=progress)
+    results = _apply(context, checks)
+    refused = any(result.status is not Status.PASS for result in results)
+    return _outcome(context, results, REFUSED if refused else None)
+
+
+def _apply(context: Context, checks: Sequence[Check]) -> tuple[CheckResult, ...]:
+    results = []
+    try:
+        for check in checks:
+            context.progress(check.id, 0, 0)
+            results.append(check.apply(context))
+    except Interrupted as interrupted:
+        raise interrupted.cause from None
+    return tuple(results)
+
+
+def _outcome(context: Context, results: tuple[CheckResult, ...], result: str | None) -> Outcome:
+    provider, window, seeded = _identity(context.evidence)
+    terms = members.known(lambda: context.terms)
+    policy = members.known(lambda: context.policy)
+    counts = members.counts(context)
+    return Outcome(
+        window=window,
+        provider=provider,
+        engine=context.engine.name,
+        result=result,
+        worthless=seeded,
+        terms="" if terms is None else terms.digest.hex(),
+        checks=results,
+        epsilon=context.stated.epsilon,
+        sampling=members.known(lambda: members.sampling(context)) or members.NO_SAMPLING,
+        counts=counts,
+        coalition=members.coalition(context),
+        scope=members.scope(context),
+        not_covered=members.not_covered(None if policy is None else policy.audit.mode, counts),
+        assumptions=members.ASSUMPTIONS,
+    )
+
+
+def _identity(evidence: Evidence) -> tuple[str, str, bool]:
+    """(provider, window, whether it is seeded), as far as the policy can be read at all.
+
+    A refusal names the window of a policy that check 1 could not parse, so this reads leniently.
+    """
+    try:
+        value = canonical_json.loads(evidence.get(items.POLICY, b""))
+    except MalformedError:
+        return "", "", False
+    if not isinstance(value, dict):
+        return "", "", False
+    names = (value.get("provider"), value.get("window"))
+    provider, window = (name if isinstance(name, str) else "" for name in names)
+    return provider, window, value.get("experiment_seed") is not None

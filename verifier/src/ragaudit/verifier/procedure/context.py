@@ -1,43 +1,39 @@
 """What the checks look at: the evidence, parsed once, every part owned by one check."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
 
 from ragaudit.encoding.errors import MalformedError, RagauditError, RejectedError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.log.cosignatures import verify_cosigned
 from ragaudit.ledger.messages.activation import Activation
-from ragaudit.ledger.messages.chains import activation_randomness, verify_activation_preimage
+from ragaudit.ledger.messages.chains import (
+    activation_randomness,
+    verify_activation_preimage,
+    verify_nonce,
+)
 from ragaudit.ledger.messages.challenge import Challenge, ReceiptsList
 from ragaudit.ledger.messages.clock import Clock
 from ragaudit.ledger.messages.disputes import RegistrationStatement
+from ragaudit.ledger.messages.evidence import (
+    Activations,
+    Checkpoints,
+    Claims,
+    Disputes,
+    KeptDispute,
+    Receipts,
+    Refusals,
+    Statements,
+)
 from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.promises import Promise, Refusal
 from ragaudit.ledger.messages.receipts import PublicReceipt
+from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.response import Response
 from ragaudit.verifier import evidence as items
-from ragaudit.verifier.procedure.disputes import KeptDispute
 from ragaudit.verifier.procedure.facts import MissingInput, fact
-from ragaudit.verifier.procedure.inputs import (
-    CommittedEmbedder,
-    Interrupted,
-    Part,
-    Pins,
-    Progress,
-)
-from ragaudit.verifier.procedure.log_facts import LogFacts
-from ragaudit.verifier.procedure.log_view import LoggedRecord
-
-__all__ = [
-    "BEACON",
-    "CommittedEmbedder",
-    "Context",
-    "Interrupted",
-    "KnownCheckpoint",
-    "Part",
-    "Pins",
-    "Progress",
-]
+from ragaudit.verifier.procedure.log_facts import LogFacts, LoggedRecord
 
 BEACON: Final = b""
 """Randomness of the beacon: empty, as version 1 knows only the beacon "none"."""
@@ -52,22 +48,42 @@ class KnownCheckpoint:
     time: int
 
 
-class Context(LogFacts):
-    """All facts: here those about what the verifier saw, said and asked."""
+@dataclass(frozen=True, slots=True)
+class ReceivedClaim:
+    """A promise that the provider signed for this log; ``received`` in Unix milliseconds."""
 
-    # --- 6, 16: what the verifier saw and said ------------------------------------------------
+    promise: Promise
+    record: Record
+    nonce: bytes = field(repr=False)
+    received: int
+
+    @property
+    def query(self) -> tuple[bytes, int]:
+        """(pseudonym, counter) of the promised record."""
+        return self.record.pseudonym, self.record.counter
+
+    def in_time(self, policy: Policy) -> bool:
+        """Return whether the promise still lived when the verifier took the claim (9.3)."""
+        life = policy.promise_life_seconds + policy.clock_skew_seconds
+        return self.received <= self.record.time + 1000 * life
+
+
+_S = TypeVar("_S", PublicReceipt, Refusal)
+
+
+class Context(LogFacts):
+    """All facts: here those about what the verifier saw, said, asked and was handed."""
 
     @fact("split-view")
     def checkpoints(self) -> tuple[KnownCheckpoint, ...]:
         """The cosigner's store, both signatures of each checked, sizes rising."""
         known = []
-        for note in self.list(items.CHECKPOINTS, "split-view"):
-            if not isinstance(note, str):
-                raise MalformedError("not a note", where=items.CHECKPOINTS)
-            cosigned = verify_cosigned(note.encode(), self.policy.keys.log, self.cosigners)
+        for note in self.parsed(items.CHECKPOINTS, "split-view", Checkpoints.parse).messages:
+            cosigned = verify_cosigned(note, self.policy.keys.log, self.cosigners)
             head = cosigned.signed.head
             known.append(KnownCheckpoint(head.size, head.root_hash, cosigned.quorum_time))
-        sizes = [each.size for each in known]
+        sizes = [checkpoint.size for checkpoint in known]
+        # The cosigner signs growing logs only; an item that says otherwise was not its store.
         if sizes != sorted(set(sizes)):
             raise RejectedError("sizes do not rise", where=items.CHECKPOINTS)
         return tuple(known)
@@ -78,21 +94,23 @@ class Context(LogFacts):
         anchor = self.countersignature.activation_anchor
         window = self.policy.window
         found: dict[int, Activation] = {}
-        for value in self.list(items.ACTIVATIONS, "sampling"):
-            each = Activation.from_json(value)
-            each.verify(self.policy.keys.verifier)
-            if each.window != window or not 1 <= each.a < self.policy.activations:
-                raise RejectedError("of another window or instant", where=f"activation {each.a}")
-            if each.a in found:
-                raise RejectedError("released twice", where=f"activation {each.a}")
-            verify_activation_preimage(window, anchor, each.a, each.preimage)
-            found[each.a] = each
+        for message in self.parsed(items.ACTIVATIONS, "sampling", Activations.parse).messages:
+            message.verify(self.policy.keys.verifier)
+            where = f"activation {message.a}"
+            if message.window != window or not 1 <= message.a < self.policy.activations:
+                raise RejectedError("of another window or instant", where=where)
+            if message.a in found:
+                raise RejectedError("released twice", where=where)
+            # Values off the countersigned chain could have been chosen when the queries were known.
+            verify_activation_preimage(window, anchor, message.a, message.preimage)
+            found[message.a] = message
         return found
 
     @fact("sampling")
     def covered_sizes(self) -> tuple[int, ...]:
         """Covered size of a = 1, 2, .., A - 1."""
         found = self.activations
+        # A value that was never released is one that only V knows: its records cannot be judged.
         missing = [a for a in range(1, self.policy.activations) if a not in found]
         if missing:
             raise RejectedError("not released", where=f"activation {missing[0]}")
@@ -105,6 +123,7 @@ class Context(LogFacts):
             MissingInput: `schedule` if there is no such activation, `sampling` if it was not
                 released.
         """
+        # Beyond the last instant nothing is released: n_A draws the sample.
         if a >= self.policy.activations:
             raise MissingInput("schedule", f"there is no activation {a}")
         if a not in self.activations:
@@ -114,48 +133,119 @@ class Context(LogFacts):
     @fact("receipts")
     def receipts(self) -> tuple[PublicReceipt, ...]:
         """The submitted receipts that carry a valid signature of the provider."""
-        listed = self.list(items.RECEIPTS, "receipts")
-        return tuple(_signed_receipts(listed, self.policy))
-
-    @fact("disputes")
-    def disputes(self) -> tuple[KeptDispute, ...]:
-        """What accounts disputed, as the verifier kept it."""
-        return tuple(map(KeptDispute.from_json, self.list(items.DISPUTES, "disputes")))
+        return tuple(self._signed(self.parsed(items.RECEIPTS, "receipts", Receipts.parse).messages))
 
     @property
     def disputed_receipts(self) -> tuple[PublicReceipt, ...]:
         """Public halves of judged files that carry a valid signature of the provider."""
-        return tuple(_signed_receipts(self.list(items.JUDGED, "receipts"), self.policy))
+        return tuple(self._signed(self.parsed(items.JUDGED, "receipts", Receipts.parse).messages))
+
+    @property
+    def refusals(self) -> tuple[Refusal, ...]:
+        """The submitted refusals that carry a valid signature of the provider."""
+        return tuple(self._signed(self.parsed(items.REFUSALS, "refusals", Refusals.parse).messages))
+
+    def _signed(self, messages: Iterable[_S]) -> Iterator[_S]:
+        """What the provider signed for this window's log."""
+        policy = self.policy  # first: without one, no list says anything, not even an empty one
+        for message in messages:
+            try:
+                message.verify_signature(policy.keys.provider)
+            except RagauditError:
+                # Anyone may submit anything, so only what the provider's signature binds counts.
+                continue
+            if message.origin == policy.origin:
+                yield message
+
+    @fact("promises")
+    def claims(self) -> tuple[ReceivedClaim, ...]:
+        """The claims whose promise the provider signed, with their times of intake.
+
+        The clock is check 16's: a claim without a time there is a missing input of `sampling`.
+        """
+        submitted = self.parsed(items.CLAIMS, "promises", Claims.parse).messages
+        policy, claims = self.policy, []
+        for claim in submitted:
+            promise = claim.promise
+            try:
+                promise.verify(policy.keys.provider)
+            except RagauditError:
+                continue
+            if promise.origin != policy.origin:
+                continue
+            # Without a time nobody can say whether the promise still lived: the verifier's fault.
+            if promise.identity not in self.clock.claims:
+                raise MissingInput("sampling", "the clock has no time of intake for a claim")
+            received = self.clock.claims[promise.identity]
+            claims.append(ReceivedClaim(promise, promise.record, claim.nonce, received))
+        return tuple(claims)
+
+    @property
+    def claimed_records(self) -> dict[tuple[bytes, int], Record]:
+        """The promised record of every claim that binds the provider, by (pseudonym, counter).
+
+        The records that keep them are logged when the window ends, at the times of their promises.
+        """
+        return {
+            claim.query: claim.record
+            for claim in self.claims
+            if claim.in_time(self.policy) and self.reveals_nonce(claim)
+        }
+
+    def reveals_nonce(self, claim: ReceivedClaim) -> bool:
+        """Return whether the claim shows the nonce of the account's chain.
+
+        One of a plain account, or with a counter beyond the limit, cannot.
+
+        Raises:
+            MissingInput: `registrations` for an account that is registered twice.
+        """
+        pseudonym, counter = claim.query
+        if pseudonym not in self.registered or counter >= self.policy.queries_per_account:
+            return False
+        anchor = self.registration(pseudonym).registration.anchor
+        # Whoever revealed a "nonce" of a plain account made it up.
+        if anchor is None:
+            return False
+        try:
+            verify_nonce(self.policy.window, pseudonym, anchor, counter, claim.nonce)
+        except RejectedError:
+            return False
+        return True
+
+    @fact("disputes")
+    def disputes(self) -> tuple[KeptDispute, ...]:
+        """What accounts disputed, as the verifier kept it."""
+        return self.parsed(items.DISPUTES, "disputes", Disputes.parse).messages
 
     @fact("nonces")
-    def shown(self) -> frozenset[bytes]:
-        """Pseudonyms of the anchored accounts that showed their chain.
+    def anchored(self) -> frozenset[bytes]:
+        """Pseudonyms of the accounts that showed the chain of their registration (9.5).
 
         A registration's anchor is the provider's word until a statement about it, signed with the
         registration's dispute key, reached the verifier. Receipts and claims are no evidence of
         that: whoever made the chain has them all.
         """
-        found = set()
-        for value in self.list(items.STATEMENTS, "nonces"):
-            try:
-                statement = RegistrationStatement.from_json(value)
-                if statement.origin == self.policy.origin and self._is_own(statement):
-                    found.add(statement.pseudonym)
-            except RagauditError:
-                continue
-        return frozenset(found)
+        statements = self.parsed(items.STATEMENTS, "nonces", Statements.parse).messages
+        return frozenset(one.pseudonym for one in statements if self._is_own(one))
 
     def _is_own(self, statement: RegistrationStatement) -> bool:
-        """Whether a registration with this anchor has the key that signed; raises if not."""
-        registered = self.registered.get(statement.pseudonym, ())
-        if len(registered) != 1:  # that there is one only is check 7's
+        """Whether a registration with this anchor has the key that signed, for this log."""
+        if statement.origin != self.policy.origin:
             return False
-        registration = registered[0].registration
+        registrations = self.registered.get(statement.pseudonym, ())
+        if len(registrations) != 1:  # that there is one only is check 7's
+            return False
+        registration = registrations[0].registration
+        # A statement about another chain says nothing of the one that the records use.
         if registration.anchor is None or registration.anchor != statement.anchor:
             return False
         if registration.dispute_key is None:
             return False
-        statement.verify_signature(PublicKey.from_raw(registration.dispute_key))
+        try:
+            statement.verify_signature(PublicKey.from_raw(registration.dispute_key))
+        except RagauditError:
+            return False
         return True
 
     @fact("sampling")
@@ -182,7 +272,7 @@ class Context(LogFacts):
         """The challenged records that are in the log, in log order."""
         records = self.records  # what the log lacks is not the sample's defect
         sampled = self.challenge.sampled
-        return tuple(each for each in records if each.index in sampled)
+        return tuple(record for record in records if record.index in sampled)
 
     @property
     def sampled(self) -> tuple[LoggedRecord, ...]:
@@ -190,10 +280,10 @@ class Context(LogFacts):
         challenged = self.challenged
         if self.only is None:
             return challenged
-        return tuple(each for each in challenged if each.index in self.only)
+        return tuple(record for record in challenged if record.index in self.only)
 
     def response(self, record: LoggedRecord) -> Response:
-        """Return the response for a sampled record.
+        """Return the response for a sampled record, in its form and with its index.
 
         Raises:
             MissingInput: `sampling` without one that can be read.
@@ -203,18 +293,7 @@ class Context(LogFacts):
             found = Response.decode(data, self.policy.dimension)
         except MalformedError as error:
             raise MissingInput("sampling", f"{record.name}: {error}") from error
+        # A response says whose it is, so that none can stand in for another record.
         if found.index != record.index:
             raise MissingInput("sampling", f"{record.name}: answered as {found.index}")
         return found
-
-
-def _signed_receipts(listed: list[object], policy: Policy) -> Iterator[PublicReceipt]:
-    """What the provider signed for this window's log; anyone may submit anything else."""
-    for value in listed:
-        try:
-            receipt = PublicReceipt.from_json(value)
-            receipt.verify_signature(policy.keys.provider)
-        except RagauditError:
-            continue
-        if receipt.origin == policy.origin:
-            yield receipt

@@ -1,10 +1,24 @@
-"""Facts: values derived from the evidence once, each owned by the check that vouches for it."""
+"""Facts: values derived from the evidence once, each owned by the check that vouches for it.
+
+:class:`Inputs` gives access to the items and to what else a run judges with; every missing item
+has an owner too (docs/spec/09-audit.md §9.6).
+"""
 
 from collections.abc import Callable
-from typing import Any, Final, Generic, TypeVar, overload
+from dataclasses import dataclass
+from typing import Any, Final, Generic, Literal, TypeVar, overload
 
-from ragaudit.encoding.errors import InternalError, RagauditError
+from ragaudit.encoding.errors import InternalError, MalformedError, RagauditError
+from ragaudit.encoding.signing import PublicKey
+from ragaudit.ledger.log.notes import VerifierKey
+from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
+from ragaudit.privacy.accounting.table import EpsilonTable
+from ragaudit.verifier import evidence as items
+from ragaudit.verifier.engines import CommittedEmbedder, Engine
+from ragaudit.verifier.evidence import Evidence
 
+Part = Literal["public", "all"]
+Progress = Callable[[str, int, int], None]
 T = TypeVar("T")
 
 CONFIDENTIAL_PART: Final = "confidential part"
@@ -48,24 +62,168 @@ class Fact(Generic[T]):
             return self
         known: dict[str, Any] = instance.__dict__.setdefault("_known", {})
         if self._name not in known:
-            known[self._name] = self._outcome(instance)
-        outcome = known[self._name]
-        if isinstance(outcome, MissingInput):
-            raise MissingInput(outcome.owner, outcome.reason)
-        value: T = outcome
+            known[self._name] = known_or_missing(self._owner, lambda: self._compute(instance))
+        value: T = demand(known[self._name])
         return value
-
-    def _outcome(self, instance: object) -> "T | MissingInput":
-        try:
-            return self._compute(instance)
-        except MissingInput as missing:
-            return missing
-        except InternalError:
-            raise
-        except RagauditError as error:
-            return MissingInput(self._owner, str(error))
 
 
 def fact(owner: str) -> Callable[[Callable[[Any], T]], Fact[T]]:
-    """Return a decorator that makes a method a fact, for which the check ``owner`` vouches."""
+    """Return a decorator that makes a method a fact.
+
+    Args:
+        owner: id of the check that vouches for it, and says FAIL where it cannot be had.
+    """
     return lambda compute: Fact(owner, compute)
+
+
+def known_or_missing(owner: str, compute: Callable[[], T], what: str = "") -> "T | MissingInput":
+    """Return what ``compute`` gives, or why it gives nothing: what :func:`demand` takes.
+
+    Args:
+        owner: id of the check that owns a refusal; of a missing input, its own owner stays, so
+            that one defect is never laid to two checks.
+        what: was computed, for the reason.
+    """
+    try:
+        return compute()
+    except MissingInput as missing:
+        return missing
+    except InternalError:
+        # A fault of this software accuses nobody: it ends the run without a verdict.
+        raise
+    except RagauditError as error:
+        return MissingInput(owner, f"{what}: {error}" if what else str(error))
+
+
+def demand(known: "T | MissingInput") -> T:
+    """Return a known value.
+
+    Raises:
+        MissingInput: it is none; a fresh exception, as the same one is asked for by many checks.
+    """
+    if isinstance(known, MissingInput):
+        raise MissingInput(known.owner, known.reason)
+    return known
+
+
+@dataclass(slots=True)
+class Stated:
+    """Numbers that checks find and the verdict states beside the results; None until found.
+
+    Attributes:
+        estimated: accounts of the largest group that looks alike, of check 20.
+        disputes_open: disputes that nobody judged, of check 15.
+        epsilon: the table of check 21.
+    """
+
+    estimated: int | None = None
+    disputes_open: int | None = None
+    epsilon: EpsilonTable | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pins:
+    """Keys that the verifier knows from elsewhere; None where only the policy names them."""
+
+    provider: PublicKey | None = None
+    cosigner: VerifierKey | None = None
+    verifier: PublicKey | None = None
+    verdict: PublicKey | None = None
+
+
+class Interrupted(Exception):
+    """The progress callback raised; carries what it raised past the checks."""
+
+    def __init__(self, cause: BaseException) -> None:
+        super().__init__(cause)
+        self.cause = cause
+
+
+class Inputs:
+    """The evidence of one window, and what it is judged with.
+
+    Args:
+        pins: keys known from elsewhere.
+        embedder: the committed embedder, where it is at hand.
+        part: "public" when only the public items are at hand.
+        now: the verifier's clock in Unix milliseconds where the opening is checked; None
+            afterwards, when the countersignature says when that was.
+        only: leaf indices of the sampled records whose responses are looked at; None for all.
+        progress: called with (check id, done, total).
+    """
+
+    def __init__(
+        self,
+        evidence: Evidence,
+        *,
+        engine: Engine,
+        pins: Pins,
+        embedder: CommittedEmbedder | None = None,
+        part: Part = "all",
+        now: int | None = None,
+        only: frozenset[int] | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.evidence = evidence
+        self.engine = engine
+        self.pins = pins
+        self.embedder = embedder
+        self.part = part
+        self.now = now
+        self.only = only
+        self.stated = Stated()
+        self._progress = progress
+        self._indices: dict[str, IndexCommitment | MissingInput] = {}
+        self._accepted: dict[str, IndexCommitment | MissingInput] = {}
+
+    def progress(self, step: str, done: int, total: int) -> None:
+        """Report where a long check stands.
+
+        Args:
+            step: id of the check.
+            done: parts that are done, 0..total.
+            total: parts; 0 where the check has not counted them.
+
+        Raises:
+            Interrupted: the caller's function raised.
+        """
+        if self._progress is None:
+            return
+        try:
+            self._progress(step, done, total)
+        except BaseException as error:
+            # Or a check would take what the caller raised to stop the run for a finding.
+            raise Interrupted(error) from error
+
+    def item(self, name: str, owner: str) -> bytes:
+        """Return the bytes of an item.
+
+        Args:
+            name: of spec 10.1.
+            owner: id of the check that says so where the item is missing.
+
+        Raises:
+            MissingInput: there is no such item; of a confidential one where only the public part
+                is at hand, CONFIDENTIAL_PART is the owner.
+        """
+        if name in self.evidence:
+            return self.evidence[name]
+        if self.part == "public" and not name.startswith(items.PUBLIC):
+            raise MissingInput(CONFIDENTIAL_PART, f"{name} is confidential")
+        raise MissingInput(owner, f"{name} is missing")
+
+    def parsed(self, name: str, owner: str, parse: Callable[[bytes], T]) -> T:
+        """Return what ``parse`` makes of an item.
+
+        Args:
+            name, owner: as for :meth:`item`.
+            parse: a message's, which raises MalformedError.
+
+        Raises:
+            MissingInput: as for :meth:`item`; of ``owner`` also if the bytes are malformed.
+        """
+        data = self.item(name, owner)
+        try:
+            return parse(data)
+        except MalformedError as error:
+            raise MissingInput(owner, f"{name}: {error}") from error

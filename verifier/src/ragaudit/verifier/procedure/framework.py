@@ -1,20 +1,27 @@
-"""How a check is written, and what becomes of what it finds.
+"""How a check is written, what becomes of what it finds, and what follows from all of them.
 
 A check is a function that looks at the context and reports findings. It never decides about
 something that another check owns: where its input is missing or false for that reason, the fact
 it asks for raises MissingInput with the owner's id, and the check says NOT RUN. So a cheat that
-breaks one rule fails the checks that own the rule, and no others.
+breaks one rule fails the checks that own the rule, and no others (docs/spec/09-audit.md §9.6).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 from ragaudit.encoding.errors import InternalError, RagauditError
+from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput
+
+PASS: Final = "PASS"  # noqa: S105 - not a password
+FAIL: Final = "FAIL"
+EXCEEDED: Final = "EXCEEDED"
+REFUSED: Final = "REFUSED"
+RESULTS: Final = (PASS, FAIL, EXCEEDED, REFUSED)
 
 # A check that finds the same fault in a million records names the first ones and counts the rest.
 MAX_EVIDENCE: Final = 20
@@ -62,35 +69,58 @@ class Findings:
     downgraded_reason: str = ""
 
     def fault(self, reason: str, where: str = "") -> None:
-        """Report that the rule is broken."""
+        """Report that the rule is broken.
+
+        Args:
+            reason: for people; a remote party may have chosen parts of it, so it is clipped.
+            where: a place in the evidence.
+        """
         self.fault_count += 1
         if len(self.faults) < MAX_EVIDENCE:
             self.faults.append(_clipped(f"{where}: {reason}" if where else reason))
 
     def add_missing(self, missing: MissingInput, where: str = "") -> None:
-        """Report that an input is missing; of an input this check owns, that is a fault."""
+        """Report that an input is missing; of an input this check owns, that is a fault.
+
+        Args:
+            missing: names the owner.
+            where: a place in the evidence, for a fault.
+        """
         if missing.owner == self.owner:
             self.fault(missing.reason, where)
         else:
             self.missing.setdefault(missing.owner, _clipped(missing.reason))
 
     def note(self, text: str) -> None:
-        """Add a line of evidence that is no fault."""
+        """Add a line of evidence that is no fault; beyond MAX_EVIDENCE lines it is dropped."""
         if len(self.notes) < MAX_EVIDENCE:
             self.notes.append(_clipped(text))
 
     def downgrade(self, status: Status, reason: str) -> None:
-        """Conclude EXCEEDED or NOT ESTABLISHED where nothing is false."""
+        """Conclude EXCEEDED or NOT ESTABLISHED where nothing is false or missing.
+
+        Args:
+            status: one of the two.
+            reason: for people.
+        """
         self.downgraded, self.downgraded_reason = status, reason
 
     @contextmanager
     def attempt(self, where: str = "") -> Iterator[None]:
-        """Turn a refusal raised inside into a fault, report a missing input; go on after."""
+        """Turn a refusal raised inside into a fault, report a missing input; go on after.
+
+        Args:
+            where: a place in the evidence, for the fault.
+
+        Raises:
+            InternalError: a fault of this software.
+        """
         try:
             yield
         except MissingInput as missing:
             self.add_missing(missing, where)
         except InternalError:
+            # A fault of this software accuses nobody: there is no verdict then.
             raise
         except RagauditError as error:
             self.fault(str(error), where)
@@ -135,6 +165,76 @@ class Check:
         return found.result(self)
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Results of the checks, the conclusion, and everything that the verdict states beside them.
+
+    Attributes:
+        result: one of RESULTS; None if the checks that ran cannot conclude (the public part
+            alone, an opening with nothing to refuse).
+        worthless: the provider's randomness was derived from a published seed.
+        terms: digest of the verifier's terms, hexadecimal; empty where there are none.
+        epsilon: the table of spec 7.4; None where check 21 did not run.
+        sampling, counts, coalition, scope: JSON objects of spec 10.3.
+    """
+
+    window: str
+    provider: str
+    engine: str
+    result: str | None
+    worthless: bool
+    checks: tuple[CheckResult, ...]
+    terms: str = ""
+    epsilon: EpsilonTable | None = None
+    sampling: Mapping[str, Any] = field(default_factory=dict)
+    counts: Mapping[str, Any] = field(default_factory=dict)
+    coalition: Mapping[str, Any] = field(default_factory=dict)
+    scope: Mapping[str, Any] = field(default_factory=dict)
+    not_covered: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
+
+    def check(self, check_id: str) -> CheckResult:
+        """Return the result of the check called ``check_id``.
+
+        Raises:
+            KeyError: it was not run.
+        """
+        for result in self.checks:
+            if result.id == check_id:
+                return result
+        raise KeyError(check_id)
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """Ids of the checks that failed."""
+        return tuple(result.id for result in self.checks if result.status is Status.FAIL)
+
+
+def conclude(results: Sequence[CheckResult], removed: Collection[str] = ()) -> str:
+    """Return PASS, FAIL or EXCEEDED, as it follows from results.
+
+    Args:
+        results: of the checks that ran.
+        removed: ids of the checks that were taken off the list. A check that could not run keeps
+            PASS only if all that it lacked is owned by these. Where an owner is on the list it
+            has failed anyway; and if it has not, nothing is established.
+    """
+    # NOT RUN counts as FAIL: a provider that withholds an input must not fare better than one that
+    # shows a false one.
+    statuses = {result.status for result in results}
+    blocked = any(
+        result.status is Status.NOT_RUN and not _excused(result, removed) for result in results
+    )
+    if Status.FAIL in statuses or blocked:
+        return FAIL
+    return EXCEEDED if Status.EXCEEDED in statuses else PASS
+
+
+def _excused(result: CheckResult, removed: Collection[str]) -> bool:
+    return bool(result.needs) and all(owner in removed for owner in result.needs)
+
+
 def _clipped(text: str) -> str:
+    # A provider chooses names and texts that end up here, and a report prints them.
     printable = "".join(c if c.isprintable() else "�" for c in text)
     return printable if len(printable) <= MAX_TEXT else printable[: MAX_TEXT - 1] + "…"

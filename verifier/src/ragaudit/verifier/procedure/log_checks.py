@@ -10,7 +10,7 @@ from ragaudit.ledger.messages.records import Epoch, Record, Registration, Versio
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.framework import Findings
 
-# Reserved kinds: that they do not occur is `schedule`'s.
+# Version and epoch entries are reserved; that none occurs is check 9's.
 _INSIDE = frozenset({Registration.KIND, Record.KIND, Version.KIND, Epoch.KIND})
 
 
@@ -25,6 +25,7 @@ def check_log(context: Context, found: Findings) -> None:
     if not entries or entries[0].kind != "opening":
         found.fault("is not the opening", "entry 0")
     close, count = context.close, context.record_count
+    # Entries after the close would be queries that nobody counts.
     if entries[-1].index != len(context.log.leaves) - 1:
         found.fault("is not the last entry", "close")
     if close.window != context.policy.window:
@@ -39,6 +40,7 @@ def check_split_view(context: Context, found: Findings) -> None:
     log, seen = context.log, 0
     for where, head in _heads(context, found):
         seen += 1
+        # Sizes beyond the final log are a branch too: what was cosigned has been withdrawn.
         if head.size > log.tree.size:
             found.fault(f"{head.size} entries, the final log has {log.tree.size}", where)
         elif log.tree.root(head.size) != head.root_hash:
@@ -68,18 +70,21 @@ def check_registrations(context: Context, found: Findings) -> None:
     """7: slots in log order, pseudonyms distinct, tenants and window of the policy."""
     policy = context.policy
     seen: set[bytes] = set()
-    for rank, each in enumerate(context.registrations):
-        entry = each.registration
+    for rank, logged in enumerate(context.registrations):
+        entry = logged.registration
+        # Slots choose noise keys: two accounts in one would get the same noise.
         if entry.slot != rank:
-            found.fault(f"slot {entry.slot}, expected {rank}", each.name)
+            found.fault(f"slot {entry.slot}, expected {rank}", logged.name)
         if rank >= policy.slots:
-            found.fault(f"beyond the {policy.slots} slots of the policy", each.name)
+            found.fault(f"beyond the {policy.slots} slots of the policy", logged.name)
+        # A second registration would be a second budget.
         if entry.pseudonym in seen:
-            found.fault(f"account {entry.pseudonym.hex()} is registered twice", each.name)
+            found.fault(f"account {entry.pseudonym.hex()} is registered twice", logged.name)
+        # Its records would be in no stratum of the sample.
         if entry.tenant not in policy.tenants:
-            found.fault(f"tenant {entry.tenant} is not in the policy", each.name)
+            found.fault(f"tenant {entry.tenant} is not in the policy", logged.name)
         if entry.window != policy.window:
-            found.fault("names another window", each.name)
+            found.fault("names another window", logged.name)
         seen.add(entry.pseudonym)
     found.summary = f"{len(seen)} accounts, each in its own slot"
 
@@ -88,14 +93,16 @@ def check_counters(context: Context, found: Findings) -> None:
     """8: each account's queries are counted without gaps, below r, in its slot."""
     limit = context.policy.queries_per_account
     for pseudonym, records in context.by_account.items():
-        for expected, each in enumerate(records):
-            if each.record.counter != expected:
-                found.fault(f"counter {each.record.counter}, expected {expected}", each.name)
+        for expected, logged in enumerate(records):
+            # A gap is a query left out of the log, a repetition one noise key used twice.
+            if logged.record.counter != expected:
+                found.fault(f"counter {logged.record.counter}, expected {expected}", logged.name)
             elif expected >= limit:
-                found.fault(f"query {expected + 1} of an account that has {limit}", each.name)
+                found.fault(f"query {expected + 1} of an account that has {limit}", logged.name)
         with found.attempt():
             slot = context.registration(pseudonym).registration.slot
-            for each in records:
-                if each.record.slot != slot:
-                    found.fault(f"slot {each.record.slot}, registered {slot}", each.name)
+            # A second slot would be a second supply of noise keys for the same account.
+            for logged in records:
+                if logged.record.slot != slot:
+                    found.fault(f"slot {logged.record.slot}, registered {slot}", logged.name)
     found.summary = f"{len(context.records)} records, counted without gaps"

@@ -1,40 +1,85 @@
-"""The log and what stands in it."""
+"""The window's log as the procedure sees it: leaves, entries, decoded bodies, owned by check 5."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from io import BytesIO
+from typing import Final, TypeVar
 
 from ragaudit.encoding.errors import MalformedError, RejectedError
+from ragaudit.encoding.tagged import decode, enc
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.log.cosignatures import CosignedCheckpoint, verify_cosigned
-from ragaudit.ledger.log.tree import MemoryTree
+from ragaudit.ledger.log.tree import HASH_BYTES, MemoryTree
+from ragaudit.ledger.messages.evidence import Entries
 from ragaudit.ledger.messages.handover import Entry, read_handover
-from ragaudit.ledger.messages.records import Close, Record, Registration
+from ragaudit.ledger.messages.records import Close, Record, Registration, decode_body
 from ragaudit.verifier import evidence as items
 from ragaudit.verifier.procedure.facts import CONFIDENTIAL_PART, MissingInput, fact
-from ragaudit.verifier.procedure.log_view import (
-    Log,
-    LoggedRecord,
-    LoggedRegistration,
-    check_bodies,
-    check_leaves,
-    read_close,
-    read_entries,
-    read_record,
-    read_registration,
-    split_leaves,
-)
 from ragaudit.verifier.procedure.opening_facts import OpeningFacts
+
+_RECORD_TAG: Final = "ragaudit/v1/entry/record"
+_RECORD_FIELDS: Final = 19
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedRecord:
+    """A record in the log.
+
+    Attributes:
+        body: its bytes without an eager proof digest, which is what a proof is bound to.
+        eager: whether the body names an eager proof, which version 1 has not.
+    """
+
+    index: int
+    record: Record
+    body: bytes = field(repr=False)
+    eager: bool
+    salt_s: bytes = field(repr=False)
+    sketch: bytes = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """What findings call it."""
+        return f"record {self.index}"
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedRegistration:
+    """A registration in the log."""
+
+    index: int
+    registration: Registration
+
+    @property
+    def name(self) -> str:
+        """What findings call it."""
+        return f"registration {self.index}"
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """All leaves, and the entries that are at hand: without records in the public part."""
+
+    tree: MemoryTree
+    leaves: tuple[bytes, ...] = field(repr=False)
+    entries: tuple[Entry, ...] = field(repr=False)
+
+    def of_kind(self, kind: str) -> Iterator[Entry]:
+        """Return the entries of a kind that are at hand, in log order."""
+        return (entry for entry in self.entries if entry.kind == kind)
 
 
 class LogFacts(OpeningFacts):
     """Facts that check 5 owns."""
 
-    # --- 5: the log -------------------------------------------------------------------------
-
     @fact("log")
     def log(self) -> Log:
         """The log: every body rehashes, the leaves give the final root, every body decodes."""
         leaves, entries = self._public_log() if self.part == "public" else self._whole_log()
+        # Its signatures are another fact (`final`): of a log under a bad signature the other checks
+        # can still say what is in it.
         head = parse_checkpoint(self.item(items.FINAL_CHECKPOINT, "log")).head
         tree = MemoryTree(leaves)
         if head.size != tree.size:
@@ -45,22 +90,24 @@ class LogFacts(OpeningFacts):
             raise RejectedError(
                 "what was handed over gives another root", expected=head.root_hash.hex()
             )
-        check_bodies(entries)
+        _check_bodies(entries)
         return Log(tree, leaves, entries)
 
     def _public_log(self) -> tuple[tuple[bytes, ...], tuple[Entry, ...]]:
-        leaves = split_leaves(self.item(items.LEAVES, "log"))
-        entries = read_entries(self.item(items.ENTRIES, "log"))
-        check_leaves(entries, leaves)
+        leaves = _split_leaves(self.item(items.LEAVES, "log"))
+        entries = self.parsed(items.ENTRIES, "log", Entries.parse).messages
+        _check_leaves(entries, leaves)
         return leaves, entries
 
     def _whole_log(self) -> tuple[tuple[bytes, ...], tuple[Entry, ...]]:
         """Everything handed over; what the verifier derived from it must agree."""
         entries = tuple(read_handover(BytesIO(self.item(items.RECORDS, "log"))))
-        leaves, listed = self._public_log()
-        check_leaves(entries, leaves)
+        leaves, public = self._public_log()
+        _check_leaves(entries, leaves)
         other = [entry for entry in entries if entry.kind != Record.KIND]
-        if len(entries) != len(leaves) or tuple(other) != listed:
+        # Leaves and entries are what the public part has: if they said less than the handover, a
+        # verdict re-checked from the public part would speak of another log.
+        if len(entries) != len(leaves) or tuple(other) != public:
             raise RejectedError("leaves and entries are not those that were handed over")
         return leaves, entries
 
@@ -81,17 +128,25 @@ class LogFacts(OpeningFacts):
         entries = self.log.entries
         if not entries:
             raise MalformedError("the log is empty")
-        return read_close(entries[-1])
+        # A log without its close has an end that the provider can still move.
+        if entries[-1].kind != Close.KIND:
+            where = f"entry {entries[-1].index}"
+            raise MalformedError("the last entry is not the close", where=where)
+        return Close.decode(entries[-1].body)
 
     @fact("log")
     def registrations(self) -> tuple[LoggedRegistration, ...]:
         """All registrations in log order."""
-        return tuple(map(read_registration, self.log.of_kind(Registration.KIND)))
+        return tuple(
+            LoggedRegistration(entry.index, Registration.decode(entry.body))
+            for entry in self.log.of_kind(Registration.KIND)
+        )
 
     @fact("log")
     def records(self) -> tuple[LoggedRecord, ...]:
         """All records in log order."""
         if self.part == "public":
+            # Nobody's fault: NOT RUN, and a re-check lists it as not repeated.
             raise MissingInput(CONFIDENTIAL_PART, "records are confidential")
         return tuple(map(read_record, self.log.of_kind(Record.KIND)))
 
@@ -106,18 +161,12 @@ class LogFacts(OpeningFacts):
     @fact("log")
     def by_account(self) -> Mapping[bytes, tuple[LoggedRecord, ...]]:
         """Records by pseudonym, in log order."""
-        found: dict[bytes, list[LoggedRecord]] = {}
-        for each in self.records:
-            found.setdefault(each.record.pseudonym, []).append(each)
-        return {pseudonym: tuple(records) for pseudonym, records in found.items()}
+        return _grouped((logged.record.pseudonym, logged) for logged in self.records)
 
     @fact("log")
     def registered(self) -> Mapping[bytes, tuple[LoggedRegistration, ...]]:
-        """Registrations by pseudonym."""
-        found: dict[bytes, list[LoggedRegistration]] = {}
-        for each in self.registrations:
-            found.setdefault(each.registration.pseudonym, []).append(each)
-        return {pseudonym: tuple(each) for pseudonym, each in found.items()}
+        """Registrations by pseudonym, in log order; check 7 says that each has one."""
+        return _grouped((one.registration.pseudonym, one) for one in self.registrations)
 
     def registration(self, pseudonym: bytes) -> LoggedRegistration:
         """Return the one registration of an account.
@@ -131,3 +180,53 @@ class LogFacts(OpeningFacts):
         if len(found) > 1:
             raise MissingInput("registrations", f"account {pseudonym.hex()} is registered twice")
         return found[0]
+
+
+def read_record(entry: Entry) -> LoggedRecord:
+    """Return the record of an entry of kind record, also of one that names an eager proof.
+
+    Raises:
+        MalformedError: its body is none.
+    """
+    body, eager = entry.body, False
+    fields = decode(_RECORD_TAG, body, _RECORD_FIELDS)
+    # Version 1 has no eager proofs. That a body names one is check 10's fault; a body that nobody
+    # can read would be check 5's, and would stop all others.
+    if fields[-1]:
+        body, eager = enc(_RECORD_TAG, *fields[:-1], None), True
+    record = Record.decode(body)
+    return LoggedRecord(entry.index, record, body, eager, entry.salt_s, entry.sketch)
+
+
+def _split_leaves(data: bytes) -> tuple[bytes, ...]:
+    """MalformedError unless the leaves of ``public/leaves.bin`` are 32 bytes each."""
+    if len(data) % HASH_BYTES:
+        raise MalformedError("leaves are cut short", expected="32 bytes each")
+    return tuple(data[at : at + HASH_BYTES] for at in range(0, len(data), HASH_BYTES))
+
+
+def _grouped(pairs: Iterable[tuple[bytes, _T]]) -> dict[bytes, tuple[_T, ...]]:
+    groups: dict[bytes, list[_T]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return {key: tuple(values) for key, values in groups.items()}
+
+
+def _check_leaves(entries: tuple[Entry, ...], leaves: tuple[bytes, ...]) -> None:
+    """RejectedError unless every entry rehashes to the leaf at its index."""
+    for entry in entries:
+        if entry.index >= len(leaves) or entry.leaf != leaves[entry.index]:
+            raise RejectedError("rehashes to another leaf", where=f"entry {entry.index}")
+
+
+def _check_bodies(entries: tuple[Entry, ...]) -> None:
+    """MalformedError for a body that is none of its kind; the opening's is check 3's."""
+    for entry in entries:
+        try:
+            if entry.kind == Record.KIND:
+                read_record(entry)
+            elif entry.kind != "opening":
+                decode_body(entry.kind, entry.body)
+        except MalformedError as error:
+            where = f"entry {entry.index}"
+            raise MalformedError(error.what, where=where, expected=error.expected) from error

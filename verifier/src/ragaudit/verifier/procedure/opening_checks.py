@@ -30,6 +30,7 @@ def check_policy(context: Context, found: Findings) -> None:
     for tenant in policy.tenants:
         with found.attempt(f"tenant {tenant}"):
             rows = context.index(tenant).rows
+            # An answer that may hold every document hides nothing, whatever the noise was.
             if policy.top_k_max >= rows:
                 raise RejectedError(
                     f"top_k_max is {policy.top_k_max}", expected=f"below the {rows} rows"
@@ -40,6 +41,7 @@ def check_policy(context: Context, found: Findings) -> None:
 def _check_threshold(policy: Policy) -> None:
     estimator = policy.estimator
     threshold = hamming_threshold(estimator.theta, estimator.sketch_bits)
+    # A smaller one would link fewer accounts than the theta that the policy shows.
     if estimator.hamming_threshold != threshold:
         raise RejectedError(
             f"hamming_threshold is {estimator.hamming_threshold}", expected=str(threshold)
@@ -48,13 +50,14 @@ def _check_threshold(policy: Policy) -> None:
 
 def _check_keys(context: Context, policy: Policy) -> None:
     pins, keys = context.pins, policy.keys
-    for role, pinned, named in (
+    for role, pin, key in (
         ("provider", pins.provider, keys.provider),
         ("cosigner", pins.cosigner, keys.cosigner),
         ("verifier", pins.verifier, keys.verifier),
         ("verdict", pins.verdict, keys.verdict),
     ):
-        if pinned is not None and pinned != named:
+        # A provider that names a cosigner or verifier of its own would vouch for itself.
+        if pin is not None and pin != key:
             raise RejectedError(f"another {role} key than the one pinned")
 
 
@@ -63,6 +66,7 @@ def _check_previous(context: Context, policy: Policy) -> None:
     if policy.previous_checkpoint is None:
         return
     before = context.previous
+    # Under one key a checkpoint of the old log could be shown as one of the new.
     if before.log.public == policy.keys.log.public:
         raise RejectedError("the log key of the window before", expected="a key for each window")
     if before.final is None:
@@ -72,6 +76,7 @@ def _check_previous(context: Context, policy: Policy) -> None:
 
 
 def _check_time(context: Context, policy: Policy) -> None:
+    # Before both: from the first activation on, randomness could be chosen with n_1 in hand.
     limit = 1000 * min(policy.start, policy.activation_instants[0])
     if context.now is not None:
         time = context.now
@@ -91,11 +96,13 @@ def check_accounting(context: Context, found: Findings) -> None:
         policy.sigma, policy.relation, policy.rows_per_document, policy.queries_per_account
     )
     loss, delta = parse_decimal(policy.epsilon_acc), parse_decimal(policy.delta_acc)
+    # Recomputed: what the policy says of its own noise is a claim.
     if not gives(event, loss, delta):
         found.fault(
             f"sigma {policy.sigma} does not give epsilon {policy.epsilon_acc} at delta "
             f"{policy.delta_acc} for {event.queries} queries of one account"
         )
+    # Any finite epsilon passes here: how small it must be is for the terms, in check 1.
     queries = policy.coalition_max * policy.queries_per_account
     try:
         epsilon(event.with_queries(queries), parse_decimal(policy.delta_policy))
@@ -115,8 +122,8 @@ def check_commitments(context: Context, found: Findings) -> None:
     with found.attempt("embedder"):
         if opening.embedder_digest != context.embedder_digest:
             found.fault("the opening names another embedder manifest")
-    named = tuple(each.tenant for each in opening.tenants)
-    if named != policy.tenants:
+    tenants = tuple(opened.tenant for opened in opening.tenants)
+    if tenants != policy.tenants:
         found.fault("the opening's tenants are not the policy's")
     for tenant in policy.tenants:
         with found.attempt():
@@ -125,17 +132,20 @@ def check_commitments(context: Context, found: Findings) -> None:
         signed = verify_checkpoint(
             context.item(items.EMPTY_CHECKPOINT, found.owner), policy.keys.log
         )
+        # The log begins empty: nothing can have stood in it before the verifier signed.
         if signed.head.size != 0:
             found.fault(f"of a log of {signed.head.size} entries", "empty checkpoint")
     if context.now is None:
         _check_countersigned(context, found)
-    found.summary = f"{len(named)} index commitments, seed and embedder as countersigned"
+    found.summary = f"{len(tenants)} index commitments, seed and embedder as countersigned"
 
 
 def _check_countersigned(context: Context, found: Findings) -> None:
     with found.attempt("countersignature"):
         if context.countersignature.opening_digest != context.opening_digest:
             found.fault("names another opening", "countersignature")
+    # Entry 0 stands in the log with its salt: were it another than was countersigned, index and
+    # noise keys would have been chosen again after the verifier had signed.
     with found.attempt("entry 0"):
         entries = context.log.entries
         if not entries:
@@ -151,6 +161,7 @@ def check_index_proof(context: Context, found: Findings) -> None:
     for done, tenant in enumerate(tenants):
         context.progress(found.owner, done, len(tenants))
         with found.attempt():
+            # A row longer than B has a larger sensitivity than the noise is for.
             context.accepted_index(tenant)
     context.progress(found.owner, len(tenants), len(tenants))
     found.summary = f"{len(tenants)} index arguments verified"

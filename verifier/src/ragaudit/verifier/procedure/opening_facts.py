@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from ragaudit.circuits.statements import IndexStatement
-from ragaudit.encoding.errors import MalformedError, RagauditError, RejectedError
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.ledger.log.cosignatures import CosignerPolicy
 from ragaudit.ledger.messages.before_window import OpeningItem, PreviousWindow
 from ragaudit.ledger.messages.countersignature import Countersignature, opening_digest
@@ -12,15 +13,18 @@ from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Opening, TenantOpening
 from ragaudit.verifier import evidence as items
-from ragaudit.verifier.procedure.facts import MissingInput, fact
-from ragaudit.verifier.procedure.inputs import Inputs
+from ragaudit.verifier.procedure.facts import (
+    Inputs,
+    MissingInput,
+    demand,
+    fact,
+    known_or_missing,
+)
 from ragaudit.verifier.terms import Terms
 
 
 class OpeningFacts(Inputs):
     """Facts that checks 1, 3 and 4 own."""
-
-    # --- 1: policy ------------------------------------------------------------------------
 
     @fact("policy")
     def policy(self) -> Policy:
@@ -48,6 +52,7 @@ class OpeningFacts(Inputs):
     def terms(self) -> Terms:
         """The verifier's terms; after the countersignature, those that it names."""
         found = Terms.parse(self.item(items.TERMS, "policy"))
+        # The verifier cannot relax its terms for one window once it has countersigned them.
         if self.now is None and found.digest != self.countersignature.terms_digest:
             raise RejectedError("other terms than were countersigned", where=items.TERMS)
         return found
@@ -55,21 +60,20 @@ class OpeningFacts(Inputs):
     @fact("policy")
     def previous(self) -> PreviousWindow:
         """What the verifier holds of the window whose final checkpoint the policy names."""
+        # Not a missing item: the verifier has no such window, so nothing that it saw ends there.
         if items.PREVIOUS not in self.evidence:
             raise RejectedError("of a window that this verifier does not know")
-        return PreviousWindow.from_json(self.json(items.PREVIOUS, "policy"))
+        return self.parsed(items.PREVIOUS, "policy", _previous)
 
     @property
     def cosigners(self) -> CosignerPolicy:
         """The one cosigner of the policy."""
         return CosignerPolicy((self.policy.keys.cosigner,), 1)
 
-    # --- 3, 4: commitments and index arguments ----------------------------------------------
-
     @fact("commitments")
     def opening_item(self) -> OpeningItem:
         """Salt and body of the opening as it was countersigned."""
-        return OpeningItem.from_json(self.json(items.OPENING, "commitments"))
+        return self.parsed(items.OPENING, "commitments", OpeningItem.parse)
 
     @fact("commitments")
     def opening_digest(self) -> bytes:
@@ -84,7 +88,7 @@ class OpeningFacts(Inputs):
     @fact("commitments")
     def opened(self) -> Mapping[str, TenantOpening]:
         """What the opening says of each tenant."""
-        return {each.tenant: each for each in self.opening.tenants}
+        return {opened.tenant: opened for opened in self.opening.tenants}
 
     @fact("commitments")
     def embedder_digest(self) -> bytes:
@@ -94,6 +98,7 @@ class OpeningFacts(Inputs):
         except MalformedError as error:
             what = f"not an embedder's manifest: {error.what}"
             raise MalformedError(what, where=items.EMBEDDER, expected=error.expected) from error
+        # C_emb alone would bind a manifest that no index of this window can be made with.
         if manifest.dimension != self.policy.dimension:
             raise RejectedError(
                 "embedder of another dimension", expected=str(self.policy.dimension)
@@ -104,54 +109,48 @@ class OpeningFacts(Inputs):
         """Return the tenant's index commitment, as the opening names it.
 
         Raises:
-            MissingInput: `commitments` without one that can be read.
+            MissingInput: `registrations` for a tenant that the policy has not, `commitments`
+                without an index that can be read.
         """
         if tenant not in self.tenants:
             raise MissingInput("registrations", f"tenant {tenant} is not in the policy")
         if tenant not in self._indices:
-            try:
-                self._indices[tenant] = self._read_index(tenant)
-            except MissingInput as missing:
-                self._indices[tenant] = missing
-            except RagauditError as error:
-                self._indices[tenant] = MissingInput("commitments", f"index of {tenant}: {error}")
-        found = self._indices[tenant]
-        if isinstance(found, MissingInput):
-            raise MissingInput(found.owner, found.reason)
-        return found
+            self._indices[tenant] = known_or_missing(
+                "commitments", lambda: self._read_index(tenant), f"index of {tenant}"
+            )
+        return demand(self._indices[tenant])
 
     def _read_index(self, tenant: str) -> IndexCommitment:
         data = self.item(items.index_name(tenant), "commitments")
-        found, named = IndexCommitment.decode(data), self.opening.tenant(tenant)
+        index, opened = IndexCommitment.decode(data), self.opening.tenant(tenant)
         policy = self.policy
-        place = (found.window, found.tenant, found.version, found.dimension)
+        place = (index.window, index.tenant, index.version, index.dimension)
         if place != (policy.window, tenant, 1, policy.dimension):
             raise RejectedError(
                 f"of {place}", expected=f"{(policy.window, tenant, 1, policy.dimension)}"
             )
-        if found.rows != named.rows:
-            raise RejectedError(f"{found.rows} rows uploaded, {named.rows} in the opening")
-        if found.root != named.index_root:
-            raise RejectedError("root is not the opening's", expected=named.index_root.hex())
-        if found.proof_digest != named.proof_digest:
-            raise RejectedError("proof is not the opening's", expected=named.proof_digest.hex())
-        return found
+        if index.rows != opened.rows:
+            raise RejectedError(f"{index.rows} rows uploaded, {opened.rows} in the opening")
+        if index.root != opened.index_root:
+            raise RejectedError("root is not the opening's", expected=opened.index_root.hex())
+        if index.proof_digest != opened.proof_digest:
+            raise RejectedError("proof is not the opening's", expected=opened.proof_digest.hex())
+        return index
 
     def accepted_index(self, tenant: str) -> IndexCommitment:
         """Return the tenant's index with its argument verified.
 
         Raises:
-            MissingInput: `index-proof` where it does not hold, `commitments` without an index.
+            MissingInput: `index-proof` where it does not hold; otherwise as for :meth:`index`.
         """
         index = self.index(tenant)
         if tenant not in self._accepted:
-            self._accepted[tenant] = self._judge_index(index)
-        missing = self._accepted[tenant]
-        if missing is not None:
-            raise MissingInput(missing.owner, missing.reason)
-        return index
+            self._accepted[tenant] = known_or_missing(
+                "index-proof", lambda: self._verified(index), f"index of {tenant}"
+            )
+        return demand(self._accepted[tenant])
 
-    def _judge_index(self, index: IndexCommitment) -> MissingInput | None:
+    def _verified(self, index: IndexCommitment) -> IndexCommitment:
         statement = IndexStatement.of(
             policy_digest=self.policy_digest,
             window=index.window,
@@ -161,8 +160,9 @@ class OpeningFacts(Inputs):
             dimension=index.dimension,
             commitments=index.commitments,
         )
-        try:
-            self.engine.verify_index(statement, index.proof)
-        except RejectedError as error:
-            return MissingInput("index-proof", f"index of {index.tenant}: {error.what}")
-        return None
+        self.engine.verify_index(statement, index.proof)
+        return index
+
+
+def _previous(data: bytes) -> PreviousWindow:
+    return PreviousWindow.from_json(canonical_json.loads(data))

@@ -13,26 +13,30 @@ from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import Findings, Status
-from ragaudit.verifier.procedure.log_view import LoggedRecord
+from ragaudit.verifier.procedure.log_facts import LoggedRecord
 
 
 def check_coalition(context: Context, found: Findings) -> None:
     """20: the provider's claim is what the sketches give; above k_max it is EXCEEDED."""
     claimed, planned = context.close.coalition_claim, context.policy.coalition_max
     bits = context.policy.estimator.sketch_bits
-    for each in context.records:
-        if _sketch_digest(each) != each.record.sketch_digest:
-            found.fault("another sketch than the committed one", each.name)
-        elif 8 * len(each.sketch) != bits:
-            found.fault(f"a sketch of {8 * len(each.sketch)} bits, expected {bits}", each.name)
+    for logged in context.records:
+        length = 8 * len(logged.sketch)
+        if _sketch_digest(logged) != logged.record.sketch_digest:
+            found.fault("another sketch than the committed one", logged.name)
+        elif length != bits:
+            found.fault(f"a sketch of {length} bits, expected {bits}", logged.name)
+    # Of other sketches than the committed ones nothing follows, not even a number to compare.
     if found.fault_count:
         return
     estimate = _estimate(context)
     context.stated.estimated = estimate.k_hat
+    # Too large a claim is a fault too: epsilon is restated for what was claimed.
     if estimate.k_hat != claimed:
         found.fault(f"the provider claims {claimed} accounts, the sketches give {estimate.k_hat}")
     for cluster in estimate.clusters:
         found.note(f"{len(cluster)} accounts look alike, the first is {cluster[0].hex()}")
+    # Not FAIL: nothing is false, and many accounts that ask alike can be innocent.
     if estimate.k_hat > planned:
         found.downgrade(
             Status.EXCEEDED,
@@ -42,9 +46,9 @@ def check_coalition(context: Context, found: Findings) -> None:
     found.summary = f"largest group of accounts that look alike: {estimate.k_hat}, of {planned}"
 
 
-def _sketch_digest(each: LoggedRecord) -> bytes | None:
+def _sketch_digest(logged: LoggedRecord) -> bytes | None:
     """H(salt_s, sketch) of the handover, None for a salt of another length."""
-    return salted(each.salt_s, each.sketch) if len(each.salt_s) == SALT_BYTES else None
+    return salted(logged.salt_s, logged.sketch) if len(logged.salt_s) == SALT_BYTES else None
 
 
 def _estimate(context: Context) -> estimating.Estimate:
@@ -52,9 +56,12 @@ def _estimate(context: Context) -> estimating.Estimate:
     policy = context.policy
     records = [
         estimating.Record(
-            each.record.pseudonym, each.record.time, each.sketch, each.record.nonce is not None
+            logged.record.pseudonym,
+            logged.record.time,
+            logged.sketch,
+            logged.record.nonce is not None,
         )
-        for each in context.records
+        for logged in context.records
     ]
     return estimating.estimate(
         records,
@@ -67,33 +74,26 @@ def _estimate(context: Context) -> estimating.Estimate:
 
 def check_epsilon(context: Context, found: Findings) -> None:
     """21: a finite epsilon exists for the coalition that the window showed."""
-    table = _table(context)
-    context.stated.epsilon = table
-    if not table.finite:
-        if coalition_size(context) <= context.policy.coalition_max:
-            raise MissingInput("accounting", "the policy itself has no finite epsilon")
-        raise RejectedError(f"no finite epsilon for {coalition_size(context)} accounts")
-    found.summary = (
-        f"epsilon {table.headline.epsilon} at delta {context.policy.delta_policy} for "
-        f"{coalition_size(context)} accounts and {table.headline.queries} queries"
-    )
-
-
-def coalition_size(context: Context) -> int:
-    """Return k_max, or the provider's larger claim; check 20 says whether the claim is right."""
-    return max(context.policy.coalition_max, context.close.coalition_claim)
-
-
-def _table(context: Context) -> EpsilonTable:
-    """The table of chapter 7; from the public part, without the records' distribution."""
     total, counts = _counts(context)
-    return table(context.policy, coalition_size(context), total, counts)
+    # The provider's larger claim counts; whether it is right is check 20's.
+    coalition = max(context.policy.coalition_max, context.close.coalition_claim)
+    epsilon = context.stated.epsilon = table(context.policy, coalition, total, counts)
+    if not epsilon.finite:
+        # Without a larger coalition than planned the policy is at fault, which is check 2's.
+        if coalition == context.policy.coalition_max:
+            raise MissingInput("accounting", "the policy itself has no finite epsilon")
+        raise RejectedError(f"no finite epsilon for {coalition} accounts")
+    found.summary = (
+        f"epsilon {epsilon.headline.epsilon} at delta {context.policy.delta_policy} for "
+        f"{coalition} accounts and {epsilon.headline.queries} queries"
+    )
 
 
 def table(policy: Policy, coalition: int, total: int, counts: Sequence[int]) -> EpsilonTable:
     """Return the epsilon table of a policy (spec 7.4).
 
     Args:
+        policy: states sigma, relation, deltas and queries per account.
         coalition: accounts that pool their answers, at least 1.
         total: records of the tenant that has most, at least 0.
         counts: records of each account, at least 0; only the ``coalition`` largest matter.
@@ -120,5 +120,7 @@ def _counts(context: Context) -> tuple[int, list[int]]:
     """(records of the tenant that has most, records by account); the total when only that is."""
     if context.part == "public":
         return context.record_count, []
-    tenants = Counter(each.record.tenant for each in context.records)
-    return max(tenants.values(), default=0), [len(each) for each in context.by_account.values()]
+    tenants = Counter(logged.record.tenant for logged in context.records)
+    by_account = [len(records) for records in context.by_account.values()]
+    # No tenant's documents were asked about more often than those of the largest.
+    return max(tenants.values(), default=0), by_account

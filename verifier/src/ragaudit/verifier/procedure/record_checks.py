@@ -1,5 +1,8 @@
 """Checks 9 to 11: every record at its time, in its tenant, with its client's nonce."""
 
+from bisect import bisect_right
+from typing import Final
+
 from ragaudit.encoding.errors import RejectedError
 from ragaudit.encoding.times import rfc3339
 from ragaudit.ledger.messages.chains import activation_of, verify_nonce
@@ -7,8 +10,9 @@ from ragaudit.ledger.messages.records import Epoch, Version
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import Findings
-from ragaudit.verifier.procedure.log_view import LoggedRecord
-from ragaudit.verifier.procedure.time_bounds import TimeBounds
+from ragaudit.verifier.procedure.log_facts import LoggedRecord, LoggedRegistration
+
+_SECOND: Final = 999  # a cosignature at second t was made up to 999 ms later
 
 
 def check_schedule(context: Context, found: Findings) -> None:
@@ -25,31 +29,33 @@ def check_schedule(context: Context, found: Findings) -> None:
         with found.attempt(f"account {pseudonym.hex()}"):
             activation = _Activation(context, pseudonym)
         last = 0
-        for each in records:
-            with found.attempt(each.name):
-                _check_in_force(context, each)
+        for logged in records:
+            with found.attempt(logged.name):
+                _check_in_force(context, logged)
             if activation is not None:
-                with found.attempt(each.name):
-                    activation.check(each)
+                with found.attempt(logged.name):
+                    activation.check(logged)
             if bounds is not None:
-                with found.attempt(each.name):
-                    bounds.check_record(each)
-            if each.record.time < last:
-                found.fault("earlier than the account's record before it", each.name)
-            last = each.record.time
+                with found.attempt(logged.name):
+                    bounds.check_record(logged)
+            # Times decide which accounts look alike in time (check 20): none may be dated at will.
+            if logged.record.time < last:
+                found.fault("earlier than the account's record before it", logged.name)
+            last = logged.record.time
     found.summary = f"{len(context.records)} records at times that the checkpoints confirm"
 
 
-def _check_other_times(context: Context, bounds: TimeBounds, found: Findings) -> None:
-    for each in context.registrations:
-        with found.attempt(each.name):
-            bounds.check_registration(each)
+def _check_other_times(context: Context, bounds: "TimeBounds", found: Findings) -> None:
+    for logged in context.registrations:
+        with found.attempt(logged.name):
+            bounds.check_registration(logged)
     with found.attempt("close"):
         bounds.check_close(context.close.time, context.log.entries[-1].index)
 
 
-def _check_in_force(context: Context, each: LoggedRecord) -> None:
-    record, policy = each.record, context.policy
+def _check_in_force(context: Context, logged: LoggedRecord) -> None:
+    """RejectedError unless the record is of what the opening committed to, within the window."""
+    record, policy = logged.record, context.policy
     if (record.version, record.epoch) != (1, 1):
         raise RejectedError(f"version {record.version}, epoch {record.epoch}", expected="1 and 1")
     if not 1000 * policy.start <= record.time < 1000 * policy.end:
@@ -62,48 +68,163 @@ class _Activation:
     def __init__(self, context: Context, pseudonym: bytes) -> None:
         registration = context.registration(pseudonym)
         sizes = context.covered_sizes
-        opened, registered = activation_of(0, sizes), activation_of(registration.index, sizes)
-        if opened is None or registered is None:
+        of_opening, own = activation_of(0, sizes), activation_of(registration.index, sizes)
+        if of_opening is None or own is None:
             raise RejectedError("its registration was never activated")
         self._registered = registration.index
-        self._due = max(opened, registered)
+        # Whichever is later was released only after V had seen index, noise keys and account: no
+        # provider could choose any of them with the randomness in hand.
+        self._due = max(of_opening, own)
         self._instant = 1000 * context.policy.activation_instants[self._due - 1]
 
-    def check(self, each: LoggedRecord) -> None:
-        """RejectedError unless the record uses this activation, and after its instant."""
-        if each.index < self._registered:
+    def check(self, logged: LoggedRecord) -> None:
+        """Check that the record uses this activation, and after its instant.
+
+        Raises:
+            RejectedError: it does not.
+        """
+        record = logged.record
+        # Else one registration could be made for queries that had been answered already.
+        if logged.index < self._registered:
             raise RejectedError("before its account's registration")
-        if each.record.activation != self._due:
-            raise RejectedError(f"activation {each.record.activation}", expected=str(self._due))
-        if each.record.time < self._instant:
+        # An earlier value was known when the account was registered: its noise could be chosen.
+        if record.activation != self._due:
+            raise RejectedError(f"activation {record.activation}", expected=str(self._due))
+        if record.time < self._instant:
             raise RejectedError(
-                f"at {rfc3339(each.record.time)}", expected=f"{rfc3339(self._instant)} or later"
+                f"at {rfc3339(record.time)}", expected=f"{rfc3339(self._instant)} or later"
             )
+
+
+class TimeBounds:
+    """What V's own clock says about when entries were made (spec 9.3); all in Unix milliseconds.
+
+    Entries name times of the provider's clock. V knows when it cosigned the last checkpoint before
+    an entry and the first one that covers it, and when it took a claim.
+    """
+
+    def __init__(self, context: Context) -> None:
+        final = context.log.tree.size
+        inside = [known for known in context.checkpoints if known.size < final]
+        self._sizes = [*(known.size for known in inside), final]
+        self._cosigned = [*(1000 * known.time for known in inside), 1000 * context.final_time]
+        policy = context.policy
+        self._opened = context.countersignature.time
+        if self._opened >= 1000 * min(policy.start, policy.activation_instants[0]):
+            raise MissingInput("policy", "it was countersigned too late")
+        self._end, self._last_promise = 1000 * policy.end, policy.last_promise
+        self._skew = 1000 * policy.clock_skew_seconds
+        self._merge = 1000 * policy.merge_delay_seconds
+        self._life = 1000 * policy.promise_life_seconds
+        self._claimed = context.claimed_records
+
+    def check_record(self, logged: LoggedRecord) -> None:
+        """Check that V's clock confirms the record's time.
+
+        Raises:
+            RejectedError: it does not.
+        """
+        record = logged.record
+        anchored = record.nonce is not None
+        # Later promises could be dropped: there is no time left to claim them.
+        if anchored and record.time > self._last_promise:
+            raise RejectedError(
+                f"promised at {rfc3339(record.time)}, when no account could claim any more",
+                expected=f"{rfc3339(self._last_promise)} at the latest",
+            )
+        if self._claimed.get((record.pseudonym, record.counter)) == record.promised():
+            # It was logged when the window ended, long after its time: check 12 bounds that by the
+            # claim's intake.
+            self._check_not_later(record.time, logged.index)
+        else:
+            self._check_around(record.time, logged.index, self._life if anchored else 0)
+
+    def check_registration(self, logged: LoggedRegistration) -> None:
+        """Check that V's clock confirms the registration's time.
+
+        Raises:
+            RejectedError: it does not.
+        """
+        self._check_around(logged.registration.time, logged.index, 0)
+
+    def check_close(self, time: int, index: int) -> None:
+        """Check that the log was closed after the window's end, at the time that it says.
+
+        Args:
+            time: of the close entry, Unix milliseconds.
+            index: of the close entry.
+
+        Raises:
+            RejectedError: it was not.
+        """
+        # A log closed early leaves time for answers that it does not hold.
+        if time < self._end - self._skew:
+            raise RejectedError(
+                f"at {rfc3339(time)}, before the window's end", expected=f"{rfc3339(self._end)}"
+            )
+        self._check_not_later(time, index)
+        self._check_not_earlier(time, index, 0)
+
+    def _check_around(self, time: int, index: int, life: int) -> None:
+        self._check_not_later(time, index)
+        self._check_not_earlier(time, index, life)
+        # Without (3) a provider that lets no checkpoint be cosigned for hours could make up the
+        # records of all of them when the window is over.
+        covered = self._cosigned[self._covering(index)]
+        latest = time + self._merge + self._skew + life
+        if covered > latest:
+            raise RejectedError(
+                f"at {rfc3339(time)}, but no checkpoint covered it until {rfc3339(covered)}",
+                expected=f"one by {rfc3339(latest)}",
+            )
+
+    def _check_not_later(self, time: int, index: int) -> None:
+        latest = self._cosigned[self._covering(index)] + _SECOND + self._skew
+        if time > latest:
+            raise RejectedError(
+                f"at {rfc3339(time)}, but it was in the log before",
+                expected=f"{rfc3339(latest)} at the latest",
+            )
+
+    def _check_not_earlier(self, time: int, index: int, life: int) -> None:
+        covering = self._covering(index)
+        before = self._cosigned[covering - 1] if covering else self._opened
+        earliest = before - self._skew - life
+        if time < earliest:
+            raise RejectedError(
+                f"at {rfc3339(time)}, but it was not in the log then",
+                expected=f"{rfc3339(earliest)} at the earliest",
+            )
+
+    def _covering(self, index: int) -> int:
+        """Position of the first checkpoint that covers the entry."""
+        return bisect_right(self._sizes, index)
 
 
 def check_containment(context: Context, found: Findings) -> None:
     """10: policy, window, tenant, index size and K of every record."""
     policy = context.policy
-    for each in context.records:
-        record = each.record
+    for logged in context.records:
+        record = logged.record
         if (record.policy_digest, record.window) != (policy.digest, policy.window):
-            found.fault("names another policy or window", each.name)
+            found.fault("names another policy or window", logged.name)
         if record.top_k > policy.top_k_max:
-            found.fault(f"K is {record.top_k}, at most {policy.top_k_max}", each.name)
-        if each.eager:
-            found.fault("names an eager proof, which the policy does not have", each.name)
-        with found.attempt(each.name):
+            found.fault(f"K is {record.top_k}, at most {policy.top_k_max}", logged.name)
+        if logged.eager:
+            found.fault("names an eager proof, which the policy does not have", logged.name)
+        with found.attempt(logged.name):
             tenant = context.registration(record.pseudonym).registration.tenant
             rows = _rows(context, tenant)
             if record.tenant != tenant:
                 raise RejectedError(f"tenant {record.tenant}", expected=f"{tenant}, as registered")
+            # Else noise and selection would be proven over another number of rows than there are.
             if record.rows != rows:
                 raise RejectedError(f"N is {record.rows}", expected=str(rows))
     found.summary = f"{len(context.records)} records, each in its account's tenant"
 
 
 def _rows(context: Context, tenant: str) -> int:
-    """N of the tenant's index; that policy and opening have the tenant is others' to say."""
+    """N of the tenant's index; a tenant without one is a missing input of check 7 or 3."""
     if tenant not in context.tenants:
         raise MissingInput("registrations", f"tenant {tenant} is not in the policy")
     if tenant not in context.opened:
@@ -120,22 +241,24 @@ def check_nonces(context: Context, found: Findings) -> None:
             if anchor is not None:
                 anchored += 1
                 _check_chain(context, pseudonym, anchor, records)
-            elif any(each.record.nonce is not None for each in records):
+            # A nonce that no chain binds is the provider's own, and a choice of noise.
+            elif any(logged.record.nonce is not None for logged in records):
                 raise RejectedError("a nonce in a record of a plain account")
     _check_share(context, found)
     found.summary = (
         f"nonces of {anchored} anchored accounts lie on their chains; "
-        f"{len(context.shown)} of these accounts showed theirs to the verifier"
+        f"{len(context.anchored)} of these accounts showed theirs to the verifier"
     )
 
 
 def _check_share(context: Context, found: Findings) -> None:
     """The verifier's terms may demand a share of records whose account showed its chain."""
     records, least = context.records, context.terms.bounds["least_anchored_share"]
-    shown = sum(each.record.pseudonym in context.shown for each in records)
-    if shown < least * len(records):
+    count = sum(logged.record.pseudonym in context.anchored for logged in records)
+    # Of records, not of accounts: accounts that ask nothing cost a provider nothing.
+    if count < least * len(records):
         found.fault(
-            f"{shown} of {len(records)} records are of accounts that showed their chain, and the "
+            f"{count} of {len(records)} records are of accounts that showed their chain, and the "
             f"verifier's terms demand a share of {least}"
         )
 
@@ -146,13 +269,13 @@ def _check_chain(
     """Each nonce hashes to that of the counter before it, the first one to the anchor."""
     window, limit = context.policy.window, context.policy.queries_per_account
     previous = anchor
-    for counter, each in enumerate(records):
-        nonce = each.record.nonce
-        if each.record.counter != counter or counter >= limit:
+    for counter, logged in enumerate(records):
+        record = logged.record
+        if record.counter != counter or counter >= limit:
             raise MissingInput(
-                "counters", f"{each.name}: counter {each.record.counter} is out of order"
+                "counters", f"{logged.name}: counter {record.counter} is out of order"
             )
-        if nonce is None:
-            raise RejectedError("an anchored account's record without a nonce", where=each.name)
-        verify_nonce(window, pseudonym, previous, counter, nonce, after=counter - 1)
-        previous = nonce
+        if record.nonce is None:
+            raise RejectedError("an anchored account's record without a nonce", where=logged.name)
+        verify_nonce(window, pseudonym, previous, counter, record.nonce, after=counter - 1)
+        previous = record.nonce

@@ -19,12 +19,11 @@ from ragaudit.ledger.messages.json_fields import int16_bytes
 from ragaudit.ledger.messages.merkle_commitments import verify_key_opening
 from ragaudit.ledger.messages.response import Response
 from ragaudit.privacy import sample as sampling
-from ragaudit.verifier.engines import ProvenSelection, SelectionsRejected
-from ragaudit.verifier.procedure.claims import claims
-from ragaudit.verifier.procedure.context import BEACON, CommittedEmbedder, Context
+from ragaudit.verifier.engines import CommittedEmbedder, ProvenSelection, SelectionsRejected
+from ragaudit.verifier.procedure.context import BEACON, Context
 from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import Findings, Status
-from ragaudit.verifier.procedure.log_view import LoggedRecord
+from ragaudit.verifier.procedure.log_facts import LoggedRecord
 
 # Records of one index share most of a batch's work, but the noise of all of them is in memory:
 # at most about 2^26 values of eight bytes, at least one record.
@@ -35,6 +34,7 @@ _BATCH_RECORDS: Final = 128
 def check_sampling(context: Context, found: Findings) -> None:
     """16: everything was final before the sample could be known; all of it was answered."""
     instant = context.policy.sampling_instant
+    # A log that can still grow once the sample is known is a log without the sampled records.
     with found.attempt("final checkpoint"):
         if context.final_time >= instant:
             cosigned = rfc3339(1000 * context.final_time)
@@ -44,7 +44,7 @@ def check_sampling(context: Context, found: Findings) -> None:
     with found.attempt("activations"):
         _check_activations(context)
     with found.attempt("clock"):
-        _ = claims(context)
+        _ = context.claims
     with found.attempt("sample"):
         _check_sample(context)
     with found.attempt("responses"):
@@ -54,25 +54,27 @@ def check_sampling(context: Context, found: Findings) -> None:
 
 def _check_receipts_list(context: Context) -> None:
     receipts = context.receipts
-    listed = context.receipts_list
-    if listed.window != context.policy.window:
+    message = context.receipts_list
+    if message.window != context.policy.window:
         raise RejectedError("of another window")
-    if listed.time >= 1000 * context.policy.sampling_instant:
+    if message.time >= 1000 * context.policy.sampling_instant:
         raise RejectedError("made after the sampling instant")
     signed = {(receipt.index, receipt.identity) for receipt in receipts}
-    if (listed.count, listed.digest) != (len(signed), receipts_digest(signed)):
+    # It was published before the sample: no receipt can be added, or dropped, once that is known.
+    if (message.count, message.digest) != (len(signed), receipts_digest(signed)):
         raise RejectedError("not the receipts at hand")
 
 
 def _check_activations(context: Context) -> None:
     """The chain is checked where the activations are read; here, what each one says."""
     sizes, policy = context.covered_sizes, context.policy
-    known = sorted(context.checkpoints, key=lambda each: each.time)
-    times = [each.time for each in known]
-    largest = [0, *accumulate((each.size for each in known), max)]
+    known = sorted(context.checkpoints, key=lambda checkpoint: checkpoint.time)
+    times = [checkpoint.time for checkpoint in known]
+    largest = [0, *accumulate((checkpoint.size for checkpoint in known), max)]
     for a, covered in enumerate(sizes, start=1):
         instant = policy.activation_instants[a - 1]
         expected = largest[bisect_left(times, instant)]  # cosigned strictly before
+        # A larger size would activate entries that were logged when the value was out already.
         if covered != expected:
             raise RejectedError(f"activation {a} covers {covered}", expected=str(expected))
         if context.activations[a].time < 1000 * instant:
@@ -87,65 +89,68 @@ def _check_sample(context: Context) -> None:
         raise RejectedError("challenge of another window")
     anchor = context.countersignature.activation_anchor
     last = policy.activations
+    # Fixed before the first query: not even the verifier can choose the sample.
     verify_activation_preimage(policy.window, anchor, last, challenge.preimage)
     if (challenge.final_size, challenge.final_root) != (log.tree.size, log.tree.root()):
         raise RejectedError("the challenge names another final log")
+    # Who submitted receipts decides the strata.
     if challenge.receipts_list != context.receipts_list:
         raise RejectedError("the challenge names another receipts list")
-    drawn = sampling.draw_sample(
-        (_sampled(each) for each in records),
+    strata = sampling.draw_sample(
+        (
+            sampling.LoggedRecord(logged.index, logged.record.tenant, logged.record.pseudonym)
+            for logged in records
+        ),
         tenants=policy.tenants,
         receipts={receipt.index for receipt in receipts},
         rule=policy.audit,
         seed=sampling.sampling_seed(log.tree.root(), challenge.preimage, BEACON),
     )
-    if challenge.strata != tuple(_challenged(each) for each in drawn):
+    if challenge.strata != tuple(map(_challenged, strata)):
         raise RejectedError("the sample is not the one that the seed gives")
 
 
-def _sampled(each: LoggedRecord) -> sampling.LoggedRecord:
-    return sampling.LoggedRecord(each.index, each.record.tenant, each.record.pseudonym)
-
-
-def _challenged(drawn: sampling.DrawnStratum) -> Stratum:
-    of_tenant = drawn.stratum.id.startswith("tenant:")
-    population = None if of_tenant else drawn.stratum.population
-    return Stratum(drawn.stratum.id, population, drawn.sample)
+def _challenged(draw: sampling.DrawnStratum) -> Stratum:
+    """The stratum as a challenge names it: a tenant's records are all of them, without a list."""
+    of_tenant = draw.stratum.id.startswith("tenant:")
+    population = None if of_tenant else draw.stratum.population
+    return Stratum(draw.stratum.id, population, draw.sample)
 
 
 def _check_answered(context: Context, found: Findings) -> None:
     deadline, received = context.challenge.deadline, context.clock.responses
-    for each in context.challenged:
-        with found.attempt(each.name):
-            context.response(each)
-            if each.index not in received:
+    for logged in context.challenged:
+        with found.attempt(logged.name):
+            context.response(logged)
+            if logged.index not in received:
                 raise RejectedError("no time of its answer is known")
-            if received[each.index] > deadline:
-                answered = rfc3339(received[each.index])
-                raise RejectedError(f"answered at {answered}", expected=f"by {rfc3339(deadline)}")
+            # Late is as bad as never: the provider must not gain time to look for a way out.
+            if received[logged.index] > deadline:
+                time = rfc3339(received[logged.index])
+                raise RejectedError(f"answered at {time}", expected=f"by {rfc3339(deadline)}")
 
 
 def _responses(context: Context, found: Findings) -> Iterator[tuple[LoggedRecord, Response]]:
     """Sampled records with readable responses; the others are `sampling`'s."""
     records = context.sampled
-    for done, each in enumerate(records):
+    for done, logged in enumerate(records):
         context.progress(found.owner, done, len(records))
         try:
-            response = context.response(each)
+            response = context.response(logged)
         except MissingInput as missing:
-            found.add_missing(missing, each.name)
+            found.add_missing(missing, logged.name)
         else:
-            yield each, response
+            yield logged, response
     context.progress(found.owner, len(records), len(records))
 
 
 def check_seed(context: Context, found: Findings) -> None:
     """17: every opened key was committed to before the window, and none occurs twice."""
     places: dict[bytes, tuple[int, int, int]] = {}
-    for each, response in _responses(context, found):
-        with found.attempt(each.name):
-            _check_place(context, each)
-            record, policy = each.record, context.policy
+    for logged, response in _responses(context, found):
+        with found.attempt(logged.name):
+            _check_place(context, logged)
+            record, policy = logged.record, context.policy
             verify_key_opening(
                 root=context.opening.seed_root,
                 epoch=record.epoch,
@@ -155,40 +160,43 @@ def check_seed(context: Context, found: Findings) -> None:
                 queries=policy.queries_per_account,
                 opening=response.key,
             )
+            # One key for two records gives one noise twice: the difference of their scores is bare.
             place = (record.epoch, record.slot, record.counter)
             if places.setdefault(response.key.key, place) != place:
                 raise RejectedError("the key of another record was committed again")
     found.summary = f"{len(places)} noise keys opened, each as committed"
 
 
-def _check_place(context: Context, each: LoggedRecord) -> None:
-    """MissingInput unless C_seed has a place for the record at all."""
-    record, policy = each.record, context.policy
+def _check_place(context: Context, logged: LoggedRecord) -> None:
+    """MissingInput unless C_seed has a place for the record at all: each number has its check."""
+    record, policy = logged.record, context.policy
+    # NOT RUN and not FAIL: no opening is right where the committed tree has no place.
     if record.epoch != 1:
-        raise MissingInput("schedule", f"{each.name}: there is no epoch {record.epoch}")
+        raise MissingInput("schedule", f"{logged.name}: there is no epoch {record.epoch}")
+    # Beyond the limit there is no key in the tree: that there is such a query is check 8's.
     if record.counter >= policy.queries_per_account:
-        raise MissingInput("counters", f"{each.name}: there is no key for query {record.counter}")
+        raise MissingInput("counters", f"{logged.name}: there is no key for query {record.counter}")
     if record.slot >= policy.slots:
         registered = context.registration(record.pseudonym).registration.slot
         owner = "registrations" if record.slot == registered else "counters"
-        raise MissingInput(owner, f"{each.name}: there is no slot {record.slot}")
+        raise MissingInput(owner, f"{logged.name}: there is no slot {record.slot}")
 
 
 def check_embedding(context: Context, found: Findings) -> None:
     """18: the query vector is the committed one and short; of the text, where it is due."""
     embedder = _embedder(context, found)
     plain = anchored = 0
-    for each, response in _responses(context, found):
-        with found.attempt(each.name):
-            _check_openings(context, each, response)
-        with found.attempt(each.name):
-            _check_text(context, each, response)
+    for logged, response in _responses(context, found):
+        with found.attempt(logged.name):
+            _check_openings(context, logged, response)
+        with found.attempt(logged.name):
+            _check_text(context, logged, response)
             if embedder is not None:
                 _check_embedded(context, embedder, response)
         if embedder is None:
-            shown = each.record.pseudonym in context.shown
-            anchored += shown
-            plain += not shown
+            is_anchored = logged.record.pseudonym in context.anchored
+            anchored += is_anchored
+            plain += not is_anchored
     found.summary = "query vectors are the committed ones"
     found.summary += ", and the embeddings of the texts" if embedder is not None else ""
     _state_unembedded(context, found, anchored, plain)
@@ -203,6 +211,8 @@ def _state_unembedded(context: Context, found: Findings, anchored: int, plain: i
             f"{anchored} records of anchored accounts: {why}; the promise fixed each query vector "
             "before the noise, and the account could check it"
         )
+    # Not FAIL: nothing is false. Not PASS either: a plain account has no promise that fixed the
+    # vector before the noise, so another one could have been asked in its name.
     if plain:
         found.downgrade(
             Status.NOT_ESTABLISHED,
@@ -218,19 +228,22 @@ def _embedder(context: Context, found: Findings) -> CommittedEmbedder | None:
     with found.attempt():
         if context.embedder.digest == context.opening.embedder_digest:
             return context.embedder
+        # That says nothing of the provider: what was not compared stays NOT ESTABLISHED.
         found.note("the embedder at hand is not the committed one")
     return None
 
 
-def _check_openings(context: Context, each: LoggedRecord, response: Response) -> None:
-    record, terms = each.record, context.policy.estimator
+def _check_openings(context: Context, logged: LoggedRecord, response: Response) -> None:
+    record, terms = logged.record, context.policy.estimator
     if salted(response.salt_e, int16_bytes(response.embedding)) != record.embedding_digest:
         raise RejectedError("another query vector than the committed one")
+    # A longer vector has a larger sensitivity than the noise is for.
     norm = _squared_norm(response)
     if norm > SQUARED_NORM:
         raise RejectedError(f"squared norm {norm}", expected=f"at most {SQUARED_NORM}")
     if salted(response.salt_f, response.filter) != record.filter_digest:
         raise RejectedError("another filter than the committed one")
+    # It would leave rows out of the selection that the argument is about.
     if response.filter:
         raise RejectedError("a filter, which the policy does not have")
     if salted(response.salt_s, response.sketch) != record.sketch_digest:
@@ -243,16 +256,17 @@ def _check_openings(context: Context, each: LoggedRecord, response: Response) ->
 
 
 def _squared_norm(response: Response) -> int:
-    return sum(each * each for each in response.embedding)
+    return sum(entry * entry for entry in response.embedding)
 
 
-def _check_text(context: Context, each: LoggedRecord, response: Response) -> None:
+def _check_text(context: Context, logged: LoggedRecord, response: Response) -> None:
     due = context.policy.query_text_disclosure == "sampled"
+    # A text that the policy keeps closed is a leak, whoever asked for it.
     if (response.query is not None) != due:
         raise RejectedError("the text is missing" if due else "a text that the policy keeps closed")
     if response.query is None or response.salt_q is None:
         return
-    if salted(response.salt_q, response.query) != each.record.query_digest:
+    if salted(response.salt_q, response.query) != logged.record.query_digest:
         raise RejectedError("another text than the committed one")
 
 
@@ -261,11 +275,12 @@ def _check_embedded(context: Context, embedder: CommittedEmbedder, response: Res
         text = (response.query or b"").decode("utf-8")
     except UnicodeDecodeError as error:
         raise RejectedError("the text is not UTF-8") from error
-    again = embedder.embed(text).astype(np.int64)
-    given = np.array(response.embedding, dtype=np.int64)
-    if again.shape != given.shape:
-        raise RejectedError(f"the embedder gives {again.size} numbers")
-    distance = int(np.sum((again - given) ** 2))
+    recomputed = embedder.embed(text).astype(np.int64)
+    committed = np.array(response.embedding, dtype=np.int64)
+    if recomputed.shape != committed.shape:
+        raise RejectedError(f"the embedder gives {recomputed.size} numbers")
+    distance = int(np.sum((recomputed - committed) ** 2))
+    # Floating point differs between machines: within the tolerance of the policy it is the same.
     if distance > context.policy.embedder_tolerance:
         raise RejectedError(
             f"the text's embedding is {distance} away",
@@ -277,10 +292,10 @@ def check_selection(context: Context, found: Findings) -> None:
     """19: what was selected is noise-then-select over the committed index."""
     batch: list[tuple[LoggedRecord, ProvenSelection]] = []
     proven = 0
-    for each, response in _responses(context, found):
-        with found.attempt(each.name):
-            statement = _statement(context, each, response)
-            batch.append((each, (statement, response.proof)))
+    for logged, response in _responses(context, found):
+        with found.attempt(logged.name):
+            statement = _statement(context, logged, response)
+            batch.append((logged, (statement, response.proof)))
             proven += 1
         if batch and len(batch) >= _batch_size(batch[-1][1]):
             _verify(context, found, batch)
@@ -291,7 +306,7 @@ def check_selection(context: Context, found: Findings) -> None:
 
 
 def _batch_size(last: ProvenSelection) -> int:
-    """Return how many arguments like the last are verified at once."""
+    """How many arguments like the last are verified at once."""
     statement, _ = last
     return min(_BATCH_RECORDS, _BATCH_VALUES // statement.rows + 1)
 
@@ -302,6 +317,7 @@ def _verify(
     try:
         context.engine.verify_selections([proven for _, proven in batch])
     except SelectionsRejected as error:
+        # A bad argument does not hide the others of its batch.
         for position in error.failed:
             found.fault(
                 "the selection argument does not hold for the committed index, query and noise",
@@ -309,18 +325,20 @@ def _verify(
             )
 
 
-def _statement(context: Context, each: LoggedRecord, response: Response) -> SelectionStatement:
-    record, policy = each.record, context.policy
+def _statement(context: Context, logged: LoggedRecord, response: Response) -> SelectionStatement:
+    """The statement of a record; MissingInput where another check owns that there is none."""
+    record, policy = logged.record, context.policy
     tenant = context.registration(record.pseudonym).registration.tenant
     index = context.accepted_index(tenant)
+    # Each of these is another check's fault: a proof about other inputs would fail here for it.
     if record.tenant != tenant:
-        raise MissingInput("containment", f"{each.name} names another tenant than its account's")
+        raise MissingInput("containment", f"{logged.name} names another tenant than its account's")
     if (record.policy_digest, record.window) != (policy.digest, policy.window):
-        raise MissingInput("containment", f"{each.name} names another policy or window")
+        raise MissingInput("containment", f"{logged.name} names another policy or window")
     if record.version != 1:
-        raise MissingInput("schedule", f"{each.name}: there is no version {record.version}")
+        raise MissingInput("schedule", f"{logged.name}: there is no version {record.version}")
     if _squared_norm(response) > SQUARED_NORM:
-        raise MissingInput("embedding", f"{each.name}: the query vector is too long")
+        raise MissingInput("embedding", f"{logged.name}: the query vector is too long")
     randomness = context.randomness(record.activation)
     key = noise_key(
         response.key.key,
@@ -336,7 +354,7 @@ def _statement(context: Context, each: LoggedRecord, response: Response) -> Sele
     )
     return SelectionStatement.of(
         record,
-        body=each.body,
+        body=logged.body,
         index_root=context.opened[tenant].index_root,
         commitments=index.commitments,
         seed_root=context.opening.seed_root,

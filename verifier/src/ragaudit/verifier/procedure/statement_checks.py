@@ -1,44 +1,58 @@
-"""Checks 12 to 14: what the provider signed for accounts, against the log.
+"""Checks 12 to 15: what the provider signed for accounts, against the log and by itself.
 
-Anyone may submit anything, so only what the provider's signature binds counts against it; the
-rest is dismissed.
+Verifier and arbiter judge a disputed receipt file as check 15 does (docs/spec 5.10): it counts only
+if the provider's signature binds every part of it; what an account changed in its own file accuses
+nobody. The log is not asked there: the public half goes to check 13.
 """
 
-from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
 
-from ragaudit.encoding.errors import RagauditError, RejectedError
+from ragaudit.encoding.errors import InternalError, RagauditError, RejectedError
+from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.times import rfc3339
+from ragaudit.ledger.errors import StepRejected
+from ragaudit.ledger.messages.disputes import file_digest
+from ragaudit.ledger.messages.evidence import KeptDispute
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.promises import Refusal
-from ragaudit.ledger.messages.receipts import PublicReceipt
-from ragaudit.verifier import evidence as items
-from ragaudit.verifier.procedure.claims import ReceivedClaim, claims, revealed
-from ragaudit.verifier.procedure.context import Context
+from ragaudit.ledger.messages.receipt_check import (
+    GroupOperations,
+    WindowView,
+    check_receipt_file,
+)
+from ragaudit.ledger.messages.receipts import PublicReceipt, ReceiptFile, bound_receipt
+from ragaudit.verifier.procedure.context import Context, ReceivedClaim
 from ragaudit.verifier.procedure.framework import Findings
+
+ANSWER_STEP: Final = 4  # where a file fails that is signed and has not the form of an answer
 
 
 def check_promises(context: Context, found: Findings) -> None:
     """12: promises are made in time, every revealed one is kept, none twice for one counter."""
-    promised: dict[tuple[bytes, int], bytes] = {}
-    kept = 0
-    for claim in claims(context):
+    bodies: dict[tuple[bytes, int], bytes] = {}
+    count = 0
+    for claim in context.claims:
         pseudonym, counter = claim.query
         where = f"promise for query {counter} of {pseudonym.hex()}"
-        if promised.setdefault(claim.query, claim.promise.body) != claim.promise.body:
+        # Two queries promised for one counter would be answered under one noise key.
+        if bodies.setdefault(claim.query, claim.promise.body) != claim.promise.body:
             found.fault("another promise was signed for the same query", where)
+        # An expired promise binds the provider to nothing any more (5.8).
         if not claim.in_time(context.policy):
             found.note(f"{where}: dismissed, as it had expired when it was claimed")
             continue
         with found.attempt(where):
-            if revealed(context, claim):
-                _check_made(context.policy, claim)
-                _check_kept(context, claim)
-                kept += 1
-    found.summary = f"{kept} revealed promises, all kept"
+            if context.reveals_nonce(claim):
+                _check_time(context.policy, claim)
+                _check_record(context, claim)
+                count += 1
+    found.summary = f"{count} revealed promises, all kept"
 
 
-def _check_made(policy: Policy, claim: ReceivedClaim) -> None:
+def _check_time(policy: Policy, claim: ReceivedClaim) -> None:
+    """RejectedError for a promise made after its claim, or too late for anybody to claim it."""
     made = claim.record.time
+    # One-sided: an old promise is what an account may claim, one of the future nobody could have.
     if made > claim.received + 1000 * policy.clock_skew_seconds:
         raise RejectedError(
             f"made at {rfc3339(made)}, but claimed at {rfc3339(claim.received)} already"
@@ -50,14 +64,17 @@ def _check_made(policy: Policy, claim: ReceivedClaim) -> None:
         )
 
 
-def _check_kept(context: Context, claim: ReceivedClaim) -> None:
-    """That several records carry the counter is `counters`' to say."""
+def _check_record(context: Context, claim: ReceivedClaim) -> None:
+    """RejectedError unless a record keeps the promise; check 8 says that only one counts so."""
     pseudonym, counter = claim.query
     records = context.by_account.get(pseudonym, ())
-    same = [each.record for each in records if each.record.counter == counter]
+    same = [logged.record for logged in records if logged.record.counter == counter]
+    # A provider that saw the nonce, and with it the noise, must not drop the query.
     if not same:
         raise RejectedError("no record keeps it, although its nonce was revealed")
-    if not any(each.nonce == claim.nonce and each.promised() == claim.record for each in same):
+    if not any(
+        record.nonce == claim.nonce and record.promised() == claim.record for record in same
+    ):
         raise RejectedError("the record contradicts it")
 
 
@@ -72,13 +89,14 @@ def check_receipts(context: Context, found: Findings) -> None:
     """
     log = context.log
     receipts = (*context.receipts, *context.disputed_receipts)
-    seen: dict[int, PublicReceipt] = {}
+    first: dict[int, PublicReceipt] = {}
     for receipt in receipts:
         where = f"receipt for record {receipt.index}"
+        # A receipt without its leaf is a query that was answered and left out of the log.
         if receipt.index >= len(log.leaves) or log.leaves[receipt.index] != receipt.leaf_data:
             found.fault("signed for a record that is not in the log at that place", where)
-        other = seen.setdefault(receipt.index, receipt)
-        if other.identity != receipt.identity:
+        # Identity leaves out what nobody signed (8.8): two copies of one receipt are no fault.
+        if first.setdefault(receipt.index, receipt).identity != receipt.identity:
             found.fault("two different receipts were signed", where)
     found.summary = f"{len(receipts)} receipts, all of them in the log"
 
@@ -86,13 +104,14 @@ def check_receipts(context: Context, found: Findings) -> None:
 def check_refusals(context: Context, found: Findings) -> None:
     """14: no refusal came too early, or counts queries that the log lacks."""
     policy = context.policy
-    refusals = list(_refusals(context.list(items.REFUSALS, found.owner), policy))
+    refusals = context.refusals
     for refusal in refusals:
         where = f"refusal to {refusal.pseudonym.hex()} at {rfc3339(refusal.time)}"
         with found.attempt(where):
             refusal.verify_budget(policy.queries_per_account)
         with found.attempt(where):
             logged = len(context.by_account.get(refusal.pseudonym, ()))
+            # Fewer than the log has may be true: the account went on asking after the refusal.
             if refusal.counter > logged:
                 raise RejectedError(
                     f"counts {refusal.counter} queries", expected=f"{logged}, as the log has"
@@ -100,12 +119,122 @@ def check_refusals(context: Context, found: Findings) -> None:
     found.summary = f"{len(refusals)} refusals, none contradicted by the log"
 
 
-def _refusals(listed: list[object], policy: Policy) -> Iterator[Refusal]:
-    for value in listed:
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a bound receipt file shows.
+
+    Attributes:
+        public: its public half, without the proof, which nobody signed.
+        step: the step of docs/spec 5.9 that fails, 0 if none does.
+        reason: what failed; may name a position, so it stays with whoever judged.
+    """
+
+    public: PublicReceipt
+    step: int
+    reason: str = ""
+
+    @property
+    def upheld(self) -> bool:
+        """Whether the provider signed something false."""
+        return self.step > 0
+
+
+def judge(document: dict[str, Any], view: WindowView, operations: GroupOperations) -> Judgement:
+    """Judge a receipt file by steps 1 to 8 and 10 of docs/spec 5.9.
+
+    Step 9 compares texts with vectors and takes the committed embedder, which few have at hand.
+
+    Args:
+        document: the file, a JSON value.
+        view: the window, authenticated.
+        operations: what opens commitments: an engine.
+
+    Raises:
+        RagauditError: the provider did not sign it, part for part.
+    """
+    public = bound_receipt(document, view.policy)
+    # From here on the provider signed every part: what is false now, it said.
+    try:
+        file = ReceiptFile.from_json({**document, "public": public.to_json()})
+        check_receipt_file(file, view, operations)
+    except InternalError:
+        raise
+    except StepRejected as error:
+        return Judgement(public, error.step, str(error))
+    except RagauditError as error:
+        return Judgement(public, ANSWER_STEP, str(error))
+    return Judgement(public, 0)
+
+
+def check_disputes(context: Context, found: Findings) -> None:
+    """15: no account shows an answer that contradicts its record.
+
+    A dispute has no effect on the sample, and none at all unless it is upheld.
+    """
+    view = WindowView(context.policy, context.opening)
+    counts = {"judged": 0, "open": 0}
+    for item in context.disputes:
+        where = f"dispute about record {item.dispute.index}"
         try:
-            refusal = Refusal.from_json(value)
-            refusal.verify_signature(policy.keys.provider)
-        except RagauditError:
+            _check_owner(context, item)
+        except RagauditError as error:
+            # Whoever disputes another's answers fails nobody's window.
+            found.note(f"{where} dismissed: {error}")
             continue
-        if refusal.origin == policy.origin:
-            yield refusal
+        with found.attempt(where):
+            counts["judged" if _check_upheld(context, view, item) else "open"] += 1
+    context.stated.disputes_open = counts["open"]
+    found.summary = f"{len(context.disputes)} disputes, {counts['judged']} judged, none upheld"
+    if counts["open"]:
+        found.note(
+            f"{counts['open']} were judged by nobody: the account showed no file, or its record "
+            "was sampled and no arbiter found anything"
+        )
+
+
+def _check_owner(context: Context, item: KeptDispute) -> None:
+    """RejectedError unless the account whose record it is disputes it."""
+    dispute = item.dispute
+    if dispute.origin != context.policy.origin:
+        raise RejectedError("of another log")
+    registrations = context.registered.get(dispute.pseudonym, ())
+    if len(registrations) != 1:
+        raise RejectedError("no such account")
+    key = registrations[0].registration.dispute_key
+    if key is None:
+        raise RejectedError("the account has no dispute key")
+    dispute.verify_signature(PublicKey.from_raw(key))
+    records = context.by_account.get(dispute.pseudonym, ())
+    if dispute.index not in {record.index for record in records}:
+        raise RejectedError("no record of this account")
+
+
+def _check_upheld(context: Context, view: WindowView, item: KeptDispute) -> bool:
+    """Whether anybody judged it; RejectedError if it is upheld."""
+    if item.finding is not None:
+        _check_finding(context, item)
+    if item.file is not None:
+        # The account fixed the file by its digest before the draw: no other can be fitted to it.
+        if file_digest(item.file) != item.dispute.file_digest:
+            raise RejectedError("the file is another one than was disputed")
+        judgement = judge(item.file, view, context.engine)
+        if judgement.upheld:
+            raise RejectedError(judgement.reason)
+    # A verifier cannot fail a window by its word alone: it shows the file, or the finding.
+    if item.step and item.file is None and item.finding is None:
+        raise RejectedError(f"step {item.step} is said to fail, and nothing here shows it")
+    return item.step is not None
+
+
+def _check_finding(context: Context, item: KeptDispute) -> None:
+    """RejectedError unless the arbiter of the policy found about this file, and did not uphold."""
+    finding, arbiter = item.finding, context.policy.keys.arbiter
+    if finding is None or arbiter is None:
+        raise RejectedError("the policy names no arbiter")
+    finding.verify_signature(arbiter)
+    dispute = item.dispute
+    about = (finding.origin, finding.index, finding.answer_digest, finding.file_digest)
+    if about != (dispute.origin, dispute.index, dispute.answer_digest, dispute.file_digest):
+        raise RejectedError("the finding is about another file")
+    if finding.upheld:
+        raise RejectedError(f"upheld by the arbiter: step {finding.step}")

@@ -108,19 +108,19 @@ class Report:
     @property
     def stands_out(self) -> tuple[CheckRow, ...]:
         """The checks that did not pass, the worst first."""
-        return tuple(each for each in self.checks if each.tone != "good")
+        return tuple(check for check in self.checks if check.tone != "good")
 
 
 def report_of(verdict: Verdict) -> Report:
-    """The report of a verdict whose signature has been verified."""
+    """Return the report of a verdict whose signature has been verified."""
     predicate = verdict.predicate
     table = verdict.epsilon
     guarantee = _guarantee(verdict, table)
-    listed, unlisted = _subjects(verdict)
+    subjects, unlisted = _subjects(verdict)
     sampling = predicate["sampling"]
     strata = _strata(sampling.get("strata"))
     shown_apart = {"strata"} if strata else set()
-    checks = sorted(map(_check, predicate["checks"]), key=lambda each: wording.gravity(each.status))
+    checks = sorted(map(_check, predicate["checks"]), key=lambda row: wording.gravity(row.status))
     return Report(
         window=str(predicate["window"]),
         provider=str(predicate["provider"]),
@@ -129,9 +129,9 @@ def report_of(verdict: Verdict) -> Report:
         meaning=wording.MEANINGS[verdict.result],
         guarantee=guarantee,
         caveats=tuple(
-            f"{wording.NOT_ESTABLISHED} {each['reason']}."
-            for each in predicate["checks"]
-            if each["status"] == "NOT ESTABLISHED" and verdict.result in _HOLDS
+            f"{wording.NOT_ESTABLISHED} {check['reason']}."
+            for check in predicate["checks"]
+            if check["status"] == "NOT ESTABLISHED" and verdict.result in _HOLDS
         ),
         worthless=verdict.warning,
         time=rfc3339(predicate["time"]),
@@ -150,12 +150,13 @@ def report_of(verdict: Verdict) -> Report:
         assumptions=tuple(predicate["assumptions"]),
         signer=_signer(verdict),
         terms=verdict.terms,
-        subjects=listed,
+        subjects=subjects,
         unlisted=unlisted,
     )
 
 
 def _tone(verdict: Verdict, guarantee: Guarantee | None) -> str:
+    # A PASS over noise that anyone can predict must not look like a good one.
     if verdict.predicate["worthless"]:
         return "bad"
     if verdict.result == "PASS":
@@ -165,6 +166,7 @@ def _tone(verdict: Verdict, guarantee: Guarantee | None) -> str:
 
 def _guarantee(verdict: Verdict, table: EpsilonTable | None) -> Guarantee | None:
     """The guarantee of a verdict that states one."""
+    # What is not established is never put into a sentence, whatever numbers were signed.
     if verdict.result not in _HOLDS or verdict.predicate["worthless"]:
         return None
     if table is None or table.headline.guarantee is None:
@@ -220,7 +222,7 @@ def _ways(table: EpsilonTable) -> Table:
 
 def _rows(value: Mapping[str, Any], level: int = 0) -> Iterator[Row]:
     """Rows of a JSON object in the order of the labels, nested objects indented below theirs."""
-    for key, item in sorted(value.items(), key=lambda each: wording.place(each[0])):
+    for key, item in sorted(value.items(), key=lambda member: wording.place(member[0])):
         label, note = wording.LABELS.get(key, (key.replace("_", " "), ""))
         if isinstance(item, Mapping) and level < _MAX_DEPTH:
             yield Row(label, "", note, level)
@@ -240,7 +242,7 @@ def _cases(items: Sequence[Any], named_by: str, level: int) -> Iterator[Row]:
         if not isinstance(item, Mapping):
             yield Row("", _text(item), "", level)
             continue
-        others = {name: each for name, each in item.items() if name != named_by}
+        others = {name: value for name, value in item.items() if name != named_by}
         name = _text(item.get(named_by))
         label = name if named_by == "id" else f"{name} {named_by}"
         yield Row(label, _text(others), "", level)
@@ -254,9 +256,9 @@ def _text(value: object) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return "; ".join(_text(each) for each in value)
+        return "; ".join(map(_text, value))
     if isinstance(value, Mapping):
-        return "; ".join(f"{key.replace('_', ' ')}: {_text(each)}" for key, each in value.items())
+        return "; ".join(f"{key.replace('_', ' ')}: {_text(item)}" for key, item in value.items())
     return str(value)
 
 
@@ -266,9 +268,10 @@ def _sampling_statement(sampling: Mapping[str, Any], counts: Mapping[str, Any]) 
         return wording.NO_SAMPLING
     if sampling.get("mode") != "A":
         return wording.SAMPLED
-    tenants = [each for each in strata if str(_member(each, "id")).startswith("tenant:")]
-    whole = all(_member(each, "sample") == _member(each, "population") for each in tenants)
-    covered = sum(n for each in tenants if isinstance(n := _member(each, "population"), int))
+    tenants = [one for one in strata if str(_member(one, "id")).startswith("tenant:")]
+    whole = all(_member(one, "sample") == _member(one, "population") for one in tenants)
+    covered = sum(n for one in tenants if isinstance(n := _member(one, "population"), int))
+    # Mode A states no more than it did: strata that leave records of the log out are said to.
     return (
         wording.ALL_CHECKED
         if whole and covered == counts.get("records")
@@ -280,10 +283,10 @@ def _strata(strata: object) -> Table | None:
     """All members of the strata as columns, in the order of the labels."""
     if not isinstance(strata, list) or not strata:
         return None
-    found = [each if isinstance(each, Mapping) else {"id": each} for each in strata]
-    keys = sorted({key for each in found for key in each}, key=_column)
+    rows = [stratum if isinstance(stratum, Mapping) else {"id": stratum} for stratum in strata]
+    keys = sorted({key for row in rows for key in row}, key=_column)
     headings = tuple(wording.LABELS.get(key, (key.replace("_", " "), ""))[0] for key in keys)
-    return Table(headings, tuple(tuple(_text(each.get(k)) for k in keys) for each in found))
+    return Table(headings, tuple(tuple(_text(row.get(k)) for k in keys) for row in rows))
 
 
 def _column(name: str) -> tuple[bool, tuple[int, str]]:
@@ -319,5 +322,5 @@ def _subjects(verdict: Verdict) -> tuple[tuple[tuple[str, str], ...], str]:
     responses = sum(name.startswith(RESPONSES) for name, _ in items)
     if responses <= wording.MOST_RESPONSES:
         return tuple(items), ""
-    listed = tuple((name, each) for name, each in items if not name.startswith(RESPONSES))
-    return listed, wording.RESPONSES.format(count=f"{responses:,}")
+    others = tuple(item for item in items if not item[0].startswith(RESPONSES))
+    return others, wording.RESPONSES.format(count=f"{responses:,}")

@@ -193,10 +193,10 @@ _PLACES: Final = {name: place for place, name in enumerate(LABELS)}
 
 
 def gravity(status: str) -> int:
-    """Where a status stands when the worst comes first."""
+    """Return where a status stands when the worst comes first; an unknown one stands there."""
     return _GRAVITY.index(status) if status in _GRAVITY else 0
 
 
 def place(name: str) -> tuple[int, str]:
-    """Where a member stands among its siblings: known ones in the order above."""
+    """Return where a member stands among its siblings: known ones in the order above."""
     return (_PLACES.get(name, len(_PLACES)), name)

@@ -5,15 +5,14 @@ from typing import Any, Protocol
 
 from ragaudit.encoding.errors import InternalError
 from ragaudit.ledger.messages.receipt_check import WindowView
-from ragaudit.verifier.embedding import committed_embedder
-from ragaudit.verifier.engines import Engine, engine, fastest_engine
+from ragaudit.verifier.engines import Engine, committed_embedder, engine, fastest_engine
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.keys import VerifierKeys
-from ragaudit.verifier.procedure.context import Pins
-from ragaudit.verifier.procedure.disputes import Judgement, judge
-from ragaudit.verifier.procedure.outcome import REFUSED
-from ragaudit.verifier.procedure.run import run, run_opening_checks
-from ragaudit.verifier.report.render import render_html, render_text
+from ragaudit.verifier.procedure.checks import run, run_opening_checks
+from ragaudit.verifier.procedure.facts import Pins
+from ragaudit.verifier.procedure.framework import REFUSED
+from ragaudit.verifier.procedure.statement_checks import Judgement, judge
+from ragaudit.verifier.report import render_html, render_text
 from ragaudit.verifier.settings import EngineName
 from ragaudit.verifier.verdict import Verdict, sign_verdict, verify_verdict
 

@@ -31,7 +31,7 @@ from ragaudit.verifier.evidence import (
     response_name,
 )
 from ragaudit.verifier.keys import VerifierKeys
-from ragaudit.verifier.procedure import log_view
+from ragaudit.verifier.procedure import log_facts
 from ragaudit.verifier.service import activation, items, submissions, windows
 from ragaudit.verifier.service.bodies import MEMORY_BYTES, Body
 from ragaudit.verifier.service.database import Database, Origin
@@ -202,7 +202,7 @@ def _records(connection: Connection, origin: Origin) -> Iterator[LoggedRecord]:
         for entry in read_handover(cast(BinaryIO, file)):
             if entry.kind == Record.KIND:
                 # Read as the procedure reads it, so that both draw from the same records.
-                record = log_view.read_record(entry).record
+                record = log_facts.read_record(entry).record
                 yield LoggedRecord(entry.index, record.tenant, record.pseudonym)
 
 

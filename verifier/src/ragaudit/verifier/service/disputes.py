@@ -21,12 +21,12 @@ from ragaudit.ledger.messages.disputes import (
     RegistrationStatement,
     file_digest,
 )
+from ragaudit.ledger.messages.evidence import KeptDispute
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.receipt_check import WindowView
 from ragaudit.ledger.messages.receipts import PublicReceipt
 from ragaudit.ledger.messages.records import Opening, Registration
 from ragaudit.verifier.evidence import OPENING
-from ragaudit.verifier.procedure.disputes import KeptDispute
 from ragaudit.verifier.service import items, submissions, windows
 from ragaudit.verifier.service.activation import check_due
 from ragaudit.verifier.service.auditor import Auditor

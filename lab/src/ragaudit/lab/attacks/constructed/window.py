@@ -46,7 +46,7 @@ from ragaudit.ledger.messages.response import Response
 from ragaudit.privacy import sample as sampling
 from ragaudit.verifier import evidence as names
 from ragaudit.verifier.evidence import Evidence
-from ragaudit.verifier.procedure.log_view import read_record
+from ragaudit.verifier.procedure.log_facts import read_record
 
 
 class Window(SubmittingWindow):

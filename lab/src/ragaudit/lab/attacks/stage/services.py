@@ -49,8 +49,8 @@ from ragaudit.verifier.procedure import (
     run,
     run_opening_checks,
 )
-from ragaudit.verifier.procedure.disputes import Judgement, judge
-from ragaudit.verifier.report.render import render_html, render_text
+from ragaudit.verifier.procedure.statement_checks import Judgement, judge
+from ragaudit.verifier.report import render_html, render_text
 from ragaudit.verifier.service import providers
 from ragaudit.verifier.service.app import create_app as create_verifier
 from ragaudit.verifier.settings import Limits

@@ -10,8 +10,9 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.commands import ExitCode, failing
 from ragaudit.encoding.errors import MalformedError, RefusedError, UnavailableError
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.verifier.arbiter import Arbiter, read_key, read_window
+from ragaudit.verifier.arbiter import Arbiter, read_window
 from ragaudit.verifier.engines import fastest_engine
+from ragaudit.verifier.keys import read_public
 from ragaudit.verifier.service.clock import system_clock
 
 MAX_FILE_BYTES = 2**28
@@ -54,12 +55,12 @@ def judge(
     """Judge a receipt file; print the signed finding. Exit code 1 if the dispute is upheld."""
     with failing():
         arbiter = Arbiter(directory)
-        view = read_window(_read(window), read_key(verifier_key))
+        view = read_window(_read(window), read_public(verifier_key))
         finding, public = arbiter.judge(_read(receipt), view, fastest_engine(), system_clock)
-        told = {"finding": finding.to_json(), "public": public.to_json()}
+        document = {"finding": finding.to_json(), "public": public.to_json()}
         if submit is not None:
-            _submit(submit, view.policy, told)
-        typer.echo(canonical_json.dumps(told).decode())
+            _submit(submit, view.policy, document)
+        typer.echo(canonical_json.dumps(document).decode())
     raise typer.Exit(ExitCode.FALSE if finding.upheld else ExitCode.DONE)
 
 
@@ -80,7 +81,7 @@ def serve(
     from ragaudit.verifier.arbiter_service import create_app  # noqa: PLC0415
 
     with failing():
-        arbiter, verifier = Arbiter(directory), read_key(verifier_key)
+        arbiter, verifier = Arbiter(directory), read_public(verifier_key)
         server.run(
             lambda: create_app(arbiter, verifier, fastest_engine(), system_clock),
             host=host,
@@ -94,8 +95,8 @@ def serve(
 def findings(directory: Directory = DEFAULT) -> None:
     """Print every finding so far, one JSON line each."""
     with failing():
-        for each in Arbiter(directory).findings():
-            typer.echo(each.encode().decode())
+        for finding in Arbiter(directory).findings():
+            typer.echo(finding.encode().decode())
 
 
 def _read(path: Path) -> Any:
@@ -110,12 +111,12 @@ def _read(path: Path) -> Any:
     return value
 
 
-def _submit(url: str, policy: Policy, told: dict[str, Any]) -> None:
-    """Raises UnavailableError if the verifier cannot be asked, RefusedError if it declines."""
+def _submit(url: str, policy: Policy, document: dict[str, Any]) -> None:
+    """UnavailableError if the verifier cannot be asked, RefusedError if it declines."""
     window = f"/v1/windows/{policy.window}/findings?provider={policy.provider}"
     target = url.rstrip("/") + window
     try:
-        answer = httpx.post(target, content=canonical_json.dumps(told), timeout=60)
+        answer = httpx.post(target, content=canonical_json.dumps(document), timeout=60)
     except httpx.HTTPError as error:
         raise UnavailableError("the verifier cannot be reached", where=url) from error
     if not answer.is_success:

@@ -14,10 +14,10 @@ import typer
 from ragaudit.encoding.commands import ExitCode, failing
 from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.encoding.signing import PublicKey
-from ragaudit.encoding.text import hex_decode
-from ragaudit.verifier import arbiter_cli
 from ragaudit.verifier import keys as key_files
 from ragaudit.verifier import settings as settings_files
+from ragaudit.verifier.command import arbiter
+from ragaudit.verifier.keys import read_public
 from ragaudit.verifier.service import providers
 from ragaudit.verifier.service.clock import system_clock
 from ragaudit.verifier.service.database import Database
@@ -30,7 +30,6 @@ from rich.progress import Progress
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from ragaudit.verifier.engines import Engine
     from ragaudit.verifier.recheck import Recheck
     from ragaudit.verifier.verdict import Verdict
 
@@ -50,7 +49,7 @@ app = typer.Typer(
 )
 provider = typer.Typer(no_args_is_help=True, help="The providers whose keys are pinned.")
 app.add_typer(provider, name="provider")
-app.add_typer(arbiter_cli.app, name="arbiter")
+app.add_typer(arbiter.app, name="arbiter")
 
 SettingsPath = Annotated[
     Path,
@@ -182,6 +181,7 @@ def audit(
 
     with failing():
         address, token = _service(settings, url, token_file)
+        # A caller who names service and token is elsewhere: settings here are of another verifier.
         own = None if url is not None and token_file is not None else settings
         pinned = _verdict_key(verdict_key, own, allow_unpinned)
         with Remote(address, token, whose) as remote:
@@ -218,15 +218,16 @@ def recheck(
     Exit code: 0 the verdict stands and all of it was repeated; 1 it does not stand, or that key
     did not sign it; 5 nothing differs, but not everything was repeated; 2 not a bundle.
     """
+    from ragaudit.verifier import engines  # noqa: PLC0415
     from ragaudit.verifier import recheck as rechecking  # noqa: PLC0415
     from ragaudit.verifier.bundle import open_bundle  # noqa: PLC0415
-    from ragaudit.verifier.embedding import committed_embedder  # noqa: PLC0415
 
     with failing():
         if not bundle.is_file():
             raise MalformedError("no such file", where=str(bundle))
         with open_bundle(bundle) as opened:
-            embedder = committed_embedder(opened.evidence) if opened.part == "all" else None
+            # Texts are confidential: the public part has nothing to embed.
+            embedder = engines.committed_embedder(opened.evidence) if opened.part == "all" else None
         missing = rechecking.obstacles(bundle, records=records) if require else ()
         if missing:
             typer.echo(f"error: not everything can be repeated: {'; '.join(missing)}", err=True)
@@ -234,9 +235,9 @@ def recheck(
         with _progress("re-check") as show:
             found = rechecking.recheck(
                 bundle,
-                engine=_engine(_engine_name(engine)),
+                engine=engines.engine(_engine_name(engine)),
                 records=records,
-                verdict_key=None if verdict_key is None else _public_key(verdict_key),
+                verdict_key=None if verdict_key is None else read_public(verdict_key),
                 embedder=embedder,
                 progress=show,
             )
@@ -257,7 +258,7 @@ def provider_add(
 ) -> None:
     """Pin a provider's key."""
     with failing(), _database(settings) as database:
-        providers.add(database, name, _public_key(key))
+        providers.add(database, name, read_public(key))
         typer.echo(f"pinned {name}")
 
 
@@ -306,16 +307,14 @@ def _service(path: Path, url: str | None, token_file: Path | None) -> tuple[str,
     return url or _address(settings), token
 
 
-def _verdict_key(
-    given: str | None, settings: Path | None, allow_unpinned: bool
-) -> PublicKey | None:
-    """The key that must have signed: given, or this machine's own; None: as the service says.
+def _verdict_key(text: str | None, settings: Path | None, allow_unpinned: bool) -> PublicKey | None:
+    """The key that must have signed: of the option or the settings; None: as the service says.
 
     Raises:
         MalformedError: it is not known, and nobody said that the service may name it.
     """
-    if given is not None:
-        return _public_key(given)
+    if text is not None:
+        return read_public(text)
     if settings is not None:
         own = settings_files.load(settings)
         return key_files.load(own.secrets, own.name, own.arbiter).verdict.public
@@ -345,12 +344,6 @@ def _progress(label: str) -> Iterator[Callable[[str, int, int], None]]:
         yield show
 
 
-def _engine(name: EngineName) -> "Engine":
-    from ragaudit.verifier import engines  # noqa: PLC0415
-
-    return engines.fastest_engine() if name == "auto" else engines.engine(name)
-
-
 def _recheck_document(found: "Recheck") -> dict[str, Any]:
     return {
         "window": found.verdict.predicate["window"],
@@ -361,17 +354,13 @@ def _recheck_document(found: "Recheck") -> dict[str, Any]:
         "part": found.part,
         "engine": found.outcome.engine,
         "checks": [
-            {"number": each.number, "id": each.id, "status": str(each.status)}
-            for each in found.outcome.checks
+            {"number": check.number, "id": check.id, "status": str(check.status)}
+            for check in found.outcome.checks
         ],
         "differences": list(found.differences),
         "not_repeated": list(found.not_repeated),
         "notes": list(found.notes),
     }
-
-
-def _public_key(text: str) -> PublicKey:
-    return PublicKey.from_raw(hex_decode(text, 32))
 
 
 def _engine_name(name: str) -> EngineName:
@@ -390,10 +379,11 @@ def _show(verdict: "Verdict", *, as_json: bool) -> None:
 
     console = Console()
     table = Table("no.", "check", "status", "reason", title=f"window {predicate['window']}")
-    for check in sorted(predicate["checks"], key=lambda each: gravity(each["status"])):
+    for check in sorted(predicate["checks"], key=lambda row: gravity(row["status"])):
         status = check["status"]
-        shown = f"[{STYLES[status]}]{status}[/]" if status in STYLES else status
-        table.add_row(str(check["number"]), check["id"], shown, escape(check["reason"]))
+        styled = f"[{STYLES[status]}]{status}[/]" if status in STYLES else status
+        # A reason may hold text of the provider's: it must not style itself as another result.
+        table.add_row(str(check["number"]), check["id"], styled, escape(check["reason"]))
     console.print(table)
     if verdict.warning:
         console.print(verdict.warning)

@@ -1,0 +1,189 @@
+"""Lists that the evidence of a window holds as items: docs/spec/10-verdict.md §10.1.
+
+The verifier writes each of them once, when a window is sealed; its audit, and whoever repeats the
+audit from a bundle, reads them with the same classes.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, Self, TypeVar
+
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.errors import MalformedError, RagauditError
+from ragaudit.ledger.errors import MalformedRecord
+from ragaudit.ledger.messages.activation import Activation
+from ragaudit.ledger.messages.claims import Claim
+from ragaudit.ledger.messages.disputes import STEPS, Dispute, Finding, RegistrationStatement
+from ragaudit.ledger.messages.handover import Entry
+from ragaudit.ledger.messages.json_fields import Fields
+from ragaudit.ledger.messages.promises import Refusal
+from ragaudit.ledger.messages.receipts import PublicReceipt
+
+M = TypeVar("M")
+
+_DISPUTE_MEMBERS: Final = "dispute step file finding"
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceList(ABC, Generic[M]):
+    """A list of messages of one kind; nothing of them has been verified."""
+
+    messages: tuple[M, ...]
+
+    @staticmethod
+    @abstractmethod
+    def read(value: Any) -> M:
+        """Return the message of a JSON value.
+
+        Raises:
+            RagauditError: not such a message.
+        """
+
+    @staticmethod
+    def write(message: Any) -> Any:
+        """Return the JSON value of a message, which `read` reads."""
+        return message.to_json()
+
+    def encode(self) -> bytes:
+        """Return the list in canonical JSON, as the evidence holds it."""
+        return canonical_json.dumps([self.write(message) for message in self.messages])
+
+    @classmethod
+    def parse(cls, data: bytes) -> Self:
+        """Return the list in ``data``, the inverse of `encode`.
+
+        Raises:
+            MalformedError: not a canonical JSON list of such messages.
+        """
+        listed = canonical_json.loads(data)
+        if not isinstance(listed, list):
+            raise MalformedError("not a list")
+        return cls(tuple(cls._messages(listed)))
+
+    @classmethod
+    def _messages(cls, listed: list[Any]) -> Iterator[M]:
+        return map(cls.read, listed)
+
+
+class SubmittedList(EvidenceList[M]):
+    """A list of what anybody could hand in; `parse` passes over what is no such message (§9.6)."""
+
+    @classmethod
+    def _messages(cls, listed: list[Any]) -> Iterator[M]:
+        for value in listed:
+            try:
+                yield cls.read(value)
+            except RagauditError:
+                # Whoever hands in rubbish accuses nobody: it must not fail the provider's window.
+                continue
+
+
+class Activations(EvidenceList[Activation]):
+    """`public/activations.json`: what the verifier released, by rising instant."""
+
+    read = staticmethod(Activation.from_json)
+
+
+class Checkpoints(EvidenceList[bytes]):
+    """`public/checkpoints.json`: the notes that the cosigner signed, by rising size."""
+
+    @staticmethod
+    def read(value: Any) -> bytes:
+        """Return the bytes of a note's text; MalformedError for what is no text."""
+        if not isinstance(value, str):
+            raise MalformedError("not a note")
+        return value.encode()
+
+    @staticmethod
+    def write(message: bytes) -> str:
+        """Return the text of a note."""
+        return message.decode()
+
+
+class Entries(EvidenceList[Entry]):
+    """`public/entries.json`: the log's entries of all kinds but record, by rising index."""
+
+    read = staticmethod(Entry.from_json)
+
+    @classmethod
+    def _messages(cls, listed: list[Any]) -> Iterator[Entry]:
+        last = -1
+        for entry in map(cls.read, listed):
+            if entry.index <= last:
+                raise MalformedError("entries", expected="rising indices")
+            last = entry.index
+            yield entry
+
+
+class Receipts(SubmittedList[PublicReceipt]):
+    """`public/receipts.json` and `public/judged.json`: public halves of receipt files."""
+
+    read = staticmethod(PublicReceipt.from_json)
+
+
+class Refusals(SubmittedList[Refusal]):
+    """`public/refusals.json`: refusals, which accounts say that the provider signed."""
+
+    read = staticmethod(Refusal.from_json)
+
+
+class Statements(SubmittedList[RegistrationStatement]):
+    """`public/statements.json`: registration statements of accounts (§5.10)."""
+
+    read = staticmethod(RegistrationStatement.from_json)
+
+
+class Claims(SubmittedList[Claim]):
+    """`confidential/claims.json`: promises with their nonces, as accounts handed them in."""
+
+    read = staticmethod(Claim.from_json)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptDispute:
+    """A dispute as the evidence holds it.
+
+    Attributes:
+        step: that fails, 0 if none does; None while nobody judged the file.
+        file: the receipt file, if the verifier judged it and upheld; it keeps no other.
+        finding: the arbiter's, if there is one.
+    """
+
+    dispute: Dispute
+    step: int | None = None
+    file: dict[str, Any] | None = field(default=None, repr=False)
+    finding: Finding | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the dispute as a JSON object."""
+        return {
+            "dispute": self.dispute.to_json(),
+            "step": self.step,
+            "file": self.file,
+            "finding": None if self.finding is None else self.finding.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, value: Any) -> Self:
+        """Return the dispute of a JSON value, the strict inverse of `to_json`.
+
+        Raises:
+            MalformedRecord: not such a dispute. Nothing is verified.
+        """
+        f = Fields(value, _DISPUTE_MEMBERS, MalformedRecord, "dispute")
+        file, finding = f.raw("file"), f.raw("finding")
+        if file is not None and not isinstance(file, dict):
+            raise MalformedRecord("not an object", where="dispute.file")
+        return cls(
+            Dispute.from_json(f.raw("dispute")),
+            None if f.raw("step") is None else f.integer("step", 0, STEPS),
+            file,
+            None if finding is None else Finding.from_json(finding),
+        )
+
+
+class Disputes(EvidenceList[KeptDispute]):
+    """`confidential/disputes.json`: what accounts disputed, by rising index and identity."""
+
+    read = staticmethod(KeptDispute.from_json)

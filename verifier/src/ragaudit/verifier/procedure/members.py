@@ -1,0 +1,277 @@
+"""The members of a verdict beside the results of its checks (docs/spec/10-verdict.md §10.3, 10.4).
+
+What a verdict says of its own reach stands here in the words of §10.4: reports, services and
+commands show these texts, or those of a signed verdict; there is no second copy in code.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, Final, TypeVar
+
+from ragaudit.encoding.decimals import ceil_decimal, floor_decimal, parse_decimal
+from ragaudit.ledger.messages.policy import AuditTerms, Policy, StratumTerms
+from ragaudit.privacy.accounting import bad_records, detection, miss_probability
+from ragaudit.privacy.sample import stratum_size, tenant_stratum_id
+from ragaudit.verifier.procedure.context import Context
+from ragaudit.verifier.procedure.facts import MissingInput
+
+PLACES: Final = 12
+EXACT_SAMPLE: Final = 4096
+
+T = TypeVar("T")
+
+NOT_COVERED: Final = (
+    "The texts of returned documents and the generated answer: the guarantee is about which "
+    "positions are selected. Whoever reads a document's text has read it, whatever the noise was.",
+    "Other windows: each has its own budget, and the same documents are exposed again in each. "
+    "Over w windows alike, the privacy loss grows about with the square root of w.",
+    "Coalitions of more accounts than the policy plans for, and coalitions that evade the "
+    "estimator: accounts that agree to ask different questions about the same document do not look "
+    "alike. The value for all records of a tenant needs no estimate.",
+    "Answers whose account never checked its receipt: only the account can compare what it was "
+    "given with what was committed.",
+    "That one person has one account, that no document owns more rows than the policy says, and "
+    "which documents a tenant's index holds: this is the provider's word.",
+)
+
+UNOWNED: Final = (
+    "Which accounts belong to which tenant: no owner of a tenant countersigned its index or its "
+    "registrations, so that is the provider's word."
+)
+
+DISPUTED: Final = (
+    "Disputes that nobody judged: the account showed no receipt file after the sample was drawn, "
+    "or its record was sampled, when no verifier may see the file, and no arbiter found anything."
+)
+
+UNSAMPLED: Final = (
+    "Records outside the sample: what is stated about them is a compliance rate, not an (epsilon, "
+    "delta) guarantee. One record without noise can expose a document completely, and a sample can "
+    "miss it."
+)
+
+PLAIN: Final = (
+    "What plain accounts were made to ask: for them the provider could still refuse, delay past "
+    "an activation instant, log queries of its own in their name, or serve them under another "
+    "pseudonym that it had registered before. An account counts as plain unless it showed the "
+    "chain of its registration."
+)
+
+SHOWN: Final = (
+    "Whose chain an anchored account's is: the account counts as anchored because a statement "
+    "signed with the dispute key of its registration reached the verifier. That this key is the "
+    "account's, the account checks when it registers; for one that does not look, it is the "
+    "provider's word."
+)
+
+ASSUMPTIONS: Final = (
+    "Discrete logarithms in ristretto255 and collisions of SHA-256 are out of reach, and hash "
+    "functions behave like random oracles.",
+    "ChaCha20 keyed through HMAC-SHA-256 is indistinguishable from random: epsilon is a "
+    "computational one. Each noise sample is then within the distance gamma of its exact law.",
+    "Neighbouring indexes have the same number of rows and the same public columns.",
+    "The verifier drew its activation chain at random, kept it secret until each instant, and does "
+    "not collude with the provider or with accounts.",
+    "The beacon is none: the verifier alone supplies the unpredictability of noise and sample.",
+)
+
+WORTHLESS: Final = (
+    "WORTHLESS: the provider's randomness in this window was derived from a published seed, for an "
+    "experiment. Anyone can predict the noise. This verdict proves nothing about privacy."
+)
+"""Said on top wherever a verdict of a seeded window is shown."""
+
+
+def not_covered(mode: str | None, numbers: Mapping[str, int | None]) -> tuple[str, ...]:
+    """Return what a verdict does not cover (spec 10.4).
+
+    Args:
+        mode: "A" or "B" of the policy, None where there is none.
+        numbers: the verdict's ``counts``; null for what was not counted.
+    """
+    texts = [*NOT_COVERED, UNOWNED]
+    # Each text only where it is true: a list of all of them would say nothing of this window.
+    if mode == "B":
+        texts.append(UNSAMPLED)
+    if numbers.get("disputes_open"):
+        texts.append(DISPUTED)
+    if numbers.get("anchored"):
+        texts.append(SHOWN)
+    if numbers.get("plain"):
+        texts.append(PLAIN)
+    return tuple(texts)
+
+
+NO_SAMPLING: Final[Mapping[str, Any]] = {"mode": "", "beta": "", "strata": []}
+"""The member ``sampling`` where nothing was sampled that can be read."""
+
+
+def known(read: Callable[[], T]) -> T | None:
+    """Return a fact for a verdict's descriptive part; None where a check says what is wrong.
+
+    Args:
+        read: asks the context for it.
+    """
+    try:
+        return read()
+    except MissingInput:
+        return None
+
+
+def scope(context: Context) -> Mapping[str, Any]:
+    """Return the member ``scope``: digest, period, tenants, limits, sampling and keys of a policy.
+
+    Empty where the policy cannot be read; a tenant's ``rows`` is null where the opening has none.
+    """
+    policy, opened = known(lambda: context.policy), known(lambda: context.opened) or {}
+    if policy is None:
+        return {}
+    # As they stand in the policy: a reader compares them with the document.
+    document = policy.to_json()
+    return {
+        "policy_digest": policy.digest.hex(),
+        "start": policy.start,
+        "end": policy.end,
+        "sampling_instant": policy.sampling_instant,
+        "tenants": [
+            {"id": tenant, "rows": opened[tenant].rows if tenant in opened else None}
+            for tenant in policy.tenants
+        ],
+        "top_k_max": policy.top_k_max,
+        "queries_per_account": policy.queries_per_account,
+        "slots": policy.slots,
+        "audit": document["audit"],
+        "keys": document["keys"],
+    }
+
+
+def sampling(context: Context) -> dict[str, Any]:
+    """Return the member ``sampling``: sizes of the challenged strata, and what they say.
+
+    Raises:
+        MissingInput: the challenge cannot be read, or the records cannot.
+    """
+    of_tenants = Counter(tenant_stratum_id(logged.record.tenant) for logged in context.records)
+    audit = context.policy.audit
+    strata = []
+    for stratum in context.challenge.strata:
+        records = stratum.population
+        population = of_tenants[stratum.id] if records is None else len(records)
+        strata.append(_stratum(audit, stratum.id, population, len(stratum.sample)))
+    return _sampling(audit, strata)
+
+
+def expected_sampling(policy: Policy, strata: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the member ``sampling`` as it follows from names and populations of signed strata.
+
+    Without the records this is all that can be said: every number follows from the sizes.
+
+    Args:
+        strata: of the signed member; a population that is no count is taken as 0, which differs.
+    """
+    audit = policy.audit
+    expected = []
+    for signed in strata:
+        name, population = signed.get("id"), _count(signed, "population")
+        beta, rule = parse_decimal(audit.beta), _rule(audit, name)
+        sample = population if audit.mode == "A" else stratum_size(population, beta, rule)
+        expected.append(_stratum(audit, name, population, sample))
+    return _sampling(audit, expected)
+
+
+def disorder(policy: Policy, strata: Sequence[Mapping[str, Any]], records: int | None) -> str:
+    """Return why these are not the strata of a log with so many records; empty if they may be.
+
+    Args:
+        strata: of a signed member ``sampling``.
+        records: None where the tenants' strata need not hold all of them.
+    """
+    names = [stratum.get("id") for stratum in strata]
+    tenants = [tenant_stratum_id(tenant) for tenant in policy.tenants]
+    if names[: len(tenants)] != tenants:
+        return "the strata do not begin with the policy's tenants"
+    kind = "account:" if policy.audit.submitters_by == "account" else "receipts:"
+    submitted = names[len(tenants) :]
+    if not all(str(name).startswith(kind) for name in submitted) or len({*names}) < len(names):
+        return "the strata after the tenants' are not those of submitted records"
+    total = sum(_count(stratum, "population") for stratum in strata[: len(tenants)])
+    # Tenants' strata hold every record once, so what is missing was never sampled.
+    if records is not None and total != records:
+        return f"the tenants' strata hold {total} records, the log has {records}"
+    return ""
+
+
+def _sampling(audit: AuditTerms, strata: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"mode": audit.mode, "beta": audit.beta, "strata": strata}
+
+
+def _stratum(audit: AuditTerms, name: object, population: int, sample: int) -> dict[str, Any]:
+    """What a verdict says of a stratum: sizes, bad records, chances (spec 9.2)."""
+    beta, size = parse_decimal(audit.beta), min(sample, population)
+    bad = bad_records(population, beta) if population else 0
+    # An empty stratum has no bad record to miss.
+    missed = miss_probability(population, bad, size) if population else Fraction(0)
+    return {
+        "id": name,
+        "eta": _rule(audit, name).eta,
+        "population": population,
+        "bad": bad,
+        "sample": sample,
+        # Both against the claim: the chance to miss is rounded up, the chance to find down.
+        "miss_probability": ceil_decimal(missed, PLACES),
+        "with_replacement": floor_decimal(_with_replacement(beta, size), PLACES),
+    }
+
+
+def _rule(audit: AuditTerms, name: object) -> StratumTerms:
+    return audit.tenants if str(name).startswith("tenant:") else audit.submitters
+
+
+def _with_replacement(beta: Fraction, sample: int) -> Fraction:
+    """1 - (1 - beta)^s, exactly where that is cheap."""
+    return 1 - (1 - beta) ** sample if sample <= EXACT_SAMPLE else detection(beta, sample)
+
+
+def _count(signed: Mapping[str, Any], name: str) -> int:
+    """A signed number of records; 0 for what is none, which then differs."""
+    number = signed.get(name)
+    return number if type(number) is int and 0 <= number < 2**40 else 0
+
+
+def counts(context: Context) -> dict[str, int | None]:
+    """Return the member ``counts``; null for what is not at hand."""
+    registrations, records = known(lambda: context.registrations), known(lambda: context.records)
+    anchored = known(lambda: context.anchored)
+    accounts = None if registrations is None else len(registrations)
+    owners = None if registrations is None or anchored is None else len(anchored)
+    with_anchor = sum(one.registration.anchor is not None for one in registrations or ())
+    of_anchored = None
+    if records is not None and anchored is not None:
+        of_anchored = sum(logged.record.pseudonym in anchored for logged in records)
+    return {
+        "records": known(lambda: context.record_count),
+        "accounts": accounts,
+        "anchored": owners,
+        "plain": _difference(accounts, owners),
+        "anchored_unshown": _difference(with_anchor, owners),
+        "records_anchored": of_anchored,
+        "records_plain": _difference(None if records is None else len(records), of_anchored),
+        "receipts": known(lambda: len(context.receipts)),
+        "disputes": known(lambda: len(context.disputes)),
+        "disputes_open": context.stated.disputes_open,
+        "unowned_registrations": accounts,
+    }
+
+
+def coalition(context: Context) -> dict[str, int | None]:
+    """Return the member ``coalition``: accounts claimed, estimated and planned for."""
+    return {
+        "claimed": known(lambda: context.close.coalition_claim),
+        "estimated": context.stated.estimated,
+        "max": known(lambda: context.policy.coalition_max),
+    }
+
+
+def _difference(whole: int | None, part: int | None) -> int | None:
+    return None if whole is None or part is None else whole - part
