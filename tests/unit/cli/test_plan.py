@@ -23,8 +23,7 @@ from ragaudit.cli.plan.run import Plan, Trial, make_plan
 from ragaudit.encoding.errors import MalformedError, UnavailableError
 from ragaudit.privacy.planning import Service, Targets, budget, simulate
 from ragaudit.privacy.words import Strength
-from ragaudit.prover.backends.base import Document
-from ragaudit.prover.backends.stored import StoredDocuments
+from ragaudit.prover.backends import Document, StoredDocuments
 from ragaudit.prover.store.database import Store
 from typer.testing import CliRunner, Result
 

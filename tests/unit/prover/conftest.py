@@ -17,8 +17,7 @@ from ragaudit.embedders.base import Embedder
 from ragaudit.lab.attacks.terms import small_terms_file
 from ragaudit.ledger.messages.chains import NonceChain
 from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
-from ragaudit.prover.backends.base import Document
-from ragaudit.prover.backends.stored import StoredDocuments
+from ragaudit.prover.backends import Document, StoredDocuments
 from ragaudit.prover.command.set_up import set_up
 from ragaudit.prover.http.app import create_app
 from ragaudit.prover.service import Components, Service

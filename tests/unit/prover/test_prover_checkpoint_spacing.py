@@ -7,7 +7,7 @@ from threading import Event
 from types import SimpleNamespace
 
 import pytest
-from ragaudit.prover.jobs.background import Background
+from ragaudit.prover.jobs import Background
 from ragaudit.prover.settings import TimingSettings
 from ragaudit.prover.store.states import State
 

@@ -15,7 +15,7 @@ from ragaudit.prover.errors import (
     VerifierUnreachable,
 )
 from ragaudit.prover.http.problems import status_of
-from ragaudit.prover.jobs.background import log_once
+from ragaudit.prover.jobs import log_once
 from ragaudit.prover.store.states import State
 from typer.testing import CliRunner
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from ragaudit.encoding.canonical_json import dumps
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.ledger.errors import StoreUnavailable
-from ragaudit.prover.backends.base import Document
-from ragaudit.prover.backends.stored import StoredDocuments
+from ragaudit.prover.backends import Document, StoredDocuments
+from ragaudit.prover.command.ingest import cut, read_file, read_files
 from ragaudit.prover.errors import (
     BackendUnavailable,
     Conflict,
@@ -25,7 +25,6 @@ from ragaudit.prover.errors import (
     UnknownWindow,
     WrongState,
 )
-from ragaudit.prover.index.ingest import cut, read_file, read_files
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.accounts import Account, Accounts
 from ragaudit.prover.store.database import Store

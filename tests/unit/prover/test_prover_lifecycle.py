@@ -30,11 +30,11 @@ from ragaudit.prover.errors import (
     VerifierMessageRejected,
     VerifierUnreachable,
 )
-from ragaudit.prover.index.index_commitment import IndexBuilder, last_index
+from ragaudit.prover.index import IndexBuilder, last_index
 from ragaudit.prover.lifecycle.policy_builder import PolicyBuilder, noise_of
 from ragaudit.prover.settings import VerifierSettings, WindowSettings
 from ragaudit.prover.store.states import State
-from ragaudit.prover.verifier.trust import check_clocks, checked_keys
+from ragaudit.prover.verifier.connection import check_clocks, checked_keys
 
 
 def ask_something(world: Any) -> None:
@@ -211,7 +211,7 @@ def test_the_close_entry_claims_and_counts(world: Any) -> None:
     for account in ("ada", "cyd"):
         world.ask(account, query="the very same words")
     to_challenge(world)
-    from ragaudit.prover.window.entries import entries
+    from ragaudit.prover.window.records import entries
 
     with world.service.store.read() as connection:
         last = list(entries(connection, "w1"))[-1]
@@ -269,7 +269,7 @@ class TestBackups:
         assert world.ask().json()["refusal"]["reason"] == "unavailable"
 
     def test_a_cosigner_that_is_ahead_is_noticed(self, world: Any) -> None:
-        from ragaudit.prover.verifier.checkpointer import Checkpointer
+        from ragaudit.prover.lifecycle.driver import Checkpointer
         from ragaudit.prover.verifier.client import SizeConflict
 
         class Ahead:

@@ -9,9 +9,8 @@ import pytest
 from ragaudit.encoding.errors import RefusedError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.errors import StoreUnavailable
-from ragaudit.prover.backends.base import Document
-from ragaudit.prover.backends.stored import StoredDocuments
-from ragaudit.prover.command.check import run_checks
+from ragaudit.prover.backends import Document, StoredDocuments
+from ragaudit.prover.command.set_up import run_checks
 from ragaudit.prover.errors import (
     IndexInUse,
     KeyChanged,
@@ -26,7 +25,7 @@ from ragaudit.prover.service import Service
 from ragaudit.prover.settings import VerifierSettings
 from ragaudit.prover.store.disk import check_folder, check_space
 from ragaudit.prover.store.states import State
-from ragaudit.prover.verifier.trust import check_pins
+from ragaudit.prover.verifier.connection import check_pins
 from ragaudit.verifier.service import providers
 
 
@@ -138,7 +137,7 @@ def with_pins(world: Any, **changes: Any) -> Any:
 def test_nothing_is_served_without_pins(world: Any, caplog: pytest.LogCaptureFixture) -> None:
     names = ("cosigner_key", "verifier_key", "verdict_key")
     settings = with_pins(world, **dict.fromkeys(names))
-    found = {each.name: each.problem for each in run_checks(settings)}
+    found = run_checks(settings)
     told = ", ".join(f"verifier.{name}" for name in names)
     assert told in found["pins"] and "allow_unpinned" in found["pins"]  # type: ignore[operator]
     service = create_app(settings, components=world.components).state.service
@@ -146,7 +145,7 @@ def test_nothing_is_served_without_pins(world: Any, caplog: pytest.LogCaptureFix
         service.start()
     service.verifier.close()
     settings = with_pins(world, **dict.fromkeys(names), allow_unpinned=True)
-    assert {each.name: each.problem for each in run_checks(settings)}["pins"] is None
+    assert run_checks(settings)["pins"] is None
     service = create_app(settings, components=world.components).state.service
     service.start()
     assert "verifier.verdict_key is not pinned" in caplog.text
@@ -195,7 +194,7 @@ def test_what_holds_secrets_is_for_its_owner_only(world: Any) -> None:
     for file in private:
         assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
     (world.folder / "prover/prover.db").chmod(0o644)
-    found = {each.name: each.problem for each in run_checks(world.settings)}
+    found = run_checks(world.settings)
     assert "others may read the database" in found["store"]  # type: ignore[operator]
 
 

@@ -13,7 +13,7 @@ from ragaudit.ledger.messages.receipt_check import AccountView, WindowView, chec
 from ragaudit.ledger.messages.records import Opening, Record
 from ragaudit.prover.errors import VerifierMessageRejected
 from ragaudit.prover.store.states import State
-from ragaudit.prover.window.promises import note_nonce
+from ragaudit.prover.window.records import note_nonce
 from ragaudit.verifier.service import intake
 
 
@@ -241,7 +241,7 @@ def close(world: Any) -> list[Record]:
 
 
 def _entries(world: Any) -> list[dict[str, str]]:
-    from ragaudit.prover.window.entries import entries
+    from ragaudit.prover.window.records import entries
 
     with world.service.store.read() as connection:
         return [{"kind": each.kind, "body": each.body.hex()} for each in entries(connection, "w1")]

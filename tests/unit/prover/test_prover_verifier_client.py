@@ -24,7 +24,7 @@ from ragaudit.prover.errors import (
     VerifierRefused,
     VerifierUnreachable,
 )
-from ragaudit.prover.verifier import client as verifier_client
+from ragaudit.prover.verifier import connection
 from ragaudit.prover.verifier.client import VerifierClient
 
 Handler = http.server.BaseHTTPRequestHandler
@@ -190,7 +190,7 @@ def test_a_packed_answer_is_not_unpacked() -> None:
 
 
 def test_an_endless_answer_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verifier_client, "MAX_ANSWER_BYTES", 10_000)
+    monkeypatch.setattr(connection, "MAX_ANSWER_BYTES", 10_000)
     sent = 0
 
     def pour(handler: Handler) -> None:
@@ -208,7 +208,7 @@ def test_an_endless_answer_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_drip_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verifier_client, "ANSWER_TIMEOUTS", 0)
+    monkeypatch.setattr(connection, "ANSWER_TIMEOUTS", 0)
     with (
         server(lambda handler: send(handler, VERDICT)) as url,
         pytest.raises(VerifierUnreachable, match="in time"),

@@ -15,7 +15,7 @@ SECRET_MODE = 0o600
 
 
 def write_secret_file(path: Path, text: str) -> None:
-    """Create ``path`` with mode 0600; never replaces a file.
+    """Create ``path`` with mode 0600 and one line of text; never replace a file.
 
     Raises:
         MalformedSettings: the file exists.
@@ -27,10 +27,12 @@ def write_secret_file(path: Path, text: str) -> None:
         )
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # O_EXCL and the mode at once: no moment in which others could open or replace it.
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, SECRET_MODE)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text + "\n")
             file.flush()
+            # Durable before its first use: a lost key could not go on with what it has signed.
             os.fsync(file.fileno())
     except OSError as error:
         raise StoreUnavailable(
@@ -53,6 +55,7 @@ def read_secret_file(path: Path) -> str:
         ) from None
     except UnicodeDecodeError:
         raise MalformedSettings("secret file is not text", where=str(path)) from None
+    # Refused, not warned of: a key that others may have read signs nothing.
     if mode & 0o077:
         raise MalformedSettings(
             f"others may read a secret file (mode {mode:o})", where=str(path), expected="mode 600"
@@ -61,14 +64,18 @@ def read_secret_file(path: Path) -> str:
 
 
 def create_key(path: Path) -> PrivateKey:
-    """Generate an Ed25519 key and write its seed to ``path``."""
+    """Generate an Ed25519 key and write its seed to ``path``; errors as `write_secret_file`."""
     key = PrivateKey.generate()
     write_secret_file(path, hex_encode(key.seed()))
     return key
 
 
 def load_key(path: Path) -> PrivateKey:
-    """Return the key of a file that `create_key` wrote; MalformedSettings for anything else."""
+    """Return the key of a file that `create_key` wrote.
+
+    Raises:
+        MalformedSettings: anything else, or a file that `read_secret_file` does not read.
+    """
     try:
         return PrivateKey.from_seed(hex_decode(read_secret_file(path), 32))
     except MalformedSettings:
@@ -81,5 +88,5 @@ def load_key(path: Path) -> PrivateKey:
 
 
 def token_digest(token: str) -> bytes:
-    """Return the SHA-256 under which a bearer token or API key is stored."""
+    """Return the SHA-256 under which a bearer token or API key is stored, 32 bytes."""
     return sha256(token.encode("utf-8", "surrogatepass")).digest()

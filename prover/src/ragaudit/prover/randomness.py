@@ -1,4 +1,4 @@
-"""The one source of the prover's randomness.
+"""The prover's randomness: the one source of it, and the noise keys of a window.
 
 Every draw names what it is for. The operating system's source ignores the name; the seeded one,
 for experiments only, derives each draw from the seed and the name, so that a window can be run
@@ -13,7 +13,14 @@ import numpy as np
 import numpy.typing as npt
 from ragaudit import core
 from ragaudit.encoding.tagged import Field, enc
+from ragaudit.ledger.messages.merkle_commitments import (
+    KeyOpening,
+    SeedCommitment,
+    counter_key,
+    slot_key,
+)
 
+EPOCH = 1
 SCALAR_BYTES = 32
 # Order of the ristretto255 group (RFC 9496 §4).
 _GROUP_ORDER = 2**252 + 27742317777372353535851937790883648493
@@ -35,24 +42,29 @@ class OsRandomness:
     """The operating system's source: what every real window uses."""
 
     def draw(self, count: int, *purpose: Field) -> bytes:
+        """Return ``count`` uniform bytes, whatever the purpose."""
         return secrets.token_bytes(count)
 
     def scalars(self, count: int, *purpose: Field) -> npt.NDArray[np.uint8]:
+        """Return uint8[count, 32], canonical uniform scalars, whatever the purpose."""
         return core.random_scalars(count)
 
 
 class SeededRandomness:
-    """Reproducible draws for experiments; worthless as evidence."""
+    """Reproducible draws for experiments: whoever knows the seed knows every secret."""
 
     def __init__(self, seed: str) -> None:
         self._seed = seed
 
     def draw(self, count: int, *purpose: Field) -> bytes:
+        """Return ``count`` bytes of SHAKE256 over seed and purpose."""
+        # Tagged and with lengths: two purposes never give one input.
         return shake_256(
             enc("ragaudit/v1/experiment", self._seed, enc("purpose", *purpose))
         ).digest(count)
 
     def scalars(self, count: int, *purpose: Field) -> npt.NDArray[np.uint8]:
+        """Return uint8[count, 32], canonical scalars of seed and purpose."""
         wide = self.draw(_WIDE_BYTES * count, "scalars", *purpose)
         data = b"".join(
             (int.from_bytes(wide[at : at + _WIDE_BYTES], "little") % _GROUP_ORDER).to_bytes(
@@ -66,3 +78,44 @@ class SeededRandomness:
 def randomness_for(experiment_seed: str | None) -> Randomness:
     """Return the source of a window: the operating system's unless its policy names a seed."""
     return OsRandomness() if experiment_seed is None else SeededRandomness(experiment_seed)
+
+
+class SeedTree:
+    """All noise keys of a window's one epoch, under the secret s_W (docs/spec/05-records.md §5.5).
+
+    They are fixed before the first query, so that noise cannot be chosen after it.
+    """
+
+    def __init__(self, window: str, secret: bytes, slots: int, queries: int) -> None:
+        """Take s_W, 32 bytes, and the policy's numbers of slots and of queries per account."""
+        self._window = window
+        self._secret = secret
+        self._slots = slots
+        self._queries = queries
+        self._commitment: SeedCommitment | None = None
+
+    def commit(self) -> SeedCommitment:
+        """Return the commitment to every key; computed once, slots x queries hashes."""
+        if self._commitment is None:
+            self._commitment = SeedCommitment.build(
+                self._secret, self._window, EPOCH, self._slots, self._queries
+            )
+        return self._commitment
+
+    def restore(self, slot_roots: bytes) -> None:
+        """Take the slots' roots that `commit` found before a restart, 32 bytes a slot."""
+        self._commitment = SeedCommitment(
+            self._secret, self._window, EPOCH, slot_roots, self._queries
+        )
+
+    def key(self, slot: int, counter: int) -> bytes:
+        """Return k_(1, slot, counter): the 32-byte key of one record's noise."""
+        return counter_key(slot_key(self._secret, self._window, EPOCH, slot), counter)
+
+    def open(self, slot: int, counter: int) -> KeyOpening:
+        """Return a key with its paths, for the verifier and a sampled record only.
+
+        It costs r hashes for the first key of a slot; a slot's tree is kept until another one's
+        is made, so open in order of slots.
+        """
+        return self.commit().open(slot, counter)

@@ -14,43 +14,32 @@ from ragaudit.encoding.signing import PrivateKey, PublicKey
 from ragaudit.encoding.text import hex_decode, hex_encode
 from ragaudit.ledger.messages.identifiers import pseudonym
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.prover.answering.answering import Answering
+from ragaudit.prover.answering.answering import Answering, Promises
 from ragaudit.prover.answering.mechanism import Mechanism
-from ragaudit.prover.answering.promises import Promises
 from ragaudit.prover.answering.query import Stages
-from ragaudit.prover.answering.refusals import CLOSED, Refusals
-from ragaudit.prover.answering.stage import Context
-from ragaudit.prover.backends.base import Backend
-from ragaudit.prover.backends.stored import StoredDocuments
+from ragaudit.prover.answering.stage import Context, refuse
+from ragaudit.prover.backends import Backend, StoredDocuments, check_servable
 from ragaudit.prover.clock import SystemClock
-from ragaudit.prover.errors import (
-    KeyChanged,
-    MalformedDocument,
-    NotAuthenticated,
-    WindowUnusable,
-    WrongState,
-)
-from ragaudit.prover.index.index_commitment import IndexBuilder
-from ragaudit.prover.jobs.background import Background
-from ragaudit.prover.jobs.driver import Driver
+from ragaudit.prover.errors import KeyChanged, NotAuthenticated, WindowUnusable, WrongState
+from ragaudit.prover.index import IndexBuilder
+from ragaudit.prover.jobs import Background
 from ragaudit.prover.keys import load_key, read_secret_file, token_digest
 from ragaudit.prover.lifecycle.challenges import ChallengeWorker
 from ragaudit.prover.lifecycle.closing import Closing
 from ragaudit.prover.lifecycle.committing import Committer
+from ragaudit.prover.lifecycle.driver import Checkpointer, Driver
 from ragaudit.prover.lifecycle.open_windows import OpenWindows
 from ragaudit.prover.lifecycle.policy_builder import PolicyBuilder
-from ragaudit.prover.randomness import randomness_for
+from ragaudit.prover.randomness import SeedTree, randomness_for
 from ragaudit.prover.settings import Settings, window_settings
 from ragaudit.prover.store.accounts import Account, AccountKeys, Accounts
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.disk import check_folder, check_space
 from ragaudit.prover.store.states import FINAL, State
-from ragaudit.prover.verifier.checkpointer import Checkpointer
 from ragaudit.prover.verifier.client import VerifierClient
-from ragaudit.prover.verifier.trust import check_clocks, check_pins, checked_keys
+from ragaudit.prover.verifier.connection import check_clocks, check_pins, checked_keys
 from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.registrations import Registrar
-from ragaudit.prover.window.seed_commitment import SeedTree
 from ragaudit.prover.window.windows import Window, Windows
 
 _log = logging.getLogger(__name__)
@@ -59,7 +48,7 @@ SECRET_BYTES = 32
 
 
 def stored_documents(settings: Settings, store: Store) -> Backend:
-    """Return the only backend of version 1."""
+    """Return the documents in the prover's own database, the only backend of version 1."""
     return StoredDocuments(store)
 
 
@@ -105,7 +94,6 @@ class Service:
         self.windows = Windows(self.store)
         self.backend = components.backend(settings, self.store)
         self.embedder = components.embedder(settings.embedder.name)
-        self.refusals = Refusals(provider_key)
         self.verifier = VerifierClient.of(settings, provider_key, self.clock, components.transport)
         self.policy_builder = components.policy_builder(settings.provider, provider_key.public)
         committer = components.committer(
@@ -127,7 +115,6 @@ class Service:
                 windows=self.windows,
                 backend=self.backend,
                 mechanism=self.mechanism,
-                refusals=self.refusals,
                 key=provider_key,
                 clock=self.clock,
                 stages=components.stages,
@@ -172,9 +159,11 @@ class Service:
         check_folder(self.settings.store.fence_folder)
         for name in self.settings.verifier.unpinned:
             _log.warning("verifier.%s is not pinned: whoever answers first is believed", name)
-        unfinished = [each for each in self.windows.all() if each.state not in FINAL]
+        unfinished = [window for window in self.windows.all() if window.state not in FINAL]
+        # All of them before the first is driven: nothing is signed with a wrong key.
         for window in unfinished:
             self._check_key(window)
+        # Before the threads start: a database behind its fence shows now, not at the first query.
         for window in unfinished:
             if window.countersignature is not None:
                 self.open_windows.get(window.name)
@@ -188,7 +177,7 @@ class Service:
         self.store.close()
 
     def check_ready(self) -> None:
-        """Return if queries can be answered.
+        """Check that queries can be answered.
 
         Raises:
             StoreUnavailable, BackendUnavailable: database or documents do not answer, or a disk
@@ -199,6 +188,7 @@ class Service:
         now = self.clock()
         self.store.check_writable()
         self.backend.check()
+        # Both disks: without the fence no answer leaves, whatever the database can take.
         check_space(self.store.file, self.settings.store.free_bytes_min)
         check_space(self.settings.store.fence_folder, self.settings.store.free_bytes_min)
         for window in self.windows.all():
@@ -208,7 +198,8 @@ class Service:
                 raise WindowUnusable(window.unusable, where=window.name)
 
     def check_operator(self, token: str) -> None:
-        """Return if ``token`` is the operator's; NotAuthenticated otherwise."""
+        """Check that ``token`` is the operator's; NotAuthenticated otherwise."""
+        # In constant time: the comparison says nothing of how much of a guess was right.
         if not hmac.compare_digest(token_digest(token), self._operator_digest):
             raise NotAuthenticated(
                 "not the operator's token", where="Authorization", expected="Bearer <token>"
@@ -217,22 +208,27 @@ class Service:
     def create_window(self, name: str, overrides: dict[str, Any]) -> Window:
         """Create a window from the settings, changed by ``overrides``, and begin to drive it.
 
+        Args:
+            name: of the window; names are never reused.
+            overrides: settings of the window by name, sections nested.
+
         Raises:
             MalformedSettings: overrides or policy are out of range.
             MalformedDocument: a tenant has too few documents for K_max.
             Conflict: the window exists.
-            VerifierUnreachable, VerifierMessageRejected: the verifier's keys are not to be had.
+            VerifierUnreachable, VerifierMessageRejected: no keys, or not the pinned ones.
             ClocksDiffer: records would not lie between the cosigned times around them.
         """
-        chosen = window_settings(self.settings.window, overrides)
-        tenants = self._tenants(chosen.top_k_max)
+        options = window_settings(self.settings.window, overrides)
+        tenants = check_servable(self.backend, options.top_k_max)
         keys = checked_keys(self.verifier.keys(), self.settings.verifier)
-        check_clocks(self.clock(), keys.time, chosen.clock_skew_seconds)
+        check_clocks(self.clock(), keys.time, options.clock_skew_seconds)
+        # Never of an experiment's seed: that is public, and anybody could sign the log.
         log_key = PrivateKey.generate()
         policy = self.policy_builder.build(
             window=name,
             log_key=log_key.public,
-            settings=chosen,
+            settings=options,
             tenants=tenants,
             dimension=self.embedder.dimension,
             verifier=keys,
@@ -262,16 +258,21 @@ class Service:
         return self.windows.get(name)
 
     def _check_key(self, window: Window) -> None:
-        committed = Policy.parse(window.policy).keys.provider
-        if committed != self._provider_key:
+        key = Policy.parse(window.policy).keys.provider
+        if key != self._provider_key:
             raise KeyChanged(
                 "not the provider's key that an unfinished window has committed to",
                 where=f"window {window.name}: {self.settings.keys.provider_file}",
-                expected=f"the key with the public half {hex_encode(committed.raw)}",
+                expected=f"the key with the public half {hex_encode(key.raw)}",
             )
 
     def stop_window(self, name: str) -> Window:
-        """Stop answering in an open window now; its log is closed at its end."""
+        """Stop answering in an open window now; its log is closed at its end.
+
+        Raises:
+            UnknownWindow: there is none of this name.
+            WrongState: it is not open.
+        """
         window = self.windows.get(name)
         if window.state is not State.OPEN:
             raise WrongState(f"the window is {window.state}", where=name, expected=State.OPEN)
@@ -279,7 +280,7 @@ class Service:
         return self.windows.get(name)
 
     def open_window(self, name: str, account: Account) -> OpenWindow:
-        """Return a window to query; a signed refusal if it is not countersigned.
+        """Return a window to query, or refuse with a signature if it is not countersigned.
 
         Raises:
             UnknownWindow: there is none of this name.
@@ -290,9 +291,11 @@ class Service:
         window = self.windows.get(name)
         if window.countersignature is not None and window.state not in FINAL:
             return self.open_windows.get(name)
+        # Signed also for a window that is not in memory: the account can show that it asked.
         policy = Policy.parse(window.policy)
-        raise self.refusals.refuse(
-            CLOSED,
+        raise refuse(
+            self.answering.context.key,
+            "closed",
             origin=policy.origin,
             pseudonym=pseudonym(window.pseudonym_key, name, account.name),
             counter=0,
@@ -300,26 +303,12 @@ class Service:
             detail=f"it is {window.state}",
         )
 
-    def _tenants(self, top_k_max: int) -> list[str]:
-        tenants = list(self.backend.tenants())
-        if not tenants:
-            raise MalformedDocument("no tenant has documents", expected="ragaudit prover ingest")
-        for tenant in tenants:
-            count = self.backend.count(tenant)
-            if count <= max(top_k_max, 1):
-                raise MalformedDocument(
-                    f"{count} documents",
-                    where=f"tenant {tenant}",
-                    expected=f"more than top_k_max = {top_k_max}",
-                )
-        return tenants
-
     def _previous_checkpoint(self, verifier: PublicKey) -> str | None:
-        """The final checkpoint of the last window that this verifier has whole."""
-        closed = [each for each in reversed(self.windows.all()) if each.handed_over]
-        for each in closed:
-            if each.final_checkpoint and Policy.parse(each.policy).keys.verifier == verifier:
-                return each.final_checkpoint.decode("utf-8")
+        """Return the final checkpoint of the last window that was handed over to this verifier."""
+        for window in reversed(self.windows.all()):
+            final = window.final_checkpoint if window.handed_over else None
+            if final is not None and Policy.parse(window.policy).keys.verifier == verifier:
+                return final.decode("utf-8")
         return None
 
 

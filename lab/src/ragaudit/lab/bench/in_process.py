@@ -31,21 +31,17 @@ from ragaudit.ledger.messages.shown_keys import ShownKeys
 from ragaudit.prover.answering.answering import Answering
 from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.answering.query import Stages
-from ragaudit.prover.answering.refusals import Refusals
 from ragaudit.prover.answering.stage import Context
-from ragaudit.prover.backends.base import Document
-from ragaudit.prover.backends.stored import StoredDocuments
-from ragaudit.prover.index.index_commitment import BYTES, CommittedIndex
+from ragaudit.prover.backends import Document, StoredDocuments
+from ragaudit.prover.index import BYTES, CommittedIndex
 from ragaudit.prover.lifecycle.policy_builder import PolicyBuilder
-from ragaudit.prover.randomness import OsRandomness
+from ragaudit.prover.randomness import OsRandomness, SeedTree
 from ragaudit.prover.settings import WindowSettings
 from ragaudit.prover.store.accounts import Account, Accounts
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import State
-from ragaudit.prover.verifier.checkpointer import WindowLog
-from ragaudit.prover.window.open_window import OpenWindow, WindowFence
+from ragaudit.prover.window.open_window import OpenWindow, WindowFence, WindowLog
 from ragaudit.prover.window.registrations import Registrar
-from ragaudit.prover.window.seed_commitment import SeedTree
 from ragaudit.prover.window.windows import Windows
 from sqlalchemy import Connection, event
 
@@ -106,7 +102,7 @@ class InProcess:
         )
         self._answering = Answering(Context(
             store=self._store, windows=windows, backend=backend, mechanism=mechanism(embedder),
-            refusals=Refusals(provider), key=provider, clock=_clock, stages=stages or Stages(),
+            key=provider, clock=_clock, stages=stages or Stages(),
         ))  # fmt: skip
 
     def answer(self) -> bytes:

@@ -18,14 +18,11 @@ from ragaudit.lab.bench.workload import Workload
 from ragaudit.ledger.messages.activation import Activation
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment, content_digest, index_root
 from ragaudit.prover.answering.mechanism import Mechanism
-from ragaudit.prover.index.index_commitment import CommittedIndex, row_digests
+from ragaudit.prover.index import CommittedIndex, row_digests
 from ragaudit.prover.lifecycle.challenges import ChallengeWorker
-from ragaudit.prover.randomness import OsRandomness
-from ragaudit.prover.verifier.checkpointer import WindowLog
-from ragaudit.prover.window.open_window import OpenWindow
-from ragaudit.prover.window.openings import RecordOpenings
-from ragaudit.prover.window.receipts import LoggedRecord
-from ragaudit.prover.window.seed_commitment import SeedTree
+from ragaudit.prover.randomness import OsRandomness, SeedTree
+from ragaudit.prover.window.open_window import OpenWindow, WindowLog
+from ragaudit.prover.window.records import LoggedRecord, RecordOpenings
 
 __all__ = ["TENANT", "AuditedWindow"]
 

@@ -1,15 +1,22 @@
-"""Answering: the way of a plain account's query through the stages of `query` (spec 8.7)."""
+"""Answering accounts: plain ones at once; anchored ones after a promise and their nonce (spec 8.7).
 
+A promise is durable before it is sent, and the fence knows of it, so that no restart and no
+restored backup makes the prover promise two different things for one counter.
+"""
+
+from ragaudit.ledger.messages.chains import verify_nonce
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.prover.answering.query import Logged, Promised, Query
-from ragaudit.prover.answering.stage import Context
+from ragaudit.prover.answering.stage import Context, seconds_until
+from ragaudit.prover.errors import Conflict, PromisePending
 from ragaudit.prover.store.accounts import Account
+from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.window.open_window import OpenWindow
-from ragaudit.prover.window.receipts import LoggedRecord
-from ragaudit.prover.window.registrations import Registered
+from ragaudit.prover.window.records import LoggedRecord, find_promise, is_revealed, record_of
+from ragaudit.prover.window.registrations import Registered, find
 
 
 class Answering:
@@ -23,7 +30,7 @@ class Answering:
         return self.context.stages.query(self.context, live, account)
 
     def answer(self, live: OpenWindow, account: Account, request: Request) -> ReceiptFile:
-        """Answer a plain account; returns the receipt file.
+        """Answer a plain account; return the receipt file, which holds answer and receipt.
 
         Raises:
             MalformedQuery, MalformedError: the query, K or filter, or the query's embedding.
@@ -46,3 +53,102 @@ class Answering:
     def claimed(self, live: OpenWindow, registered: Registered, promise: Promise) -> Promised:
         """Return the stage of a promise that was claimed: it is kept after the window's end."""
         return self.context.stages.promised(self.context, live, registered, promise)
+
+
+class Promises:
+    """Promises to anchored accounts, and keeping them. Safe to use from several threads."""
+
+    def __init__(self, *, answering: Answering, verifier: VerifierClient) -> None:
+        self._answering = answering
+        self._store = answering.context.store
+        self._clock = answering.context.clock
+        self._verifier = verifier
+
+    def promise(self, live: OpenWindow, account: Account, request: Request) -> Promise:
+        """Return the signed promise for a request; the stored one if it was asked before.
+
+        A stored one that has expired is superseded, unless its nonce is known or it was claimed.
+
+        Raises:
+            PromisePending: the counter was promised to another request. Two different promises
+                for one counter would be evidence against the prover.
+            Conflict: not the account's next counter, not registered, plain, or promised for good.
+            QueryRefused, MalformedQuery, MalformedError: as for a query; closed also so near to
+                the end that a promise could not be claimed.
+            VerifierUnreachable: the promise expired, and whether it was claimed is not known.
+        """
+        with live.account_lock(account.name):
+            admitted = self._answering.query(live, account).admit(anchored=True)
+            counter = admitted.registered.counter
+            if request.counter != counter:
+                raise Conflict(
+                    f"counter {request.counter}",
+                    where="counter",
+                    expected=f"{counter}, the account's next one",
+                )
+            with self._store.read() as connection:
+                pending = find_promise(connection, live.name, account.name, counter)
+            expired = None
+            if pending is not None and self._expired(live, pending):
+                self._check_unclaimed(live, account, pending.record)
+                pending, expired = None, pending
+            if pending is None:
+                return admitted.describe(request).promise(superseded=expired).send()
+            if pending.request != request:
+                raise PromisePending(
+                    "the counter has a promise for another request",
+                    promise=pending.to_json(),
+                    retry_after=self._expires(live, pending),
+                    expected="the nonce of that promise",
+                )
+            return admitted.promised(pending).send()
+
+    def reveal(self, live: OpenWindow, account: Account, counter: int, nonce: bytes) -> ReceiptFile:
+        """Keep a promise; a repeated call gives the same answer and receipt again.
+
+        Args:
+            counter: of the promised query.
+            nonce: the account's, 32 bytes.
+
+        Raises:
+            Conflict: there is no promise for this counter, or it is too old.
+            ChainRejected: not the nonce of the account's chain.
+            QueryRefused: the window is closed or unavailable.
+        """
+        with live.account_lock(account.name):
+            with self._store.read() as connection:
+                registered = find(connection, live.name, account.name)
+                logged = record_of(connection, live.name, account.name, counter)
+                promise = find_promise(connection, live.name, account.name, counter)
+            if registered is None or promise is None or registered.anchor is None:
+                raise Conflict("no promise for this counter", where="counter")
+            # Before any noise is drawn: a record with another nonce would fail check 11.
+            verify_nonce(live.name, registered.pseudonym, registered.anchor, counter, nonce)
+            if logged is not None:
+                return self._answering.repeated(live, registered, logged).answer()
+            admitted = self._answering.query(live, account).admit(anchored=True)
+            answer = admitted.promised(promise).reveal(nonce).log()
+        return answer.answer()
+
+    def _expired(self, live: OpenWindow, promise: Promise) -> bool:
+        """Return whether nobody can claim the promise any more, by any clock within the skew."""
+        return self._clock() >= promise.superseded_from(live.policy)
+
+    def _check_unclaimed(self, live: OpenWindow, account: Account, record: Record) -> None:
+        """Check that nobody has seen the noise of a promise, so that another may be made.
+
+        Once the nonce is known, another promise would be a second draw of the noise.
+        """
+        with self._store.read() as connection:
+            revealed = is_revealed(connection, live.name, account.name, record.counter)
+        # None means that the promise may still be claimed: that is as bad as claimed.
+        if revealed or self._verifier.claimed(live.name, record) is not False:
+            raise Conflict(
+                "the promise for this counter has expired, and its nonce was revealed",
+                where="counter",
+                expected="the record at the window's end, if it was claimed",
+            )
+
+    def _expires(self, live: OpenWindow, promise: Promise) -> int:
+        """Return the seconds until a promise may be superseded."""
+        return seconds_until(promise.superseded_from(live.policy), self._clock())

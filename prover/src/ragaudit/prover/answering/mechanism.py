@@ -14,7 +14,7 @@ from ragaudit.circuits.selection import scores, select
 from ragaudit.circuits.sketch import sketch
 from ragaudit.embedders.base import Embedder, checked_embeddings, checked_texts
 from ragaudit.ledger.messages.records import Record
-from ragaudit.prover.index.index_commitment import CommittedIndex
+from ragaudit.prover.index import CommittedIndex
 from ragaudit.prover.window.open_window import OpenWindow
 
 Embedding = npt.NDArray[np.int16]
@@ -29,24 +29,40 @@ class Mechanism:
         self._embedder = embedder
 
     def embed(self, query: str) -> npt.NDArray[np.float32]:
-        """Return the query's embedding, float32[d]."""
+        """Return the query's embedding, float32[d], as the embedder gives it.
+
+        Raises:
+            MalformedError: the text or its embedding cannot be used (no words, NaN, infinity).
+        """
+        # Checked on both sides: a model's NaN would pass every comparison after it.
         texts = checked_texts([query])
         vectors = checked_embeddings(self._embedder.embed(texts), 1, self._embedder.dimension)
         vector: npt.NDArray[np.float32] = vectors[0]
         return vector
 
     def quantise(self, vector: npt.NDArray[np.float32]) -> Embedding:
-        """Return e: int16[d] of norm at most 127."""
+        """Return e, int16[d] of norm at most 127, of float32[d] (docs/spec/02-integers.md §2.1)."""
         return quantise(vector).astype(np.int16)
 
     def sketch(self, embedding: Embedding, seed: bytes, bits: int) -> bytes:
-        """Return the sketch of e."""
+        """Return the sketch of e, ``bits`` signs of projections, packed (spec 2.4).
+
+        Args:
+            embedding: int16[d].
+            seed: of the policy's estimator, 32 bytes.
+        """
         return sketch(embedding, seed, bits)
 
     def draw_noise(
         self, live: OpenWindow, index: CommittedIndex, record: Record, nonce: bytes | None
     ) -> Scores:
-        """Return z: one value for every row, whatever is asked (spec 8.7)."""
+        """Return z, int64[N]: one value for every row, whatever is asked (spec 8.7).
+
+        Args:
+            record: the key binds its window, tenant, slot, counter and activation.
+            nonce: the account's, 32 bytes; None for a plain account.
+        """
+        # The released activation is part of the key: nobody knew the noise before its instant.
         key = noise_key(
             live.seed.key(record.slot, record.counter),
             window=record.window,
@@ -68,7 +84,13 @@ class Mechanism:
     def scores(
         self, index: CommittedIndex, embedding: Embedding, rows: Positions | None = None
     ) -> Scores:
-        """Return s: the exact scores of some rows, of every row by default."""
+        """Return s, int64: the exact scores of some rows, of every row by default.
+
+        Args:
+            embedding: e, int16[d].
+            rows: int64, positions of the rows to score.
+        """
+        # The compiled loop pays for whole indexes only; both are exact integers (spec 2.3).
         if rows is None:
             return index.scorer.scores(embedding)
         return scores(index.rows[rows, : index.dimension], embedding)
@@ -81,19 +103,32 @@ class Mechanism:
         noise: Scores,
         top_k: int,
     ) -> tuple[int, ...]:
-        """Return T, with scores of as many rows whatever the noise is, and of no more."""
+        """Return T, rising positions; as many rows are scored whatever the noise is.
+
+        Rows whose noise is too low to win are left out (`ragaudit.circuits.candidates`).
+
+        Args:
+            embedding: e, int16[d].
+            noise: z, int64[N].
+        """
+        # The rows to score follow from the noise alone: the time of an answer says nothing of it.
         rule = live.candidate_rules[index.tenant]
         candidates = None if rule is None else rule.candidates(noise)
         if candidates is None:
             return self.select(self.scores(index, embedding), noise, top_k)
         rows, values = candidates
-        chosen = self.select(self.scores(index, embedding, rows), values, top_k)
-        return tuple(rows[list(chosen)].tolist())
+        winners = self.select(self.scores(index, embedding, rows), values, top_k)
+        return tuple(rows[list(winners)].tolist())
 
     def select(self, exact: Scores, noise: Scores, top_k: int) -> tuple[int, ...]:
-        """Return T: the positions above the (K+1)-th largest noised score."""
+        """Return T: the positions above the (K+1)-th largest noised score, rising.
+
+        Args:
+            exact: s, int64.
+            noise: z of the same rows, int64.
+        """
         return select(exact + noise, top_k)
 
     def selection_commitment(self, selected: Sequence[int], blinding: bytes) -> bytes:
-        """Return C_sel."""
+        """Return C_sel, 32 bytes, under a blinding of 32 bytes."""
         return core.commit_selection(selected, blinding)

@@ -5,37 +5,40 @@
                Query -> Admitted -> Promised -> Selected -> Logged -> receipt file
 
 Each stage holds what was made so far and has the moves to the next one: none can be left out,
-since a stage is made by the one before, and none done twice, since `Selected.commit_record` uses
-up the counter. What fails before that commit leaves no trace.
+since a stage is made by the one before, and none repeated, since `Selected.commit_record` uses up
+the counter. What fails before that commit leaves no trace. The methods carry the specification's
+step numbers; step 3 is `Stage.selection`, the same on both ways.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 
-import numpy as np
-from ragaudit.encoding.digests import SALT_BYTES, leaf_data
-from ragaudit.encoding.errors import InternalError
+from ragaudit.encoding.digests import SALT_BYTES, salted
 from ragaudit.ledger.messages.merkle_commitments import content_digest
-from ragaudit.ledger.messages.openings import Openings
-from ragaudit.ledger.messages.promises import Promise, Reason
+from ragaudit.ledger.messages.openings import Openings, embedding_digest
+from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.requests import Answer, Document, Request
-from ragaudit.prover.answering.checks import check_claim, check_request
-from ragaudit.prover.answering.refusals import BUDGET, CLOSED, UNAVAILABLE
-from ragaudit.prover.answering.stage import Context, Stage
-from ragaudit.prover.errors import BackendUnavailable, Conflict, QueryRefused
-from ragaudit.prover.index.index_commitment import VERSION, part
+from ragaudit.prover.answering.stage import Context, Stage, check_claim, check_request
+from ragaudit.prover.errors import BackendUnavailable, Conflict
+from ragaudit.prover.index import VERSION, part
+from ragaudit.prover.randomness import EPOCH
 from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.store.states import State, check_state
-from ragaudit.prover.window import receipts
-from ragaudit.prover.window.entries import insert_entry, insert_record
 from ragaudit.prover.window.open_window import OpenWindow
-from ragaudit.prover.window.openings import QueryDigests, RecordOpenings
-from ragaudit.prover.window.promises import note_nonce, put_promise
-from ragaudit.prover.window.receipts import LoggedRecord, SelectedRow
+from ragaudit.prover.window.records import (
+    LoggedRecord,
+    RecordOpenings,
+    SelectedRow,
+    append_entry,
+    insert_record,
+    note_nonce,
+    put_promise,
+    receipt_file,
+)
 from ragaudit.prover.window.registrations import Registered, count_record, find
-from ragaudit.prover.window.seed_commitment import EPOCH
 
 __all__ = ["Admitted", "Described", "Logged", "Promised", "Query", "Selected", "Stages"]
 
@@ -49,7 +52,10 @@ class Query:
     account: Account
 
     def admit(self, *, anchored: bool) -> "Admitted":
-        """1. The account is registered, the window open, one of its r queries left.
+        """1. Check that account and window allow a query now: registered, open, r not used up.
+
+        Args:
+            anchored: whether the call is of the protocol for anchored accounts.
 
         Raises:
             QueryRefused: budget, closed or unavailable; signed.
@@ -70,31 +76,30 @@ class Query:
                 expected=".../promise and .../reveal" if registered.anchor else ".../query",
             )
 
+        # What is refused from here on is signed, and the log must not contradict it (check 14).
         now = self.context.clock()
-
-        def refuse(reason: Reason, detail: str = "", again: int | None = None) -> QueryRefused:
-            return self.context.refuse(window, registered, reason, detail, again=again)
-
+        refuse = partial(self.context.refuse, window, registered)
         if status.unusable is not None:
-            raise refuse(UNAVAILABLE, "the window was stopped for good")
+            raise refuse("unavailable", "the window was stopped for good")
         start, end = 1000 * policy.start, 1000 * policy.end
         if status.state is not State.OPEN or status.stopped or not start <= now < end:
-            raise refuse(CLOSED, again=start if now < start else None)
+            raise refuse("closed", again=start if now < start else None)
         if registered.counter >= policy.queries_per_account:
             # Not in this window: the next one begins then, at the earliest.
-            raise refuse(BUDGET, again=end)
+            raise refuse("budget", again=end)
+        # Before its activation the verifier's share of the noise key is unknown (check 9).
         activation = self.activation(registered)
         if activation is None or now < 1000 * policy.activation_instants[activation - 1]:
-            instants = (1000 * each for each in policy.activation_instants[:-1])
+            instants = (1000 * instant for instant in policy.activation_instants[:-1])
             raise refuse(
-                UNAVAILABLE,
+                "unavailable",
                 "the registration is activated at the next instant",
-                again=next((each for each in instants if each > now), None),
+                again=next((instant for instant in instants if instant > now), None),
             )
         return self.context.stages.admitted(self.context, window, registered, activation)
 
     def activation(self, registered: Registered) -> int | None:
-        """Return the record's a: the later of the opening's and the registration's."""
+        """Return the record's a: the later of opening's and registration's, None before it."""
         opening = self.window.activation_of(0)
         own = self.window.activation_of(registered.position)
         return None if opening is None or own is None else max(opening, own)
@@ -102,7 +107,7 @@ class Query:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Admitted(Stage):
-    """The account may ask now. ``activation`` is its record's a."""
+    """The account may ask now. ``activation`` is its record's a, from 1."""
 
     activation: int
 
@@ -123,6 +128,7 @@ class Admitted(Stage):
         """Return the values that the record's digests will open to."""
         mechanism, estimator = self.context.mechanism, self.window.policy.estimator
         embedding = mechanism.quantise(mechanism.embed(request.query))
+        # A salt of its own for each digest: equal queries must not have equal digests.
         purpose = (self.window.name, self.registered.pseudonym, self.registered.counter)
         salts = {
             name: self.window.randomness.draw(SALT_BYTES, name, *purpose)
@@ -141,7 +147,7 @@ class Admitted(Stage):
 
         `stamp` puts the time in when record or promise becomes durable.
         """
-        registered, digests = self.registered, QueryDigests.of(openings)
+        registered = self.registered
         return Record(
             policy_digest=self.window.policy_digest,
             window=self.window.name,
@@ -149,7 +155,7 @@ class Admitted(Stage):
             version=VERSION,
             rows=self.index.count,
             top_k=request.top_k,
-            filter_digest=digests.filter,
+            filter_digest=salted(openings.salt_f, openings.filter),
             pseudonym=registered.pseudonym,
             epoch=EPOCH,
             slot=registered.slot,
@@ -157,9 +163,9 @@ class Admitted(Stage):
             activation=self.activation,
             time=registered.last_time,
             nonce=None,
-            query_digest=digests.query,
-            embedding_digest=digests.embedding,
-            sketch_digest=digests.sketch,
+            query_digest=salted(openings.salt_q, openings.query),
+            embedding_digest=embedding_digest(openings.salt_e, openings.embedding),
+            sketch_digest=salted(openings.salt_s, openings.sketch),
             selection_commitment=None,
         )
 
@@ -178,23 +184,33 @@ class Described(Stage):
 
     def select(self) -> "Selected":
         """Go on without a promise, for a plain account."""
-        return _select(self, self.record, self.request, self.openings, None)
+        return self.selection(self.record, self.request, self.openings, None)
 
     def promise(self, *, superseded: Promise | None) -> "Promised":
         """2, for an anchored account: sign the promise and make it durable.
 
         It takes its time in the transaction that stores it. A promise for which its account would
         have no time left, or whose claim would be too long, is not made.
+
+        Args:
+            superseded: the expired promise for the same counter, if there is one.
+
+        Raises:
+            QueryRefused: closed, so near to the end that the promise could not be claimed.
+            MalformedQuery: its claim would be too long.
+            Conflict: the account's counter moved.
         """
         window, account, counter = self.window, self.registered.account, self.record.counter
         with window.committing(self.context.store) as transaction:
             current = self.current(transaction, counter)
+            # The fence knows of an expired promise already; of any other one it must not.
             before = counter + (superseded is not None)
             transaction.use_counter(current.pseudonym, before, counter + 1)
             record = self.stamp(current, self.record)
+            # The account needs the margin to claim it at the verifier (check 12).
             if record.time > window.policy.last_promise:
                 raise self.context.refuse(
-                    window, current, CLOSED, "no promise is made so near to the end"
+                    window, current, "closed", "no promise is made so near to the end"
                 )
             promise = Promise.issue(
                 self.context.key,
@@ -203,6 +219,7 @@ class Described(Stage):
                 request=self.request,
                 openings=self.openings,
             )
+            # Before it is stored: a promise that cannot be claimed does not bind the prover.
             check_claim(promise)
             put_promise(transaction.connection, window.name, account, counter, promise)
         return self.context.stages.promised(self.context, window, self.registered, promise)
@@ -215,7 +232,7 @@ class Promised(Stage):
     promise: Promise
 
     def send(self) -> Promise:
-        """Return the promise, once the fence knows of it: the process may have died before."""
+        """Return the promise, once the fence knows of it: the process may have died before that."""
         self.window.fence.advance(
             self.window.log.entries.head(), self.registered.pseudonym, self.registered.counter + 1
         )
@@ -229,6 +246,7 @@ class Promised(Stage):
         """
         record = self.promise.record
         self.check_age(record)
+        # Durable before the noise is drawn: a promise whose noise was seen is never superseded.
         with self.window.committing(self.context.store) as transaction:
             note_nonce(
                 transaction.connection,
@@ -240,48 +258,14 @@ class Promised(Stage):
         return self.select(nonce)
 
     def select(self, nonce: bytes) -> "Selected":
-        """Go on with the nonce, wherever it came from."""
+        """Go on with the 32-byte nonce, revealed to this prover or claimed at the verifier."""
         promise = self.promise
-        return _select(self, promise.record, promise.request, promise.openings, nonce)
-
-
-def _select(
-    stage: Described | Promised,
-    record: Record,
-    request: Request,
-    openings: Openings,
-    nonce: bytes | None,
-) -> "Selected":
-    """3. Draw z for all N rows, score, select, commit to the selection."""
-    if (nonce is None) != (stage.registered.anchor is None):
-        raise InternalError("a nonce comes of an anchored account, and comes first", where="nonce")
-    context, window, index = stage.context, stage.window, stage.index
-    mechanism, randomness = context.mechanism, window.randomness
-    embedding = np.array(openings.embedding, dtype=np.int16)
-    noise = mechanism.draw_noise(window, index, record, nonce)
-    selected = mechanism.noised_selection(window, index, embedding, noise, record.top_k)
-    purpose = (window.name, record.pseudonym, record.counter)
-    blinding = randomness.scalars(1, "selection", *purpose)[0].tobytes()
-    commitment = mechanism.selection_commitment(selected, blinding)
-    return context.stages.selected(
-        context,
-        window,
-        stage.registered,
-        replace(record, nonce=nonce, selection_commitment=commitment),
-        RecordOpenings(
-            request=request,
-            openings=openings,
-            selected=selected,
-            selection_blinding=blinding,
-            salt_r=randomness.draw(SALT_BYTES, "salt_r", *purpose),
-        ),
-        randomness.draw(SALT_BYTES, "record", *purpose),
-    )
+        return self.selection(promise.record, promise.request, promise.openings, nonce)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Selected(Stage):
-    """The record is whole, but for a plain account's time. ``salt`` is its leaf's."""
+    """The record is whole, but for a plain account's time. ``salt`` is its leaf's, 32 bytes."""
 
     record: Record
     opened: RecordOpenings
@@ -293,12 +277,16 @@ class Selected(Stage):
         Raises:
             StoreUnavailable, BackendUnavailable: nothing was answered; try again.
         """
+        # First: once the counter is used up, a missing document could not be made good.
         rows = self.documents()
         logged = self.commit_record(State.OPEN)
         return self.context.stages.logged(self.context, self.window, self.registered, logged, rows)
 
     def again(self, logged: LoggedRecord) -> "Logged":
-        """Go on with what is logged already: the first answer may never have arrived."""
+        """Go on with what is logged already: the first answer may never have arrived.
+
+        Nor may the fence know of it, if the process died after the commit.
+        """
         self.window.fence.advance(
             self.window.log.entries.head(), self.registered.pseudonym, self.record.counter + 1
         )
@@ -307,29 +295,43 @@ class Selected(Stage):
         )
 
     def documents(self) -> list[SelectedRow]:
-        """Return the selected rows with their documents, in row order, as committed."""
+        """Return the selected rows with their documents, in row order, as committed.
+
+        Raises:
+            BackendUnavailable: a document is gone, or is not the committed one any more.
+        """
         index, selected = self.index, self.opened.selected
         documents = self.context.backend.fetch(index.tenant, [index.ids[at] for at in selected])
         for at, document in zip(selected, documents, strict=True):
+            # A row that was served changed would fail step 8 of its receipt.
             if content_digest(document.content) != part(index.content_digests, at):
                 raise BackendUnavailable(
                     "a document changed after the commitment", where=f"row {at}"
                 )
-        return [SelectedRow(at, each) for at, each in zip(selected, documents, strict=True)]
+        return [SelectedRow(*pair) for pair in zip(selected, documents, strict=True)]
 
     def commit_record(self, state: State) -> LoggedRecord:
-        """In one durable transaction: counter, time, leaf, openings; then the fence.
+        """Store counter, time, leaf and openings in one durable transaction; then the fence.
 
         Args:
             state: in which the window must still be; CLOSED for a claim, which nobody answers.
+
+        Raises:
+            WrongState: the window is in another state.
+            Conflict: the account's counter moved, or the promise is too old.
+            QueryRefused: the window ended meanwhile, or the clock is behind the cosigner's.
+            WindowUnusable, StoreUnavailable: nothing may be answered.
         """
         window, account, context = self.window, self.registered.account, self.context
         record, counter = self.record, self.record.counter
         with window.committing(context.store) as transaction:
             connection = transaction.connection
+            # A window that closed meanwhile takes the records of claims only.
             now = context.windows.status(connection, window.name).state
             check_state(window.name, now, (state,))
+            # Read again: the work since `admit` was done outside the transaction.
             current = self.current(transaction, counter)
+            # The fence counts a promise as used: an anchored account's counter is in it already.
             promised = self.registered.anchor is not None
             transaction.use_counter(current.pseudonym, counter + promised, counter + 1)
             if not promised:
@@ -338,9 +340,9 @@ class Selected(Stage):
                 # However long the work took: a checkpoint made meanwhile would contradict it.
                 self.check_age(record)
             body, issued = record.encode(), context.clock()
-            data = leaf_data(self.salt, Record.KIND, body)
-            position = window.log.entries.append(connection, data)
-            insert_entry(connection, window.name, position, Record.KIND, self.salt, body)
+            position = append_entry(
+                connection, window.log.entries, window.name, Record.KIND, self.salt, body
+            )
             insert_record(
                 connection,
                 window.name,
@@ -363,16 +365,14 @@ class Logged(Stage):
 
     def answer(self) -> ReceiptFile:
         """5. Return the receipt file, which is the answer: both halves of the receipt."""
-        answer = self.answer_documents()
-        private = receipts.private_half(self.record, self.index, self.rows)
-        public = receipts.public_half(
+        return receipt_file(
             self.record,
+            self.index,
+            self.rows,
+            self.answer_documents(),
             origin=self.window.origin,
-            answer=answer,
-            private=private,
             key=self.context.key,
         )
-        return ReceiptFile(self.record.openings.request, answer, public, private)
 
     def answer_documents(self) -> Answer:
         """Return the answer: documents in row order, without scores."""
@@ -385,7 +385,7 @@ class Logged(Stage):
 
 @dataclass(frozen=True)
 class Stages:
-    """The class of each stage; whoever changes what a stage does hands in another one."""
+    """The class of each stage; who wants a stage to do something else hands in another class."""
 
     query: type[Query] = Query
     admitted: type[Admitted] = Admitted

@@ -4,32 +4,50 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+from ragaudit.encoding.digests import SALT_BYTES
+from ragaudit.encoding.errors import InternalError, RefusedError
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.ledger.messages.promises import Reason
+from ragaudit.ledger.messages.chains import NONCE_BYTES
+from ragaudit.ledger.messages.claims import Claim
+from ragaudit.ledger.messages.openings import Openings
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.promises import Promise, Reason, Refusal
 from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.requests import MAX_QUERY_BYTES, Request
 from ragaudit.prover.answering.mechanism import Mechanism
-from ragaudit.prover.answering.refusals import CLOSED, UNAVAILABLE, Refusals
-from ragaudit.prover.backends.base import Backend
-from ragaudit.prover.errors import Conflict, QueryRefused
-from ragaudit.prover.index.index_commitment import CommittedIndex
+from ragaudit.prover.backends import Backend
+from ragaudit.prover.errors import Conflict, MalformedQuery, QueryRefused
+from ragaudit.prover.index import CommittedIndex
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.window.open_window import LogTransaction, OpenWindow
+from ragaudit.prover.window.records import RecordOpenings
 from ragaudit.prover.window.registrations import Registered, find
 from ragaudit.prover.window.windows import Windows
 
 if TYPE_CHECKING:
-    from ragaudit.prover.answering.query import Stages
+    from ragaudit.prover.answering.query import Selected, Stages
+
+_WORDS: dict[Reason, tuple[str, str]] = {
+    "budget": ("the account's queries of this window are used up", "the next window"),
+    "closed": ("the window is not open", "a query while the window is open"),
+    "unavailable": ("the window cannot answer now", "a later query"),
+}
 
 
 @dataclass(frozen=True, repr=False)
 class Context:
-    """What every query of a prover is answered with. ``clock`` is in milliseconds."""
+    """What every query of a prover is answered with.
+
+    Attributes:
+        key: the provider's, signs promises, refusals and receipts.
+        clock: Unix milliseconds.
+    """
 
     store: Store
     windows: Windows
     backend: Backend
     mechanism: Mechanism
-    refusals: Refusals
     key: PrivateKey
     clock: Callable[[], int]
     stages: "Stages"
@@ -43,8 +61,15 @@ class Context:
         *,
         again: int | None = None,
     ) -> QueryRefused:
-        """Return the error with the signed refusal; see `Refusals.refuse`."""
-        return self.refusals.refuse(
+        """Return the error with the signed refusal of a registered account's query; see `refuse`.
+
+        Args:
+            detail: more for the reader; it is not signed.
+            again: Unix milliseconds from which the same query may succeed; None if waiting does
+                not help.
+        """
+        return refuse(
+            self.key,
             reason,
             origin=window.origin,
             pseudonym=registered.pseudonym,
@@ -92,16 +117,136 @@ class Stage:
         # Times of one account never go back, whatever the clock does.
         time = max(self.context.clock(), current.last_time)
         if time >= 1000 * policy.end:
-            raise self.context.refuse(window, current, CLOSED)
+            raise self.context.refuse(window, current, "closed")
+        # Check 9 of the audit would hold such a time against the provider.
         if time < window.log.cosigned_time - 1000 * policy.clock_skew_seconds:
             raise self.context.refuse(
-                window, current, UNAVAILABLE, "the clock is behind the cosigner's by the skew"
+                window, current, "unavailable", "the clock is behind the cosigner's by the skew"
             )
         return replace(record, time=time)
 
+    def selection(
+        self, record: Record, request: Request, openings: Openings, nonce: bytes | None
+    ) -> "Selected":
+        """3. Draw z for all N rows, score, select, commit to the selection.
+
+        Args:
+            record: without nonce and selection.
+            nonce: 32 bytes, None for a plain account.
+
+        Raises:
+            InternalError: a nonce too many or too few: the noise would not be what check 11 says.
+        """
+        if (nonce is None) != (self.registered.anchor is None):
+            raise InternalError(
+                "a nonce of a plain account, or none of an anchored one", where="nonce"
+            )
+        context, window, index = self.context, self.window, self.index
+        mechanism, randomness = context.mechanism, window.randomness
+        # The embedding that the record's digest opens to, not one that is computed again.
+        embedding = np.array(openings.embedding, dtype=np.int16)
+        noise = mechanism.draw_noise(window, index, record, nonce)
+        selected = mechanism.noised_selection(window, index, embedding, noise, record.top_k)
+        purpose = (window.name, record.pseudonym, record.counter)
+        blinding = randomness.scalars(1, "selection", *purpose)[0].tobytes()
+        commitment = mechanism.selection_commitment(selected, blinding)
+        return context.stages.selected(
+            context,
+            window,
+            self.registered,
+            replace(record, nonce=nonce, selection_commitment=commitment),
+            RecordOpenings(
+                request=request,
+                openings=openings,
+                selected=selected,
+                selection_blinding=blinding,
+                salt_r=randomness.draw(SALT_BYTES, "salt_r", *purpose),
+            ),
+            randomness.draw(SALT_BYTES, "record", *purpose),
+        )
+
     def check_age(self, promised: Record) -> None:
-        """Check that a promise lives; a nonce that comes later is for the verifier to judge."""
+        """Check that a promise can still be kept; a later nonce is for the verifier to judge.
+
+        Raises:
+            Conflict: it is older than the policy's promise life.
+        """
         policy = self.window.policy
         if self.context.clock() > promised.time + policy.promise_life:
             life = policy.promise_life_seconds
             raise Conflict("the promise is too old", where="counter", expected=f"within {life} s")
+
+
+def refuse(
+    key: PrivateKey,
+    reason: Reason,
+    *,
+    origin: str,
+    pseudonym: bytes,
+    counter: int,
+    time: int,
+    detail: str = "",
+    again: int | None = None,
+) -> QueryRefused:
+    """Return the error that carries a signed refusal (docs/spec/05-records.md §5.8).
+
+    Args:
+        key: the provider's.
+        origin: of the window's log.
+        pseudonym: the account's, 32 bytes.
+        counter: number of the account's logged queries.
+        time: Unix milliseconds.
+        detail: more for the reader; it is not signed.
+        again: Unix milliseconds from which the same query may succeed; None if waiting does not
+            help.
+    """
+    refusal = Refusal.issue(
+        key, origin=origin, pseudonym=pseudonym, counter=counter, reason=reason, time=time
+    )
+    what, expected = _WORDS[reason]
+    return QueryRefused(
+        f"{what}: {detail}" if detail else what,
+        refusal=refusal.to_json(),
+        where=origin,
+        expected=expected,
+        retry_after=None if again is None else seconds_until(again, time),
+    )
+
+
+def seconds_until(instant: int, now: int) -> int:
+    """Return the whole seconds between two Unix milliseconds: at least 1, as a header shows it."""
+    return max(1, -(-(instant - now) // 1000))
+
+
+def check_request(request: Request, rows: int, policy: Policy) -> None:
+    """Check a request to an index of ``rows`` rows (docs/spec/08-services.md §8.7).
+
+    Raises:
+        MalformedQuery: its text, K or filter.
+    """
+    try:
+        length = len(request.query.encode("utf-8"))
+    except UnicodeEncodeError:
+        raise MalformedQuery("text has lone surrogates", where="query") from None
+    if not 1 <= length <= MAX_QUERY_BYTES:
+        raise MalformedQuery(
+            f"query of {length} bytes", where="query", expected=f"1..{MAX_QUERY_BYTES}"
+        )
+    # An answer with all rows would show the whole index, whatever the noise.
+    most = min(policy.top_k_max, rows - 1)
+    if not 1 <= request.top_k <= most:
+        raise MalformedQuery(f"K is {request.top_k}", where="top_k", expected=f"1..{most}")
+    if request.filter:
+        raise MalformedQuery("filters are not supported", where="filter", expected='""')
+
+
+def check_claim(promise: Promise) -> None:
+    """Check that an account could claim the promise; its library reveals nothing otherwise.
+
+    Raises:
+        MalformedQuery: the claim would be too long for any verifier.
+    """
+    try:
+        Claim(promise, bytes(NONCE_BYTES)).encode()
+    except RefusedError as error:
+        raise MalformedQuery(error.what, where="query", expected=error.expected) from error

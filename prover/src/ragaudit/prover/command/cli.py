@@ -3,23 +3,18 @@
 Exit codes are those of `ragaudit.encoding.commands`.
 """
 
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from ragaudit.encoding.commands import ExitCode, failing
 from ragaudit.encoding.text import hex_encode
-from ragaudit.prover.backends.stored import StoredDocuments
+from ragaudit.prover.backends import StoredDocuments
 from ragaudit.prover.command import operator_commands
-from ragaudit.prover.command.check import run_checks
-from ragaudit.prover.command.console import (
-    JsonOption,
-    SettingsOption,
-    emit,
-    progress_bar,
-)
-from ragaudit.prover.command.set_up import set_up
-from ragaudit.prover.index.ingest import PASSAGE_CHARACTERS, read_files
+from ragaudit.prover.command.console import JsonOption, SettingsOption, emit, progress_bar
+from ragaudit.prover.command.ingest import PASSAGE_CHARACTERS, read_files
+from ragaudit.prover.command.set_up import run_checks, set_up
 from ragaudit.prover.settings import load_settings
 from ragaudit.prover.store.database import Store
 
@@ -50,12 +45,12 @@ def init(
     Example: ragaudit prover init --provider example.org --folder prover
     """
     with failing(as_json):
-        made = set_up(folder, provider=provider, verifier=verifier)
+        result = set_up(folder, provider=provider, verifier=verifier)
         emit(
             {
-                "settings": str(made.settings),
-                "operator_token_file": str(made.operator_token),
-                "provider_key": hex_encode(made.provider_key.raw),
+                "settings": str(result.settings),
+                "operator_token_file": str(result.operator_token),
+                "provider_key": hex_encode(result.provider_key.raw),
             },
             as_json,
             "The auditor pins provider_key. Keep the operator token file away from the service.",
@@ -78,13 +73,12 @@ def ingest(
     Example: ragaudit prover ingest shop docs/manual.md docs/faq --settings prover/prover.yaml
     """
     with failing(as_json):
-        store = Store.open(load_settings(settings).store.url)
-        try:
-            with progress_bar(as_json, f"reading for {tenant}"):
-                documents = read_files(paths, passage=passage)
-                total = StoredDocuments(store).add(tenant, documents, replace=replace)
-        finally:
-            store.close()
+        with (
+            closing(Store.open(load_settings(settings).store.url)) as store,
+            progress_bar(as_json, f"reading for {tenant}"),
+        ):
+            documents = read_files(paths, passage=passage)
+            total = StoredDocuments(store).add(tenant, documents, replace=replace)
         emit({"tenant": tenant, "added": len(documents), "documents": total}, as_json)
 
 
@@ -97,11 +91,9 @@ def check(
     Example: ragaudit prover check --settings prover/prover.yaml --json
     """
     with failing(as_json):
-        found = run_checks(load_settings(settings))
-        emit(
-            {each.name: "good" if each.problem is None else each.problem for each in found}, as_json
-        )
-        if any(each.problem is not None for each in found):
+        problems = run_checks(load_settings(settings))
+        emit({name: problem or "good" for name, problem in problems.items()}, as_json)
+        if any(problems.values()):
             raise typer.Exit(ExitCode.FALSE)
 
 
@@ -118,10 +110,10 @@ def serve(
         from ragaudit.prover.http.app import create_app  # noqa: PLC0415 - only this command needs it
         from ragaudit.serving import server  # noqa: PLC0415
 
-        loaded = load_settings(settings)
+        options = load_settings(settings)
         server.run(
-            lambda: create_app(loaded),
-            host=loaded.server.host,
-            port=loaded.server.port,
+            lambda: create_app(options),
+            host=options.server.host,
+            port=options.server.port,
             log_level=log_level,
         )

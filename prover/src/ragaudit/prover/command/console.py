@@ -26,12 +26,13 @@ class ServiceUnreachable(UnavailableError):
 
 
 def emit(value: Mapping[str, Any], as_json: bool, note: str = "") -> None:
-    """Print a result: one JSON object, or a line for each member."""
+    """Print a result: one JSON object, or a line for each member and the note on standard error."""
     if as_json:
         sys.stdout.write(json.dumps(value) + "\n")
         return
-    for name, each in value.items():
-        sys.stdout.write(f"{name}: {each if isinstance(each, str) else json.dumps(each)}\n")
+    for name, member in value.items():
+        sys.stdout.write(f"{name}: {member if isinstance(member, str) else json.dumps(member)}\n")
+    # Beside standard output, which is the result and nothing else.
     if note:
         Console(stderr=True).print(note, markup=False)
 
@@ -46,13 +47,13 @@ def emit_rows(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
         return
     table = Table(*rows[0])
     for row in rows:
-        table.add_row(*(str(each) for each in row.values()))
+        table.add_row(*map(str, row.values()))
     Console().print(table)
 
 
 @contextmanager
 def progress_bar(as_json: bool, what: str) -> Iterator[Callable[[str], None]]:
-    """Show that something is going on, on standard error; yields what changes the text."""
+    """Show on standard error that work is going on; yield a function that changes the text."""
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), disable=as_json) as progress:
         task = progress.add_task(what, total=None)

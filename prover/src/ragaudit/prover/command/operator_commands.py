@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -74,7 +75,8 @@ def add(
     Example: ragaudit prover account add shop ada --json
     """
     with failing(as_json):
-        key = _with_accounts(settings, lambda each: each.add(tenant, name))
+        with _store(settings) as store:
+            key = Accounts(store).add(tenant, name)
         emit({"tenant": tenant, "name": name, "key": key}, as_json)
 
 
@@ -87,7 +89,8 @@ def rotate_key(
     Example: ragaudit prover account rotate-key ada
     """
     with failing(as_json):
-        key = _with_accounts(settings, lambda each: each.rotate_key(name))
+        with _store(settings) as store:
+            key = Accounts(store).rotate_key(name)
         emit({"name": name, "key": key}, as_json)
 
 
@@ -98,8 +101,9 @@ def list_accounts(settings: SettingsOption = DEFAULT_SETTINGS, as_json: JsonOpti
     Example: ragaudit prover account list
     """
     with failing(as_json):
-        found = _with_accounts(settings, lambda each: each.all())
-        emit_rows([{"tenant": each.tenant, "name": each.name} for each in found], as_json)
+        with _store(settings) as store:
+            rows = [{"tenant": row.tenant, "name": row.name} for row in Accounts(store).all()]
+        emit_rows(rows, as_json)
 
 
 @windows.command("start")
@@ -190,10 +194,10 @@ def list_windows(
     Example: ragaudit prover window list
     """
     with failing(as_json):
-        found: Any = _Operator(settings, url, token_file).call("GET", "/windows")
+        listed: Any = _Operator(settings, url, token_file).call("GET", "/windows")
         columns = ("window", "state", "start", "end", "sampling_instant", "accounts", "records")
-        rows = [{name: _readable(each, as_json)[name] for name in columns} for each in found]
-        emit_rows(found if as_json else rows, as_json)
+        rows = [{name: _readable(row, as_json)[name] for name in columns} for row in listed]
+        emit_rows(listed if as_json else rows, as_json)
 
 
 @windows.command("status")
@@ -204,7 +208,7 @@ def status(
     token_file: TokenOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show where a window stands.
+    """Show a window's state, instants and numbers.
 
     Example: ragaudit prover window status 2026-11 --json
     """
@@ -214,16 +218,18 @@ def status(
 
 
 def read_overrides(assignments: list[str]) -> dict[str, Any]:
-    """Return ``["sigma=2", "audit.mode=A"]`` as nested settings; integers are numbers.
+    """Return assignments as nested settings: ``["audit.mode=A"]`` as ``{"audit": {"mode": "A"}}``.
+
+    An integer is a number, ``null`` is None, and everything else is text.
 
     Raises:
         MalformedRequest: not of the form name=value.
     """
     overrides: dict[str, Any] = {}
-    for each in assignments:
-        name, equals, text = each.partition("=")
+    for assignment in assignments:
+        name, equals, text = assignment.partition("=")
         if not equals or not name:
-            raise MalformedRequest("not an assignment", where=each, expected="name=value")
+            raise MalformedRequest("not an assignment", where=assignment, expected="name=value")
         value: Any = int(text) if text.isascii() and text.isdecimal() else text
         value = None if text == "null" else value
         section, dot, member = name.partition(".")
@@ -238,16 +244,23 @@ class _Operator:
     """The operator's calls to the running service."""
 
     def __init__(self, settings: Path, url: str | None, token_file: Path | None) -> None:
-        loaded = load_settings(settings)
-        path = token_file or loaded.keys.operator_digest_file.with_name("operator.token")
+        options = load_settings(settings)
+        path = token_file or options.keys.operator_digest_file.with_name("operator.token")
         self._http = httpx.Client(
-            base_url=service_url(url or _own_address(loaded.server), "--url"),
+            base_url=service_url(url or _own_address(options.server), "--url"),
             headers={"Authorization": f"Bearer {read_secret_file(path)}"},
             timeout=TIMEOUT_SECONDS,
+            # A proxy of the environment must not see the operator's token.
             trust_env=False,
         )
 
     def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Return the JSON of the service's answer.
+
+        Raises:
+            ServiceUnreachable: nothing, or something else, answers there.
+            ServiceRefused: the service declined.
+        """
         try:
             response = self._http.request(method, f"/v1/operator{path}", json=body)
             value = response.json()
@@ -267,13 +280,13 @@ class _Operator:
             ) from None
         if not response.is_success:
             raise ServiceRefused(reason(value) or f"status {response.status_code}")
-        found: dict[str, Any] = value
-        return found
+        answer: dict[str, Any] = value
+        return answer
 
     def wait(self, window: str, state: State, show: Callable[[str], None]) -> dict[str, Any]:
-        """Return the status once the window has reached ``state``, or finished, or unusable.
+        """Return the status once the window has reached ``state``, is finished, or is unusable.
 
-        A window that is not countersigned before its start ends by itself, so this does, too.
+        It does not wait for ever: a window that is not countersigned before its start ends.
         """
         order = list(State)
         while True:
@@ -287,6 +300,7 @@ class _Operator:
 
 def _own_address(server: ServerSettings) -> str:
     """Return where the service of these settings is reached from this machine."""
+    # The addresses that mean "all of mine" are none to connect to.
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(server.host, server.host)  # noqa: S104
     return f"http://[{host}]:{server.port}" if ":" in host else f"http://{host}:{server.port}"
 
@@ -303,20 +317,16 @@ def _readable(status: dict[str, Any], as_json: bool) -> dict[str, Any]:
     """Return a status for people: instants as times, and only the first few."""
     if as_json:
         return status
-    named = {name: _time(status[name]) for name in ("start", "end", "sampling_instant")}
-    shown = [_time(each) for each in status["instants"][:SHOWN_INSTANTS]]
-    more = len(status["instants"]) - len(shown)
-    instants = ", ".join(shown) + (f" and {more} more" if more else "")
-    return status | named | {"instants": instants}
+    times = {name: _time(status[name]) for name in ("start", "end", "sampling_instant")}
+    first = [_time(instant) for instant in status["instants"][:SHOWN_INSTANTS]]
+    more = len(status["instants"]) - len(first)
+    instants = ", ".join(first) + (f" and {more} more" if more else "")
+    return status | times | {"instants": instants}
 
 
 def _time(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _with_accounts(settings: Path, work: Any) -> Any:
-    store = Store.open(load_settings(settings).store.url)
-    try:
-        return work(Accounts(store))
-    finally:
-        store.close()
+def _store(settings: Path) -> closing[Store]:
+    return closing(Store.open(load_settings(settings).store.url))

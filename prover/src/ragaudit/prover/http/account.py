@@ -14,8 +14,8 @@ from ragaudit.prover.http.public import WindowName
 from ragaudit.prover.http.strict_json import StrictRoute
 from ragaudit.prover.service import Service
 from ragaudit.prover.store.accounts import Account
-from ragaudit.prover.window.entries import entry_at
 from ragaudit.prover.window.open_window import OpenWindow
+from ragaudit.prover.window.records import entry_at
 from ragaudit.prover.window.registrations import Registered, find
 
 _PREFIX = "/v1/windows/{window}"

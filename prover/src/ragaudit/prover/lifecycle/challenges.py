@@ -1,4 +1,4 @@
-"""Answering the verifier's challenge: docs/spec/09-audit.md §9.1.
+"""Answering the verifier's challenge: docs/spec/08-services.md §8.5.
 
 A noise key is opened for nothing but a record of the recomputed sample: the challenge is checked
 against the log, the chain and the policy before anything is opened.
@@ -19,14 +19,16 @@ from ragaudit.prover.errors import ChallengeRejected, UnknownRecord
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.verifier.client import VerifierClient
-from ragaudit.prover.window.entries import entry_at, record_at, records
 from ragaudit.prover.window.open_window import OpenWindow
-from ragaudit.prover.window.receipts import LoggedRecord
+from ragaudit.prover.window.records import LoggedRecord, entry_at, record_at, records
 from sqlalchemy import insert, select, update
 
 
 class ChallengeWorker:
-    """Checks challenges, proves the sampled records, hands the responses over."""
+    """Checks challenges, proves the sampled records, hands the responses over.
+
+    What a proof speaks of comes from the mechanism that answered, and from the openings as stored.
+    """
 
     def __init__(self, *, store: Store, mechanism: Mechanism, verifier: VerifierClient) -> None:
         self._store = store
@@ -40,37 +42,41 @@ class ChallengeWorker:
             RejectedError: the verifier did not sign it for this window (`Challenge.authenticate`).
             ChallengeRejected: another final tree, other strata, or another sample.
         """
+        # Signed for this window and on the countersigned chain: nobody else can have keys opened.
         challenge.authenticate(live.policy, anchor=live.anchor)
+        # The sample's seed is made of this root: another tree would have another sample.
         head = live.log.entries.head()
         if (challenge.final_size, challenge.final_root) != (head.size, head.root_hash):
             raise ChallengeRejected("another final tree", where="final_root")
         with self._store.read() as connection:
             logged = [
-                _sampled(each.position, Record.decode(each.body))
-                for each in records(connection, live.name)
+                _sampled(record.position, Record.decode(record.body))
+                for record in records(connection, live.name)
             ]
         receipts = _receipts(challenge, live.policy.tenants)
+        # The verifier signed this count before the chain decided the sample: it cannot put
+        # records into the strata afterwards to have their keys opened.
         if len(receipts) > challenge.receipts_list.count:
             raise ChallengeRejected(
                 f"{len(receipts)} records with receipts",
                 where="strata",
                 expected=f"at most {challenge.receipts_list.count}, as the receipts list counts",
             )
-        drawn = sample.draw_sample(
+        strata = sample.draw_sample(
             logged,
             tenants=live.policy.tenants,
             receipts=receipts,
             rule=live.policy.audit,
             seed=sample.sampling_seed(head.root_hash, challenge.preimage),
         )
-        expected = tuple(_stratum(each, live.policy.tenants) for each in drawn)
+        expected = tuple(_stratum(stratum, live.policy.tenants) for stratum in strata)
         if expected != challenge.strata:
             raise ChallengeRejected(
                 "strata or sample do not recompute",
                 where="strata",
                 expected="the sample that the log, the policy and the chain determine",
             )
-        return tuple(sorted({position for each in drawn for position in each.sample}))
+        return tuple(sorted({position for stratum in strata for position in stratum.sample}))
 
     def prepare(
         self,
@@ -78,20 +84,25 @@ class ChallengeWorker:
         positions: Sequence[int],
         notify: Callable[[float], None] | None = None,
     ) -> None:
-        """Prove and store the responses that are not stored yet; ``notify`` gets the share."""
+        """Prove and store the responses that are not stored yet.
+
+        Args:
+            positions: of the sampled records, as `check` returned them.
+            notify: called with the share done before each proof.
+        """
         table = tables.response
         with self._store.read() as connection:
             query = select(table.c.position).where(table.c.window == live.name)
-            have = set(connection.scalars(query))
-            missing = [position for position in positions if position not in have]
+            missing = set(positions).difference(connection.scalars(query))
             slots = {
                 position: Record.decode(entry_at(connection, live.name, position).body).slot
                 for position in missing
             }
-        missing.sort(key=lambda position: (slots[position], position))  # see `SeedTree.open`
-        for done, position in enumerate(missing):
+        # In order of slots: `SeedTree.open` keeps the tree of one of them.
+        for done, position in enumerate(sorted(missing, key=lambda at: (slots[at], at))):
             if notify is not None:
                 notify(done / len(missing))
+            # Stored one by one: a restart goes on after the last proof, and none is made twice.
             message = self.respond(live, position)
             with self._store.write() as connection:
                 connection.execute(
@@ -101,51 +112,58 @@ class ChallengeWorker:
                 )
 
     def deliver(self, live: OpenWindow) -> None:
-        """Hand over every stored response that the verifier does not have."""
+        """Hand over every stored response that the verifier does not have, in order of position."""
         table = tables.response
-        mine = table.c.window == live.name
+        of_window = table.c.window == live.name
         with self._store.read() as connection:
-            waiting = connection.execute(
+            responses = connection.execute(
                 select(table.c.position, table.c.message)
-                .where(mine, table.c.delivered.is_(False))
+                .where(of_window, table.c.delivered.is_(False))
                 .order_by(table.c.position)
             ).all()
-        for position, message in waiting:
+        for position, message in responses:
             self._verifier.put_response(live.name, position, message)
             with self._store.write() as connection:
                 connection.execute(
-                    update(table).where(mine, table.c.position == position).values(delivered=True)
+                    update(table)
+                    .where(of_window, table.c.position == position)
+                    .values(delivered=True)
                 )
 
     def respond(self, live: OpenWindow, position: int) -> bytes:
-        """Return the response for one record (docs/spec/08-services.md §8.5)."""
+        """Return the encoded response for one record.
+
+        Raises:
+            UnknownRecord: the log has no record at ``position``.
+        """
         with self._store.read() as connection:
             logged = record_at(connection, live.name, position)
         if logged is None:
             raise UnknownRecord("no record there", where=f"entry {position}")
         record = Record.decode(logged.body)
-        opened = logged.openings.openings
+        openings = logged.openings.openings
+        # The verifier gets the embedding in any case, the text only as the policy says.
         disclosed = live.policy.query_text_disclosure == "sampled"
         return Response(
             index=position,
             key=self.open_key(live, record),
-            salt_q=opened.salt_q if disclosed else None,
-            query=opened.query.encode() if disclosed else None,
-            salt_e=opened.salt_e,
-            embedding=opened.embedding,
-            salt_f=opened.salt_f,
-            filter=opened.filter.encode(),
-            salt_s=opened.salt_s,
-            sketch=opened.sketch,
+            salt_q=openings.salt_q if disclosed else None,
+            query=openings.query.encode() if disclosed else None,
+            salt_e=openings.salt_e,
+            embedding=openings.embedding,
+            salt_f=openings.salt_f,
+            filter=openings.filter.encode(),
+            salt_s=openings.salt_s,
+            sketch=openings.sketch,
             proof=self.prove(live, record, logged),
         ).encode()
 
     def open_key(self, live: OpenWindow, record: Record) -> KeyOpening:
-        """Open the noise key of a sampled record."""
+        """Return the noise key of a sampled record with its paths to C_seed."""
         return live.seed.open(record.slot, record.counter)
 
     def prove(self, live: OpenWindow, record: Record, logged: LoggedRecord) -> bytes:
-        """Prove that the committed selection is the one of embedding, noise and index."""
+        """Return the proof that the committed selection follows from embedding, noise and index."""
         index, openings = live.indexes[record.tenant], logged.openings
         return core.prove_selection(
             self.statement(live, record, logged),
@@ -158,7 +176,8 @@ class ChallengeWorker:
     def statement(
         self, live: OpenWindow, record: Record, logged: LoggedRecord
     ) -> SelectionStatement:
-        """Return what there is to prove of a record."""
+        """Return what there is to prove of a record; the verifier builds the same."""
+        # The noise is drawn again from the committed key: it is never stored.
         index = live.indexes[record.tenant]
         return SelectionStatement.of(
             record,
@@ -176,18 +195,22 @@ def _sampled(position: int, record: Record) -> sample.LoggedRecord:
     return sample.LoggedRecord(position, record.tenant, record.pseudonym)
 
 
-def _stratum(drawn: sample.DrawnStratum, tenants: Sequence[str]) -> Stratum:
-    of_tenant = drawn.stratum.id in {sample.tenant_stratum_id(tenant) for tenant in tenants}
-    population = None if of_tenant else drawn.stratum.population
-    return Stratum(drawn.stratum.id, population, drawn.sample)
+def _stratum(draw: sample.DrawnStratum, tenants: Sequence[str]) -> Stratum:
+    stratum = draw.stratum
+    of_tenant = stratum.id in _tenant_strata(tenants)
+    return Stratum(stratum.id, None if of_tenant else stratum.population, draw.sample)
 
 
 def _receipts(challenge: Challenge, tenants: Sequence[str]) -> set[int]:
-    """The records for which receipts were submitted: the populations of those strata."""
-    of_tenants = {sample.tenant_stratum_id(tenant) for tenant in tenants}
+    """Return the records with submitted receipts: the populations of the submitters' strata."""
+    of_tenants = _tenant_strata(tenants)
     return {
         position
         for stratum in challenge.strata
         if stratum.id not in of_tenants
         for position in stratum.population or ()
     }
+
+
+def _tenant_strata(tenants: Sequence[str]) -> set[str]:
+    return {sample.tenant_stratum_id(tenant) for tenant in tenants}

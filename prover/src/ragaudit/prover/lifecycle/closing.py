@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ragaudit.encoding.digests import SALT_BYTES
@@ -11,16 +12,21 @@ from ragaudit.ledger.log.checkpoints import SignedCheckpoint
 from ragaudit.ledger.messages.chains import verify_nonce
 from ragaudit.ledger.messages.claims import Claim
 from ragaudit.ledger.messages.handover import Entry, write_handover
-from ragaudit.ledger.messages.records import Close, Record, entry_leaf_data
+from ragaudit.ledger.messages.records import Close, Record
 from ragaudit.privacy import coalition
 from ragaudit.prover.answering.answering import Answering
 from ragaudit.prover.errors import Conflict
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import State
 from ragaudit.prover.verifier.client import VerifierClient
-from ragaudit.prover.window.entries import entries, insert_entry, record_of, records
 from ragaudit.prover.window.open_window import OpenWindow
-from ragaudit.prover.window.openings import RecordOpenings
+from ragaudit.prover.window.records import (
+    RecordOpenings,
+    append_entry,
+    entries,
+    record_of,
+    records,
+)
 from ragaudit.prover.window.registrations import find_pseudonym
 
 _log = logging.getLogger(__name__)
@@ -43,7 +49,12 @@ class Closing:
         self._clock = clock
 
     def finish_log(self, live: OpenWindow) -> bool:
-        """Log outstanding claims and the close entry; False while the window's end is not due."""
+        """Log outstanding claims and the close entry; return False before the window's end.
+
+        Raises:
+            VerifierUnreachable, VerifierRefused: no claims this time; call again.
+        """
+        # By an earlier run that ended before the handover.
         if live.log.entries.is_frozen():
             return True
         after: bytes | None = b""
@@ -57,54 +68,56 @@ class Closing:
         return True
 
     def log_claims(self, live: OpenWindow, claims: Sequence[Any]) -> None:
-        """Log the promised records that were revealed to the verifier and never answered."""
-        kept = []
+        """Log the promised records that were revealed to the verifier and never answered.
+
+        Args:
+            claims: as JSON. One that is not a claim to a promise of this window is dropped.
+        """
+        valid = []
         for value in claims:
             try:
-                kept.append(self._read_claim(live, value))
+                valid.append(self._read_claim(live, value))
             except (MalformedError, RejectedError) as error:
-                # Not ours to keep: the verifier checks claims before it hands them on.
+                # Whatever the verifier hands on: only what we promised is logged.
                 _log.warning("window %s: a claim was dropped: %s", live.name, error)
-        for claim in sorted(kept, key=lambda each: each.promise.record.counter):
+        # An account's counters must rise in the log without a gap (check 8).
+        for claim in sorted(valid, key=lambda claim: claim.promise.record.counter):
             try:
                 self._log_claim(live, claim)
             except Conflict as error:
                 _log.error("window %s: a claim cannot be logged: %s", live.name, error)
 
     def coalition_claim(self, live: OpenWindow, logged: Sequence[coalition.Record]) -> int:
-        """Return k-hat: the accounts in the largest cluster of alike queries."""
+        """Return k-hat: the number of accounts in the largest cluster of alike queries (spec 7)."""
         policy = live.policy
-        found = coalition.estimate(
+        estimate = coalition.estimate(
             logged,
             tau=policy.link_time,
             life=policy.promise_life,
             threshold=policy.estimator.hamming_threshold,
         )
-        return found.k_hat
+        return estimate.k_hat
 
     def handover(self, live: OpenWindow) -> bytes:
         """Return all entries in order with salts, bodies, and the records' sketches."""
         with self._store.read() as connection:
-            opened = {each.position: each.openings for each in records(connection, live.name)}
+            openings = {
+                record.position: record.openings for record in records(connection, live.name)
+            }
             return write_handover(
-                Entry(
-                    entry.position,
-                    entry.kind,
-                    entry.salt,
-                    entry.body,
-                    *_sketch(opened.get(entry.position)),
-                )
+                _with_sketch(entry, openings.get(entry.index))
                 for entry in entries(connection, live.name)
             )
 
     def hand_over(self, live: OpenWindow, final: SignedCheckpoint) -> None:
-        """Give the verifier all bodies and the final checkpoint."""
+        """Give the verifier all bodies and the final checkpoint: bodies first, then it checks."""
         self._verifier.put_records(live.name, self.handover(live))
         self._verifier.close_window(live.name, final.encode())
 
     def _read_claim(self, live: OpenWindow, value: Any) -> Claim:
         claim = Claim.from_json(value)
         promise = claim.promise
+        # Everything is verified again: a logged record is evidence against us, not the verifier.
         if promise.origin != live.origin:
             raise ReceiptRejected("a promise of another window", where="claim")
         promise.verify(live.policy.keys.provider)
@@ -121,6 +134,7 @@ class Closing:
         with self._store.read() as connection:
             registered = find_pseudonym(connection, live.name, record.pseudonym)
             assert registered is not None  # `_read_claim` found it
+            # It was answered after all, or logged by an earlier run.
             if record_of(connection, live.name, registered.account, record.counter) is not None:
                 return
         with live.account_lock(registered.account):
@@ -131,20 +145,22 @@ class Closing:
         with live.committing(self._store) as transaction:
             connection = transaction.connection
             logged = [
-                _seen(Record.decode(each.body), each.openings)
-                for each in records(connection, live.name)
+                _asked(Record.decode(record.body), record.openings)
+                for record in records(connection, live.name)
             ]
             body = Close(live.name, len(logged), self.coalition_claim(live, logged), self._clock())
             salt = live.randomness.draw(SALT_BYTES, "close", live.name)
-            position = live.log.entries.append(connection, entry_leaf_data(salt, body))
-            insert_entry(connection, live.name, position, body.KIND, salt, body.encode())
+            append_entry(connection, live.log.entries, live.name, body.KIND, salt, body.encode())
+            # In the same transaction: nothing may follow the close entry (check 5).
             live.log.entries.freeze(connection)
 
 
-def _seen(record: Record, opened: RecordOpenings) -> coalition.Record:
+def _asked(record: Record, stored: RecordOpenings) -> coalition.Record:
     anchored = record.nonce is not None
-    return coalition.Record(record.pseudonym, record.time, opened.openings.sketch, anchored)
+    return coalition.Record(record.pseudonym, record.time, stored.openings.sketch, anchored)
 
 
-def _sketch(opened: RecordOpenings | None) -> tuple[bytes, bytes]:
-    return (b"", b"") if opened is None else (opened.openings.salt_s, opened.openings.sketch)
+def _with_sketch(entry: Entry, stored: RecordOpenings | None) -> Entry:
+    if stored is None:
+        return entry
+    return replace(entry, salt_s=stored.openings.salt_s, sketch=stored.openings.sketch)

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from ragaudit.encoding.canonical_json import dumps
@@ -16,32 +17,31 @@ from ragaudit.ledger.log.store import LogStore
 from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 from ragaudit.ledger.messages.merkle_commitments import index_proof_digest
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.records import Opening, TenantOpening, entry_leaf_data
+from ragaudit.ledger.messages.records import Opening, TenantOpening
 from ragaudit.prover.errors import VerifierRefused
-from ragaudit.prover.index.index_commitment import (
+from ragaudit.prover.index import (
     CommittedIndex,
     IndexBuilder,
     last_index,
     load_indexes,
     save_index,
 )
-from ragaudit.prover.randomness import Randomness, randomness_for
+from ragaudit.prover.randomness import Randomness, SeedTree, randomness_for
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import State
-from ragaudit.prover.verifier.checkpointer import WindowLog
 from ragaudit.prover.verifier.client import VerifierClient
-from ragaudit.prover.window.entries import insert_entry
-from ragaudit.prover.window.seed_commitment import SeedTree
+from ragaudit.prover.window.open_window import WindowLog
+from ragaudit.prover.window.records import append_entry
 from ragaudit.prover.window.windows import Window, Windows
 
 _log = logging.getLogger(__name__)
 
-Notify = Callable[[str, float], bool | None]  # tenant, done share of its proof
+Notify = Callable[[str, float], bool | None]  # tenant, share done of its proof; False cancels
 
 
 @dataclass(frozen=True)
 class WindowReader:
-    """What was signed of a window's log, for everybody."""
+    """The public part of a window's log: its entries' leaves and its checkpoints."""
 
     entries: LogStore
     checkpoints: CheckpointStore
@@ -71,6 +71,10 @@ class Committer:
         """Commit to every tenant's index and to the noise keys: draft to committed.
 
         An index that an interrupted run finished is kept.
+
+        Raises:
+            MalformedDocument, MalformedError: documents that cannot be committed to.
+            WrongState: the window is no longer a draft.
         """
         policy = Policy.parse(window.policy)
         randomness = randomness_for(policy.experiment_seed)
@@ -89,7 +93,7 @@ class Committer:
             )
 
     def seed_of(self, window: Window, policy: Policy) -> SeedTree:
-        """Return the noise keys of a window."""
+        """Return the noise keys of a window, not yet committed to."""
         return self._seed_tree(
             window.name, window.noise_seed, policy.slots, policy.queries_per_account
         )
@@ -101,25 +105,36 @@ class Committer:
         indexes: Mapping[str, CommittedIndex],
         seed_root: bytes,
     ) -> Opening:
-        """Return the body of entry 0."""
+        """Return the body of entry 0: everything that is fixed before the first query.
+
+        Args:
+            indexes: by tenant.
+            seed_root: C_seed, 32 bytes.
+        """
         return Opening(
             policy.digest,
             EmbedderManifest.parse(window.embedder).digest(),
             seed_root,
             tuple(
-                TenantOpening(name, each.count, each.root, index_proof_digest(each.proof))
-                for name, each in sorted(indexes.items())
+                TenantOpening(name, index.count, index.root, index_proof_digest(index.proof))
+                for name, index in sorted(indexes.items())
             ),
         )
 
     def countersign(self, window: Window) -> None:
         """Hand everything to the verifier and log the opening: committed to countersigned.
 
-        A refusal moves the window to refused, with the verifier's signed verdict.
+        A refusal moves the window to refused, with the verifier's signed verdict. Every call may
+        be repeated: the verifier takes the same artefacts again.
+
+        Raises:
+            VerifierUnreachable, VerifierRefused: it took no decision; call again.
+            RejectedError: the countersignature is not one of this window.
         """
         assert window.opening_salt is not None and window.opening_body is not None
         policy = Policy.parse(window.policy)
         log = self.open_log(window, policy)
+        # Signed while it is empty: check 3 sees that nothing was logged before the opening.
         empty = log.checkpoints.at(0) if log.entries.head().size else log.sign()
         self._make_fence(policy, log)
         self._verifier.register(window.policy, window.embedder)
@@ -138,26 +153,26 @@ class Committer:
         except VerifierRefused as error:
             self._refused(window, error)
             return
+        # Nothing is logged under a signature that is not of this policy and opening.
         message.authenticate(
             policy, opening_salt=window.opening_salt, opening_body=window.opening_body
         )
         self._log_opening(window, log, message.encode())
 
     def open_log(self, window: Window, policy: Policy) -> WindowLog:
-        """Open the window's log, or create it; its key signs no other window's."""
+        """Open the window's log, or create it; its key signs no other window's log."""
+        # A key of its own: one that leaks signs one window's log.
         key = SigningKey(policy.origin, ED25519, PrivateKey.from_seed(window.log_seed))
         entries = LogStore.create(self._store.engine, key.verifier_key)
-        return WindowLog(
-            entries, CheckpointStore(entries, CosignerPolicy((policy.keys.cosigner,), 1)), key
-        )
+        return WindowLog(entries, _checkpoints(entries, policy), key)
 
     def signed_log(self, policy: Policy) -> WindowReader:
-        """Open the window's log for reading what was signed of it."""
+        """Open the window's log for reading what was signed of it, without its key."""
         entries = LogStore.open(self._store.engine, policy.keys.log)
-        cosigners = CosignerPolicy((policy.keys.cosigner,), 1)
-        return WindowReader(entries, CheckpointStore(entries, cosigners))
+        return WindowReader(entries, _checkpoints(entries, policy))
 
     def fence_path(self, policy: Policy) -> Path:
+        """Return the file of the window's fence."""
         return self._fence_folder / f"{policy.window}.fence"
 
     def _indexes(
@@ -169,6 +184,7 @@ class Committer:
         for tenant in policy.tenants:
             if tenant in indexes:
                 continue
+            # Rows that did not change keep their commitments, blinded anew: that is much faster.
             with self._store.read() as connection:
                 previous = last_index(connection, tenant)
             indexes[tenant] = builder.build(
@@ -176,14 +192,15 @@ class Committer:
                 window=policy.window,
                 tenant=tenant,
                 previous=previous,
-                progress=None if notify is None else _bound(notify, tenant),
+                progress=None if notify is None else partial(notify, tenant),
             )
+            # At once, tenant by tenant: after a crash no proof is made again.
             with self._store.write() as connection:
                 save_index(connection, policy.window, indexes[tenant])
         return indexes
 
     def _make_fence(self, policy: Policy, log: WindowLog) -> None:
-        """The fence must exist before the first entry: a missing one means a lost one."""
+        """Create the fence before the first entry: one that is missing later was lost."""
         self._fence_folder.mkdir(parents=True, exist_ok=True)
         fence = Fence(
             self.fence_path(policy), policy.origin, log_is_empty=log.entries.head().size == 0
@@ -191,6 +208,7 @@ class Committer:
         fence.close()
 
     def _refused(self, window: Window, error: VerifierRefused) -> None:
+        # Without a verdict nothing is decided: a proxy's 403 must not end a window.
         verdict = error.document.get("verdict")
         if verdict is None:
             raise error
@@ -201,19 +219,11 @@ class Committer:
             )
 
     def _log_opening(self, window: Window, log: WindowLog, countersignature: bytes) -> None:
-        assert window.opening_salt is not None and window.opening_body is not None
-        body = Opening.decode(window.opening_body)
+        salt, body = window.opening_salt, window.opening_body
+        assert salt is not None and body is not None
+        # Entry 0 and the state in one transaction: no window is countersigned without its opening.
         with self._store.write() as connection:
-            leaf = entry_leaf_data(window.opening_salt, body)
-            position = log.entries.append(connection, leaf)
-            insert_entry(
-                connection,
-                window.name,
-                position,
-                Opening.KIND,
-                window.opening_salt,
-                window.opening_body,
-            )
+            append_entry(connection, log.entries, window.name, Opening.KIND, salt, body)
             self._windows.advance(
                 connection,
                 window.name,
@@ -223,5 +233,5 @@ class Committer:
             )
 
 
-def _bound(notify: Notify, tenant: str) -> Callable[[float], bool | None]:
-    return lambda share: notify(tenant, share)
+def _checkpoints(entries: LogStore, policy: Policy) -> CheckpointStore:
+    return CheckpointStore(entries, CosignerPolicy((policy.keys.cosigner,), 1))

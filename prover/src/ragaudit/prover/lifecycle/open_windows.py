@@ -9,13 +9,13 @@ from ragaudit.ledger.messages.activation import Activation
 from ragaudit.ledger.messages.countersignature import Countersignature
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover.errors import WrongState
-from ragaudit.prover.index.index_commitment import load_indexes
+from ragaudit.prover.index import load_indexes
 from ragaudit.prover.lifecycle.committing import Committer, WindowReader
 from ragaudit.prover.randomness import randomness_for
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import FINAL, State
 from ragaudit.prover.window.open_window import OpenWindow, WindowFence
-from ragaudit.prover.window.promises import used_counters
+from ragaudit.prover.window.registrations import used_counters
 from ragaudit.prover.window.windows import Window, Windows
 
 _log = logging.getLogger(__name__)
@@ -41,13 +41,14 @@ class OpenWindows:
             WrongState: it is not countersigned, or it is finished.
             RefusedError: another process serves it.
         """
+        # Under the lock: two objects of one window would have two locks around its log.
         with self._lock:
             if name not in self._loaded:
                 self._loaded[name] = self._load(self._windows.get(name))
             return self._loaded[name]
 
     def loaded(self, name: str) -> OpenWindow | None:
-        """Return a window if it is in memory already."""
+        """Return a window if it is in memory already, None otherwise."""
         return self._loaded.get(name)
 
     def signed_log(self, name: str) -> WindowReader:
@@ -66,7 +67,7 @@ class OpenWindows:
         return self._committer.signed_log(Policy.parse(window.policy))
 
     def forget(self, name: str) -> None:
-        """Let go of a finished window: it is loaded again should anybody need it."""
+        """Drop a finished window from memory and release its fence."""
         with self._lock:
             live = self._loaded.pop(name, None)
         if live is not None:
@@ -86,8 +87,9 @@ class OpenWindows:
         assert window.slot_roots is not None and window.countersignature is not None
         assert window.opening_salt is not None and window.opening_body is not None
         policy = Policy.parse(window.policy)
-        signed = Countersignature.parse(window.countersignature)
-        signed.authenticate(
+        # The chain's anchor decides which activations are accepted: it must be the signed one.
+        countersignature = Countersignature.parse(window.countersignature)
+        countersignature.authenticate(
             policy, opening_salt=window.opening_salt, opening_body=window.opening_body
         )
         seed = self._committer.seed_of(window, policy)
@@ -105,8 +107,9 @@ class OpenWindows:
                 self._committer.fence_path(policy), log, lambda who: self._used(window.name, who)
             ),
             randomness=randomness_for(policy.experiment_seed),
-            anchor=signed.activation_anchor,
+            anchor=countersignature.activation_anchor,
         )
+        # Verified again: a database that was tampered with must not decide the noise.
         for number, message in self._windows.activations(window.name).items():
             activation = Activation.parse(message)
             activation.authenticate(policy, anchor=live.anchor, number=number)
@@ -115,6 +118,7 @@ class OpenWindows:
             for tenant, index in indexes.items():
                 index.prepare(scorer=live.candidate_rules[tenant] is None)
             live.on_restored = partial(self.give_up, window.name)
+            # Before any answer: a restored backup would use counters, and so noise, twice.
             try:
                 live.fence.open()
             except RestoredBackup as error:
@@ -122,7 +126,7 @@ class OpenWindows:
         return live
 
     def give_up(self, name: str, error: RestoredBackup) -> None:
-        """Note that a window never answers again: its database is behind fence or cosigner."""
+        """Store that a window never answers again: its database is behind fence or cosigner."""
         _log.error("window %s never answers again: %s", name, error)
         self._windows.note(name, unusable=str(error))
 

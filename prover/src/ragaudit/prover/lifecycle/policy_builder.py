@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from ragaudit.encoding.decimals import ceil_decimal, parse_decimal
 from ragaudit.encoding.errors import MalformedError, RefusedError
@@ -22,47 +22,45 @@ PLACES = 6
 SEED_BYTES = 32
 
 
+class NewWindow(TypedDict):
+    """What a policy is built of.
+
+    Attributes:
+        window: its name.
+        log_key: of this window's log, and of no other.
+        tenants: rising names.
+        dimension: d, of the embedder.
+        verifier: the keys that the verifier shows, checked against the settings' pins.
+        previous_checkpoint: the final one of the provider's last window, a note, or None.
+        now: Unix milliseconds.
+    """
+
+    window: str
+    log_key: PublicKey
+    settings: WindowSettings
+    tenants: Sequence[str]
+    dimension: int
+    verifier: ShownKeys
+    previous_checkpoint: str | None
+    now: int
+
+
 class PolicyBuilder:
-    """Builds policies of one provider."""
+    """Builds policies of one provider; every parameter of a window comes from its policy."""
 
     def __init__(self, provider: str, provider_key: PublicKey) -> None:
         self._provider = provider
         self._provider_key = provider_key
 
-    def build(
-        self,
-        *,
-        window: str,
-        log_key: PublicKey,
-        settings: WindowSettings,
-        tenants: Sequence[str],
-        dimension: int,
-        verifier: ShownKeys,
-        previous_checkpoint: str | None,
-        now: int,
-    ) -> Policy:
+    def build(self, **about: Unpack[NewWindow]) -> Policy:
         """Return the policy of a window that is created now.
 
         The first activation instant is the start; the last is the sampling instant.
 
-        Args:
-            log_key: of this window's log, and of no other.
-            tenants: rising names.
-            now: milliseconds.
-
         Raises:
             MalformedSettings: the settings do not make a policy; the message names the member.
         """
-        document = self.document(
-            window=window,
-            log_key=log_key,
-            settings=settings,
-            tenants=tenants,
-            dimension=dimension,
-            verifier=verifier,
-            previous_checkpoint=previous_checkpoint,
-            now=now,
-        )
+        document = self.document(**about)
         try:
             return Policy.from_json(document)
         except MalformedError as error:
@@ -82,11 +80,13 @@ class PolicyBuilder:
         previous_checkpoint: str | None,
         now: int,
     ) -> dict[str, Any]:
-        """Return the policy document before it is checked."""
+        """Return the policy document before it is checked; arguments as `NewWindow`."""
+        # Rounded up: the verifier gets no less time to countersign than the setting says.
         start = -(-now // 1000) + settings.opens_after_seconds
         end = start + settings.length_seconds
         instants = [*range(start, end, settings.activation_every_seconds)]
         instants.append(end + settings.sampling_after_seconds)
+        # Found out here, not by the verifier's refusal (check 2).
         sigma, epsilon_acc, calibration = noise_of(settings)
         check_coalition(settings, sigma)
         origin = log_origin(self._provider, window)
@@ -141,7 +141,8 @@ class PolicyBuilder:
 def noise_of(settings: WindowSettings) -> tuple[str, str, str]:
     """Return sigma, epsilon_acc and the words that say how sigma was chosen.
 
-    Exactly one of sigma and epsilon_acc may be left out; it then follows from the other.
+    One of sigma and epsilon_acc may be left out; it then follows from the other (spec 7.4),
+    rounded against the provider: both are decimals with 6 places.
 
     Raises:
         MalformedSettings: both are left out, or nothing gives the guarantee.
@@ -158,12 +159,13 @@ def noise_of(settings: WindowSettings) -> tuple[str, str, str]:
                 f"least sigma with {PLACES} places for epsilon_acc at delta_acc, {queries} queries"
             )
             return sigma, settings.epsilon_acc, words
+        # Whether the two fit is the verifier's to compute (check 2), as for every other policy.
         if settings.epsilon_acc is not None:
             return settings.sigma, settings.epsilon_acc, "sigma and epsilon_acc were both given"
         event = NoisyScores.of_policy(settings.sigma, settings.relation, group, queries)
-        found = epsilon(event, parse_decimal(settings.delta_acc))
+        bound = epsilon(event, parse_decimal(settings.delta_acc))
         words = f"sigma was given; epsilon_acc follows at delta_acc for {queries} queries"
-        return settings.sigma, ceil_decimal(Fraction(found), PLACES), words
+        return settings.sigma, ceil_decimal(Fraction(bound), PLACES), words
     except MalformedSettings:
         raise
     except MalformedError as error:
@@ -180,6 +182,7 @@ def check_coalition(settings: WindowSettings, sigma: str) -> None:
     Raises:
         MalformedSettings: it has none, and every verifier would refuse the window.
     """
+    # More accounts than there are slots cannot act together.
     queries = min(settings.coalition_max, settings.slots) * settings.queries_per_account
     event = NoisyScores.of_policy(sigma, settings.relation, settings.rows_per_document, queries)
     try:
@@ -193,13 +196,11 @@ def check_coalition(settings: WindowSettings, sigma: str) -> None:
 
 
 def estimator(settings: WindowSettings, window: str) -> dict[str, Any]:
-    """Return the policy's estimator with a fresh public seed."""
-    given = settings.estimator
+    """Return the policy's estimator with a fresh public seed (docs/spec/07-coalition.md)."""
+    parameters = settings.estimator
     randomness = randomness_for(settings.experiment_seed)
     return {
-        "theta": given.theta,
-        "tau_seconds": given.tau_seconds,
-        "sketch_bits": given.sketch_bits,
+        **parameters.model_dump(),
         "seed": hex_encode(randomness.draw(SEED_BYTES, "sketch seed", window)),
-        "hamming_threshold": hamming_threshold(given.theta, given.sketch_bits),
+        "hamming_threshold": hamming_threshold(parameters.theta, parameters.sketch_bits),
     }

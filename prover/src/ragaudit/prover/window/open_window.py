@@ -10,23 +10,51 @@ from ragaudit.circuits.candidates import candidate_rule
 from ragaudit.circuits.noise import table_for
 from ragaudit.encoding.errors import InternalError, RagauditError
 from ragaudit.ledger.errors import RestoredBackup, StoreUnavailable
+from ragaudit.ledger.log.checkpoint_store import CheckpointStore
+from ragaudit.ledger.log.checkpoints import SignedCheckpoint
 from ragaudit.ledger.log.fence import Fence
+from ragaudit.ledger.log.notes import SigningKey
+from ragaudit.ledger.log.store import LogStore
 from ragaudit.ledger.log.tree import TreeHead
 from ragaudit.ledger.messages.activation import Activation
 from ragaudit.ledger.messages.chains import activation_of, activation_randomness
 from ragaudit.ledger.messages.identifiers import pseudonym
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover.errors import WindowUnusable
-from ragaudit.prover.index.index_commitment import CommittedIndex
-from ragaudit.prover.randomness import Randomness
+from ragaudit.prover.index import CommittedIndex
+from ragaudit.prover.randomness import Randomness, SeedTree
 from ragaudit.prover.store.database import Store
-from ragaudit.prover.verifier.checkpointer import WindowLog
-from ragaudit.prover.window.seed_commitment import SeedTree
 from sqlalchemy import Connection
 
 
+@dataclass
+class WindowLog:
+    """A window's log, its checkpoints, and the key that signs them.
+
+    Attributes:
+        lock: held by the one who signs.
+        append_lock: held around an entry's time and the commit of its transaction.
+        cosigned_time: Unix milliseconds of the last cosignature that this process has seen, 0
+            before the first one.
+    """
+
+    entries: LogStore
+    checkpoints: CheckpointStore
+    key: SigningKey
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    append_lock: threading.Lock = field(default_factory=threading.Lock)
+    cosigned_time: int = 0
+
+    def sign(self) -> SignedCheckpoint:
+        """Sign the committed tree; return the last checkpoint if it did not grow."""
+        return self.checkpoints.sign(self.key)
+
+
 class LogTransaction:
-    """A transaction that changes a window's log, or an account's counters; see `committing`."""
+    """A transaction that changes a window's log, or an account's counters.
+
+    `OpenWindow.committing` makes it.
+    """
 
     def __init__(self, connection: Connection, fence: "WindowFence") -> None:
         self.connection = connection
@@ -34,15 +62,17 @@ class LogTransaction:
         self.account: tuple[bytes, int] | None = None
 
     def use_counter(self, pseudonym: bytes, used: int, after: int) -> None:
-        """Compare an account's counters with the fence, and have it note those used afterwards.
+        """Compare an account's counters with the fence, which notes ``after`` once durable.
 
         Args:
-            used: counters logged or promised, as this transaction reads them.
-            after: the same at its end.
+            pseudonym: 32 bytes.
+            used: how many counters are logged or promised, as this transaction reads them.
+            after: how many are at its end.
 
         Raises:
             RestoredBackup: the fence knows of more.
         """
+        # Before anything is written: a restored database is noticed while nothing has changed.
         self._fence.check_account(pseudonym, used)
         self.account = (pseudonym, after)
 
@@ -62,7 +92,13 @@ class OpenWindow:
         randomness: Randomness,
         anchor: bytes,
     ) -> None:
-        """Collect the parts; ``anchor`` is the countersigned activation chain's."""
+        """Collect the parts.
+
+        Args:
+            pseudonym_key: 32 bytes, from which the accounts' pseudonyms are derived.
+            indexes: by tenant.
+            anchor: of the countersigned activation chain, 32 bytes.
+        """
         self.policy = policy
         self.policy_digest = policy.digest
         self.name = policy.window
@@ -79,7 +115,8 @@ class OpenWindow:
             tenant: candidate_rule(units, index.count, policy.top_k_max)
             for tenant, index in indexes.items()
         }
-        # Held around (counter, time, append): answers are logged one after the other.
+        # Held around (counter, time, append): answers are logged one after the other, and what a
+        # head read under it lacks is stamped after the reading, as check 9 demands.
         self.commit_lock = log.append_lock
         # Called once the database turns out to be behind the fence.
         self.on_restored: Callable[[RestoredBackup], None] = lambda _: None
@@ -91,6 +128,7 @@ class OpenWindow:
 
     @property
     def origin(self) -> str:
+        """The log's name, part of every signed message about the window."""
         return self.policy.origin
 
     def pseudonym_of(self, account: str) -> bytes:
@@ -104,9 +142,9 @@ class OpenWindow:
 
     @contextmanager
     def committing(self, store: Store) -> Iterator[LogTransaction]:
-        """One transaction that changes the window's log or counters, and then its fence.
+        """Open a transaction that changes the window's log or counters, and then its fence.
 
-        A database can be restored while the process runs, so each of them compares head and
+        A database can be restored while the process runs, so each transaction compares head and
         counters with the fence before it writes.
 
         Raises:
@@ -120,6 +158,8 @@ class OpenWindow:
                     transaction = LogTransaction(connection, self.fence)
                     yield transaction
                     head = self.log.entries.head(connection)
+                # After the commit, before any answer: a fence ahead of the database would look
+                # like a restored backup, an answer ahead of the fence could be forgotten.
                 if transaction.account is not None or head != before:
                     self.fence.advance(head, *(transaction.account or ()))
             except RestoredBackup as error:
@@ -128,32 +168,37 @@ class OpenWindow:
         self.log_changed.set()
 
     def activate(self, activation: Activation) -> None:
-        """Take over a verified activation."""
+        """Take over an activation; the caller has verified it."""
         self._activations[activation.a] = activation
 
     def activation_of(self, position: int) -> int | None:
         """Return the activation of the log entry at ``position``, None while it has none."""
         sizes: list[int] = []
-        while (found := self._activations.get(len(sizes) + 1)) is not None:
-            sizes.append(found.covered_size)
+        while (activation := self._activations.get(len(sizes) + 1)) is not None:
+            sizes.append(activation.covered_size)
         return activation_of(position, sizes)
 
     def activation_randomness(self, number: int) -> bytes:
-        """Return rnd_a of a released activation."""
-        found = self._activations.get(number)
-        if found is None:
+        """Return rnd_a of a released activation, 32 bytes.
+
+        Raises:
+            InternalError: it was not released.
+        """
+        activation = self._activations.get(number)
+        if activation is None:
             raise InternalError(f"activation {number} was not released", where=self.name)
-        return activation_randomness(self.name, number, found.preimage)
+        return activation_randomness(self.name, number, activation.preimage)
 
 
 @dataclass
 class WindowFence:
     """The fence of a window's log, opened again after a write that failed.
 
-    Args:
-        records_of: an account's number of records or promises in the database, by pseudonym.
-
     Every method raises RestoredBackup where the database is behind the fence.
+
+    Attributes:
+        path: of the fence's file, better on another disk than the database.
+        records_of: returns an account's number of records or promises, by pseudonym.
     """
 
     path: Path
@@ -169,6 +214,7 @@ class WindowFence:
             RestoredBackup: the database is behind, or the fence is missing.
             RefusedError: another process holds it.
         """
+        # Only an empty log may be without a fence: a file that is missing later was lost.
         origin = self.log.entries.log_key.name
         fence = Fence(self.path, origin, log_is_empty=self.log.entries.head().size == 0)
         try:
@@ -179,7 +225,8 @@ class WindowFence:
         self._fence = fence
 
     def check_head(self, connection: Connection) -> TreeHead:
-        """Compare the tree that a transaction reads; returns its head."""
+        """Compare the tree that a transaction reads with the fence; return the tree's head."""
+        # Not of the last commit: what this transaction reads is what it will add to.
         head = self.log.entries.head(connection)
 
         def root_of(size: int) -> bytes:
@@ -191,12 +238,16 @@ class WindowFence:
         return head
 
     def check_account(self, pseudonym: bytes, used: int) -> None:
-        """Compare the counters of an account that a transaction reads."""
+        """Compare the counters of an account that a transaction reads with the fence."""
         with self._lock:
             self.opened().check_account(pseudonym, used)
 
     def advance(self, head: TreeHead, pseudonym: bytes | None = None, records: int = 0) -> None:
         """Make it durable outside the database that the log reached ``head``.
+
+        Args:
+            pseudonym: of the account whose counter moved, if one did.
+            records: how many counters of that account are now logged or promised.
 
         Raises:
             StoreUnavailable: it is not durable; nothing may be answered.
@@ -205,6 +256,7 @@ class WindowFence:
             try:
                 self.opened().advance(head, pseudonym, records)
             except (OSError, InternalError):
+                # Nobody knows how much of it was written: it is read again before the next use.
                 self.close()
                 raise StoreUnavailable(
                     "the fence cannot be written", where=str(self.path), expected="free disk space"
@@ -218,6 +270,7 @@ class WindowFence:
         return self._fence
 
     def close(self) -> None:
+        """Release the fence's file."""
         if self._fence is not None:
             self._fence.close()
             self._fence = None

@@ -1,26 +1,35 @@
-"""Registering accounts in a window's log before their first query: spec 8.2."""
+"""The accounts of a window: registered in its log before their first query (spec 8.2)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
 
 from ragaudit.encoding.digests import SALT_BYTES
 from ragaudit.ledger.log.prepared import Prepared
-from ragaudit.ledger.messages.records import Registration, entry_leaf_data
+from ragaudit.ledger.messages.records import Registration
 from ragaudit.prover.errors import Conflict, WrongState
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import REGISTERS, check_state
-from ragaudit.prover.window.entries import insert_entry
 from ragaudit.prover.window.open_window import OpenWindow
+from ragaudit.prover.window.records import append_entry
 from ragaudit.prover.window.windows import Windows
 from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 
 @dataclass(frozen=True)
 class Registered:
-    """An account in a window. ``counter`` is the number of its logged records."""
+    """An account in a window.
+
+    Attributes:
+        pseudonym: 32 bytes, in this window only.
+        slot: rank of its registration, from 0; its noise keys are the slot's.
+        anchor: of its nonce chain, 32 bytes; None for a plain account.
+        dispute_key: 32 bytes, None if the account gave none.
+        position: of its registration in the log.
+        counter: the number of its logged records.
+        last_time: of the last one, Unix milliseconds.
+    """
 
     account: str
     pseudonym: bytes
@@ -52,7 +61,7 @@ _COUNT = Prepared(
 
 
 class Registrar:
-    """Writes registrations; slots are the rank of the registration."""
+    """Registers accounts. Safe to use from several threads."""
 
     def __init__(self, store: Store, windows: Windows, clock: Callable[[], int]) -> None:
         self._store = store
@@ -62,19 +71,27 @@ class Registrar:
     def register(
         self, live: OpenWindow, account: Account, anchor: bytes | None, dispute_key: bytes | None
     ) -> tuple[Registered, bool]:
-        """Log an account's registration; returns it, and whether it is new.
+        """Log an account's registration; one that is registered alike stays as it is.
+
+        Args:
+            anchor: of its nonce chain, 32 bytes; None for a plain account.
+            dispute_key: an Ed25519 public key, 32 bytes, or None.
+
+        Returns:
+            The registration, and whether it is new.
 
         Raises:
             MalformedRecord: ``dispute_key`` is not an Ed25519 public key.
             Conflict: registered with another anchor or dispute key, or no slot is left.
             WrongState: the window does not register any more, or not yet.
         """
+        # Under the lock: two calls at once must not take two slots.
         with live.account_lock(account.name):
             with self._store.read() as connection:
-                known = find(connection, live.name, account.name)
-            if known is not None:
-                _demand_same(live, known, anchor, dispute_key)
-                return known, False
+                row = find(connection, live.name, account.name)
+            if row is not None:
+                _check_same(live, row, anchor, dispute_key)
+                return row, False
             if account.tenant not in live.policy.tenants:
                 raise WrongState(
                     f"the window does not serve tenant {account.tenant}",
@@ -92,8 +109,13 @@ class Registrar:
             return self._insert(connection, live, account, anchor, dispute_key)
 
     def assign_slot(self, connection: Connection, live: OpenWindow) -> int:
-        """Return the slot of the next registration."""
+        """Return the slot of the next registration: no two accounts share noise keys.
+
+        Raises:
+            Conflict: every slot of the policy is taken.
+        """
         table = tables.registration
+        # Rank of the registration: check 7 demands slots 0, 1, 2, ... in the log's order.
         query = select(func.count()).where(table.c.window == live.name)
         slot = connection.scalar(query) or 0
         if slot >= live.policy.slots:
@@ -128,8 +150,9 @@ class Registrar:
             time=self._clock(),
         )
         salt = live.randomness.draw(SALT_BYTES, "registration", live.name, account.name)
-        position = live.log.entries.append(connection, entry_leaf_data(salt, body))
-        insert_entry(connection, live.name, position, body.KIND, salt, body.encode())
+        position = append_entry(
+            connection, live.log.entries, live.name, body.KIND, salt, body.encode()
+        )
         row = Registered(
             account=account.name,
             pseudonym=body.pseudonym,
@@ -141,29 +164,29 @@ class Registrar:
             counter=0,
             last_time=0,
         )
-        connection.execute(insert(tables.registration).values(window=live.name, **_values(row)))
+        connection.execute(insert(tables.registration).values(window=live.name, **asdict(row)))
         return row
 
 
-def _demand_same(
-    live: OpenWindow, known: Registered, anchor: bytes | None, dispute_key: bytes | None
+def _check_same(
+    live: OpenWindow, row: Registered, anchor: bytes | None, dispute_key: bytes | None
 ) -> None:
-    for name, had, given in (
-        ("anchor", known.anchor, anchor),
-        ("dispute key", known.dispute_key, dispute_key),
+    for name, old, new in (
+        ("anchor", row.anchor, anchor),
+        ("dispute key", row.dispute_key, dispute_key),
     ):
-        if had != given:
+        if old != new:
             raise Conflict(f"registered with another {name}", where=live.name, expected="the same")
 
 
 def find(connection: Connection, window: str, account: str) -> Registered | None:
-    """Return an account's registration in a window, if there is one."""
+    """Return an account's registration in a window, None if there is none."""
     row = _FIND.row(connection, window=window, account=account)
     return None if row is None else Registered(*row)
 
 
 def find_pseudonym(connection: Connection, window: str, pseudonym: bytes) -> Registered | None:
-    """Return the registration of a pseudonym, if there is one."""
+    """Return the registration of a pseudonym, None if there is none."""
     table = tables.registration
     row = connection.execute(
         select(*_COLUMNS).where(table.c.window == window, table.c.pseudonym == pseudonym)
@@ -172,9 +195,23 @@ def find_pseudonym(connection: Connection, window: str, pseudonym: bytes) -> Reg
 
 
 def count_record(connection: Connection, window: str, account: str, time: int) -> None:
-    """Consume one unit of the account's budget, in the transaction that logs the record."""
+    """Consume one query of the account's budget, in the transaction that logs the record.
+
+    Args:
+        time: of the record, Unix milliseconds.
+    """
     _COUNT.change(connection, of_window=window, of_account=account, time=time)
 
 
-def _values(row: Registered) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in Registered.__dataclass_fields__}
+def used_counters(connection: Connection, window: str, pseudonym: bytes) -> int:
+    """Return how many counters of a pseudonym are logged or promised: what the fence compares."""
+    registered = find_pseudonym(connection, window, pseudonym)
+    if registered is None:
+        return 0
+    promise = tables.promise.c
+    last: int | None = connection.scalar(
+        select(func.max(promise.counter)).where(
+            promise.window == window, promise.account == registered.account
+        )
+    )
+    return registered.counter if last is None else max(registered.counter, last + 1)

@@ -16,9 +16,9 @@ from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.requests import Answer, Document, Request
 from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.answering.query import Admitted, Logged, Query, Selected, Stages
-from ragaudit.prover.index.index_commitment import CommittedIndex
+from ragaudit.prover.index import CommittedIndex
 from ragaudit.prover.window.open_window import OpenWindow
-from ragaudit.prover.window.receipts import SelectedRow
+from ragaudit.prover.window.records import SelectedRow
 
 B_SQUARED = 127**2
 

@@ -11,7 +11,7 @@ from ragaudit.ledger.messages.records import Record
 from ragaudit.prover.lifecycle.challenges import ChallengeWorker
 from ragaudit.prover.lifecycle.closing import Closing
 from ragaudit.prover.window.open_window import OpenWindow
-from ragaudit.prover.window.receipts import LoggedRecord
+from ragaudit.prover.window.records import LoggedRecord
 
 # Parameters of ristretto255 (RFC 9496 §4).
 FIELD = 2**255 - 19

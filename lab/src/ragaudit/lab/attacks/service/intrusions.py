@@ -13,7 +13,7 @@ from ragaudit.lab.attacks.cheat import Guard, Intrusion
 from ragaudit.lab.attacks.stage.intruder import RIVAL, TAKEN, Attempt, Intruder
 from ragaudit.lab.attacks.stage.services import PROVIDER, WINDOW
 from ragaudit.ledger.messages.handover import Entry, write_handover
-from ragaudit.prover.window.entries import entries
+from ragaudit.prover.window.records import entries
 from ragaudit.verifier.service import database, handover, items, quotas, registration, windows
 from ragaudit.verifier.service.database import Origin
 from ragaudit.verifier.settings import MIB, Limits

@@ -6,20 +6,13 @@ from typing import Any, Final
 from ragaudit.encoding.digests import structure
 from ragaudit.lab.attacks.cheat import ServiceCheat
 from ragaudit.lab.attacks.stage.play import Play
-from ragaudit.ledger.messages.records import (
-    Epoch,
-    Record,
-    Registration,
-    Version,
-    entry_leaf_data,
-)
+from ragaudit.ledger.messages.records import Epoch, Record, Registration, Version
 from ragaudit.prover.answering.query import Admitted, Query, Selected, Stages
 from ragaudit.prover.lifecycle.closing import Closing
 from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.store.states import State
-from ragaudit.prover.window.entries import insert_entry
 from ragaudit.prover.window.open_window import OpenWindow
-from ragaudit.prover.window.receipts import LoggedRecord
+from ragaudit.prover.window.records import LoggedRecord, append_entry
 from ragaudit.prover.window.registrations import Registered, Registrar, count_record
 from sqlalchemy import Connection
 
@@ -28,9 +21,7 @@ SALT = b"\x5a" * 32
 
 def append(connection: Connection, live: OpenWindow, body: Any) -> int:
     """Log an entry that the honest prover would not."""
-    position = live.log.entries.append(connection, entry_leaf_data(SALT, body))
-    insert_entry(connection, live.name, position, body.KIND, SALT, body.encode())
-    return position
+    return append_entry(connection, live.log.entries, live.name, body.KIND, SALT, body.encode())
 
 
 class SharesASlot(Registrar):

@@ -18,10 +18,10 @@ from ragaudit.ledger.messages.merkle_commitments import (
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import MAX_TOP_K, Opening
 from ragaudit.privacy.accounting import calibrate
-from ragaudit.prover.index.index_commitment import CommittedIndex, IndexBuilder, Rows, Scalars
+from ragaudit.prover.index import CommittedIndex, IndexBuilder, Rows, Scalars
 from ragaudit.prover.lifecycle.committing import Committer
 from ragaudit.prover.lifecycle.policy_builder import PolicyBuilder
-from ragaudit.prover.window.seed_commitment import EPOCH, SeedTree
+from ragaudit.prover.randomness import EPOCH, SeedTree
 from ragaudit.prover.window.windows import Window
 
 # Beyond about 54 the sampler's own distance, times e^epsilon, exceeds any usual delta.

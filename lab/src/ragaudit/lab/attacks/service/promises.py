@@ -11,7 +11,7 @@ from ragaudit.lab.attacks.stage.services import WINDOW
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.requests import Request
-from ragaudit.prover.answering.promises import Promises
+from ragaudit.prover.answering.answering import Promises
 from ragaudit.prover.answering.query import Promised, Selected, Stages
 from ragaudit.prover.errors import Conflict
 from ragaudit.prover.lifecycle.closing import Closing

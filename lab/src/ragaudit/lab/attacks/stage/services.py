@@ -20,12 +20,11 @@ from ragaudit.ledger.messages.disputes import Finding
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.receipt_check import WindowView
 from ragaudit.ledger.messages.receipts import PublicReceipt
-from ragaudit.prover.backends.base import Document
-from ragaudit.prover.backends.stored import StoredDocuments
+from ragaudit.prover.backends import Document, StoredDocuments
 from ragaudit.prover.command.set_up import SetUp, set_up
 from ragaudit.prover.http.app import create_app as create_prover
-from ragaudit.prover.jobs.driver import Driver
 from ragaudit.prover.keys import load_key
+from ragaudit.prover.lifecycle.driver import Driver
 from ragaudit.prover.service import Components, Service
 from ragaudit.prover.settings import (
     AuditSettings,

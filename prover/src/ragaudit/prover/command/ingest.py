@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ragaudit.prover.backends.base import Document
+from ragaudit.prover.backends import Document
 from ragaudit.prover.errors import MalformedDocument
 
 PASSAGE_CHARACTERS = 800
@@ -24,6 +24,9 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 def read_files(paths: Sequence[Path], *, passage: int = PASSAGE_CHARACTERS) -> list[Document]:
     """Return the passages of files and folders; folders are searched in rising name order.
+
+    Args:
+        passage: the largest number of characters in a passage.
 
     Raises:
         MalformedDocument: a file is missing, of another kind, empty or not UTF-8, a JSON line
@@ -40,7 +43,11 @@ def read_files(paths: Sequence[Path], *, passage: int = PASSAGE_CHARACTERS) -> l
 
 
 def read_file(path: Path, name: str, *, passage: int = PASSAGE_CHARACTERS) -> list[Document]:
-    """Return the passages of one file, whose ids begin with ``name``."""
+    """Return the passages of one file, whose ids begin with ``name``; arguments as `read_files`.
+
+    Raises:
+        MalformedDocument: as `read_files`.
+    """
     if path.suffix.lower() not in SUFFIXES:
         raise MalformedDocument(
             "unknown kind of file", where=str(path), expected=", ".join(SUFFIXES)
@@ -49,10 +56,10 @@ def read_file(path: Path, name: str, *, passage: int = PASSAGE_CHARACTERS) -> li
     if path.suffix.lower() == ".jsonl":
         return list(_json_lines(text, str(path), passage))
     parts = _HEADING.split(text) if path.suffix.lower() != ".txt" else [text]
-    passages = [each for part in parts for each in cut(part, passage)]
+    passages = [text for part in parts for text in cut(part, passage)]
     if not passages:
         raise MalformedDocument("empty file", where=str(path))
-    return [Document(f"{name}#{number}", each) for number, each in enumerate(passages)]
+    return [Document(f"{name}#{number}", text) for number, text in enumerate(passages)]
 
 
 def cut(text: str, limit: int = PASSAGE_CHARACTERS) -> list[str]:
@@ -90,6 +97,7 @@ def _files(path: Path) -> Iterator[Path]:
     if not path.is_dir():
         yield path
         return
+    # In rising order: ids and row order must not depend on the file system.
     for file in sorted(path.rglob("*")):
         if file.is_file() and file.suffix.lower() in SUFFIXES:
             yield file
@@ -110,6 +118,7 @@ def _read_text(path: Path) -> str:
         ) from None
     if not text.strip():
         raise MalformedDocument("empty file", where=str(path))
+    # A byte order mark or the line ends of an editor must not make another document.
     return text.removeprefix("\ufeff").replace("\r\n", "\n")
 
 
@@ -122,14 +131,15 @@ def _json_lines(text: str, where: str, passage: int) -> Iterator[Document]:
         passages = cut(content, passage) if len(content) > passage else [content]
         if not content.strip():
             raise MalformedDocument("empty text", where=place)
-        for part, each in enumerate(passages):
-            yield Document(f"{identifier}#{part}" if len(passages) > 1 else identifier, each)
+        for part, piece in enumerate(passages):
+            yield Document(f"{identifier}#{part}" if len(passages) > 1 else identifier, piece)
 
 
 def _json_document(line: str, place: str) -> tuple[str, str]:
     expected = '{"id": text, "text": text}'
     try:
         value: Any = json.loads(line)
+    # The parser is recursive, and a provider's file may be anything.
     except (json.JSONDecodeError, RecursionError):
         raise MalformedDocument("not a JSON object", where=place, expected=expected) from None
     if not isinstance(value, dict) or value.keys() != {"id", "text"}:

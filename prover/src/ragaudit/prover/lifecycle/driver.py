@@ -1,8 +1,12 @@
-"""Moving windows along their life by themselves, one step at a time (docs/spec/08-services.md).
+"""Moving windows along their life, one step at a time, and having their logs signed (spec 8.2).
 
 Every step reads the window's state from the store, does what that state asks for, and stores the
 result; a step that fails because the verifier is away is simply repeated. So a process killed
 anywhere continues where it was.
+
+Signing is beside the queries: an entry is durable before, and no query waits for a cosignature.
+Whenever a window's tree grew, the log signs a checkpoint, the verifier cosigns it, and the receipts
+below it become complete.
 """
 
 import logging
@@ -11,8 +15,11 @@ from typing import Any
 
 from ragaudit.encoding.errors import RagauditError
 from ragaudit.ledger.errors import RestoredBackup
+from ragaudit.ledger.log.checkpoints import SignedCheckpoint
+from ragaudit.ledger.log.cosignatures import cosignature_time
+from ragaudit.ledger.log.cosigner_protocol import AddCheckpointRequest
+from ragaudit.ledger.log.notes import NoteSignature
 from ragaudit.ledger.messages.challenge import Challenge
-from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Record
 from ragaudit.prover.clock import SystemClock
@@ -22,16 +29,72 @@ from ragaudit.prover.lifecycle.committing import Committer
 from ragaudit.prover.lifecycle.open_windows import OpenWindows
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import FINAL, UNSIGNED, State, check_transition
-from ragaudit.prover.verifier.checkpointer import Checkpointer
-from ragaudit.prover.verifier.client import VerifierClient
-from ragaudit.prover.window.entries import entries
-from ragaudit.prover.window.open_window import OpenWindow
+from ragaudit.prover.verifier.client import SizeConflict, VerifierClient
+from ragaudit.prover.window.open_window import OpenWindow, WindowLog
+from ragaudit.prover.window.records import entries
 from ragaudit.prover.window.windows import Window, Windows
 
 _log = logging.getLogger(__name__)
 
 ENTRY_BATCH = 500
 MAX_REASON = 500
+
+
+class Checkpointer:
+    """Signs the trees of logs and has them cosigned. Safe to use from several threads."""
+
+    def __init__(self, verifier: VerifierClient, clock: Callable[[], int]) -> None:
+        self._verifier = verifier
+        self._clock = clock
+
+    def step(self, log: WindowLog) -> SignedCheckpoint:
+        """Sign the tree as it is and have it cosigned; return the cosigned checkpoint.
+
+        Raises:
+            RestoredBackup: the cosigner has seen a larger tree than ours.
+            VerifierUnreachable, VerifierRefused: no cosignature this time.
+        """
+        with log.lock:
+            return self._step(log)
+
+    def _step(self, log: WindowLog) -> SignedCheckpoint:
+        own = log.key.verifier_key
+        # An entry's time must not lie further than the policy's skew before the cosignature of a
+        # checkpoint that lacks it (check 9). Times are taken under this lock, so every entry that
+        # the head lacks is later than ``read``; a request that is older than the skew when it
+        # arrives is not cosigned, and is made anew.
+        with log.append_lock:
+            read = self._clock()
+        checkpoint = log.sign()
+        cosigned = log.checkpoints.latest(cosignatures=1)
+        if cosigned is not None and cosigned.head == checkpoint.head:
+            return cosigned
+        old_size = cosigned.head.size if cosigned else 0
+        answer = self._submit(log, checkpoint, old_size, read)
+        if isinstance(answer, SizeConflict):
+            if answer.size > checkpoint.head.size:
+                raise RestoredBackup(
+                    "the cosigner has seen a larger tree",
+                    where=log.entries.log_key.name,
+                    expected=f"{answer.size} entries",
+                )
+            # Once more with the cosigner's size; a second conflict is left to the next step.
+            answer = self._submit(log, checkpoint, answer.size, read)
+            if isinstance(answer, SizeConflict):
+                return checkpoint
+        cosigned = log.checkpoints.add_cosignatures(checkpoint.head.size, answer)
+        # Unknown keys' lines were dropped, known ones verified.
+        signatures = cosigned.note.signatures
+        times = (cosignature_time(line) for line in signatures if not line.by(own))
+        log.cosigned_time = 1000 * max(times, default=0)
+        return cosigned
+
+    def _submit(
+        self, log: WindowLog, checkpoint: SignedCheckpoint, old_size: int, read: int
+    ) -> tuple[NoteSignature, ...] | SizeConflict:
+        proof = log.entries.consistency_proof(old_size, checkpoint.head.size)
+        request = AddCheckpointRequest(old_size, proof, checkpoint.encode())
+        return self._verifier.add_checkpoint(request, read)
 
 
 class Driver:
@@ -61,7 +124,7 @@ class Driver:
         self._clock = clock
         self._proven: set[str] = set()  # windows whose sampled records are proven
         self._looked_at: dict[str, int] = {}  # entries below were sent, or are records
-        self.progress: dict[str, tuple[str, float]] = {}  # what a window is busy with, share done
+        self.progress: dict[str, tuple[str, float]] = {}  # what a window is busy with, and how far
         self.failures: dict[str, str] = {}  # why the last step of a window failed, if it did
         self._steps: dict[State, Callable[[Window], bool]] = {
             State.DRAFT: self._commit,
@@ -74,7 +137,7 @@ class Driver:
         }
 
     def step(self, name: str) -> bool:
-        """Do what a window's state asks for; returns whether the state may have changed.
+        """Do what a window's state asks for; return whether the state may have changed.
 
         Raises:
             VerifierUnreachable, StoreUnavailable: nothing is lost; call again.
@@ -83,12 +146,13 @@ class Driver:
         window = self._windows.get(name)
         if window.state in FINAL or window.unusable is not None:
             return False
+        # A window that can no longer be countersigned would hold its documents for ever.
         if window.state in UNSIGNED and self._is_late(window):
             return self._end_late(window)
         return self._steps[window.state](window)
 
     def confirm_clock(self, name: str) -> None:
-        """After a step of the system's clock, take the new time if the verifier confirms it."""
+        """Take the system's new time after a step of its clock if the verifier confirms it."""
         if isinstance(self._clock, SystemClock) and self._clock.stepped:
             skew = Policy.parse(self._windows.get(name).policy).clock_skew_seconds
             # Half of it: the clocks must not use up on the first day what they may differ by.
@@ -98,6 +162,7 @@ class Driver:
         """Sign and cosign the log of a window if it grew."""
         window = self._windows.get(name)
         live = self._open_windows.get(name)
+        # A checkpoint of a restored database would contradict one that was cosigned (check 6).
         if window.unusable is not None or window.handed_over:
             return
         try:
@@ -106,9 +171,10 @@ class Driver:
             self._open_windows.give_up(name, error)
 
     def abandon(self, name: str, reason: str) -> None:
-        """End a window that nobody has countersigned; its documents are free again.
+        """End a window that is not countersigned; its documents are free again.
 
         Raises:
+            UnknownWindow: there is none of this name.
             WrongState: it is countersigned: the verifier expects its log; or it is finished.
         """
         with self._store.write() as connection:
@@ -123,8 +189,8 @@ class Driver:
     def _end_late(self, window: Window) -> bool:
         """End a window that was not countersigned in time.
 
-        The verifier's signed refusal says it to everybody; where none is to be had, the window is
-        abandoned, so that its documents do not stay frozen.
+        The verifier's signed refusal says so to everybody; without one, the window is abandoned,
+        so that its documents do not stay frozen.
         """
         try:
             return self._steps[window.state](window)
@@ -133,7 +199,7 @@ class Driver:
             return True
 
     def _is_late(self, window: Window) -> bool:
-        """Whether no verifier will countersign it any more: its first instant has come."""
+        """Return whether it is too late to countersign it: its first instant has come."""
         return self._clock() >= 1000 * Policy.parse(window.policy).start
 
     def _commit(self, window: Window) -> bool:
@@ -178,11 +244,13 @@ class Driver:
                 return False
             final = self._checkpointer.step(live.log)
             if final.head != live.log.entries.head():
-                return True  # another size was cosigned meanwhile: once more
+                return True  # the head is not cosigned yet: the next step asks again
+            # Stored first: a handover that is repeated after a crash names the same checkpoint.
             self._windows.note(window.name, final_checkpoint=final.encode())
             self._send_entries(window)
             self._closing.hand_over(live, final)
             self._windows.note(window.name, handed_over=True)
+            # Nothing is appended any more.
             live.fence.close()
         return self._take_challenge(live)
 
@@ -192,6 +260,7 @@ class Driver:
         message = self._verifier.challenge(live.name)
         if message is None:
             return False
+        # Before it is stored, and again before anything is opened (`_prepare`).
         self._challenges.check(live, message)
         self._move(live.name, State.CLOSED, State.CHALLENGED, challenge=message.encode())
         return True
@@ -216,7 +285,7 @@ class Driver:
     def _prepare(self, live: OpenWindow, challenge: Challenge) -> None:
         """Prove what is sampled; the proofs wait for the policy's time of release.
 
-        So the moment of the handover does not tell how long they took, unless they took longer.
+        The moment of their handover then says nothing of how long each took.
         """
         positions = self._challenges.check(live, challenge)
 
@@ -242,11 +311,13 @@ class Driver:
         activation = self._verifier.activation(live.name, number)
         if activation is None:
             return False
+        # On the countersigned chain: the verifier cannot choose its share of the noise afterwards.
         activation.authenticate(policy, anchor=live.anchor, number=number)
         with self._store.write() as connection:
             self._windows.add_activation(connection, live.name, number, activation.encode())
             if before is not None and after is not None:
                 self._windows.advance(connection, live.name, before, after)
+        # Durable first: after a restart the same queries must get the same noise keys.
         live.activate(activation)
         return True
 
@@ -254,18 +325,15 @@ class Driver:
         """Hand over the log entries other than records that the verifier does not have yet."""
         start = max(window.entries_sent, self._looked_at.get(window.name, 0))
         with self._store.read() as connection:
-            waiting = list(entries(connection, window.name, start))
-        if not waiting:
+            unsent = list(entries(connection, window.name, start))
+        if not unsent:
             return
-        end = waiting[-1].position + 1
-        shown = [
-            Entry(each.position, each.kind, each.salt, each.body)
-            for each in waiting
-            if each.kind != Record.KIND
-        ]
-        for at in range(0, len(shown), ENTRY_BATCH):
-            self._verifier.put_entries(window.name, shown[at : at + ENTRY_BATCH])
-        if shown:
+        end = unsent[-1].index + 1
+        # Records follow after the window, all of them in one handover (spec 8.3).
+        public = [entry for entry in unsent if entry.kind != Record.KIND]
+        for at in range(0, len(public), ENTRY_BATCH):
+            self._verifier.put_entries(window.name, public[at : at + ENTRY_BATCH])
+        if public:
             self._windows.note(window.name, entries_sent=end)
         self._looked_at[window.name] = end
 

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 
 from ragaudit.encoding.errors import RagauditError
-from ragaudit.prover.jobs.driver import Driver
+from ragaudit.prover.lifecycle.driver import Driver
 from ragaudit.prover.lifecycle.open_windows import OpenWindows
 from ragaudit.prover.settings import TimingSettings
 from ragaudit.prover.store.states import FINAL
@@ -39,6 +39,7 @@ class Background:
     def stop(self) -> None:
         """Stop the threads and wait for them."""
         self._stopping.set()
+        # A step that is half done ends first: the database is closed after this.
         for thread in self._threads:
             thread.join()
 
@@ -67,6 +68,7 @@ class Background:
                     return
                 wait, logged = pause, ""
             except Exception as error:
+                # The thread goes on after any error: without it the window would never be closed.
                 logged = self._driver.failures[name] = log_once(name, error, logged)
                 wait = max(pause, RETRY_SECONDS)
             self._stopping.wait(wait)
@@ -87,6 +89,7 @@ class Background:
                     live = self._open_windows.get(name)
                     if due or live.log_changed.is_set():
                         due = True
+                        # Before the head is read: an entry that comes meanwhile sets it again.
                         live.log_changed.clear()
                         self._driver.checkpoint(name)
                         due = False
@@ -99,9 +102,13 @@ class Background:
 
 
 def log_once(name: str, error: Exception, logged: str) -> str:
-    """Log a failed step once, not every time it is repeated."""
-    known = isinstance(error, RagauditError)
-    text = str(error) if known else type(error).__name__
+    """Log a failed step of a window unless it failed alike the last time; return its text.
+
+    Args:
+        logged: the text that the last failure returned, empty if there was none.
+    """
+    ours = isinstance(error, RagauditError)
+    text = str(error) if ours else type(error).__name__
     if text != logged:
-        _log.log(logging.WARNING if known else logging.ERROR, "window %s: %s", name, text)
+        _log.log(logging.WARNING if ours else logging.ERROR, "window %s: %s", name, text)
     return text

@@ -1,4 +1,4 @@
-"""Committing to a tenant's index: docs/spec/05-records.md §5.4.
+"""A tenant's documents as a committed index: docs/spec/05-records.md §5.4.
 
 `IndexBuilder` turns documents into rows, commitments, the Merkle root and the index argument.
 Everything it draws is fresh; vectors, blindings and salts never leave the prover except through
@@ -24,23 +24,22 @@ from ragaudit.ledger.messages.merkle_commitments import (
     index_root,
     row_digest,
 )
-from ragaudit.prover.backends.base import Backend, Document
+from ragaudit.ledger.messages.receipts import SQUARES
+from ragaudit.prover.backends import MIN_DOCUMENTS, Backend, Document
 from ragaudit.prover.errors import MalformedDocument
 from ragaudit.prover.randomness import Randomness
 from ragaudit.prover.store import tables
 from sqlalchemy import Connection, Row, insert, select
 
 VERSION = 1
-MIN_ROWS = 2
 BYTES = 32  # of a digest, salt, commitment or blinding
-SQUARES = 4
 
 Progress = Callable[[float], bool | None]
 Rows = npt.NDArray[np.int8]
 Scalars = npt.NDArray[np.uint8]
 Places = npt.NDArray[np.int64]
 
-_COMPARED_AT_ONCE = 1 << 14
+_COMPARED_AT_ONCE = 1 << 14  # rows: a comparison of all of them would copy the whole index
 
 
 @dataclass(frozen=True)
@@ -48,9 +47,12 @@ class CommittedIndex:
     """Version 1 of a tenant's index with everything that opens its commitment.
 
     Attributes:
+        ids: of the documents, in row order.
         content_digests, salts, commitments: 32 bytes a row, concatenated.
         rows: int8[N, d+4], the completed rows, each of squared norm 16129.
         blindings: uint8[N, 32], canonical scalars.
+        root: of C_idx, 32 bytes.
+        proof: pi_idx.
     """
 
     tenant: str
@@ -80,7 +82,7 @@ class CommittedIndex:
 
     @cached_property
     def scorer(self) -> core.Scorer:
-        """What scores all rows; it holds the vectors a second time."""
+        """The engine that scores all rows; it holds the vectors a second time."""
         return core.Scorer(np.ascontiguousarray(self.vectors))
 
     @cached_property
@@ -94,13 +96,13 @@ class CommittedIndex:
         return IndexTree(self.commitments, self.row_digests)
 
     def prepare(self, *, scorer: bool) -> None:
-        """Make the tree now, and the scorer if answers use it, so that no query waits."""
+        """Make the tree now, and the scorer if answers use it, so that no query waits for them."""
         _ = self.tree
         if scorer:
             _ = self.scorer
 
     def commitment(self, window: str) -> IndexCommitment:
-        """What the verifier gets."""
+        """Return what the verifier gets: the commitments, the digests and pi_idx."""
         return IndexCommitment(
             window,
             self.tenant,
@@ -113,7 +115,10 @@ class CommittedIndex:
 
 
 class IndexBuilder:
-    """Builds the committed index of one tenant after the other."""
+    """Builds the committed index of one tenant after the other.
+
+    Each step is a method, so that a cheat can replace one and the rest follows honestly.
+    """
 
     def __init__(
         self, backend: Backend, embedder: Embedder, randomness: Randomness, page_rows: int
@@ -135,6 +140,7 @@ class IndexBuilder:
         """Commit to a tenant's documents and prove the commitment.
 
         Args:
+            policy_digest: of the window's policy, 32 bytes; the proof is bound to it.
             previous: the tenant's last committed index; rows that it has are not committed anew.
             progress: called with the done share of commitment and proof; False cancels.
 
@@ -143,18 +149,20 @@ class IndexBuilder:
             MalformedError: a document that has no embedding (NaN, infinity, zero, no words).
         """
         documents = self.documents(tenant)
-        rows = self.complete_rows(self.embed([each.content for each in documents]))
+        rows = self.complete_rows(self.embed([document.content for document in documents]))
         count = len(rows)
+        # Drawn for every window: two commitments to one row must not look alike.
         blindings = self._randomness.scalars(count, "blindings", window, tenant, VERSION)
         salts = self._randomness.draw(BYTES * count, "row salts", window, tenant, VERSION)
-        ids = tuple(each.id for each in documents)
-        contents = b"".join(content_digest(each.content) for each in documents)
+        ids = tuple(document.id for document in documents)
+        contents = b"".join(content_digest(document.content) for document in documents)
         place = _places(ids, rows, previous)
         if previous is None or not (place >= 0).any():
             commitments = self.commit_rows(rows, blindings)
         else:
             commitments = self.commit_changed(rows, blindings, previous, place)
         root = index_root(commitments, row_digests(ids, salts, contents))
+        # The statement of the verifier, built by the same function.
         statement = IndexStatement.of(
             policy_digest=policy_digest,
             window=window,
@@ -170,15 +178,19 @@ class IndexBuilder:
         )
 
     def documents(self, tenant: str) -> list[Document]:
-        """Return all documents of a tenant in the backend's order."""
+        """Return all documents of a tenant in the backend's order.
+
+        Raises:
+            MalformedDocument: fewer than two, or two of one id: a backend is not trusted with it.
+        """
         documents: list[Document] = []
         for page in self._backend.pages(tenant, self._page_rows):
             documents += page
-        if len(documents) < MIN_ROWS:
+        if len(documents) < MIN_DOCUMENTS:
             raise MalformedDocument(
                 f"{len(documents)} documents", where=f"tenant {tenant}", expected="2 or more"
             )
-        if len({each.id for each in documents}) < len(documents):
+        if len({document.id for document in documents}) < len(documents):
             raise MalformedDocument(
                 "duplicate document id", where=f"tenant {tenant}", expected="unique ids"
             )
@@ -189,11 +201,16 @@ class IndexBuilder:
         return embed_quantised(self._embedder, contents)
 
     def complete_rows(self, vectors: Rows) -> Rows:
-        """Return int8[N, d+4]: each vector with four squares that make its norm exactly 127."""
+        """Return int8[N, d+4]: int8[N, d] with four squares a row that make its norm 127."""
         return core.complete_rows(np.ascontiguousarray(vectors))
 
     def commit_rows(self, rows: Rows, blindings: Scalars) -> bytes:
-        """Return C_0 || .. || C_(N-1)."""
+        """Return C_0 || .. || C_(N-1), 32 bytes each.
+
+        Args:
+            rows: int8[N, d+4], completed.
+            blindings: uint8[N, 32], canonical scalars.
+        """
         return core.commit_rows(rows, blindings)
 
     def commit_changed(
@@ -206,15 +223,14 @@ class IndexBuilder:
         Args:
             place: int64[N], where ``previous`` has the row, or -1.
         """
-        kept = place >= 0
-        before = place[kept]
+        same = place >= 0
+        before = place[same]
         commitments = np.empty((len(rows), BYTES), dtype=np.uint8)
-        old = np.frombuffer(previous.commitments, dtype=np.uint8).reshape(-1, BYTES)[before]
-        renewed = core.reblind_rows(old.tobytes(), previous.blindings[before], blindings[kept])
-        commitments[kept] = np.frombuffer(renewed, dtype=np.uint8).reshape(-1, BYTES)
-        if not kept.all():
-            fresh = self.commit_rows(rows[~kept], blindings[~kept])
-            commitments[~kept] = np.frombuffer(fresh, dtype=np.uint8).reshape(-1, BYTES)
+        old = _by_row(previous.commitments)[before]
+        fresh = core.reblind_rows(old.tobytes(), previous.blindings[before], blindings[same])
+        commitments[same] = _by_row(fresh)
+        if not same.all():
+            commitments[~same] = _by_row(self.commit_rows(rows[~same], blindings[~same]))
         return commitments.tobytes()
 
     def prove(
@@ -224,14 +240,26 @@ class IndexBuilder:
         blindings: Scalars,
         progress: Progress | None,
     ) -> bytes:
-        """Return pi_idx."""
+        """Return pi_idx, the index argument (docs/spec/04-arguments.md).
+
+        Args:
+            rows: int8[N, d+4], completed.
+            blindings: uint8[N, 32], those of the commitments in the statement.
+            progress: called with the share done; False cancels.
+        """
         return core.prove_index(statement, rows, blindings, progress=progress)
 
 
+def _by_row(data: bytes) -> Scalars:
+    """Return concatenated values of 32 bytes as uint8[N, 32]: a view."""
+    return np.frombuffer(data, dtype=np.uint8).reshape(-1, BYTES)
+
+
 def _places(ids: Sequence[str], rows: Rows, previous: CommittedIndex | None) -> Places:
-    """int64[N]: where the previous index has the same document with the same row, or -1."""
+    """Return int64[N]: where the previous index has the same document with the same row, or -1."""
     if previous is None or previous.rows.shape[1] != rows.shape[1]:
         return np.full(len(rows), -1, dtype=np.int64)
+    # By id and by row: a document whose text changed is committed to anew.
     where = {name: position for position, name in enumerate(previous.ids)}
     place = np.array([where.get(name, -1) for name in ids], dtype=np.int64)
     for start in range(0, len(rows), _COMPARED_AT_ONCE):
@@ -242,7 +270,11 @@ def _places(ids: Sequence[str], rows: Rows, previous: CommittedIndex | None) -> 
 
 
 def row_digests(ids: Sequence[str], salts: bytes, content_digests: bytes) -> bytes:
-    """Return the row digests of all rows, concatenated."""
+    """Return the row digests of all rows, 32 bytes each, concatenated.
+
+    Args:
+        salts, content_digests: 32 bytes a row, concatenated.
+    """
     return b"".join(
         row_digest(part(salts, position), name, part(content_digests, position))
         for position, name in enumerate(ids)
@@ -255,7 +287,7 @@ def part(data: bytes, position: int) -> bytes:
 
 
 def save_index(connection: Connection, window: str, index: CommittedIndex) -> None:
-    """Store a committed index."""
+    """Store a committed index: what it holds opens every row's commitment."""
     connection.execute(
         insert(tables.index_version).values(
             window=window,
@@ -284,7 +316,7 @@ def load_indexes(connection: Connection, window: str) -> dict[str, CommittedInde
 
 
 def last_index(connection: Connection, tenant: str) -> CommittedIndex | None:
-    """Return the index of a tenant that was committed to last, if there is one."""
+    """Return the index of a tenant that was committed to last, None if there is none."""
     table, windows = tables.index_version, tables.window
     rows = connection.execute(
         select(table)
@@ -293,8 +325,8 @@ def last_index(connection: Connection, tenant: str) -> CommittedIndex | None:
         .order_by(windows.c.number.desc())
         .limit(1)
     )
-    found = rows.one_or_none()
-    return None if found is None else _stored(found)
+    row = rows.one_or_none()
+    return None if row is None else _stored(row)
 
 
 def _stored(row: Row[Any]) -> CommittedIndex:
@@ -303,7 +335,7 @@ def _stored(row: Row[Any]) -> CommittedIndex:
         ids=tuple(loads(row.ids)),
         content_digests=row.content_digests,
         rows=np.frombuffer(row.rows, dtype=np.int8).reshape(-1, row.dimension + SQUARES),
-        blindings=np.frombuffer(row.blindings, dtype=np.uint8).reshape(-1, BYTES),
+        blindings=_by_row(row.blindings),
         salts=row.salts,
         commitments=row.commitments,
         root=row.root,

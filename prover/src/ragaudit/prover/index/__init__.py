@@ -1,1 +1,0 @@
-"""A tenant's documents as a committed index."""

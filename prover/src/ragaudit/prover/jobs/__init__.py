@@ -1,1 +1,0 @@
-"""What runs by itself while the service is up."""
