@@ -20,14 +20,14 @@ from hypothesis import strategies as st
 from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.encoding.relations import FIXED_SIZE
 from ragaudit.privacy.accounting import risk
-from ragaudit.privacy.guarantees import (  # type: ignore[attr-defined]
+from ragaudit.privacy.guarantees import (
     ApproximateDp,
     GaussianDp,
     NeighboringRelation,
     TotalVariation,
     ZeroConcentratedDp,
-    exact,
 )
+from ragaudit.privacy.numbers import exact
 from scipy import stats
 
 ORACLE = json.loads((Path(__file__).parents[2] / "vectors" / "dp_oracle.json").read_bytes())

@@ -7,7 +7,7 @@ import httpx
 import numpy as np
 import pytest
 from ragaudit import core
-from ragaudit.encoding.errors import InternalError
+from ragaudit.encoding.errors import Conflict, InternalError
 from ragaudit.encoding.text import b64_decode
 from ragaudit.ledger.errors import StoreUnavailable
 from ragaudit.ledger.messages.promises import Refusal
@@ -15,7 +15,6 @@ from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.prover.answering.mechanism import Mechanism
-from ragaudit.prover.errors import Conflict
 from ragaudit.prover.store.states import State
 from ragaudit.prover.verifier.client import SizeConflict
 from ragaudit.prover.window.registrations import find

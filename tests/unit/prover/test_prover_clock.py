@@ -1,7 +1,8 @@
 """The prover's clock: no time across a step, never a time before one that was given."""
 
 import pytest
-from ragaudit.prover.clock import TOLERANCE_MS, ClockStepped, SystemClock
+from ragaudit.encoding.errors import ClockStepped
+from ragaudit.serving.clock import TOLERANCE_MS, UNTIL_CONFIRMED, EvenClock
 
 
 class Clocks:
@@ -10,7 +11,9 @@ class Clocks:
     def __init__(self) -> None:
         self.steady = 5_000
         self.offset = 1_790_000_000_000
-        self.clock = SystemClock(lambda: self.steady + self.offset, lambda: self.steady)
+        self.clock = EvenClock(
+            UNTIL_CONFIRMED, lambda: self.steady + self.offset, lambda: self.steady
+        )
 
     def wait(self, milliseconds: int) -> None:
         self.steady += milliseconds
@@ -52,7 +55,7 @@ def test_a_pause_between_the_readings_is_no_step(clocks: Clocks) -> None:
         clocks.wait(pauses.pop(0))
         return read
 
-    clock = SystemClock(wall, lambda: clocks.steady)
+    clock = EvenClock(UNTIL_CONFIRMED, wall, lambda: clocks.steady)
     assert clock() == clocks.wall
     assert clock() == clocks.wall - 50 and pauses == []
 

@@ -6,17 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ragaudit.encoding.errors import InternalError
+from ragaudit.encoding.errors import InternalError, MalformedRequest, NotAuthenticated
 from ragaudit.prover.command.cli import app
 from ragaudit.prover.command.operator_commands import read_overrides
-from ragaudit.prover.errors import (
-    MalformedRequest,
-    NotAuthenticated,
-    VerifierUnreachable,
-)
-from ragaudit.prover.http.problems import status_of
+from ragaudit.prover.errors import VerifierUnreachable
 from ragaudit.prover.jobs import log_once
 from ragaudit.prover.store.states import State
+from ragaudit.serving.problems import status_of
 from typer.testing import CliRunner
 
 runner = CliRunner()

@@ -9,17 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ragaudit.encoding.canonical_json import dumps
-from ragaudit.encoding.errors import UnsupportedError
+from ragaudit.encoding.errors import Conflict, MalformedRequest, NotAuthenticated, UnsupportedError
 from ragaudit.ledger.errors import StoreUnavailable
 from ragaudit.prover.backends import Document, StoredDocuments
 from ragaudit.prover.command.ingest import cut, read_file, read_files
 from ragaudit.prover.errors import (
     BackendUnavailable,
-    Conflict,
     IndexInUse,
     MalformedDocument,
-    MalformedRequest,
-    NotAuthenticated,
     UnknownAccount,
     UnknownTenant,
     UnknownWindow,

@@ -11,7 +11,7 @@ import pytest
 from ragaudit import core
 from ragaudit.circuits.statements import IndexStatement
 from ragaudit.encoding.canonical_json import dumps, loads
-from ragaudit.encoding.errors import RejectedError
+from ragaudit.encoding.errors import Conflict, MalformedSettings, RejectedError
 from ragaudit.encoding.signing import PrivateKey, SignatureRejected, sign
 from ragaudit.encoding.text import b64_decode
 from ragaudit.ledger.errors import ChainRejected, MalformedRecord
@@ -24,9 +24,7 @@ from ragaudit.ledger.messages.records import Close
 from ragaudit.prover.errors import (
     ChallengeRejected,
     ClocksDiffer,
-    Conflict,
     MalformedDocument,
-    MalformedSettings,
     VerifierMessageRejected,
     VerifierUnreachable,
 )

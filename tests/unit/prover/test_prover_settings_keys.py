@@ -5,9 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.errors import MalformedError, MalformedSettings
 from ragaudit.ledger.errors import StoreUnavailable
-from ragaudit.prover.errors import MalformedSettings
 from ragaudit.prover.keys import (
     create_key,
     load_key,

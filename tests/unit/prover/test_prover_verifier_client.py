@@ -17,13 +17,9 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from ragaudit.encoding.canonical_json import dumps
+from ragaudit.encoding.errors import MalformedSettings
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.prover.errors import (
-    MalformedSettings,
-    VerifierMessageRejected,
-    VerifierRefused,
-    VerifierUnreachable,
-)
+from ragaudit.prover.errors import VerifierMessageRejected, VerifierRefused, VerifierUnreachable
 from ragaudit.prover.verifier import connection
 from ragaudit.prover.verifier.client import VerifierClient
 

@@ -72,5 +72,5 @@ def test_a_body_is_read_up_to_its_limit(api: TestClient, size: int, status: int)
         assert answer.status_code == status
         if status == 413:
             problem = answer.json()
-            assert problem["type"] == "urn:ragaudit:problem:request-too-large"
+            assert problem["type"] == "urn:ragaudit:problem:too-large"
             assert problem["expected"] == "at most 100 bytes"

@@ -81,16 +81,16 @@ def test_nothing_cosigned_covers_nothing(opened: Any) -> None:
 
 def test_the_sampling_nonce_is_no_activation(opened: Any) -> None:
     opened.clock.at(INSTANTS[-1] + 1000)
-    problem_of(ask(opened, len(INSTANTS)), 404, "unknown")
-    problem_of(ask(opened, 0), 404, "unknown")
-    problem_of(ask(opened, -1), 404, "unknown")
-    problem_of(ask(opened, "x"), 400, "malformed")
-    problem_of(ask(opened, 10**30), 404, "unknown")
+    problem_of(ask(opened, len(INSTANTS)), 404, "not-found")
+    problem_of(ask(opened, 0), 404, "not-found")
+    problem_of(ask(opened, -1), 404, "not-found")
+    problem_of(ask(opened, "x"), 400, "malformed-request")
+    problem_of(ask(opened, 10**30), 404, "not-found")
 
 
 def test_no_activation_without_a_countersignature(desk: Any) -> None:
     desk.clock.at(INSTANTS[0])
-    problem_of(ask(desk, 1), 404, "unknown")
+    problem_of(ask(desk, 1), 404, "not-found")
     desk.register()
     problem_of(ask(desk, 1), 409, "conflict")
 
@@ -101,7 +101,7 @@ def test_once_released_nothing_is_cosigned_before_the_instant(opened: Any) -> No
     assert ask(opened, 1).status_code == 200
     opened.clock.now = 1000 * INSTANTS[0] - 1
     opened.log.tree.append(b"x")
-    problem_of(opened.add_checkpoint(opened.log.add_request(0)), 503, "clock")
+    problem_of(opened.add_checkpoint(opened.log.add_request(0)), 503, "clock-stepped")
 
 
 def test_the_release_survives_a_restart(tmp_path: Path, auditor: Any) -> None:

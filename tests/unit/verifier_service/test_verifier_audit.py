@@ -182,10 +182,10 @@ def test_responses(story: Any) -> None:
     assert respond(story, index).status_code == 204
     assert respond(story, index).status_code == 204
     problem_of(respond(story, index, b"another"), 409, "conflict")
-    problem_of(respond(story, 0), 404, "unknown")
-    problem_of(respond(story, 10**9), 404, "unknown")
-    problem_of(respond(story, -1), 400, "malformed")
-    problem_of(respond(story, 2**70), 400, "malformed")
+    problem_of(respond(story, 0), 404, "not-found")
+    problem_of(respond(story, 10**9), 404, "not-found")
+    problem_of(respond(story, -1), 400, "malformed-request")
+    problem_of(respond(story, 2**70), 400, "malformed-request")
     assert story.desk.client.get(BASE).json()["counts"]["responses"] == 1
 
 
@@ -325,7 +325,7 @@ def test_a_failed_audit_starts_again_when_the_auditor_asks(tmp_path: Path) -> No
         found = desk.client.get(f"{BASE}/progress").json()
         assert found["state"] == "auditing"
         assert found["step"].startswith("failed")
-        problem_of(desk.client.get(f"{BASE}/verdict"), 404, "unknown")  # type: ignore[arg-type]
+        problem_of(desk.client.get(f"{BASE}/verdict"), 404, "not-found")  # type: ignore[arg-type]
         auditor.failing = False
         assert audit(desk).status_code == 202
         settle(desk)
@@ -369,7 +369,7 @@ def test_bundles_and_reports(story: Any, auditor: Any) -> None:
     desk = story.desk
     story.finish()
     for path in ("verdict", "report.html", "report.txt", "bundle"):
-        problem_of(desk.client.get(f"{BASE}/{path}"), 404, "unknown")
+        problem_of(desk.client.get(f"{BASE}/{path}"), 404, "not-found")
     desk.clock.at(SAMPLING)
     tick(desk)
     answer_all(story)
@@ -421,8 +421,8 @@ def test_the_auditor_cannot_hurry(story: Any) -> None:
 
 
 def test_status_of_windows(desk: Any) -> None:
-    problem_of(desk.client.get(BASE), 404, "unknown")
-    problem_of(desk.client.get(f"{BASE}/progress"), 404, "unknown")
+    problem_of(desk.client.get(BASE), 404, "not-found")
+    problem_of(desk.client.get(f"{BASE}/progress"), 404, "not-found")
     desk.register()
     found = desk.client.get(BASE).json()
     assert found["state"] == "registered"

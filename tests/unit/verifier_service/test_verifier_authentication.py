@@ -32,7 +32,7 @@ def test_a_signed_request_passes_and_may_be_repeated(desk: Any, body: Any) -> No
 @pytest.mark.parametrize("drift", [-60_001, 60_001, 86_400_000])
 def test_a_replay_outside_the_tolerance(desk: Any, body: Any, drift: Any) -> None:
     headers = desk.headers("POST", TARGET, body, time=desk.clock.now + drift)
-    problem_of(post(desk, body, headers), 401, "unauthenticated")
+    problem_of(post(desk, body, headers), 401, "not-authenticated")
 
 
 @pytest.mark.parametrize("drift", [-60_000, 60_000])
@@ -46,39 +46,39 @@ def test_the_edge_of_the_tolerance(desk: Any, body: Any, drift: Any) -> None:
 )
 def test_a_signature_of_another_request(desk: Any, body: Any, method: Any, target: Any) -> None:
     headers = desk.headers(method, target, body)
-    problem_of(post(desk, body, headers), 401, "unauthenticated")
+    problem_of(post(desk, body, headers), 401, "not-authenticated")
 
 
 def test_the_query_is_signed(desk: Any, body: Any) -> None:
     headers = desk.headers("POST", TARGET, body)
-    problem_of(post(desk, body, headers, TARGET + "?x=1"), 401, "unauthenticated")
+    problem_of(post(desk, body, headers, TARGET + "?x=1"), 401, "not-authenticated")
     headers = desk.headers("POST", TARGET + "?x=%20y", body)
     assert post(desk, body, headers, TARGET + "?x=%20y").status_code == 201
 
 
 def test_a_signature_of_another_body(desk: Any, body: Any) -> None:
     headers = desk.headers("POST", TARGET, body)
-    problem_of(post(desk, body + b" ", headers), 401, "unauthenticated")
+    problem_of(post(desk, body + b" ", headers), 401, "not-authenticated")
 
 
 def test_a_signature_of_another_time(desk: Any, body: Any) -> None:
     headers = {**desk.headers("POST", TARGET, body), "Ragaudit-Time": str(desk.clock.now + 1)}
-    problem_of(post(desk, body, headers), 401, "unauthenticated")
+    problem_of(post(desk, body, headers), 401, "not-authenticated")
 
 
 def test_another_key(desk: Any, body: Any) -> None:
     headers = desk.headers("POST", TARGET, body, key=seeded("other"))
-    problem_of(post(desk, body, headers), 401, "unauthenticated")
+    problem_of(post(desk, body, headers), 401, "not-authenticated")
 
 
 def test_a_provider_that_is_not_pinned(desk: Any, body: Any) -> None:
     headers = desk.headers("POST", TARGET, body, provider="stranger")
-    problem_of(post(desk, body, headers), 401, "unauthenticated")
+    problem_of(post(desk, body, headers), 401, "not-authenticated")
 
 
 def test_a_removed_provider(desk: Any, body: Any) -> None:
     providers.remove(desk.service.database, PROVIDER)
-    problem_of(post(desk, body, desk.headers("POST", TARGET, body)), 401, "unauthenticated")
+    problem_of(post(desk, body, desk.headers("POST", TARGET, body)), 401, "not-authenticated")
 
 
 @pytest.mark.parametrize(
@@ -87,21 +87,21 @@ def test_a_removed_provider(desk: Any, body: Any) -> None:
 def test_each_header_is_demanded_once(desk: Any, body: Any, missing: Any) -> None:
     headers = desk.headers("POST", TARGET, body)
     twice = [*headers.items(), (missing, headers[missing])]
-    problem_of(post(desk, body, twice), 401, "unauthenticated")
+    problem_of(post(desk, body, twice), 401, "not-authenticated")
     del headers[missing]
-    problem_of(post(desk, body, headers), 401, "unauthenticated")
+    problem_of(post(desk, body, headers), 401, "not-authenticated")
 
 
 @pytest.mark.parametrize("time", ["", "x", "1.0", "+1", "01", "-1", "1_0", "9" * 40, "\u0661"])
 def test_ill_formed_times(desk: Any, body: Any, time: Any) -> None:
     headers = {**desk.headers("POST", TARGET, body), "Ragaudit-Time": time.encode()}
-    problem_of(post(desk, body, headers), 401, "unauthenticated")
+    problem_of(post(desk, body, headers), 401, "not-authenticated")
 
 
 @pytest.mark.parametrize("signature", ["", "AAAA", "!", "A" * 86 + "B="])
 def test_ill_formed_signatures(desk: Any, body: Any, signature: Any) -> None:
     headers = {**desk.headers("POST", TARGET, body), "Ragaudit-Signature": signature}
-    problem_of(post(desk, body, headers), 401, "unauthenticated")
+    problem_of(post(desk, body, headers), 401, "not-authenticated")
 
 
 @pytest.mark.parametrize(
@@ -121,10 +121,10 @@ def test_ill_formed_digests(desk: Any, body: Any, digest: Any) -> None:
     headers = desk.headers("POST", TARGET, body)
     right = headers["Content-Digest"].split(":")[1]
     headers["Content-Digest"] = digest.format(right)
-    problem_of(post(desk, body, headers), 401, "unauthenticated")
+    problem_of(post(desk, body, headers), 401, "not-authenticated")
     not_canonical = right[:-2] + chr(ord(right[-2]) + 1) + "="
     headers["Content-Digest"] = f"sha-256=:{not_canonical}:"
-    problem_of(post(desk, body, headers), 401, "unauthenticated")
+    problem_of(post(desk, body, headers), 401, "not-authenticated")
 
 
 def test_nothing_of_a_body_is_read_before_its_signature_holds(desk: Any, body: Any) -> None:
@@ -165,7 +165,7 @@ def test_nothing_of_a_body_is_read_before_its_signature_holds(desk: Any, body: A
 
 
 def test_no_headers_at_all(desk: Any, body: Any) -> None:
-    problem_of(post(desk, body, {}), 401, "unauthenticated")
+    problem_of(post(desk, body, {}), 401, "not-authenticated")
 
 
 @pytest.mark.parametrize(
@@ -176,15 +176,15 @@ def test_the_auditor_needs_the_token(desk: Any, header: Any) -> None:
     headers = {} if header is None else {"Authorization": header.encode("latin-1")}
     for method, path in (("POST", "audit"), ("GET", "bundle/confidential")):
         answer = desk.client.request(method, f"/v1/windows/{WINDOW}/{path}", headers=headers)
-        problem_of(answer, 401, "unauthenticated")
+        problem_of(answer, 401, "not-authenticated")
 
 
 def test_the_token_passes_and_a_provider_does_not(desk: Any) -> None:
     token = keys.read_token(desk.settings.secrets / keys.TOKEN)
     target = f"/v1/windows/{WINDOW}/audit"
     answer = desk.client.post(target, headers={"Authorization": f"Bearer {token}"})
-    problem_of(answer, 404, "unknown")
-    problem_of(desk.send("POST", target), 401, "unauthenticated")
+    problem_of(answer, 404, "not-found")
+    problem_of(desk.send("POST", target), 401, "not-authenticated")
 
 
 def test_pinning(desk: Any) -> None:

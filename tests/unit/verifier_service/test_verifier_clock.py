@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ragaudit.encoding.errors import ClockStepped
+from ragaudit.serving.clock import PATIENCE_MS, TOLERANCE_MS, UNTIL_IT_STAYS, EvenClock
 from ragaudit.verifier.service import audit_runner
-from ragaudit.verifier.service.clock import PATIENCE_MS, TOLERANCE_MS, EvenClock
-from ragaudit.verifier.service.errors import ClockError
 from verifier_service_harness import ORIGIN, SAMPLING, START, WINDOW, Clock, Desk, Story, problem_of
 
 HOUR = 3_600_000
@@ -29,7 +29,7 @@ class Hands:
         return self.passed
 
     def clock(self) -> EvenClock:
-        return EvenClock(self.wall, self.steady)
+        return EvenClock(UNTIL_IT_STAYS, self.wall, self.steady)
 
 
 @pytest.mark.parametrize("step", [20_000, -20_000, HOUR, -HOUR, TOLERANCE_MS + 1])
@@ -40,7 +40,7 @@ def test_a_step_gives_no_time_until_it_is_taken_back(step: int) -> None:
     hands.offset += step
     for _ in range(2):
         hands.passed += 1000
-        with pytest.raises(ClockError, match="was set by"):
+        with pytest.raises(ClockStepped, match="was set by"):
             clock()
     hands.offset -= step
     assert clock() == before + 2000
@@ -50,10 +50,10 @@ def test_a_step_that_stays_is_believed() -> None:
     hands = Hands()
     clock = hands.clock()
     hands.offset += HOUR
-    with pytest.raises(ClockError):
+    with pytest.raises(ClockStepped):
         clock()
     hands.passed += PATIENCE_MS - 1
-    with pytest.raises(ClockError):
+    with pytest.raises(ClockStepped):
         clock()
     hands.passed += 1
     assert clock() == hands.wall()
@@ -67,7 +67,7 @@ def test_a_clock_that_is_set_again_and_again_is_not_believed() -> None:
     for _ in range(10):
         hands.offset += HOUR
         hands.passed += PATIENCE_MS // 2
-        with pytest.raises(ClockError):
+        with pytest.raises(ClockStepped):
             clock()
 
 
@@ -88,7 +88,7 @@ def test_a_pause_between_the_readings_is_no_step() -> None:
         hands.passed += pauses.pop(0)
         return read
 
-    clock = EvenClock(wall, hands.steady)
+    clock = EvenClock(UNTIL_IT_STAYS, wall, hands.steady)
     assert clock() == hands.wall()
     assert clock() == hands.wall() - 50 and pauses == []
 
@@ -99,7 +99,7 @@ class SetClock(Clock):
     def __init__(self) -> None:
         super().__init__()
         self.ahead = 0
-        self.even = EvenClock(lambda: self.now + self.ahead, lambda: self.now)
+        self.even = EvenClock(UNTIL_IT_STAYS, lambda: self.now + self.ahead, lambda: self.now)
 
     def __call__(self) -> int:
         return self.even()
@@ -113,9 +113,9 @@ def test_an_hour_ahead_for_a_moment_draws_no_sample(tmp_path: Path, auditor: Any
         story = Story(desk)
         story.finish()
         clock.ahead = 1000 * (SAMPLING - START)
-        with pytest.raises(ClockError):
+        with pytest.raises(ClockStepped):
             desk.service.scheduler.tick()
-        problem_of(story.send("GET", "challenge"), 503, "clock")
+        problem_of(story.send("GET", "challenge"), 503, "clock-stepped")
         clock.ahead = 0
         assert desk.client.get(BASE).json()["state"] == "closed"
         clock.at(SAMPLING)

@@ -265,7 +265,7 @@ def test_nothing_is_cosigned_while_the_clock_is_behind(opened: Any) -> None:
     opened.add_checkpoint(opened.log.add_request(0))
     grow(opened, 1)
     opened.clock.now -= 1
-    problem_of(opened.add_checkpoint(opened.log.add_request(1)), 503, "clock")
+    problem_of(opened.add_checkpoint(opened.log.add_request(1)), 503, "clock-stepped")
     assert len(stored(opened)) == 1
     opened.clock.now += 1
     assert opened.add_checkpoint(opened.log.add_request(1)).status_code == 200
@@ -295,7 +295,7 @@ def test_checkpoints_have_a_cap(tmp_path: Path, auditor: Any) -> None:
 
 
 def test_no_checkpoint_of_an_unknown_log(opened: Any) -> None:
-    problem_of(opened.client.get(f"/cosigner/{'00' * 32}/checkpoint"), 404, "unknown")
-    problem_of(opened.client.get("/cosigner/xyz/checkpoint"), 400, "malformed")
+    problem_of(opened.client.get(f"/cosigner/{'00' * 32}/checkpoint"), 404, "not-found")
+    problem_of(opened.client.get("/cosigner/xyz/checkpoint"), 400, "malformed-request")
     digest = sha256(opened.log.key.name.encode()).hexdigest()
-    problem_of(opened.client.get(f"/cosigner/{digest}/checkpoint"), 404, "unknown")
+    problem_of(opened.client.get(f"/cosigner/{digest}/checkpoint"), 404, "not-found")

@@ -403,7 +403,7 @@ def test_findings_are_the_arbiters_and_about_a_dispute(desk: Any) -> None:
     window = disputed(desk)
     asked = window.asked[4]
     assert (window.finding(asked, 8, key=window.provider_key)).status_code == 422
-    problem_of(window.finding(asked, 8, file_digest=bytes(32)), 404, "unknown")
+    problem_of(window.finding(asked, 8, file_digest=bytes(32)), 404, "not-found")
     assert (window.finding(asked, 8, index=asked.index + 1)).status_code == 422
     assert (window.finding(asked, 8, origin="rag.example/ragaudit/w2")).status_code == 422
 
@@ -413,8 +413,8 @@ def test_files_that_nobody_disputed(desk: Any) -> None:
     _, unsampled = window.split()
     honest = window.files[unsampled.index]
     window.files[unsampled.index] = {**honest, "request": {**honest["request"], "query": "another"}}
-    problem_of(window.show(unsampled), 404, "unknown")
-    problem_of(window.raw("PUT", "disputes/99/file", honest), 404, "unknown")
+    problem_of(window.show(unsampled), 404, "not-found")
+    problem_of(window.raw("PUT", "disputes/99/file", honest), 404, "not-found")
 
 
 def test_statements_show_a_chain(desk: Any) -> None:

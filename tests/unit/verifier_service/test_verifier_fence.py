@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 from ragaudit.encoding.errors import RefusedError
-from ragaudit.ledger.errors import RestoredBackup
+from ragaudit.ledger.errors import RestoredBackup, StoreUnavailable
 from ragaudit.verifier.service.database import Database
-from ragaudit.verifier.service.errors import StorageError
 from ragaudit.verifier.service.fence import RECORD_BYTES, Fence
 from verifier_service_harness import Desk, RecordingAuditor, problem_of
 
@@ -96,7 +95,7 @@ def test_what_the_fence_cannot_hold_is_not_answered(
         with monkeypatch.context() as patched:
             patched.setattr("ragaudit.verifier.service.fence.os.pwrite", fail)
             answer = desk.add_checkpoint(desk.log.add_request(0))
-            problem_of(answer, 503, "storage")
-        problem_of(desk.client.get("/readyz"), 503, "storage")  # type: ignore[arg-type]
-        with pytest.raises(StorageError), desk.service.database.write():
+            problem_of(answer, 503, "store-unavailable")
+        problem_of(desk.client.get("/readyz"), 503, "store-unavailable")  # type: ignore[arg-type]
+        with pytest.raises(StoreUnavailable), desk.service.database.write():
             pass

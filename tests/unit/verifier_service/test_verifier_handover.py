@@ -72,7 +72,9 @@ def test_entries_are_given_once(story: Any) -> None:
 )
 def test_malformed_entries(story: Any, change: Any) -> None:
     first = story.documents()[0]
-    problem_of(give(story, [{**story.documents()[1]}, {**first, **change}]), 400, "malformed")
+    problem_of(
+        give(story, [{**story.documents()[1]}, {**first, **change}]), 400, "malformed-request"
+    )
     assert story.desk.client.get(f"/v1/windows/{WINDOW}").json()["counts"]["entries"] == 0
 
 
@@ -82,9 +84,9 @@ def test_entries_have_caps(tmp_path: Path, auditor: Any) -> None:
         desk.open_window()
         story = Story(desk)
         assert give(story, story.documents()[:2]).status_code == 204
-        problem_of(give(story, story.documents()), 429, "cap")
+        problem_of(give(story, story.documents()), 429, "cap-reached")
         assert give(story, story.documents()[:1]).status_code == 204
-        problem_of(give(story, story.documents() * 300), 400, "malformed")
+        problem_of(give(story, story.documents() * 300), 400, "malformed-request")
 
 
 def test_the_handover_and_what_is_derived(ended: Any) -> None:
@@ -204,7 +206,7 @@ def test_a_stranger_hands_nothing_over(ended: Any) -> None:
     body = ended.handover()
     headers = ended.desk.headers("PUT", target, body, key=other, provider="stranger")
     answer = ended.desk.client.put(target, content=body, headers=headers)
-    problem_of(answer, 404, "unknown")
+    problem_of(answer, 404, "not-found")
 
 
 def close(story: Any, note: bytes) -> Any:

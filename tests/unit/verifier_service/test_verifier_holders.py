@@ -81,11 +81,11 @@ def test_what_an_account_signs_for_takes_the_room_of_what_it_did_not(story: Stor
     room_for(story, 2)
     first, second, third = (story.receipt(index) for index in OF_FIRST)
     assert submit(story, first, second, story.receipt(4)).json() == {"accepted": 3, "known": 0}
-    problem_of(submit(story, third), 429, "cap")
+    problem_of(submit(story, third), 429, "cap-reached")
     assert hold(story, third).json() == {"accepted": 1, "known": 0}
     assert len(kept(story)) == 3
     assert {4, 7} < set(indices(story))
-    problem_of(hold(story, first, second), 429, "cap")  # its own share has room for two
+    problem_of(hold(story, first, second), 429, "cap-reached")  # its own share has room for two
     assert {4, 7} < set(indices(story))
     assert len(kept(story)) == 3
 
@@ -96,8 +96,8 @@ def test_what_an_account_signed_for_gives_way_to_nothing(story: Story) -> None:
     assert hold(story, first).json() == {"accepted": 1, "known": 0}
     assert submit(story, second).json() == {"accepted": 1, "known": 0}
     assert hold(story, second).json() == {"accepted": 0, "known": 1}
-    problem_of(submit(story, third), 429, "cap")
-    problem_of(hold(story, third), 429, "cap")
+    problem_of(submit(story, third), 429, "cap-reached")
+    problem_of(hold(story, third), 429, "cap-reached")
     assert indices(story) == [3, 5]
 
 
@@ -118,7 +118,7 @@ def test_receipts_among_strangers_become_the_holders(desk: Desk) -> None:
     problem_of(hold(story, story.receipt(5)), 422, "rejected")  # whose is it?
     answer = hold(story, story.receipt(3), registration=shown)
     assert answer.json() == {"accepted": 0, "known": 1}
-    problem_of(hold(story, story.receipt(5)), 429, "cap")
+    problem_of(hold(story, story.receipt(5)), 429, "cap-reached")
     assert submit(story, story.receipt(4)).json() == {"accepted": 1, "known": 0}
 
 
@@ -164,7 +164,7 @@ def test_refusals_are_held_too(story: Story) -> None:
     story.desk.service.intake._cap = 5 * 2 * size
     many = [refusal(counter) for counter in range(3)]
     assert post(story, "refusals", many[:2]).json() == {"accepted": 2, "known": 0}
-    problem_of(post(story, "refusals", many[2:]), 429, "cap")
+    problem_of(post(story, "refusals", many[2:]), 429, "cap-reached")
     answer = post(story, "refusals", many[2:], holder=statement(many[2:]))
     assert answer.json() == {"accepted": 1, "known": 0}
     assert many[2] in kept(story, "refusal")

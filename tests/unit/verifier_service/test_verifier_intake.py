@@ -120,7 +120,7 @@ def test_malformed_bodies(story: Any, body: Any) -> None:
 
 
 def test_at_most_a_thousand_at_once(story: Any) -> None:
-    problem_of(post(story, "receipts", {"receipts": [{}] * 1001}), 400, "malformed")
+    problem_of(post(story, "receipts", {"receipts": [{}] * 1001}), 400, "malformed-request")
 
 
 def test_a_private_half_is_refused_and_not_repeated(story: Any) -> None:
@@ -242,14 +242,14 @@ def test_receipts_have_a_cap(tmp_path: Path, auditor: Any) -> None:
             if answer.status_code != 200:
                 break
             taken += 1
-        problem_of(answer, 429, "cap")
+        problem_of(answer, 429, "cap-reached")
         assert len(kept(story, "receipt")) == taken > 0
 
 
 def test_a_window_that_is_not_countersigned_takes_nothing(desk: Any) -> None:
     for path in ("receipts", "refusals"):
         body = canonical_json.dumps({path: []})
-        problem_of(desk.client.post(f"{BASE}/{path}", content=body), 404, "unknown")
+        problem_of(desk.client.post(f"{BASE}/{path}", content=body), 404, "not-found")
     desk.register()
     for path in ("receipts", "refusals"):
         body = canonical_json.dumps({path: []})
@@ -440,14 +440,14 @@ def test_whether_a_promise_was_claimed(known: Any) -> None:
     other = f"claims/{pseudonym(0).hex()}/2?made={made}"
     assert known.send("GET", other).json() == {"claimed": False}
     problem_of(claim(known, given=dated(known, made)), 422, "rejected")
-    problem_of(known.desk.client.get(f"{BASE}/{path}"), 401, "unauthenticated")
+    problem_of(known.desk.client.get(f"{BASE}/{path}"), 401, "not-authenticated")
     for bad in ("claims/00/1?made=1", "claims/" + "0" * 64 + "/1", "claims/" + "0" * 64 + "/x"):
         assert known.send("GET", bad).status_code == 400
 
 
 def test_claims_are_the_providers_to_read(known: Any) -> None:
     known.desk.clock.at(END)
-    problem_of(known.desk.client.get(f"{BASE}/claims"), 401, "unauthenticated")
+    problem_of(known.desk.client.get(f"{BASE}/claims"), 401, "not-authenticated")
 
 
 def test_a_wrong_nonce_is_refused(known: Any) -> None:
@@ -537,7 +537,7 @@ def test_answered_claims_do_not_keep_the_last_one_out(
     known.desk.service.intake._cap = 5 * submissions.LEAST_SHARE_BYTES
     for counter in range(3):
         assert claim(known, counter=counter).json() == {"accepted": 1, "known": 0}
-    problem_of(claim(known, counter=0), 429, "cap")  # its place was needed for the last one
+    problem_of(claim(known, counter=0), 429, "cap-reached")  # its place was needed for the last one
     assert claim(known, counter=2).json() == {"accepted": 0, "known": 1}
     now = known.desk.clock.now
     assert claim(known, given=dated(known, now - 5), counter=1).status_code == 429
@@ -583,7 +583,7 @@ def test_an_account_has_a_share_that_others_cannot_fill(tmp_path: Path, auditor:
             for n in range(many + 1)
         ]
         assert post(story, "refusals", {"refusals": invented[:many]}).status_code == 200
-        problem_of(post(story, "refusals", {"refusals": invented[many:]}), 429, "cap")
+        problem_of(post(story, "refusals", {"refusals": invented[many:]}), 429, "cap-reached")
         assert post(story, "refusals", {"refusals": [refusal(story).to_json()]}).json() == {
             "accepted": 1,
             "known": 0,

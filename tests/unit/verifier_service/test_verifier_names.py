@@ -83,7 +83,7 @@ def test_a_provider_reaches_its_own_window_only(desk: Any, rival: Any) -> None:
     """Without a window it has none of that name; with one, it acts on that."""
     desk.register()
     target, index = f"{BASE}/tenants/t1/versions/1", index_of("t1", b"the rival's")
-    problem_of(rival.send("PUT", target, index), 404, "unknown")
+    problem_of(rival.send("PUT", target, index), 404, "not-found")
     rival.register()
     assert rival.send("PUT", target, index).status_code == 204
     assert desk.send("PUT", target, index_of("t1", b"index")).status_code == 204  # none was there
@@ -103,7 +103,7 @@ def test_an_ambiguous_name_needs_the_provider(desk: Any, rival: Any) -> None:
     assert told["expected"] == "?provider=<name>"
     for name in (PROVIDER, OTHER):
         assert desk.client.get(f"{BASE}?provider={name}").json()["provider"] == name
-    problem_of(desk.client.get(f"{BASE}?provider=nobody"), 404, "unknown")
+    problem_of(desk.client.get(f"{BASE}?provider=nobody"), 404, "not-found")
     for impossible in ("", "a/ragaudit/b", "A", "x" * 65):
         assert desk.client.get(BASE, params={"provider": impossible}).status_code == 400
 

@@ -145,7 +145,7 @@ def test_what_cannot_be_filed_is_refused(desk: Any, changes: Any, status: Any, n
     ],
 )
 def test_malformed_registrations(desk: Any, body: Any) -> None:
-    problem_of(desk.send("POST", "/v1/windows", body), 400, "malformed")
+    problem_of(desk.send("POST", "/v1/windows", body), 400, "malformed-request")
 
 
 def test_a_registration_has_a_limit(desk: Any) -> None:
@@ -161,16 +161,18 @@ def test_a_body_of_unknown_length_has_the_limit_too(desk: Any) -> None:
 
 
 def test_index_uploads(desk: Any) -> None:
-    problem_of(desk.send("PUT", INDEX, index_of("t1", b"index")), 404, "unknown")
+    problem_of(desk.send("PUT", INDEX, index_of("t1", b"index")), 404, "not-found")
     desk.register()
     assert desk.send("PUT", INDEX, index_of("t1", b"index")).status_code == 204
     assert desk.send("PUT", INDEX, index_of("t1", b"index")).status_code == 204
     problem_of(desk.send("PUT", INDEX, index_of("t1", b"another")), 409, "conflict")
     problem_of(
-        desk.send("PUT", INDEX.replace("t1", "t9"), index_of("t9", b"index")), 404, "unknown"
+        desk.send("PUT", INDEX.replace("t1", "t9"), index_of("t9", b"index")), 404, "not-found"
     )
     problem_of(
-        desk.send("PUT", INDEX.replace("t1", "T"), index_of("t1", b"index")), 400, "malformed"
+        desk.send("PUT", INDEX.replace("t1", "T"), index_of("t1", b"index")),
+        400,
+        "malformed-request",
     )
 
 
@@ -209,7 +211,7 @@ def test_malformed_openings(desk: Any, change: Any) -> None:
     desk.register()
     desk.put_indexes()
     answer = desk.send("POST", COUNTERSIGN, {**desk.opening(), **change})
-    problem_of(answer, 400, "malformed")
+    problem_of(answer, 400, "malformed-request")
 
 
 REFUSAL = canonical_json.dumps({"payload": "UkVGVVNFRA==", "signatures": []})
@@ -317,7 +319,7 @@ def test_another_provider_cannot_touch_the_window(desk: Any) -> None:
     ):
         headers = desk.headers(method, target, body, key=other, provider="other")
         answer = desk.client.request(method, target, content=body, headers=headers)
-        problem_of(answer, 404, "unknown")
+        problem_of(answer, 404, "not-found")
 
 
 def test_the_keys_are_what_a_policy_names(desk: Any) -> None:
@@ -330,12 +332,12 @@ def test_health_and_readiness(desk: Any) -> None:
     assert desk.client.get("/healthz").json() == {"status": "alive"}
     assert desk.client.get("/readyz").json() == {"status": "ready"}
     desk.clock.now -= 1
-    problem_of(desk.client.get("/readyz"), 503, "clock")
+    problem_of(desk.client.get("/readyz"), 503, "clock-stepped")
 
 
 def test_unknown_paths_and_methods_are_problems(desk: Any) -> None:
-    problem_of(desk.client.get("/nothing"), 404, "unknown")
-    problem_of(desk.client.delete("/v1/keys"), 405, "method")
+    problem_of(desk.client.get("/nothing"), 404, "not-found")
+    problem_of(desk.client.delete("/v1/keys"), 405, "method-not-allowed")
     assert PROVIDER not in desk.client.get("/nothing").text
 
 

@@ -64,7 +64,7 @@ def test_a_server_that_goes_and_comes_back(
                 desk.client.get("/readyz"),
                 desk.send("POST", f"{BASE}/entries", {"entries": []}),
             ):
-                problem_of(answer, 503, "storage")  # type: ignore[arg-type]
+                problem_of(answer, 503, "store-unavailable")  # type: ignore[arg-type]
         said(caplog)
     finally:
         postgresql.start()
@@ -87,7 +87,7 @@ def test_a_read_only_server(
     desk.service.database._engine.dispose()
     with caplog.at_level(logging.INFO):
         answer = desk.send("POST", f"{BASE}/entries", {"entries": []})
-    problem_of(answer, 503, "storage")
+    problem_of(answer, 503, "store-unavailable")
     assert "ReadOnlySqlTransaction" in said(caplog)
     assert desk.client.get(BASE).status_code == 200  # what only reads goes on
 
@@ -103,7 +103,7 @@ def test_a_damaged_table(desk: Desk, postgresql: Server, caplog: pytest.LogCaptu
     finally:
         postgresql.start()
     with caplog.at_level(logging.INFO):
-        problem_of(desk.client.get(BASE), 503, "storage")  # type: ignore[arg-type]
+        problem_of(desk.client.get(BASE), 503, "store-unavailable")  # type: ignore[arg-type]
     assert "DataCorrupted" in said(caplog)
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from ragaudit.encoding.errors import MalformedError, UnavailableError, UnsupportedError
+from ragaudit.ledger.errors import StoreUnavailable
+from ragaudit.serving.clock import system_clock
 from ragaudit.verifier.service.app import create_app
-from ragaudit.verifier.service.clock import system_clock
 from ragaudit.verifier.service.database import Database
-from ragaudit.verifier.service.errors import StorageError
 from sqlalchemy import event
 from verifier_service_harness import WINDOW, Desk, RecordingAuditor, problem_of
 
@@ -61,9 +61,10 @@ def test_what_cannot_be_written_is_503_and_one_line(
                        for i in range(900)]}  # fmt: skip
     with caplog.at_level(logging.INFO):
         answer = desk.send("POST", f"/v1/windows/{WINDOW}/entries", big)
-    problem_of(answer, 503, "storage")
+    document = problem_of(answer, 503, "store-unavailable")
     assert reason in said(caplog)
-    assert "SELECT" not in answer.text and WINDOW not in answer.text
+    assert document.pop("instance") == f"/v1/windows/{WINDOW}/entries"
+    assert "SELECT" not in str(document) and WINDOW not in str(document)
     # What only reads goes on.
     assert desk.client.get(f"/v1/windows/{WINDOW}").status_code == 200
 
@@ -87,14 +88,14 @@ def test_a_database_that_cannot_be_read(
             desk.client.get("/readyz"),
             desk.send("POST", f"/v1/windows/{WINDOW}/entries", {"entries": []}),
         ):
-            problem_of(answer, 503, "storage")
+            problem_of(answer, 503, "store-unavailable")
     said(caplog)
 
 
 def test_a_tick_without_a_database_is_one_line(desk: Any, caplog: pytest.LogCaptureFixture) -> None:
 
     spoil(desk, "query_only=ON")
-    with pytest.raises(StorageError), desk.service.database.write():
+    with pytest.raises(StoreUnavailable), desk.service.database.write():
         pass
 
 
@@ -107,7 +108,7 @@ def test_a_disk_without_room_for_bodies(
     monkeypatch.setattr("tempfile.SpooledTemporaryFile.write", full)
     with caplog.at_level(logging.INFO):
         answer = desk.send("POST", f"/v1/windows/{WINDOW}/entries", {"entries": []})
-    problem_of(answer, 503, "storage")
+    problem_of(answer, 503, "unavailable")
     assert "ENOSPC" in said(caplog)
 
 

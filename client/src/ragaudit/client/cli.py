@@ -16,6 +16,7 @@ from ragaudit.encoding.errors import InvalidArgumentError, RagauditError, Reject
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.log.tlog_proof import TlogProof
+from ragaudit.ledger.messages.bodies import DisputesBody
 from ragaudit.ledger.messages.disputes import Dispute
 from ragaudit.ledger.messages.receipt_check import StepResult, check_inclusion
 from ragaudit.ledger.messages.receipts import ReceiptFile
@@ -255,7 +256,7 @@ def dispute(
         holder = offline.read_holder(state, key, account)
         entry = Dispute.issue(holder.key, pseudonym=holder.account.pseudonym, receipt_file=value)
         origin = offline.public_half(value, file).origin
-        body = {"disputes": [entry.to_json()], "registration": holder.registration}
+        body = DisputesBody([entry.to_json()], holder.registration).to_json()
         calls.tell(verifier, origin, "disputes", body)
     typer.echo(entry.encode().decode() if as_json else f"record {entry.index} is disputed")
 

@@ -10,10 +10,11 @@ from ragaudit.client.errors import InvalidReply, StateConflict
 from ragaudit.client.registration import AccountState
 from ragaudit.client.session import Session
 from ragaudit.client.transport import Service
-from ragaudit.client.verifier import SignsFor, Submission, VerifierService
+from ragaudit.client.verifier import SignedFor, SignsFor, Submission, VerifierService
 from ragaudit.client.window import Window
 from ragaudit.encoding.errors import RagauditError
 from ragaudit.encoding.signing import PrivateKey
+from ragaudit.ledger.messages.bodies import CaseBody, DisputesBody, FindingBody, StatementBody
 from ragaudit.ledger.messages.disputes import (
     Dispute,
     Finding,
@@ -125,8 +126,8 @@ async def dispute(
     holder = await holder_of(session)
     account = holder.account
     entry = Dispute.issue(holder.key, pseudonym=account.pseudonym, receipt_file=receipt_file)
-    body = {"disputes": [entry.to_json()], "registration": holder.registration}
-    await verifier.tell(session.window.origin, "disputes", body)
+    body = DisputesBody([entry.to_json()], holder.registration)
+    await verifier.tell(session.window.origin, "disputes", body.to_json())
     return entry
 
 
@@ -142,7 +143,7 @@ class Holder:
 
     key: PrivateKey = field(repr=False)
     account: AccountState
-    registration: Mapping[str, Any] | None
+    registration: RegistrationEntry | None
 
 
 @dataclass(frozen=True)
@@ -170,11 +171,11 @@ class Arbiter:
         key = self.window.view.policy.keys.arbiter
         if key is None:
             raise StateConflict("the policy names no arbiter", where=self.window.name)
-        case = {"file": receipt_file, "window": self.window.shown.to_json()}
-        reply = await self.service.post(FINDINGS, case, repeatable=True)
+        case = CaseBody(dict(receipt_file), self.window.shown.to_json())
+        reply = await self.service.post(FINDINGS, case.to_json(), repeatable=True)
         where = self.service.base_url + FINDINGS
         try:
-            finding = Finding.from_json(reply.get("finding") if isinstance(reply, dict) else None)
+            finding = Finding.from_json(FindingBody.from_json(reply).finding)
             finding.verify_signature(key)
         except RagauditError as error:
             raise InvalidReply(f"no finding of the arbiter: {error.what}", where=where) from error
@@ -240,11 +241,11 @@ async def holder_of(session: Session) -> Holder:
 def signs_for(holder: Holder, origin: str) -> SignsFor:
     """Return a function that adds the holder's statement and registration to a request."""
 
-    def members(documents: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    def members(documents: Sequence[Mapping[str, Any]]) -> SignedFor:
         statement = HolderStatement.issue(
             holder.key, origin=origin, pseudonym=holder.account.pseudonym, documents=documents
         )
-        return {"holder": statement.to_json(), "registration": holder.registration}
+        return statement.to_json(), holder.registration
 
     return members
 
@@ -255,11 +256,9 @@ def registration_statement(holder: Holder, origin: str) -> dict[str, Any]:
     statement = RegistrationStatement.issue(
         holder.key, origin=origin, pseudonym=account.pseudonym, anchor=account.anchor
     )
-    return {"statement": statement.to_json(), "registration": holder.registration}
+    return StatementBody(statement.to_json(), holder.registration).to_json()
 
 
-def registration_proof(entry: RegistrationEntry | None) -> dict[str, Any] | None:
+def registration_proof(entry: RegistrationEntry | None) -> RegistrationEntry | None:
     """Return a registration's entry with its inclusion proof; None while there is none."""
-    if entry is None or entry.proof is None:
-        return None
-    return entry.to_json()
+    return None if entry is None or entry.proof is None else entry

@@ -9,19 +9,26 @@ from ragaudit.client.transport import Service
 from ragaudit.encoding.errors import MalformedError, RagauditError
 from ragaudit.ledger.log.checkpoints import verify_checkpoint
 from ragaudit.ledger.log.notes import VerifierKey
+from ragaudit.ledger.messages.bodies import (
+    MAX_BATCH,
+    ClaimBody,
+    HeldBody,
+    ReceiptsBody,
+    RefusalsBody,
+)
 from ragaudit.ledger.messages.claims import Claim
 from ragaudit.ledger.messages.disputes import DisputeStatus
 from ragaudit.ledger.messages.identifiers import read_origin
 from ragaudit.ledger.messages.registration import RegistrationEntry
 from ragaudit.ledger.messages.shown_keys import ShownKeys
 
-__all__ = ["SignsFor", "Submission", "VerifierService"]
-
-BATCH = 1000  # receipts of one request, docs/spec/08-services.md §8.3
+__all__ = ["SignedFor", "SignsFor", "Submission", "VerifierService"]
 
 Json = Mapping[str, Any]
-SignsFor = Callable[[Sequence[Json]], Json]
-"""What an account adds to a request with these documents: that it submits them itself."""
+SignedFor = tuple[dict[str, Any], RegistrationEntry | None]
+SignsFor = Callable[[Sequence[Json]], SignedFor]
+"""What an account adds to a request with these documents: its statement that it submits them
+itself, and its registration."""
 
 
 class Submission(tuple[int, int]):
@@ -101,13 +108,13 @@ class VerifierService:
         Returns:
             How many were new to the verifier, and how many it knew.
         """
-        return await self._submit(origin, "receipts", public_halves, signs)
+        return await self._submit(origin, ReceiptsBody, public_halves, signs)
 
     async def refuse(
         self, origin: str, refusals: Sequence[Json], signs: SignsFor | None = None
     ) -> Submission:
         """Give the verifier signed refusals of the provider; as `submit`."""
-        return await self._submit(origin, "refusals", refusals, signs)
+        return await self._submit(origin, RefusalsBody, refusals, signs)
 
     async def claim(
         self, origin: str, claim: Claim, registration: RegistrationEntry | None
@@ -119,8 +126,8 @@ class VerifierService:
             claim: the promise as the provider signed it, and the revealed nonce.
             registration: the account's; the provider may have withheld it from the verifier.
         """
-        shown = None if registration is None else registration.to_json()
-        await self._post(origin, "claims", {**claim.to_json(), "registration": shown})
+        body = ClaimBody(claim.promise.to_json(), claim.nonce, registration)
+        await self._post(origin, "claims", body.to_json())
 
     async def tell(self, origin: str, what: str, body: Json) -> None:
         """Give the verifier a document that the account signed.
@@ -147,13 +154,14 @@ class VerifierService:
         return _status(self._service.value(path, data))
 
     async def _submit(
-        self, origin: str, kind: str, documents: Sequence[Json], signs: SignsFor | None
+        self, origin: str, kind: type[HeldBody], documents: Sequence[Json], signs: SignsFor | None
     ) -> Submission:
         accepted = known = 0
-        for start in range(0, len(documents), BATCH):
-            batch = list(documents[start : start + BATCH])
-            body = {kind: batch, **({} if signs is None else signs(batch))}
-            reply = await self._post(origin, kind, body)
+        for start in range(0, len(documents), MAX_BATCH):
+            batch = [dict(document) for document in documents[start : start + MAX_BATCH]]
+            holder, registration = (None, None) if signs is None else signs(batch)
+            body = kind(batch, holder, registration)
+            reply = await self._post(origin, kind.MEMBER, body.to_json())
             accepted += _count(reply, "accepted")
             known += _count(reply, "known")
         return Submission((accepted, known))

@@ -1,16 +1,30 @@
-"""Error roots of every member.
+"""Error roots of every member, and the families of errors that callers of both services get.
 
     RagauditError            anything raised on purpose by this project
     ├── MalformedError       bytes, text or a value that is not in the one accepted form
-    │   └── InvalidArgumentError   a Python argument out of its range; also a ValueError
+    │   ├── InvalidArgumentError   a Python argument out of its range; also a ValueError
+    │   ├── MalformedRequest       a body, header, query or path of a call
+    │   └── MalformedSettings      a settings file, or what overrides it
     ├── RejectedError        well-formed, but false: a check failed
     ├── UnsupportedError     an unknown version, kind or feature; never guessed at
     ├── RefusedError         understood, and declined by a rule or a budget
+    │   ├── NotAuthenticated       no key, token or signature, or one of nobody
+    │   ├── NotFound               no such thing
+    │   ├── MethodNotAllowed       there is such a thing, but it cannot do this
+    │   ├── Conflict               against what was given before, or what holds now
+    │   ├── TooLarge               more bytes than are read
+    │   ├── TooEarly               not yet
+    │   ├── TooMany                a cap or a rate is reached
+    │   └── PeerRefused            another party declined what this needs of it
     ├── UnavailableError     something that this needs does not answer; nothing is lost, try again
+    │   └── ClockStepped           the clock cannot be believed now
     └── InternalError        a fault of our own; its text is not shown to remote callers
 
-Messages must never contain secrets: they end up in logs and reports.
+Roots end in Error, the classes under them do not. A service declares a class of its own only where
+it says more than the family. Messages must never contain secrets: they end up in logs and reports.
 """
+
+from collections.abc import Mapping
 
 
 class RagauditError(Exception):
@@ -20,7 +34,10 @@ class RagauditError(Exception):
         what: was wrong.
         where: a place, an argument or a member; may be empty.
         expected: what would be right; may be empty.
+        retry_after: seconds after which the same may succeed; None if waiting does not help.
     """
+
+    retry_after: float | None = None
 
     def __init__(self, what: str, *, where: str = "", expected: str = "") -> None:
         super().__init__(what, where, expected)
@@ -32,6 +49,16 @@ class RagauditError(Exception):
         place = f"{self.where}: " if self.where else ""
         remedy = f" (expected {self.expected})" if self.expected else ""
         return f"{place}{self.what}{remedy}"
+
+    @property
+    def family(self) -> "type[RagauditError]":
+        """The class of this module that says how a caller is answered; usually a base class."""
+        return type(self)
+
+    @property
+    def extension(self) -> Mapping[str, object]:
+        """JSON members that a problem document has beside the usual ones (RFC 9457 §3.2)."""
+        return {}
 
     def __reduce__(self) -> tuple[object, ...]:
         # Exception's default would call __init__ with three positional arguments.
@@ -56,6 +83,14 @@ class InvalidArgumentError(MalformedError, ValueError):
     """
 
 
+class MalformedRequest(MalformedError):
+    """A body, header, query or path of a call is not in the accepted form."""
+
+
+class MalformedSettings(MalformedError):
+    """A settings file, an environment variable or a secret file is not usable."""
+
+
 class RejectedError(RagauditError):
     """The input is well-formed and false; callers attach evidence where they have it."""
 
@@ -68,8 +103,52 @@ class RefusedError(RagauditError):
     """The request is understood and declined by a rule, a limit or a budget."""
 
 
+class NotAuthenticated(RefusedError):
+    """No key, token or signature, or one that belongs to nobody."""
+
+
+class NotFound(RefusedError):
+    """No window, item, account or path of this name."""
+
+
+class MethodNotAllowed(RefusedError):
+    """The path does not know this method."""
+
+
+class Conflict(RefusedError):
+    """It contradicts what was given before, or the state of what it is about."""
+
+
+class TooLarge(RefusedError):
+    """A body above its limit."""
+
+
+class TooEarly(RefusedError):
+    """The instant from which this is possible has not come."""
+
+    def __init__(
+        self, what: str, *, where: str = "", expected: str = "", retry_after: float = 1
+    ) -> None:
+        super().__init__(what, where=where, expected=expected)
+        self.retry_after = retry_after
+
+
+class TooMany(RefusedError):
+    """A cap on what somebody may have, or a rate at which somebody may ask, is reached."""
+
+
+class PeerRefused(RefusedError):
+    """Another party declined what the request needs of it."""
+
+
 class UnavailableError(RagauditError):
     """A service, database, file system or device does not answer; the same may succeed later."""
+
+    retry_after = 1
+
+
+class ClockStepped(UnavailableError):
+    """The clock was set, or is behind a time that was given: there is no time to attest."""
 
 
 class InternalError(RagauditError):

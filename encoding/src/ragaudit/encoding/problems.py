@@ -16,7 +16,7 @@ def problem_name(kind: type[RagauditError]) -> str:
 
 
 def problem(error: RagauditError, status: int, instance: str | None = None) -> dict[str, object]:
-    """Return the problem document for ``error`` (RFC 9457 §3), ready for JSON.
+    """Return the problem document for ``error`` (RFC 9457 §3), its extension included, for JSON.
 
     Args:
         error: the error; an InternalError is described without its text, which may
@@ -41,6 +41,7 @@ def problem(error: RagauditError, status: int, instance: str | None = None) -> d
         "status": status,
     }
     document.update({key: value for key, value in members.items() if value})
+    document.update(error.extension)
     if instance is not None:
         document["instance"] = instance
     return document

@@ -3,9 +3,10 @@
     RagauditError
     ├── MalformedError    MalformedNote, MalformedProof, MalformedTile, MalformedRecord,
     │                     MalformedPolicy
-    ├── RejectedError     ProofRejected, NoteRejected, ReceiptRejected, CommitmentRejected,
-    │                     ChainRejected
-    ├── RefusedError      LogFrozen, CheckpointConflict, RestoredBackup, UnknownResource
+    ├── RejectedError     ProofRejected, NoteRejected, ReceiptRejected (StepRejected),
+    │                     CommitmentRejected, ChainRejected
+    ├── RefusedError      LogFrozen, CheckpointConflict, RestoredBackup
+    │   └── NotFound      UnknownResource
     ├── UnavailableError  StoreUnavailable
     └── InternalError     CorruptLog
 
@@ -17,6 +18,7 @@ itself.
 from ragaudit.encoding.errors import (
     InternalError,
     MalformedError,
+    NotFound,
     RagauditError,
     RefusedError,
     RejectedError,
@@ -94,7 +96,7 @@ class CorruptLog(InternalError):
     """What the database holds contradicts itself: a tile, a leaf or a signed checkpoint."""
 
 
-class UnknownResource(RefusedError):
+class UnknownResource(NotFound):
     """No such log, checkpoint, entry or tile (below the last signed checkpoint)."""
 
 

@@ -1,27 +1,33 @@
-"""What the prover refuses, and the HTTP status under which it says so.
+"""What the prover refuses, where it says more than the families of encoding.errors.
 
-RagauditError
-├── MalformedError    MalformedSettings, MalformedDocument, MalformedQuery, MalformedRequest
-├── RefusedError      NotAuthenticated, TooManyRequests, UnknownTenant, UnknownAccount,
-│                     UnknownWindow, UnknownRecord, WrongState, Conflict (PromisePending), NotReady,
-│                     QueryRefused, IndexInUse, ClocksDiffer, VerifierRefused, NotPinned,
-│                     UnpinnedVerifier, KeyChanged, WindowUnusable
-├── RejectedError     ChallengeRejected, VerifierMessageRejected
-└── UnavailableError  VerifierUnreachable, BackendUnavailable
+    RagauditError
+    ├── MalformedError       MalformedDocument, MalformedQuery
+    ├── RejectedError        ChallengeRejected, VerifierMessageRejected
+    ├── RefusedError         WrongState, ClocksDiffer, IndexInUse, QueryRefused, KeyChanged,
+    │   │                    UnpinnedVerifier, NotPinned, WindowUnusable
+    │   ├── NotFound         UnknownTenant, UnknownAccount, UnknownWindow, UnknownRecord
+    │   ├── Conflict         PromisePending
+    │   ├── TooMany          TooManyRequests
+    │   └── PeerRefused      VerifierRefused
+    └── UnavailableError     VerifierUnreachable, BackendUnavailable
+
+Under which status an error is answered is said once, in `ragaudit.serving.problems`.
 """
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from ragaudit.encoding.errors import (
+    Conflict,
     MalformedError,
+    NotFound,
+    PeerRefused,
+    RagauditError,
     RefusedError,
     RejectedError,
+    TooMany,
     UnavailableError,
 )
-
-
-class MalformedSettings(MalformedError):
-    """The YAML file, an environment override or a secret file is not usable."""
 
 
 class MalformedDocument(MalformedError):
@@ -32,44 +38,30 @@ class MalformedQuery(MalformedError):
     """A query, K or filter outside what the policy and the index allow."""
 
 
-class MalformedRequest(MalformedError):
-    """A request body, header or path that is not in the accepted form."""
-
-
-class NotAuthenticated(RefusedError):
-    """No key, or one that belongs to nobody."""
-
-
-class TooManyRequests(RefusedError):
+class TooManyRequests(TooMany):
     """A caller over its rate, with a full queue, or that waited too long: ask again later."""
 
+    retry_after = 1
 
-class UnknownTenant(RefusedError):
+
+class UnknownTenant(NotFound):
     """No tenant of this name."""
 
 
-class UnknownAccount(RefusedError):
+class UnknownAccount(NotFound):
     """No account of this name."""
 
 
-class UnknownWindow(RefusedError):
+class UnknownWindow(NotFound):
     """No window of this name."""
 
 
-class UnknownRecord(RefusedError):
+class UnknownRecord(NotFound):
     """No entry at this index of the window's log."""
 
 
 class WrongState(RefusedError):
     """The window is not in a state that allows this, or the transition does not exist."""
-
-
-class Conflict(RefusedError):
-    """It contradicts what was fixed before: another anchor, another request, a name taken."""
-
-
-class NotReady(RefusedError):
-    """Not yet: the same request may succeed later."""
 
 
 class ClocksDiffer(RefusedError):
@@ -87,6 +79,12 @@ class QueryRefused(RefusedError):
         refusal: the signed refusal as JSON.
         retry_after: seconds after which the same query may succeed; None if waiting does not help.
     """
+
+    _FAMILIES: ClassVar[Mapping[str, type[RagauditError]]] = {
+        "budget": TooMany,
+        "closed": Conflict,
+        "unavailable": UnavailableError,
+    }
 
     def __init__(
         self,
@@ -106,6 +104,16 @@ class QueryRefused(RefusedError):
         """``budget``, ``closed`` or ``unavailable``."""
         return str(self.refusal["reason"])
 
+    @property
+    def family(self) -> type[RagauditError]:
+        """What the reason amounts to for the caller."""
+        return self._FAMILIES[self.reason]
+
+    @property
+    def extension(self) -> Mapping[str, object]:
+        """The signed refusal, which is evidence for the account."""
+        return {"refusal": self.refusal}
+
 
 class PromisePending(Conflict):
     """The counter has an unanswered promise for another request.
@@ -122,6 +130,11 @@ class PromisePending(Conflict):
         self.promise = promise
         self.retry_after = retry_after
 
+    @property
+    def extension(self) -> Mapping[str, object]:
+        """The pending promise."""
+        return {"promise": self.promise}
+
 
 class ChallengeRejected(RejectedError):
     """The verifier's challenge is not what the log, the chain and the policy determine."""
@@ -131,7 +144,7 @@ class VerifierMessageRejected(RejectedError):
     """A message of the verifier is not signed by its key or contradicts an earlier one."""
 
 
-class VerifierRefused(RefusedError):
+class VerifierRefused(PeerRefused):
     """The verifier declined a request.
 
     Attributes:
@@ -171,3 +184,8 @@ class BackendUnavailable(UnavailableError):
 
 class WindowUnusable(RefusedError):
     """The database is behind the fence or the cosigner: this window never answers again."""
+
+    @property
+    def family(self) -> type[RagauditError]:
+        """For the caller it is an outage, though no waiting ends it."""
+        return UnavailableError

@@ -5,11 +5,10 @@ import stat
 from hashlib import sha256
 from pathlib import Path
 
-from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.errors import MalformedError, MalformedSettings
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.text import hex_decode, hex_encode
 from ragaudit.ledger.errors import StoreUnavailable
-from ragaudit.prover.errors import MalformedSettings
 
 SECRET_MODE = 0o600
 

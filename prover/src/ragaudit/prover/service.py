@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 from ragaudit.embedders import registry
 from ragaudit.embedders.base import Embedder
+from ragaudit.encoding.errors import NotAuthenticated
 from ragaudit.encoding.signing import PrivateKey, PublicKey
 from ragaudit.encoding.text import hex_decode, hex_encode
 from ragaudit.ledger.messages.identifiers import pseudonym
@@ -19,8 +20,7 @@ from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.answering.query import Stages
 from ragaudit.prover.answering.stage import Context, refuse
 from ragaudit.prover.backends import Backend, StoredDocuments, check_servable
-from ragaudit.prover.clock import SystemClock
-from ragaudit.prover.errors import KeyChanged, NotAuthenticated, WindowUnusable, WrongState
+from ragaudit.prover.errors import KeyChanged, WindowUnusable, WrongState
 from ragaudit.prover.index import IndexBuilder
 from ragaudit.prover.jobs import Background
 from ragaudit.prover.keys import load_key, read_secret_file, token_digest
@@ -41,6 +41,7 @@ from ragaudit.prover.verifier.connection import check_clocks, check_pins, checke
 from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.registrations import Registrar
 from ragaudit.prover.window.windows import Window, Windows
+from ragaudit.serving.clock import UNTIL_CONFIRMED, EvenClock
 
 _log = logging.getLogger(__name__)
 
@@ -71,7 +72,7 @@ class Components:
     backend: Callable[[Settings, Store], Backend] = stored_documents
     embedder: Callable[[str], Embedder] = registry.load
     transport: httpx.BaseTransport | None = None
-    clock: Callable[[], int] = field(default_factory=SystemClock)
+    clock: Callable[[], int] = field(default_factory=lambda: EvenClock(UNTIL_CONFIRMED))
 
 
 class Service:

@@ -4,46 +4,21 @@ Secrets are never settings: members ending in ``_file`` name the files that hold
 paths are relative to the folder of the YAML file.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-import yaml
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-)
-from pydantic_settings import (
-    BaseSettings,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-    SettingsError,
-)
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
+from pydantic_settings import SettingsConfigDict
 from ragaudit.circuits.parameters import LIMITS
 from ragaudit.embedders import registry
 from ragaudit.encoding.addresses import service_url
-from ragaudit.encoding.environment import check_environment
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.relations import NeighboringRelation
-from ragaudit.prover.errors import MalformedSettings
+from ragaudit.serving.settings import FileSettings, Section, beside, malformed
+from ragaudit.serving.validation import DECIMAL_PATTERN, HEX32_PATTERN, PROVIDER_PATTERN
 
 ENVIRONMENT_PREFIX = "RAGAUDIT_PROVER__"
 SETTINGS_VARIABLE = "RAGAUDIT_PROVER_SETTINGS"
-PROVIDER_PATTERN = r"^[a-z0-9]([a-z0-9.-]{0,62}[a-z0-9])?$"
-NAME_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$"
-DECIMAL_PATTERN = r"^(0|[1-9][0-9]{0,8})(\.[0-9]{1,12})?$"
-HEX32_PATTERN = r"^[0-9a-f]{64}$"
-
-PATTERNS_IN_WORDS = {
-    PROVIDER_PATTERN: "1 to 64 of a-z, 0-9, inner . and -",
-    NAME_PATTERN: "1 to 64 of a-z, 0-9 and inner -",
-    DECIMAL_PATTERN: 'a decimal in quotes such as "0.25", at most 12 places, no exponent',
-    HEX32_PATTERN: "64 digits 0-9a-f",
-}
 
 
 def _decimal_text(value: object) -> object:
@@ -54,11 +29,7 @@ def _decimal_text(value: object) -> object:
 Decimal = Annotated[str, BeforeValidator(_decimal_text), Field(pattern=DECIMAL_PATTERN)]
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class ServerSettings(_Section):
+class ServerSettings(Section):
     """Where the service listens."""
 
     host: str = "127.0.0.1"
@@ -66,7 +37,7 @@ class ServerSettings(_Section):
     max_body_bytes: int = Field(default=65536, ge=1024, le=2**20)
 
 
-class StoreSettings(_Section):
+class StoreSettings(Section):
     """The database, and the folder of the fences, which should be another disk."""
 
     url: str = "sqlite:///prover.db"
@@ -74,7 +45,7 @@ class StoreSettings(_Section):
     free_bytes_min: int = Field(default=64 * 2**20, ge=0, le=2**50)
 
 
-class KeySettings(_Section):
+class KeySettings(Section):
     """Files of the provider's signing key and of the operator token's SHA-256."""
 
     provider_file: Path = Path("keys/provider.key")
@@ -92,7 +63,7 @@ Url = Annotated[str, AfterValidator(_url)]
 Hex32 = Annotated[str, Field(pattern=HEX32_PATTERN)]
 
 
-class VerifierSettings(_Section):
+class VerifierSettings(Section):
     """The verifier service and the keys it must show, called as in a policy's ``keys``.
 
     Without the three pins no service starts, unless ``allow_unpinned`` says that whoever answers
@@ -116,20 +87,20 @@ class VerifierSettings(_Section):
         return [name for name in names if getattr(self, name) is None]
 
 
-class BackendSettings(_Section):
+class BackendSettings(Section):
     """Where the documents are."""
 
     kind: Literal["store"] = "store"
     page_rows: int = Field(default=500, ge=1, le=10_000)
 
 
-class EmbedderSettings(_Section):
+class EmbedderSettings(Section):
     """Which embedder; its files are what C_emb commits to."""
 
     name: str = registry.DEFAULT
 
 
-class EstimatorSettings(_Section):
+class EstimatorSettings(Section):
     """Parameters of the coalition estimator."""
 
     theta: Decimal = "0.9"
@@ -137,14 +108,14 @@ class EstimatorSettings(_Section):
     sketch_bits: int = Field(default=256, ge=LIMITS.sketch_bits_min, le=LIMITS.sketch_bits_max)
 
 
-class TenantSampleSettings(_Section):
+class TenantSampleSettings(Section):
     """How the strata that hold all records of a tenant are sampled."""
 
     eta: Decimal = "0.0009765625"
     minimum: int = Field(default=10, ge=0, le=10**6)
 
 
-class SubmitterSampleSettings(_Section):
+class SubmitterSampleSettings(Section):
     """How the strata of submitted records are sampled: one per account, or one per tenant.
 
     An eta as small as the tenants' would sample most of a small account's records, and the more
@@ -156,7 +127,7 @@ class SubmitterSampleSettings(_Section):
     minimum: int = Field(default=1, ge=0, le=10**6)
 
 
-class AuditSettings(_Section):
+class AuditSettings(Section):
     """How the verifier samples."""
 
     mode: Literal["A", "B"] = "B"
@@ -176,7 +147,7 @@ def _relation(value: object) -> object:
 Relation = Annotated[NeighboringRelation, BeforeValidator(_relation)]
 
 
-class WindowSettings(_Section):
+class WindowSettings(Section):
     """What a new window's policy says. Times count from the moment the window is created."""
 
     opens_after_seconds: int = Field(default=120, ge=1, le=10**7)
@@ -205,14 +176,14 @@ class WindowSettings(_Section):
     experiment_seed: str | None = None
 
 
-class TimingSettings(_Section):
+class TimingSettings(Section):
     """How often the background tasks look."""
 
     checkpoint_seconds: float = Field(default=0.25, gt=0, le=0.3)
     driver_seconds: float = Field(default=0.25, gt=0, le=60)
 
 
-class LimitSettings(_Section):
+class LimitSettings(Section):
     """What one caller may take of the service: an account, or a peer without a known key."""
 
     workers: int = Field(default=8, ge=1, le=32)
@@ -222,16 +193,11 @@ class LimitSettings(_Section):
     peer_per_second: int = Field(default=200, ge=1, le=10_000)
 
 
-class Settings(BaseSettings):
+class Settings(FileSettings):
     """The whole file."""
 
-    model_config = SettingsConfigDict(
-        extra="forbid",
-        frozen=True,
-        env_prefix=ENVIRONMENT_PREFIX,
-        env_nested_delimiter="__",
-        validate_default=False,
-    )
+    model_config = SettingsConfigDict(env_prefix=ENVIRONMENT_PREFIX, validate_default=False)
+    service: ClassVar[str] = "PROVER"
 
     provider: Annotated[str, Field(pattern=PROVIDER_PATTERN)]
     server: ServerSettings = ServerSettings()
@@ -244,71 +210,14 @@ class Settings(BaseSettings):
     timing: TimingSettings = TimingSettings()
     limits: LimitSettings = LimitSettings()
 
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return env_settings, init_settings
-
 
 def load_settings(path: Path) -> Settings:
     """Return the settings of a YAML file and the environment, with absolute paths.
 
     Raises:
-        MalformedSettings: the file is missing, is not YAML, or a member is unknown, missing or
-            out of range; ``where`` names it.
+        MalformedSettings, MalformedError: as `FileSettings.read`.
     """
-    try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise MalformedSettings(f"cannot read: {error.strerror}", where=str(path)) from None
-    except (yaml.YAMLError, UnicodeDecodeError):
-        raise MalformedSettings("not a YAML document", where=str(path)) from None
-    if not isinstance(document, dict):
-        raise MalformedSettings("not a YAML mapping", where=str(path), expected="provider: ...")
-    try:
-        check_environment("PROVER", Settings.model_fields, beside=(SETTINGS_VARIABLE,))
-        settings = Settings(**document)
-    except ValidationError as error:
-        raise malformed(error, str(path)) from None
-    except (SettingsError, TypeError):
-        raise MalformedSettings(
-            "a variable of the environment is not a value",
-            where=f"{path} and {ENVIRONMENT_PREFIX}*",
-            expected="JSON for a whole section",
-        ) from None
-    return _absolute(settings, path.resolve().parent)
-
-
-def malformed(error: ValidationError, where: str) -> MalformedSettings:
-    """Return the first validation error without the values that it was about."""
-    first = error.errors(include_url=False, include_input=False)[0]
-    member = ".".join(str(part) for part in first["loc"])
-    what, expected = in_words(first)
-    return MalformedSettings(
-        what, where=f"{where}: {member}" if member else where, expected=expected
-    )
-
-
-def in_words(error: Mapping[str, Any]) -> tuple[str, str]:
-    """Return what is wrong and what would be right, of an error of the validating library.
-
-    A regular expression is no explanation: it is said in the words of `PATTERNS_IN_WORDS`.
-    """
-    pattern = error.get("ctx", {}).get("pattern")
-    if pattern in PATTERNS_IN_WORDS:
-        return "not in the form that is demanded", PATTERNS_IN_WORDS[pattern]
-    if error["type"] == "extra_forbidden":
-        return "no such member", ""
-    if error["type"] == "value_error":
-        what, _, expected = str(error["msg"]).removeprefix("Value error, ").partition("; expected ")
-        return what, expected
-    return str(error["msg"]), ""
+    return _absolute(Settings.read(path), path.resolve().parent)
 
 
 def window_settings(base: WindowSettings, overrides: dict[str, Any]) -> WindowSettings:
@@ -329,20 +238,13 @@ def _merged(base: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:
 
 
 def _absolute(settings: Settings, folder: Path) -> Settings:
-    store, keys, verifier = settings.store, settings.keys, settings.verifier
-    authority = None if verifier.ca_file is None else folder / verifier.ca_file
+    store = beside(folder, settings.store, "fence_folder")
+    url = _absolute_url(store.url, folder)
     return settings.model_copy(
         update={
-            "verifier": verifier.model_copy(update={"ca_file": authority}),
-            "store": store.model_copy(
-                update={
-                    "url": _absolute_url(store.url, folder),
-                    "fence_folder": folder / store.fence_folder,
-                }
-            ),
-            "keys": keys.model_copy(
-                update={name: folder / getattr(keys, name) for name in type(keys).model_fields}
-            ),
+            "verifier": beside(folder, settings.verifier, "ca_file"),
+            "store": store.model_copy(update={"url": url}),
+            "keys": beside(folder, settings.keys, *KeySettings.model_fields),
         }
     )
 

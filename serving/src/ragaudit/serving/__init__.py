@@ -1,1 +1,5 @@
-"""How both services listen: `server` runs one, `connections` bounds what a peer may hold."""
+"""What both services share.
+
+`server` runs one, `connections` bounds what a peer may hold, `bodies` and `strict_json` read
+requests, `problems` answers errors, `clock` gives times, `settings` reads the YAML file.
+"""

@@ -1,22 +1,64 @@
-"""Request bodies are cut off at a limit before anything parses them."""
+"""Request bodies are cut off at a limit before anything parses them.
 
-import json
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+A limit of the whole service is `BodyLimit`'s; `receive` is for a handler whose limit depends on who
+calls and on what, and whose bodies may be too long for memory.
+"""
 
-from ragaudit.encoding.errors import RefusedError
-from ragaudit.encoding.problems import MEDIA_TYPE, problem
+import errno
+import hashlib
+import tempfile
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import IO, BinaryIO, cast
 
-__all__ = ["BodyLimit", "RequestTooLarge"]
+from fastapi import Request
+from ragaudit.encoding.errors import TooLarge, UnavailableError
+from ragaudit.serving.problems import response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Application = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+__all__ = ["Body", "BodyLimit", "receive"]
+
+MEMORY_BYTES = 2**20  # longer bodies wait on disk
+# Nineteen digits decide; converting a very long number would cost time.
+_LENGTH_DIGITS = 19
 
 
-class RequestTooLarge(RefusedError):
-    """A request body above the limit of its endpoint."""
+@dataclass(frozen=True)
+class Body:
+    """A body received in full: a file open for reading, its length and SHA-256."""
+
+    file: BinaryIO
+    size: int
+    digest: bytes
+
+    def read(self) -> bytes:
+        """Return all of it."""
+        self.file.seek(0)
+        return self.file.read()
+
+
+async def receive(request: Request, limit: int, memory: int = MEMORY_BYTES) -> AsyncIterator[Body]:
+    """Yield the body; it is closed and forgotten afterwards.
+
+    Args:
+        limit: bytes that are read at most.
+        memory: bytes of it that are held in memory at most; a longer one waits on disk.
+
+    Raises:
+        TooLarge: more than ``limit`` bytes, announced or sent.
+        UnavailableError: there is no room for it on disk.
+    """
+    if _announced(request.scope) > limit:
+        raise _too_large(limit)
+    digest, size = hashlib.sha256(), 0
+    with tempfile.SpooledTemporaryFile(max_size=memory) as file:
+        async for data in request.stream():
+            size += len(data)
+            if size > limit:
+                raise _too_large(limit)
+            digest.update(data)
+            _keep(file, data)
+        yield Body(cast(BinaryIO, file), size, digest.digest())
 
 
 class BodyLimit:
@@ -25,53 +67,57 @@ class BodyLimit:
     If a client goes away meanwhile, the application is not called.
     """
 
-    def __init__(self, app: Application, limit: int) -> None:
+    def __init__(self, app: ASGIApp, limit: int) -> None:
         self._app = app
         self._limit = limit
 
-    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Collect the body and pass it on in one message, or refuse the request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        announced = dict(scope["headers"]).get(b"content-length", b"0")
-        body = bytearray()
-        more = True
-        while more and len(body) <= self._limit and not _exceeds(announced, self._limit):
+        excess = _announced(scope) > self._limit
+        body, more = bytearray(), True
+        while more and not excess:
             message = await receive()
             if message["type"] != "http.request":
                 return
             body += message.get("body", b"")
             more = message.get("more_body", False)
-        if more or len(body) > self._limit:
-            await self._refuse(scope, send)
+            excess = len(body) > self._limit
+        if excess:
+            await response(_too_large(self._limit), scope["path"])(scope, receive, send)
             return
         await self._app(scope, _replay(bytes(body), receive), send)
 
-    async def _refuse(self, scope: MutableMapping[str, Any], send: Send) -> None:
-        error = RequestTooLarge("body too long", expected=f"at most {self._limit} bytes")
-        data = json.dumps(problem(error, 413, scope["path"])).encode()
-        headers = [
-            (b"content-type", MEDIA_TYPE.encode()),
-            (b"content-length", str(len(data)).encode()),
-        ]
-        await send({"type": "http.response.start", "status": 413, "headers": headers})
-        await send({"type": "http.response.body", "body": data})
+
+def _announced(scope: Scope) -> int:
+    length: bytes = dict(scope["headers"]).get(b"content-length", b"")
+    return int(length[:_LENGTH_DIGITS]) if length.isdigit() else 0
 
 
-def _exceeds(announced: bytes, limit: int) -> bool:
-    # Nineteen digits decide; converting a very long number would cost time.
-    return announced.isdigit() and int(announced[:19]) > limit
+def _too_large(limit: int) -> TooLarge:
+    return TooLarge("body too long", expected=f"at most {limit} bytes")
+
+
+def _keep(file: IO[bytes], data: bytes) -> None:
+    try:
+        file.write(data)
+    except OSError as error:
+        name = errno.errorcode.get(error.errno or 0, type(error).__name__)
+        raise UnavailableError(
+            f"a body cannot be kept: {name}", expected="a disk with room"
+        ) from None
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
     delivered = False
 
-    async def replay() -> Message:
+    async def replay() -> dict[str, object]:
         nonlocal delivered
         # What comes after the body, a hang-up above all, is for the application.
         if delivered:
-            return await receive()
+            return dict(await receive())
         delivered = True
         return {"type": "http.request", "body": body, "more_body": False}
 

@@ -11,7 +11,7 @@ import traceback
 from pathlib import PurePath
 from types import TracebackType
 
-__all__ = ["LEVELS", "LineFormatter", "configure"]
+__all__ = ["LEVELS", "LineFormatter", "configure", "where_raised"]
 
 LEVELS = ("debug", "info", "warning", "error")
 _FRAMES = 4
@@ -39,12 +39,19 @@ class LineFormatter(logging.Formatter):
     def formatException(self, ei: _ExceptionInfo) -> str:
         """Return type and innermost frames, innermost first."""
         kind, _, trace = ei
-        frames = [
-            f"{PurePath(frame.filename).name}:{frame.lineno}"
-            for frame in traceback.extract_tb(trace)
-        ]
-        name = kind.__name__ if kind is not None else "exception"
-        return f"{name} at {' < '.join(reversed(frames[-_FRAMES:])) or 'unknown place'}"
+        return _frames(kind.__name__ if kind is not None else "exception", trace)
+
+
+def where_raised(error: BaseException) -> str:
+    """Return type and innermost frames of an exception, without its text."""
+    return _frames(type(error).__name__, error.__traceback__)
+
+
+def _frames(name: str, trace: TracebackType | None) -> str:
+    frames = [
+        f"{PurePath(frame.filename).name}:{frame.lineno}" for frame in traceback.extract_tb(trace)
+    ]
+    return f"{name} at {' < '.join(reversed(frames[-_FRAMES:])) or 'unknown place'}"
 
 
 class _StandardError(logging.Handler):

@@ -16,8 +16,7 @@ from typing import Any
 import uvicorn
 from ragaudit.encoding.errors import MalformedError, UnavailableError
 from ragaudit.serving import log_lines
-from ragaudit.serving.connections import protocol_factory
-from ragaudit.serving.limits import ConnectionLimits
+from ragaudit.serving.connections import ConnectionLimits, protocol_factory
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect
 

@@ -11,24 +11,17 @@ from typing import Annotated, Any
 from fastapi import Depends, FastAPI, Request
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import hex_encode
+from ragaudit.ledger.messages.bodies import CaseBody, FindingBody
 from ragaudit.ledger.messages.receipt_check import GroupOperations
+from ragaudit.serving.bodies import Body, receive
+from ragaudit.serving.problems import documented, install
 from ragaudit.verifier.arbiter import Arbiter, read_window
-from ragaudit.verifier.service import bodies, problems
-from ragaudit.verifier.service.bodies import Body, Document, parse
-from ragaudit.verifier.service.dependencies import described
-from ragaudit.verifier.service.problems import documented
+from ragaudit.verifier.service.bodies import described, parse
 
 __all__ = ["create_app"]
 
 MAX_CASE_BYTES = 2**24
 _AT_ONCE = 2  # parsed JSON takes up to thirty times its bytes
-
-
-class Case(Document):
-    """`POST /v1/findings`: a receipt file, and the window as the provider shows it."""
-
-    file: dict[str, Any]
-    window: dict[str, Any]
 
 
 def create_app(
@@ -47,34 +40,34 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
     )
-    problems.install(app)
+    install(app)
     at_once = asyncio.Semaphore(_AT_ONCE)
 
     async def received(request: Request) -> AsyncIterator[Body]:
-        async for body in bodies.receive(request, MAX_CASE_BYTES):
+        async for body in receive(request, MAX_CASE_BYTES):
             async with at_once:
                 yield body
 
     @app.get("/healthz")
     def health() -> dict[str, str]:
-        """Whether the service answers."""
+        """Say that the service answers."""
         return {"status": "ok"}
 
     @app.get("/v1/keys")
     def keys() -> dict[str, str]:
-        """The keys that a policy must name for this arbiter to judge its window."""
+        """Show the keys that a policy must name for this arbiter to judge its window."""
         return {"arbiter": hex_encode(arbiter.public.raw), "verifier": hex_encode(verifier.raw)}
 
     @app.post(
         "/v1/findings",
-        openapi_extra=described(Case),
+        openapi_extra=described(CaseBody),
         responses=documented(400, 413, 422, 503),
     )
     def find(body: Annotated[Body, Depends(received)]) -> dict[str, Any]:
         """Judge a receipt file; the reply is what the verifier takes at `POST .../findings`."""
-        case = parse(Case, body.read())
+        case = parse(CaseBody, body.read())
         view = read_window(case.window, verifier)
         finding, public = arbiter.judge(case.file, view, operations, clock)
-        return {"finding": finding.to_json(), "public": public.to_json()}
+        return FindingBody(finding.to_json(), public.to_json()).to_json()
 
     return app

@@ -7,20 +7,16 @@ are files in the folder ``secrets`` (`keys`).
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic_settings import (
-    BaseSettings,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-    SettingsError,
-)
-from ragaudit.encoding.environment import check_environment
-from ragaudit.encoding.errors import MalformedError, UnavailableError
+from pydantic import Field
+from pydantic_settings import SettingsConfigDict
+from ragaudit.encoding.errors import UnavailableError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import hex_decode
+from ragaudit.serving.settings import FileSettings, Section, beside
+from ragaudit.serving.validation import HEX32_PATTERN
 
 ENVIRONMENT_PREFIX = "RAGAUDIT_VERIFIER__"
 SETTINGS_VARIABLE = "RAGAUDIT_VERIFIER_SETTINGS"
@@ -30,11 +26,7 @@ MAX_ITEM_BYTES = 2**31  # an evidence item (docs/spec/10-verdict.md §10.2)
 EngineName = Literal["auto", "core", "reference"]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Listen(_Strict):
+class Listen(Section):
     """Where the service listens; TLS ends here if both files are given."""
 
     host: str = "127.0.0.1"
@@ -43,7 +35,7 @@ class Listen(_Strict):
     tls_key: Path | None = None
 
 
-class Limits(_Strict):
+class Limits(Section):
     """Caps on what others may send: bytes of one body, or what one window may hold.
 
     ``anonymous_bytes`` bounds what anybody may send unsigned, ``dispute_bytes`` a receipt
@@ -70,7 +62,7 @@ class Limits(_Strict):
     submitted_bytes: int = Field(default=240 * MIB, ge=MIB, le=240 * MIB)
 
 
-class Settings(BaseSettings):
+class Settings(FileSettings):
     """All settings of the service.
 
     Args:
@@ -86,14 +78,13 @@ class Settings(BaseSettings):
         tick_seconds: how often the service looks for work that an instant has made due.
     """
 
-    model_config = SettingsConfigDict(
-        env_prefix=ENVIRONMENT_PREFIX, env_nested_delimiter="__", extra="forbid", frozen=True
-    )
+    model_config = SettingsConfigDict(env_prefix=ENVIRONMENT_PREFIX)
+    service: ClassVar[str] = "VERIFIER"
 
     name: str
     data: Path
     secrets: Path
-    arbiter_key: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
+    arbiter_key: str | None = Field(default=None, pattern=HEX32_PATTERN)
     terms: Path | None = None
     database: str | None = None
     fence: Path | None = None
@@ -103,20 +94,9 @@ class Settings(BaseSettings):
     positions: Path | None = None
     tick_seconds: float = Field(default=1.0, gt=0, le=60)
 
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return env_settings, init_settings
-
     @property
     def arbiter(self) -> PublicKey | None:
-        """The arbiter's public key. Raises MalformedError if it is none."""
+        """The arbiter's public key; MalformedError if the setting is none."""
         return (
             None if self.arbiter_key is None else PublicKey.from_raw(hex_decode(self.arbiter_key))
         )
@@ -131,40 +111,13 @@ class Settings(BaseSettings):
 
 
 def load(path: Path) -> Settings:
-    """The settings of a YAML file and the environment; relative folders are the file's.
+    """Return the settings of a YAML file and the environment, with absolute paths.
 
     Raises:
-        MalformedError: no such file, not YAML, an unknown or ill-typed setting, here or in the
-            environment.
+        MalformedSettings, MalformedError: as `FileSettings.read`.
     """
-    try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise MalformedError("settings cannot be read", where=str(path)) from error
-    if not isinstance(document, dict):
-        raise MalformedError("settings are not a mapping", where=str(path))
-    check_environment("VERIFIER", Settings.model_fields, beside=(SETTINGS_VARIABLE,))
-    try:
-        settings = Settings(**document)
-    except SettingsError:
-        raise MalformedError(
-            "a variable of the environment is not a value",
-            where=f"{ENVIRONMENT_PREFIX}*",
-            expected="JSON for a whole section",
-        ) from None
-    except (ValidationError, TypeError) as error:
-        raise MalformedError(_first_fault(error), where=str(path)) from error
-    base = path.resolve().parent
-    folders = {"data": base / settings.data, "secrets": base / settings.secrets}
-    files = {
-        name: None if path is None else base / path
-        for name, path in (
-            ("fence", settings.fence),
-            ("terms", settings.terms),
-            ("positions", settings.positions),
-        )
-    }
-    return settings.model_copy(update={**folders, **files})
+    folder = path.resolve().parent
+    return beside(folder, Settings.read(path), "data", "secrets", "fence", "terms", "positions")
 
 
 def write(path: Path, document: Mapping[str, object]) -> Settings:
@@ -190,10 +143,3 @@ def make_data_folder(settings: Settings) -> None:
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise UnavailableError(f"no folder: {reason}", where=str(settings.data)) from None
-
-
-def _first_fault(error: Exception) -> str:
-    if not isinstance(error, ValidationError):
-        return "settings are not a mapping of names"
-    first = error.errors(include_input=False, include_url=False)[0]
-    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"

@@ -5,10 +5,10 @@ from typing import Any
 
 import httpx
 from ragaudit.encoding.errors import RefusedError
+from ragaudit.serving.clock import system_clock
 from ragaudit.verifier.arbiter import Arbiter, read_window
 from ragaudit.verifier.engines import fastest_engine
 from ragaudit.verifier.keys import read_public
-from ragaudit.verifier.service.clock import system_clock
 
 __all__ = ["arbitrate"]
 

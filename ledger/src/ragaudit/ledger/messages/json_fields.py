@@ -28,9 +28,18 @@ class Fields:
     """
 
     def __init__(
-        self, value: Any, names: str, error: type[MalformedError], where: str = ""
+        self,
+        value: Any,
+        names: str,
+        error: type[MalformedError],
+        where: str = "",
+        *,
+        optional: str = "",
     ) -> None:
         """Check that ``value`` is an object with exactly the members ``names`` (spaces between).
+
+        Args:
+            optional: more members, which are null where they are left out.
 
         Raises:
             error: not an object, or a member is missing or unknown.
@@ -39,7 +48,8 @@ class Fields:
         self._where = where
         if not isinstance(value, dict):
             raise error("not an object", where=where)
-        expected = set(names.split())
+        value = dict.fromkeys(optional.split()) | value
+        expected = set(names.split() + optional.split())
         for problem, members in (
             ("missing", expected - set(value)),
             ("unknown", set(value) - expected),
@@ -101,6 +111,13 @@ class Fields:
             return PublicKey.from_raw(data)
         except MalformedError as error:
             raise self.error(name, error.what, error.expected) from error
+
+    def object(self, name: str) -> dict[str, Any]:
+        """A JSON object, whatever it holds."""
+        value = self._value[name]
+        if not isinstance(value, dict):
+            raise self.error(name, "not an object")
+        return value
 
     def objects(self, name: str, low: int, high: int) -> Iterator[tuple[str, Any]]:
         """The items of a list of ``low``..``high``, each with its path."""

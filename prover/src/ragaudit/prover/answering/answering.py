@@ -4,6 +4,7 @@ A promise is durable before it is sent, and the fence knows of it, so that no re
 restored backup makes the prover promise two different things for one counter.
 """
 
+from ragaudit.encoding.errors import Conflict
 from ragaudit.ledger.messages.chains import verify_nonce
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.receipts import ReceiptFile
@@ -11,7 +12,7 @@ from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.prover.answering.query import Logged, Promised, Query
 from ragaudit.prover.answering.stage import Context, seconds_until
-from ragaudit.prover.errors import Conflict, PromisePending
+from ragaudit.prover.errors import PromisePending
 from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.window.open_window import OpenWindow

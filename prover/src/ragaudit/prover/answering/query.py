@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from ragaudit.encoding.digests import SALT_BYTES, salted
+from ragaudit.encoding.errors import Conflict
 from ragaudit.ledger.messages.merkle_commitments import content_digest
 from ragaudit.ledger.messages.openings import Openings, embedding_digest
 from ragaudit.ledger.messages.promises import Promise
@@ -22,7 +23,7 @@ from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.requests import Answer, Document, Request
 from ragaudit.prover.answering.stage import Context, Stage, check_claim, check_request
-from ragaudit.prover.errors import BackendUnavailable, Conflict
+from ragaudit.prover.errors import BackendUnavailable
 from ragaudit.prover.index import VERSION, part
 from ragaudit.prover.randomness import EPOCH
 from ragaudit.prover.store.accounts import Account

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from ragaudit.encoding.digests import SALT_BYTES
-from ragaudit.encoding.errors import InternalError, RefusedError
+from ragaudit.encoding.errors import Conflict, InternalError, RefusedError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.messages.chains import NONCE_BYTES
 from ragaudit.ledger.messages.claims import Claim
@@ -17,7 +17,7 @@ from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.requests import MAX_QUERY_BYTES, Request
 from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.backends import Backend
-from ragaudit.prover.errors import Conflict, MalformedQuery, QueryRefused
+from ragaudit.prover.errors import MalformedQuery, QueryRefused
 from ragaudit.prover.index import CommittedIndex
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.window.open_window import LogTransaction, OpenWindow

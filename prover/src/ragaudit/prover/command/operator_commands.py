@@ -12,7 +12,7 @@ import httpx
 import typer
 from ragaudit.encoding.addresses import service_url
 from ragaudit.encoding.commands import ExitCode, failing
-from ragaudit.encoding.errors import RefusedError
+from ragaudit.encoding.errors import MalformedRequest, RefusedError
 from ragaudit.encoding.problems import reason
 from ragaudit.prover.command.console import (
     JsonOption,
@@ -22,7 +22,6 @@ from ragaudit.prover.command.console import (
     emit_rows,
     progress_bar,
 )
-from ragaudit.prover.errors import MalformedRequest
 from ragaudit.prover.keys import read_secret_file
 from ragaudit.prover.settings import ServerSettings, load_settings
 from ragaudit.prover.store.accounts import Accounts

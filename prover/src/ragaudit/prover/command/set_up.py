@@ -9,13 +9,11 @@ from pathlib import Path
 
 from ragaudit.embedders import registry
 from ragaudit.encoding.addresses import service_url
-from ragaudit.encoding.errors import RagauditError
+from ragaudit.encoding.errors import MalformedSettings, RagauditError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import hex_encode
 from ragaudit.ledger.errors import StoreUnavailable
 from ragaudit.prover.backends import StoredDocuments, check_servable
-from ragaudit.prover.clock import wall_milliseconds
-from ragaudit.prover.errors import MalformedSettings
 from ragaudit.prover.keys import (
     create_key,
     load_key,
@@ -24,10 +22,12 @@ from ragaudit.prover.keys import (
     write_secret_file,
 )
 from ragaudit.prover.lifecycle.policy_builder import noise_of
-from ragaudit.prover.settings import PROVIDER_PATTERN, Settings, load_settings
+from ragaudit.prover.settings import Settings, load_settings
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.verifier.connection import check_clocks, check_pins, checked_keys
+from ragaudit.serving.clock import system_clock
+from ragaudit.serving.validation import PROVIDER_PATTERN
 
 TOKEN_BYTES = 32
 
@@ -170,7 +170,7 @@ def _check_documents(settings: Settings) -> None:
 def _check_verifier(settings: Settings) -> None:
     with closing(_client(settings)) as client:
         keys = checked_keys(client.keys(), settings.verifier)
-        check_clocks(wall_milliseconds(), keys.time, settings.window.clock_skew_seconds)
+        check_clocks(system_clock(), keys.time, settings.window.clock_skew_seconds)
 
 
 def _check_provider_key(settings: Settings) -> None:
@@ -179,4 +179,4 @@ def _check_provider_key(settings: Settings) -> None:
 
 
 def _client(settings: Settings) -> VerifierClient:
-    return VerifierClient.of(settings, load_key(settings.keys.provider_file), wall_milliseconds)
+    return VerifierClient.of(settings, load_key(settings.keys.provider_file), system_clock)

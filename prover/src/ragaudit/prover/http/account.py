@@ -4,19 +4,18 @@ from typing import Any
 
 from fastapi import APIRouter, Response, status
 from ragaudit.encoding.text import hex_decode
-from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.registration import RegistrationEntry, ShownAccount
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.prover.http.dependencies import AccountDependency, ServiceDependency
 from ragaudit.prover.http.hot_route import HotRoute
 from ragaudit.prover.http.models import PromiseBody, QueryBody, RegistrationBody, RevealBody
 from ragaudit.prover.http.public import WindowName
-from ragaudit.prover.http.strict_json import StrictRoute
 from ragaudit.prover.service import Service
 from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.records import entry_at
 from ragaudit.prover.window.registrations import Registered, find
+from ragaudit.serving.strict_json import StrictRoute, signed_json
 
 _PREFIX = "/v1/windows/{window}"
 router = APIRouter(prefix=_PREFIX, tags=["account"], route_class=StrictRoute)
@@ -58,7 +57,7 @@ def query(
 ) -> Response:
     """Answer a plain account's query; the body is its receipt file, canonical JSON."""
     live = service.open_window(window, account)
-    return _answered(service.answering.answer(live, account, _request(body, None)))
+    return signed_json(service.answering.answer(live, account, _request(body, None)).encode())
 
 
 @queries.post("/promise", operation_id="promise")
@@ -68,7 +67,7 @@ def promise(
     """Promise an anchored account what will be logged once it reveals its nonce."""
     live = service.open_window(window, account)
     promised = service.promises.promise(live, account, _request(body, body.counter))
-    return Response(promised.encode(), media_type="application/json")
+    return signed_json(promised.encode())
 
 
 @queries.post("/reveal", operation_id="reveal")
@@ -78,11 +77,7 @@ def reveal(
     """Answer a promised query with its receipt file; the same file again when repeated."""
     live = service.open_window(window, account)
     nonce = hex_decode(body.nonce)
-    return _answered(service.promises.reveal(live, account, body.counter, nonce))
-
-
-def _answered(file: ReceiptFile) -> Response:
-    return Response(file.encode(), media_type="application/json")
+    return signed_json(service.promises.reveal(live, account, body.counter, nonce).encode())
 
 
 def _request(body: QueryBody, counter: int | None) -> Request:

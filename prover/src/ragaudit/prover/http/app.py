@@ -5,11 +5,12 @@ from contextlib import asynccontextmanager
 
 import anyio.to_thread
 from fastapi import FastAPI
-from ragaudit.prover.http import account, operator, problems, public
+from ragaudit.prover.http import account, operator, public
 from ragaudit.prover.http.turns import FairTurns
 from ragaudit.prover.service import Components, Service
 from ragaudit.prover.settings import Settings
 from ragaudit.serving.bodies import BodyLimit
+from ragaudit.serving.problems import documented, install
 
 
 def create_app(settings: Settings, *, components: Components | None = None) -> FastAPI:
@@ -37,12 +38,12 @@ def create_app(settings: Settings, *, components: Components | None = None) -> F
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
-        responses={"4XX": problems.DOCUMENTED, "5XX": problems.DOCUMENTED},
+        responses=documented("4XX", "5XX"),
     )
     app.state.service = service
     app.add_middleware(FairTurns, limits=settings.limits, keys=service.account_keys)
     app.add_middleware(BodyLimit, limit=settings.server.max_body_bytes)
-    problems.install(app)
+    install(app)
     for router in (public.router, account.router, account.queries, operator.router):
         app.include_router(router)
     return app

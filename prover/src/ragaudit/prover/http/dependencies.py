@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
-from ragaudit.prover.errors import NotAuthenticated
+from ragaudit.encoding.errors import NotAuthenticated
 from ragaudit.prover.service import Service
 from ragaudit.prover.store.accounts import Account
 

@@ -16,11 +16,9 @@ from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials
 from fastapi.security.utils import get_authorization_scheme_param
 from pydantic import TypeAdapter, ValidationError
-from ragaudit.encoding.canonical_json import loads_any
-from ragaudit.encoding.errors import MalformedError
 from ragaudit.prover.http import dependencies
+from ragaudit.serving.strict_json import json_value
 from starlette.concurrency import run_in_threadpool
-from starlette.exceptions import HTTPException
 
 
 class HotRoute(APIRoute):
@@ -57,13 +55,10 @@ def _credentials(request: Request) -> HTTPAuthorizationCredentials | None:
 
 
 def _value(request: Request, content: bytes) -> Any:
-    """The body's JSON value; what does not say that it is JSON is not read as such."""
+    """Return the body's JSON value; what does not say that it is JSON is not read as such."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json")):
-        try:
-            return loads_any(content) if content else None
-        except MalformedError as error:
-            raise HTTPException(400) from error
+        return json_value(content) if content else None
     return content or None
 
 
@@ -73,5 +68,5 @@ def _read(adapter: TypeAdapter[Any], value: Any, *where: str) -> Any:
     except ValidationError as error:
         faults = error.errors(include_url=False)
         raise RequestValidationError(
-            [{**each, "loc": (*where, *each["loc"])} for each in faults]
+            [{**fault, "loc": (*where, *fault["loc"])} for fault in faults]
         ) from None

@@ -4,7 +4,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 from ragaudit.circuits.parameters import LIMITS
-from ragaudit.prover.settings import NAME_PATTERN, Hex32
+from ragaudit.prover.settings import Hex32
+from ragaudit.serving.validation import NAME_PATTERN
 
 MAX_QUERY_CHARACTERS = 8192
 MAX_COUNTER = 10**6

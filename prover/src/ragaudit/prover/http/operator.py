@@ -3,11 +3,15 @@
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, status
+from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover.http.dependencies import ServiceDependency, operator
 from ragaudit.prover.http.models import NewAccountBody, NewWindowBody
-from ragaudit.prover.http.operations import window_status
 from ragaudit.prover.http.public import WindowName
-from ragaudit.prover.http.strict_json import StrictRoute
+from ragaudit.prover.service import Service
+from ragaudit.prover.store import tables
+from ragaudit.prover.window.windows import Window
+from ragaudit.serving.strict_json import StrictRoute
+from sqlalchemy import func, select
 
 router = APIRouter(
     prefix="/v1/operator",
@@ -29,7 +33,7 @@ def create_window(service: ServiceDependency, body: NewWindowBody) -> dict[str, 
 @router.get("/windows", operation_id="listWindowStatus")
 def list_window_status(service: ServiceDependency) -> list[dict[str, Any]]:
     """Show where every window stands, in order of creation."""
-    return [window_status(service, each) for each in service.windows.all()]
+    return [window_status(service, window) for window in service.windows.all()]
 
 
 @router.get("/windows/{window}", operation_id="getWindowStatus")
@@ -53,7 +57,7 @@ def abandon_window(service: ServiceDependency, window: WindowName) -> dict[str, 
 @router.get("/accounts", operation_id="listAccounts")
 def list_accounts(service: ServiceDependency) -> list[dict[str, str]]:
     """List tenants and names of all accounts."""
-    return [{"tenant": each.tenant, "name": each.name} for each in service.accounts.all()]
+    return [{"tenant": account.tenant, "name": account.name} for account in service.accounts.all()]
 
 
 @router.post("/accounts", operation_id="createAccount", status_code=status.HTTP_201_CREATED)
@@ -67,3 +71,32 @@ def create_account(service: ServiceDependency, body: NewAccountBody) -> dict[str
 def rotate_key(service: ServiceDependency, name: AccountName) -> dict[str, str]:
     """Replace an account's API key; the old one is dead at once."""
     return {"name": name, "key": service.accounts.rotate_key(name)}
+
+
+def window_status(service: Service, window: Window) -> dict[str, Any]:
+    """Return where a window stands. Times are Unix seconds."""
+    policy = Policy.parse(window.policy)
+    busy = service.driver.progress.get(window.name)
+    registration, record = tables.registration, tables.record
+    with service.store.read() as connection:
+        accounts = connection.scalar(
+            select(func.count()).where(registration.c.window == window.name)
+        )
+        records = connection.scalar(select(func.count()).where(record.c.window == window.name))
+    return {
+        "window": window.name,
+        "state": window.state,
+        "start": policy.start,
+        "end": policy.end,
+        "sampling_instant": policy.sampling_instant,
+        "sigma": policy.sigma,
+        "tenants": list(policy.tenants),
+        "accounts": accounts,
+        "records": records,
+        "unusable": window.unusable,
+        "stopped": window.stopped,
+        "handed_over": window.handed_over,
+        "instants": list(policy.activation_instants),
+        "last_error": service.driver.failures.get(window.name),
+        "busy": None if busy is None else {"with": busy[0], "percent": int(100 * busy[1])},
+    }

@@ -4,16 +4,17 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Response
 from fastapi.responses import PlainTextResponse
+from ragaudit.encoding.errors import TooEarly
 from ragaudit.ledger.messages.activation import Activation
 from ragaudit.ledger.messages.countersignature import Countersignature
 from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.window import ShownOpening, ShownWindow, WindowList
-from ragaudit.prover.errors import NotReady, UnknownRecord
+from ragaudit.prover.errors import UnknownRecord
 from ragaudit.prover.http.dependencies import ServiceDependency
 from ragaudit.prover.service import Service
-from ragaudit.prover.settings import NAME_PATTERN
 from ragaudit.prover.window.windows import Window
+from ragaudit.serving.validation import NAME_PATTERN
 
 WindowName = Annotated[str, Path(pattern=NAME_PATTERN)]
 
@@ -61,7 +62,7 @@ def get_proof(
         raise UnknownRecord("no such entry", where=f"index {index}")
     proof = log.checkpoints.tlog_proof(index)
     if proof is None:
-        raise NotReady("no cosigned checkpoint covers the entry yet", where=f"index {index}")
+        raise TooEarly("no cosigned checkpoint covers the entry yet", where=f"index {index}")
     return PlainTextResponse(proof.encode())
 
 

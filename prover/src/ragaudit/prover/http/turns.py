@@ -17,9 +17,9 @@ from limits import parse
 from limits.storage import MemoryStorage
 from limits.strategies import FixedWindowRateLimiter
 from ragaudit.prover.errors import TooManyRequests
-from ragaudit.prover.http.problems import response
 from ragaudit.prover.settings import LimitSettings
 from ragaudit.prover.store.accounts import AccountKeys
+from ragaudit.serving.problems import response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 # Answered without a turn: it touches nothing.
@@ -142,8 +142,8 @@ class _Counts(MemoryStorage):
         now = time.time()
         if len(self.storage) >= MANY_CALLERS and now > self._forgot + expiry:
             self._forgot = now
-            for each in list(self.storage):
-                self.get(each)
+            for caller in list(self.storage):
+                self.get(caller)
         if self.get(key) == 0:
             self.expirations[key] = now + expiry
         self.storage[key] += amount
@@ -151,6 +151,6 @@ class _Counts(MemoryStorage):
 
 
 def _network(scope: Scope) -> str:
-    """The peer's address; of IPv6 the /64, which one customer has."""
+    """Return the peer's address; of IPv6 the /64, which one customer has."""
     peer = scope["client"][0] if scope["client"] else ""
     return str(ip_network(f"{peer}/64", strict=False)) if ":" in peer else str(peer)

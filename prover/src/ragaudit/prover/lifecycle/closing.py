@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from ragaudit.encoding.digests import SALT_BYTES
-from ragaudit.encoding.errors import MalformedError, RejectedError
+from ragaudit.encoding.errors import Conflict, MalformedError, RejectedError
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.log.checkpoints import SignedCheckpoint
 from ragaudit.ledger.messages.chains import verify_nonce
@@ -15,7 +15,6 @@ from ragaudit.ledger.messages.handover import Entry, write_handover
 from ragaudit.ledger.messages.records import Close, Record
 from ragaudit.privacy import coalition
 from ragaudit.prover.answering.answering import Answering
-from ragaudit.prover.errors import Conflict
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import State
 from ragaudit.prover.verifier.client import VerifierClient

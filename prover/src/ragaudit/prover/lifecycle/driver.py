@@ -22,7 +22,6 @@ from ragaudit.ledger.log.notes import NoteSignature
 from ragaudit.ledger.messages.challenge import Challenge
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Record
-from ragaudit.prover.clock import SystemClock
 from ragaudit.prover.lifecycle.challenges import ChallengeWorker
 from ragaudit.prover.lifecycle.closing import Closing
 from ragaudit.prover.lifecycle.committing import Committer
@@ -33,6 +32,7 @@ from ragaudit.prover.verifier.client import SizeConflict, VerifierClient
 from ragaudit.prover.window.open_window import OpenWindow, WindowLog
 from ragaudit.prover.window.records import entries
 from ragaudit.prover.window.windows import Window, Windows
+from ragaudit.serving.clock import EvenClock
 
 _log = logging.getLogger(__name__)
 
@@ -153,7 +153,7 @@ class Driver:
 
     def confirm_clock(self, name: str) -> None:
         """Take the system's new time after a step of its clock if the verifier confirms it."""
-        if isinstance(self._clock, SystemClock) and self._clock.stepped:
+        if isinstance(self._clock, EvenClock) and self._clock.stepped:
             skew = Policy.parse(self._windows.get(name).policy).clock_skew_seconds
             # Half of it: the clocks must not use up on the first day what they may differ by.
             self._clock.confirm(self._verifier.keys().time, 500 * skew)

@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import Any, TypedDict, Unpack
 
 from ragaudit.encoding.decimals import ceil_decimal, parse_decimal
-from ragaudit.encoding.errors import MalformedError, RefusedError
+from ragaudit.encoding.errors import MalformedError, MalformedSettings, RefusedError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import hex_encode
 from ragaudit.ledger.log.notes import ED25519, VerifierKey
@@ -14,7 +14,6 @@ from ragaudit.ledger.messages.policy import FORMAT, NORM_BOUND, Policy
 from ragaudit.ledger.messages.shown_keys import ShownKeys
 from ragaudit.privacy.accounting import NoFiniteBound, NoisyScores, calibrate, epsilon
 from ragaudit.privacy.coalition import hamming_threshold
-from ragaudit.prover.errors import MalformedSettings
 from ragaudit.prover.randomness import randomness_for
 from ragaudit.prover.settings import WindowSettings
 

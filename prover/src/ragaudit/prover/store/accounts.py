@@ -8,19 +8,13 @@ from dataclasses import dataclass
 from time import monotonic
 
 from anyio import to_thread
-from ragaudit.encoding.errors import UnavailableError
+from ragaudit.encoding.errors import Conflict, MalformedRequest, NotAuthenticated, UnavailableError
 from ragaudit.ledger.log.prepared import Prepared
-from ragaudit.prover.errors import (
-    Conflict,
-    MalformedRequest,
-    NotAuthenticated,
-    UnknownAccount,
-    UnknownTenant,
-)
+from ragaudit.prover.errors import UnknownAccount, UnknownTenant
 from ragaudit.prover.keys import token_digest
-from ragaudit.prover.settings import NAME_PATTERN
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.database import Store
+from ragaudit.serving.validation import NAME_PATTERN
 from sqlalchemy import bindparam, insert, select, update
 
 KEY_BYTES = 32

@@ -6,11 +6,11 @@ when the verifier declined it.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
 
-import httpx
-from ragaudit.encoding.canonical_json import dumps, loads
+from ragaudit.encoding.canonical_json import loads
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.text import hex_encode
 from ragaudit.ledger.errors import MalformedNote
@@ -21,6 +21,7 @@ from ragaudit.ledger.log.cosigner_protocol import (
 )
 from ragaudit.ledger.log.notes import NoteSignature
 from ragaudit.ledger.messages.activation import Activation
+from ragaudit.ledger.messages.bodies import CloseBody, EntriesBody, OpeningBody, WindowBody
 from ragaudit.ledger.messages.challenge import Challenge
 from ragaudit.ledger.messages.claims import Claimed, ClaimsPage
 from ragaudit.ledger.messages.countersignature import Countersignature
@@ -29,8 +30,6 @@ from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.shown_keys import ShownKeys
 from ragaudit.prover.errors import NotPinned, VerifierMessageRejected, VerifierRefused
 from ragaudit.prover.verifier.connection import Connection, json_object
-
-_TOO_EARLY = 425
 
 
 @dataclass(frozen=True)
@@ -55,14 +54,14 @@ class VerifierClient(Connection):
         try:
             self._send("GET", f"{_window('check-of-a-key')}/claims")
         except VerifierRefused as error:
-            if error.status == httpx.codes.UNAUTHORIZED:
+            if error.status == HTTPStatus.UNAUTHORIZED:
                 raise NotPinned(
                     f"the verifier does not accept our signature: {error.what}",
                     where=self._url,
                     expected=f"there: ragaudit verifier provider add {self._provider} "
                     f"--key {hex_encode(self._key.public.raw)}",
                 ) from None
-            if error.status not in {httpx.codes.NOT_FOUND, httpx.codes.FORBIDDEN}:
+            if error.status not in {HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN}:
                 raise
 
     def keys(self) -> ShownKeys:
@@ -75,8 +74,7 @@ class VerifierClient(Connection):
 
     def register(self, policy: bytes, embedder: bytes) -> None:
         """Hand over the policy and the embedder's manifest, both in canonical JSON."""
-        body = dumps({"policy": loads(policy), "embedder": loads(embedder)})
-        self._send("POST", "/v1/windows", body)
+        self._send("POST", "/v1/windows", WindowBody(loads(policy), loads(embedder)).encode())
 
     def put_index(self, window: str, tenant: str, version: int, commitment: bytes) -> None:
         """Hand over an index commitment (docs/spec/05-records.md §5.4)."""
@@ -95,20 +93,13 @@ class VerifierClient(Connection):
         Raises:
             VerifierRefused: with a signed verdict if the window is refused.
         """
-        body = dumps(
-            {
-                "opening": hex_encode(opening),
-                "salt": hex_encode(salt),
-                "empty_checkpoint": empty_checkpoint.decode("utf-8"),
-            }
-        )
-        value = json_object(self._send("POST", f"{_window(window)}/countersign", body))
+        body = OpeningBody(opening, salt, empty_checkpoint.decode("utf-8"))
+        value = json_object(self._send("POST", f"{_window(window)}/countersign", body.encode()))
         return Countersignature.from_json(value)
 
     def put_entries(self, window: str, entries: Sequence[Entry]) -> None:
         """Hand over log entries other than records, at most 1,000."""
-        body = dumps({"entries": [entry.to_json() for entry in entries]})
-        self._send("POST", f"{_window(window)}/entries", body)
+        self._send("POST", f"{_window(window)}/entries", EntriesBody(tuple(entries)).encode())
 
     def add_checkpoint(
         self, request: AddCheckpointRequest, read: int
@@ -126,7 +117,7 @@ class VerifierClient(Connection):
             answer = self._send("POST", path, body, kind="text/plain", time=read)
             return parse_cosignatures(answer.content)
         except VerifierRefused as error:
-            if error.status != httpx.codes.CONFLICT:
+            if error.status != HTTPStatus.CONFLICT:
                 raise
             try:
                 return SizeConflict(parse_conflict(error.content))
@@ -185,8 +176,8 @@ class VerifierClient(Connection):
 
     def close_window(self, window: str, final_checkpoint: bytes) -> None:
         """Name the final cosigned checkpoint, a note."""
-        body = dumps({"final_checkpoint": final_checkpoint.decode("utf-8")})
-        self._send("POST", f"{_window(window)}/close", body)
+        body = CloseBody(final_checkpoint.decode("utf-8"))
+        self._send("POST", f"{_window(window)}/close", body.encode())
 
     def challenge(self, window: str) -> Challenge | None:
         """Return the challenge, or None before the sampling instant; not checked."""
@@ -200,7 +191,7 @@ class VerifierClient(Connection):
             self._send("PUT", path, response, kind="application/octet-stream")
         except VerifierRefused as error:
             # It has one from an earlier run, and the first one counts.
-            if error.status != httpx.codes.CONFLICT:
+            if error.status != HTTPStatus.CONFLICT:
                 raise
 
     def verdict(self, window: str) -> bytes | None:
@@ -209,7 +200,7 @@ class VerifierClient(Connection):
             path = f"{_window(window)}/verdict{self._own}"
             return self._send("GET", path, signed=False).content
         except VerifierRefused as error:
-            if error.status == httpx.codes.NOT_FOUND:
+            if error.status == HTTPStatus.NOT_FOUND:
                 return None
             raise
 
@@ -217,7 +208,7 @@ class VerifierClient(Connection):
         try:
             return json_object(self._send("GET", path))
         except VerifierRefused as error:
-            if error.status == _TOO_EARLY:
+            if error.status == HTTPStatus.TOO_EARLY:
                 return None
             raise
 

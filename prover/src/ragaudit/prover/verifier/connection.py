@@ -8,12 +8,13 @@ import socket
 import ssl
 import time
 from collections.abc import Callable
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Self
 
 import httpx
 from ragaudit.encoding.canonical_json import loads_any
-from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.errors import MalformedError, MalformedSettings
 from ragaudit.encoding.problems import reason
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.text import hex_encode
@@ -21,7 +22,6 @@ from ragaudit.ledger.messages.shown_keys import ShownKeys
 from ragaudit.ledger.messages.signed_request import SignedRequest
 from ragaudit.prover.errors import (
     ClocksDiffer,
-    MalformedSettings,
     UnpinnedVerifier,
     VerifierMessageRejected,
     VerifierRefused,
@@ -143,7 +143,7 @@ class Connection:
         if response.is_success:
             return response
         # Neither is a decision: the same call may succeed later.
-        if response.is_server_error or response.status_code == httpx.codes.TOO_MANY_REQUESTS:
+        if response.is_server_error or response.status_code == HTTPStatus.TOO_MANY_REQUESTS:
             raise VerifierUnreachable(f"the verifier answered {response.status_code}", where=place)
         # Another address is not the one whose operator the settings trust.
         if response.is_redirect:

@@ -4,9 +4,10 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 from ragaudit.encoding.digests import SALT_BYTES
+from ragaudit.encoding.errors import Conflict
 from ragaudit.ledger.log.prepared import Prepared
 from ragaudit.ledger.messages.records import Registration
-from ragaudit.prover.errors import Conflict, WrongState
+from ragaudit.prover.errors import WrongState
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.store.database import Store

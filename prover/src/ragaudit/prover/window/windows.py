@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ragaudit.encoding.errors import Conflict
 from ragaudit.ledger.log.prepared import Prepared
-from ragaudit.prover.errors import Conflict, UnknownWindow
+from ragaudit.prover.errors import UnknownWindow
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import FINAL, State, check_transition

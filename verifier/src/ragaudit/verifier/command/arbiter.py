@@ -6,14 +6,14 @@ from typing import Annotated, Any
 
 import httpx
 import typer
-from ragaudit.encoding import canonical_json
 from ragaudit.encoding.commands import ExitCode, failing
 from ragaudit.encoding.errors import MalformedError, RefusedError, UnavailableError
+from ragaudit.ledger.messages.bodies import FindingBody
 from ragaudit.ledger.messages.policy import Policy
+from ragaudit.serving.clock import system_clock
 from ragaudit.verifier.arbiter import Arbiter, read_window
 from ragaudit.verifier.engines import fastest_engine
 from ragaudit.verifier.keys import read_public
-from ragaudit.verifier.service.clock import system_clock
 
 MAX_FILE_BYTES = 2**28
 
@@ -57,10 +57,10 @@ def judge(
         arbiter = Arbiter(directory)
         view = read_window(_read(window), read_public(verifier_key))
         finding, public = arbiter.judge(_read(receipt), view, fastest_engine(), system_clock)
-        document = {"finding": finding.to_json(), "public": public.to_json()}
+        found = FindingBody(finding.to_json(), public.to_json())
         if submit is not None:
-            _submit(submit, view.policy, document)
-        typer.echo(canonical_json.dumps(document).decode())
+            _submit(submit, view.policy, found)
+        typer.echo(found.encode().decode())
     raise typer.Exit(ExitCode.FALSE if finding.upheld else ExitCode.DONE)
 
 
@@ -111,12 +111,12 @@ def _read(path: Path) -> Any:
     return value
 
 
-def _submit(url: str, policy: Policy, document: dict[str, Any]) -> None:
+def _submit(url: str, policy: Policy, found: FindingBody) -> None:
     """UnavailableError if the verifier cannot be asked, RefusedError if it declines."""
     window = f"/v1/windows/{policy.window}/findings?provider={policy.provider}"
     target = url.rstrip("/") + window
     try:
-        answer = httpx.post(target, content=canonical_json.dumps(document), timeout=60)
+        answer = httpx.post(target, content=found.encode(), timeout=60)
     except httpx.HTTPError as error:
         raise UnavailableError("the verifier cannot be reached", where=url) from error
     if not answer.is_success:

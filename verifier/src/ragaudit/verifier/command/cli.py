@@ -14,12 +14,12 @@ import typer
 from ragaudit.encoding.commands import ExitCode, failing
 from ragaudit.encoding.errors import MalformedError, RefusedError
 from ragaudit.encoding.signing import PublicKey
+from ragaudit.serving.clock import system_clock
 from ragaudit.verifier import keys as key_files
 from ragaudit.verifier import settings as settings_files
 from ragaudit.verifier.command import arbiter
 from ragaudit.verifier.keys import read_public
 from ragaudit.verifier.service import providers
-from ragaudit.verifier.service.clock import system_clock
 from ragaudit.verifier.service.database import Database
 from ragaudit.verifier.service.remote import NotDue, Remote
 from ragaudit.verifier.settings import EngineName, Settings

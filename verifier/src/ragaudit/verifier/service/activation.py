@@ -9,6 +9,7 @@ import hashlib
 import hmac
 from collections.abc import Sequence
 
+from ragaudit.encoding.errors import NotFound, TooEarly
 from ragaudit.encoding.tagged import enc
 from ragaudit.encoding.times import rfc3339
 from ragaudit.ledger.messages.activation import Activation
@@ -22,7 +23,6 @@ from ragaudit.verifier.service.database import (
     activations,
     checkpoints,
 )
-from ragaudit.verifier.service.errors import TooEarlyError, UnknownError
 from ragaudit.verifier.service.windows import Window
 from sqlalchemy import Connection, func, insert, select
 
@@ -44,17 +44,15 @@ def release(database: Database, keys: VerifierKeys, origin: Origin, a: int) -> b
     """The signed activation of ``a``; the same bytes at every call.
 
     Raises:
-        UnknownError: no such window or activation (the last instant has none).
-        ConflictError: the window is not countersigned.
-        TooEarlyError: before t_a.
+        NotFound: no such window or activation (the last instant has none).
+        Conflict: the window is not countersigned.
+        TooEarly: before t_a.
     """
     with database.read() as connection:
         window = windows.get(connection, origin)
         instants = windows.policy(connection, window).activation_instants
         if not 1 <= a < len(instants):
-            raise UnknownError(
-                "no such activation", where=str(a), expected=f"1..{len(instants) - 1}"
-            )
+            raise NotFound("no such activation", where=str(a), expected=f"1..{len(instants) - 1}")
         stored = find(connection, origin, a)
     if stored is not None:
         return stored
@@ -66,7 +64,7 @@ def release(database: Database, keys: VerifierKeys, origin: Origin, a: int) -> b
 def ensure(
     transaction: Transaction, keys: VerifierKeys, window: Window, instants: Sequence[int], a: int
 ) -> bytes:
-    """The activation of ``a``, made now if it was not yet; TooEarlyError before t_a."""
+    """The activation of ``a``, made now if it was not yet; TooEarly before t_a."""
     stored = find(transaction.connection, window.origin, a)
     if stored is not None:
         return stored
@@ -102,9 +100,9 @@ def covered_size(connection: Connection, window: Origin, instant: int) -> int:
 
 
 def check_due(instant: int, now: int) -> None:
-    """Return from ``instant`` (seconds) on; TooEarlyError before, with the seconds to wait."""
+    """Return from ``instant`` (seconds) on; TooEarly before, with the seconds to wait."""
     if now < 1000 * instant:
-        raise TooEarlyError(
+        raise TooEarly(
             "the instant has not come",
             retry_after=-(-(1000 * instant - now) // 1000),
             expected=f"{rfc3339(1000 * instant)} or later",

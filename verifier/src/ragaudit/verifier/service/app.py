@@ -7,18 +7,19 @@ from contextlib import asynccontextmanager, suppress
 
 from anyio import to_thread
 from fastapi import FastAPI
+from ragaudit.encoding.errors import ClockStepped
+from ragaudit.ledger.errors import StoreUnavailable
+from ragaudit.serving.clock import UNTIL_IT_STAYS, EvenClock
+from ragaudit.serving.problems import install
 from ragaudit.verifier.service import (
-    problems,
     routes_audit,
     routes_disputes,
     routes_log,
     routes_opening,
 )
 from ragaudit.verifier.service.auditor import Auditor
-from ragaudit.verifier.service.clock import EvenClock
 from ragaudit.verifier.service.core import Service
 from ragaudit.verifier.service.database import Clock
-from ragaudit.verifier.service.errors import ClockError, StorageError
 from ragaudit.verifier.settings import Settings
 
 _log = logging.getLogger(__name__)
@@ -27,7 +28,7 @@ _log = logging.getLogger(__name__)
 def create_app(
     settings: Settings, *, clock: Clock | None = None, auditor: Auditor | None = None
 ) -> FastAPI:
-    """The verifier's HTTP application.
+    """Return the verifier's HTTP application.
 
     Args:
         settings: see `ragaudit.verifier.settings`.
@@ -36,10 +37,9 @@ def create_app(
         auditor: who runs the checks and signs verdicts; the audit procedure by default.
 
     Raises:
-        MalformedError, RefusedError, InternalError: secrets or database cannot be used.
-        UnsupportedError: the engine of the settings is not installed.
+        RagauditError: as `Service.open`.
     """
-    service = Service.open(settings, clock or EvenClock(), auditor)
+    service = Service.open(settings, clock or EvenClock(UNTIL_IT_STAYS), auditor)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -63,7 +63,7 @@ def create_app(
     app.state.service = service
     for routes in (routes_opening, routes_log, routes_disputes, routes_audit):
         app.include_router(routes.router)
-    problems.install(app)
+    install(app)
     return app
 
 
@@ -72,7 +72,7 @@ async def _tick(service: Service) -> None:
     while True:
         try:
             await to_thread.run_sync(service.scheduler.tick)
-        except (ClockError, StorageError) as error:
+        except (ClockStepped, StoreUnavailable) as error:
             _log.error("nothing that is due can be done: %s", error)
         except Exception:
             _log.exception("a tick failed")

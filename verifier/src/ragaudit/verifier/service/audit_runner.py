@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from ragaudit.encoding import canonical_json
-from ragaudit.encoding.errors import InternalError, RefusedError
+from ragaudit.encoding.errors import ClockStepped, Conflict, InternalError, RefusedError
 from ragaudit.ledger.messages.clock import Clock
 from ragaudit.ledger.messages.handover import Entry
 from ragaudit.verifier import evidence as names
@@ -31,7 +31,6 @@ from ragaudit.verifier.service.auditor import Auditor
 from ragaudit.verifier.service.challenge import Sampler
 from ragaudit.verifier.service.database import Database, Origin, Transaction
 from ragaudit.verifier.service.disputes import Disputes
-from ragaudit.verifier.service.errors import ClockError, ConflictError
 from ragaudit.verifier.service.windows import Window
 from sqlalchemy import Connection
 
@@ -107,12 +106,12 @@ class AuditRunner:
         """Start the audit for the auditor.
 
         Raises:
-            UnknownError: no such window. ConflictError: it is not due, or refused.
+            NotFound: no such window. Conflict: it is not due, or refused.
         """
         with self._database.read() as connection:
             window = windows.demand_countersigned(windows.get(connection, origin))
         if window.decided is None and not self.due(window):
-            raise ConflictError(
+            raise Conflict(
                 f"the window is {window.state}",
                 where=origin,
                 expected="the sampling instant, and all responses or the deadline",
@@ -143,7 +142,7 @@ class AuditRunner:
             self._audit(origin)
         except Stopped:
             _log.info("audit of %s stopped", origin)
-        except ClockError as error:
+        except ClockStepped as error:
             _log.error("audit of %s waits: %s", origin, error)  # the next tick starts it again
         except Exception:
             failed = True
@@ -178,7 +177,7 @@ class AuditRunner:
             with self._database.write() as transaction:
                 items.put(transaction, origin, items.VERDICT, verdict)
                 windows.mark(transaction, origin, decided=transaction.now)
-        except ClockError as error:
+        except ClockStepped as error:
             _log.error("the verdict on %s waits: %s", origin, error)
             return False
         return True

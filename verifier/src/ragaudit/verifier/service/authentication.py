@@ -5,7 +5,7 @@ import hmac
 from dataclasses import dataclass
 
 from fastapi import Request
-from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.errors import MalformedError, NotAuthenticated
 from ragaudit.encoding.signing import PublicKey, SignatureRejected
 from ragaudit.ledger.messages.signed_request import (
     DIGEST_FORM,
@@ -14,8 +14,7 @@ from ragaudit.ledger.messages.signed_request import (
     TIME_HEADER,
     SignedRequest,
 )
-from ragaudit.verifier.service.bodies import Body
-from ragaudit.verifier.service.errors import UnauthenticatedError
+from ragaudit.serving.bodies import Body
 
 TOLERANCE_MS = 60_000
 
@@ -29,17 +28,17 @@ class Provider:
 
 
 def claimed(request: Request, now: int) -> SignedRequest:
-    """What the signature headers of a request say, with a time near ``now``.
+    """Return what the signature headers of a request say, with a time near ``now``.
 
     Raises:
-        UnauthenticatedError: a missing, repeated or ill-formed header, or a time too far off.
+        NotAuthenticated: a missing, repeated or ill-formed header, or a time too far off.
     """
     try:
         claim = SignedRequest.from_headers(request.headers.getlist)
     except MalformedError as error:
-        raise UnauthenticatedError(error.what, where=error.where, expected=error.expected) from None
+        raise NotAuthenticated(error.what, where=error.where, expected=error.expected) from None
     if abs(claim.time - now) > TOLERANCE_MS:
-        raise UnauthenticatedError(
+        raise NotAuthenticated(
             "time too far from the verifier's clock",
             where=TIME_HEADER.lower(),
             expected=f"within {TOLERANCE_MS // 1000} s of {now}",
@@ -53,19 +52,19 @@ def verify_request(request: Request, claim: SignedRequest, key: PublicKey) -> Pr
     Needs nothing of the body, so that nobody else's is read: see `demand_digest`.
 
     Raises:
-        UnauthenticatedError: it does not verify under the pinned key.
+        NotAuthenticated: it does not verify under the pinned key.
     """
     try:
         claim.verify(key, method=request.method, target=target(request))
     except SignatureRejected as error:
-        raise UnauthenticatedError(error.what, where=SIGNATURE_HEADER.lower()) from None
+        raise NotAuthenticated(error.what, where=SIGNATURE_HEADER.lower()) from None
     return Provider(claim.provider, key)
 
 
 def demand_digest(claim: SignedRequest, body: Body) -> None:
-    """UnauthenticatedError unless the body is the one whose digest was signed."""
+    """Check that the body is the one whose digest was signed; NotAuthenticated."""
     if body.digest != claim.digest:
-        raise UnauthenticatedError(
+        raise NotAuthenticated(
             "another body than the one that was signed",
             where=DIGEST_HEADER.lower(),
             expected=DIGEST_FORM,
@@ -73,7 +72,7 @@ def demand_digest(claim: SignedRequest, body: Body) -> None:
 
 
 def target(request: Request) -> str:
-    """Path with query, as sent: percent-encoded, with ``?`` only where a query follows."""
+    """Return path with query, as sent: percent-encoded, with ``?`` only where a query follows."""
     raw: bytes = request.scope.get("raw_path") or request.scope["path"].encode()
     path = raw.split(b"?", 1)[0]
     query: bytes = request.scope.get("query_string", b"")
@@ -84,10 +83,10 @@ def verify_token(request: Request, digest: bytes) -> None:
     """Check the auditor's token against its stored digest, in constant time.
 
     Raises:
-        UnauthenticatedError: no bearer token, or another one.
+        NotAuthenticated: no bearer token, or another one.
     """
     header = request.headers.get("authorization", "")
     scheme, _, token = header.partition(" ")
     given = hashlib.sha256(token.encode("utf-8")).digest()
     if scheme.lower() != "bearer" or not hmac.compare_digest(given, digest):
-        raise UnauthenticatedError("not the auditor's token", expected="Authorization: Bearer")
+        raise NotAuthenticated("not the auditor's token", expected="Authorization: Bearer")

@@ -1,214 +1,106 @@
-"""Request bodies: read up to a limit, hashed on the way, parsed strictly.
+"""JSON bodies of the service's calls: the ledger's classes, and how OpenAPI describes them."""
 
-JSON bodies may be written with any spacing and key order, but duplicate keys, floating point,
-lone surrogates, deep nesting and integers beyond ±(2^53 - 1) are refused, as are unknown members.
-"""
+from typing import Any, TypeVar
 
-import errno
-import hashlib
-import tempfile
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from typing import IO, Annotated, Any, BinaryIO, TypeVar, cast
+from ragaudit.encoding.errors import MalformedError, MalformedRequest
+from ragaudit.ledger.messages.bodies import (
+    MAX_BATCH,
+    Body,
+    CaseBody,
+    ClaimBody,
+    CloseBody,
+    DisputesBody,
+    EntriesBody,
+    FindingBody,
+    OpeningBody,
+    ReceiptsBody,
+    RefusalsBody,
+    StatementBody,
+    WindowBody,
+)
+from ragaudit.ledger.messages.handover import KINDS
+from ragaudit.ledger.messages.records import MAX_TIME, Record
+from ragaudit.serving.strict_json import json_value
+from ragaudit.serving.validation import HEX32_PATTERN
 
-from fastapi import Request
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
-from ragaudit.encoding import canonical_json
-from ragaudit.encoding.errors import MalformedError
-from ragaudit.encoding.text import hex_decode
-from ragaudit.verifier.service.errors import StorageError, TooLargeError
+__all__ = ["SCHEMAS", "described", "octets", "parse"]
 
-MEMORY_BYTES = 2**20  # longer bodies wait on disk
-MAX_BATCH = 1000
-
-Model = TypeVar("Model", bound=BaseModel)
-
-
-@dataclass(frozen=True)
-class Body:
-    """A body received in full: a file open for reading, its length and SHA-256."""
-
-    file: BinaryIO
-    size: int
-    digest: bytes
-
-    def read(self) -> bytes:
-        self.file.seek(0)
-        return self.file.read()
+Kind = TypeVar("Kind", bound=Body)
+Schema = dict[str, Any]
 
 
-async def receive(request: Request, limit: int, memory: int = MEMORY_BYTES) -> AsyncIterator[Body]:
-    """Yield the body; it is closed and forgotten afterwards.
-
-    Args:
-        limit: bytes that are read at most.
-        memory: bytes of it that are held in memory at most; a longer one waits on disk.
+def parse(kind: type[Kind], data: bytes) -> Kind:
+    """Return the body that ``data`` is.
 
     Raises:
-        TooLargeError: more than ``limit`` bytes, announced or sent.
+        MalformedRequest: not JSON with one meaning, or not a body of this kind.
     """
-    announced = request.headers.get("content-length", "")
-    if announced.isascii() and announced.isdecimal() and int(announced[:19]) > limit:
-        raise TooLargeError("body too long", expected=f"at most {limit} bytes")
-    digest, size = hashlib.sha256(), 0
-    with tempfile.SpooledTemporaryFile(max_size=memory) as file:
-        async for data in request.stream():
-            size += len(data)
-            if size > limit:
-                raise TooLargeError("body too long", expected=f"at most {limit} bytes")
-            digest.update(data)
-            _keep(file, data)
-        yield Body(cast(BinaryIO, file), size, digest.digest())
-
-
-def _keep(file: IO[bytes], data: bytes) -> None:
+    value = json_value(data)
     try:
-        file.write(data)
-    except OSError as error:
-        name = errno.errorcode.get(error.errno or 0, type(error).__name__)
-        raise StorageError(f"a body cannot be kept: {name}", expected="a disk with room") from None
-
-
-def parse(model: type[Model], data: bytes) -> Model:
-    """The document of a JSON body.
-
-    Raises:
-        MalformedError: not JSON, not in the canonical value space, or not of this model.
-    """
-    value = canonical_json.loads_any(data)
-    try:
-        return model.model_validate(value)
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        where = "/".join(map(str, first["loc"]))
-        raise MalformedError(first["msg"], where=where or "body") from None
-
-
-def json_object(data: bytes) -> dict[str, Any]:
-    """The object of a JSON body; MalformedError for anything else."""
-    value = canonical_json.loads_any(data)
-    if not isinstance(value, dict):
-        raise MalformedError("not an object", where="body")
-    return value
-
-
-def _hex(value: object) -> object:
-    if not isinstance(value, str):
-        raise ValueError("expected text in hexadecimal")
-    try:
-        return hex_decode(value)
+        return kind.from_json(value)
     except MalformedError as error:
-        raise ValueError(str(error)) from None
+        raise MalformedRequest(error.what, where=error.where, expected=error.expected) from None
 
 
-def _salt(value: object) -> object:
-    data = _hex(value)
-    if not isinstance(data, bytes) or len(data) != 32:
-        raise ValueError("expected 32 bytes in hexadecimal")
-    return data
+def _object(required: Schema, **optional: Schema) -> Schema:
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": list(required),
+        "properties": {**required, **optional},
+    }
 
 
-_HEX = {"type": "string", "pattern": "^([0-9a-f]{2})*$"}
-_DIGEST = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
-
-Hex = Annotated[bytes, BeforeValidator(_hex), Field(json_schema_extra=_HEX)]
-Digest = Annotated[bytes, BeforeValidator(_salt), Field(json_schema_extra=_DIGEST)]
+def _list(items: Schema) -> Schema:
+    return {"type": "array", "items": items, "maxItems": MAX_BATCH}
 
 
-class Document(BaseModel):
-    """A JSON object with exactly these members."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+def _or_null(schema: Schema) -> Schema:
+    return {"anyOf": [schema, {"type": "null"}]}
 
 
-class Registration(Document):
-    """`POST /v1/windows`."""
-
-    policy: dict[str, Any]
-    embedder: dict[str, Any]
-
-
-class OpeningRequest(Document):
-    """`POST .../countersign`: the entry at index 0 and the checkpoint of the empty log."""
-
-    opening: Hex
-    salt: Digest
-    empty_checkpoint: str
+_TEXT: Schema = {"type": "string"}
+_PROOF: Schema = {"type": "string", "minLength": 1}
+_SIGNED: Schema = {"type": "object"}  # a signed message of the ledger, or a policy
+_HEX: Schema = {"type": "string", "pattern": "^([0-9a-f]{2})*$"}
+_DIGEST: Schema = {"type": "string", "pattern": HEX32_PATTERN}
+_KIND: Schema = {"type": "string", "enum": sorted(KINDS - {Record.KIND})}
 
 
-class EntryDocument(Document):
-    """A log entry other than a record."""
-
-    index: int = Field(ge=0, le=2**53 - 1)
-    kind: str = Field(max_length=16)
-    salt: Digest
-    body: Hex
+def _index(least: int) -> Schema:
+    return {"type": "integer", "minimum": least, "maximum": MAX_TIME}
 
 
-class RegistrationDocument(Document):
-    """Member ``registration`` of what accounts submit: their own, as the prover shows it."""
+_ENTRY = _object({"index": _index(0), "kind": _KIND, "salt": _DIGEST, "body": _HEX})
+_REGISTRATION = _or_null(
+    _object({"index": _index(1), "salt": _DIGEST, "body": _HEX, "proof": _PROOF})
+)
+_HOLDER = _or_null(_SIGNED)
 
-    index: int = Field(ge=0, le=2**53 - 1)
-    salt: Digest
-    body: Hex
-    proof: str = Field(max_length=2**19)
-
-
-class Entries(Document):
-    """`POST .../entries`."""
-
-    entries: list[EntryDocument] = Field(max_length=MAX_BATCH)
-
-
-class Held(Document):
-    """What an account signed for; ``registration`` is its own, which V may not have."""
-
-    holder: dict[str, Any] | None = None
-    registration: RegistrationDocument | None = None
-
-
-class Receipts(Held):
-    """`POST .../receipts`: public halves."""
-
-    receipts: list[dict[str, Any]] = Field(max_length=MAX_BATCH)
+SCHEMAS: dict[type[Body], Schema] = {
+    WindowBody: _object({"policy": _SIGNED, "embedder": _SIGNED}),
+    OpeningBody: _object({"opening": _HEX, "salt": _DIGEST, "empty_checkpoint": _TEXT}),
+    EntriesBody: _object({"entries": _list(_ENTRY)}),
+    CloseBody: _object({"final_checkpoint": _TEXT}),
+    ReceiptsBody: _object({"receipts": _list(_SIGNED)}, holder=_HOLDER, registration=_REGISTRATION),
+    RefusalsBody: _object({"refusals": _list(_SIGNED)}, holder=_HOLDER, registration=_REGISTRATION),
+    ClaimBody: _object({"promise": _SIGNED, "nonce": _DIGEST}, registration=_REGISTRATION),
+    DisputesBody: _object({"disputes": _list(_SIGNED)}, registration=_REGISTRATION),
+    StatementBody: _object({"statement": _SIGNED}, registration=_REGISTRATION),
+    FindingBody: _object({"finding": _SIGNED, "public": _SIGNED}),
+    CaseBody: _object({"file": _SIGNED, "window": _SIGNED}),
+}
 
 
-class Refusals(Held):
-    """`POST .../refusals`."""
-
-    refusals: list[dict[str, Any]] = Field(max_length=MAX_BATCH)
-
-
-class Claim(Document):
-    """`POST .../claims`: a promise and its revealed nonce."""
-
-    promise: dict[str, Any]
-    nonce: Digest
-    registration: RegistrationDocument | None = None
+def described(kind: type[Body] | None) -> dict[str, object]:
+    """Return the OpenAPI description of a JSON body; None is any object."""
+    return _content("application/json", _SIGNED if kind is None else SCHEMAS[kind])
 
 
-class Disputes(Document):
-    """`POST .../disputes`: of one account, whose registration V may not have been given yet."""
-
-    disputes: list[dict[str, Any]] = Field(max_length=MAX_BATCH)
-    registration: RegistrationDocument | None = None
+def octets(media_type: str = "application/octet-stream") -> dict[str, object]:
+    """Return the OpenAPI description of a body of bytes."""
+    return _content(media_type, {"type": "string", "format": "binary"})
 
 
-class Statement(Document):
-    """`POST .../statements`: an account says that a registration is its own."""
-
-    statement: dict[str, Any]
-    registration: RegistrationDocument | None = None
-
-
-class Finding(Document):
-    """`POST .../findings`: the arbiter's finding, and the public half that it is about."""
-
-    finding: dict[str, Any]
-    public: dict[str, Any]
-
-
-class Close(Document):
-    """`POST .../close`."""
-
-    final_checkpoint: str
+def _content(media_type: str, schema: Schema) -> dict[str, object]:
+    return {"requestBody": {"required": True, "content": {media_type: {"schema": schema}}}}

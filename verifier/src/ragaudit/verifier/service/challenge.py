@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO, cast
 
-from ragaudit.encoding.errors import InternalError
+from ragaudit.encoding.errors import Conflict, InternalError, NotFound
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.messages.challenge import Challenge, ReceiptsList, Stratum, receipts_digest
 from ragaudit.ledger.messages.handover import read_handover
@@ -23,6 +23,7 @@ from ragaudit.privacy.sample import (
     sampling_seed,
     tenant_stratum_id,
 )
+from ragaudit.serving.bodies import MEMORY_BYTES, Body
 from ragaudit.verifier.evidence import (
     CHALLENGE,
     FINAL_CHECKPOINT,
@@ -33,9 +34,7 @@ from ragaudit.verifier.evidence import (
 from ragaudit.verifier.keys import VerifierKeys
 from ragaudit.verifier.procedure import log_facts
 from ragaudit.verifier.service import activation, items, submissions, windows
-from ragaudit.verifier.service.bodies import MEMORY_BYTES, Body
 from ragaudit.verifier.service.database import Database, Origin
-from ragaudit.verifier.service.errors import ConflictError, UnknownError
 from ragaudit.verifier.service.windows import Window
 from sqlalchemy import Connection
 
@@ -56,7 +55,7 @@ class Sampler:
         """Commit to the receipts of a window at or after its sampling instant, once.
 
         Raises:
-            TooEarlyError: before the sampling instant.
+            TooEarly: before the sampling instant.
         """
         with self._database.write() as transaction:
             window = windows.get(transaction.connection, origin)
@@ -113,8 +112,8 @@ class Sampler:
         """The provider's challenge.
 
         Raises:
-            TooEarlyError: before the sampling instant.
-            ConflictError: the window was not closed and handed over in time.
+            TooEarly: before the sampling instant.
+            Conflict: the window was not closed and handed over in time.
         """
         with self._database.read() as connection:
             window = windows.get(connection, origin)
@@ -122,7 +121,7 @@ class Sampler:
         activation.check_due(policy.sampling_instant, self._database.now())
         if window.challenged is None:
             if not complete(window):
-                raise ConflictError("not closed and handed over in time", where=origin)
+                raise Conflict("not closed and handed over in time", where=origin)
             self.sign_list(origin)
             self.draw(origin)
         with self._database.read() as connection:
@@ -132,22 +131,22 @@ class Sampler:
         """Keep the response for a sampled record, with its time of receipt.
 
         Raises:
-            UnknownError: the record is not in the sample.
-            ConflictError: no challenge yet, another response was given, or the audit began.
+            NotFound: the record is not in the sample.
+            Conflict: no challenge yet, another response was given, or the audit began.
         """
         with self._database.write() as transaction:
             window = windows.get(transaction.connection, origin)
             if window.challenged is None:
-                raise ConflictError(f"the window is {window.state}", where=origin)
+                raise Conflict(f"the window is {window.state}", where=origin)
             if index not in self.sample(transaction.connection, origin):
-                raise UnknownError("not in the sample", where=str(index))
+                raise NotFound("not in the sample", where=str(index))
             stored = items.find(transaction.connection, origin, response_name(index))
             if stored is not None and stored.digest == body.digest:
                 return
             if stored is not None:
-                raise ConflictError("another response was given", where=str(index))
+                raise Conflict("another response was given", where=str(index))
             if window.sealed is not None:
-                raise ConflictError("the audit has begun", where=origin)
+                raise Conflict("the audit has begun", where=origin)
             items.put(transaction, origin, response_name(index), body.file)
 
     def sample(self, connection: Connection, origin: Origin) -> frozenset[int]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
+from ragaudit.encoding.errors import NotFound
 from ragaudit.ledger.errors import MalformedNote
 from ragaudit.ledger.log.checkpoints import SignedCheckpoint, parse_checkpoint
 from ragaudit.ledger.log.cosignatures import cosign
@@ -27,7 +28,6 @@ from ragaudit.ledger.log.tree import TreeHead
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.verifier.service import windows
 from ragaudit.verifier.service.database import Database, Origin, Transaction, checkpoints
-from ragaudit.verifier.service.errors import UnknownError
 from ragaudit.verifier.service.windows import Window
 from sqlalchemy import Connection, Row, Select, func, insert, select
 
@@ -149,13 +149,13 @@ def latest_note(database: Database, origin_hash: bytes) -> bytes:
     """The largest cosigned checkpoint of the log whose origin has this SHA-256.
 
     Raises:
-        UnknownError: nothing was cosigned under such an origin.
+        NotFound: nothing was cosigned under such an origin.
     """
     with database.read() as connection:
         window = windows.find_by_origin_hash(connection, origin_hash)
         latest = last(connection, window.origin) if window is not None else None
     if latest is None:
-        raise UnknownError("no cosigned checkpoint", where=origin_hash.hex())
+        raise NotFound("no cosigned checkpoint", where=origin_hash.hex())
     return latest.note
 
 

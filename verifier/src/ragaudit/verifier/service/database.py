@@ -13,9 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NewType
 
-from ragaudit.encoding.errors import InternalError, MalformedError, UnsupportedError
-from ragaudit.ledger.errors import RestoredBackup
-from ragaudit.verifier.service.errors import ClockError, StorageError
+from ragaudit.encoding.errors import ClockStepped, InternalError, MalformedError, UnsupportedError
+from ragaudit.ledger.errors import RestoredBackup, StoreUnavailable
 from ragaudit.verifier.service.fence import Fence
 from sqlalchemy import (
     BigInteger,
@@ -203,7 +202,7 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """A consistent snapshot; StorageError if the database cannot be used."""
+        """A consistent snapshot; StoreUnavailable if the database cannot be used."""
         with _spoken(), self._engine.begin() as connection:
             yield connection
 
@@ -212,9 +211,9 @@ class Database:
         """A writing transaction; commits at the end of the block, durable when it returns.
 
         Raises:
-            ClockError: the clock is behind the time of an earlier transaction.
-            StorageError: the database cannot be used; or the fence could not be written, and what
-                was committed must not be answered for.
+            ClockStepped: the clock is behind the time of an earlier transaction.
+            StoreUnavailable: the database cannot be used; or the fence could not be written, and
+                what was committed must not be answered for.
         """
         with self._lock, _spoken():  # held until the fence is written: times reach it in order
             with self._writer.begin() as connection:
@@ -229,7 +228,7 @@ class Database:
         latest = connection.execute(query).scalar_one()
         now = self._clock()  # read under the lock: times order as transactions do
         if now < latest:
-            raise ClockError("the clock went back", expected="a time already attested")
+            raise ClockStepped("the clock went back", expected="a time already attested")
         connection.execute(update(clock_table).values(latest=now))
         return now
 
@@ -272,10 +271,10 @@ def _spoken() -> Iterator[None]:
         raise InternalError(f"the database refused a statement: {_reason(error)}") from None
     except (exc.DBAPIError, exc.TimeoutError) as error:
         what = f"the database cannot be used: {_reason(error)}"
-        raise StorageError(what, expected="a database that answers, with room left") from None
+        raise StoreUnavailable(what, expected="a database that answers, with room left") from None
     except OSError as error:
         name = errno.errorcode.get(error.errno or 0, type(error).__name__)
-        raise StorageError(
+        raise StoreUnavailable(
             f"a file cannot be written: {name}", expected="a disk with room"
         ) from None
 

@@ -1,15 +1,17 @@
 """What request handlers ask for: the service, an authenticated caller, a body."""
 
 from collections.abc import AsyncIterator, Callable
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 from anyio import to_thread
-from fastapi import Depends, Path, Query, Request, Response, Security
+from fastapi import Depends, Path, Query, Request, Security
 from fastapi.security import APIKeyHeader, HTTPBearer
-from pydantic import BaseModel
+from ragaudit.encoding.errors import NotAuthenticated
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.messages.signed_request import SignedRequest
-from ragaudit.verifier.service import bodies, providers, windows
+from ragaudit.serving.bodies import Body, receive
+from ragaudit.serving.validation import NAME_PATTERN
+from ragaudit.verifier.service import providers, windows
 from ragaudit.verifier.service.authentication import (
     Provider,
     claimed,
@@ -17,20 +19,15 @@ from ragaudit.verifier.service.authentication import (
     verify_request,
     verify_token,
 )
-from ragaudit.verifier.service.bodies import Body
 from ragaudit.verifier.service.core import Service
 from ragaudit.verifier.service.database import Origin
-from ragaudit.verifier.service.errors import UnauthenticatedError
-from ragaudit.verifier.service.identity import NAME
 
-Model = TypeVar("Model", bound=BaseModel)
-
-WindowName = Annotated[str, Path(pattern=f"^{NAME.pattern}$", description="The window.")]
-TenantName = Annotated[str, Path(pattern=f"^{NAME.pattern}$", description="The tenant.")]
+WindowName = Annotated[str, Path(pattern=NAME_PATTERN, description="The window.")]
+TenantName = Annotated[str, Path(pattern=NAME_PATTERN, description="The tenant.")]
 
 
 def service_of(request: Request) -> Service:
-    """The service of the application that received the request."""
+    """Return the service of the application that received the request."""
     found: Service = request.app.state.service
     return found
 
@@ -46,7 +43,7 @@ def _anyones(
         Query(max_length=64, description="Whose window; needed where several have it."),
     ] = None,
 ) -> Origin:
-    """The window that a request without a provider's signature is about."""
+    """Return the window that a request without a provider's signature is about."""
     if provider is not None:
         return windows.of(provider, window)
     with service.database.read() as connection:
@@ -88,7 +85,7 @@ Limit = Callable[[Service, Origin], int]
 async def _caller(
     request: Request, service: ServiceOf, _: Annotated[object, Security(_SIGNATURE)]
 ) -> tuple[SignedRequest, Provider]:
-    """The pinned provider that sent a request, and what it signed; reads nothing of the body."""
+    """Return what a pinned provider signed, and who it is; nothing of the body is read."""
     claim = claimed(request, service.database.now())
     key = await to_thread.run_sync(_pinned, service, claim.provider)
     return claim, verify_request(request, claim, key)
@@ -98,7 +95,7 @@ Caller = Annotated[tuple[SignedRequest, Provider], Depends(_caller)]
 
 
 def signed(limit: Limit) -> Callable[..., AsyncIterator[Signed]]:
-    """A dependency: the request of a pinned provider, with a body of at most ``limit`` bytes."""
+    """Return a dependency: a pinned provider's request, its body of at most ``limit`` bytes."""
 
     async def dependency(
         caller: Caller, window: WindowName, request: Request, service: ServiceOf
@@ -106,7 +103,7 @@ def signed(limit: Limit) -> Callable[..., AsyncIterator[Signed]]:
         claim, provider = caller
         origin = windows.of(provider.name, window)
         most = await to_thread.run_sync(limit, service, origin)
-        async for body in bodies.receive(request, most):
+        async for body in receive(request, most):
             demand_digest(claim, body)
             yield Signed(origin, body)
 
@@ -114,10 +111,10 @@ def signed(limit: Limit) -> Callable[..., AsyncIterator[Signed]]:
 
 
 def unsigned(limit: Callable[[Service], int]) -> Callable[..., AsyncIterator[Body]]:
-    """A dependency: anybody's body, of at most ``limit`` bytes; large ones in turn."""
+    """Return a dependency: anybody's body, of at most ``limit`` bytes; large ones in turn."""
 
     async def dependency(request: Request, service: ServiceOf) -> AsyncIterator[Body]:
-        async for body in bodies.receive(request, limit(service), SMALL_BYTES):
+        async for body in receive(request, limit(service), SMALL_BYTES):
             if body.size <= SMALL_BYTES:
                 yield body
                 continue
@@ -131,53 +128,20 @@ def _pinned(service: Service, name: str) -> PublicKey:
     with service.database.read() as connection:
         key = providers.find(connection, name)
     if key is None:
-        raise UnauthenticatedError("not a pinned provider", where=name[:64])
+        raise NotAuthenticated("not a pinned provider", where=name[:64])
     return key
 
 
 def json_limit(service: Service, _window: Origin) -> int:
-    """Limit of a provider's JSON bodies."""
+    """Return the limit of a provider's JSON bodies."""
     return service.settings.limits.json_bytes
 
 
 def anonymous_limit(service: Service) -> int:
-    """Limit of anybody's JSON bodies."""
+    """Return the limit of anybody's JSON bodies."""
     return service.settings.limits.anonymous_bytes
 
 
 def dispute_limit(service: Service) -> int:
-    """Limit of a receipt file, which holds rows."""
+    """Return the limit of a receipt file, which holds rows."""
     return service.settings.limits.dispute_bytes
-
-
-def json_bytes(content: bytes) -> Response:
-    """A signed message as it was signed."""
-    return Response(content, media_type="application/json")
-
-
-def described(model: type[BaseModel]) -> dict[str, object]:
-    """The OpenAPI description of a JSON body that the handler parses itself."""
-    schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
-    definitions = schema.pop("$defs", {})
-    return {"requestBody": _content("application/json", _inlined(schema, definitions))}
-
-
-def octets() -> dict[str, object]:
-    """The OpenAPI description of a body of bytes."""
-    schema = {"type": "string", "format": "binary"}
-    return {"requestBody": _content("application/octet-stream", schema)}
-
-
-def _content(media_type: str, schema: object) -> dict[str, object]:
-    return {"required": True, "content": {media_type: {"schema": schema}}}
-
-
-def _inlined(value: object, definitions: dict[str, object]) -> object:
-    if isinstance(value, list):
-        return [_inlined(each, definitions) for each in value]
-    if not isinstance(value, dict):
-        return value
-    reference = value.get("$ref")
-    if isinstance(reference, str):
-        return _inlined(definitions[reference.rsplit("/", 1)[1]], definitions)
-    return {key: _inlined(each, definitions) for key, each in value.items()}

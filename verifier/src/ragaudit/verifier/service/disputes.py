@@ -11,9 +11,10 @@ from dataclasses import replace
 from typing import Any
 
 from ragaudit.encoding import canonical_json
-from ragaudit.encoding.errors import RejectedError
+from ragaudit.encoding.errors import Conflict, NotFound, RejectedError
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.messages.before_window import OpeningItem
+from ragaudit.ledger.messages.bodies import DisputesBody, FindingBody, StatementBody
 from ragaudit.ledger.messages.disputes import (
     Dispute,
     DisputeStatus,
@@ -30,18 +31,10 @@ from ragaudit.verifier.evidence import OPENING
 from ragaudit.verifier.service import items, submissions, windows
 from ragaudit.verifier.service.activation import check_due
 from ragaudit.verifier.service.auditor import Auditor
-from ragaudit.verifier.service.bodies import Disputes as DisputesBody
-from ragaudit.verifier.service.bodies import Finding as FindingBody
-from ragaudit.verifier.service.bodies import Statement
 from ragaudit.verifier.service.challenge import Sampler
 from ragaudit.verifier.service.database import Database, Origin, Transaction
 from ragaudit.verifier.service.database import disputes as table
-from ragaudit.verifier.service.errors import (
-    CapError,
-    ConflictError,
-    TooLateError,
-    UnknownError,
-)
+from ragaudit.verifier.service.errors import CapReached, TooLate
 from ragaudit.verifier.service.holders import check_origin, dispute_key, registrations
 from ragaudit.verifier.service.submissions import STATEMENT, Submission
 from ragaudit.verifier.service.windows import Window
@@ -75,7 +68,7 @@ class Disputes:
         Raises:
             MalformedError, RejectedError: not of this log, of no registered account, or not
                 signed with its dispute key.
-            TooLateError, CapError.
+            TooLate, CapReached.
         """
         policy = self._policy(origin)
         checked = [Dispute.from_json(each) for each in document.disputes]
@@ -90,7 +83,7 @@ class Disputes:
         return {"accepted": new, "known": len(checked) - new}
 
     def show_registration(
-        self, origin: Origin, document: Statement, shown: Registration | None
+        self, origin: Origin, document: StatementBody, shown: Registration | None
     ) -> Counts:
         """Take an account's statement about its registration before the sampling instant.
 
@@ -118,12 +111,12 @@ class Disputes:
         not see.
 
         Raises:
-            TooEarlyError: the sample is not drawn. TooLateError: the audit began.
-            UnknownError: nobody disputed the record.
-            ConflictError: it was sampled, so its noise key is opened to this verifier.
+            TooEarly: the sample is not drawn. TooLate: the audit began.
+            NotFound: nobody disputed the record.
+            Conflict: it was sampled, so its noise key is opened to this verifier.
         """
         if self.standing(origin, index).sampled:
-            raise ConflictError(
+            raise Conflict(
                 "the record was sampled, so this verifier must not see its receipt file",
                 where=str(index),
                 expected="the arbiter of the policy, if it names one",
@@ -138,11 +131,11 @@ class Disputes:
             policy = windows.policy(connection, window)
             check_due(policy.sampling_instant, self._database.now())
             if window.challenged is None:
-                raise ConflictError("no sample was drawn", where=origin)
+                raise Conflict("no sample was drawn", where=origin)
             rows = _rows(connection, (table.c.window == origin) & (table.c.position == index))
             sampled = index in self._sampler.sample(connection, origin)
         if not rows:
-            raise UnknownError("nobody disputed this record", where=str(index))
+            raise NotFound("nobody disputed this record", where=str(index))
         judged = [row.step for row in rows if row.step is not None]
         return DisputeStatus(sampled, max(judged) if judged else None)
 
@@ -150,9 +143,9 @@ class Disputes:
         """Judge the receipt file of a disputed record that is not in the sample.
 
         Raises:
-            UnknownError: nobody disputed this file.
+            NotFound: nobody disputed this file.
             RejectedError: the provider did not sign it, part for part.
-            ConflictError, TooEarlyError, TooLateError: as `demand_unsampled`. CapError.
+            Conflict, TooEarly, TooLate: as `demand_unsampled`. CapReached.
         """
         self.demand_unsampled(origin, index)
         disputed = file_digest(file)
@@ -160,7 +153,7 @@ class Disputes:
         with self._database.read() as connection:
             rows = _rows(connection, condition)
             if not rows:
-                raise UnknownError("nobody disputed this file", where=str(index))
+                raise NotFound("nobody disputed this file", where=str(index))
             if rows[0].step is not None:  # judging takes a while, and is done once
                 return DisputeStatus(sampled=False, step=rows[0].step)
             view = _view(connection, windows.get(connection, origin))
@@ -180,13 +173,13 @@ class Disputes:
 
         Raises:
             MalformedError, RejectedError: not the arbiter's, or the public half is another one.
-            UnknownError: nobody disputed this file. TooLateError: the audit began.
+            NotFound: nobody disputed this file. TooLate: the audit began.
         """
         policy = self._policy(origin)
         finding = Finding.from_json(document.finding)
         public = replace(PublicReceipt.from_json(document.public), proof=None)
         if policy.keys.arbiter is None:
-            raise ConflictError("the policy names no arbiter", where=origin)
+            raise Conflict("the policy names no arbiter", where=origin)
         finding.verify_signature(policy.keys.arbiter)
         public.verify_signature(policy.keys.provider)
         for signed in (finding, public):
@@ -199,7 +192,7 @@ class Disputes:
             _check_unsealed(windows.get(transaction.connection, origin))
             rows = _rows(transaction.connection, condition)
             if not rows:
-                raise UnknownError("nobody disputed this file", where=str(finding.index))
+                raise NotFound("nobody disputed this file", where=str(finding.index))
             step = max(finding.step, *(row.step or 0 for row in rows))
             values = {"public": public.encode(), "finding": finding.encode(), "step": step}
             transaction.connection.execute(update(table).where(condition).values(**values))
@@ -228,10 +221,10 @@ class Disputes:
         own = mine & (table.c.pseudonym == each.pseudonym)
         quota = max(1, min(PER_ACCOUNT, self._cap // (policy.slots * _ROW_BYTES)))
         if _count(connection, own) >= quota:
-            raise CapError("too many disputes of one account", expected=f"at most {quota}")
+            raise CapReached("too many disputes of one account", expected=f"at most {quota}")
         same = own & (table.c.position == each.index)
         if _count(connection, same & (table.c.answer_digest == each.answer_digest)) >= PER_ANSWER:
-            raise CapError("too many disputes of one answer", expected=f"at most {PER_ANSWER}")
+            raise CapReached("too many disputes of one answer", expected=f"at most {PER_ANSWER}")
         row = {
             "window": origin,
             "identity": each.identity,
@@ -284,19 +277,19 @@ def _view(connection: Connection, window: Window) -> WindowView:
 
 def _check_before(transaction: Transaction, origin: Origin, until: int) -> None:
     if transaction.now >= 1000 * until:
-        raise TooLateError("taken no more", where=origin, expected=f"before {until}")
+        raise TooLate("taken no more", where=origin, expected=f"before {until}")
 
 
 def _check_unsealed(window: Window) -> None:
     if window.sealed is not None:
-        raise TooLateError("the audit has begun", where=window.origin)
+        raise TooLate("the audit has begun", where=window.origin)
 
 
 def _check_files(connection: Connection, origin: Origin, cap: int) -> None:
-    """CapError where the upheld files exceed the cap: the first of them is enough to fail."""
+    """CapReached where the upheld files exceed the cap: the first of them is enough to fail."""
     query = select(func.sum(func.length(table.c.file))).where(table.c.window == origin)
     if int(connection.execute(query).scalar_one() or 0) > cap:
-        raise CapError("too many upheld disputes", where=origin, expected=f"{cap} bytes in all")
+        raise CapReached("too many upheld disputes", where=origin, expected=f"{cap} bytes in all")
 
 
 def _of_file(origin: Origin, index: int, digest: bytes) -> ColumnElement[bool]:

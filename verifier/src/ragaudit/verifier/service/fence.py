@@ -14,7 +14,7 @@ import os
 from pathlib import Path
 
 from ragaudit.encoding.errors import RefusedError
-from ragaudit.verifier.service.errors import StorageError
+from ragaudit.ledger.errors import StoreUnavailable
 
 RECORD_BYTES = 24
 _TIME_BYTES = 8
@@ -28,7 +28,7 @@ class Fence:
 
         Raises:
             RefusedError: another process holds it.
-            StorageError: the file cannot be opened or made.
+            StoreUnavailable: the file cannot be opened or made.
         """
         self.existed = path.exists()
         try:
@@ -36,7 +36,9 @@ class Fence:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             reason = error.strerror or type(error).__name__
-            raise StorageError(f"the fence cannot be opened: {reason}", where=str(path)) from None
+            raise StoreUnavailable(
+                f"the fence cannot be opened: {reason}", where=str(path)
+            ) from None
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -51,10 +53,10 @@ class Fence:
         """Make it durable that ``time`` (Unix milliseconds) was attested.
 
         Raises:
-            OSError, StorageError: it could not be made durable; every later call fails, too.
+            OSError, StoreUnavailable: it could not be made durable; every later call fails, too.
         """
         if self._broken:
-            raise StorageError("an earlier write failed: start again", where="fence")
+            raise StoreUnavailable("an earlier write failed: start again", where="fence")
         self._broken = True  # until the write is known to be on the disk
         written = os.pwrite(self._file, _record(time), self._next * RECORD_BYTES)
         if written != RECORD_BYTES:

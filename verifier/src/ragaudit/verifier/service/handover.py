@@ -10,8 +10,9 @@ from contextlib import contextmanager, suppress
 from typing import BinaryIO, cast
 
 from ragaudit.encoding import canonical_json
-from ragaudit.encoding.errors import MalformedError, RejectedError
+from ragaudit.encoding.errors import Conflict, MalformedError, RejectedError
 from ragaudit.ledger.log.cosignatures import CosignerPolicy, verify_cosigned
+from ragaudit.ledger.messages.bodies import CloseBody
 from ragaudit.ledger.messages.handover import (
     KINDS,
     LENGTH_BYTES,
@@ -22,22 +23,12 @@ from ragaudit.ledger.messages.handover import (
 )
 from ragaudit.ledger.messages.records import Record, Registration
 from ragaudit.ledger.messages.registration import RegistrationEntry
+from ragaudit.serving.bodies import MEMORY_BYTES, Body
 from ragaudit.verifier.evidence import ENTRIES, FINAL_CHECKPOINT, LEAVES, RECORDS
 from ragaudit.verifier.service import cosigner, items, windows
 from ragaudit.verifier.service.activation import check_due
-from ragaudit.verifier.service.bodies import (
-    MEMORY_BYTES,
-    Body,
-    Close,
-    EntryDocument,
-    RegistrationDocument,
-)
 from ragaudit.verifier.service.database import Database, Origin, Transaction, entries
-from ragaudit.verifier.service.errors import (
-    CapError,
-    ConflictError,
-    TooLateError,
-)
+from ragaudit.verifier.service.errors import CapReached, TooLate
 from ragaudit.verifier.service.windows import Window
 from ragaudit.verifier.settings import Limits
 from sqlalchemy import Connection, func, insert, select
@@ -56,7 +47,7 @@ class Handover:
         """The largest handover that this window's log and policy allow, in bytes.
 
         Raises:
-            UnknownError, ConflictError: no window of the provider to hand over.
+            NotFound, Conflict: no window of the provider to hand over.
         """
         with self._database.read() as connection:
             window = windows.get(connection, origin)
@@ -65,13 +56,13 @@ class Handover:
         sizes = MAX_OPENING_BYTES + entries * (LENGTH_BYTES + MAX_FRAME_BYTES)
         return min(sizes, self._limits.records_bytes)
 
-    def put_entries(self, origin: Origin, documents: Sequence[EntryDocument]) -> None:
+    def put_entries(self, origin: Origin, documents: Sequence[Entry]) -> None:
         """Keep entries other than records as they are given during the window.
 
         Raises:
             MalformedError: a kind that is unknown, or a record.
-            ConflictError: an index given before with other content, or after the handover.
-            CapError: too many entries.
+            Conflict: an index given before with other content, or after the handover.
+            CapReached: too many entries.
         """
         for number, each in enumerate(documents):
             if each.kind not in KINDS - {Record.KIND}:
@@ -81,14 +72,14 @@ class Handover:
         with self._database.write() as transaction:
             window = _open(transaction, origin)
             if window.records is not None:
-                raise ConflictError("the log was handed over", where=origin)
+                raise Conflict("the log was handed over", where=origin)
             known = _count(transaction.connection, origin)
             for each in documents:
                 known += _put_entry(transaction, origin, each)
             if known > self._limits.entries:
-                raise CapError("too many entries", expected=f"at most {self._limits.entries}")
+                raise CapReached("too many entries", expected=f"at most {self._limits.entries}")
 
-    def shown(self, origin: Origin, document: RegistrationDocument | None) -> Registration | None:
+    def shown(self, origin: Origin, document: RegistrationEntry | None) -> Registration | None:
         """The registration that an account shows with its proof; None if it shows none.
 
         It is kept as if the provider had given it: a provider that keeps a registration back would
@@ -107,12 +98,12 @@ class Handover:
             policy = windows.policy(connection, window)
         if body.window != policy.window:
             raise RejectedError("of another window", where="registration", expected=policy.window)
-        shown = (document.index, document.salt, document.body, document.proof)
-        RegistrationEntry(*shown).verify_inclusion(policy)
-        entry = EntryDocument.model_construct(
+        if not document.verify_inclusion(policy):
+            raise MalformedError("no proof", where="registration")
+        entry = Entry(
             index=document.index, kind=Registration.KIND, salt=document.salt, body=document.body
         )
-        with suppress(ConflictError), self._database.write() as transaction:
+        with suppress(Conflict), self._database.write() as transaction:
             connection = transaction.connection
             room = _count(connection, origin) < self._limits.entries
             if room and windows.get(connection, origin).records is None:
@@ -126,9 +117,9 @@ class Handover:
             MalformedError: see `read_handover`.
             RejectedError: an entry given before is missing or differs, or there are more entries
                 than the cosigned log and the policy allow.
-            CapError: too many entries other than records.
-            TooEarlyError: before the window's end.
-            ConflictError: another handover was given; TooLateError: after the sampling instant.
+            CapReached: too many entries other than records.
+            TooEarly: before the window's end.
+            Conflict: another handover was given; TooLate: after the sampling instant.
         """
         with self._database.read() as connection:
             window = windows.get(connection, origin)
@@ -143,10 +134,10 @@ class Handover:
                 if stored is not None and stored.digest == body.digest:
                     return
                 if stored is not None:
-                    raise ConflictError("another handover was given", where=origin)
+                    raise Conflict("another handover was given", where=origin)
                 _in_time(transaction, window)
                 if entries_of(transaction.connection, origin) != given:
-                    raise ConflictError("entries arrived meanwhile", where=origin)
+                    raise Conflict("entries arrived meanwhile", where=origin)
                 items.put(transaction, origin, RECORDS, body.file)
                 items.put(transaction, origin, LEAVES, leaves)
                 items.put(transaction, origin, ENTRIES, listed)
@@ -154,14 +145,14 @@ class Handover:
                     _put_entry(transaction, origin, each)
                 windows.mark(transaction, origin, records=transaction.now)
 
-    def close(self, origin: Origin, request: Close) -> None:
+    def close(self, origin: Origin, request: CloseBody) -> None:
         """Close the window's log at its final checkpoint.
 
         Raises:
             MalformedNote, NoteRejected: not a checkpoint with both signatures.
             RejectedError: not the largest one that was cosigned.
-            TooEarlyError: before the window's end.
-            ConflictError: closed at another one; TooLateError: after the sampling instant.
+            TooEarly: before the window's end.
+            Conflict: closed at another one; TooLate: after the sampling instant.
         """
         with self._database.write() as transaction:
             window = _open(transaction, origin)
@@ -171,7 +162,7 @@ class Handover:
             head = verify_cosigned(final, policy.keys.log, cosigners).signed.head
             latest = cosigner.last(transaction.connection, origin)
             if latest is None or latest.head != head:
-                different = ConflictError if window.closed is not None else RejectedError
+                different = Conflict if window.closed is not None else RejectedError
                 raise different("not the largest cosigned checkpoint", where="final_checkpoint")
             if window.closed is not None:
                 return
@@ -209,14 +200,14 @@ def _derive(
     given: dict[int, tuple[str, bytes, bytes]],
     most: int,
     most_listed: int,
-) -> list[EntryDocument]:
+) -> list[Entry]:
     """Write the leaf data to ``leaves`` and `public/entries.json` to ``listed``, entry by entry.
 
     Returns:
         The registrations that were not given before: from now on their accounts have shares.
     """
     outstanding, others = dict(given), 0
-    late: list[EntryDocument] = []
+    late: list[Entry] = []
     listed.write(b"[")
     for frame in read_handover(file):
         frame.demand_sketch()
@@ -228,15 +219,11 @@ def _derive(
         if frame.kind != Record.KIND:
             others += 1
             if others > most_listed:
-                raise CapError("too many entries", expected=f"at most {most_listed}")
+                raise CapReached("too many entries", expected=f"at most {most_listed}")
             separator = b"," if others > 1 else b""
             listed.write(separator + canonical_json.dumps(frame.to_json()))
         if frame.index not in given and _registers(frame):
-            late.append(
-                EntryDocument.model_construct(
-                    index=frame.index, kind=frame.kind, salt=frame.salt, body=frame.body
-                )
-            )
+            late.append(Entry(index=frame.index, kind=frame.kind, salt=frame.salt, body=frame.body))
         before = outstanding.pop(frame.index, None)
         if before is not None and before != (frame.kind, frame.salt, frame.body):
             raise RejectedError(
@@ -284,10 +271,10 @@ def _in_time(transaction: Transaction, window: Window) -> None:
     policy = windows.policy(transaction.connection, window)
     check_due(policy.end, transaction.now)
     if transaction.now >= 1000 * policy.sampling_instant:
-        raise TooLateError("the sampling instant has passed", where=window.origin)
+        raise TooLate("the sampling instant has passed", where=window.origin)
 
 
-def _put_entry(transaction: Transaction, origin: Origin, each: EntryDocument) -> int:
+def _put_entry(transaction: Transaction, origin: Origin, each: Entry) -> int:
     """Store an entry; 1 if it is new, 0 if it was known."""
     condition = (entries.c.window == origin) & (entries.c.index == each.index)
     query = select(entries.c.kind, entries.c.salt, entries.c.body).where(condition)
@@ -304,11 +291,11 @@ def _put_entry(transaction: Transaction, origin: Origin, each: EntryDocument) ->
         transaction.connection.execute(insert(entries).values(row))
         return 1
     if (stored.kind, bytes(stored.salt), bytes(stored.body)) != (each.kind, each.salt, each.body):
-        raise ConflictError("given before with other content", where=f"entry {each.index}")
+        raise Conflict("given before with other content", where=f"entry {each.index}")
     return 0
 
 
-def _pseudonym(each: EntryDocument) -> bytes | None:
+def _pseudonym(each: Entry) -> bytes | None:
     """Whom a registration is about; None for others, and for what check 5 will not read."""
     if each.kind != Registration.KIND:
         return None

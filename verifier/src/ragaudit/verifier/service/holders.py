@@ -5,11 +5,11 @@ from typing import Any
 
 from ragaudit.encoding.errors import RejectedError
 from ragaudit.encoding.signing import PublicKey
+from ragaudit.ledger.messages.bodies import HeldBody
 from ragaudit.ledger.messages.disputes import HolderStatement
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Registration
 from ragaudit.verifier.service import handover
-from ragaudit.verifier.service.bodies import Held
 from ragaudit.verifier.service.database import Origin
 from sqlalchemy import Connection
 
@@ -18,7 +18,7 @@ def holder(
     connection: Connection,
     origin: Origin,
     policy: Policy,
-    body: Held,
+    body: HeldBody,
     documents: Sequence[Any],
     shown: Registration | None,
 ) -> bytes | None:

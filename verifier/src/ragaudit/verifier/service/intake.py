@@ -12,15 +12,18 @@ from typing import Any, TypeVar
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import (
+    Conflict,
     MalformedError,
     RagauditError,
     RefusedError,
     RejectedError,
+    TooEarly,
 )
 from ragaudit.ledger.log.cosignatures import CosignerPolicy
 from ragaudit.ledger.log.notes import Note, parse_note
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.log.tree import TreeHead
+from ragaudit.ledger.messages.bodies import ClaimBody, HeldBody, ReceiptsBody, RefusalsBody
 from ragaudit.ledger.messages.chains import verify_nonce
 from ragaudit.ledger.messages.claims import Claim, ClaimsPage
 from ragaudit.ledger.messages.policy import Policy
@@ -29,10 +32,8 @@ from ragaudit.ledger.messages.receipts import PRIVATE_FORMAT, PublicReceipt
 from ragaudit.ledger.messages.records import Record, Registration
 from ragaudit.verifier.service import cosigner, handover, holders, submissions, windows
 from ragaudit.verifier.service.activation import check_due
-from ragaudit.verifier.service.bodies import Claim as ClaimBody
-from ragaudit.verifier.service.bodies import Held, Receipts, Refusals
 from ragaudit.verifier.service.database import Database, Origin, Transaction
-from ragaudit.verifier.service.errors import ConflictError, TooEarlyError, TooLateError
+from ragaudit.verifier.service.errors import TooLate
 from ragaudit.verifier.service.holders import check_origin
 from ragaudit.verifier.service.submissions import (
     CLAIM,
@@ -65,7 +66,9 @@ class Intake:
         self._database = database
         self._cap = cap
 
-    def receipts(self, origin: Origin, document: Receipts, shown: Registration | None) -> Counts:
+    def receipts(
+        self, origin: Origin, document: ReceiptsBody, shown: Registration | None
+    ) -> Counts:
         """Take public halves before the sampling instant.
 
         Args:
@@ -75,12 +78,12 @@ class Intake:
             MalformedError: not a public half. RejectedError: not of this window, not signed by
                 its provider, with a proof that does not verify, or not of the account that
                 signed for it.
-            TooLateError, CapError.
+            TooLate, CapReached.
         """
         policy = self._policy(origin)
-        checked = _checked("receipts", document.receipts, policy, _receipt)
+        checked = _checked("receipts", document.documents, policy, _receipt)
         stripped = [_submission(replace(receipt, proof=None)) for receipt, _ in checked]
-        held = self._held(origin, policy, document, document.receipts, shown, stripped)
+        held = self._held(origin, policy, document, document.documents, shown, stripped)
         with self._database.write() as transaction:
             _check_time(transaction, origin, policy.sampling_instant)
             for (receipt, head), each in zip(checked, held, strict=True):
@@ -89,11 +92,13 @@ class Intake:
                     _keep_uncosigned(transaction, origin, policy, bare, head, held=each.held)
             return self._put(transaction, origin, policy, RECEIPT, held)
 
-    def refusals(self, origin: Origin, document: Refusals, shown: Registration | None) -> Counts:
+    def refusals(
+        self, origin: Origin, document: RefusalsBody, shown: Registration | None
+    ) -> Counts:
         """Take signed refusals before the sampling instant. Args and Raises as `receipts`."""
         policy = self._policy(origin)
-        checked = _checked("refusals", document.refusals, policy, _refusal)
-        held = self._held(origin, policy, document, document.refusals, shown, checked)
+        checked = _checked("refusals", document.documents, policy, _refusal)
+        held = self._held(origin, policy, document, document.documents, shown, checked)
         with self._database.write() as transaction:
             _check_time(transaction, origin, policy.sampling_instant)
             return self._put(transaction, origin, policy, REFUSAL, held)
@@ -106,7 +111,7 @@ class Intake:
         A promise that is dated ahead, or later than any may be made, is taken: check 12 says so.
 
         Raises as `receipts`; RejectedError for a promise that has expired, or another nonce than
-        that of the account's chain; ConflictError while the account's registration is not known.
+        that of the account's chain; Conflict while the account's registration is not known.
         """
         policy = self._policy(origin)
         promise, submission = _claim(document, policy)
@@ -121,7 +126,7 @@ class Intake:
             return self._put(transaction, origin, policy, CLAIM, [submission])
 
     def claims(self, origin: Origin, after: bytes) -> ClaimsPage:
-        """A page of the claims, for the provider; TooEarlyError before the window's end.
+        """A page of the claims, for the provider; TooEarly before the window's end.
 
         The writing transaction orders it behind every claim that was taken before the end.
 
@@ -144,13 +149,13 @@ class Intake:
         behind every claim of it.
 
         Raises:
-            TooEarlyError: such a promise has not expired.
+            TooEarly: such a promise has not expired.
         """
         policy = self._policy(origin)
         with self._database.write() as transaction:
             left = _expiry(made, policy) + 1 - transaction.now
             if left > 0:
-                raise TooEarlyError("the promise has not expired", retry_after=-(-left // 1000))
+                raise TooEarly("the promise has not expired", retry_after=-(-left // 1000))
             return submissions.claimed(transaction.connection, origin, pseudonym, counter)
 
     def _policy(self, origin: Origin) -> Policy:
@@ -168,7 +173,7 @@ class Intake:
         """Check that the nonce is the one of the account's chain for this query.
 
         Raises:
-            ConflictError: the account's registration is not known.
+            Conflict: the account's registration is not known.
             RejectedError: the account is not anchored, or has no such query.
             ChainRejected: another nonce.
         """
@@ -176,7 +181,7 @@ class Intake:
             with self._database.read() as connection:
                 registration = handover.registration(connection, origin, record.pseudonym)
         if registration is None:
-            raise ConflictError(
+            raise Conflict(
                 "the account's registration is not known",
                 where="promise",
                 expected="its entry with an inclusion proof in member registration",
@@ -191,7 +196,7 @@ class Intake:
         self,
         origin: Origin,
         policy: Policy,
-        body: Held,
+        body: HeldBody,
         documents: Sequence[dict[str, Any]],
         shown: Registration | None,
         checked: Sequence[Submission],
@@ -277,7 +282,7 @@ def _bare(receipt: PublicReceipt, policy: Policy) -> PublicReceipt:
 
 def _check_time(transaction: Transaction, origin: Origin, until: int) -> None:
     if transaction.now >= 1000 * until:
-        raise TooLateError("taken no more", where=origin, expected=f"before {until}")
+        raise TooLate("taken no more", where=origin, expected=f"before {until}")
 
 
 def _checked(

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
+from ragaudit.encoding.errors import Conflict, NotFound
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.messages.identifiers import check_provider
 from ragaudit.verifier.service.database import Database, providers
-from ragaudit.verifier.service.errors import ConflictError, UnknownError
 from sqlalchemy import Connection, delete, insert, select
 
 
@@ -23,7 +23,7 @@ def add(database: Database, name: str, key: PublicKey) -> None:
 
     Raises:
         MalformedRecord: not a provider's name.
-        ConflictError: another key is pinned for the name, or the key for another name.
+        Conflict: another key is pinned for the name, or the key for another name.
     """
     check_provider(name)
     with database.write() as transaction:
@@ -32,9 +32,9 @@ def add(database: Database, name: str, key: PublicKey) -> None:
             if (pinned.name, pinned.key) == (name, key):
                 return
             if pinned.name == name:
-                raise ConflictError("another key is pinned", where=name, expected="remove it first")
+                raise Conflict("another key is pinned", where=name, expected="remove it first")
             if pinned.key == key:
-                raise ConflictError("the key is pinned for another provider", where=pinned.name)
+                raise Conflict("the key is pinned for another provider", where=pinned.name)
         connection.execute(insert(providers).values(name=name, key=key.raw, added=transaction.now))
 
 
@@ -42,12 +42,12 @@ def remove(database: Database, name: str) -> None:
     """Forget the provider; its windows stay.
 
     Raises:
-        UnknownError: no such provider.
+        NotFound: no such provider.
     """
     with database.write() as transaction:
         gone = transaction.connection.execute(delete(providers).where(providers.c.name == name))
         if gone.rowcount == 0:
-            raise UnknownError("no such provider", where=name)
+            raise NotFound("no such provider", where=name)
 
 
 def listed(connection: Connection) -> list[Pinned]:

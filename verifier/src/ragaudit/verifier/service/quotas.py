@@ -10,7 +10,7 @@ from typing import Any
 from ragaudit.verifier.service import items as stored
 from ragaudit.verifier.service import windows as rows
 from ragaudit.verifier.service.database import Origin, Transaction, items, windows
-from ragaudit.verifier.service.errors import CapError
+from ragaudit.verifier.service.errors import CapReached
 from ragaudit.verifier.settings import Limits
 from sqlalchemy import ColumnElement, Connection, delete, func, select
 
@@ -18,29 +18,29 @@ DAY_MS = 86_400_000
 
 
 def demand_window(transaction: Transaction, provider: str, limits: Limits) -> None:
-    """CapError if the provider has as many windows as it may, or as many bytes."""
+    """CapReached if the provider has as many windows as it may, or as many bytes."""
     bytes_left(transaction.connection, provider, limits)
     connection, own = transaction.connection, windows.c.provider == provider
     waiting = _count(connection, own & _undecided())
     if waiting >= limits.waiting_windows:
-        raise CapError(
+        raise CapReached(
             f"{waiting} windows are not countersigned", expected=f"below {limits.waiting_windows}"
         )
     new = _count(connection, own & (windows.c.registered > transaction.now - DAY_MS))
     if new >= limits.windows_per_day:
-        raise CapError(
+        raise CapReached(
             f"{new} windows registered in 24 hours", expected=f"below {limits.windows_per_day}"
         )
 
 
 def demand_bytes(transaction: Transaction, provider: str, size: int, limits: Limits) -> None:
-    """CapError if ``size`` bytes more are too many."""
+    """CapReached if ``size`` bytes more are too many."""
     if size > bytes_left(transaction.connection, provider, limits):
         raise _full(limits)
 
 
 def bytes_left(connection: Connection, provider: str, limits: Limits) -> int:
-    """How many bytes the provider may still upload; CapError if there are none left."""
+    """How many bytes the provider may still upload; CapReached if there are none left."""
     own = (windows.c.provider == provider) & windows.c.countersigned.is_(None)
     held = select(func.coalesce(func.sum(items.c.size), 0)).where(
         items.c.window.in_(select(windows.c.origin).where(own))
@@ -83,8 +83,8 @@ def _count(connection: Connection, condition: ColumnElement[bool]) -> int:
     return int(connection.execute(query).scalar_one())
 
 
-def _full(limits: Limits) -> CapError:
-    return CapError(
+def _full(limits: Limits) -> CapReached:
+    return CapReached(
         "windows that are not countersigned hold too much",
         expected=f"at most {limits.waiting_bytes} bytes",
     )

@@ -10,13 +10,21 @@ from weakref import WeakValueDictionary
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
-from ragaudit.encoding.errors import InternalError, MalformedError, RejectedError
+from ragaudit.encoding.errors import (
+    Conflict,
+    InternalError,
+    MalformedError,
+    NotFound,
+    RejectedError,
+)
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.log.notes import VerifierKey
 from ragaudit.ledger.messages.before_window import OpeningItem, PreviousWindow
+from ragaudit.ledger.messages.bodies import OpeningBody, WindowBody
 from ragaudit.ledger.messages.countersignature import Countersignature, opening_digest
 from ragaudit.ledger.messages.merkle_commitments import check_index_lengths
 from ragaudit.ledger.messages.policy import Policy
+from ragaudit.serving.bodies import Body
 from ragaudit.verifier.evidence import (
     COUNTERSIGNATURE,
     EMBEDDER,
@@ -39,15 +47,9 @@ from ragaudit.verifier.service import (
 )
 from ragaudit.verifier.service.auditor import Auditor
 from ragaudit.verifier.service.authentication import Provider
-from ragaudit.verifier.service.bodies import Body, OpeningRequest, Registration
 from ragaudit.verifier.service.database import Database, Origin, Transaction
 from ragaudit.verifier.service.database import windows as table
-from ragaudit.verifier.service.errors import (
-    ConflictError,
-    RefusedWindowError,
-    TooLateError,
-    UnknownError,
-)
+from ragaudit.verifier.service.errors import RefusedWindow, TooLate
 from ragaudit.verifier.service.identity import NAME, check_identity
 from ragaudit.verifier.service.windows import Window
 from ragaudit.verifier.settings import Limits
@@ -74,15 +76,15 @@ class Registrar:
         self._locks = WeakValueDictionary[Origin, threading.Lock]()  # of calls that run
         self._guard = threading.Lock()
 
-    def register(self, provider: Provider, request: Registration) -> tuple[Window, bool]:
+    def register(self, provider: Provider, request: WindowBody) -> tuple[Window, bool]:
         """File a window; returns it, and whether it is new.
 
         Raises:
             MalformedError, RejectedError: `identity.check_identity`.
             RejectedError: its log key is another window's of the provider, or it has more slots
                 than accounts that could claim.
-            ConflictError: the window exists with other content.
-            CapError: the provider has too many windows that are not countersigned, or new ones.
+            Conflict: the window exists with other content.
+            CapReached: the provider has too many windows that are not countersigned, or new ones.
         """
         keys = {**self._keys.public(), "provider": provider.key.raw.hex()}
         keys.pop("name")
@@ -136,8 +138,8 @@ class Registrar:
         """The largest index commitment that the provider may upload for this window now.
 
         Raises:
-            UnknownError: no such window.
-            CapError: its windows that are not countersigned hold too much already.
+            NotFound: no such window.
+            CapReached: its windows that are not countersigned hold too much already.
         """
         with self._database.read() as connection:
             provider = windows.get(connection, origin).provider
@@ -149,31 +151,31 @@ class Registrar:
 
         Raises:
             MalformedError: not an index commitment, by the lengths of its parts.
-            UnknownError: no such window, or no such tenant in its policy.
-            ConflictError: another one was stored, or the window is past its opening.
-            CapError: the provider's windows that are not countersigned hold too much.
+            NotFound: no such window, or no such tenant in its policy.
+            Conflict: another one was stored, or the window is past its opening.
+            CapReached: the provider's windows that are not countersigned hold too much.
         """
         check_index_lengths(body.file, body.size)
         with self._database.write() as transaction:
             window = windows.get(transaction.connection, origin)
             if tenant not in _tenants(windows.unchecked_policy(transaction.connection, origin)):
-                raise UnknownError("no such tenant in the policy", where=tenant)
+                raise NotFound("no such tenant in the policy", where=tenant)
             stored = items.find(transaction.connection, origin, index_name(tenant))
             if stored is not None and stored.digest == body.digest:
                 return
             if stored is not None:
-                raise ConflictError("another index commitment was stored", where=tenant)
+                raise Conflict("another index commitment was stored", where=tenant)
             if window.state != "registered":
-                raise ConflictError(f"the window is {window.state}", where=origin)
+                raise Conflict(f"the window is {window.state}", where=origin)
             quotas.demand_bytes(transaction, window.provider, body.size, self._limits)
             items.put(transaction, origin, index_name(tenant), body.file)
 
-    def countersign(self, origin: Origin, request: OpeningRequest) -> bytes:
+    def countersign(self, origin: Origin, request: OpeningBody) -> bytes:
         """Check the opening and countersign it; the same bytes for the same opening.
 
         Raises:
-            ConflictError: another opening was countersigned, or an index commitment is missing.
-            RefusedWindowError: checks 1 to 4 failed, now or earlier.
+            Conflict: another opening was countersigned, or an index commitment is missing.
+            RefusedWindow: checks 1 to 4 failed, now or earlier.
         """
         given = _opening_items(request)
         with self._alone(origin):
@@ -187,19 +189,19 @@ class Registrar:
             return self._decide(window, request, given, evidence)
 
     def _decide(
-        self, window: Window, request: OpeningRequest, given: dict[str, bytes], evidence: Evidence
+        self, window: Window, request: OpeningBody, given: dict[str, bytes], evidence: Evidence
     ) -> bytes:
         refusal = self._auditor.check_opening(evidence, self._database.now())
         if refusal is None:
             try:
                 return self._accept(window, request, given)
-            except TooLateError:  # it was in time when the checks began
+            except TooLate:  # it was in time when the checks began
                 refusal = self._auditor.check_opening(evidence, self._database.now())
         if refusal is None:
             raise InternalError("check 1 passes after the window's start", where=window.origin)
         return self._refuse(window, given, refusal)
 
-    def _accept(self, window: Window, request: OpeningRequest, given: dict[str, bytes]) -> bytes:
+    def _accept(self, window: Window, request: OpeningBody, given: dict[str, bytes]) -> bytes:
         with self._database.write() as transaction:
             settled = self._settled_now(transaction, window, given)
             if settled is not None:
@@ -208,7 +210,7 @@ class Registrar:
                 windows.unchecked_policy(transaction.connection, window.origin)
             )
             if transaction.now >= 1000 * min(policy.start, *policy.activation_instants):
-                raise TooLateError("the window has begun", where=window.origin)
+                raise TooLate("the window has begun", where=window.origin)
             message = Countersignature.issue(
                 self._keys.statement,
                 window=window.name,
@@ -252,7 +254,7 @@ class Registrar:
             return None
         for item, content in given.items():
             if items.content(connection, window.origin, item) != content:
-                raise ConflictError("another opening was countersigned", where=window.origin)
+                raise Conflict("another opening was countersigned", where=window.origin)
         return items.content(connection, window.origin, COUNTERSIGNATURE)
 
     @contextmanager
@@ -266,7 +268,7 @@ class Registrar:
             yield
 
 
-def _opening_items(request: OpeningRequest) -> dict[str, bytes]:
+def _opening_items(request: OpeningBody) -> dict[str, bytes]:
     return {
         OPENING: OpeningItem(request.salt, request.opening).encode(),
         EMPTY_CHECKPOINT: request.empty_checkpoint.encode("utf-8"),
@@ -277,14 +279,14 @@ def _evidence(connection: Connection, window: Window, given: dict[str, bytes]) -
     """What checks 1 to 4 look at.
 
     Raises:
-        ConflictError: the index commitment of one of the policy's tenants is missing.
+        Conflict: the index commitment of one of the policy's tenants is missing.
     """
     held = dict(given)
     for item in items.listed(connection, window.origin):
         held[item.name] = items.content(connection, window.origin, item.name) or b""
     for tenant in _tenants(windows.unchecked_policy(connection, window.origin)):
         if index_name(tenant) not in held:
-            raise ConflictError("no index commitment", where=tenant, expected="its upload first")
+            raise Conflict("no index commitment", where=tenant, expected="its upload first")
     return Evidence.of(held)
 
 
@@ -334,8 +336,8 @@ def _demand_same(connection: Connection, window: Window, documents: dict[str, by
         for item, content in documents.items()
     )
     if not same:
-        raise ConflictError("the window exists with other content", where=window.origin)
+        raise Conflict("the window exists with other content", where=window.origin)
 
 
-def _refused(verdict: bytes) -> RefusedWindowError:
-    return RefusedWindowError("the window is refused", canonical_json.loads(verdict))
+def _refused(verdict: bytes) -> RefusedWindow:
+    return RefusedWindow("the window is refused", canonical_json.loads(verdict))

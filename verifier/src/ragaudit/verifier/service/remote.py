@@ -2,11 +2,12 @@
 
 import time
 from collections.abc import Callable
+from http import HTTPStatus
 from types import TracebackType
 from typing import Any
 
 import httpx
-from ragaudit.encoding.errors import InternalError, RefusedError, UnavailableError
+from ragaudit.encoding.errors import InternalError, PeerRefused, UnavailableError
 from ragaudit.encoding.problems import reason
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.messages.shown_keys import ShownKeys
@@ -16,7 +17,7 @@ POLL_SECONDS = 0.5
 FINAL_STATES = frozenset({"decided", "refused"})
 
 
-class ServiceRefused(RefusedError):
+class ServiceRefused(PeerRefused):
     """The service said no; the text is its problem document's."""
 
 
@@ -69,7 +70,7 @@ class Remote:
         self._client.close()
 
     def verdict_key(self) -> PublicKey:
-        """The key under which the service signs verdicts, as the service says."""
+        """Return the key under which the service signs verdicts, as the service says."""
         return ShownKeys.from_json(self._json("GET", "/v1/keys")).verdict
 
     def start(self, window: str) -> None:
@@ -82,7 +83,7 @@ class Remote:
             self._json("POST", f"/v1/windows/{window}/audit")
 
     def state(self, window: str) -> str:
-        """The window's state."""
+        """Return the window's state."""
         return str(self._json("GET", f"/v1/windows/{window}")["state"])
 
     def wait(self, window: str, show: Callable[[str, int, int], None]) -> None:
@@ -103,7 +104,7 @@ class Remote:
             time.sleep(POLL_SECONDS)
 
     def verdict(self, window: str) -> bytes:
-        """The signed verdict."""
+        """Return the signed verdict."""
         return self._request("GET", f"/v1/windows/{window}/verdict").content
 
     def _json(self, method: str, path: str) -> dict[str, Any]:
@@ -122,7 +123,7 @@ class Remote:
         if answer.is_server_error:
             raise ServiceAway(_detail(answer), where=str(answer.url))
         # A name that several providers use is no matter of time; reading the state says so first.
-        early = method == "POST" and answer.status_code == httpx.codes.CONFLICT
+        early = method == "POST" and answer.status_code == HTTPStatus.CONFLICT
         kind = NotDue if early else ServiceRefused
         raise kind(_detail(answer), where=path)
 

@@ -1,11 +1,15 @@
 """Handlers for the challenge, the audit and its results."""
 
+from http import HTTPStatus
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse, StreamingResponse
 from ragaudit.ledger.messages.response import MAX_RESPONSE_BYTES
+from ragaudit.serving.problems import documented
+from ragaudit.serving.strict_json import signed_json
 from ragaudit.verifier.service import views
+from ragaudit.verifier.service.bodies import octets
 from ragaudit.verifier.service.core import Service
 from ragaudit.verifier.service.database import Origin
 from ragaudit.verifier.service.dependencies import (
@@ -13,12 +17,9 @@ from ragaudit.verifier.service.dependencies import (
     ServiceOf,
     Signed,
     auditor,
-    json_bytes,
     json_limit,
-    octets,
     signed,
 )
-from ragaudit.verifier.service.problems import documented
 
 router = APIRouter(prefix="/v1/windows/{window}")
 
@@ -37,13 +38,13 @@ LeafIndex = Annotated[int, Path(ge=0, le=2**63 - 1, description="A leaf index of
 
 @router.get("/challenge", responses=documented(400, 401, 404, 409, 425))
 def challenge(request: SignedJson, service: ServiceOf) -> Response:
-    """The challenge, from the sampling instant on."""
-    return json_bytes(service.sampler.challenge(request.window))
+    """Return the challenge, from the sampling instant on."""
+    return signed_json(service.sampler.challenge(request.window))
 
 
 @router.put(
     "/challenge/{index}",
-    status_code=204,
+    status_code=HTTPStatus.NO_CONTENT,
     openapi_extra=octets(),
     responses=documented(400, 401, 404, 409, 413),
 )
@@ -54,7 +55,7 @@ def respond(index: LeafIndex, request: SignedResponse, service: ServiceOf) -> No
 
 @router.post(
     "/audit",
-    status_code=202,
+    status_code=HTTPStatus.ACCEPTED,
     dependencies=[Depends(auditor)],
     responses=documented(400, 401, 404, 409),
 )
@@ -66,38 +67,38 @@ def audit(window: AnyWindow, service: ServiceOf) -> dict[str, Any]:
 
 @router.get("", responses=documented(400, 404))
 def status(window: AnyWindow, service: ServiceOf) -> dict[str, Any]:
-    """State, times and counts."""
+    """Show state, times and counts."""
     return views.status(service.database, service.auditor, service.sampler, window)
 
 
 @router.get("/progress", responses=documented(400, 404))
 def progress(window: AnyWindow, service: ServiceOf) -> dict[str, Any]:
-    """Where the audit stands."""
+    """Show where the audit stands."""
     return views.progress(service.database, service.runner, window)
 
 
 @router.get("/verdict", responses=documented(400, 404))
 def verdict(window: AnyWindow, service: ServiceOf) -> Response:
-    """The signed verdict."""
-    return json_bytes(views.verdict(service.database, window))
+    """Return the signed verdict."""
+    return signed_json(views.verdict(service.database, window))
 
 
 @router.get("/report.html", response_class=HTMLResponse, responses=documented(400, 404))
 def report_html(window: AnyWindow, service: ServiceOf) -> HTMLResponse:
-    """The report, for people."""
+    """Return the report, for people."""
     page = service.auditor.report_html(views.verdict(service.database, window))
     return HTMLResponse(page, headers={"Content-Security-Policy": _POLICY})
 
 
 @router.get("/report.txt", response_class=PlainTextResponse, responses=documented(400, 404))
 def report_text(window: AnyWindow, service: ServiceOf) -> PlainTextResponse:
-    """The report as plain text."""
+    """Return the report as plain text."""
     return PlainTextResponse(service.auditor.report_text(views.verdict(service.database, window)))
 
 
 @router.get("/bundle", response_class=StreamingResponse, responses=documented(400, 404))
 def public_bundle(window: AnyWindow, service: ServiceOf) -> StreamingResponse:
-    """The public part of the evidence, for anyone's re-check."""
+    """Return the public part of the evidence, for anyone's re-check."""
     return StreamingResponse(views.bundle(service.database, window, "public"), media_type=ZIP)
 
 
@@ -108,5 +109,5 @@ def public_bundle(window: AnyWindow, service: ServiceOf) -> StreamingResponse:
     responses=documented(400, 401, 404),
 )
 def confidential_bundle(window: AnyWindow, service: ServiceOf) -> StreamingResponse:
-    """All of the evidence, for regulators bound by confidentiality."""
+    """Return all of the evidence, for regulators bound by confidentiality."""
     return StreamingResponse(views.bundle(service.database, window, "all"), media_type=ZIP)

@@ -3,23 +3,18 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path
-from ragaudit.verifier.service.bodies import (
-    Body,
-    Disputes,
-    Finding,
-    Statement,
-    json_object,
-    parse,
-)
+from ragaudit.ledger.messages.bodies import DisputesBody, FindingBody, StatementBody
+from ragaudit.serving.bodies import Body
+from ragaudit.serving.problems import documented
+from ragaudit.serving.strict_json import json_object
+from ragaudit.verifier.service.bodies import described, parse
 from ragaudit.verifier.service.dependencies import (
     AnyWindow,
     ServiceOf,
     anonymous_limit,
-    described,
     dispute_limit,
     unsigned,
 )
-from ragaudit.verifier.service.problems import documented
 
 router = APIRouter(prefix="/v1/windows/{window}")
 
@@ -35,18 +30,18 @@ def _unsampled(window: AnyWindow, index: LeafIndex, service: ServiceOf) -> None:
     service.disputes.demand_unsampled(window, index)
 
 
-@router.post("/statements", openapi_extra=described(Statement), responses=_SUBMITTED)
+@router.post("/statements", openapi_extra=described(StatementBody), responses=_SUBMITTED)
 def statement(window: AnyWindow, body: Json, service: ServiceOf) -> dict[str, int]:
     """Say that a registration, with its nonce chain, is one's own."""
-    document = parse(Statement, body.read())
+    document = parse(StatementBody, body.read())
     shown = service.handover.shown(window, document.registration)
     return service.disputes.show_registration(window, document, shown)
 
 
-@router.post("/disputes", openapi_extra=described(Disputes), responses=_SUBMITTED)
+@router.post("/disputes", openapi_extra=described(DisputesBody), responses=_SUBMITTED)
 def dispute(window: AnyWindow, body: Json, service: ServiceOf) -> dict[str, int]:
     """Dispute answers, each by the digest of its receipt file."""
-    document = parse(Disputes, body.read())
+    document = parse(DisputesBody, body.read())
     shown = service.handover.shown(window, document.registration)
     return service.disputes.add(window, document, shown)
 
@@ -55,18 +50,13 @@ def dispute(window: AnyWindow, body: Json, service: ServiceOf) -> dict[str, int]
 def standing(
     window: AnyWindow, index: LeafIndex, service: ServiceOf
 ) -> dict[str, bool | int | None]:
-    """Whether a disputed record was sampled, and which step fails as far as it was judged."""
+    """Say whether a disputed record was sampled, and which step fails as far as it was judged."""
     return service.disputes.standing(window, index).to_json()
 
 
 @router.put(
     "/disputes/{index}/file",
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "content": {"application/json": {"schema": {"type": "object"}}},
-        }
-    },
+    openapi_extra=described(None),
     responses=documented(400, 404, 409, 413, 422, 425, 429),
 )
 def judge(
@@ -80,7 +70,7 @@ def judge(
     return service.disputes.judge(window, index, json_object(body.read())).to_json()
 
 
-@router.post("/findings", openapi_extra=described(Finding), responses=_SUBMITTED)
+@router.post("/findings", openapi_extra=described(FindingBody), responses=_SUBMITTED)
 def finding(window: AnyWindow, body: Json, service: ServiceOf) -> dict[str, int]:
     """Submit what the arbiter found about a disputed receipt file."""
-    return service.disputes.find(window, parse(Finding, body.read()))
+    return service.disputes.find(window, parse(FindingBody, body.read()))

@@ -1,21 +1,23 @@
 """Handlers for what happens to the log: submissions, entries, handover, close."""
 
+from http import HTTPStatus
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query
 from ragaudit.encoding.text import hex_decode
+from ragaudit.ledger.messages.bodies import (
+    ClaimBody,
+    CloseBody,
+    EntriesBody,
+    ReceiptsBody,
+    RefusalsBody,
+)
 from ragaudit.ledger.messages.claims import Claimed
 from ragaudit.ledger.messages.identifiers import PSEUDONYM_BYTES
 from ragaudit.ledger.messages.records import MAX_QUERIES, MAX_TIME
-from ragaudit.verifier.service.bodies import (
-    Body,
-    Claim,
-    Close,
-    Entries,
-    Receipts,
-    Refusals,
-    parse,
-)
+from ragaudit.serving.bodies import Body
+from ragaudit.serving.problems import documented
+from ragaudit.verifier.service.bodies import described, octets, parse
 from ragaudit.verifier.service.core import Service
 from ragaudit.verifier.service.database import Origin
 from ragaudit.verifier.service.dependencies import (
@@ -23,13 +25,10 @@ from ragaudit.verifier.service.dependencies import (
     ServiceOf,
     Signed,
     anonymous_limit,
-    described,
     json_limit,
-    octets,
     signed,
     unsigned,
 )
-from ragaudit.verifier.service.problems import documented
 
 router = APIRouter(prefix="/v1/windows/{window}")
 
@@ -47,26 +46,26 @@ PseudonymText = Annotated[str, Path(pattern="^[0-9a-f]{64}$")]
 _SUBMITTED = documented(400, 404, 409, 413, 422, 429)
 
 
-@router.post("/receipts", openapi_extra=described(Receipts), responses=_SUBMITTED)
+@router.post("/receipts", openapi_extra=described(ReceiptsBody), responses=_SUBMITTED)
 def receipts(window: AnyWindow, body: Json, service: ServiceOf) -> dict[str, int]:
     """Submit public halves of receipts."""
-    document = parse(Receipts, body.read())
+    document = parse(ReceiptsBody, body.read())
     shown = service.handover.shown(window, document.registration)
     return service.intake.receipts(window, document, shown)
 
 
-@router.post("/refusals", openapi_extra=described(Refusals), responses=_SUBMITTED)
+@router.post("/refusals", openapi_extra=described(RefusalsBody), responses=_SUBMITTED)
 def refusals(window: AnyWindow, body: Json, service: ServiceOf) -> dict[str, int]:
     """Submit signed refusals."""
-    document = parse(Refusals, body.read())
+    document = parse(RefusalsBody, body.read())
     shown = service.handover.shown(window, document.registration)
     return service.intake.refusals(window, document, shown)
 
 
-@router.post("/claims", openapi_extra=described(Claim), responses=_SUBMITTED)
+@router.post("/claims", openapi_extra=described(ClaimBody), responses=_SUBMITTED)
 def claim(window: AnyWindow, body: Json, service: ServiceOf) -> dict[str, int]:
     """Submit a promise whose nonce was revealed and which was not answered."""
-    document = parse(Claim, body.read())
+    document = parse(ClaimBody, body.read())
     shown = service.handover.shown(window, document.registration)
     return service.intake.claim(window, document, shown)
 
@@ -79,7 +78,7 @@ def claims(
         str, Query(pattern="^([0-9a-f]{64})?$", description="The last page's next.")
     ] = "",
 ) -> dict[str, object]:
-    """The claims that the provider must meet before it closes, a page at a time."""
+    """Return the claims that the provider must meet before it closes, a page at a time."""
     return service.intake.claims(request.window, hex_decode(after)).to_json()
 
 
@@ -91,40 +90,40 @@ def claimed(
     request: SignedJson,
     service: ServiceOf,
 ) -> dict[str, bool]:
-    """Whether a promise was claimed, once one made at ``made`` (ms) cannot be any more."""
+    """Say whether a promise was claimed, once one made at ``made`` (ms) cannot be any more."""
     intake, account = service.intake, hex_decode(pseudonym, PSEUDONYM_BYTES)
     return Claimed(intake.claimed(request.window, account, counter, made)).to_json()
 
 
 @router.post(
     "/entries",
-    status_code=204,
-    openapi_extra=described(Entries),
+    status_code=HTTPStatus.NO_CONTENT,
+    openapi_extra=described(EntriesBody),
     responses=documented(400, 401, 404, 409, 413, 429),
 )
 def entries(request: SignedJson, service: ServiceOf) -> None:
     """Give log entries other than records."""
-    document = parse(Entries, request.body.read())
+    document = parse(EntriesBody, request.body.read())
     service.handover.put_entries(request.window, document.entries)
 
 
 @router.put(
     "/records",
-    status_code=204,
+    status_code=HTTPStatus.NO_CONTENT,
     openapi_extra=octets(),
     responses=documented(400, 401, 404, 409, 413, 422, 425),
 )
 def records(request: SignedRecords, service: ServiceOf) -> None:
-    """Hand over the content of the whole log."""
+    """Take the content of the whole log."""
     service.handover.put_records(request.window, request.body)
 
 
 @router.post(
     "/close",
-    status_code=204,
-    openapi_extra=described(Close),
+    status_code=HTTPStatus.NO_CONTENT,
+    openapi_extra=described(CloseBody),
     responses=documented(400, 401, 404, 409, 413, 422, 425),
 )
 def close(request: SignedJson, service: ServiceOf) -> None:
     """Close the log at its final checkpoint."""
-    service.handover.close(request.window, parse(Close, request.body.read()))
+    service.handover.close(request.window, parse(CloseBody, request.body.read()))

@@ -1,15 +1,20 @@
 """Handlers up to the opening of a window, the cosigner's, and the activations."""
 
 from collections.abc import AsyncIterator
+from http import HTTPStatus
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Path, Request, Response
 from fastapi.responses import PlainTextResponse
 from ragaudit.ledger.log.cosigner_protocol import MAX_REQUEST_BYTES
+from ragaudit.ledger.messages.bodies import OpeningBody, WindowBody
 from ragaudit.ledger.messages.records import MAX_TIME
-from ragaudit.verifier.service import activation, bodies, cosigner
+from ragaudit.serving.bodies import Body, receive
+from ragaudit.serving.problems import documented
+from ragaudit.serving.strict_json import signed_json
+from ragaudit.verifier.service import activation, cosigner
 from ragaudit.verifier.service.authentication import demand_digest
-from ragaudit.verifier.service.bodies import Body, OpeningRequest, Registration, parse
+from ragaudit.verifier.service.bodies import described, octets, parse
 from ragaudit.verifier.service.core import Service
 from ragaudit.verifier.service.database import Origin
 from ragaudit.verifier.service.dependencies import (
@@ -18,13 +23,9 @@ from ragaudit.verifier.service.dependencies import (
     ServiceOf,
     Signed,
     TenantName,
-    described,
-    json_bytes,
-    octets,
     signed,
     unsigned,
 )
-from ragaudit.verifier.service.problems import documented
 
 MAX_REGISTRATION_BYTES = 4 * 2**20
 
@@ -45,7 +46,7 @@ def _request_limit(_service: Service) -> int:
 
 async def _registration_body(caller: Caller, request: Request) -> AsyncIterator[Body]:
     claim, _ = caller
-    async for body in bodies.receive(request, MAX_REGISTRATION_BYTES):
+    async for body in receive(request, MAX_REGISTRATION_BYTES):
         demand_digest(claim, body)
         yield body
 
@@ -56,33 +57,33 @@ SignedIndex = Annotated[Signed, Depends(signed(_index_limit))]
 
 @router.get("/healthz")
 def healthz() -> dict[str, str]:
-    """Alive."""
+    """Say that the process is alive."""
     return {"status": "alive"}
 
 
 @router.get("/readyz", responses=documented(503))
 def readyz(service: ServiceOf) -> dict[str, str]:
-    """Keys loaded, store writable, clock not behind."""
+    """Say that keys are loaded, the store is writable and the clock is not behind."""
     with service.database.write():
         return {"status": "ready"}
 
 
 @router.get("/v1/keys")
 def keys(service: ServiceOf) -> dict[str, str | int | None]:
-    """The keys that a policy for this verifier names."""
+    """Show the keys that a policy for this verifier names."""
     return service.keys.shown(service.database.now()).to_json()
 
 
 @router.get("/v1/terms")
 def terms(service: ServiceOf) -> Response:
-    """The terms on which this verifier audits; their digest is in every countersignature."""
-    return json_bytes(service.terms.canonical)
+    """Return the terms on which this verifier audits; their digest is in every countersignature."""
+    return signed_json(service.terms.canonical)
 
 
 @router.post(
     "/v1/windows",
-    status_code=201,
-    openapi_extra=described(Registration),
+    status_code=HTTPStatus.CREATED,
+    openapi_extra=described(WindowBody),
     responses={200: {"description": "Registered before."}, **documented(400, 401, 409, 413, 422)},
 )
 def register(
@@ -93,9 +94,9 @@ def register(
 ) -> dict[str, str]:
     """Register a window."""
     _, provider = caller
-    document = parse(Registration, body.read())
+    document = parse(WindowBody, body.read())
     window, new = service.registrar.register(provider, document)
-    response.status_code = 201 if new else 200
+    response.status_code = HTTPStatus.CREATED if new else HTTPStatus.OK
     return {
         "window": window.name,
         "state": window.state,
@@ -105,7 +106,7 @@ def register(
 
 @router.put(
     "/v1/windows/{window}/tenants/{tenant}/versions/1",
-    status_code=204,
+    status_code=HTTPStatus.NO_CONTENT,
     openapi_extra=octets(),
     responses=documented(400, 401, 404, 409, 413),
 )
@@ -116,20 +117,18 @@ def put_index(tenant: TenantName, request: SignedIndex, service: ServiceOf) -> N
 
 @router.post(
     "/v1/windows/{window}/countersign",
-    openapi_extra=described(OpeningRequest),
+    openapi_extra=described(OpeningBody),
     responses=documented(400, 401, 404, 409, 413, 422),
 )
 def countersign(request: SignedJson, service: ServiceOf) -> Response:
     """Check the opening and countersign it, or refuse the window."""
-    document = parse(OpeningRequest, request.body.read())
-    return json_bytes(service.registrar.countersign(request.window, document))
+    document = parse(OpeningBody, request.body.read())
+    return signed_json(service.registrar.countersign(request.window, document))
 
 
 @router.post(
     "/cosigner/add-checkpoint",
-    openapi_extra={
-        "requestBody": {"content": {"text/plain": {"schema": {"type": "string"}}}, "required": True}
-    },
+    openapi_extra=octets("text/plain"),
     responses={
         status: {"description": text, "content": {kind: {"schema": {"type": "string"}}}}
         for status, text, kind in (
@@ -159,8 +158,8 @@ def add_checkpoint(
 
 @router.get("/v1/windows/{window}/activations/{a}", responses=documented(400, 404, 409, 425))
 def get_activation(window: AnyWindow, a: int, service: ServiceOf) -> Response:
-    """The activation a, from its instant on."""
-    return json_bytes(activation.release(service.database, service.keys, window, a))
+    """Return the activation a, from its instant on."""
+    return signed_json(activation.release(service.database, service.keys, window, a))
 
 
 @router.get(
@@ -171,6 +170,6 @@ def get_activation(window: AnyWindow, a: int, service: ServiceOf) -> Response:
 def latest_checkpoint(
     origin_hash: Annotated[str, Path(pattern="^[0-9a-f]{64}$")], service: ServiceOf
 ) -> Response:
-    """The largest cosigned checkpoint of a log, by the SHA-256 of its origin."""
+    """Return the largest cosigned checkpoint of a log, by the SHA-256 of its origin."""
     note = cosigner.latest_note(service.database, bytes.fromhex(origin_hash))
     return Response(note, media_type=cosigner.TEXT)

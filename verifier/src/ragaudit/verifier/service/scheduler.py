@@ -27,7 +27,7 @@ class Scheduler:
         """Do what is due for every window; one window's trouble does not stop the others.
 
         Raises:
-            ClockError: the clock was set; nothing is due until it is known what time it is.
+            ClockStepped: the clock was set; nothing is due until it is known what time it is.
         """
         self._database.now()
         self._forget()

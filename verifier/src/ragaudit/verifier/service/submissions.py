@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ragaudit.ledger.messages.claims import MAX_CLAIM_BYTES
 from ragaudit.verifier.service.database import Origin, Transaction
 from ragaudit.verifier.service.database import submissions as table
-from ragaudit.verifier.service.errors import CapError
+from ragaudit.verifier.service.errors import CapReached
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
 
 RECEIPT, REFUSAL, CLAIM, STATEMENT = "receipt", "refusal", "claim", "statement"
@@ -169,18 +169,18 @@ def count(connection: Connection, window: Origin, kind: str) -> int:
 
 
 def check_cap(connection: Connection, window: Origin, kind: str, cap: int) -> None:
-    """CapError if the documents of a kind exceed ``cap`` bytes in all."""
+    """CapReached if the documents of a kind exceed ``cap`` bytes in all."""
     if _bytes(connection, _of(window, kind)) > cap:
-        raise CapError(f"too many {kind}s", where=window, expected=f"at most {cap} bytes in all")
+        raise CapReached(f"too many {kind}s", where=window, expected=f"at most {cap} bytes in all")
 
 
 def check_share(
     connection: Connection, window: Origin, kind: str, account: bytes, share: int
 ) -> None:
-    """CapError if an account's documents of a kind exceed its ``share``, in bytes."""
+    """CapReached if an account's documents of a kind exceed its ``share``, in bytes."""
     if _bytes(connection, _of(window, kind) & (table.c.account == account)) > share:
         whose = account.hex() or "accounts that are not registered"
-        raise CapError(f"too many {kind}s", where=whose, expected=f"at most {share} bytes")
+        raise CapReached(f"too many {kind}s", where=whose, expected=f"at most {share} bytes")
 
 
 def fits(

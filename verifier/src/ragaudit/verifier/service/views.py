@@ -4,15 +4,15 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any, BinaryIO, cast
 
+from ragaudit.encoding.errors import NotFound
+from ragaudit.serving.bodies import MEMORY_BYTES
 from ragaudit.verifier.bundle import Part, write_archive
 from ragaudit.verifier.evidence import RESPONSES
 from ragaudit.verifier.service import disputes, items, submissions, windows
 from ragaudit.verifier.service.audit_runner import AuditRunner, stored_evidence
 from ragaudit.verifier.service.auditor import Auditor
-from ragaudit.verifier.service.bodies import MEMORY_BYTES
 from ragaudit.verifier.service.challenge import Sampler
 from ragaudit.verifier.service.database import Database, Origin, checkpoints, entries
-from ragaudit.verifier.service.errors import UnknownError
 from sqlalchemy import Connection, Table, func, select
 
 TIMES = (
@@ -73,17 +73,17 @@ def progress(database: Database, runner: AuditRunner, origin: Origin) -> dict[st
 
 
 def verdict(database: Database, origin: Origin) -> bytes:
-    """The signed verdict; UnknownError while there is none."""
+    """The signed verdict; NotFound while there is none."""
     with database.read() as connection:
         windows.get(connection, origin)
         content = items.content(connection, origin, items.VERDICT)
     if content is None:
-        raise UnknownError("no verdict yet", where=origin)
+        raise NotFound("no verdict yet", where=origin)
     return content
 
 
 def bundle(database: Database, origin: Origin, part: Part) -> Iterator[bytes]:
-    """The evidence bundle, in pieces; UnknownError while there is no verdict."""
+    """The evidence bundle, in pieces; NotFound while there is no verdict."""
     signed = verdict(database, origin)
     file = tempfile.SpooledTemporaryFile(max_size=MEMORY_BYTES)  # noqa: SIM115 - closed by _pieces
     try:

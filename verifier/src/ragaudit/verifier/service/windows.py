@@ -4,12 +4,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ragaudit.encoding import canonical_json
+from ragaudit.encoding.errors import Conflict, NotFound
 from ragaudit.ledger.messages.identifiers import log_origin
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.verifier.evidence import POLICY
 from ragaudit.verifier.service import items
 from ragaudit.verifier.service.database import Origin, Transaction, windows
-from ragaudit.verifier.service.errors import AmbiguousError, ConflictError, UnknownError
+from ragaudit.verifier.service.errors import Ambiguous
 from sqlalchemy import ColumnElement, Connection, RowMapping, select, update
 
 
@@ -66,15 +67,15 @@ def resolve(connection: Connection, name: str) -> Origin:
     """The key of the only window of this name, whoever's it is.
 
     Raises:
-        UnknownError: no such window.
-        AmbiguousError: several providers have one.
+        NotFound: no such window.
+        Ambiguous: several providers have one.
     """
     query = select(windows.c.origin).where(windows.c.name == name).limit(2)
     found = connection.execute(query).scalars().all()
     if not found:
-        raise UnknownError("no such window", where=name)
+        raise NotFound("no such window", where=name)
     if len(found) > 1:
-        raise AmbiguousError(
+        raise Ambiguous(
             "several providers have a window of this name", where=name, expected="?provider=<name>"
         )
     return Origin(found[0])
@@ -96,19 +97,17 @@ def find_by_log_key(connection: Connection, provider: str, key: bytes) -> Window
 
 
 def get(connection: Connection, origin: Origin) -> Window:
-    """The window whose log has this origin; UnknownError if there is none."""
+    """The window whose log has this origin; NotFound if there is none."""
     window = find(connection, origin)
     if window is None:
-        raise UnknownError("no such window", where=origin)
+        raise NotFound("no such window", where=origin)
     return window
 
 
 def demand_countersigned(window: Window) -> Window:
-    """The window; ConflictError before its countersignature."""
+    """The window; Conflict before its countersignature."""
     if window.countersigned is None:
-        raise ConflictError(
-            f"the window is {window.state}", where=window.name, expected="countersigned"
-        )
+        raise Conflict(f"the window is {window.state}", where=window.name, expected="countersigned")
     return window
 
 
@@ -139,7 +138,7 @@ def unchecked_policy(connection: Connection, origin: Origin) -> dict[str, Any]:
 def _policy(connection: Connection, origin: Origin) -> bytes:
     data = items.content(connection, origin, POLICY)
     if data is None:
-        raise UnknownError("no such window", where=origin)
+        raise NotFound("no such window", where=origin)
     return data
 
 

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from ragaudit.encoding.digests import structure
-from ragaudit.encoding.errors import InternalError
+from ragaudit.encoding.errors import Conflict, InternalError
 from ragaudit.lab.attacks.cheat import ServiceCheat
 from ragaudit.lab.attacks.stage.play import Account as Asking
 from ragaudit.lab.attacks.stage.play import Play
@@ -13,7 +13,6 @@ from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.prover.answering.answering import Promises
 from ragaudit.prover.answering.query import Promised, Selected, Stages
-from ragaudit.prover.errors import Conflict
 from ragaudit.prover.lifecycle.closing import Closing
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.accounts import Account

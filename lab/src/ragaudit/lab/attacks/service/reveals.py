@@ -3,12 +3,12 @@
 import time
 from typing import Any, Final
 
+from ragaudit.encoding.errors import Conflict
 from ragaudit.lab.attacks.cheat import ServiceCheat
 from ragaudit.lab.attacks.service.promises import ForgetsClaims
 from ragaudit.lab.attacks.stage.play import Play
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.prover.answering.answering import Promises
-from ragaudit.prover.errors import Conflict
 from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.window.open_window import OpenWindow
 

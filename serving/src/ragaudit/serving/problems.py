@@ -1,0 +1,174 @@
+"""Every error of a service as a problem document (RFC 9457): one table of statuses, one dialect.
+
+No traceback, no secret and no text of a foreign error leaves the service or reaches its log.
+"""
+
+import logging
+import math
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from ragaudit.encoding.errors import (
+    Conflict,
+    InternalError,
+    MalformedError,
+    MalformedRequest,
+    MethodNotAllowed,
+    NotAuthenticated,
+    NotFound,
+    PeerRefused,
+    RagauditError,
+    RefusedError,
+    RejectedError,
+    TooEarly,
+    TooLarge,
+    TooMany,
+    UnavailableError,
+    UnsupportedError,
+)
+from ragaudit.encoding.problems import MEDIA_TYPE, problem
+from ragaudit.serving.log_lines import where_raised
+from ragaudit.serving.validation import in_words
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+
+__all__ = ["STATUSES", "documented", "install", "response", "status_of"]
+
+_log = logging.getLogger(__name__)
+
+STATUSES: Mapping[type[RagauditError], HTTPStatus] = {
+    MalformedError: HTTPStatus.BAD_REQUEST,
+    NotAuthenticated: HTTPStatus.UNAUTHORIZED,
+    NotFound: HTTPStatus.NOT_FOUND,
+    MethodNotAllowed: HTTPStatus.METHOD_NOT_ALLOWED,
+    Conflict: HTTPStatus.CONFLICT,
+    RefusedError: HTTPStatus.CONFLICT,
+    TooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    RejectedError: HTTPStatus.UNPROCESSABLE_ENTITY,
+    UnsupportedError: HTTPStatus.UNPROCESSABLE_ENTITY,
+    TooEarly: HTTPStatus.TOO_EARLY,
+    TooMany: HTTPStatus.TOO_MANY_REQUESTS,
+    InternalError: HTTPStatus.INTERNAL_SERVER_ERROR,
+    PeerRefused: HTTPStatus.BAD_GATEWAY,
+    UnavailableError: HTTPStatus.SERVICE_UNAVAILABLE,
+}
+"""The status of each family; of an error that belongs to two, that of the nearer base class."""
+
+_SCHEMA = {
+    "type": "object",
+    "required": ["type", "title", "status"],
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "where": {"type": "string"},
+        "expected": {"type": "string"},
+        "instance": {"type": "string"},
+        # What single problems add: `RagauditError.extension`.
+        "refusal": {"type": "object"},
+        "promise": {"type": "object"},
+        "verdict": {"type": "object"},
+    },
+}
+
+
+def documented(*statuses: int | str) -> dict[int | str, dict[str, Any]]:
+    """Return the OpenAPI description of the problem documents that a handler answers with.
+
+    Args:
+        statuses: numbers, or ranges such as ``"4XX"``.
+    """
+    content = {MEDIA_TYPE: {"schema": _SCHEMA}}
+    return {
+        status: {
+            "description": HTTPStatus(status).phrase
+            if isinstance(status, int)
+            else "A problem document (RFC 9457).",
+            "content": content,
+        }
+        for status in statuses
+    }
+
+
+def status_of(error: RagauditError) -> HTTPStatus:
+    """Return the HTTP status of an error: its family's."""
+    found = (STATUSES[kind] for kind in error.family.__mro__ if kind in STATUSES)
+    return next(found, HTTPStatus.INTERNAL_SERVER_ERROR)
+
+
+def response(error: RagauditError, instance: str, status: int | None = None) -> JSONResponse:
+    """Return the problem document of an error.
+
+    Args:
+        instance: path of the request.
+        status: of the framework; the family's if None.
+    """
+    status = status_of(error) if status is None else status
+    headers = {}
+    if status == HTTPStatus.UNAUTHORIZED:
+        headers["WWW-Authenticate"] = "Bearer"
+    if error.retry_after is not None:
+        headers["Retry-After"] = str(math.ceil(error.retry_after))
+    document = problem(error, status, instance)
+    return JSONResponse(document, status, headers, media_type=MEDIA_TYPE)
+
+
+def install(app: FastAPI) -> None:
+    """Answer every error of ``app`` with a problem document."""
+    app.add_exception_handler(RagauditError, _ours)
+    app.add_exception_handler(RequestValidationError, _parameter)
+    app.add_exception_handler(HTTPException, _framework)
+    app.add_exception_handler(ClientDisconnect, _gone)
+    app.add_exception_handler(Exception, _unexpected)
+
+
+def _ours(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RagauditError)
+    if isinstance(error, InternalError | UnavailableError):
+        _log.error("%s %s: %s (%s)", request.method, _route(request), error, where_raised(error))
+    return response(error, request.url.path)
+
+
+def _parameter(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    fault = error.errors()[0]
+    what, expected = in_words(fault)
+    where = ".".join(map(str, fault["loc"]))
+    return response(MalformedRequest(what, where=where, expected=expected), request.url.path)
+
+
+def _framework(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    # The framework wraps whatever reading a body raised.
+    if isinstance(error.__cause__, RagauditError):
+        return response(error.__cause__, request.url.path)
+    known: dict[int, RagauditError] = {
+        HTTPStatus.BAD_REQUEST: MalformedRequest("the request cannot be read"),
+        HTTPStatus.NOT_FOUND: NotFound("no such path"),
+        HTTPStatus.METHOD_NOT_ALLOWED: MethodNotAllowed("no such method here"),
+    }
+    refused = known.get(error.status_code, RefusedError(error.detail))
+    answer = response(refused, request.url.path, error.status_code)
+    answer.headers.update(error.headers or {})
+    return answer
+
+
+def _gone(_request: Request, _error: Exception) -> Response:
+    """Nobody reads this; and nothing is logged, or anybody could fill the disk with it."""
+    return Response(status_code=HTTPStatus.BAD_REQUEST)
+
+
+def _unexpected(request: Request, error: Exception) -> JSONResponse:
+    # Type and place only: the text of a foreign error may hold anything.
+    _log.error("%s %s: %s", request.method, _route(request), where_raised(error))
+    return response(InternalError(type(error).__name__), request.url.path)
+
+
+def _route(request: Request) -> str:
+    """The path as it is declared: what stands in its place may belong to an account."""
+    return str(getattr(request.scope.get("route"), "path", "unknown path"))

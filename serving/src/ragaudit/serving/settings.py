@@ -1,0 +1,103 @@
+"""Settings of a service: one YAML file; ``RAGAUDIT_<SERVICE>__SECTION__KEY`` overrides it.
+
+Secrets are never settings: members name the files that hold them. Relative paths are relative to
+the folder of the YAML file.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar, Self, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+)
+from ragaudit.encoding.environment import check_environment
+from ragaudit.encoding.errors import MalformedSettings
+from ragaudit.serving.validation import first_fault
+
+__all__ = ["FileSettings", "Section", "beside", "malformed"]
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class Section(BaseModel):
+    """Settings that belong together; unknown members are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class FileSettings(BaseSettings):
+    """A whole file. A subclass names its service and declares the sections."""
+
+    model_config = SettingsConfigDict(extra="forbid", frozen=True, env_nested_delimiter="__")
+
+    service: ClassVar[str]
+    """In capitals, as in the names of environment variables."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Let the environment override the file, and read nothing else."""
+        return env_settings, init_settings
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Return the settings of a YAML file and the environment, paths as they are written.
+
+        Raises:
+            MalformedSettings: the file is missing, is not YAML, or a member is unknown, missing or
+                out of range; ``where`` names it.
+            MalformedError: a variable of the environment looks like a setting and is none.
+        """
+        document = _document(path)
+        check_environment(
+            cls.service, cls.model_fields, beside=(f"RAGAUDIT_{cls.service}_SETTINGS",)
+        )
+        try:
+            return cls(**document)
+        except ValidationError as error:
+            raise malformed(error, str(path)) from None
+        except (SettingsError, TypeError):
+            raise MalformedSettings(
+                "a variable of the environment is not a value",
+                where=f"{path} and {cls.model_config['env_prefix']}*",
+                expected="JSON for a whole section",
+            ) from None
+
+
+def malformed(error: ValidationError, where: str) -> MalformedSettings:
+    """Return the first validation error without the values that it was about."""
+    member, what, expected = first_fault(error)
+    return MalformedSettings(
+        what, where=f"{where}: {member}" if member else where, expected=expected
+    )
+
+
+def beside(folder: Path, section: Model, *names: str) -> Model:
+    """Return a section whose paths ``names``, where they are given, are relative to ``folder``."""
+    paths: Mapping[str, Path | None] = {name: getattr(section, name) for name in names}
+    given = {name: folder / path for name, path in paths.items() if path is not None}
+    return section.model_copy(update=given)
+
+
+def _document(path: Path) -> dict[str, object]:
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise MalformedSettings(f"cannot read: {error.strerror}", where=str(path)) from None
+    except (yaml.YAMLError, UnicodeDecodeError):
+        raise MalformedSettings("not a YAML document", where=str(path)) from None
+    if not isinstance(document, dict):
+        raise MalformedSettings("not a YAML mapping", where=str(path), expected="name: value ...")
+    return document
