@@ -19,9 +19,8 @@ from ragaudit.encoding.digests import leaf_data
 from ragaudit.encoding.signing import PrivateKey, PublicKey, SignatureRejected
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.messages import chains
-from ragaudit.ledger.messages.activation import Activation
-from ragaudit.ledger.messages.challenge import Challenge, ReceiptsList, receipts_digest
-from ragaudit.ledger.messages.countersignature import Countersignature, opening_digest
+from ragaudit.ledger.messages.challenge import Challenge, ReceiptsList, Response, receipts_digest
+from ragaudit.ledger.messages.countersignature import Activation, Countersignature, opening_digest
 from ragaudit.ledger.messages.disputes import (
     Dispute,
     Finding,
@@ -31,7 +30,6 @@ from ragaudit.ledger.messages.disputes import (
 from ragaudit.ledger.messages.handover import read_handover, write_handover
 from ragaudit.ledger.messages.policy import AuditTerms, Policy, StratumTerms
 from ragaudit.ledger.messages.records import Record
-from ragaudit.ledger.messages.response import Response
 from ragaudit.privacy.accounting.report import epsilon_report
 from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.privacy.sample import LoggedRecord, draw_sample, sampling_seed
@@ -98,22 +96,22 @@ def test_messages_of_accounts_and_arbiter() -> None:
     arbiter = PublicKey(bytes.fromhex(case["arbiter_key"]))
     for text in case["statements"]:
         shown = RegistrationStatement.from_json(canonical_json.loads(text.encode()))
-        shown.verify_signature(account)
+        shown.verify(account)
         assert shown.encode() == text.encode()
     dispute = Dispute.from_json(canonical_json.loads(case["dispute"].encode()))
-    dispute.verify_signature(account)
+    dispute.verify(account)
     assert dispute.encode() == case["dispute"].encode()
     assert dispute.identity.hex() == case["dispute_identity"]
     holder = HolderStatement.from_json(canonical_json.loads(case["holder"].encode()))
-    holder.verify_signature(account)
+    holder.verify(account)
     holder.verify_documents([canonical_json.loads(each.encode()) for each in case["submission"]])
     assert holder.encode() == case["holder"].encode()
     finding = Finding.from_json(canonical_json.loads(case["finding"].encode()))
-    finding.verify_signature(arbiter)
+    finding.verify(arbiter)
     assert finding.upheld and finding.encode() == case["finding"].encode()
     for message in (shown, holder, dispute, finding):
         with pytest.raises(ReceiptRejected, match="signature"):
-            message.verify_signature(OTHER)
+            message.verify(OTHER)
 
 
 def test_activation() -> None:
@@ -203,7 +201,7 @@ def test_messages_are_authenticated_by_the_policy() -> None:
 def test_record_leaf_noise_key_and_contexts() -> None:
     case = MESSAGES["record"]
     body = bytes.fromhex(case["body"])
-    record = Record.decode(body)
+    record = Record.parse(body)
     assert record.encode() == body
     assert leaf_data(bytes.fromhex(case["salt"]), "record", body).hex() == case["leaf"]
     randomness = bytes.fromhex(case["randomness"])
@@ -250,7 +248,7 @@ def test_record_leaf_noise_key_and_contexts() -> None:
 
 @pytest.mark.parametrize("case", MESSAGES["responses"], ids=lambda case: str(case["query"]))
 def test_response(case: dict[str, Any]) -> None:
-    read = Response.decode(bytes.fromhex(case["message"]), dimension=4)
+    read = Response.parse(bytes.fromhex(case["message"]), dimension=4)
     assert read.index == 17 and read.key.key == vector("k")
     assert read.key.counter_path == tuple(vector(f"counter {i}") for i in range(6))
     assert read.key.slot_path == tuple(vector(f"slot {i}") for i in range(2))

@@ -189,5 +189,5 @@ def test_the_arbiter_judges_a_sampled_record_for_the_account(
     assert json.loads(standing + "}") == {"sampled": True, "step": 0}
     assert json.loads(taken) == {"accepted": 0, "known": 1}
     finding = json.loads((play.folder / "alice" / "finding.json").read_text())["finding"]
-    Finding.from_json(finding).verify_signature(play.verifier.arbiter.public)
+    Finding.from_json(finding).verify(play.verifier.arbiter.public)
     assert finding["step"] == 0

@@ -73,7 +73,7 @@ def test_killed_at_random_points_of_200_queries(setting: Setting) -> None:
     assert [thread.wrong for thread in threads] == [[]] * 4
     public = [each for thread in threads for each in thread.public]
     assert len(public) == 200
-    counters = [Record.decode(bytes.fromhex(each["body"])).counter for each in threads[-1].public]
+    counters = [Record.parse(bytes.fromhex(each["body"])).counter for each in threads[-1].public]
     assert counters == list(range(50))
     setting.prover.wait_for(lambda: setting.prover.state() == "archived", 400)
     setting.prover.kill(signal.SIGTERM)

@@ -134,7 +134,7 @@ def test_what_clients_see_of_30_kills(setting: Setting) -> None:
     # No answer is lost but those that were cut off, and none comes twice.
     for each in clients:
         cut = sum(n for (_, *kind), n in each.seen.items() if set(kind) & CUT_OFF)
-        records = [Record.decode(bytes.fromhex(public["body"])) for public in each.public]
+        records = [Record.parse(bytes.fromhex(public["body"])) for public in each.public]
         counters = sorted([*(record.counter for record in records), *each.lost])
         assert counters == list(range(len(counters)))
         assert len(each.lost) <= cut

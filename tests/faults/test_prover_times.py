@@ -120,7 +120,7 @@ def test_a_database_restored_while_it_serves_gives_nothing_twice(setting: Settin
     setting.prover.start()
     assert setting.post("ada", "query", body_of(9)).status_code == 503
     setting.prover.kill()
-    records = [Record.decode(bytes.fromhex(each["body"])) for each in [*before, *lost]]
+    records = [Record.parse(bytes.fromhex(each["body"])) for each in [*before, *lost]]
     assert [each.counter for each in records] == list(range(7))
     check_log(setting, before)
 

@@ -240,7 +240,7 @@ def check_log(setting: Setting, public: list[dict[str, Any]]) -> None:
     for each in public:
         salt, body = bytes.fromhex(each["salt"]), bytes.fromhex(each["body"])
         assert leaves[each["index"]] == leaf_data(salt, "record", body)
-    decoded = [Record.decode(bytes.fromhex(each["body"])) for each in public]
+    decoded = [Record.parse(bytes.fromhex(each["body"])) for each in public]
     inputs = [(each.pseudonym, each.counter, each.nonce) for each in decoded]
     assert len(set(inputs)) == len(inputs)
     assert len({each["index"] for each in public}) == len(public)

@@ -2,7 +2,7 @@
 accounts, one small window."""
 
 from ragaudit.cli.corpus import Passage
-from ragaudit.embedders.quantised import embed_quantised
+from ragaudit.embedders.base import embed_quantised
 from ragaudit.embedders.registry import load
 from ragaudit.lab.demo.plan import AccountPlan, Plan, WindowPlan
 from ragaudit.lab.demo.run import Options

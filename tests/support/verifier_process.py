@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.lab.attacks.terms import small_terms_file
-from ragaudit.ledger.messages.signed_request import SignedRequest
+from ragaudit.ledger.messages.signed import SignedRequest
 from ragaudit.verifier import keys, settings
 from ragaudit.verifier.service import providers
 from ragaudit.verifier.service.database import Database
@@ -138,7 +138,7 @@ class ProcessDesk:
             target=target,
             body=body,
             time=now() + self.ahead,
-        ).headers()
+        ).encode()
 
     def send(self, method: str, target: str, body: bytes | dict[str, Any] = b"") -> httpx.Response:
         data = body if isinstance(body, bytes) else json.dumps(body).encode()

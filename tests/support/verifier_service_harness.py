@@ -24,12 +24,11 @@ from ragaudit.ledger.messages.chains import NonceChain
 from ragaudit.ledger.messages.challenge import Challenge, ReceiptsList, Stratum
 from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
-from ragaudit.ledger.messages.openings import Openings, embedding_digest
 from ragaudit.ledger.messages.receipt_check import WindowView
 from ragaudit.ledger.messages.receipts import PublicReceipt
 from ragaudit.ledger.messages.records import Close, Record, Registration
-from ragaudit.ledger.messages.requests import Request
-from ragaudit.ledger.messages.signed_request import SignedRequest
+from ragaudit.ledger.messages.requests import Openings, Request, embedding_digest
+from ragaudit.ledger.messages.signed import SignedRequest
 from ragaudit.verifier import keys
 from ragaudit.verifier.engines import CoreEngine
 from ragaudit.verifier.evidence import Evidence
@@ -221,7 +220,7 @@ class Desk:
             target=target,
             body=body,
             time=changes.get("time", self.clock.now),
-        ).headers()
+        ).encode()
 
     def send(self, method: str, target: str, body: bytes | dict[str, Any] = b"") -> Response:
         """A signed request."""

@@ -14,8 +14,7 @@ from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import RagauditError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.tagged import decode, enc
-from ragaudit.encoding.text import b64_decode, b64_encode
-from ragaudit.encoding.times import rfc3339
+from ragaudit.encoding.text import b64_decode, b64_encode, rfc3339
 from ragaudit.ledger.messages.disputes import Dispute, Finding, file_digest
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.receipt_check import WindowView

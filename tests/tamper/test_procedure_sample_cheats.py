@@ -17,8 +17,8 @@ from ragaudit.encoding.signing import sign
 from ragaudit.encoding.tagged import decode, enc
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages import merkle_commitments
-from ragaudit.ledger.messages.openings import Openings
 from ragaudit.ledger.messages.records import Close, Record
+from ragaudit.ledger.messages.requests import Openings
 from ragaudit.verifier import evidence as names
 from ragaudit.verifier.evidence import response_name
 from ragaudit.verifier.procedure import Status

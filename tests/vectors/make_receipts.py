@@ -25,7 +25,6 @@ from ragaudit.ledger.messages.merkle_commitments import (
     content_digest,
     row_digest,
 )
-from ragaudit.ledger.messages.openings import Openings, embedding_digest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise, Refusal
 from ragaudit.ledger.messages.receipts import (
@@ -43,7 +42,7 @@ from ragaudit.ledger.messages.records import (
     TenantOpening,
     entry_leaf_data,
 )
-from ragaudit.ledger.messages.requests import Answer, Document, Request
+from ragaudit.ledger.messages.requests import Answer, Document, Openings, Request, embedding_digest
 
 FOLDER = Path(__file__).parent
 WINDOW, TENANT, ORIGIN = "w1", "alpha", "rag.example.com/ragaudit/w1"

@@ -7,9 +7,8 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ragaudit.circuits.candidates import CandidateRule, candidate_rule
-from ragaudit.circuits.parameters import SQUARED_NORM
-from ragaudit.circuits.selection import select
+from ragaudit.circuits.selection import CandidateRule, candidate_rule, select
+from ragaudit.encoding.parameters import SQUARED_NORM
 
 Integers = npt.NDArray[np.int64]
 

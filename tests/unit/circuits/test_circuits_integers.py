@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from ragaudit.circuits import quantise, selection, sketch, statements
-from ragaudit.circuits.parameters import SQUARED_NORM, B
 from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.parameters import SQUARED_NORM, B
 
 VECTORS = Path(__file__).parents[2] / "vectors"
 reals = st.floats(allow_nan=False, allow_infinity=False)

@@ -3,7 +3,7 @@
 import numpy as np
 from ragaudit.cli.corpus import PASSAGES_PER_TENANT, load_corpus
 from ragaudit.cli.questions import LARGEST_COSINE, candidates, distinct
-from ragaudit.embedders.quantised import embed_quantised
+from ragaudit.embedders.base import embed_quantised
 from ragaudit.embedders.registry import load
 
 

@@ -23,12 +23,10 @@ from ragaudit.ledger.log.cosignatures import cosign
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, SigningKey
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.log.tree import MemoryTree
-from ragaudit.ledger.messages.activation import Activation
 from ragaudit.ledger.messages.chains import activation_anchor, activation_preimage
-from ragaudit.ledger.messages.countersignature import Countersignature, opening_digest
+from ragaudit.ledger.messages.countersignature import Activation, Countersignature, opening_digest
 from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 from ragaudit.ledger.messages.merkle_commitments import IndexTree, content_digest, row_digest
-from ragaudit.ledger.messages.openings import Openings, embedding_digest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise, Refusal
 from ragaudit.ledger.messages.receipts import (
@@ -39,10 +37,14 @@ from ragaudit.ledger.messages.receipts import (
     answer_digest,
 )
 from ragaudit.ledger.messages.records import Opening, Record, Registration, TenantOpening
-from ragaudit.ledger.messages.registration import RegistrationEntry, ShownAccount
-from ragaudit.ledger.messages.requests import Answer, Document, Request
-from ragaudit.ledger.messages.shown_keys import ShownKeys
-from ragaudit.ledger.messages.window import ShownOpening, ShownWindow
+from ragaudit.ledger.messages.requests import Answer, Document, Openings, Request, embedding_digest
+from ragaudit.ledger.messages.shown import (
+    RegistrationEntry,
+    ShownAccount,
+    ShownKeys,
+    ShownOpening,
+    ShownWindow,
+)
 
 DIMENSION = 8
 SERVED = (1, 4)

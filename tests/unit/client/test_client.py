@@ -109,11 +109,11 @@ def assert_signed_for(client: Client, body: dict[str, Any], kind: str) -> None:
     """The account's statement covers the documents, and its registration comes with it."""
     account, holder = client.account(), HolderStatement.from_json(body["holder"])
     assert account.dispute_key is not None
-    holder.verify_signature(PublicKey.from_raw(account.dispute_key))
+    holder.verify(PublicKey.from_raw(account.dispute_key))
     holder.verify_documents(body[kind])
     assert (holder.origin, holder.pseudonym) == (client.window.origin, account.pseudonym)
     assert set(body) == {kind, "holder", "registration"}
-    registration = Registration.decode(bytes.fromhex(body["registration"]["body"]))
+    registration = Registration.parse(bytes.fromhex(body["registration"]["body"]))
     assert (registration.pseudonym, body["registration"]["index"]) == (account.pseudonym, 1)
 
 
@@ -129,7 +129,7 @@ def test_only_public_halves_are_submitted(opened: Open, verifier: Any) -> None:
     statement = RegistrationStatement.from_json(said["statement"])
     account = client.account()
     assert account.dispute_key is not None
-    statement.verify_signature(PublicKey.from_raw(account.dispute_key))
+    statement.verify(PublicKey.from_raw(account.dispute_key))
     assert (statement.pseudonym, statement.anchor) == (account.pseudonym, account.anchor)
 
 
@@ -143,7 +143,7 @@ def test_a_dispute_shows_a_digest(opened: Open, verifier: Any) -> None:
     dispute = Dispute.from_json(body["disputes"][0])
     account = client.account()
     assert account.dispute_key is not None
-    dispute.verify_signature(PublicKey.from_raw(account.dispute_key))
+    dispute.verify(PublicKey.from_raw(account.dispute_key))
     assert dispute.file_digest == file_digest(result.receipt.file.to_json())
     assert set(body["registration"]) == {"index", "salt", "body", "proof"}
 
@@ -399,7 +399,7 @@ def test_a_registration_that_the_provider_kept_back_is_shown_with_the_claim(
     assert calls == ["claims"]
     shown = verifier.received[0][1]["registration"]
     assert set(shown) == {"index", "salt", "body", "proof"}
-    assert Registration.decode(bytes.fromhex(shown["body"])).window == "w1"
+    assert Registration.parse(bytes.fromhex(shown["body"])).window == "w1"
 
 
 def test_no_reply_to_a_plain_query_is_not_repeated(opened: Open, provider: Any) -> None:

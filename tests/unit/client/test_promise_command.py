@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from ragaudit.client.cli import app
 from ragaudit.encoding.canonical_json import dumps
-from ragaudit.encoding.times import rfc3339
+from ragaudit.encoding.text import rfc3339
 from typer.testing import CliRunner
 
 SECOND = 1000

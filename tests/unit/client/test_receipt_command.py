@@ -298,7 +298,7 @@ def test_submit_signs_for_the_accounts_own_receipts(
     assert signed["receipts"] == [public]
     holder = HolderStatement.from_json(signed["holder"])
     seed = json.loads((folder / "registration.json").read_bytes())["dispute_seed"]
-    holder.verify_signature(PrivateKey.from_seed(bytes.fromhex(seed)).public)
+    holder.verify(PrivateKey.from_seed(bytes.fromhex(seed)).public)
     holder.verify_documents([public])
     assert signed["registration"]["index"] == 1
 

@@ -21,7 +21,7 @@ from ragaudit.client.errors import (
     ServiceUnreachable,
     StateConflict,
 )
-from ragaudit.ledger.messages import claims
+from ragaudit.ledger.messages import promises
 from ragaudit.ledger.messages.promises import Promise
 
 API_KEY = "secret-api-key"
@@ -129,7 +129,7 @@ def test_whatever_a_reveal_ends_in_is_claimed(
 def test_a_promise_that_is_too_long_to_claim_is_not_revealed(
     opened: Open, provider: Any, verifier: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claims, "MAX_CLAIM_BYTES", 500)
+    monkeypatch.setattr(promises, "MAX_CLAIM_BYTES", 500)
     client = opened()
     client.register()
     with pytest.raises(CannotClaim, match="not revealed: a claim of"):

@@ -3,7 +3,7 @@
 import hashlib
 from pathlib import Path
 
-from ragaudit.embedders.files import file_digest
+from ragaudit.embedders.base import file_digest
 
 
 def test_file_digest_reads_the_file(tmp_path: Path) -> None:

@@ -10,8 +10,7 @@ from typing import NoReturn
 import numpy as np
 import pytest
 from ragaudit.embedders import registry, wordllama
-from ragaudit.embedders.base import Embedder, EmbedderUnavailable
-from ragaudit.embedders.quantised import embed_quantised
+from ragaudit.embedders.base import Embedder, EmbedderUnavailable, embed_quantised
 from ragaudit.embedders.wordllama import WordLlamaEmbedder
 from ragaudit.encoding.errors import MalformedError, UnsupportedError
 
@@ -46,8 +45,8 @@ def test_vectors_do_not_depend_on_the_other_texts(embedder: WordLlamaEmbedder) -
 
 def test_vectors_are_the_same_in_another_process(embedder: WordLlamaEmbedder) -> None:
     program = (
-        "import sys; from ragaudit.embedders import registry, quantised\n"
-        "rows = quantised.embed_quantised(registry.load(), sys.argv[1:])\n"
+        "import sys; from ragaudit.embedders import base, registry\n"
+        "rows = base.embed_quantised(registry.load(), sys.argv[1:])\n"
         "sys.stdout.write(rows.tobytes().hex())"
     )
     shell = [sys.executable, "-c", program, *TEXTS[:3]]

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ragaudit.encoding.times import rfc3339
+from ragaudit.encoding.text import rfc3339
 
 
 @pytest.mark.parametrize(

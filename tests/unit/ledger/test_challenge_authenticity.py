@@ -8,9 +8,9 @@ import pytest
 from ragaudit.encoding.errors import RejectedError
 from ragaudit.encoding.signing import PrivateKey, SignatureRejected
 from ragaudit.ledger.errors import ChainRejected
-from ragaudit.ledger.messages.activation import Activation
 from ragaudit.ledger.messages.chains import activation_anchor, activation_preimage
 from ragaudit.ledger.messages.challenge import Challenge, ReceiptsList
+from ragaudit.ledger.messages.countersignature import Activation
 from ragaudit.ledger.messages.policy import Policy
 
 FROZEN = Path(__file__).parents[2] / "frozen" / "0.1.0" / "policy.json"

@@ -4,7 +4,7 @@ import pytest
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.ledger.messages.activation import Activation
+from ragaudit.ledger.messages.countersignature import Activation
 from ragaudit.ledger.messages.disputes import Dispute, RegistrationStatement
 from ragaudit.ledger.messages.evidence import (
     Activations,
@@ -26,7 +26,7 @@ ACTIVATION = Activation.issue(
     KEY, window="w1", a=1, preimage=b"n" * 32, covered_size=7, time=1_700_000_000_000
 )
 STATEMENT = RegistrationStatement.issue(KEY, origin=ORIGIN, pseudonym=b"p" * 32, anchor=b"a" * 32)
-DISPUTE = Dispute(ORIGIN, b"p" * 32, 3, b"d" * 32, b"f" * 32, b"s" * 64)
+DISPUTE = Dispute(ORIGIN, b"p" * 32, 3, b"d" * 32, b"f" * 32, signature=b"s" * 64)
 ENTRY = Entry(0, "opening", b"s" * 32, b"body")
 
 

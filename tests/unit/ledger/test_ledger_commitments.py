@@ -80,13 +80,13 @@ def test_every_row_has_a_path() -> None:
 
 
 def test_the_handed_over_index_round_trips() -> None:
-    assert IndexCommitment.decode(INDEX.encode()) == INDEX
+    assert IndexCommitment.parse(INDEX.encode()) == INDEX
     f = decode("ragaudit/v1/index/commitment", INDEX.encode(), 9)
     assert f[3:6] == ((11).to_bytes(8, "little"), (256).to_bytes(8, "little"), b"".join(POINTS))
     assert f[6] == b""
     for wrong in (b"", INDEX.encode()[:-1], INDEX.encode() + b"\0"):
         with pytest.raises(MalformedRecord):
-            IndexCommitment.decode(wrong)
+            IndexCommitment.parse(wrong)
     for place, value in (
         (0, b"W"),
         (1, b"Alpha"),
@@ -100,10 +100,10 @@ def test_the_handed_over_index_round_trips() -> None:
     ):
         changed = [*f[:place], value, *f[place + 1 :]]
         with pytest.raises(MalformedRecord):
-            IndexCommitment.decode(enc("ragaudit/v1/index/commitment", *changed))
+            IndexCommitment.parse(enc("ragaudit/v1/index/commitment", *changed))
     with pytest.raises(UnsupportedError, match="columns"):
         columns = [*f[:6], b"columns", *f[7:]]
-        IndexCommitment.decode(enc("ragaudit/v1/index/commitment", *columns))
+        IndexCommitment.parse(enc("ragaudit/v1/index/commitment", *columns))
 
 
 def test_public_columns_are_not_of_version_1() -> None:

@@ -56,9 +56,9 @@ def test_round_trip_and_signature(message: Any) -> None:
     kind = type(message)
     assert kind.from_json(message.to_json()) == message
     assert canonical_json.loads(message.encode()) == message.to_json()
-    message.verify_signature(KEY.public)
+    message.verify(KEY.public)
     with pytest.raises(ReceiptRejected):
-        message.verify_signature(OTHER.public)
+        message.verify(OTHER.public)
     assert message.signature.hex() not in repr(message)
 
 
@@ -81,7 +81,7 @@ def test_every_field_is_signed(message: Any) -> None:
     assert len(fields) == len(message.to_json()) - 2  # all but format and signature
     for name in fields:
         with pytest.raises(ReceiptRejected):
-            replace(message, **{name: CHANGES[name]}).verify_signature(KEY.public)
+            replace(message, **{name: CHANGES[name]}).verify(KEY.public)
 
 
 @pytest.mark.parametrize("message", EACH, ids=lambda each: type(each).__name__)

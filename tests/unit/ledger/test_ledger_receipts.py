@@ -16,14 +16,12 @@ from ragaudit.encoding.text import b64_encode
 from ragaudit.ledger.errors import MalformedNote, MalformedRecord, ProofRejected, ReceiptRejected
 from ragaudit.ledger.log.cosignatures import CosignerPolicy
 from ragaudit.ledger.log.tree import MemoryTree
-from ragaudit.ledger.messages import claims
-from ragaudit.ledger.messages.claims import Claim
-from ragaudit.ledger.messages.json_fields import vector_text
-from ragaudit.ledger.messages.openings import embedding_digest
+from ragaudit.ledger.messages import promises
+from ragaudit.ledger.messages.fields import vector_text
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.promises import Promise, Refusal
+from ragaudit.ledger.messages.promises import Claim, Promise, Refusal
 from ragaudit.ledger.messages.receipts import PrivateReceipt, PublicReceipt, ReceiptFile
-from ragaudit.ledger.messages.requests import Answer
+from ragaudit.ledger.messages.requests import Answer, embedding_digest
 
 VECTORS = Path(__file__).parents[2] / "vectors"
 
@@ -55,14 +53,14 @@ def test_the_vectors_are_read_back() -> None:
     assert file == FILE
     file.verify_answer_digest()
     policy = Policy.parse(STORED["policy"].encode())
-    file.public.verify_signature(policy.keys.provider)
+    file.public.verify(policy.keys.provider)
     cosigners = CosignerPolicy((policy.keys.cosigner,), 1)
     checked = file.public.verify_inclusion(policy.keys.log, cosigners)
     assert checked.signed.head.root_hash.hex() == STORED["log_root"]
     promise = Promise.parse(STORED["promise"].encode())
     promise.verify(policy.keys.provider)
     promise.verify_kept(file.public.record)
-    Refusal.parse(STORED["refusal"].encode()).verify_signature(policy.keys.provider)
+    Refusal.parse(STORED["refusal"].encode()).verify(policy.keys.provider)
 
 
 # --- the public half
@@ -73,8 +71,8 @@ def test_the_signature_is_over_the_fields_of_the_specification() -> None:
     assert PUBLIC.leaf_data == leaf_data(PUBLIC.salt, "record", RECORD.encode())
     fields = (ORIGIN, 2, PUBLIC.salt, PUBLIC.body, PUBLIC.issued, PUBLIC.answer_digest)
     verify(PROVIDER.public, PUBLIC.signature, "receipt", *fields)
-    PUBLIC.verify_signature(PROVIDER.public)
-    COMPLETE.verify_signature(PROVIDER.public)  # the proof is not signed
+    PUBLIC.verify(PROVIDER.public)
+    COMPLETE.verify(PROVIDER.public)  # the proof is not signed
 
 
 @pytest.mark.parametrize(
@@ -92,7 +90,7 @@ def test_the_signature_is_over_the_fields_of_the_specification() -> None:
 )
 def test_every_signed_field_counts(change: Any) -> None:
     with pytest.raises(ReceiptRejected, match="does not verify"):
-        replace(PUBLIC, **change).verify_signature(PROVIDER.public)
+        replace(PUBLIC, **change).verify(PROVIDER.public)
 
 
 def test_inclusion_under_a_cosigned_checkpoint() -> None:
@@ -116,7 +114,7 @@ def test_a_dropped_record_is_told_by_receipt_and_log() -> None:
     """The receipt names index 2; the log has another leaf there: both are signed."""
     tree = MemoryTree(bytes([i]) * 32 for i in range(4))
     accused = PUBLIC.with_proof(proof_of(2, tree))
-    accused.verify_signature(PROVIDER.public)
+    accused.verify(PROVIDER.public)
     with pytest.raises(ProofRejected):
         accused.verify_inclusion(LOG.verifier_key, COSIGNERS)
 
@@ -201,11 +199,11 @@ def test_a_promise_binds_its_parts(change: Any) -> None:
 
 
 def test_refusals_are_signed_and_fit_the_budget() -> None:
-    REFUSAL.verify_signature(PROVIDER.public)
+    REFUSAL.verify(PROVIDER.public)
     REFUSAL.verify_budget(QUERIES)
     early = replace(REFUSAL, counter=QUERIES - 1)
     with pytest.raises(ReceiptRejected, match="does not verify"):
-        early.verify_signature(PROVIDER.public)
+        early.verify(PROVIDER.public)
     with pytest.raises(ReceiptRejected, match="refused after 7"):
         early.verify_budget(QUERIES)
     replace(early, reason="closed").verify_budget(QUERIES)
@@ -231,9 +229,9 @@ def test_claims() -> None:
 
 def test_a_claim_has_a_longest(monkeypatch: pytest.MonkeyPatch) -> None:
     claim = Claim(PROMISE, b"n" * 32)
-    monkeypatch.setattr(claims, "MAX_CLAIM_BYTES", len(claim.encode()))
+    monkeypatch.setattr(promises, "MAX_CLAIM_BYTES", len(claim.encode()))
     claim.encode()
-    monkeypatch.setattr(claims, "MAX_CLAIM_BYTES", len(claim.encode()) - 1)
+    monkeypatch.setattr(promises, "MAX_CLAIM_BYTES", len(claim.encode()) - 1)
     with pytest.raises(RefusedError, match="a claim of"):
         claim.encode()
 

@@ -18,8 +18,8 @@ from ragaudit.ledger.messages.records import (
     Registration,
     TenantOpening,
     Version,
-    decode_body,
     entry_leaf_data,
+    parse_body,
 )
 
 D = [bytes([i]) * 32 for i in range(10)]
@@ -47,7 +47,7 @@ BODIES: list[Any] = [
 
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: body.KIND)
 def test_bodies_round_trip(body: Any) -> None:
-    assert decode_body(body.KIND, body.encode()) == body
+    assert parse_body(body.KIND, body.encode()) == body
     assert entry_leaf_data(D[9], body) == leaf_data(D[9], body.KIND, body.encode())
 
 
@@ -56,10 +56,10 @@ def test_there_is_one_encoding(body: Any) -> None:
     data = body.encode()
     for wrong in (b"", data[:-1], data + b"\0", data[:40]):
         with pytest.raises(MalformedRecord):
-            decode_body(body.KIND, wrong)
+            parse_body(body.KIND, wrong)
     for kind in {each.KIND for each in BODIES} - {body.KIND}:
         with pytest.raises(MalformedRecord):
-            decode_body(kind, data)
+            parse_body(kind, data)
 
 
 @given(st.data())
@@ -69,7 +69,7 @@ def test_a_flipped_bit_gives_another_body_or_none(data: Any) -> None:
     bit = data.draw(st.integers(0, 8 * len(encoded) - 1))
     encoded[bit // 8] ^= 1 << bit % 8
     try:
-        other = decode_body(body.KIND, bytes(encoded))
+        other = parse_body(body.KIND, bytes(encoded))
     except MalformedRecord:
         return
     assert other != body
@@ -92,11 +92,11 @@ def test_the_fields_of_a_record_stand_in_the_order_of_the_specification() -> Non
 def test_a_promise_is_the_record_without_nonce_and_selection() -> None:
     promised = RECORD.promised()
     assert promised == replace(RECORD, nonce=None, selection_commitment=None)
-    assert Record.decode_promised(promised.encode()) == promised
+    assert Record.parse_promised(promised.encode()) == promised
     with pytest.raises(MalformedRecord, match="without a selection"):
-        Record.decode(promised.encode())
+        Record.parse(promised.encode())
     with pytest.raises(MalformedRecord, match="with a selection"):
-        Record.decode_promised(RECORD.encode())
+        Record.parse_promised(RECORD.encode())
     with pytest.raises(MalformedRecord, match="nonce without"):
         replace(RECORD, selection_commitment=None)
 
@@ -104,7 +104,7 @@ def test_a_promise_is_the_record_without_nonce_and_selection() -> None:
 def test_an_eager_proof_is_not_of_version_1() -> None:
     raw = decode("ragaudit/v1/entry/record", RECORD.encode(), 19)
     with pytest.raises(MalformedRecord, match="eager"):
-        Record.decode(enc("ragaudit/v1/entry/record", *raw[:18], D[8]))
+        Record.parse(enc("ragaudit/v1/entry/record", *raw[:18], D[8]))
 
 
 def test_an_opening_has_its_tenants_in_order() -> None:
@@ -121,7 +121,7 @@ def test_an_opening_cannot_claim_fields_that_are_not_there() -> None:
     data = BODIES[0].encode()
     for count in (0, 3, 4, 6, 65_535):
         with pytest.raises(MalformedRecord):
-            Opening.decode(data[:head] + count.to_bytes(2, "little") + data[head + 2 :])
+            Opening.parse(data[:head] + count.to_bytes(2, "little") + data[head + 2 :])
 
 
 @pytest.mark.parametrize(
@@ -170,12 +170,12 @@ def test_tenant_openings_are_in_range(change: Any) -> None:
 def test_unknown_kinds_are_refused() -> None:
     for kind in ("", "Record", "promise"):
         with pytest.raises(MalformedRecord, match="unknown kind"):
-            decode_body(kind, RECORD.encode())
+            parse_body(kind, RECORD.encode())
 
 
 def test_text_that_is_not_unicode_is_refused() -> None:
     raw = decode("ragaudit/v1/entry/close", BODIES[7].encode(), 4)
     with pytest.raises(MalformedRecord):
-        Close.decode(enc("ragaudit/v1/entry/close", b"\xff", *raw[1:]))
+        Close.parse(enc("ragaudit/v1/entry/close", b"\xff", *raw[1:]))
     with pytest.raises(MalformedRecord):
-        Close.decode(enc("ragaudit/v1/entry/close", raw[0], raw[1][:7], *raw[2:]))
+        Close.parse(enc("ragaudit/v1/entry/close", raw[0], raw[1][:7], *raw[2:]))

@@ -13,12 +13,15 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.signing import PrivateKey, SignatureRejected
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, SigningKey
-from ragaudit.ledger.messages.activation import Activation
-from ragaudit.ledger.messages.before_window import OpeningItem, PreviousWindow
-from ragaudit.ledger.messages.challenge import Challenge, ReceiptsList, Stratum, receipts_digest
-from ragaudit.ledger.messages.claims import Claimed, ClaimsPage
-from ragaudit.ledger.messages.clock import Clock
-from ragaudit.ledger.messages.countersignature import Countersignature
+from ragaudit.ledger.messages.challenge import (
+    MAX_PROOF_BYTES,
+    Challenge,
+    ReceiptsList,
+    Response,
+    Stratum,
+    receipts_digest,
+)
+from ragaudit.ledger.messages.countersignature import Activation, Countersignature
 from ragaudit.ledger.messages.disputes import DisputeStatus
 from ragaudit.ledger.messages.handover import (
     MAX_OPENING_BYTES,
@@ -26,10 +29,11 @@ from ragaudit.ledger.messages.handover import (
     read_handover,
     write_handover,
 )
+from ragaudit.ledger.messages.items import Clock, OpeningItem, PreviousWindow
 from ragaudit.ledger.messages.merkle_commitments import KeyOpening
-from ragaudit.ledger.messages.registration import RegistrationEntry, ShownAccount
-from ragaudit.ledger.messages.response import MAX_FILTER_BYTES, MAX_PROOF_BYTES, Response
-from ragaudit.ledger.messages.shown_keys import ShownKeys
+from ragaudit.ledger.messages.promises import Claimed, ClaimsPage
+from ragaudit.ledger.messages.requests import MAX_FILTER_BYTES
+from ragaudit.ledger.messages.shown import RegistrationEntry, ShownAccount, ShownKeys
 from ragaudit.ledger.messages.signed import VerifierMessage
 
 KEY = PrivateKey.from_seed(b"k" * 32)
@@ -177,7 +181,7 @@ RESPONSE = Response(
 @pytest.mark.parametrize("shown", [True, False])
 def test_responses(shown: bool) -> None:
     response = RESPONSE if shown else replace(RESPONSE, salt_q=None, query=None)
-    assert Response.decode(response.encode(), 4) == response
+    assert Response.parse(response.encode(), 4) == response
 
 
 @pytest.mark.parametrize(
@@ -196,7 +200,7 @@ def test_responses(shown: bool) -> None:
 )
 def test_responses_with_a_part_of_another_length(changes: dict[str, Any]) -> None:
     with pytest.raises(MalformedError):
-        Response.decode(replace(RESPONSE, **changes).encode(), 4)
+        Response.parse(replace(RESPONSE, **changes).encode(), 4)
 
 
 ENTRIES = (

@@ -21,7 +21,6 @@ from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages.chains import NonceChain
 from ragaudit.ledger.messages.merkle_commitments import IndexTree, content_digest, row_digest
-from ragaudit.ledger.messages.openings import Openings, embedding_digest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.receipt_check import (
@@ -40,7 +39,7 @@ from ragaudit.ledger.messages.receipts import (
     answer_digest,
 )
 from ragaudit.ledger.messages.records import Opening, Record, TenantOpening
-from ragaudit.ledger.messages.requests import Answer, Document, Request
+from ragaudit.ledger.messages.requests import Answer, Document, Openings, Request, embedding_digest
 
 DIMENSION = 4
 ROWS = 6

@@ -10,14 +10,13 @@ import pytest
 from ragaudit.encoding.errors import MalformedError, RagauditError, RejectedError
 from ragaudit.encoding.signing import PrivateKey, SignatureRejected
 from ragaudit.ledger.errors import ChainRejected, MalformedRecord
-from ragaudit.ledger.messages.activation import Activation
 from ragaudit.ledger.messages.chains import activation_anchor, activation_preimage
-from ragaudit.ledger.messages.countersignature import Countersignature, opening_digest
+from ragaudit.ledger.messages.countersignature import Activation, Countersignature, opening_digest
 from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 from ragaudit.ledger.messages.handover import MAX_OPENING_BYTES
 from ragaudit.ledger.messages.policy import MAX_INSTANTS, Policy
 from ragaudit.ledger.messages.records import Opening, TenantOpening
-from ragaudit.ledger.messages.window import ShownOpening, ShownWindow, WindowList
+from ragaudit.ledger.messages.shown import ShownOpening, ShownWindow, WindowList
 
 FROZEN = json.loads(
     (Path(__file__).parents[2] / "frozen" / "0.1.0" / "window.json").read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.signing import PrivateKey, SignatureRejected
-from ragaudit.ledger.messages.signed_request import SignedRequest
+from ragaudit.ledger.messages.signed import SignedRequest
 
 KEY = PrivateKey.from_seed(b"k" * 32)
 SIGNED = SignedRequest.issue(
@@ -15,12 +15,12 @@ SIGNED = SignedRequest.issue(
 
 
 def read(headers: dict[str, list[str]]) -> SignedRequest:
-    return SignedRequest.from_headers(lambda name: headers.get(name, []))
+    return SignedRequest.parse(lambda name: headers.get(name, []))
 
 
 def listed(**changes: list[str]) -> dict[str, list[str]]:
     """The headers, some changed: ``Content_Digest`` stands for ``Content-Digest``."""
-    given = {name: [text] for name, text in SIGNED.headers().items()}
+    given = {name: [text] for name, text in SIGNED.encode().items()}
     return {**given, **{name.replace("_", "-"): each for name, each in changes.items()}}
 
 
@@ -54,7 +54,7 @@ def test_each_header_stands_once(name: str, values: list[str]) -> None:
         ("Ragaudit_Signature", "?"),
         ("Content_Digest", "sha-512=:AA==:"),
         ("Content_Digest", "sha-256=:" + "A" * 44 + ":"),
-        ("Content_Digest", SIGNED.headers()["Content-Digest"] + ", other=:AA==:"),
+        ("Content_Digest", SIGNED.encode()["Content-Digest"] + ", other=:AA==:"),
     ],
 )
 def test_headers_of_another_form(name: str, value: Any) -> None:

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 from ragaudit.circuits.certify import GAMMA as CERTIFIED
-from ragaudit.circuits.parameters import SQUARED_NORM
 from ragaudit.encoding import canonical_json
-from ragaudit.encoding.decimals import ceil_decimal, floor_decimal, parse_decimal
 from ragaudit.encoding.errors import MalformedError, RefusedError, RejectedError
+from ragaudit.encoding.parameters import SQUARED_NORM
 from ragaudit.encoding.relations import FIXED_SIZE
+from ragaudit.encoding.text import ceil_decimal, floor_decimal, parse_decimal
 from ragaudit.privacy import normal
 from ragaudit.privacy.accounting import (
     GAMMA,

@@ -6,8 +6,8 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ragaudit.encoding.decimals import ceil_decimal
 from ragaudit.encoding.errors import MalformedError, RefusedError
+from ragaudit.encoding.text import ceil_decimal
 from ragaudit.privacy.accounting import NoisyScores, epsilon
 from ragaudit.privacy.accounting.affordable import calibrate_coalition
 from ragaudit.privacy.guarantees import NeighboringRelation

@@ -37,12 +37,12 @@ def test_a_plain_answer_and_its_receipt(world: Any) -> None:
     assert answer.status_code == 200, answer.text
     value = answer.json()
     public = value["public"]
-    record = Record.decode(bytes.fromhex(public["body"]))
+    record = Record.parse(bytes.fromhex(public["body"]))
     assert (record.tenant, record.top_k, record.counter, record.nonce) == ("one", 3, 0, None)
     file = ReceiptFile.parse(answer.content)  # as it came: a file that every command takes
     assert file.request == Request("rye bread", 3)
     file.verify_answer_digest()
-    file.public.verify_signature(world.policy().keys.provider)
+    file.public.verify(world.policy().keys.provider)
     positions = [each["position"] for each in value["answer"]["documents"]]
     assert positions == sorted(positions) == value["private"]["selected"]
     assert {each["id"] for each in value["answer"]["documents"]} == {
@@ -67,7 +67,7 @@ def test_the_selection_is_noise_then_select_of_the_committed_rows(world: Any) ->
     live = world.service.open_windows.get("w1")
     index = live.indexes["one"]
     private = value["private"]
-    record = Record.decode(bytes.fromhex(value["public"]["body"]))
+    record = Record.parse(bytes.fromhex(value["public"]["body"]))
     noise = world.service.mechanism.draw_noise(live, index, record, None)
     exact = index.vectors.astype(np.int64) @ np.frombuffer(
         b64_decode(private["embedding"]), "<i2"
@@ -85,7 +85,7 @@ def test_every_answer_has_its_own_noise(world: Any) -> None:
     seen = set()
     for _ in range(3):
         public = world.ask(query="the same query").json()["public"]
-        record = Record.decode(bytes.fromhex(public["body"]))
+        record = Record.parse(bytes.fromhex(public["body"]))
         noise = world.service.mechanism.draw_noise(live, live.indexes["one"], record, None)
         seen.add(noise.tobytes())
     assert len(seen) == 3
@@ -150,7 +150,7 @@ def test_the_budget_ends_with_a_signed_refusal(world: Any) -> None:
     left = 1000 * world.policy().end - refused.json()["refusal"]["time"]
     assert int(refused.headers["Retry-After"]) == -(-left // 1000)  # the next window, then
     refusal = Refusal.from_json(refused.json()["refusal"])
-    refusal.verify_signature(world.policy().keys.provider)
+    refusal.verify(world.policy().keys.provider)
     refusal.verify_budget(6)
     assert (refusal.reason, refusal.counter) == ("budget", 6)
 
@@ -206,7 +206,7 @@ def test_a_late_registration_waits_for_its_activation(world: Any) -> None:
     world.service.driver.step("w1")
     answer = world.ask()
     assert answer.status_code == 200
-    record = Record.decode(bytes.fromhex(answer.json()["public"]["body"]))
+    record = Record.parse(bytes.fromhex(answer.json()["public"]["body"]))
     assert record.activation == 2 and record.time >= 1000 * world.policy().activation_instants[1]
 
 
@@ -295,7 +295,7 @@ def test_a_fence_that_fails_answers_nothing_and_recovers(
     # The entry was durable: its counter is consumed, and its noise is never used again.
     assert counter_of(world, "ada") == 1
     record = world.ask().json()["public"]["body"]
-    assert Record.decode(bytes.fromhex(record)).counter == 1
+    assert Record.parse(bytes.fromhex(record)).counter == 1
 
 
 def test_documents_that_changed_are_not_served(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -363,8 +363,8 @@ def test_queries_of_one_account_at_the_same_time(world: Any) -> None:
     bodies = [
         bytes.fromhex(each.json()["public"]["body"]) for each in answers if each.status_code == 200
     ]
-    assert sorted(Record.decode(body).counter for body in bodies) == list(range(6))
-    times = [Record.decode(body) for body in bodies]
+    assert sorted(Record.parse(body).counter for body in bodies) == list(range(6))
+    times = [Record.parse(body) for body in bodies]
     assert [each.counter for each in sorted(times, key=lambda each: each.time)] == list(range(6))
 
 

@@ -37,7 +37,7 @@ class Drawing(Mechanism):
 
 def record_of(answer: Any) -> Record:
     assert answer.status_code == 200, answer.text
-    return Record.decode(bytes.fromhex(answer.json()["public"]["body"]))
+    return Record.parse(bytes.fromhex(answer.json()["public"]["body"]))
 
 
 # --- the fence's comparison in every transaction that commits ---

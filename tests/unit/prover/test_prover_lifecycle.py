@@ -16,9 +16,8 @@ from ragaudit.encoding.signing import PrivateKey, SignatureRejected, sign
 from ragaudit.encoding.text import b64_decode
 from ragaudit.ledger.errors import ChainRejected, MalformedRecord
 from ragaudit.ledger.log.cosignatures import CosignerPolicy, verify_cosigned
-from ragaudit.ledger.messages.activation import Activation
 from ragaudit.ledger.messages.challenge import Challenge
-from ragaudit.ledger.messages.countersignature import Countersignature
+from ragaudit.ledger.messages.countersignature import Activation, Countersignature
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Close
 from ragaudit.prover.errors import (
@@ -213,7 +212,7 @@ def test_the_close_entry_claims_and_counts(world: Any) -> None:
 
     with world.service.store.read() as connection:
         last = list(entries(connection, "w1"))[-1]
-    body = Close.decode(last.body)
+    body = Close.parse(last.body)
     assert (last.kind, body.records, body.coalition_claim) == ("close", 2, 2)
 
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from ragaudit import core
 from ragaudit.circuits.sketch import sketch
-from ragaudit.embedders.quantised import embed_quantised
-from ragaudit.ledger.messages.claims import ClaimsPage
-from ragaudit.ledger.messages.promises import Promise
+from ragaudit.embedders.base import embed_quantised
+from ragaudit.ledger.messages.promises import ClaimsPage, Promise
 from ragaudit.ledger.messages.receipt_check import AccountView, WindowView, check_receipt_file
 from ragaudit.ledger.messages.records import Opening, Record
 from ragaudit.prover.errors import VerifierMessageRejected
@@ -49,7 +48,7 @@ def test_all_ten_checks_of_an_anchored_receipt(make_world: Any, embedder: Any) -
         value,
         WindowView(
             world.policy(),
-            Opening.decode(bytes.fromhex(window["opening"]["body"])),
+            Opening.parse(bytes.fromhex(window["opening"]["body"])),
             [each["covered_size"] for each in window["activations"]],
         ),
         Operations(),
@@ -202,7 +201,7 @@ def test_records_carry_the_promised_time_and_the_nonce(world: Any) -> None:
     promise = Promise.from_json(world.promise(0).json())
     world.clock.now += 5_000
     public = world.reveal(0).json()["public"]
-    record = Record.decode(bytes.fromhex(public["body"]))
+    record = Record.parse(bytes.fromhex(public["body"]))
     promise.verify_kept(record)
     assert record.nonce == world.chains["bob"].nonce(0)
     assert public["issued"] > record.time
@@ -234,7 +233,7 @@ def close(world: Any) -> list[Record]:
     world.drive(State.CLOSED)
     world.service.driver.step("w1")
     return [
-        Record.decode(bytes.fromhex(each["body"]))
+        Record.parse(bytes.fromhex(each["body"]))
         for each in _entries(world)
         if each["kind"] == "record"
     ]

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from procedure_cases import audit, use_cached_table
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.ledger.messages.clock import Clock
+from ragaudit.ledger.messages.items import Clock
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.verifier import evidence as names
 from ragaudit.verifier import verdict as verdicts

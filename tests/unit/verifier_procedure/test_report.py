@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.encoding.times import rfc3339
+from ragaudit.encoding.text import rfc3339
 from ragaudit.privacy.accounting import GAMMA
 from ragaudit.privacy.accounting.report import epsilon_report
 from ragaudit.privacy.guarantees import TotalVariation

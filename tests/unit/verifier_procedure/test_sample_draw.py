@@ -5,8 +5,8 @@ import hmac
 from fractions import Fraction
 
 import pytest
-from ragaudit.encoding.decimals import parse_decimal
 from ragaudit.encoding.tagged import enc
+from ragaudit.encoding.text import parse_decimal
 from ragaudit.ledger.messages.policy import AuditTerms, StratumTerms
 from ragaudit.privacy.accounting import bad_records
 from ragaudit.privacy.sample import (

@@ -80,7 +80,7 @@ def test_findings(arbiter: Arbiter, tmp_path: Path) -> None:
     false = other_content(window, window.receipt_file(window.asked[0]).to_json())
     for file, step in ((honest, 0), (false, 8)):
         finding, public = arbiter.judge(file, view, engine("core"), lambda: 1_900_000_000_000)
-        finding.verify_signature(arbiter.public)
+        finding.verify(arbiter.public)
         assert (finding.step, finding.file_digest) == (step, file_digest(file))
         assert public.to_json() == {**file["public"], "proof": None}
         again, _ = arbiter.judge(file, view, engine("core"), lambda: 0)
@@ -110,7 +110,7 @@ def test_a_provider_that_signs_without_end(
             for _ in range(2)
         )
         for found, file in zip((*first, *second), (*files, *files), strict=True):
-            found.verify_signature(arbiter.public)
+            found.verify(arbiter.public)
             assert (found.step, found.file_digest) == (0, file_digest(file))
         assert first[:2] == second[:2] and first[2] != second[2]
     kept = [each.origin for each in arbiter.findings()]
@@ -197,7 +197,7 @@ def test_the_commands(tmp_path: Path) -> None:
         code, output = run("arbiter", "judge", tmp_path / name, *common)
         assert code == expected, output
         told = json.loads(output)
-        Finding.from_json(told["finding"]).verify_signature(arbiter.public)
+        Finding.from_json(told["finding"]).verify(arbiter.public)
         assert told["public"]["proof"] is None
     code, output = run("arbiter", "list", *folder)
     assert (code, len(output.splitlines())) == (0, 2)
@@ -215,7 +215,7 @@ def test_a_finding_is_about_one_file(arbiter: Arbiter) -> None:
     file = window.receipt_file(window.asked[4]).to_json()
     finding, _ = arbiter.judge(file, view, engine("core"), lambda: 0)
     with pytest.raises(ReceiptRejected):
-        replace(finding, step=8).verify_signature(arbiter.public)
+        replace(finding, step=8).verify(arbiter.public)
 
 
 def served(arbiter: Arbiter, window: Window) -> TestClient:
@@ -235,7 +235,7 @@ def test_a_case_over_http(arbiter: Arbiter) -> None:
         answer = client.post("/v1/findings", json={"file": file, "window": shown(window)})
         assert answer.status_code == 200, answer.text
         finding = Finding.from_json(answer.json()["finding"])
-        finding.verify_signature(arbiter.public)
+        finding.verify(arbiter.public)
         assert (finding.step, finding.file_digest) == (8, file_digest(file))
         assert answer.json()["public"] == {**file["public"], "proof": None}
     assert len(list(arbiter.findings())) == 1

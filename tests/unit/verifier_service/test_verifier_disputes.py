@@ -189,7 +189,7 @@ def test_a_dispute_reads_its_own_accounts_registration_only(
     window = Complaining(desk)
     window.play()
     read = []
-    decode = Registration.decode
+    decode = Registration.parse
     monkeypatch.setattr(Registration, "decode", lambda body: read.append(body) or decode(body))  # type: ignore[func-returns-value]
     asked = window.asked[4]
     assert window.add(window.dispute_of(asked, window.file(asked))).json()["accepted"] == 1

@@ -198,7 +198,7 @@ def test_who_signed_for_what(story: Story) -> None:
 def test_an_account_without_a_dispute_key_signs_for_nothing(desk: Desk) -> None:
     desk.open_window()
     story = Story(desk)
-    bare = replace(Registration.decode(story.entries[1].body), dispute_key=None).encode()
+    bare = replace(Registration.parse(story.entries[1].body), dispute_key=None).encode()
     entry = Entry("registration", bare).document(1)
     assert story.send("POST", "entries", {"entries": [entry]}).status_code == 204
     document = problem_of(hold(story, story.receipt(3)), 422, "rejected")

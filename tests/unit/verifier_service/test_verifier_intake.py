@@ -13,9 +13,8 @@ from ragaudit.encoding.errors import RefusedError
 from ragaudit.lab.attacks.forging.resigning import another_signature
 from ragaudit.ledger.log.notes import ED25519, SigningKey, parse_note, sign_note
 from ragaudit.ledger.log.tree import MemoryTree
-from ragaudit.ledger.messages import claims
-from ragaudit.ledger.messages.claims import Claim
-from ragaudit.ledger.messages.promises import Promise, Refusal
+from ragaudit.ledger.messages import promises
+from ragaudit.ledger.messages.promises import Claim, Promise, Refusal
 from ragaudit.ledger.messages.records import Registration
 from ragaudit.verifier.service import database, intake, submissions
 from ragaudit.verifier.settings import Limits
@@ -484,7 +483,7 @@ def test_a_claim_cannot_be_blocked_by_giving_another_registration(story: Any) ->
     """Its handover must hold what the provider gave, and the proof says what the log holds."""
     final = story.cosign()
     entries = [each for each in story.documents() if each["index"] == 1]
-    body = Registration.decode(story.entries[1].body)
+    body = Registration.parse(story.entries[1].body)
     false = {**entries[0], "body": replace(body, anchor=bytes(32)).encode().hex()}
     assert story.send("POST", "entries", {"entries": [false]}).status_code == 204
     problem_of(claim(story), 422, "chain-rejected")
@@ -495,7 +494,7 @@ def test_a_registration_needs_a_proof_under_a_cosigned_checkpoint(story: Any) ->
     final = story.cosign()
     other = story.proof(2, final).encode().decode()
     bare = story.proof(1, story.desk.log.checkpoint()).encode().decode()
-    changed = Registration.decode(story.entries[1].body)
+    changed = Registration.parse(story.entries[1].body)
     foreign = replace(changed, window="w2").encode().hex()
     for changes in (
         {"proof": other},
@@ -548,13 +547,13 @@ def test_answered_claims_do_not_keep_the_last_one_out(
 
 def test_a_claim_that_is_too_long(known: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     most = len(Claim(promise(known), bytes(32)).encode())
-    monkeypatch.setattr(claims, "MAX_CLAIM_BYTES", most - 1)
+    monkeypatch.setattr(promises, "MAX_CLAIM_BYTES", most - 1)
     with pytest.raises(RefusedError):
         Claim(promise(known), bytes(32)).encode()
     given, nonce = promise(known), nonce_chain(0).nonce(1)
     document = {"promise": given.to_json(), "nonce": nonce.hex()}
     problem_of(post(known, "claims", document), 422, "rejected")
-    monkeypatch.setattr(claims, "MAX_CLAIM_BYTES", most)
+    monkeypatch.setattr(promises, "MAX_CLAIM_BYTES", most)
     assert post(known, "claims", document).status_code == 200
 
 
@@ -602,7 +601,7 @@ def test_receipts_by_resigning_are_one(story: Any) -> None:
     first = story.receipt(3)
     fields = (first.origin, first.index, first.salt, first.body, first.issued, first.answer_digest)
     again = replace(first, signature=another_signature(story.desk.provider_key, "receipt", *fields))
-    again.verify_signature(story.desk.provider_key.public)
+    again.verify(story.desk.provider_key.public)
     assert submit(story, first, again).json() == {"accepted": 1, "known": 1}
 
 

@@ -12,10 +12,9 @@ from procedure_cases import use_cached_table
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import RagauditError
 from ragaudit.ledger.log.notes import ED25519, SigningKey
-from ragaudit.ledger.messages.activation import Activation
 from ragaudit.ledger.messages.chains import activation_chain
 from ragaudit.ledger.messages.challenge import Challenge
-from ragaudit.ledger.messages.countersignature import Countersignature
+from ragaudit.ledger.messages.countersignature import Activation, Countersignature
 from ragaudit.verifier.evidence import POLICY
 from ragaudit.verifier.service import challenge, providers, submissions, windows
 from ragaudit.verifier.service.challenge import Sampler

@@ -17,10 +17,10 @@ import numpy.typing as npt
 from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
 from ragaudit.circuits.intervals import Interval, exp_negative, multiply
-from ragaudit.circuits.parameters import LIMITS, SQUARED_NORM
-from ragaudit.encoding.decimals import parse_decimal
 from ragaudit.encoding.errors import MalformedError, RefusedError
+from ragaudit.encoding.parameters import LIMITS, SQUARED_NORM
 from ragaudit.encoding.tagged import enc, read_digest, read_optional_digest
+from ragaudit.encoding.text import parse_decimal
 
 __all__ = ["NoiseParameters", "Table", "noise_key", "sample_noise", "table"]
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from ragaudit.circuits.parameters import LIMITS, SQUARED_NORM, B
 from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.parameters import LIMITS, SQUARED_NORM, B
 
 __all__ = ["distance", "quantise", "quantise_rows", "squared_norms"]
 

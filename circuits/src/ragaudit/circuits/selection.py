@@ -1,17 +1,40 @@
-"""Exact scores and noise-then-select (docs/spec/02-integers.md §2.3)."""
+"""Exact scores, the rows an answer contains, and which rows need a score at all.
 
-from collections.abc import Sequence
+Which rows an answer can contain follows from their noise alone (docs/notes/zero-knowledge.md). A
+score lies within ``[-B², B²]``. So a row whose noise is below a level ``high`` by more than
+``2 B²`` cannot be selected where at least K + 1 rows have noise of ``high`` or more: its noised
+score is at most ``high - B²``, theirs are at least that. For noise of useful size nearly all rows
+are such, and only the rest needs a score.
+
+The levels and the number of rows scored follow from N, K and sigma, which are public. They are
+chosen so that a draw does not fit with probability below 2^-60 only; for such a draw all rows are
+scored. So the time of an answer does not reveal how many rows were close.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import exp, log, log1p
+from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
 from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.parameters import SQUARED_NORM
 
-__all__ = ["scores", "select"]
+__all__ = ["CandidateRule", "candidate_rule", "scores", "select"]
+
+Integers = npt.NDArray[np.int64]
 
 # Rows converted at a time: 4096 rows of 4096 float32 are 64 MiB.
 _BLOCK_ROWS = 4096
 # Integers up to this size are exact in binary32, and so are their sums and differences.
 _EXACT_BINARY32 = 2**24
+# Each of two events may miss with this probability; the distribution functions used are those of
+# the continuous Gaussian, so it is a design value. No result depends on it.
+_MISS = 2.0**-61
+# Scoring single rows costs several times what scoring all costs a row.
+_LARGEST_SHARE = 4
+_NEVER = -(2**62)
 
 
 def scores(rows: npt.NDArray[np.int8], query: npt.NDArray[np.int16]) -> npt.NDArray[np.int64]:
@@ -73,6 +96,64 @@ def select(
     return tuple((chosen if positions is None else positions[chosen]).tolist())
 
 
+@dataclass(frozen=True)
+class CandidateRule:
+    """How many rows of an index are scored, and which.
+
+    Attributes:
+        high: noise that more than K rows reach.
+        count: rows that are scored, in every answer; at least those with noise above ``high - 2
+            B²``.
+        top_k: the largest K that may be asked for.
+    """
+
+    high: int
+    count: int
+    top_k: int
+
+    def candidates(self, noise: Integers) -> "tuple[Integers, Integers] | None":
+        """Return the rows to score, rising, and their noise, both int64 of length ``count``.
+
+        The last ones are fillers: row 0, with a noise that is never selected. None if this draw
+        does not fit, and all rows must be scored.
+
+        Args:
+            noise: int64[N].
+        """
+        near = np.flatnonzero(noise > self.high - 2 * SQUARED_NORM)
+        if len(near) > self.count:
+            return None
+        rows = np.zeros(self.count, dtype=np.int64)
+        values = np.full(self.count, _NEVER, dtype=np.int64)
+        rows[: len(near)] = near
+        values[: len(near)] = noise[near]
+        return (rows, values) if np.count_nonzero(values >= self.high) > self.top_k else None
+
+
+def candidate_rule(sigma_units: float, rows: int, top_k: int) -> CandidateRule | None:
+    """Return the rule for an index; None where scoring all rows costs no more.
+
+    Args:
+        sigma_units: of the noise, in score units times B².
+        rows: N >= 1.
+        top_k: the largest K that may be asked for.
+    """
+    if rows <= top_k:
+        return None
+    gaussian = NormalDist(sigma=sigma_units)
+    # Probability to reach `high`, such that hardly ever only top_k of all rows do.
+    reaching = _bisect(lambda p: _chernoff(rows, top_k, p) > _MISS, top_k / rows, 1.0)
+    if not 0.0 < reaching < 1.0:
+        return None
+    high = int(gaussian.inv_cdf(1.0 - reaching))
+    above = 1.0 - gaussian.cdf(high - 2 * SQUARED_NORM)
+    if above * _LARGEST_SHARE >= 1.0:
+        return None
+    share = _bisect(lambda q: _chernoff(rows, q * rows, above) > _MISS, above, 1.0)
+    count = int(share * rows) + 1
+    return CandidateRule(high, count, top_k) if _LARGEST_SHARE * count < rows else None
+
+
 def _positions(allowed: Sequence[int], count: int) -> npt.NDArray[np.int64]:
     positions = np.array(sorted(allowed), dtype=np.int64)
     if len(positions) and not 0 <= positions[0] <= positions[-1] < count:
@@ -80,3 +161,22 @@ def _positions(allowed: Sequence[int], count: int) -> npt.NDArray[np.int64]:
     if np.any(positions[1:] == positions[:-1]):
         raise MalformedError("allowed position repeated", expected="distinct positions")
     return positions
+
+
+def _chernoff(trials: int, successes: float, probability: float) -> float:
+    """Return a bound on the probability that Bin(trials, probability) is that far from its mean."""
+    share = successes / trials
+    if not 0.0 < probability < 1.0:
+        return 0.0
+    divergence = (1.0 - share) * (log1p(-share) - log1p(-probability)) if share < 1.0 else 0.0
+    if share > 0.0:
+        divergence += share * (log(share) - log(probability))
+    return exp(-trials * max(divergence, 0.0))
+
+
+def _bisect(too_low: Callable[[float], bool], low: float, high: float) -> float:
+    """Return the least value from which ``too_low`` no longer holds, which is monotonic."""
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if too_low(middle) else (low, middle)
+    return high

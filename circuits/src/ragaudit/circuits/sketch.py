@@ -5,8 +5,8 @@ from hashlib import shake_256
 
 import numpy as np
 import numpy.typing as npt
-from ragaudit.circuits.parameters import LIMITS
 from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.parameters import LIMITS
 from ragaudit.encoding.tagged import enc
 
 __all__ = ["hamming", "sketch"]

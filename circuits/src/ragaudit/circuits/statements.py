@@ -11,8 +11,8 @@ from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from ragaudit.circuits.parameters import SQUARED_NORM
 from ragaudit.encoding.digests import structure
+from ragaudit.encoding.parameters import SQUARED_NORM
 from ragaudit.encoding.tagged import read_digest
 
 __all__ = ["IndexStatement", "SelectionStatement", "StatedRecord"]

@@ -10,7 +10,7 @@ from ragaudit.client.session import Session
 from ragaudit.client.transport import json_value
 from ragaudit.client.window import Window
 from ragaudit.encoding.errors import RagauditError
-from ragaudit.encoding.times import rfc3339
+from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.receipt_check import (
@@ -163,7 +163,7 @@ class Checker:
     def _embed(self) -> Embed | None:
         if (embedder := self._session.embedder) is None:
             return None
-        from ragaudit.embedders.quantised import embed_quantised  # noqa: PLC0415 - an extra
+        from ragaudit.embedders.base import embed_quantised  # noqa: PLC0415 - an extra
 
         def embed(texts: Sequence[str]) -> Sequence[Sequence[int]]:
             rows: Sequence[Sequence[int]] = embed_quantised(embedder, texts).tolist()

@@ -20,7 +20,7 @@ from ragaudit.ledger.messages.bodies import DisputesBody
 from ragaudit.ledger.messages.disputes import Dispute
 from ragaudit.ledger.messages.receipt_check import StepResult, check_inclusion
 from ragaudit.ledger.messages.receipts import ReceiptFile
-from ragaudit.ledger.messages.window import ShownWindow
+from ragaudit.ledger.messages.shown import ShownWindow
 from rich.console import Console
 from rich.table import Table
 

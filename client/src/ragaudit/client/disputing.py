@@ -24,7 +24,7 @@ from ragaudit.ledger.messages.disputes import (
 )
 from ragaudit.ledger.messages.promises import Refusal
 from ragaudit.ledger.messages.receipts import ReceiptFile
-from ragaudit.ledger.messages.registration import RegistrationEntry
+from ragaudit.ledger.messages.shown import RegistrationEntry
 
 __all__ = [
     "Arbiter",
@@ -176,7 +176,7 @@ class Arbiter:
         where = self.service.base_url + FINDINGS
         try:
             finding = Finding.from_json(FindingBody.from_json(reply).finding)
-            finding.verify_signature(key)
+            finding.verify(key)
         except RagauditError as error:
             raise InvalidReply(f"no finding of the arbiter: {error.what}", where=where) from error
         if (finding.origin, finding.file_digest) != (

@@ -22,7 +22,7 @@ from ragaudit.encoding.errors import (
     UnavailableError,
 )
 from ragaudit.encoding.problems import reason
-from ragaudit.encoding.times import rfc3339
+from ragaudit.encoding.text import rfc3339
 
 __all__ = [
     "AnswerRejected",

@@ -15,8 +15,7 @@ from ragaudit.client.window import Pins, Window, authenticate
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError, RagauditError, UnavailableError
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.encoding.text import hex_decode
-from ragaudit.encoding.times import rfc3339
+from ragaudit.encoding.text import hex_decode, rfc3339
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise
@@ -29,7 +28,7 @@ from ragaudit.ledger.messages.receipt_check import (
 )
 from ragaudit.ledger.messages.receipts import PublicReceipt, ReceiptFile, bound_receipt
 from ragaudit.ledger.messages.requests import Request
-from ragaudit.ledger.messages.window import ShownWindow
+from ragaudit.ledger.messages.shown import ShownWindow
 
 if TYPE_CHECKING:
     from ragaudit.embedders.base import Embedder
@@ -320,7 +319,7 @@ def _read_json(path: Path) -> Any:
 
 
 def _embed(embedder: "Embedder") -> Embed:
-    from ragaudit.embedders.quantised import embed_quantised  # noqa: PLC0415 - an extra
+    from ragaudit.embedders.base import embed_quantised  # noqa: PLC0415 - an extra
 
     def embed(texts: Sequence[str]) -> Any:
         return embed_quantised(embedder, texts).tolist()

@@ -8,7 +8,7 @@ from ragaudit.encoding.errors import RagauditError
 from ragaudit.ledger.messages.chains import activation_of
 from ragaudit.ledger.messages.receipt_check import AccountView
 from ragaudit.ledger.messages.records import Registration
-from ragaudit.ledger.messages.registration import RegistrationEntry, ShownAccount
+from ragaudit.ledger.messages.shown import RegistrationEntry, ShownAccount
 
 __all__ = ["AccountState", "check_activated", "check_entry"]
 
@@ -60,7 +60,7 @@ def check_entry(entry: RegistrationEntry, window: Window, expected: Registration
         AnswerRejected: it says something else of this account, or is not in the log.
     """
     try:
-        logged = entry.decode()
+        logged = entry.registration
         for name in ("window", "pseudonym", "tenant", "slot", "anchor", "dispute_key"):
             if getattr(logged, name) != getattr(expected, name):
                 raise AnswerRejected("another one", where=f"registration, {name}")

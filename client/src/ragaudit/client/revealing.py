@@ -24,11 +24,10 @@ from ragaudit.client.results import CheckedReceipt
 from ragaudit.client.session import Session
 from ragaudit.client.state import PendingPromise, StateDirectory
 from ragaudit.encoding.errors import RagauditError, RefusedError
-from ragaudit.encoding.times import rfc3339
+from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.messages.chains import NONCE_BYTES, NonceChain
-from ragaudit.ledger.messages.claims import Claim
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.promises import Promise
+from ragaudit.ledger.messages.promises import Claim, Promise
 from ragaudit.ledger.messages.requests import Request
 
 __all__ = ["Revealing", "seconds_left", "seconds_to_reveal"]

@@ -13,7 +13,7 @@ from ragaudit.client.verifier import VerifierService
 from ragaudit.client.window import Pins, Window, authenticate
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.ledger.messages.chains import NonceChain, activation_of
-from ragaudit.ledger.messages.window import ShownWindow, WindowList
+from ragaudit.ledger.messages.shown import ShownWindow, WindowList
 
 if TYPE_CHECKING:
     from ragaudit.embedders.base import Embedder

@@ -16,11 +16,10 @@ from ragaudit.ledger.messages.bodies import (
     ReceiptsBody,
     RefusalsBody,
 )
-from ragaudit.ledger.messages.claims import Claim
 from ragaudit.ledger.messages.disputes import DisputeStatus
 from ragaudit.ledger.messages.identifiers import read_origin
-from ragaudit.ledger.messages.registration import RegistrationEntry
-from ragaudit.ledger.messages.shown_keys import ShownKeys
+from ragaudit.ledger.messages.promises import Claim
+from ragaudit.ledger.messages.shown import RegistrationEntry, ShownKeys
 
 __all__ = ["SignedFor", "SignsFor", "Submission", "VerifierService"]
 

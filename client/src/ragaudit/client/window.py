@@ -8,7 +8,7 @@ from ragaudit.client.errors import AnswerRejected, StateConflict
 from ragaudit.encoding.errors import MalformedError, RagauditError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.messages.receipt_check import WindowView
-from ragaudit.ledger.messages.window import ShownWindow
+from ragaudit.ledger.messages.shown import ShownWindow
 
 __all__ = ["Pins", "Window", "authenticate"]
 

@@ -1,14 +1,24 @@
-"""What every embedder offers."""
+""""""
 
+import hashlib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
+from ragaudit.circuits.quantise import quantise_rows
 from ragaudit.encoding.errors import MalformedError, UnavailableError
 from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 
-__all__ = ["Embedder", "EmbedderUnavailable", "checked_embeddings", "checked_texts"]
+__all__ = [
+    "Embedder",
+    "EmbedderUnavailable",
+    "checked_embeddings",
+    "checked_texts",
+    "embed_quantised",
+    "file_digest",
+]
 
 
 class EmbedderUnavailable(UnavailableError):
@@ -80,3 +90,34 @@ def checked_embeddings(
         if np.any(bad):
             raise MalformedError(what, where=f"text {int(np.argmax(bad))}", expected="known words")
     return vectors
+
+
+_BLOCK = 2**20
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file in hexadecimal; OSError if it cannot be read."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def embed_quantised(embedder: Embedder, texts: Sequence[str]) -> npt.NDArray[np.int8]:
+    """Return int8[n, d], every row of Euclidean norm at most 127.
+
+    The order of calls is always embed, check, quantise: an embedder of any origin passes here.
+
+    Args:
+        embedder: of any origin.
+        texts: n of them, perhaps none.
+
+    Raises:
+        MalformedError: an empty text, or an embedding that is NaN, infinite or all zero.
+    """
+    checked = checked_texts(texts)
+    if not checked:
+        return np.empty((0, embedder.dimension), dtype=np.int8)
+    vectors = checked_embeddings(embedder.embed(checked), len(checked), embedder.dimension)
+    return quantise_rows(vectors)

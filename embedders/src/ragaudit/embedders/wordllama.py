@@ -13,8 +13,12 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from ragaudit.embedders.base import EmbedderUnavailable, checked_embeddings, checked_texts
-from ragaudit.embedders.files import file_digest
+from ragaudit.embedders.base import (
+    EmbedderUnavailable,
+    checked_embeddings,
+    checked_texts,
+    file_digest,
+)
 from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 
 __all__ = ["PINNED", "WordLlamaEmbedder"]

@@ -1,12 +1,21 @@
-"""Bytes as text: lower-case hexadecimal and canonical base64 (docs/spec/01-encoding.md §1.5)."""
+"""Bytes, decimal numbers and times as text (docs/spec/01-encoding.md §1.5, §1.8)."""
 
 import base64
 import binascii
 import re
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 
 from ragaudit.encoding.errors import MalformedError
 
+DECIMAL = r"(0|[1-9][0-9]{0,8})(\.[0-9]{1,12})?"
+"""The grammar of decimal numbers: no sign, exponent, spaces or leading zeros."""
+
+MAX_PLACES = 12
+
 _HEX = re.compile(r"(?:[0-9a-f]{2})*", re.ASCII)
+_DECIMAL = re.compile(DECIMAL, re.ASCII)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def hex_encode(data: bytes) -> str:
@@ -58,3 +67,56 @@ def _sized(data: bytes, length: int | None) -> bytes:
     if length is not None and len(data) != length:
         raise MalformedError("wrong length", expected=f"{length} bytes")
     return data
+
+
+def parse_decimal(text: str) -> Fraction:
+    """Return the exact value of a decimal string, e.g. ``"0.25"``.
+
+    The value is a fraction, so no comparison of two policies' numbers ever meets a binary float.
+
+    Args:
+        text: of the grammar `DECIMAL`.
+
+    Raises:
+        MalformedError: ``text`` is not of that form.
+    """
+    if not isinstance(text, str) or not is_decimal(text):
+        raise MalformedError("not a decimal", expected="digits with at most 12 places, as 0.25")
+    return Fraction(text)
+
+
+def is_decimal(text: str) -> bool:
+    """Return whether ``text`` is a decimal string of :func:`parse_decimal`'s grammar."""
+    return _DECIMAL.fullmatch(text) is not None
+
+
+def ceil_decimal(value: Fraction, places: int) -> str:
+    """Return the least decimal with ``places`` places that is not below ``value``."""
+    return _scaled(-((-value * 10**places) // 1), places)
+
+
+def floor_decimal(value: Fraction, places: int) -> str:
+    """Return the greatest decimal with ``places`` places that is not above ``value``."""
+    return _scaled(value * 10**places // 1, places)
+
+
+def _scaled(count: int, places: int) -> str:
+    sign = "-" if count < 0 else ""
+    whole, part = divmod(abs(count), 10**places)
+    return f"{sign}{whole}.{part:0{places}d}" if places else f"{sign}{whole}"
+
+
+def rfc3339(milliseconds: int) -> str:
+    """Return a time as ``2026-11-22T08:54:43Z``, with ``.123`` where milliseconds are left over.
+
+    Args:
+        milliseconds: since the Unix epoch, any integer; what lies outside the years 1 to 9999
+            (a provider may log it) is given as a number, ``253402300800000 ms``.
+    """
+    try:
+        moment = _EPOCH + timedelta(milliseconds=milliseconds)
+    except OverflowError:
+        return f"{milliseconds} ms"
+    exact = milliseconds % 1000 != 0
+    text = moment.isoformat(timespec="milliseconds" if exact else "seconds")
+    return text.removesuffix("+00:00") + "Z"

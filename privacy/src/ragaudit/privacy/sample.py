@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
-from ragaudit.encoding.decimals import parse_decimal
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.tagged import enc
+from ragaudit.encoding.text import parse_decimal
 from ragaudit.privacy.accounting.sampling import bad_records, sample_size
 
 _SAMPLE_TAG = "ragaudit/v1/sample"

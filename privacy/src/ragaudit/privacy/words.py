@@ -7,8 +7,8 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Final
 
-from ragaudit.encoding.decimals import ceil_decimal
 from ragaudit.encoding.relations import NeighboringRelation
+from ragaudit.encoding.text import ceil_decimal
 from ragaudit.privacy.numbers import Number, count, exact
 
 __all__ = [

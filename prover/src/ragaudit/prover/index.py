@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from ragaudit import core
 from ragaudit.circuits.statements import IndexStatement
-from ragaudit.embedders.base import Embedder
-from ragaudit.embedders.quantised import embed_quantised
+from ragaudit.embedders.base import Embedder, embed_quantised
 from ragaudit.encoding.canonical_json import dumps, loads
 from ragaudit.ledger.messages.merkle_commitments import (
     IndexCommitment,

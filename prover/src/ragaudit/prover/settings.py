@@ -7,13 +7,20 @@ paths are relative to the folder of the YAML file.
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
-from pydantic_settings import SettingsConfigDict
-from ragaudit.circuits.parameters import LIMITS
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    ValidationError,
+)
+from pydantic_settings import (
+    SettingsConfigDict,
+)
 from ragaudit.embedders import registry
-from ragaudit.encoding.addresses import service_url
 from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.parameters import LIMITS
 from ragaudit.encoding.relations import NeighboringRelation
+from ragaudit.encoding.settings import service_url
 from ragaudit.serving.settings import FileSettings, Section, beside, malformed
 from ragaudit.serving.validation import DECIMAL_PATTERN, HEX32_PATTERN, PROVIDER_PATTERN
 

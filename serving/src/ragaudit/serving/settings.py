@@ -16,8 +16,8 @@ from pydantic_settings import (
     SettingsConfigDict,
     SettingsError,
 )
-from ragaudit.encoding.environment import check_environment
 from ragaudit.encoding.errors import MalformedSettings
+from ragaudit.encoding.settings import check_environment
 from ragaudit.serving.validation import first_fault
 
 __all__ = ["FileSettings", "Section", "beside", "malformed"]

@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from pydantic import ValidationError
+from ragaudit.encoding.text import DECIMAL
 
 __all__ = ["DECIMAL_PATTERN", "HEX32_PATTERN", "NAME_PATTERN", "PROVIDER_PATTERN", "first_fault"]
 
 PROVIDER_PATTERN = r"^[a-z0-9]([a-z0-9.-]{0,62}[a-z0-9])?$"
 NAME_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$"
-DECIMAL_PATTERN = r"^(0|[1-9][0-9]{0,8})(\.[0-9]{1,12})?$"
+DECIMAL_PATTERN = f"^{DECIMAL}$"
 HEX32_PATTERN = r"^[0-9a-f]{64}$"
 
 # A regular expression explains nothing to whoever did not write it.

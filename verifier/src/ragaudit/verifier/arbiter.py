@@ -25,7 +25,7 @@ from ragaudit.encoding.signing import PrivateKey, PublicKey
 from ragaudit.ledger.messages.disputes import Finding, file_digest
 from ragaudit.ledger.messages.receipt_check import GroupOperations, WindowView
 from ragaudit.ledger.messages.receipts import PublicReceipt
-from ragaudit.ledger.messages.window import ShownWindow
+from ragaudit.ledger.messages.shown import ShownWindow
 from ragaudit.verifier import keys as key_files
 from ragaudit.verifier.procedure.statement_checks import judge
 

@@ -11,8 +11,8 @@ from itertools import chain
 from typing import Any, Final
 
 from ragaudit.encoding import canonical_json
-from ragaudit.encoding.times import rfc3339
-from ragaudit.ledger.messages.clock import Clock
+from ragaudit.encoding.text import rfc3339
+from ragaudit.ledger.messages.items import Clock
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.verifier.bundle import Part

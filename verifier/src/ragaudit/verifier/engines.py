@@ -16,10 +16,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 from ragaudit.circuits.noise import table_for
-from ragaudit.circuits.parameters import SQUARED_NORM
 from ragaudit.circuits.sketch import sketch
 from ragaudit.circuits.statements import IndexStatement, SelectionStatement
-from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import (
     MalformedError,
     RagauditError,
@@ -27,6 +25,8 @@ from ragaudit.encoding.errors import (
     UnavailableError,
     UnsupportedError,
 )
+from ragaudit.encoding.parameters import SQUARED_NORM
+from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 from ragaudit.verifier.evidence import EMBEDDER, Evidence
 
 _log = logging.getLogger(__name__)
@@ -365,9 +365,8 @@ def committed_embedder(evidence: Evidence) -> CommittedEmbedder | None:
     Whether it is the committed one is check 18's, which compares C_emb.
     """
     try:
-        manifest = canonical_json.loads(evidence[EMBEDDER])
-        return _installed(manifest["name"])
-    except (ImportError, KeyError, TypeError, RagauditError) as error:
+        return _installed(EmbedderManifest.parse(evidence[EMBEDDER]).name)
+    except (ImportError, KeyError, RagauditError) as error:
         _log.warning("the committed embedder is not at hand: %s", error)
         return None
 
@@ -375,5 +374,5 @@ def committed_embedder(evidence: Evidence) -> CommittedEmbedder | None:
 @lru_cache(maxsize=2)  # loading takes a second, and leaves tens of megabytes in pieces
 def _installed(name: str) -> InstalledEmbedder:
     registry = import_module("ragaudit.embedders.registry")
-    quantised = import_module("ragaudit.embedders.quantised")
-    return InstalledEmbedder(registry.load(name), quantised.embed_quantised)
+    base = import_module("ragaudit.embedders.base")
+    return InstalledEmbedder(registry.load(name), base.embed_quantised)

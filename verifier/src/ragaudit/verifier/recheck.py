@@ -9,7 +9,7 @@ from pathlib import Path
 from ragaudit.encoding.errors import MalformedError, RagauditError, RejectedError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.messages.challenge import Challenge
-from ragaudit.ledger.messages.clock import Clock
+from ragaudit.ledger.messages.items import Clock
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.verifier import evidence as items
 from ragaudit.verifier.bundle import Bundle, Part, open_bundle

@@ -11,7 +11,9 @@ from typing import ClassVar, Literal
 
 import yaml
 from pydantic import Field
-from pydantic_settings import SettingsConfigDict
+from pydantic_settings import (
+    SettingsConfigDict,
+)
 from ragaudit.encoding.errors import UnavailableError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import hex_decode

@@ -2,8 +2,8 @@
 
 from decimal import Decimal, InvalidOperation
 
-from ragaudit.encoding.decimals import MAX_PLACES
 from ragaudit.encoding.errors import MalformedError, RagauditError
+from ragaudit.encoding.text import MAX_PLACES
 
 __all__ = ["OPTIONS", "decimal_text", "in_words_of_options"]
 

@@ -22,12 +22,12 @@ from ragaudit.ledger.log.cosignatures import CosignerPolicy
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, SigningKey
 from ragaudit.ledger.log.store import LogStore
 from ragaudit.ledger.log.tree import TreeHead
-from ragaudit.ledger.messages.activation import Activation
+from ragaudit.ledger.messages.countersignature import Activation
 from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 from ragaudit.ledger.messages.merkle_commitments import content_digest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.requests import Request
-from ragaudit.ledger.messages.shown_keys import ShownKeys
+from ragaudit.ledger.messages.shown import ShownKeys
 from ragaudit.prover.answering.answering import Answering
 from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.answering.query import Stages

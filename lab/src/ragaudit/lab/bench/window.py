@@ -15,7 +15,7 @@ from ragaudit.circuits.selection import select
 from ragaudit.lab.attacks.constructed.window import Window
 from ragaudit.lab.attacks.constructed.world import Asked, TenantIndex
 from ragaudit.lab.bench.workload import Workload
-from ragaudit.ledger.messages.activation import Activation
+from ragaudit.ledger.messages.countersignature import Activation
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment, content_digest, index_root
 from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.index import CommittedIndex, row_digests

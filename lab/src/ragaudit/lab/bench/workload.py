@@ -10,11 +10,11 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 from ragaudit import core
-from ragaudit.circuits.parameters import SQUARED_NORM
 from ragaudit.circuits.quantise import quantise, quantise_rows
 from ragaudit.circuits.selection import select
 from ragaudit.circuits.statements import IndexStatement, SelectionStatement
 from ragaudit.encoding.digests import structure
+from ragaudit.encoding.parameters import SQUARED_NORM
 from ragaudit.verifier.engines import ProvenSelection, engine
 
 __all__ = ["Question", "Sizes", "Workload"]

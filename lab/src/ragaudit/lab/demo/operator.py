@@ -8,7 +8,7 @@ from ragaudit.client.background import run
 from ragaudit.client.errors import ProviderRefusal
 from ragaudit.client.transport import Service
 from ragaudit.lab.demo.plan import WindowPlan
-from ragaudit.ledger.messages.shown_keys import ShownKeys
+from ragaudit.ledger.messages.shown import ShownKeys
 
 __all__ = ["Auditor", "Operator"]
 

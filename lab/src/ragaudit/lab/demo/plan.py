@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from ragaudit.cli.corpus import Passage, load_corpus
 from ragaudit.cli.questions import candidates, distinct
-from ragaudit.embedders.base import Embedder
-from ragaudit.embedders.quantised import embed_quantised
+from ragaudit.embedders.base import Embedder, embed_quantised
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.lab.demo.utility import Claim
 from ragaudit.privacy.accounting import calibrate

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ragaudit.embedders import registry
-from ragaudit.embedders.quantised import embed_quantised
+from ragaudit.embedders.base import embed_quantised
 from ragaudit.encoding.errors import RagauditError
 from ragaudit.lab.demo.cheats import find
 from ragaudit.lab.demo.operator import Auditor, Operator

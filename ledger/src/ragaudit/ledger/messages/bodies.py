@@ -13,9 +13,9 @@ from ragaudit.encoding.digests import SALT_BYTES
 from ragaudit.encoding.errors import MalformedRequest
 from ragaudit.ledger.log.notes import MAX_NOTE_BYTES
 from ragaudit.ledger.messages.chains import NONCE_BYTES
+from ragaudit.ledger.messages.fields import Fields
 from ragaudit.ledger.messages.handover import MAX_OPENING_BYTES, Entry
-from ragaudit.ledger.messages.json_fields import Fields
-from ragaudit.ledger.messages.registration import RegistrationEntry
+from ragaudit.ledger.messages.shown import RegistrationEntry
 
 __all__ = [
     "MAX_BATCH",

@@ -1,20 +1,22 @@
-"""What the verifier asks for at the sampling instant: docs/spec/08-services.md §8.4."""
+"""What the verifier asks to be opened, and what is opened (docs/spec/08-services.md §8.4, §8.5)."""
 
 import hashlib
+import struct
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Self
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import PREFIX
-from ragaudit.encoding.errors import RejectedError
+from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.encoding.signing import SIGNATURE_BYTES, PrivateKey
-from ragaudit.encoding.tagged import DIGEST_BYTES, Field, enc
-from ragaudit.ledger.errors import MalformedRecord
+from ragaudit.encoding.tagged import DIGEST_BYTES, Field, decode, enc, read_digest, read_int
 from ragaudit.ledger.messages.chains import verify_activation_preimage
-from ragaudit.ledger.messages.json_fields import Fields
+from ragaudit.ledger.messages.fields import MAX_TIME, Fields, JsonMessage, int16_bytes
+from ragaudit.ledger.messages.merkle_commitments import KeyOpening
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.signed import MAX_TIME, VerifierMessage
+from ragaudit.ledger.messages.requests import MAX_FILTER_BYTES, MAX_QUERY_BYTES
+from ragaudit.ledger.messages.signed import VerifierMessage
 
 RECEIPTS_LIST_TAG: Final = PREFIX + "receipts-list"
 RECEIPTS_PER_GROUP: Final = 1000
@@ -52,7 +54,7 @@ class ReceiptsList(VerifierMessage):
     """
 
     KIND: ClassVar[str] = "receipts-list"
-    MEMBERS: ClassVar[str] = "window digest count time"
+    MEMBERS: ClassVar[str] = "window digest count time signature"
 
     window: str
     digest: bytes
@@ -61,11 +63,15 @@ class ReceiptsList(VerifierMessage):
 
     @classmethod
     def issue(cls, key: PrivateKey, *, window: str, digest: bytes, count: int, time: int) -> Self:
-        """Commit to the receipts that arrived up to ``time``; the arguments are the attributes."""
+        """Commit to the receipts that arrived up to ``time``, before anybody knows the sample.
+
+        Args:
+            key: `keys.verifier`.
+            window, digest, count, time: the attributes.
+        """
         return cls(window=window, digest=digest, count=count, time=time)._signed(key)
 
-    def members(self) -> dict[str, Any]:
-        """Return the members beside ``format`` and ``signature`` as JSON values."""
+    def _members(self) -> dict[str, Any]:
         return {
             "window": self.window,
             "digest": self.digest.hex(),
@@ -78,8 +84,7 @@ class ReceiptsList(VerifierMessage):
         return (self.window, self.digest, self.count, self.time)
 
     @classmethod
-    def of_fields(cls, f: Fields) -> Self:
-        """Return the message with these members; MalformedRecord."""
+    def _read(cls, f: Fields) -> Self:
         return cls(
             window=f.text("window", 1, 64),
             digest=f.hex("digest", DIGEST_BYTES),
@@ -90,6 +95,11 @@ class ReceiptsList(VerifierMessage):
 
     def authenticate(self, policy: Policy) -> None:
         """Check that the policy's verifier made this list before the sampling instant.
+
+        A later one could leave out the receipts that the sample would have hit.
+
+        Args:
+            policy: of the window.
 
         Raises:
             RejectedError: of another window, or made too late.
@@ -104,7 +114,7 @@ class ReceiptsList(VerifierMessage):
 
 
 @dataclass(frozen=True, slots=True)
-class Stratum:
+class Stratum(JsonMessage):
     """A stratum as the challenge names it.
 
     Attributes:
@@ -113,28 +123,20 @@ class Stratum:
         sample: leaf indices of the records to open.
     """
 
+    MEMBERS: ClassVar[str] = "id population sample"
+
     id: str
     population: tuple[int, ...] | None
     sample: tuple[int, ...]
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the stratum as a member of the challenge."""
+    def _members(self) -> dict[str, Any]:
         population = None if self.population is None else list(self.population)
         return {"id": self.id, "population": population, "sample": list(self.sample)}
 
     @classmethod
-    def from_json(cls, value: Any, where: str) -> "Stratum":
-        """Return the stratum of a JSON value, the strict inverse of `to_json`.
-
-        Args:
-            where: the value's place, for errors.
-
-        Raises:
-            MalformedRecord: not a stratum.
-        """
-        f = Fields(value, "id population sample", MalformedRecord, where)
+    def _read(cls, f: Fields) -> Self:
         bounds = ((0, MAX_RECORDS), 0, MAX_RECORDS)
-        population = None if f.raw("population") is None else f.integers("population", *bounds)
+        population = f.optional(f.integers, "population", *bounds)
         return cls(f.text("id", 1, MAX_STRATUM_ID_BYTES), population, f.integers("sample", *bounds))
 
 
@@ -150,7 +152,9 @@ class Challenge(VerifierMessage):
     """
 
     KIND: ClassVar[str] = "challenge"
-    MEMBERS: ClassVar[str] = "window final_root final_size preimage receipts_list strata deadline"
+    MEMBERS: ClassVar[str] = (
+        "window final_root final_size preimage receipts_list strata deadline signature"
+    )
 
     window: str
     final_root: bytes
@@ -173,7 +177,13 @@ class Challenge(VerifierMessage):
         strata: tuple[Stratum, ...],
         deadline: int,
     ) -> Self:
-        """Challenge the provider to open a sample; the arguments are the attributes."""
+        """Challenge the provider to open a sample.
+
+        Args:
+            key: `keys.verifier`.
+            window, final_root, final_size, preimage, receipts_list, strata, deadline: the
+                attributes.
+        """
         return cls(
             window=window,
             final_root=final_root,
@@ -189,8 +199,7 @@ class Challenge(VerifierMessage):
         """Leaf indices of the records to open."""
         return frozenset(index for stratum in self.strata for index in stratum.sample)
 
-    def members(self) -> dict[str, Any]:
-        """Return the members beside ``format`` and ``signature`` as JSON values."""
+    def _members(self) -> dict[str, Any]:
         return {
             "window": self.window,
             "final_root": self.final_root.hex(),
@@ -203,22 +212,18 @@ class Challenge(VerifierMessage):
 
     def signed_fields(self) -> tuple[Field, ...]:
         """Return the window, and the digest of the message without its signature."""
-        unsigned = canonical_json.dumps({"format": PREFIX + self.KIND, **self.members()})
+        unsigned = canonical_json.dumps(JsonMessage.to_json(self))
         return (self.window, hashlib.sha256(unsigned).digest())
 
     @classmethod
-    def of_fields(cls, f: Fields) -> Self:
-        """Return the message with these members; MalformedRecord."""
-        listed = f.raw("receipts_list")
+    def _read(cls, f: Fields) -> Self:
         return cls(
             window=f.text("window", 1, 64),
             final_root=f.hex("final_root", DIGEST_BYTES),
             final_size=f.integer("final_size", 0, MAX_RECORDS),
             preimage=f.hex("preimage", DIGEST_BYTES),
-            receipts_list=ReceiptsList.from_json(listed, f.path("receipts_list")),
-            strata=tuple(
-                Stratum.from_json(item, where) for where, item in f.objects("strata", 0, MAX_STRATA)
-            ),
+            receipts_list=f.message("receipts_list", ReceiptsList),
+            strata=f.messages("strata", Stratum, 0, MAX_STRATA),
             deadline=f.integer("deadline", 0, MAX_TIME),
             signature=f.hex("signature", SIGNATURE_BYTES),
         )
@@ -227,6 +232,7 @@ class Challenge(VerifierMessage):
         """Check that the policy's verifier signed this challenge and its receipts list.
 
         Args:
+            policy: of the window.
             anchor: of the countersigned activation chain, 32 bytes.
 
         Raises:
@@ -238,3 +244,95 @@ class Challenge(VerifierMessage):
         self.verify(policy.keys.verifier)
         self.receipts_list.authenticate(policy)
         verify_activation_preimage(policy.window, anchor, policy.activations, self.preimage)
+
+
+RESPONSE_TAG: Final = PREFIX + "response"
+_FIELDS: Final = 13
+MAX_PATH: Final = 63
+MAX_PROOF_BYTES: Final = 2**20  # a proof about 2^32 rows has less than 8 kB
+MAX_RESPONSE_BYTES: Final = 2 * 2**20  # what the parts may have, and 4096 entries of the vector
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What the provider opened of a sampled record; nothing in it has been checked.
+
+    Attributes:
+        index: of the record's log entry.
+        key: the noise key with its paths in C_seed.
+        query: UTF-8 of the text, None where texts are not due (``salt_q`` too).
+        embedding: the query vector, d entries in -2^15..2^15-1.
+        filter: UTF-8 of the filter.
+        proof: the selection argument.
+    """
+
+    index: int
+    key: KeyOpening = field(repr=False)
+    salt_q: bytes | None = field(repr=False)
+    query: bytes | None = field(repr=False)
+    salt_e: bytes = field(repr=False)
+    embedding: tuple[int, ...] = field(repr=False)
+    salt_f: bytes = field(repr=False)
+    filter: bytes = field(repr=False)
+    salt_s: bytes = field(repr=False)
+    sketch: bytes = field(repr=False)
+    proof: bytes = field(repr=False)
+
+    def encode(self) -> bytes:
+        """Return the response as it is sent."""
+        return enc(
+            RESPONSE_TAG,
+            self.index,
+            self.key.key,
+            b"".join(self.key.counter_path),
+            b"".join(self.key.slot_path),
+            self.salt_q,
+            self.query,
+            self.salt_e,
+            int16_bytes(self.embedding),
+            self.salt_f,
+            self.filter,
+            self.salt_s,
+            self.sketch,
+            self.proof,
+        )
+
+    @classmethod
+    def parse(cls, data: bytes, dimension: int) -> Self:
+        """Return the response in ``data``, the strict inverse of `encode`.
+
+        Args:
+            data: as received.
+            dimension: d of the policy, the length of the query vector.
+
+        Raises:
+            MalformedError: not a response, or a part of another length.
+        """
+        f = decode(RESPONSE_TAG, data, _FIELDS)
+        for part, limit in ((f[5], MAX_QUERY_BYTES), (f[9], MAX_FILTER_BYTES)):
+            if len(part) > limit:
+                raise MalformedError("text too long", where="response", expected=f"{limit} bytes")
+        if len(f[12]) > MAX_PROOF_BYTES:
+            raise MalformedError("proof too long", where="response")
+        if len(f[7]) != 2 * dimension:
+            raise MalformedError("embedding", where="response", expected=f"{dimension} times i16")
+        disclosed = bool(f[4] or f[5])
+        return cls(
+            index=read_int(f[0]),
+            key=KeyOpening(read_digest(f[1]), _path(f[2]), _path(f[3])),
+            salt_q=read_digest(f[4]) if disclosed else None,
+            query=f[5] if disclosed else None,
+            salt_e=read_digest(f[6]),
+            embedding=struct.unpack(f"<{dimension}h", f[7]),
+            salt_f=read_digest(f[8]),
+            filter=f[9],
+            salt_s=read_digest(f[10]),
+            sketch=f[11],
+            proof=f[12],
+        )
+
+
+def _path(data: bytes) -> tuple[bytes, ...]:
+    if len(data) % DIGEST_BYTES or len(data) > MAX_PATH * DIGEST_BYTES:
+        raise MalformedError("path", where="response", expected=f"at most {MAX_PATH} hashes")
+    return tuple(data[at : at + DIGEST_BYTES] for at in range(0, len(data), DIGEST_BYTES))

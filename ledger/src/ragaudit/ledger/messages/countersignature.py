@@ -1,4 +1,8 @@
-"""The verifier agrees to audit a window: docs/spec/08-services.md §8.4."""
+"""The verifier agrees to audit a window, and releases its activations.
+
+docs/spec/08-services.md §8.4: the countersignature fixes the anchor of the activation chain, and
+each activation reveals the chain's next value.
+"""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -6,9 +10,10 @@ from typing import Any, ClassVar, Self
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.signing import SIGNATURE_BYTES, PrivateKey
 from ragaudit.encoding.tagged import DIGEST_BYTES, Field
-from ragaudit.ledger.messages.json_fields import Fields
-from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.signed import MAX_TIME, VerifierMessage
+from ragaudit.ledger.messages.chains import verify_activation_preimage
+from ragaudit.ledger.messages.fields import MAX_TIME, Fields
+from ragaudit.ledger.messages.policy import MAX_INSTANTS, Policy
+from ragaudit.ledger.messages.signed import VerifierMessage
 
 
 def opening_digest(salt: bytes, body: bytes) -> bytes:
@@ -33,7 +38,7 @@ class Countersignature(VerifierMessage):
 
     KIND: ClassVar[str] = "countersignature"
     MEMBERS: ClassVar[str] = (
-        "window policy_digest opening_digest terms_digest activation_anchor time"
+        "window policy_digest opening_digest terms_digest activation_anchor time signature"
     )
 
     window: str
@@ -55,7 +60,13 @@ class Countersignature(VerifierMessage):
         activation_anchor: bytes,
         time: int,
     ) -> Self:
-        """Countersign an opening; the arguments are the attributes."""
+        """Countersign an opening.
+
+        Args:
+            key: `keys.verifier`.
+            window, policy_digest, opening_digest, terms_digest, activation_anchor, time: the
+                attributes.
+        """
         return cls(
             window=window,
             policy_digest=policy_digest,
@@ -65,8 +76,7 @@ class Countersignature(VerifierMessage):
             time=time,
         )._signed(key)
 
-    def members(self) -> dict[str, Any]:
-        """Return the members beside ``format`` and ``signature`` as JSON values."""
+    def _members(self) -> dict[str, Any]:
         return {
             "window": self.window,
             "policy_digest": self.policy_digest.hex(),
@@ -82,8 +92,7 @@ class Countersignature(VerifierMessage):
         return (self.window, *digests, self.activation_anchor, self.time)
 
     @classmethod
-    def of_fields(cls, f: Fields) -> Self:
-        """Return the message with these members; MalformedRecord."""
+    def _read(cls, f: Fields) -> Self:
         return cls(
             window=f.text("window", 1, 64),
             policy_digest=f.hex("policy_digest", DIGEST_BYTES),
@@ -98,6 +107,7 @@ class Countersignature(VerifierMessage):
         """Check that the policy's verifier signed this for this window, policy and opening.
 
         Args:
+            policy: the caller's; a countersignature of another one is no agreement about it.
             opening_salt: of the log's entry 0, 32 bytes.
             opening_body: of the log's entry 0.
 
@@ -110,3 +120,80 @@ class Countersignature(VerifierMessage):
         found = opening_digest(opening_salt, opening_body)
         self._demand("opening", self.opening_digest, found)
         self.verify(policy.keys.verifier)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Activation(VerifierMessage):
+    """The value n_a, released at or after t_a, with the size of the log that it activates.
+
+    Attributes:
+        a: number of the instant, from 1.
+        preimage: n_a, 32 bytes.
+        covered_size: of the largest checkpoint cosigned strictly before t_a, in entries.
+        time: of the release, Unix milliseconds.
+    """
+
+    KIND: ClassVar[str] = "activation"
+    MEMBERS: ClassVar[str] = "window a preimage covered_size time signature"
+
+    window: str
+    a: int
+    preimage: bytes
+    covered_size: int
+    time: int
+
+    @classmethod
+    def issue(
+        cls, key: PrivateKey, *, window: str, a: int, preimage: bytes, covered_size: int, time: int
+    ) -> Self:
+        """Release n_a.
+
+        Args:
+            key: `keys.verifier`.
+            window, a, preimage, covered_size, time: the attributes.
+        """
+        return cls(
+            window=window, a=a, preimage=preimage, covered_size=covered_size, time=time
+        )._signed(key)
+
+    def _members(self) -> dict[str, Any]:
+        return {
+            "window": self.window,
+            "a": self.a,
+            "preimage": self.preimage.hex(),
+            "covered_size": self.covered_size,
+            "time": self.time,
+        }
+
+    def signed_fields(self) -> tuple[Field, ...]:
+        """Return what the signature is over, in order."""
+        return (self.window, self.a, self.preimage, self.covered_size, self.time)
+
+    @classmethod
+    def _read(cls, f: Fields) -> Self:
+        return cls(
+            window=f.text("window", 1, 64),
+            a=f.integer("a", 0, MAX_INSTANTS),
+            preimage=f.hex("preimage", DIGEST_BYTES),
+            covered_size=f.integer("covered_size", 0, MAX_TIME),
+            time=f.integer("time", 0, MAX_TIME),
+            signature=f.hex("signature", SIGNATURE_BYTES),
+        )
+
+    def authenticate(self, policy: Policy, *, anchor: bytes, number: int) -> None:
+        """Check that this is the window's activation ``number``, signed and on the chain.
+
+        Args:
+            policy: of the window.
+            anchor: of the countersigned activation chain, 32 bytes.
+            number: the activation asked for, 1..A-1.
+
+        Raises:
+            RejectedError: of another window or number.
+            SignatureRejected: not signed with the policy's `keys.verifier`.
+            ChainRejected: not the chain's value.
+        """
+        self._demand("window", self.window, policy.window)
+        self._demand("activation", self.a, number)
+        self.verify(policy.keys.verifier)
+        verify_activation_preimage(policy.window, anchor, number, self.preimage)

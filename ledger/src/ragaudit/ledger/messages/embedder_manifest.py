@@ -8,7 +8,7 @@ from typing import Any
 from ragaudit.encoding.canonical_json import dumps, loads
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import MalformedError
-from ragaudit.ledger.messages.merkle_commitments import MAX_DIMENSION
+from ragaudit.encoding.parameters import LIMITS
 
 FORMAT = "ragaudit/v1/embedder"
 MAX_MANIFEST_BYTES = 2**20  # a manifest names files, it does not hold them
@@ -44,9 +44,9 @@ class EmbedderManifest:
             raise MalformedError(
                 "no place for the text", where="prompt_template", expected="{text}"
             )
-        if type(self.dimension) is not int or not 1 <= self.dimension <= MAX_DIMENSION:
+        if type(self.dimension) is not int or not 1 <= self.dimension <= LIMITS.dimension:
             raise MalformedError(
-                "dimension out of range", where="dimension", expected=f"1..{MAX_DIMENSION}"
+                "dimension out of range", where="dimension", expected=f"1..{LIMITS.dimension}"
             )
         _check_texts("schema", self.schema)
         _check_texts("files", self.files)

@@ -12,12 +12,11 @@ from typing import Any, Final, Generic, Self, TypeVar
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError, RagauditError
 from ragaudit.ledger.errors import MalformedRecord
-from ragaudit.ledger.messages.activation import Activation
-from ragaudit.ledger.messages.claims import Claim
+from ragaudit.ledger.messages.countersignature import Activation
 from ragaudit.ledger.messages.disputes import STEPS, Dispute, Finding, RegistrationStatement
+from ragaudit.ledger.messages.fields import Fields
 from ragaudit.ledger.messages.handover import Entry
-from ragaudit.ledger.messages.json_fields import Fields
-from ragaudit.ledger.messages.promises import Refusal
+from ragaudit.ledger.messages.promises import Claim, Refusal
 from ragaudit.ledger.messages.receipts import PublicReceipt
 
 M = TypeVar("M")

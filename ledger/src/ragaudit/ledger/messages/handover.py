@@ -1,7 +1,7 @@
-"""The log's entries as the provider hands them to the verifier: docs/spec/08-services.md §8.3.
+"""What the provider hands to the verifier: log entries, indexes (docs/spec/08-services.md §8.3).
 
-During the window as JSON (all kinds but record), after it as one stream of frames (all of them).
-Whether they are the log's is check 5 of the audit.
+Entries travel as JSON during the window (all kinds but record), and after it as one stream of
+frames (all of them). Whether they are the log's is check 5 of the audit.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,9 +11,12 @@ from typing import Any, BinaryIO, Final, Self
 from ragaudit.encoding.digests import PREFIX, SALT_BYTES, leaf_data
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.tagged import decode, enc, read_int, read_text
-from ragaudit.ledger.messages.json_fields import Fields
-from ragaudit.ledger.messages.records import MAX_TIME, Record
+from ragaudit.ledger.errors import MalformedRecord
+from ragaudit.ledger.messages.fields import MAX_TIME, Fields
+from ragaudit.ledger.messages.merkle_commitments import INDEX_TAG, POINT_BYTES
+from ragaudit.ledger.messages.records import Record
 
+MAX_INDEX_PROOF_BYTES: Final = 2**20  # pi_idx of 2^32 rows has less than 64 kB
 FRAME_TAG: Final = PREFIX + "handover"
 KINDS: Final = frozenset({"opening", "registration", "version", "epoch", "close", Record.KIND})
 LENGTH_BYTES: Final = 8
@@ -79,7 +82,7 @@ class Entry:
         return len(data).to_bytes(LENGTH_BYTES, "little") + data
 
     @classmethod
-    def decode(cls, data: bytes, index: int) -> Self:
+    def parse(cls, data: bytes, index: int) -> Self:
         """Return the entry of a frame, the strict inverse of `encode` (without the length).
 
         Args:
@@ -90,6 +93,7 @@ class Entry:
                 bytes, a sketch beside another kind than record.
         """
         where = f"handover entry {index}"
+        # The index is in the frame and counted: none can be left out, or come twice.
         try:
             number, kind, salt, body, salt_s, sketch = decode(FRAME_TAG, data, _FIELDS)
             entry = cls(read_int(number), read_text(kind), salt, body, salt_s, sketch)
@@ -124,15 +128,22 @@ class Entry:
 
 
 def write_handover(entries: Iterable[Entry]) -> bytes:
-    """Return the handover of a whole log, its entries in order."""
+    """Return the handover of a whole log.
+
+    Args:
+        entries: all of them, in order.
+    """
     return b"".join(entry.encode() for entry in entries)
 
 
 def read_handover(file: BinaryIO) -> Iterator[Entry]:
     """Return the entries of a handover one by one, from the start of the file.
 
+    Args:
+        file: the frames; at most one of them is in memory.
+
     Raises:
-        MalformedError: a truncated or too long frame, or as `Entry.decode`: indices count
+        MalformedError: a truncated or too long frame, or as `Entry.parse`: indices count
             from 0.
     """
     file.seek(0)
@@ -146,5 +157,41 @@ def read_handover(file: BinaryIO) -> Iterator[Entry]:
         data = file.read(length)
         if len(data) < length:
             raise MalformedError("truncated", where=where, expected=f"{length} bytes")
-        yield Entry.decode(data, index)
+        yield Entry.parse(data, index)
         index += 1
+
+
+def check_index_lengths(file: BinaryIO, size: int) -> None:
+    """Check that ``size`` bytes are an index commitment by the lengths of its parts.
+
+    Reads the lengths and small parts only, so that nothing large is in memory; what the parts hold
+    is `IndexCommitment.parse`'s to say.
+
+    Args:
+        file: read from its start.
+        size: of the file, in bytes.
+
+    Raises:
+        MalformedRecord: any other lengths.
+    """
+    tag = INDEX_TAG.encode()
+    head = len(tag).to_bytes(2, "little") + tag + (9).to_bytes(2, "little")
+    file.seek(0)
+    wrong = MalformedRecord("not an index commitment", where=INDEX_TAG, expected="9 parts")
+    if file.read(len(head)) != head:
+        raise wrong
+    lengths, at = [], len(head)
+    for _ in range(9):
+        file.seek(at)
+        prefix = file.read(8)
+        if len(prefix) != 8:
+            raise wrong
+        lengths.append(int.from_bytes(prefix, "little"))
+        at += 8 + lengths[-1]
+        if at > size:
+            raise wrong
+    commitments, columns, digests, proof = lengths[5:]
+    fixed = all(length == 8 for length in lengths[2:5])
+    alike = commitments == digests and commitments % POINT_BYTES == 0
+    if at != size or not fixed or not alike or columns or proof > MAX_INDEX_PROOF_BYTES:
+        raise wrong

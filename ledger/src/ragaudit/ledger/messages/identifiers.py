@@ -10,27 +10,39 @@ from ragaudit.ledger.errors import MalformedRecord
 PSEUDONYM_BYTES = 32
 MAX_DOCUMENT_ID_BYTES = 512
 
-_PROVIDER = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,62}[a-z0-9])?", re.ASCII)
-_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?", re.ASCII)
+_PROVIDER = re.compile(r"[a-z0-9]([a-z0-9.-]{0,62}[a-z0-9])?", re.ASCII)
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?", re.ASCII)
 
 
 def check_provider(name: str) -> str:
-    """The provider's name, checked: 1..64 of a-z, 0-9, dot and hyphen; MalformedRecord."""
+    """Return a provider's name, checked.
+
+    Raises:
+        MalformedRecord: not 1..64 of a-z, 0-9, dot and hyphen.
+    """
     return _checked(_PROVIDER, name, "provider")
 
 
 def check_window(name: str) -> str:
-    """A window's name, checked: 1..64 of a-z, 0-9 and hyphen; MalformedRecord."""
+    """Return a window's name, checked.
+
+    Raises:
+        MalformedRecord: not 1..64 of a-z, 0-9 and hyphen.
+    """
     return _checked(_NAME, name, "window")
 
 
 def check_tenant(name: str) -> str:
-    """A tenant's name, checked as a window's."""
+    """Return a tenant's name, checked as a window's; MalformedRecord."""
     return _checked(_NAME, name, "tenant")
 
 
 def check_document_id(name: str) -> str:
-    """A document's id, checked: 1..512 bytes of UTF-8; MalformedRecord."""
+    """Return a document's id, checked.
+
+    Raises:
+        MalformedRecord: not 1..512 bytes of UTF-8.
+    """
     try:
         length = len(name.encode())
     except UnicodeEncodeError:
@@ -41,23 +53,33 @@ def check_document_id(name: str) -> str:
 
 
 def log_origin(provider: str, window: str) -> str:
-    """Origin of the window's log, which is also the name of its key."""
+    """Return the origin of the window's log, which is also the name of its key."""
     return f"{check_provider(provider)}/ragaudit/{check_window(window)}"
 
 
 def read_origin(origin: str) -> tuple[str, str]:
-    """The provider and the window of a log's origin; MalformedRecord."""
+    """Return provider and window of a log's origin, the inverse of `log_origin`.
+
+    Raises:
+        MalformedRecord: not such an origin.
+    """
     provider, _, window = origin.rpartition("/ragaudit/")
     return check_provider(provider), check_window(window)
 
 
 def pseudonym(key: bytes, window: str, account: str) -> bytes:
-    """The account's 32-byte pseudonym in one window; ``key`` is the window's secret."""
+    """Return the account's pseudonym in one window, 32 bytes (docs/spec/05-records.md §5.1).
+
+    Args:
+        key: the window's secret. With it alone can two windows' pseudonyms be linked.
+        window: its name.
+        account: its name at the provider.
+    """
     message = enc("ragaudit/v1/pseudonym", check_window(window), account)
     return hmac.digest(key, message, hashlib.sha256)
 
 
 def _checked(pattern: re.Pattern[str], name: str, what: str) -> str:
     if pattern.fullmatch(name) is None:
-        raise MalformedRecord(f"not a {what} name", expected=pattern.pattern.replace("?:", ""))
+        raise MalformedRecord(f"not a {what} name", expected=pattern.pattern)
     return name

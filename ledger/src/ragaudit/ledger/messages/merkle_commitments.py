@@ -4,11 +4,11 @@ import hashlib
 import hmac
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import BinaryIO
 
 from ragaudit.encoding.digests import structure
-from ragaudit.encoding.errors import MalformedError, RefusedError, UnsupportedError
-from ragaudit.encoding.tagged import decode, enc, read_int, read_text
+from ragaudit.encoding.errors import RefusedError, UnsupportedError
+from ragaudit.encoding.parameters import LIMITS
+from ragaudit.encoding.tagged import enc, read_int, read_text
 from ragaudit.ledger.errors import CommitmentRejected, MalformedRecord, ProofRejected
 from ragaudit.ledger.log.right_edge import Frontier
 from ragaudit.ledger.log.tree import (
@@ -19,31 +19,49 @@ from ragaudit.ledger.log.tree import (
     root_from_inclusion_proof,
     verify_inclusion,
 )
+from ragaudit.ledger.messages.fields import parsed_body
 from ragaudit.ledger.messages.identifiers import check_document_id, check_tenant, check_window
 from ragaudit.ledger.messages.records import MAX_QUERIES, MAX_ROWS, MAX_SLOTS
 
 NO_COLUMNS = b"{}"
 POINT_BYTES = 32
 KEY_BYTES = 32
-MAX_DIMENSION = 4096
-MAX_INDEX_PROOF_BYTES = 2**20  # pi_idx of 2^32 rows has less than 64 kB
 
-_INDEX = "ragaudit/v1/index/commitment"
+INDEX_TAG = "ragaudit/v1/index/commitment"
 
 
 def content_digest(content: str) -> bytes:
-    """Digest of a row's text."""
+    """Return the digest of a row's text, 32 bytes."""
     return structure("content", content)
 
 
 def row_digest(salt: bytes, document_id: str, content: bytes) -> bytes:
-    """Digest that hides a row's id and ``content``, the digest of its text."""
+    """Return the digest that hides a row's id and text, 32 bytes.
+
+    Args:
+        salt: 32 bytes, one for each row: with it alone can an answer's row be checked.
+        document_id: 1..512 bytes of UTF-8.
+        content: `content_digest` of its text.
+
+    Raises:
+        MalformedRecord: another length.
+    """
     _digest_sized(salt, content)
     return structure("row", salt, check_document_id(document_id), content)
 
 
 def index_leaf(commitment: bytes, row: bytes, columns: bytes = NO_COLUMNS) -> bytes:
-    """Leaf data of a row: its vector's commitment C_i, public columns, and `row_digest`."""
+    """Return the leaf data of a row.
+
+    Args:
+        commitment: C_i, to its vector, 32 bytes.
+        row: `row_digest`.
+        columns: the canonical JSON of its public columns.
+
+    Raises:
+        MalformedRecord: another length.
+        UnsupportedError: public columns, which version 1 has not.
+    """
     _digest_sized(commitment, row)
     if columns != NO_COLUMNS:
         raise UnsupportedError("public columns", where="index row", expected="{} in version 1")
@@ -51,10 +69,16 @@ def index_leaf(commitment: bytes, row: bytes, columns: bytes = NO_COLUMNS) -> by
 
 
 def index_leaves(commitments: bytes, row_digests: bytes) -> Iterator[bytes]:
-    """`index_leaf` of all rows, from the concatenated commitments and row digests.
+    """Return `index_leaf` of all rows, in order.
 
-    The encodings differ in fixed places only: they are cut out of one.
+    Args:
+        commitments: C_0 || .. || C_(N-1), 32 N bytes.
+        row_digests: as many.
+
+    Raises:
+        MalformedRecord: lengths that do not fit.
     """
+    # The encodings differ in fixed places only: they are cut out of one.
     rows = _row_count(commitments, row_digests)
     commitment, row = b"C" * POINT_BYTES, b"D" * HASH_BYTES
     head, rest = index_leaf(commitment, row).split(commitment)
@@ -65,7 +89,7 @@ def index_leaves(commitments: bytes, row_digests: bytes) -> Iterator[bytes]:
 
 
 def index_root(commitments: bytes, row_digests: bytes) -> bytes:
-    """Root of C_idx[t, v] over the rows in order; MalformedRecord if the lengths do not fit."""
+    """Return the root of C_idx[t, v], 32 bytes; arguments and errors as of `index_leaves`."""
     return _root(leaf_hash(leaf) for leaf in index_leaves(commitments, row_digests))
 
 
@@ -73,6 +97,13 @@ def verify_index_row(
     *, root: bytes, rows: int, position: int, commitment: bytes, row: bytes, path: Sequence[bytes]
 ) -> None:
     """Check that (C_i, row digest) stands at ``position`` of an index of ``rows`` rows.
+
+    Args:
+        root: of C_idx, from the countersigned opening, 32 bytes; so is ``rows``, N.
+        position: 0..N-1.
+        commitment: C_i, 32 bytes.
+        row: `row_digest`.
+        path: from leaf to root, 32 bytes each; its length follows from position and N.
 
     Raises:
         CommitmentRejected: it does not.
@@ -83,100 +114,78 @@ def verify_index_row(
 
 
 def index_proof_digest(proof: bytes) -> bytes:
-    """Digest of pi_idx, as the opening names it."""
+    """Return the digest of pi_idx, as the opening names it, 32 bytes."""
     return structure("index/proof", proof)
 
 
 @dataclass(frozen=True, slots=True)
 class IndexCommitment:
-    """C_idx[t, v] as handed to the verifier, with its index argument pi_idx."""
+    """C_idx[t, v] as handed to the verifier, with its index argument.
+
+    Attributes:
+        version, dimension: v and d.
+        commitments: C_0 || .. || C_(N-1), 32 N bytes.
+        row_digests: as many.
+        proof: pi_idx.
+    """
 
     window: str
     tenant: str
     version: int
     dimension: int
-    commitments: bytes = field(repr=False)  # C_0 || .. || C_(N-1)
+    commitments: bytes = field(repr=False)
     row_digests: bytes = field(repr=False)
     proof: bytes = field(repr=False)
 
     def __post_init__(self) -> None:
         check_window(self.window)
         check_tenant(self.tenant)
-        if not 1 <= self.version <= MAX_ROWS or not 1 <= self.dimension <= MAX_DIMENSION:
+        if not 1 <= self.version <= MAX_ROWS or not 1 <= self.dimension <= LIMITS.dimension:
             raise MalformedRecord("version or dimension out of range", where="index commitment")
         _row_count(self.commitments, self.row_digests)
 
     @property
     def rows(self) -> int:
-        """N."""
+        """N, the number of rows."""
         return len(self.commitments) // POINT_BYTES
 
     @property
     def root(self) -> bytes:
+        """The root of C_idx, computed over all rows at each call."""
         return index_root(self.commitments, self.row_digests)
 
     @property
     def proof_digest(self) -> bytes:
+        """See `index_proof_digest`."""
         return index_proof_digest(self.proof)
 
     def encode(self) -> bytes:
+        """Return the commitment as it is handed over (docs/spec/05-records.md §5.4)."""
         place = (self.window, self.tenant, self.version, self.rows, self.dimension)
-        return enc(_INDEX, *place, self.commitments, None, self.row_digests, self.proof)
+        return enc(INDEX_TAG, *place, self.commitments, None, self.row_digests, self.proof)
 
     @classmethod
-    def decode(cls, data: bytes) -> "IndexCommitment":
-        """Strict inverse of `encode`.
+    def parse(cls, data: bytes) -> "IndexCommitment":
+        """Return the commitment in ``data``, the strict inverse of `encode`.
+
+        Args:
+            data: of any length; see `check_index_lengths` for what is too large to be read whole.
 
         Raises:
-            MalformedRecord: anything else. UnsupportedError: rows with public columns.
+            MalformedRecord: anything else.
+            UnsupportedError: rows with public columns.
         """
-        try:
-            f = decode(_INDEX, data, 9)
-            if f[6]:
-                raise UnsupportedError("public columns", where="index", expected="none")
-            commitment = cls(
-                read_text(f[0]), read_text(f[1]), read_int(f[2]), read_int(f[4]), f[5], f[7], f[8]
-            )
-            rows = read_int(f[3])
-        except MalformedRecord:
-            raise
-        except MalformedError as error:
-            raise MalformedRecord(error.what, where=_INDEX, expected=error.expected) from error
-        if rows != commitment.rows:
-            raise MalformedRecord(f"{rows} rows", where=_INDEX, expected=f"{commitment.rows}")
+        return parsed_body(INDEX_TAG, data, 9, cls._from)
+
+    @classmethod
+    def _from(cls, f: tuple[bytes, ...]) -> "IndexCommitment":
+        if f[6]:
+            raise UnsupportedError("public columns", where="index", expected="none")
+        place = (read_text(f[0]), read_text(f[1]), read_int(f[2]), read_int(f[4]))
+        commitment = cls(*place, f[5], f[7], f[8])
+        if (rows := read_int(f[3])) != commitment.rows:
+            raise MalformedRecord(f"{rows} rows", where=INDEX_TAG, expected=f"{commitment.rows}")
         return commitment
-
-
-def check_index_lengths(file: BinaryIO, size: int) -> None:
-    """Check that ``size`` bytes are an index commitment by the lengths of its parts.
-
-    Reads the lengths and small parts only, so that nothing large is in memory; what the parts hold
-    is `IndexCommitment.decode`'s to say.
-
-    Raises:
-        MalformedRecord: any other lengths.
-    """
-    tag = _INDEX.encode()
-    head = len(tag).to_bytes(2, "little") + tag + (9).to_bytes(2, "little")
-    file.seek(0)
-    wrong = MalformedRecord("not an index commitment", where=_INDEX, expected="9 parts")
-    if file.read(len(head)) != head:
-        raise wrong
-    lengths, at = [], len(head)
-    for _ in range(9):
-        file.seek(at)
-        prefix = file.read(8)
-        if len(prefix) != 8:
-            raise wrong
-        lengths.append(int.from_bytes(prefix, "little"))
-        at += 8 + lengths[-1]
-        if at > size:
-            raise wrong
-    commitments, columns, digests, proof = lengths[5:]
-    fixed = all(length == 8 for length in lengths[2:5])
-    alike = commitments == digests and commitments % POINT_BYTES == 0
-    if at != size or not fixed or not alike or columns or proof > MAX_INDEX_PROOF_BYTES:
-        raise wrong
 
 
 class IndexTree:
@@ -187,29 +196,49 @@ class IndexTree:
         self.root = self._tree.root()
 
     def path(self, position: int) -> tuple[bytes, ...]:
-        """Inclusion path of the row at ``position``."""
+        """Return the inclusion path of the row at ``position``; MalformedProof if there is none."""
         return self._tree.inclusion_proof(position)
 
 
 def slot_key(secret: bytes, window: str, epoch: int, slot: int) -> bytes:
-    """Key of one slot in one seed epoch; ``secret`` is the window's s_W."""
+    """Return the key of one slot in one seed epoch, 32 bytes.
+
+    Args:
+        secret: the window's s_W, 32 bytes.
+        window, epoch, slot: W, g and i. The window is in the message: one secret used for two
+            windows would otherwise draw the same noise twice, which cancels out.
+    """
     message = enc("ragaudit/v1/seed/slot", window, epoch, slot)
     return hmac.digest(secret, message, hashlib.sha256)
 
 
 def counter_key(of_slot: bytes, counter: int) -> bytes:
-    """k_{g,i,c}: the key of the noise of record ``counter`` of the slot."""
+    """Return k_{g,i,c}, the key of the noise of one record, 32 bytes.
+
+    Args:
+        of_slot: `slot_key`.
+        counter: c of the record. Each has a key of its own: to open one opens no other.
+    """
     return hmac.digest(of_slot, enc("ragaudit/v1/seed/counter", counter), hashlib.sha256)
 
 
 def key_leaf(epoch: int, slot: int, counter: int, key: bytes) -> bytes:
-    """Leaf data that commits to one noise key (spec 5.5)."""
+    """Return the leaf data that commits to k_{g,i,c}, 32 bytes (docs/spec/05-records.md §5.5).
+
+    The key, 32 bytes, is random: the digest hides it without a salt.
+    """
     return structure("key", epoch, slot, counter, key)
 
 
 @dataclass(frozen=True, slots=True)
 class KeyOpening:
-    """A noise key with its two paths: in the slot's tree, and of the slot in C_seed."""
+    """A noise key with its two paths.
+
+    Attributes:
+        key: k_{g,i,c}, 32 bytes.
+        counter_path: of the key in its slot's tree.
+        slot_path: of the slot's root in C_seed.
+    """
 
     key: bytes = field(repr=False)
     counter_path: tuple[bytes, ...]
@@ -222,7 +251,14 @@ class SeedCommitment:
     def __init__(
         self, secret: bytes, window: str, epoch: int, slot_roots: bytes, queries: int
     ) -> None:
-        """Use `build`, or give the stored roots of the slots back."""
+        """Take the stored roots of the slots; `build` makes them.
+
+        Args:
+            secret: s_W, 32 bytes.
+            window, epoch: W and g.
+            slot_roots: of all slots, 32 bytes each.
+            queries: r, leaves of a slot's tree.
+        """
         self._secret = secret
         self._window = check_window(window)
         self._epoch = epoch
@@ -246,6 +282,9 @@ class SeedCommitment:
 
         Args:
             secret: s_W, 32 bytes.
+            window, epoch: W and g.
+            slots: 1..1,000,000.
+            queries: r per slot, 1..1,000,000.
             progress: called with the done share from time to time; False cancels.
 
         Raises:
@@ -265,9 +304,12 @@ class SeedCommitment:
         return cls(secret, window, epoch, b"".join(roots), queries)
 
     def open(self, slot: int, counter: int) -> KeyOpening:
-        """The key of (slot, counter) with its paths, for the verifier only (spec 8.3).
+        """Return the key of (slot, counter) with its paths, for the verifier only (spec 8.3).
 
         The tree of the slot that was opened last is kept: open in order of slots.
+
+        Args:
+            slot, counter: i and c of a sampled record.
 
         Raises:
             MalformedProof: no such slot or counter.
@@ -295,8 +337,10 @@ def verify_key_opening(
     """Check an opened noise key against C_seed.
 
     Args:
-        root: C_seed of ``epoch``.
-        slots, queries: of the policy.
+        root: C_seed of ``epoch``, from the countersigned opening.
+        epoch, slot, counter: g, i, c, from the record: a key of another place is rejected.
+        slots, queries: of the policy, never of the opening: they fix the lengths of the paths.
+        opening: as the provider sent it.
 
     Raises:
         CommitmentRejected: the key is not the committed one.
@@ -312,7 +356,7 @@ def verify_key_opening(
 
 
 def _key_leaves(of_slot: bytes, epoch: int, slot: int, queries: int) -> Iterator[bytes]:
-    """`key_leaf` of all counters; the encodings differ in fixed places only."""
+    """Return `key_leaf` of all counters; the encodings differ in fixed places only."""
     counter_head = enc("ragaudit/v1/seed/counter", 0)[:-8]
     leaf_head = enc("ragaudit/v1/key", epoch, slot, 0, bytes(KEY_BYTES))[: -16 - KEY_BYTES]
     key_length = KEY_BYTES.to_bytes(8, "little")
@@ -324,8 +368,8 @@ def _key_leaves(of_slot: bytes, epoch: int, slot: int, queries: int) -> Iterator
 
 def _root(leaf_hashes: Iterable[bytes]) -> bytes:
     frontier = Frontier()
-    for each in leaf_hashes:
-        frontier.append(each)
+    for leaf in leaf_hashes:
+        frontier.append(leaf)
     return frontier.root()
 
 

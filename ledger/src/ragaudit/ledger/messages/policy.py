@@ -4,7 +4,6 @@ Only the form is checked here: every member, type, range, and what members say o
 Whether sigma gives the promised privacy, and the threshold fits theta, is the verifier's to say.
 """
 
-import re
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -13,28 +12,28 @@ from typing import Any
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import MalformedError, UnsupportedError
+from ragaudit.encoding.parameters import LIMITS, SQUARED_NORM, B
 from ragaudit.encoding.relations import FIXED_SIZE
 from ragaudit.encoding.signing import PublicKey
+from ragaudit.encoding.text import DECIMAL, is_decimal
 from ragaudit.ledger.errors import MalformedNote, MalformedPolicy, MalformedRecord
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, MAX_NOTE_BYTES, VerifierKey
+from ragaudit.ledger.messages.fields import Fields
 from ragaudit.ledger.messages.identifiers import (
     check_provider,
     check_tenant,
     check_window,
     log_origin,
 )
-from ragaudit.ledger.messages.json_fields import Fields
 
 FORMAT = "ragaudit/v1/policy"
-NORM_BOUND = 127
 MAX_SECONDS = 2**40
 MAX_WINDOW_SECONDS = 400 * 86_400
 MAX_INSTANTS = 10_000
 MAX_CHECKPOINTS = 400_000  # that a verifier cosigns of one window
 MAX_KEYS = 50_000_000  # slots times queries per account: the leaves of C_seed
 
-_DECIMAL = re.compile(r"(0|[1-9][0-9]{0,8})(\.[0-9]{1,12})?", re.ASCII)
 _MEMBERS = """format provider window start end previous_checkpoint epsilon_acc delta_acc
     delta_policy sigma relation rows_per_document norm_bound dimension top_k_max
     queries_per_account slots coalition_max tenants calibration sampler activation_instants
@@ -51,7 +50,13 @@ _FIXED: dict[str, object] = {  # what version 1 supports
 
 @dataclass(frozen=True, slots=True)
 class Estimator:
-    """Parameters of the coalition estimate."""
+    """Parameters of the coalition estimate.
+
+    Attributes:
+        theta: cosine from which two queries count as alike, a decimal below 1.
+        tau_seconds: within which alike queries are linked.
+        sketch_bits, seed: b, a multiple of 8, and 32 bytes, of the sketches.
+    """
 
     theta: str
     tau_seconds: int
@@ -62,7 +67,7 @@ class Estimator:
 
 @dataclass(frozen=True, slots=True)
 class StratumTerms:
-    """Of one kind of strata: the largest probability to miss, and the least sample."""
+    """Of one kind of strata: ``eta``, the largest probability to miss, and the least sample."""
 
     eta: str
     minimum: int
@@ -103,7 +108,9 @@ class PolicyKeys:
 class Policy:
     """A parsed policy; members as in the specification, decimals as their text.
 
-    Times are Unix seconds. `canonical` is the document itself.
+    Attributes:
+        canonical: the document itself, which the digest names.
+        start, end, activation_instants: Unix seconds.
     """
 
     canonical: bytes
@@ -188,16 +195,17 @@ class Policy:
         return (self.sampling_instant - self.start) / (MAX_CHECKPOINTS // 2)
 
     def encode(self) -> bytes:
+        """Return the canonical bytes, the ones that were parsed."""
         return self.canonical
 
     def to_json(self) -> dict[str, Any]:
-        """The document as a JSON value."""
+        """Return the document as a JSON value."""
         value: dict[str, Any] = canonical_json.loads(self.canonical)
         return value
 
     @classmethod
     def parse(cls, data: bytes) -> "Policy":
-        """The policy of canonical bytes.
+        """Return the policy of canonical bytes: another spelling would have another digest.
 
         Raises:
             MalformedPolicy: not canonical, a member missing, unknown, ill-typed or out of range.
@@ -211,7 +219,7 @@ class Policy:
 
     @classmethod
     def from_json(cls, value: Any) -> "Policy":
-        """The policy of a JSON value. Raises as `parse`."""
+        """Return the policy of a JSON value; raises as `parse`."""
         try:
             canonical = canonical_json.dumps(value)
             return _parse(Fields(value, _MEMBERS, MalformedPolicy), canonical)
@@ -220,15 +228,15 @@ class Policy:
 
 
 def exact(text: str) -> Fraction:
-    """The exact value of a policy decimal; MalformedPolicy for any other text."""
-    if _DECIMAL.fullmatch(text) is None:
-        raise MalformedPolicy("not a decimal", expected=_DECIMAL.pattern)
+    """Return the exact value of a policy decimal; MalformedPolicy for any other text."""
+    if not is_decimal(text):
+        raise MalformedPolicy("not a decimal", expected=DECIMAL)
     return Fraction(text)
 
 
 def _parse(f: Fields, canonical: bytes) -> Policy:
     f.constant("format", FORMAT)
-    f.constant("norm_bound", NORM_BOUND)
+    f.constant("norm_bound", B)
     for name, supported in _FIXED.items():
         if f.raw(name) != supported:
             raise UnsupportedError("not supported", where=name, expected=str(supported))
@@ -253,8 +261,8 @@ def _parse(f: Fields, canonical: bytes) -> Policy:
         sigma=_sigma(f),
         relation=f.choice("relation", *FIXED_SIZE),
         rows_per_document=f.integer("rows_per_document", 1, 1000),
-        dimension=f.integer("dimension", 1, 4096),
-        top_k_max=f.integer("top_k_max", 1, 1000),
+        dimension=f.integer("dimension", 1, LIMITS.dimension),
+        top_k_max=f.integer("top_k_max", 1, LIMITS.top_k),
         queries_per_account=queries,
         slots=slots,
         coalition_max=f.integer("coalition_max", 1, slots),
@@ -271,17 +279,15 @@ def _parse(f: Fields, canonical: bytes) -> Policy:
         claim_margin_seconds=f.integer("claim_margin_seconds", 1, min(86_400, end - start - 1)),
         release_seconds=f.integer("release_seconds", 1, audit.deadline_seconds - 1),
         keys=_keys(f, log_origin(provider, window)),
-        experiment_seed=(
-            None if f.raw("experiment_seed") is None else f.text("experiment_seed", 1, 500)
-        ),
+        experiment_seed=f.optional(f.text, "experiment_seed", 1, 500),
     )
 
 
 def _decimal(f: Fields, name: str, high: Fraction | None = None, below: int = 0) -> str:
-    """A decimal above 0, at most ``high`` or, without one, below ``below``."""
+    """Return a decimal above 0, at most ``high`` or, without one, below ``below``."""
     value = f.raw(name)
-    if not isinstance(value, str) or _DECIMAL.fullmatch(value) is None:
-        raise f.error(name, "not a decimal", expected=_DECIMAL.pattern)
+    if not isinstance(value, str) or not is_decimal(value):
+        raise f.error(name, "not a decimal", expected=DECIMAL)
     inside = exact(value) <= high if high is not None else exact(value) < below
     if exact(value) <= 0 or not inside:
         raise f.error(name, "out of range", expected=f"above 0, {high or f'below {below}'}")
@@ -290,7 +296,8 @@ def _decimal(f: Fields, name: str, high: Fraction | None = None, below: int = 0)
 
 def _sigma(f: Fields) -> str:
     sigma = _decimal(f, "sigma", Fraction(2**40))
-    if not 16 <= exact(sigma) * NORM_BOUND**2 <= 2**40:
+    units = exact(sigma) * SQUARED_NORM
+    if not LIMITS.sigma_units_min <= units <= LIMITS.sigma_units_max:
         raise f.error("sigma", "out of range", expected="16 <= sigma * 16129 <= 2^40")
     return sigma
 
@@ -323,6 +330,7 @@ def _instants(f: Fields, start: int, end: int) -> tuple[int, ...]:
     instants = f.integers("activation_instants", (2, MAX_INSTANTS), 1, MAX_SECONDS)
     if any(a >= b for a, b in pairwise(instants)):
         raise f.error("activation_instants", "not rising")
+    # The last instant comes after the end: its value, the sample's seed, is known to nobody before.
     if not (instants[0] <= start and instants[-2] < end <= instants[-1]):
         raise f.error("activation_instants", "do not fit", "t_1 <= start, t_(A-1) < end <= t_A")
     if f.raw("activation_rounds") != [None] * len(instants):
@@ -331,14 +339,14 @@ def _instants(f: Fields, start: int, end: int) -> tuple[int, ...]:
 
 
 def _merge_delay(f: Fields, seconds: int) -> int:
-    """At least twice the spacing of checkpoints, so that each covers what came since the last."""
+    # At least twice the spacing of checkpoints, so that each covers what came since the last.
     return f.integer("merge_delay_seconds", max(1, -(-4 * seconds // MAX_CHECKPOINTS)), 86_400)
 
 
 def _estimator(f: Fields) -> Estimator:
     names = "theta tau_seconds sketch_bits seed hamming_threshold"
     e = Fields(f.raw("estimator"), names, MalformedPolicy, "estimator")
-    bits = e.integer("sketch_bits", 64, 512)
+    bits = e.integer("sketch_bits", LIMITS.sketch_bits_min, LIMITS.sketch_bits_max)
     if bits % 8:
         raise e.error("sketch_bits", "not a multiple of 8")
     return Estimator(
@@ -373,7 +381,7 @@ def _keys(f: Fields, origin: str) -> PolicyKeys:
     names = "arbiter log provider cosigner verifier verdict"
     k = Fields(f.raw("keys"), names, MalformedPolicy, "keys")
     keys = PolicyKeys(
-        arbiter=None if k.raw("arbiter") is None else k.public_key("arbiter"),
+        arbiter=k.optional(k.public_key, "arbiter"),
         log=VerifierKey.parse(k.text("log", 1, 512)),
         provider=k.public_key("provider"),
         cosigner=VerifierKey.parse(k.text("cosigner", 1, 512)),
@@ -384,9 +392,9 @@ def _keys(f: Fields, origin: str) -> PolicyKeys:
         raise k.error("log", "not the log's key", expected=f"{origin}, type 0x01")
     if keys.cosigner.algorithm != COSIGNATURE_V1:
         raise k.error("cosigner", "not a cosigner's key", expected="type 0x04")
+    # One key in two roles would let one party answer for the other.
     every = [keys.log.public, keys.provider, keys.cosigner.public, keys.verifier, keys.verdict]
-    if keys.arbiter is not None:
-        every.append(keys.arbiter)
+    every += [] if keys.arbiter is None else [keys.arbiter]
     if len(set(every)) < len(every):
         raise f.error("keys", "one key in two roles", expected="different keys")
     return keys

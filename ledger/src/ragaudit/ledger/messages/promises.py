@@ -1,47 +1,77 @@
-"""Promises and refusals of the provider (docs/spec/05-records.md §5.8), signed and portable."""
+"""Promises and refusals of the provider, and claims that a promise was not kept.
 
+docs/spec/05-records.md §5.8, and docs/spec/08-services.md §8.3 for claims: accounts hand them to
+the verifier, the provider fetches them from it by the page, and the evidence holds them.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from typing import Any, ClassVar, Final, Literal, Self, cast
 
 from ragaudit.encoding import canonical_json
-from ragaudit.encoding.digests import structure
-from ragaudit.encoding.signing import SIGNATURE_BYTES, PrivateKey, PublicKey, sign
-from ragaudit.ledger.errors import MalformedRecord, ReceiptRejected
+from ragaudit.encoding.digests import DIGEST_BYTES, structure
+from ragaudit.encoding.errors import RefusedError
+from ragaudit.encoding.signing import SIGNATURE_BYTES, PrivateKey, PublicKey
+from ragaudit.encoding.tagged import Field
+from ragaudit.ledger.errors import ReceiptRejected
+from ragaudit.ledger.messages.chains import NONCE_BYTES
+from ragaudit.ledger.messages.fields import MAX_BODY_BYTES, MAX_TIME, Fields, JsonMessage
 from ragaudit.ledger.messages.identifiers import PSEUDONYM_BYTES
-from ragaudit.ledger.messages.json_fields import Fields
-from ragaudit.ledger.messages.openings import Openings
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.receipts import MAX_BODY_BYTES, check_signature, read_origin
-from ragaudit.ledger.messages.records import MAX_QUERIES, MAX_TIME, Record
-from ragaudit.ledger.messages.requests import Request, load_canonical
-
-PROMISE_FORMAT = "ragaudit/v1/promise"
-REFUSAL_FORMAT = "ragaudit/v1/refusal"
+from ragaudit.ledger.messages.records import MAX_QUERIES, Record
+from ragaudit.ledger.messages.requests import Openings, Request
+from ragaudit.ledger.messages.signed import AccountMessage
 
 Reason = Literal["budget", "closed", "unavailable"]
 
+MAX_CLAIM_BYTES: Final = 2**15
+"""A longer claim is not taken, so that each account has room for one; of its canonical JSON."""
+
 
 @dataclass(frozen=True, slots=True)
-class Promise:
-    """The record that will be logged for a request, but for nonce and selection; signed."""
+class Promise(AccountMessage):
+    """The record that will be logged for a request, but for nonce and selection; signed.
+
+    Attributes:
+        origin: of the window's log.
+        body: of the promised record, see `Record.parse_promised`.
+        request: what was asked. Its openings are not signed: the body has their digests.
+    """
+
+    KIND: ClassVar[str] = "promise"
+    MEMBERS: ClassVar[str] = f"origin body request {Openings.MEMBERS} signature"
+    LABEL: ClassVar[str] = "promise"
 
     origin: str
     body: bytes
     request: Request
     openings: Openings
-    signature: bytes
 
     @classmethod
     def issue(
         cls, key: PrivateKey, *, origin: str, body: bytes, request: Request, openings: Openings
     ) -> "Promise":
-        """Sign a promise, with the provider's key; store it durably before it is sent."""
-        return cls(origin, body, request, openings, sign(key, "promise", origin, body))
+        """Sign a promise; store it durably before it is sent.
+
+        A provider that forgot it could promise the same counter once more, with another record.
+
+        Args:
+            key: the provider's.
+            origin, body, request, openings: the attributes.
+        """
+        return cls(origin, body, request, openings)._signed(key)
+
+    def signed_fields(self) -> tuple[Field, ...]:
+        """Return what the signature is over, in order."""
+        return (self.origin, self.body)
 
     def superseded_from(self, policy: Policy) -> int:
         """Return the instant from which the provider may make another, Unix milliseconds (8.7).
 
         By then nobody can claim this one any more, by any clock within the skew.
+
+        Args:
+            policy: of the promise's window; life and skew are its.
         """
         skew = 1000 * policy.clock_skew_seconds
         return self.record.time + policy.promise_life + 2 * skew + 1
@@ -57,49 +87,38 @@ class Promise:
     @property
     def record(self) -> Record:
         """The promised record; MalformedRecord if the body is none."""
-        return Record.decode_promised(self.body)
+        return Record.parse_promised(self.body)
 
-    def to_json(self) -> dict[str, Any]:
+    def _members(self) -> dict[str, Any]:
         return {
-            "format": PROMISE_FORMAT,
             "origin": self.origin,
             "body": self.body.hex(),
             "request": self.request.to_json(),
             **self.openings.to_json(),
-            "signature": self.signature.hex(),
         }
 
-    def encode(self) -> bytes:
-        return canonical_json.dumps(self.to_json())
-
     @classmethod
-    def parse(cls, data: bytes) -> "Promise":
-        """Strict inverse of `encode`; raises MalformedRecord. Nothing is verified."""
-        return cls.from_json(load_canonical(data, "promise"))
-
-    @classmethod
-    def from_json(cls, value: Any, where: str = "promise") -> "Promise":
-        """Strict inverse of `to_json`; raises MalformedRecord. Nothing is verified."""
-        names = f"format origin body request {Openings.MEMBERS} signature"
-        f = Fields(value, names, MalformedRecord, where)
-        f.constant("format", PROMISE_FORMAT)
+    def _read(cls, f: Fields) -> Self:
         promise = cls(
-            read_origin(f),
+            f.origin(),
             f.hex("body", limit=MAX_BODY_BYTES),
-            Request.from_json(f.raw("request"), f.path("request")),
+            f.message("request", Request),
             Openings.read(f),
-            f.hex("signature", SIGNATURE_BYTES),
+            signature=f.hex("signature", SIGNATURE_BYTES),
         )
-        _ = promise.record
+        _ = promise.record  # refused here, where the message is malformed, and nowhere later
         return promise
 
-    def verify(self, provider: PublicKey) -> None:
+    def verify(self, key: PublicKey) -> None:
         """Check signature, openings, and that the record is of the request.
+
+        Args:
+            key: the policy's `keys.provider`.
 
         Raises:
             ReceiptRejected: a bad signature, an opening that does not open, another counter or K.
         """
-        check_signature(provider, self.signature, "promise", self.origin, self.body)
+        AccountMessage.verify(self, key)
         record = self.record
         if (record.counter, record.top_k) != (self.request.counter, self.request.top_k):
             raise ReceiptRejected("another counter or K than asked", where="promise")
@@ -107,6 +126,9 @@ class Promise:
 
     def verify_kept(self, record: Record) -> None:
         """Check that ``record`` is the promised one but for nonce and selection.
+
+        Args:
+            record: of the receipt or the log, at the promise's counter.
 
         Raises:
             ReceiptRejected: it contradicts the promise.
@@ -116,15 +138,25 @@ class Promise:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """A signed no: how many records the account has, why, and when (milliseconds)."""
+class Refusal(AccountMessage):
+    """A signed no.
+
+    Attributes:
+        origin: of the window's log.
+        pseudonym: of the account, 32 bytes.
+        counter: how many records the account has, so that the log can contradict it.
+        time: Unix milliseconds.
+    """
+
+    KIND: ClassVar[str] = "refusal"
+    MEMBERS: ClassVar[str] = "origin pseudonym counter reason time signature"
+    LABEL: ClassVar[str] = "refusal"
 
     origin: str
     pseudonym: bytes
     counter: int
     reason: Reason
     time: int
-    signature: bytes = field(repr=False)
 
     @classmethod
     def issue(
@@ -137,42 +169,36 @@ class Refusal:
         reason: Reason,
         time: int,
     ) -> "Refusal":
-        """Sign a refusal, with the provider's key."""
-        signature = sign(key, "refusal", origin, pseudonym, counter, reason, time)
-        return cls(origin, pseudonym, counter, reason, time, signature)
+        """Sign a refusal.
 
-    def to_json(self) -> dict[str, Any]:
+        Args:
+            key: the provider's.
+            origin, pseudonym, counter, reason, time: the attributes.
+        """
+        return cls(origin, pseudonym, counter, reason, time)._signed(key)
+
+    def signed_fields(self) -> tuple[Field, ...]:
+        """Return what the signature is over, in order."""
+        return (self.origin, self.pseudonym, self.counter, self.reason, self.time)
+
+    def _members(self) -> dict[str, Any]:
         return {
-            "format": REFUSAL_FORMAT,
             "origin": self.origin,
             "pseudonym": self.pseudonym.hex(),
             "counter": self.counter,
             "reason": self.reason,
             "time": self.time,
-            "signature": self.signature.hex(),
         }
 
-    def encode(self) -> bytes:
-        return canonical_json.dumps(self.to_json())
-
     @classmethod
-    def parse(cls, data: bytes) -> "Refusal":
-        """Strict inverse of `encode`; raises MalformedRecord. Nothing is verified."""
-        return cls.from_json(load_canonical(data, "refusal"))
-
-    @classmethod
-    def from_json(cls, value: Any, where: str = "refusal") -> "Refusal":
-        """Strict inverse of `to_json`; raises MalformedRecord. Nothing is verified."""
-        names = "format origin pseudonym counter reason time signature"
-        f = Fields(value, names, MalformedRecord, where)
-        f.constant("format", REFUSAL_FORMAT)
+    def _read(cls, f: Fields) -> Self:
         return cls(
-            read_origin(f),
+            f.origin(),
             f.hex("pseudonym", PSEUDONYM_BYTES),
             f.integer("counter", 0, MAX_QUERIES),
             cast("Reason", f.choice("reason", "budget", "closed", "unavailable")),
             f.integer("time", 0, MAX_TIME),
-            f.hex("signature", SIGNATURE_BYTES),
+            signature=f.hex("signature", SIGNATURE_BYTES),
         )
 
     @property
@@ -180,13 +206,11 @@ class Refusal:
         """What makes it one refusal, 32 bytes: all that can contradict a log, not its time."""
         return structure("refusal", self.origin, self.pseudonym, self.counter, self.reason)
 
-    def verify_signature(self, provider: PublicKey) -> None:
-        """Check the provider's signature; ReceiptRejected."""
-        fields = (self.origin, self.pseudonym, self.counter, self.reason, self.time)
-        check_signature(provider, self.signature, "refusal", *fields)
-
     def verify_budget(self, queries: int) -> None:
-        """Check that a refusal for the budget came at its end, r = ``queries``.
+        """Check that a refusal for the budget came at its end.
+
+        Args:
+            queries: r, queries per account of the policy.
 
         Raises:
             ReceiptRejected: the account had records left; this contradicts the policy.
@@ -195,3 +219,80 @@ class Refusal:
             raise ReceiptRejected(
                 f"refused after {self.counter} records", where="budget", expected=f"{queries}"
             )
+
+
+@dataclass(frozen=True, slots=True)
+class Claim(JsonMessage):
+    """A promise, and what is said to be its nonce, 32 bytes; nothing has been verified."""
+
+    MEMBERS: ClassVar[str] = "promise nonce"
+    WHERE: ClassVar[str] = "claim"
+
+    promise: Promise
+    nonce: bytes = field(repr=False)
+
+    def _members(self) -> dict[str, Any]:
+        return {"promise": self.promise.to_json(), "nonce": self.nonce.hex()}
+
+    def encode(self) -> bytes:
+        """Return the claim in canonical JSON, as it is kept.
+
+        Raises:
+            RefusedError: it has more than MAX_CLAIM_BYTES, and no verifier takes it.
+        """
+        data = canonical_json.dumps(self.to_json())
+        if len(data) > MAX_CLAIM_BYTES:
+            raise RefusedError(
+                f"a claim of {len(data)} bytes", where="query", expected=f"{MAX_CLAIM_BYTES}"
+            )
+        return data
+
+    @classmethod
+    def _read(cls, f: Fields) -> Self:
+        return cls(f.message("promise", Promise), f.hex("nonce", NONCE_BYTES))
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimsPage(JsonMessage):
+    """The reply of the verifier's `GET /v1/windows/{w}/claims`.
+
+    Attributes:
+        claims: JSON values, to be read one by one: one that is no claim costs no other.
+        next: what to ask after for more, 32 bytes; None: there are no more.
+    """
+
+    MEMBERS: ClassVar[str] = "claims next"
+    WHERE: ClassVar[str] = "claims page"
+
+    claims: Sequence[Any]
+    next: bytes | None
+
+    def _members(self) -> dict[str, Any]:
+        following = None if self.next is None else self.next.hex()
+        return {"claims": list(self.claims), "next": following}
+
+    @classmethod
+    def _read(cls, f: Fields) -> Self:
+        claims = tuple(item for _, item in f.objects("claims", 0, MAX_TIME))
+        return cls(claims, f.optional(f.hex, "next", DIGEST_BYTES))
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed(JsonMessage):
+    """The reply of `GET /v1/windows/{w}/claims/{pseudonym}/{counter}`.
+
+    Attributes:
+        claimed: whether a promise for the query was claimed.
+    """
+
+    MEMBERS: ClassVar[str] = "claimed"
+    WHERE: ClassVar[str] = "claimed"
+
+    claimed: bool
+
+    def _members(self) -> dict[str, Any]:
+        return {"claimed": self.claimed}
+
+    @classmethod
+    def _read(cls, f: Fields) -> Self:
+        return cls(f.boolean("claimed"))

@@ -10,20 +10,17 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NoReturn, Protocol
 
 from ragaudit.encoding.errors import RagauditError
-from ragaudit.encoding.times import rfc3339
+from ragaudit.encoding.parameters import SQUARED_NORM
+from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.errors import ReceiptRejected, StepRejected
 from ragaudit.ledger.log.cosignatures import CosignerPolicy
 from ragaudit.ledger.messages.chains import activation_of, verify_nonce
 from ragaudit.ledger.messages.merkle_commitments import content_digest, row_digest, verify_index_row
-from ragaudit.ledger.messages.openings import Openings
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.receipts import PublicReceipt, ReceiptFile, ServedRow
 from ragaudit.ledger.messages.records import Opening, Record, TenantOpening
-from ragaudit.ledger.messages.requests import Request
-
-SQUARED_NORM = 16129
-"""Norm of every completed row, the square of the norm bound 127 (docs/spec/02-integers.md)."""
+from ragaudit.ledger.messages.requests import Openings, Request
 
 
 class GroupOperations(Protocol):
@@ -120,8 +117,7 @@ def check_inclusion(public: PublicReceipt, view: WindowView) -> StepResult:
     Raises:
         ReceiptRejected: no proof, or one that is false.
     """
-    number, name = 2, _STEPS[1][0]
-    keys = view.policy.keys
+    number, name, keys = 2, _STEPS[1][0], view.policy.keys
     try:
         public.verify_inclusion(keys.log, CosignerPolicy((keys.cosigner,), 1))
     except RagauditError as error:
@@ -140,6 +136,12 @@ def check_promise(
 ) -> None:
     """Check a promise before its nonce is revealed: afterwards nothing in it can change.
 
+    Args:
+        promise: as the provider sent it.
+        request: as the account asked.
+        view, operations, embed: as for `check_receipt_file`.
+        account: all that the account knows of itself.
+
     Raises:
         ReceiptRejected: it is not signed, not of this request, or false in any field.
     """
@@ -154,8 +156,8 @@ def check_promise(
         _check_account(record, view, account)
         _check_openings(promise.openings, record, request, view.policy, operations)
         if embed is not None:
-            texts, given = [request.query], [promise.openings.embedding]
-            _check_embeddings(["query"], texts, given, embed, view.policy.embedder_tolerance)
+            texts, vectors = [request.query], [promise.openings.embedding]
+            _check_embeddings(["query"], texts, vectors, embed, view.policy.embedder_tolerance)
     except RagauditError as error:
         where = f"promise, {error.where}" if error.where else "promise"
         raise ReceiptRejected(error.what, where=where, expected=error.expected) from error
@@ -192,7 +194,7 @@ class _Check:
         public = self.file.public
         if public.origin != self.view.policy.origin:
             _reject("receipt of another log", expected=self.view.policy.origin)
-        public.verify_signature(self.view.policy.keys.provider)
+        public.verify(self.view.policy.keys.provider)
         return None
 
     def inclusion(self) -> str | None:
@@ -235,7 +237,7 @@ class _Check:
         if tuple(row.position for row in private.rows) != private.selected:
             _reject("the rows are not the selected ones")
         opened = [(row.position, row.id, row.content) for row in private.rows]
-        served = [(each.position, each.id, each.content) for each in self.file.answer.documents]
+        served = [(row.position, row.id, row.content) for row in self.file.answer.documents]
         if served != opened:
             _reject("the documents are not the receipt's rows")
         return None
@@ -250,10 +252,11 @@ class _Check:
         if len(row.vector) != self.view.policy.dimension:
             _reject(f"{len(row.vector)} entries", where, f"{self.view.policy.dimension}")
         completed = (*row.vector, *row.squares)
-        if sum(each * each for each in completed) != SQUARED_NORM:
+        if sum(entry * entry for entry in completed) != SQUARED_NORM:
             _reject("another norm", where, f"squared norm {SQUARED_NORM} of a completed row")
         if self.operations.commit_row(completed, row.blinding) != row.commitment:
             _reject("the vector is not the committed one", where)
+        # The root is the countersigned one: a row made up for this answer has no path to it.
         verify_index_row(
             root=self.tenant.index_root,
             rows=self.tenant.rows,
@@ -269,9 +272,9 @@ class _Check:
         private = self.file.private
         names = ["query", *(f"row {row.position}" for row in private.rows)]
         texts = [private.openings.query, *(row.content for row in private.rows)]
-        given = [private.openings.embedding, *(row.vector for row in private.rows)]
+        vectors = [private.openings.embedding, *(row.vector for row in private.rows)]
         tolerance = self.view.policy.embedder_tolerance
-        _check_embeddings(names, texts, given, self.embed, tolerance)
+        _check_embeddings(names, texts, vectors, self.embed, tolerance)
         return None
 
     def nonce(self) -> str | None:
@@ -340,11 +343,12 @@ def _check_account(record: Record, view: WindowView, account: AccountView) -> st
     if account.registration_index is None or not view.covered_sizes:
         return "the activation of the registration is not known here"
     entries = (0, account.registration_index)
-    found = [activation_of(index, view.covered_sizes) for index in entries]
-    activated = [each for each in found if each is not None]
-    if len(activated) < len(entries):
+    instants = [activation_of(index, view.covered_sizes) for index in entries]
+    known = [instant for instant in instants if instant is not None]
+    if len(known) < len(entries):
         _reject("the registration is not activated", where="activation")
-    _same("activation", record.activation, max(activated))
+    # The later of the two: no randomness that was out before opening and registration were logged.
+    _same("activation", record.activation, max(known))
     return None
 
 
@@ -359,7 +363,7 @@ def _check_openings(
     embedding = openings.embedding
     if len(embedding) != policy.dimension:
         _reject(f"{len(embedding)} entries", "embedding", f"{policy.dimension}")
-    if sum(each * each for each in embedding) > SQUARED_NORM:
+    if sum(entry * entry for entry in embedding) > SQUARED_NORM:
         _reject("norm above the bound", "embedding", f"squared norm at most {SQUARED_NORM}")
     terms = policy.estimator
     if operations.sketch(embedding, terms.seed, terms.sketch_bits) != openings.sketch:
@@ -369,11 +373,11 @@ def _check_openings(
 def _check_embeddings(
     names: Sequence[str],
     texts: Sequence[str],
-    given: Sequence[Sequence[int]],
+    vectors: Sequence[Sequence[int]],
     embed: Embed,
     tolerance: int,
 ) -> None:
-    for name, made, vector in zip(names, embed(texts), given, strict=True):
+    for name, made, vector in zip(names, embed(texts), vectors, strict=True):
         if len(made) != len(vector):
             _reject(f"{len(vector)} entries", name, f"{len(made)}")
         distance = sum((int(a) - int(b)) ** 2 for a, b in zip(made, vector, strict=True))

@@ -1,40 +1,87 @@
 """Bodies of the log's entries (docs/spec/05-records.md §5.7).
 
-Every body is ``enc("ragaudit/v1/entry/<kind>", ..)``; `decode` accepts exactly what `encode`
+Every body is ``enc("ragaudit/v1/entry/<kind>", ..)``; `parse` accepts exactly what `encode`
 writes and checks each field's range. Whether a body is *true* is for the audit to say.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import ClassVar, TypeAlias
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Self, TypeAlias
 
 from ragaudit.encoding.digests import leaf_data
+from ragaudit.encoding.parameters import LIMITS
 from ragaudit.encoding.tagged import Field, enc, read_int, read_optional_digest, read_text
 from ragaudit.ledger.errors import MalformedRecord
-from ragaudit.ledger.messages.entry_fields import (
+from ragaudit.ledger.messages.fields import (
+    MAX_TIME,
     check_digests,
     check_key,
-    check_optional_digests,
     check_range,
-    decoded,
+    parsed_body,
 )
 from ragaudit.ledger.messages.identifiers import check_tenant, check_window
 
 MAX_TENANTS = 1000
 MAX_ROWS = 2**40
-MAX_TOP_K = 1000
 MAX_SLOTS = 1_000_000
 MAX_QUERIES = 1_000_000
-MAX_TIME = 2**53 - 1  # milliseconds
 MAX_REASON_BYTES = 500
 
-_ENTRY = "ragaudit/v1/entry/"
 _TENANT = "ragaudit/v1/opening/tenant"
+
+Readers: TypeAlias = tuple[Callable[[bytes], Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EntryBody:
+    """A body: its attributes in order, under a tag of its own, so that none is read as another.
+
+    Attributes:
+        KIND: of the entry; TAG is made of it.
+        READ: reader of each field.
+    """
+
+    KIND: ClassVar[str]
+    TAG: ClassVar[str]
+    READ: ClassVar[Readers]
+
+    def __init_subclass__(cls) -> None:
+        cls.TAG = f"ragaudit/v1/entry/{cls.KIND}"
+
+    def _fields(self) -> tuple[Field, ...]:
+        return tuple(getattr(self, field.name) for field in fields(self))
+
+    @classmethod
+    def _from(cls, f: tuple[bytes, ...]) -> Self:
+        return cls(*(read(data) for read, data in zip(cls.READ, f, strict=True)))
+
+    def encode(self) -> bytes:
+        """Return the body as it is logged (docs/spec/01-encoding.md §1.1)."""
+        return enc(self.TAG, *self._fields())
+
+    @classmethod
+    def parse(cls, body: bytes) -> Self:
+        """Return the body in ``body``, the strict inverse of `encode`.
+
+        Args:
+            body: of a log entry, as an untrusted party sent it.
+
+        Raises:
+            MalformedRecord: another kind or encoding, or a field out of range.
+        """
+        return parsed_body(cls.TAG, body, len(cls.READ), cls._from)
 
 
 @dataclass(frozen=True, slots=True)
 class TenantOpening:
-    """One tenant's index at the opening: version 1, N rows, root of C_idx, digest of pi_idx."""
+    """One tenant's index at the opening.
+
+    Attributes:
+        rows: N, 1..2^40.
+        index_root: of C_idx, 32 bytes.
+        proof_digest: of pi_idx, 32 bytes.
+        version: 1; later ones are entries of their own.
+    """
 
     tenant: str
     rows: int
@@ -49,23 +96,29 @@ class TenantOpening:
         check_digests(self.index_root, self.proof_digest)
 
     def encode(self) -> bytes:
-        return enc(
-            _TENANT, self.tenant, self.version, self.rows, self.index_root, self.proof_digest
-        )
+        """Return the tenant's part of an opening."""
+        fixed = (self.tenant, self.version, self.rows, self.index_root, self.proof_digest)
+        return enc(_TENANT, *fixed)
 
     @classmethod
-    def decode(cls, data: bytes) -> "TenantOpening":
-        """Strict inverse of `encode`; MalformedRecord."""
-        return decoded(_TENANT, data, 5, cls._from)
+    def parse(cls, data: bytes) -> Self:
+        """Return the part in ``data``, the strict inverse of `encode`; MalformedRecord."""
+        return parsed_body(_TENANT, data, 5, cls._from)
 
     @classmethod
-    def _from(cls, f: tuple[bytes, ...]) -> "TenantOpening":
+    def _from(cls, f: tuple[bytes, ...]) -> Self:
         return cls(read_text(f[0]), read_int(f[2]), f[3], f[4], read_int(f[1]))
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
-    """Entry 0 of the log: what the provider commits to before the window."""
+class Opening(EntryBody):
+    """Entry 0 of the log: what the provider commits to before the window.
+
+    Attributes:
+        policy_digest, embedder_digest: C_policy and C_emb, 32 bytes each.
+        seed_root: C_seed of epoch 1: fixed here, no noise can be chosen after a query is known.
+        tenants: in rising order of their names.
+    """
 
     KIND: ClassVar[str] = "opening"
 
@@ -77,45 +130,57 @@ class Opening:
     def __post_init__(self) -> None:
         check_digests(self.policy_digest, self.embedder_digest, self.seed_root)
         check_range("number of tenants", len(self.tenants), 1, MAX_TENANTS)
-        names = [each.tenant for each in self.tenants]
+        names = [tenant.tenant for tenant in self.tenants]
         if names != sorted(set(names)):
             raise MalformedRecord("tenants not rising and distinct", where=self.KIND)
 
     def tenant(self, name: str) -> TenantOpening:
-        """The index of a tenant; MalformedRecord if the opening does not have it."""
-        for each in self.tenants:
-            if each.tenant == name:
-                return each
-        raise MalformedRecord("no such tenant", where=self.KIND)
+        """Return the index of a tenant.
 
-    def encode(self) -> bytes:
-        tenants = [each.encode() for each in self.tenants]
-        fixed = (self.policy_digest, self.embedder_digest, self.seed_root)
-        return enc(_ENTRY + self.KIND, *fixed, *tenants)
+        Raises:
+            MalformedRecord: the opening does not have it.
+        """
+        named = [tenant for tenant in self.tenants if tenant.tenant == name]
+        if not named:
+            raise MalformedRecord("no such tenant", where=self.KIND)
+        return named[0]
+
+    def _fields(self) -> tuple[Field, ...]:
+        tenants = [tenant.encode() for tenant in self.tenants]
+        return (self.policy_digest, self.embedder_digest, self.seed_root, *tenants)
 
     @classmethod
-    def decode(cls, body: bytes) -> "Opening":
-        """Strict inverse of `encode`; MalformedRecord."""
-        head = len(enc(_ENTRY + cls.KIND)) - 2
-        count = int.from_bytes(body[head : head + 2], "little")  # decode() checks what it means
+    def parse(cls, body: bytes) -> Self:
+        """Return the opening in ``body``, which has three fields and one for each tenant.
+
+        Raises:
+            MalformedRecord: another kind or encoding, or a field out of range.
+        """
+        head = len(enc(cls.TAG)) - 2
+        # The count is read before the tag is: what it means is checked by the reader of the fields.
+        count = int.from_bytes(body[head : head + 2], "little")
         check_range("number of fields", count, 4, 3 + MAX_TENANTS)
-        return decoded(_ENTRY + cls.KIND, body, count, cls._from)
+        return parsed_body(cls.TAG, body, count, cls._from)
 
     @classmethod
-    def _from(cls, f: tuple[bytes, ...]) -> "Opening":
-        return cls(f[0], f[1], f[2], tuple(map(TenantOpening.decode, f[3:])))
+    def _from(cls, f: tuple[bytes, ...]) -> Self:
+        return cls(f[0], f[1], f[2], tuple(map(TenantOpening.parse, f[3:])))
 
 
 @dataclass(frozen=True, slots=True)
-class Registration:
+class Registration(EntryBody):
     """An account under its pseudonym: tenant, slot, and what it brought.
 
     Attributes:
-        anchor: of its nonce chain; None for a plain account.
+        pseudonym: 32 bytes.
+        slot: row of C_seed whose keys its noise uses, 0..999,999.
+        anchor: of its nonce chain, 32 bytes; None for a plain account.
+        time: Unix milliseconds.
         dispute_key: its Ed25519 public key, 32 bytes; None for an account that never disputes.
     """
 
     KIND: ClassVar[str] = "registration"
+    READ = (read_text, bytes, read_text, read_int, *2 * (read_optional_digest,), read_int)
 
     window: str
     pseudonym: bytes
@@ -128,40 +193,35 @@ class Registration:
     def __post_init__(self) -> None:
         check_window(self.window)
         check_tenant(self.tenant)
-        check_digests(self.pseudonym)
-        check_optional_digests(self.anchor, self.dispute_key)
+        check_digests(self.pseudonym, self.anchor, self.dispute_key)
         if self.dispute_key is not None:
             check_key(self.dispute_key)
         check_range("slot", self.slot, 0, MAX_SLOTS - 1)
         check_range("time", self.time, 0, MAX_TIME)
 
-    def encode(self) -> bytes:
-        place = (self.window, self.pseudonym, self.tenant, self.slot)
-        return enc(_ENTRY + self.KIND, *place, self.anchor, self.dispute_key, self.time)
-
-    @classmethod
-    def decode(cls, body: bytes) -> "Registration":
-        """Strict inverse of `encode`; MalformedRecord."""
-        return decoded(_ENTRY + cls.KIND, body, 7, cls._from)
-
-    @classmethod
-    def _from(cls, f: tuple[bytes, ...]) -> "Registration":
-        return cls(
-            window=read_text(f[0]),
-            pseudonym=f[1],
-            tenant=read_text(f[2]),
-            slot=read_int(f[3]),
-            anchor=read_optional_digest(f[4]),
-            dispute_key=read_optional_digest(f[5]),
-            time=read_int(f[6]),
-        )
-
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """One answered query; with nonce and selection commitment absent, the body of a promise."""
+class Record(EntryBody):
+    """One answered query; with nonce and selection commitment absent, the body of a promise.
+
+    Attributes:
+        version, rows: of the tenant's index that was searched, N rows.
+        top_k: K, 1..1000.
+        pseudonym: of the account, 32 bytes.
+        epoch, slot, counter: g, i, c: which key of C_seed the noise was made with.
+        activation: a, whose randomness went into the noise.
+        time: Unix milliseconds.
+        nonce: of an anchored account's chain, 32 bytes: it fixes the noise after the promise.
+        filter_digest, query_digest, embedding_digest, sketch_digest: salted, 32 bytes each.
+        selection_commitment: B_sel, 32 bytes.
+    """
 
     KIND: ClassVar[str] = "record"
+    READ: ClassVar[Readers] = (
+        *(bytes, read_text, read_text, read_int, read_int, read_int, bytes, bytes),
+        *(read_int, read_int, read_int, read_int, read_int, read_optional_digest),
+        *(bytes, bytes, bytes, read_optional_digest),
+    )
 
     policy_digest: bytes
     window: str
@@ -187,96 +247,76 @@ class Record:
         check_tenant(self.tenant)
         check_digests(self.policy_digest, self.filter_digest, self.pseudonym, self.query_digest)
         check_digests(self.embedding_digest, self.sketch_digest)
-        check_optional_digests(self.nonce, self.selection_commitment)
+        check_digests(self.nonce, self.selection_commitment)  # absent in a promise
         if self.nonce is not None and self.selection_commitment is None:
+            # The nonce is revealed for the whole record: alone it would belong to no answer.
             raise MalformedRecord("a nonce without a selection", where=self.KIND)
         check_range("version", self.version, 1, MAX_TIME)
         check_range("rows", self.rows, 1, MAX_ROWS)
-        check_range("top_k", self.top_k, 1, MAX_TOP_K)
+        check_range("top_k", self.top_k, 1, LIMITS.top_k)
         check_range("epoch", self.epoch, 1, MAX_TIME)
         check_range("slot", self.slot, 0, MAX_SLOTS - 1)
         check_range("counter", self.counter, 0, MAX_QUERIES - 1)
         check_range("activation", self.activation, 1, MAX_TIME)
         check_range("time", self.time, 0, MAX_TIME)
 
-    def promised(self) -> "Record":
-        """What a promise says of this record: everything but nonce and selection."""
-        return replace(self, nonce=None, selection_commitment=None)
-
-    def encode(self) -> bytes:
-        """The body; its last field, the digest of an eager proof, is absent in version 1."""
-        fields: tuple[Field, ...] = (
-            self.policy_digest,
-            self.window,
-            self.tenant,
-            self.version,
-            self.rows,
-            self.top_k,
-            self.filter_digest,
-            self.pseudonym,
-            self.epoch,
-            self.slot,
-            self.counter,
-            self.activation,
-            self.time,
-            self.nonce,
-            self.query_digest,
-            self.embedding_digest,
-            self.sketch_digest,
-            self.selection_commitment,
-            None,
-        )
-        return enc(_ENTRY + self.KIND, *fields)
+    def _fields(self) -> tuple[Field, ...]:
+        # The last field, the digest of an eager proof, is absent in version 1.
+        return (*EntryBody._fields(self), None)
 
     @classmethod
-    def decode(cls, body: bytes) -> "Record":
-        """The record of a log entry's body; MalformedRecord, also for a promise's body."""
-        record = decoded(_ENTRY + cls.KIND, body, 19, cls._from)
+    def _from(cls, f: tuple[bytes, ...]) -> Self:
+        if f[18]:
+            raise MalformedRecord("an eager proof's digest", expected="absent in version 1")
+        return cls(*(read(data) for read, data in zip(cls.READ, f, strict=False)))
+
+    def promised(self) -> "Record":
+        """Return what a promise says of this record: everything but nonce and selection."""
+        return replace(self, nonce=None, selection_commitment=None)
+
+    @classmethod
+    def parse(cls, body: bytes) -> Self:
+        """Return the record of a log entry's body.
+
+        Args:
+            body: of a log entry; that of a promise is refused, for it commits to no answer.
+
+        Raises:
+            MalformedRecord: another kind or encoding, a field out of range, or no selection.
+        """
+        record = parsed_body(cls.TAG, body, 19, cls._from)
         if record.selection_commitment is None:
             raise MalformedRecord("a record without a selection", where=cls.KIND)
         return record
 
     @classmethod
-    def decode_promised(cls, body: bytes) -> "Record":
-        """The record of a promise's body; MalformedRecord, also for a whole record's body."""
-        record = decoded(_ENTRY + cls.KIND, body, 19, cls._from)
+    def parse_promised(cls, body: bytes) -> Self:
+        """Return the record of a promise's body.
+
+        Args:
+            body: of a promise; that of a log entry is refused, so that none passes for the other.
+
+        Raises:
+            MalformedRecord: another kind or encoding, a field out of range, or a selection.
+        """
+        record = parsed_body(cls.TAG, body, 19, cls._from)
         if record.selection_commitment is not None:
             raise MalformedRecord("a promise with a selection", where=cls.KIND)
         return record
 
-    @classmethod
-    def _from(cls, f: tuple[bytes, ...]) -> "Record":
-        if f[18]:
-            raise MalformedRecord("an eager proof's digest", expected="absent in version 1")
-        version, rows, top_k = (read_int(each) for each in f[3:6])
-        epoch, slot, counter, activation, time = (read_int(each) for each in f[8:13])
-        return cls(
-            policy_digest=f[0],
-            window=read_text(f[1]),
-            tenant=read_text(f[2]),
-            version=version,
-            rows=rows,
-            top_k=top_k,
-            filter_digest=f[6],
-            pseudonym=f[7],
-            epoch=epoch,
-            slot=slot,
-            counter=counter,
-            activation=activation,
-            time=time,
-            nonce=read_optional_digest(f[13]),
-            query_digest=f[14],
-            embedding_digest=f[15],
-            sketch_digest=f[16],
-            selection_commitment=read_optional_digest(f[17]),
-        )
-
 
 @dataclass(frozen=True, slots=True)
-class Close:
-    """The last entry: the number of records, and the provider's coalition claim k-hat."""
+class Close(EntryBody):
+    """The last entry.
+
+    Attributes:
+        records: how many the log has: a provider that later cuts one off contradicts itself.
+        coalition_claim: k-hat, the largest coalition that the provider says it saw.
+        time: Unix milliseconds.
+    """
 
     KIND: ClassVar[str] = "close"
+    READ = (read_text, read_int, read_int, read_int)
 
     window: str
     records: int
@@ -289,24 +329,13 @@ class Close:
         check_range("coalition claim", self.coalition_claim, 0, MAX_SLOTS)
         check_range("time", self.time, 0, MAX_TIME)
 
-    def encode(self) -> bytes:
-        return enc(_ENTRY + self.KIND, self.window, self.records, self.coalition_claim, self.time)
-
-    @classmethod
-    def decode(cls, body: bytes) -> "Close":
-        """Strict inverse of `encode`; MalformedRecord."""
-        return decoded(_ENTRY + cls.KIND, body, 4, cls._from)
-
-    @classmethod
-    def _from(cls, f: tuple[bytes, ...]) -> "Close":
-        return cls(read_text(f[0]), *(read_int(each) for each in f[1:]))
-
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class Version(EntryBody):
     """A later index version: a reserved kind, FAIL in version 1."""
 
     KIND: ClassVar[str] = "version"
+    READ = (read_text, read_text, read_int, read_int, bytes, bytes, read_int)
 
     window: str
     tenant: str
@@ -324,26 +353,13 @@ class Version:
         check_range("rows", self.rows, 1, MAX_ROWS)
         check_range("time", self.time, 0, MAX_TIME)
 
-    def encode(self) -> bytes:
-        place = (self.window, self.tenant, self.version, self.rows)
-        return enc(_ENTRY + self.KIND, *place, self.index_root, self.proof_digest, self.time)
-
-    @classmethod
-    def decode(cls, body: bytes) -> "Version":
-        """Strict inverse of `encode`; MalformedRecord."""
-        return decoded(_ENTRY + cls.KIND, body, 7, cls._from)
-
-    @classmethod
-    def _from(cls, f: tuple[bytes, ...]) -> "Version":
-        version, rows, time = read_int(f[2]), read_int(f[3]), read_int(f[6])
-        return cls(read_text(f[0]), read_text(f[1]), version, rows, f[4], f[5], time)
-
 
 @dataclass(frozen=True, slots=True)
-class Epoch:
+class Epoch(EntryBody):
     """A later seed epoch: a reserved kind, FAIL in version 1."""
 
     KIND: ClassVar[str] = "epoch"
+    READ = (read_text, read_int, bytes, read_text, read_int)
 
     window: str
     epoch: int
@@ -358,43 +374,26 @@ class Epoch:
         check_range("bytes of the reason", len(self.reason.encode()), 1, MAX_REASON_BYTES)
         check_range("time", self.time, 0, MAX_TIME)
 
-    def encode(self) -> bytes:
-        fields = (self.window, self.epoch, self.seed_root, self.reason, self.time)
-        return enc(_ENTRY + self.KIND, *fields)
-
-    @classmethod
-    def decode(cls, body: bytes) -> "Epoch":
-        """Strict inverse of `encode`; MalformedRecord."""
-        return decoded(_ENTRY + cls.KIND, body, 5, cls._from)
-
-    @classmethod
-    def _from(cls, f: tuple[bytes, ...]) -> "Epoch":
-        return cls(read_text(f[0]), read_int(f[1]), f[2], read_text(f[3]), read_int(f[4]))
-
 
 Body: TypeAlias = Opening | Registration | Record | Close | Version | Epoch
 
-_DECODERS: dict[str, Callable[[bytes], Body]] = {
-    "opening": Opening.decode,
-    "registration": Registration.decode,
-    "record": Record.decode,
-    "close": Close.decode,
-    "version": Version.decode,
-    "epoch": Epoch.decode,
+_KINDS: dict[str, type[Body]] = {
+    kind.KIND: kind for kind in (Opening, Registration, Record, Close, Version, Epoch)
 }
 
 
-def decode_body(kind: str, body: bytes) -> Body:
-    """The body of an entry of ``kind``.
+def parse_body(kind: str, body: bytes) -> Body:
+    """Return the body of an entry of ``kind``, one of the six.
 
     Raises:
         MalformedRecord: an unknown kind, or not a body of this kind.
     """
-    if kind not in _DECODERS:
-        raise MalformedRecord("unknown kind of entry", expected=", ".join(_DECODERS))
-    return _DECODERS[kind](body)
+    if kind not in _KINDS:
+        raise MalformedRecord("unknown kind of entry", expected=", ".join(_KINDS))
+    return _KINDS[kind].parse(body)
 
 
 def entry_leaf_data(salt: bytes, body: Body) -> bytes:
-    """The 32 bytes which stand in the log for ``body``."""
+    """Return the 32 bytes which stand in the log for a body, under a secret salt of 32 bytes."""
+    # Without a salt whoever reads the log could guess a body and compare.
     return leaf_data(salt, body.KIND, body.encode())

@@ -1,89 +1,65 @@
-"""What the signed messages of the verifier have in common (docs/spec/08-services.md §8.4)."""
+"""Messages with a signature, and requests with one in their headers.
 
-from abc import ABC, abstractmethod
+docs/spec/01-encoding.md §1.3 for what is signed, docs/spec/08-services.md §8.1 for requests.
+"""
+
+import re
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from hashlib import sha256
+from typing import Any, ClassVar, Final, Self
 
-from ragaudit.encoding import canonical_json
-from ragaudit.encoding.digests import PREFIX
-from ragaudit.encoding.errors import RejectedError
-from ragaudit.encoding.signing import SIGNATURE_BYTES, PrivateKey, PublicKey, sign, verify
+from ragaudit.encoding.digests import DIGEST_BYTES, PREFIX
+from ragaudit.encoding.errors import MalformedError, RejectedError
+from ragaudit.encoding.signing import (
+    SIGNATURE_BYTES,
+    PrivateKey,
+    PublicKey,
+    SignatureRejected,
+    sign,
+    verify,
+)
 from ragaudit.encoding.tagged import Field
-from ragaudit.ledger.errors import MalformedRecord
-from ragaudit.ledger.messages.json_fields import Fields
-
-MAX_TIME = 2**53 - 1
-"""Of a time in Unix milliseconds, a count or a size: the largest integer that JSON holds."""
+from ragaudit.encoding.text import b64_decode, b64_encode
+from ragaudit.ledger.errors import ReceiptRejected
+from ragaudit.ledger.messages.fields import JsonMessage
 
 NOT_SIGNED_YET = bytes(SIGNATURE_BYTES)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerifierMessage(ABC):
-    """A message in canonical JSON, signed with `keys.verifier`.
+@dataclass(frozen=True, slots=True)
+class SignedMessage(JsonMessage):
+    """A message with one signature, over named fields.
 
     Attributes:
-        KIND: what the format and the signed fields are called.
-        MEMBERS: names of the members beside ``format`` and ``signature``, spaces between.
+        KIND: names the format, and the tag under which the fields are signed: a signature under
+            one kind is none under another, whatever the fields are.
         signature: 64 bytes; nothing has been verified.
     """
 
     KIND: ClassVar[str]
-    MEMBERS: ClassVar[str]
 
-    signature: bytes = field(default=NOT_SIGNED_YET, repr=False)
+    signature: bytes = field(default=NOT_SIGNED_YET, repr=False, kw_only=True)
 
-    @abstractmethod
-    def members(self) -> dict[str, Any]:
-        """Return the members beside ``format`` and ``signature`` as JSON values."""
+    def __init_subclass__(cls) -> None:
+        """Name the format, and the place in errors unless there is another, after the kind."""
+        if kind := getattr(cls, "KIND", ""):
+            cls.FORMAT, cls.WHERE = PREFIX + kind, cls.WHERE or kind
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the message as a JSON object, its signature last."""
+        return {**JsonMessage.to_json(self), "signature": self.signature.hex()}
 
     @abstractmethod
     def signed_fields(self) -> tuple[Field, ...]:
         """Return what the signature is over, in order."""
 
-    @classmethod
-    @abstractmethod
-    def of_fields(cls, f: Fields) -> Self:
-        """Return the message with these members; MalformedRecord."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the message as a JSON object."""
-        return {
-            "format": PREFIX + self.KIND,
-            **self.members(),
-            "signature": self.signature.hex(),
-        }
-
-    def encode(self) -> bytes:
-        """Return the message in canonical JSON, as it is sent and kept."""
-        return canonical_json.dumps(self.to_json())
-
-    @classmethod
-    def from_json(cls, value: Any, where: str = "") -> Self:
-        """Return the message of a JSON value, the strict inverse of `to_json`.
+    def verify(self, key: PublicKey) -> None:
+        """Check the signature, and nothing else that the message says.
 
         Args:
-            where: the value's place, for errors; the kind of the message if it has none.
-
-        Raises:
-            MalformedRecord: not such a message. Nothing is verified.
-        """
-        names = f"format {cls.MEMBERS} signature"
-        f = Fields(value, names, MalformedRecord, where or cls.KIND)
-        f.constant("format", PREFIX + cls.KIND)
-        return cls.of_fields(f)
-
-    @classmethod
-    def parse(cls, data: bytes) -> Self:
-        """Return the message in ``data``, the strict inverse of `encode`.
-
-        Raises:
-            MalformedError: not canonical JSON, or (MalformedRecord) not such a message.
-        """
-        return cls.from_json(canonical_json.loads(data))
-
-    def verify(self, key: PublicKey) -> None:
-        """Check the signature alone.
+            key: of the party whose message this must be; never one that the message names.
 
         Raises:
             SignatureRejected: ``key`` did not sign this.
@@ -93,8 +69,144 @@ class VerifierMessage(ABC):
     def _signed(self, key: PrivateKey) -> Self:
         return replace(self, signature=sign(key, self.KIND, *self.signed_fields()))
 
+
+class VerifierMessage(SignedMessage):
+    """A message that the verifier signs with `keys.verifier` (docs/spec/08-services.md §8.4)."""
+
+    __slots__ = ()
+
     def _demand(self, what: str, found: object, expected: object) -> None:
         """RejectedError unless the message names the expected thing."""
         if found != expected:
             shown = expected.hex() if isinstance(expected, bytes) else str(expected)
             raise RejectedError(f"another {what}", where=self.KIND, expected=shown)
+
+
+class AccountMessage(SignedMessage):
+    """A message that an account keeps or hands on: receipt, promise, refusal, dispute, finding."""
+
+    __slots__ = ()
+
+    def verify(self, key: PublicKey) -> None:
+        """Check the signature, and nothing else that the message says.
+
+        Args:
+            key: of the party whose message this must be: the policy's `keys.provider` or
+                `keys.arbiter`, or the dispute key in the account's registration.
+
+        Raises:
+            ReceiptRejected: ``key`` did not sign this.
+        """
+        try:
+            SignedMessage.verify(self, key)
+        except SignatureRejected as error:
+            raise ReceiptRejected(error.what, where=self.KIND) from error
+
+
+PROVIDER_HEADER: Final = "Ragaudit-Provider"
+TIME_HEADER: Final = "Ragaudit-Time"
+SIGNATURE_HEADER: Final = "Ragaudit-Signature"
+DIGEST_HEADER: Final = "Content-Digest"
+DIGEST_FORM: Final = "sha-256=:<base64>: (RFC 9530)"
+_KIND: Final = "request"
+_EXPECTED: Final = f"{PROVIDER_HEADER}, {TIME_HEADER} and {SIGNATURE_HEADER}"
+_TIME: Final = re.compile(r"0|[1-9][0-9]{0,15}", re.ASCII)
+_SHA256: Final = re.compile(r"sha-256=:([A-Za-z0-9+/=]{44}):", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class SignedRequest:
+    """What the headers of a request claim; nothing is verified yet.
+
+    Attributes:
+        time: Unix milliseconds.
+        digest: SHA-256 that the body is said to have; that of no bytes where nothing is said.
+        signature: 64 bytes, over method, path with query, digest and time.
+    """
+
+    provider: str
+    time: int
+    digest: bytes
+    signature: bytes = field(repr=False)
+
+    @classmethod
+    def issue(
+        cls, key: PrivateKey, *, provider: str, method: str, target: str, body: bytes, time: int
+    ) -> Self:
+        """Sign a request.
+
+        Args:
+            key: the provider's.
+            provider: its name, under which the verifier looks up the key.
+            method: in upper case.
+            target: path with query, as in the request line.
+            body: signed by its digest, so that headers can be checked before a body is taken.
+            time: Unix milliseconds; the verifier refuses old requests, so none can be replayed.
+        """
+        digest = sha256(body).digest()
+        return cls(provider, time, digest, sign(key, _KIND, method, target, digest, time))
+
+    def encode(self) -> dict[str, str]:
+        """Return the headers that the request carries."""
+        return {
+            DIGEST_HEADER: f"sha-256=:{b64_encode(self.digest)}:",
+            PROVIDER_HEADER: self.provider,
+            TIME_HEADER: str(self.time),
+            SIGNATURE_HEADER: b64_encode(self.signature),
+        }
+
+    @classmethod
+    def parse(cls, values: Callable[[str], Sequence[str]]) -> Self:
+        """Return what the headers of a request say, the strict inverse of `headers`.
+
+        Args:
+            values: the values of a header, whatever the case of its name.
+
+        Raises:
+            MalformedError: a missing, repeated or ill-formed header.
+        """
+        provider, time, signature = (
+            _single(values, name) for name in (PROVIDER_HEADER, TIME_HEADER, SIGNATURE_HEADER)
+        )
+        if _TIME.fullmatch(time) is None:
+            raise MalformedError(
+                "not a time", where=TIME_HEADER.lower(), expected="Unix milliseconds"
+            )
+        signed = _decoded(signature, SIGNATURE_BYTES, SIGNATURE_HEADER)
+        return cls(provider, int(time), _digest(values(DIGEST_HEADER)), signed)
+
+    def verify(self, key: PublicKey, *, method: str, target: str) -> None:
+        """Check the signature. Whether the body has `digest` is the caller's to compare.
+
+        Args:
+            key: of the provider that the request names.
+            method, target: of the request that arrived, as for `issue`.
+
+        Raises:
+            SignatureRejected: ``key`` did not sign this request.
+        """
+        verify(key, self.signature, _KIND, method, target, self.digest, self.time)
+
+
+def _single(values: Callable[[str], Sequence[str]], name: str) -> str:
+    found = values(name)
+    if len(found) != 1:
+        raise MalformedError(f"{len(found)} values", where=name.lower(), expected=_EXPECTED)
+    return found[0]
+
+
+def _digest(values: Sequence[str]) -> bytes:
+    """SHA-256 of the field Content-Digest (RFC 9530), which has this one member."""
+    if not values:
+        return sha256().digest()
+    found = _SHA256.fullmatch(values[0])
+    if len(values) != 1 or found is None:
+        raise MalformedError("not one digest", where=DIGEST_HEADER.lower(), expected=DIGEST_FORM)
+    return _decoded(found[1], DIGEST_BYTES, DIGEST_HEADER)
+
+
+def _decoded(text: str, length: int, where: str) -> bytes:
+    try:
+        return b64_decode(text, length)
+    except MalformedError as error:
+        raise MalformedError(error.what, where=where.lower()) from error

@@ -3,8 +3,8 @@
 from decimal import Decimal
 from fractions import Fraction
 
-from ragaudit.encoding.decimals import floor_decimal
 from ragaudit.encoding.errors import RefusedError
+from ragaudit.encoding.text import floor_decimal
 from ragaudit.privacy.accounting.events import (
     GAMMA,
     KERNEL_VARIANCE,

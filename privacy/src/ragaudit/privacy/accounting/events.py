@@ -10,13 +10,14 @@ from decimal import Decimal
 from fractions import Fraction
 
 from ragaudit.encoding.errors import InvalidArgumentError
+from ragaudit.encoding.parameters import SQUARED_NORM
 from ragaudit.encoding.relations import FIXED_SIZE, NeighboringRelation
 from ragaudit.privacy.normal import root_up
 from ragaudit.privacy.numbers import Number, count, exact, instance
 
 __all__ = ["GAMMA", "SCORE_UNIT", "NoisyScores", "check_scores"]
 
-SCORE_UNIT = 127 * 127
+SCORE_UNIT = SQUARED_NORM
 """Lattice units of a score of 1 (docs/spec/02-integers.md); scores lie in ±16129."""
 
 GAMMA = Fraction(1, 2**100)

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 
-from ragaudit.encoding.decimals import ceil_decimal, floor_decimal, is_decimal
 from ragaudit.encoding.errors import InternalError, InvalidArgumentError
+from ragaudit.encoding.text import ceil_decimal, floor_decimal, is_decimal
 from ragaudit.privacy.accounting import closed_form, gaussian, loss_distribution, renyi, risk
 from ragaudit.privacy.accounting.events import NoisyScores
 from ragaudit.privacy.accounting.table import EpsilonTable

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, Final, overload
 
-from ragaudit.encoding.decimals import ceil_decimal, floor_decimal, parse_decimal
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.relations import FIXED_SIZE, NeighboringRelation
+from ragaudit.encoding.text import ceil_decimal, floor_decimal, parse_decimal
 from ragaudit.privacy.guarantees import ApproximateDp
 from ragaudit.privacy.numbers import count, exact
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, Self
 
-from ragaudit.encoding.decimals import floor_decimal
 from ragaudit.encoding.relations import NeighboringRelation
+from ragaudit.encoding.text import floor_decimal
 from ragaudit.privacy.accounting.table_fields import (
     CROSS_CHECK_PLACES,
     PLACES,

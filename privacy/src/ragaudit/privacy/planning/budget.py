@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from ragaudit.encoding.decimals import ceil_decimal, floor_decimal, parse_decimal
 from ragaudit.encoding.errors import MalformedError, RefusedError
+from ragaudit.encoding.text import ceil_decimal, floor_decimal, parse_decimal
 from ragaudit.privacy.accounting import calibrate, gives
 from ragaudit.privacy.accounting.affordable import (
     calibrate_coalition,

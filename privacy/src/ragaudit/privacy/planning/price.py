@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from ragaudit.encoding.decimals import ceil_decimal, parse_decimal
+from ragaudit.encoding.text import ceil_decimal, parse_decimal
 from ragaudit.privacy.accounting import NoFiniteBound, NoisyScores, epsilon, least_epsilon, risk
 from ragaudit.privacy.guarantees import NeighboringRelation
 from ragaudit.privacy.planning.missing import Missing

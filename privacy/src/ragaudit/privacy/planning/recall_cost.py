@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
-from ragaudit.encoding.decimals import floor_decimal
 from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.text import floor_decimal
 from ragaudit.privacy.planning.price import Price, price_of_account, price_of_coalition
 from ragaudit.privacy.planning.retrieval import Simulation
 from ragaudit.privacy.planning.targets import Targets

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
-from ragaudit.encoding.decimals import parse_decimal
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.relations import FIXED_SIZE, NeighboringRelation
+from ragaudit.encoding.text import parse_decimal
 from ragaudit.privacy.accounting.events import MAX_GROUP, MAX_QUERIES
 
 __all__ = ["Targets"]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
-from ragaudit.encoding.decimals import ceil_decimal
+from ragaudit.encoding.text import ceil_decimal
 from ragaudit.privacy.planning.budget import Budget
 from ragaudit.privacy.planning.retrieval import Simulation
 from ragaudit.privacy.words import Strength, strength

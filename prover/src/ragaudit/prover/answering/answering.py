@@ -46,7 +46,7 @@ class Answering:
 
     def repeated(self, live: OpenWindow, registered: Registered, logged: LoggedRecord) -> Logged:
         """Return the last stage of a record that is logged already."""
-        record, stages = Record.decode(logged.body), self.context.stages
+        record, stages = Record.parse(logged.body), self.context.stages
         return stages.selected(
             self.context, live, registered, record, logged.openings, logged.salt
         ).again(logged)

@@ -105,7 +105,7 @@ class Mechanism:
     ) -> tuple[int, ...]:
         """Return T, rising positions; as many rows are scored whatever the noise is.
 
-        Rows whose noise is too low to win are left out (`ragaudit.circuits.candidates`).
+        Rows whose noise is too low to win are left out (`ragaudit.circuits.selection`).
 
         Args:
             embedding: e, int16[d].

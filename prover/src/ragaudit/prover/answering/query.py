@@ -17,11 +17,10 @@ from functools import partial
 from ragaudit.encoding.digests import SALT_BYTES, salted
 from ragaudit.encoding.errors import Conflict
 from ragaudit.ledger.messages.merkle_commitments import content_digest
-from ragaudit.ledger.messages.openings import Openings, embedding_digest
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.records import Record
-from ragaudit.ledger.messages.requests import Answer, Document, Request
+from ragaudit.ledger.messages.requests import Answer, Document, Openings, Request, embedding_digest
 from ragaudit.prover.answering.stage import Context, Stage, check_claim, check_request
 from ragaudit.prover.errors import BackendUnavailable
 from ragaudit.prover.index import VERSION, part

@@ -9,12 +9,10 @@ from ragaudit.encoding.digests import SALT_BYTES
 from ragaudit.encoding.errors import Conflict, InternalError, RefusedError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.messages.chains import NONCE_BYTES
-from ragaudit.ledger.messages.claims import Claim
-from ragaudit.ledger.messages.openings import Openings
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.promises import Promise, Reason, Refusal
+from ragaudit.ledger.messages.promises import Claim, Promise, Reason, Refusal
 from ragaudit.ledger.messages.records import Record
-from ragaudit.ledger.messages.requests import MAX_QUERY_BYTES, Request
+from ragaudit.ledger.messages.requests import MAX_QUERY_BYTES, Openings, Request
 from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.backends import Backend
 from ragaudit.prover.errors import MalformedQuery, QueryRefused

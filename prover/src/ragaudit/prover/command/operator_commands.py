@@ -10,10 +10,10 @@ from typing import Annotated, Any
 
 import httpx
 import typer
-from ragaudit.encoding.addresses import service_url
 from ragaudit.encoding.commands import ExitCode, failing
 from ragaudit.encoding.errors import MalformedRequest, RefusedError
 from ragaudit.encoding.problems import reason
+from ragaudit.encoding.settings import service_url
 from ragaudit.prover.command.console import (
     JsonOption,
     ServiceUnreachable,

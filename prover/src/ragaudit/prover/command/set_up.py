@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ragaudit.embedders import registry
-from ragaudit.encoding.addresses import service_url
 from ragaudit.encoding.errors import MalformedSettings, RagauditError
+from ragaudit.encoding.settings import service_url
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import hex_encode
 from ragaudit.ledger.errors import StoreUnavailable

@@ -4,8 +4,8 @@ from typing import Any
 
 from fastapi import APIRouter, Response, status
 from ragaudit.encoding.text import hex_decode
-from ragaudit.ledger.messages.registration import RegistrationEntry, ShownAccount
 from ragaudit.ledger.messages.requests import Request
+from ragaudit.ledger.messages.shown import RegistrationEntry, ShownAccount
 from ragaudit.prover.http.dependencies import AccountDependency, ServiceDependency
 from ragaudit.prover.http.hot_route import HotRoute
 from ragaudit.prover.http.models import PromiseBody, QueryBody, RegistrationBody, RevealBody

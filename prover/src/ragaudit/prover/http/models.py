@@ -3,7 +3,7 @@
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
-from ragaudit.circuits.parameters import LIMITS
+from ragaudit.encoding.parameters import LIMITS
 from ragaudit.prover.settings import Hex32
 from ragaudit.serving.validation import NAME_PATTERN
 

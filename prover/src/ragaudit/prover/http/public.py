@@ -5,11 +5,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Response
 from fastapi.responses import PlainTextResponse
 from ragaudit.encoding.errors import TooEarly
-from ragaudit.ledger.messages.activation import Activation
-from ragaudit.ledger.messages.countersignature import Countersignature
+from ragaudit.ledger.messages.countersignature import Activation, Countersignature
 from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.window import ShownOpening, ShownWindow, WindowList
+from ragaudit.ledger.messages.shown import ShownOpening, ShownWindow, WindowList
 from ragaudit.prover.errors import UnknownRecord
 from ragaudit.prover.http.dependencies import ServiceDependency
 from ragaudit.prover.service import Service

@@ -9,10 +9,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from ragaudit import core
 from ragaudit.circuits.statements import SelectionStatement
-from ragaudit.ledger.messages.challenge import Challenge, Stratum
+from ragaudit.ledger.messages.challenge import Challenge, Response, Stratum
 from ragaudit.ledger.messages.merkle_commitments import KeyOpening
 from ragaudit.ledger.messages.records import Record
-from ragaudit.ledger.messages.response import Response
 from ragaudit.privacy import sample
 from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.errors import ChallengeRejected, UnknownRecord
@@ -50,7 +49,7 @@ class ChallengeWorker:
             raise ChallengeRejected("another final tree", where="final_root")
         with self._store.read() as connection:
             logged = [
-                _sampled(record.position, Record.decode(record.body))
+                _sampled(record.position, Record.parse(record.body))
                 for record in records(connection, live.name)
             ]
         receipts = _receipts(challenge, live.policy.tenants)
@@ -95,7 +94,7 @@ class ChallengeWorker:
             query = select(table.c.position).where(table.c.window == live.name)
             missing = set(positions).difference(connection.scalars(query))
             slots = {
-                position: Record.decode(entry_at(connection, live.name, position).body).slot
+                position: Record.parse(entry_at(connection, live.name, position).body).slot
                 for position in missing
             }
         # In order of slots: `SeedTree.open` keeps the tree of one of them.
@@ -140,7 +139,7 @@ class ChallengeWorker:
             logged = record_at(connection, live.name, position)
         if logged is None:
             raise UnknownRecord("no record there", where=f"entry {position}")
-        record = Record.decode(logged.body)
+        record = Record.parse(logged.body)
         openings = logged.openings.openings
         # The verifier gets the embedding in any case, the text only as the policy says.
         disclosed = live.policy.query_text_disclosure == "sampled"

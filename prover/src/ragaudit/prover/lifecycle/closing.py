@@ -10,8 +10,8 @@ from ragaudit.encoding.errors import Conflict, MalformedError, RejectedError
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.log.checkpoints import SignedCheckpoint
 from ragaudit.ledger.messages.chains import verify_nonce
-from ragaudit.ledger.messages.claims import Claim
 from ragaudit.ledger.messages.handover import Entry, write_handover
+from ragaudit.ledger.messages.promises import Claim
 from ragaudit.ledger.messages.records import Close, Record
 from ragaudit.privacy import coalition
 from ragaudit.prover.answering.answering import Answering
@@ -144,7 +144,7 @@ class Closing:
         with live.committing(self._store) as transaction:
             connection = transaction.connection
             logged = [
-                _asked(Record.decode(record.body), record.openings)
+                _asked(Record.parse(record.body), record.openings)
                 for record in records(connection, live.name)
             ]
             body = Close(live.name, len(logged), self.coalition_claim(live, logged), self._clock())

@@ -5,8 +5,7 @@ import threading
 from functools import partial
 
 from ragaudit.ledger.errors import RestoredBackup
-from ragaudit.ledger.messages.activation import Activation
-from ragaudit.ledger.messages.countersignature import Countersignature
+from ragaudit.ledger.messages.countersignature import Activation, Countersignature
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover.errors import WrongState
 from ragaudit.prover.index import load_indexes

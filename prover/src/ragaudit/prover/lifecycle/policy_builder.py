@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, TypedDict, Unpack
 
-from ragaudit.encoding.decimals import ceil_decimal, parse_decimal
 from ragaudit.encoding.errors import MalformedError, MalformedSettings, RefusedError
+from ragaudit.encoding.parameters import B
 from ragaudit.encoding.signing import PublicKey
-from ragaudit.encoding.text import hex_encode
+from ragaudit.encoding.text import ceil_decimal, hex_encode, parse_decimal
 from ragaudit.ledger.log.notes import ED25519, VerifierKey
 from ragaudit.ledger.messages.identifiers import log_origin
-from ragaudit.ledger.messages.policy import FORMAT, NORM_BOUND, Policy
-from ragaudit.ledger.messages.shown_keys import ShownKeys
+from ragaudit.ledger.messages.policy import FORMAT, Policy
+from ragaudit.ledger.messages.shown import ShownKeys
 from ragaudit.privacy.accounting import NoFiniteBound, NoisyScores, calibrate, epsilon
 from ragaudit.privacy.coalition import hamming_threshold
 from ragaudit.prover.randomness import randomness_for
@@ -102,7 +102,7 @@ class PolicyBuilder:
             "sigma": sigma,
             "relation": settings.relation.value,
             "rows_per_document": settings.rows_per_document,
-            "norm_bound": NORM_BOUND,
+            "norm_bound": B,
             "dimension": dimension,
             "top_k_max": settings.top_k_max,
             "queries_per_account": settings.queries_per_account,

@@ -20,14 +20,13 @@ from ragaudit.ledger.log.cosigner_protocol import (
     parse_cosignatures,
 )
 from ragaudit.ledger.log.notes import NoteSignature
-from ragaudit.ledger.messages.activation import Activation
 from ragaudit.ledger.messages.bodies import CloseBody, EntriesBody, OpeningBody, WindowBody
 from ragaudit.ledger.messages.challenge import Challenge
-from ragaudit.ledger.messages.claims import Claimed, ClaimsPage
-from ragaudit.ledger.messages.countersignature import Countersignature
+from ragaudit.ledger.messages.countersignature import Activation, Countersignature
 from ragaudit.ledger.messages.handover import Entry
+from ragaudit.ledger.messages.promises import Claimed, ClaimsPage
 from ragaudit.ledger.messages.records import Record
-from ragaudit.ledger.messages.shown_keys import ShownKeys
+from ragaudit.ledger.messages.shown import ShownKeys
 from ragaudit.prover.errors import NotPinned, VerifierMessageRejected, VerifierRefused
 from ragaudit.prover.verifier.connection import Connection, json_object
 

@@ -18,8 +18,8 @@ from ragaudit.encoding.errors import MalformedError, MalformedSettings
 from ragaudit.encoding.problems import reason
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.text import hex_encode
-from ragaudit.ledger.messages.shown_keys import ShownKeys
-from ragaudit.ledger.messages.signed_request import SignedRequest
+from ragaudit.ledger.messages.shown import ShownKeys
+from ragaudit.ledger.messages.signed import SignedRequest
 from ragaudit.prover.errors import (
     ClocksDiffer,
     UnpinnedVerifier,
@@ -199,7 +199,7 @@ class Connection:
         target, provider = path.decode("ascii"), self._provider
         return SignedRequest.issue(
             self._key, provider=provider, method=method, target=target, body=body, time=time
-        ).headers()
+        ).encode()
 
 
 def json_object(response: httpx.Response) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ragaudit.circuits.candidates import candidate_rule
 from ragaudit.circuits.noise import table_for
+from ragaudit.circuits.selection import candidate_rule
 from ragaudit.encoding.errors import InternalError, RagauditError
 from ragaudit.ledger.errors import RestoredBackup, StoreUnavailable
 from ragaudit.ledger.log.checkpoint_store import CheckpointStore
@@ -16,8 +16,8 @@ from ragaudit.ledger.log.fence import Fence
 from ragaudit.ledger.log.notes import SigningKey
 from ragaudit.ledger.log.store import LogStore
 from ragaudit.ledger.log.tree import TreeHead
-from ragaudit.ledger.messages.activation import Activation
 from ragaudit.ledger.messages.chains import activation_of, activation_randomness
+from ragaudit.ledger.messages.countersignature import Activation
 from ragaudit.ledger.messages.identifiers import pseudonym
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover.errors import WindowUnusable

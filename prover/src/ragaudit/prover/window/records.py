@@ -10,14 +10,14 @@ from typing import Any
 
 from ragaudit.encoding.canonical_json import dumps, loads
 from ragaudit.encoding.digests import SALT_BYTES, leaf_data
+from ragaudit.encoding.parameters import LIMITS
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.tagged import DIGEST_BYTES
 from ragaudit.ledger.errors import MalformedRecord
 from ragaudit.ledger.log.prepared import Prepared
 from ragaudit.ledger.log.store import LogStore
+from ragaudit.ledger.messages.fields import Fields
 from ragaudit.ledger.messages.handover import Entry
-from ragaudit.ledger.messages.json_fields import Fields
-from ragaudit.ledger.messages.openings import Openings
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.receipts import (
     PrivateReceipt,
@@ -26,8 +26,8 @@ from ragaudit.ledger.messages.receipts import (
     ServedRow,
     answer_digest,
 )
-from ragaudit.ledger.messages.records import MAX_ROWS, MAX_TOP_K
-from ragaudit.ledger.messages.requests import Answer, Request
+from ragaudit.ledger.messages.records import MAX_ROWS
+from ragaudit.ledger.messages.requests import Answer, Openings, Request
 from ragaudit.prover.backends import Document
 from ragaudit.prover.index import CommittedIndex, part
 from ragaudit.prover.store import tables
@@ -78,7 +78,7 @@ class RecordOpenings:
         return cls(
             request=Request.from_json(f.raw("request")),
             openings=Openings.read(f),
-            selected=f.integers("selected", (0, MAX_TOP_K), 0, MAX_ROWS - 1),
+            selected=f.integers("selected", (0, LIMITS.top_k), 0, MAX_ROWS - 1),
             selection_blinding=f.hex("selection_blinding", DIGEST_BYTES),
             salt_r=f.hex("salt_r", SALT_BYTES),
         )

@@ -7,14 +7,13 @@ from typing import Final, TypeVar
 from ragaudit.encoding.errors import MalformedError, RagauditError, RejectedError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.log.cosignatures import verify_cosigned
-from ragaudit.ledger.messages.activation import Activation
 from ragaudit.ledger.messages.chains import (
     activation_randomness,
     verify_activation_preimage,
     verify_nonce,
 )
-from ragaudit.ledger.messages.challenge import Challenge, ReceiptsList
-from ragaudit.ledger.messages.clock import Clock
+from ragaudit.ledger.messages.challenge import Challenge, ReceiptsList, Response
+from ragaudit.ledger.messages.countersignature import Activation
 from ragaudit.ledger.messages.disputes import RegistrationStatement
 from ragaudit.ledger.messages.evidence import (
     Activations,
@@ -26,11 +25,11 @@ from ragaudit.ledger.messages.evidence import (
     Refusals,
     Statements,
 )
+from ragaudit.ledger.messages.items import Clock
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise, Refusal
 from ragaudit.ledger.messages.receipts import PublicReceipt
 from ragaudit.ledger.messages.records import Record
-from ragaudit.ledger.messages.response import Response
 from ragaudit.verifier import evidence as items
 from ragaudit.verifier.procedure.facts import MissingInput, fact
 from ragaudit.verifier.procedure.log_facts import LogFacts, LoggedRecord
@@ -150,7 +149,7 @@ class Context(LogFacts):
         policy = self.policy  # first: without one, no list says anything, not even an empty one
         for message in messages:
             try:
-                message.verify_signature(policy.keys.provider)
+                message.verify(policy.keys.provider)
             except RagauditError:
                 # Anyone may submit anything, so only what the provider's signature binds counts.
                 continue
@@ -243,7 +242,7 @@ class Context(LogFacts):
         if registration.dispute_key is None:
             return False
         try:
-            statement.verify_signature(PublicKey.from_raw(registration.dispute_key))
+            statement.verify(PublicKey.from_raw(registration.dispute_key))
         except RagauditError:
             return False
         return True
@@ -290,7 +289,7 @@ class Context(LogFacts):
         """
         data = self.item(items.response_name(record.index), "sampling")
         try:
-            found = Response.decode(data, self.policy.dimension)
+            found = Response.parse(data, self.policy.dimension)
         except MalformedError as error:
             raise MissingInput("sampling", f"{record.name}: {error}") from error
         # A response says whose it is, so that none can stand in for another record.

@@ -12,7 +12,7 @@ from ragaudit.ledger.log.cosignatures import CosignedCheckpoint, verify_cosigned
 from ragaudit.ledger.log.tree import HASH_BYTES, MemoryTree
 from ragaudit.ledger.messages.evidence import Entries
 from ragaudit.ledger.messages.handover import Entry, read_handover
-from ragaudit.ledger.messages.records import Close, Record, Registration, decode_body
+from ragaudit.ledger.messages.records import Close, Record, Registration, parse_body
 from ragaudit.verifier import evidence as items
 from ragaudit.verifier.procedure.facts import CONFIDENTIAL_PART, MissingInput, fact
 from ragaudit.verifier.procedure.opening_facts import OpeningFacts
@@ -132,13 +132,13 @@ class LogFacts(OpeningFacts):
         if entries[-1].kind != Close.KIND:
             where = f"entry {entries[-1].index}"
             raise MalformedError("the last entry is not the close", where=where)
-        return Close.decode(entries[-1].body)
+        return Close.parse(entries[-1].body)
 
     @fact("log")
     def registrations(self) -> tuple[LoggedRegistration, ...]:
         """All registrations in log order."""
         return tuple(
-            LoggedRegistration(entry.index, Registration.decode(entry.body))
+            LoggedRegistration(entry.index, Registration.parse(entry.body))
             for entry in self.log.of_kind(Registration.KIND)
         )
 
@@ -194,7 +194,7 @@ def read_record(entry: Entry) -> LoggedRecord:
     # can read would be check 5's, and would stop all others.
     if fields[-1]:
         body, eager = enc(_RECORD_TAG, *fields[:-1], None), True
-    record = Record.decode(body)
+    record = Record.parse(body)
     return LoggedRecord(entry.index, record, body, eager, entry.salt_s, entry.sketch)
 
 
@@ -226,7 +226,7 @@ def _check_bodies(entries: tuple[Entry, ...]) -> None:
             if entry.kind == Record.KIND:
                 read_record(entry)
             elif entry.kind != "opening":
-                decode_body(entry.kind, entry.body)
+                parse_body(entry.kind, entry.body)
         except MalformedError as error:
             where = f"entry {entry.index}"
             raise MalformedError(error.what, where=where, expected=error.expected) from error

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Final, TypeVar
 
-from ragaudit.encoding.decimals import ceil_decimal, floor_decimal, parse_decimal
+from ragaudit.encoding.text import ceil_decimal, floor_decimal, parse_decimal
 from ragaudit.ledger.messages.policy import AuditTerms, Policy, StratumTerms
 from ragaudit.privacy.accounting import bad_records, detection, miss_probability
 from ragaudit.privacy.sample import stratum_size, tenant_stratum_id

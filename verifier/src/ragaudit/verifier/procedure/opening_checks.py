@@ -1,10 +1,9 @@
 """Checks 1 to 4: what was fixed before the window. They run before the countersignature too."""
 
-from ragaudit.encoding.decimals import parse_decimal
 from ragaudit.encoding.errors import RejectedError
-from ragaudit.encoding.times import rfc3339
+from ragaudit.encoding.text import parse_decimal, rfc3339
 from ragaudit.ledger.log.checkpoints import verify_checkpoint
-from ragaudit.ledger.messages.before_window import OpeningItem
+from ragaudit.ledger.messages.items import OpeningItem
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.privacy.accounting import NoFiniteBound, NoisyScores, epsilon, gives
 from ragaudit.privacy.coalition import hamming_threshold

@@ -6,9 +6,9 @@ from ragaudit.circuits.statements import IndexStatement
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.ledger.log.cosignatures import CosignerPolicy
-from ragaudit.ledger.messages.before_window import OpeningItem, PreviousWindow
 from ragaudit.ledger.messages.countersignature import Countersignature, opening_digest
 from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
+from ragaudit.ledger.messages.items import OpeningItem, PreviousWindow
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Opening, TenantOpening
@@ -83,7 +83,7 @@ class OpeningFacts(Inputs):
     @fact("commitments")
     def opening(self) -> Opening:
         """The opening entry's body."""
-        return Opening.decode(self.opening_item.body)
+        return Opening.parse(self.opening_item.body)
 
     @fact("commitments")
     def opened(self) -> Mapping[str, TenantOpening]:
@@ -122,7 +122,7 @@ class OpeningFacts(Inputs):
 
     def _read_index(self, tenant: str) -> IndexCommitment:
         data = self.item(items.index_name(tenant), "commitments")
-        index, opened = IndexCommitment.decode(data), self.opening.tenant(tenant)
+        index, opened = IndexCommitment.parse(data), self.opening.tenant(tenant)
         policy = self.policy
         place = (index.window, index.tenant, index.version, index.dimension)
         if place != (policy.window, tenant, 1, policy.dimension):

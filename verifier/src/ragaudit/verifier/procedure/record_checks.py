@@ -4,7 +4,7 @@ from bisect import bisect_right
 from typing import Final
 
 from ragaudit.encoding.errors import RejectedError
-from ragaudit.encoding.times import rfc3339
+from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.messages.chains import activation_of, verify_nonce
 from ragaudit.ledger.messages.records import Epoch, Version
 from ragaudit.verifier.procedure.context import Context

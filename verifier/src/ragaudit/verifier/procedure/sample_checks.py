@@ -7,17 +7,16 @@ from typing import Final
 
 import numpy as np
 from ragaudit.circuits.noise import noise_key
-from ragaudit.circuits.parameters import SQUARED_NORM
 from ragaudit.circuits.sketch import sketch
 from ragaudit.circuits.statements import SelectionStatement
 from ragaudit.encoding.digests import salted
 from ragaudit.encoding.errors import RejectedError
-from ragaudit.encoding.times import rfc3339
+from ragaudit.encoding.parameters import SQUARED_NORM
+from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.messages.chains import verify_activation_preimage
-from ragaudit.ledger.messages.challenge import Stratum, receipts_digest
-from ragaudit.ledger.messages.json_fields import int16_bytes
+from ragaudit.ledger.messages.challenge import Response, Stratum, receipts_digest
+from ragaudit.ledger.messages.fields import int16_bytes
 from ragaudit.ledger.messages.merkle_commitments import verify_key_opening
-from ragaudit.ledger.messages.response import Response
 from ragaudit.privacy import sample as sampling
 from ragaudit.verifier.engines import CommittedEmbedder, ProvenSelection, SelectionsRejected
 from ragaudit.verifier.procedure.context import BEACON, Context

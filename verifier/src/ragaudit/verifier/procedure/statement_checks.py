@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ragaudit.encoding.errors import InternalError, RagauditError, RejectedError
 from ragaudit.encoding.signing import PublicKey
-from ragaudit.encoding.times import rfc3339
+from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.errors import StepRejected
 from ragaudit.ledger.messages.disputes import file_digest
 from ragaudit.ledger.messages.evidence import KeptDispute
@@ -203,7 +203,7 @@ def _check_owner(context: Context, item: KeptDispute) -> None:
     key = registrations[0].registration.dispute_key
     if key is None:
         raise RejectedError("the account has no dispute key")
-    dispute.verify_signature(PublicKey.from_raw(key))
+    dispute.verify(PublicKey.from_raw(key))
     records = context.by_account.get(dispute.pseudonym, ())
     if dispute.index not in {record.index for record in records}:
         raise RejectedError("no record of this account")
@@ -231,7 +231,7 @@ def _check_finding(context: Context, item: KeptDispute) -> None:
     finding, arbiter = item.finding, context.policy.keys.arbiter
     if finding is None or arbiter is None:
         raise RejectedError("the policy names no arbiter")
-    finding.verify_signature(arbiter)
+    finding.verify(arbiter)
     dispute = item.dispute
     about = (finding.origin, finding.index, finding.answer_digest, finding.file_digest)
     if about != (dispute.origin, dispute.index, dispute.answer_digest, dispute.file_digest):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ragaudit.encoding.errors import MalformedError
-from ragaudit.encoding.times import rfc3339
+from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.log.notes import VerifierKey
 from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.privacy.words import EMPTY_ADVANTAGE, WEAK_ADVANTAGE, guarantee_sentence, strength

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from ragaudit.encoding.errors import NotFound, TooEarly
 from ragaudit.encoding.tagged import enc
-from ragaudit.encoding.times import rfc3339
-from ragaudit.ledger.messages.activation import Activation
+from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.messages.chains import activation_anchor, activation_preimage
+from ragaudit.ledger.messages.countersignature import Activation
 from ragaudit.verifier.keys import VerifierKeys
 from ragaudit.verifier.service import windows
 from ragaudit.verifier.service.database import (

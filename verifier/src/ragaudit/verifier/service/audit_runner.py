@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import ClockStepped, Conflict, InternalError, RefusedError
-from ragaudit.ledger.messages.clock import Clock
 from ragaudit.ledger.messages.handover import Entry
+from ragaudit.ledger.messages.items import Clock
 from ragaudit.verifier import evidence as names
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.keys import VerifierKeys

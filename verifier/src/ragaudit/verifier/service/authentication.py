@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fastapi import Request
 from ragaudit.encoding.errors import MalformedError, NotAuthenticated
 from ragaudit.encoding.signing import PublicKey, SignatureRejected
-from ragaudit.ledger.messages.signed_request import (
+from ragaudit.ledger.messages.signed import (
     DIGEST_FORM,
     DIGEST_HEADER,
     SIGNATURE_HEADER,
@@ -34,7 +34,7 @@ def claimed(request: Request, now: int) -> SignedRequest:
         NotAuthenticated: a missing, repeated or ill-formed header, or a time too far off.
     """
     try:
-        claim = SignedRequest.from_headers(request.headers.getlist)
+        claim = SignedRequest.parse(request.headers.getlist)
     except MalformedError as error:
         raise NotAuthenticated(error.what, where=error.where, expected=error.expected) from None
     if abs(claim.time - now) > TOLERANCE_MS:

@@ -18,8 +18,9 @@ from ragaudit.ledger.messages.bodies import (
     StatementBody,
     WindowBody,
 )
+from ragaudit.ledger.messages.fields import MAX_TIME
 from ragaudit.ledger.messages.handover import KINDS
-from ragaudit.ledger.messages.records import MAX_TIME, Record
+from ragaudit.ledger.messages.records import Record
 from ragaudit.serving.strict_json import json_value
 from ragaudit.serving.validation import HEX32_PATTERN
 

@@ -8,7 +8,7 @@ from fastapi import Depends, Path, Query, Request, Security
 from fastapi.security import APIKeyHeader, HTTPBearer
 from ragaudit.encoding.errors import NotAuthenticated
 from ragaudit.encoding.signing import PublicKey
-from ragaudit.ledger.messages.signed_request import SignedRequest
+from ragaudit.ledger.messages.signed import SignedRequest
 from ragaudit.serving.bodies import Body, receive
 from ragaudit.serving.validation import NAME_PATTERN
 from ragaudit.verifier.service import providers, windows

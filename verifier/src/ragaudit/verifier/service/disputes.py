@@ -13,7 +13,6 @@ from typing import Any
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import Conflict, NotFound, RejectedError
 from ragaudit.ledger.errors import ReceiptRejected
-from ragaudit.ledger.messages.before_window import OpeningItem
 from ragaudit.ledger.messages.bodies import DisputesBody, FindingBody, StatementBody
 from ragaudit.ledger.messages.disputes import (
     Dispute,
@@ -23,6 +22,7 @@ from ragaudit.ledger.messages.disputes import (
     file_digest,
 )
 from ragaudit.ledger.messages.evidence import KeptDispute
+from ragaudit.ledger.messages.items import OpeningItem
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.receipt_check import WindowView
 from ragaudit.ledger.messages.receipts import PublicReceipt
@@ -76,7 +76,7 @@ class Disputes:
             for each in checked:
                 check_origin(each.origin, policy)
                 for registration in registrations(connection, origin, each.pseudonym, shown):
-                    each.verify_signature(dispute_key(registration))
+                    each.verify(dispute_key(registration))
         with self._database.write() as transaction:
             _check_before(transaction, origin, policy.sampling_instant)
             new = sum(self._put(transaction, origin, policy, each) for each in checked)
@@ -94,7 +94,7 @@ class Disputes:
         check_origin(statement.origin, policy)
         with self._database.read() as connection:
             for registration in registrations(connection, origin, statement.pseudonym, shown):
-                statement.verify_signature(dispute_key(registration))
+                statement.verify(dispute_key(registration))
                 if registration.anchor != statement.anchor:
                     raise RejectedError("another anchor than registered", where="statement/anchor")
         submission = Submission(STATEMENT, 0, statement.pseudonym, statement.encode())
@@ -180,8 +180,8 @@ class Disputes:
         public = replace(PublicReceipt.from_json(document.public), proof=None)
         if policy.keys.arbiter is None:
             raise Conflict("the policy names no arbiter", where=origin)
-        finding.verify_signature(policy.keys.arbiter)
-        public.verify_signature(policy.keys.provider)
+        finding.verify(policy.keys.arbiter)
+        public.verify(policy.keys.provider)
         for signed in (finding, public):
             check_origin(signed.origin, policy)
         if (public.index, public.answer_digest) != (finding.index, finding.answer_digest):
@@ -272,7 +272,7 @@ def _kept(row: Row[Any]) -> KeptDispute:
 
 def _view(connection: Connection, window: Window) -> WindowView:
     item = OpeningItem.parse(items.content(connection, window.origin, OPENING) or b"")
-    return WindowView(windows.policy(connection, window), Opening.decode(item.body))
+    return WindowView(windows.policy(connection, window), Opening.parse(item.body))
 
 
 def _check_before(transaction: Transaction, origin: Origin, until: int) -> None:

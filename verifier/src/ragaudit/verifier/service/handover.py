@@ -22,7 +22,7 @@ from ragaudit.ledger.messages.handover import (
     read_handover,
 )
 from ragaudit.ledger.messages.records import Record, Registration
-from ragaudit.ledger.messages.registration import RegistrationEntry
+from ragaudit.ledger.messages.shown import RegistrationEntry
 from ragaudit.serving.bodies import MEMORY_BYTES, Body
 from ragaudit.verifier.evidence import ENTRIES, FINAL_CHECKPOINT, LEAVES, RECORDS
 from ragaudit.verifier.service import cosigner, items, windows
@@ -92,7 +92,7 @@ class Handover:
         """
         if document is None:
             return None
-        body = Registration.decode(document.body)
+        body = Registration.parse(document.body)
         with self._database.read() as connection:
             window = windows.demand_countersigned(windows.get(connection, origin))
             policy = windows.policy(connection, window)
@@ -190,7 +190,7 @@ def registrations(connection: Connection, origin: Origin, pseudonym: bytes) -> l
     """The account's registrations as they were given, by rising index."""
     condition = (entries.c.window == origin) & (entries.c.pseudonym == pseudonym)
     query = select(entries.c.body).where(condition).order_by(entries.c.index)
-    return [Registration.decode(bytes(body)) for body in connection.execute(query).scalars()]
+    return [Registration.parse(bytes(body)) for body in connection.execute(query).scalars()]
 
 
 def _derive(
@@ -240,7 +240,7 @@ def _registers(frame: Entry) -> bool:
     if frame.kind != Registration.KIND:
         return False
     try:
-        Registration.decode(frame.body)
+        Registration.parse(frame.body)
     except MalformedError:
         return False
     return True
@@ -300,7 +300,7 @@ def _pseudonym(each: Entry) -> bytes | None:
     if each.kind != Registration.KIND:
         return None
     try:
-        return Registration.decode(each.body).pseudonym
+        return Registration.parse(each.body).pseudonym
     except MalformedError:
         return None
 

@@ -37,7 +37,7 @@ def holder(
     statement = HolderStatement.from_json(body.holder)
     check_origin(statement.origin, policy)
     for registration in registrations(connection, origin, statement.pseudonym, shown):
-        statement.verify_signature(dispute_key(registration))
+        statement.verify(dispute_key(registration))
     statement.verify_documents(documents)
     return statement.pseudonym
 

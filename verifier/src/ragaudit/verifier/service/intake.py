@@ -25,9 +25,8 @@ from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.log.tree import TreeHead
 from ragaudit.ledger.messages.bodies import ClaimBody, HeldBody, ReceiptsBody, RefusalsBody
 from ragaudit.ledger.messages.chains import verify_nonce
-from ragaudit.ledger.messages.claims import Claim, ClaimsPage
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.promises import Promise, Refusal
+from ragaudit.ledger.messages.promises import Claim, ClaimsPage, Promise, Refusal
 from ragaudit.ledger.messages.receipts import PRIVATE_FORMAT, PublicReceipt
 from ragaudit.ledger.messages.records import Record, Registration
 from ragaudit.verifier.service import cosigner, handover, holders, submissions, windows
@@ -311,7 +310,7 @@ def _receipt(document: dict[str, Any], policy: Policy) -> tuple[PublicReceipt, T
         )
     receipt = PublicReceipt.from_json(document)
     check_origin(receipt.origin, policy)
-    receipt.verify_signature(policy.keys.provider)
+    receipt.verify(policy.keys.provider)
     if receipt.proof is None:
         return receipt, None
     # The log's signature is enough: a checkpoint that was never cosigned is evidence, too.
@@ -327,7 +326,7 @@ def _submission(receipt: PublicReceipt) -> Submission:
 def _refusal(document: dict[str, Any], policy: Policy) -> Submission:
     refusal = Refusal.from_json(document)
     check_origin(refusal.origin, policy)
-    refusal.verify_signature(policy.keys.provider)
+    refusal.verify(policy.keys.provider)
     place = (refusal.counter, refusal.identity)
     return Submission(REFUSAL, *place, refusal.encode(), refusal.pseudonym)
 

@@ -19,10 +19,10 @@ from ragaudit.encoding.errors import (
 )
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.log.notes import VerifierKey
-from ragaudit.ledger.messages.before_window import OpeningItem, PreviousWindow
 from ragaudit.ledger.messages.bodies import OpeningBody, WindowBody
 from ragaudit.ledger.messages.countersignature import Countersignature, opening_digest
-from ragaudit.ledger.messages.merkle_commitments import check_index_lengths
+from ragaudit.ledger.messages.handover import check_index_lengths
+from ragaudit.ledger.messages.items import OpeningItem, PreviousWindow
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.serving.bodies import Body
 from ragaudit.verifier.evidence import (

@@ -10,7 +10,7 @@ import httpx
 from ragaudit.encoding.errors import InternalError, PeerRefused, UnavailableError
 from ragaudit.encoding.problems import reason
 from ragaudit.encoding.signing import PublicKey
-from ragaudit.ledger.messages.shown_keys import ShownKeys
+from ragaudit.ledger.messages.shown import ShownKeys
 
 TIMEOUT_SECONDS = 60.0
 POLL_SECONDS = 0.5

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse, StreamingResponse
-from ragaudit.ledger.messages.response import MAX_RESPONSE_BYTES
+from ragaudit.ledger.messages.challenge import MAX_RESPONSE_BYTES
 from ragaudit.serving.problems import documented
 from ragaudit.serving.strict_json import signed_json
 from ragaudit.verifier.service import views

@@ -12,9 +12,10 @@ from ragaudit.ledger.messages.bodies import (
     ReceiptsBody,
     RefusalsBody,
 )
-from ragaudit.ledger.messages.claims import Claimed
+from ragaudit.ledger.messages.fields import MAX_TIME
 from ragaudit.ledger.messages.identifiers import PSEUDONYM_BYTES
-from ragaudit.ledger.messages.records import MAX_QUERIES, MAX_TIME
+from ragaudit.ledger.messages.promises import Claimed
+from ragaudit.ledger.messages.records import MAX_QUERIES
 from ragaudit.serving.bodies import Body
 from ragaudit.serving.problems import documented
 from ragaudit.verifier.service.bodies import described, octets, parse

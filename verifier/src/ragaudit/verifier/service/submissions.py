@@ -9,7 +9,7 @@ prove, so no more are kept; and each account has a share of the space, which no 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ragaudit.ledger.messages.claims import MAX_CLAIM_BYTES
+from ragaudit.ledger.messages.promises import MAX_CLAIM_BYTES
 from ragaudit.verifier.service.database import Origin, Transaction
 from ragaudit.verifier.service.database import submissions as table
 from ragaudit.verifier.service.errors import CapReached

@@ -22,12 +22,11 @@ from ragaudit.lab.attacks.constructed.world import (
 from ragaudit.ledger.log.checkpoints import Checkpoint, sign_checkpoint
 from ragaudit.ledger.log.cosignatures import cosign
 from ragaudit.ledger.messages import chains, merkle_commitments
-from ragaudit.ledger.messages.openings import Openings
 from ragaudit.ledger.messages.records import (
     Record,
     Registration,
 )
-from ragaudit.ledger.messages.requests import Request
+from ragaudit.ledger.messages.requests import Openings, Request
 
 
 class AnsweringWindow(OpenedWindow):

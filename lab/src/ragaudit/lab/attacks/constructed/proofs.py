@@ -6,13 +6,13 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 from ragaudit.circuits.selection import scores, select
+from ragaudit.encoding.parameters import SQUARED_NORM
 from ragaudit.lab.attacks.cheat import ConstructedCheat
 from ragaudit.lab.attacks.constructed.window import Window
 from ragaudit.lab.attacks.constructed.world import START, Account, Asked
 from ragaudit.lab.attacks.forging import selection_prover
 from ragaudit.verifier import reference
 
-SQUARED_NORM = 127**2
 NEAR = 2 * SQUARED_NORM
 _MOST_TEXTS = 200_000
 

@@ -10,10 +10,9 @@ from ragaudit.lab.attacks.constructed.world import (
     Asked,
 )
 from ragaudit.ledger.log.tlog_proof import TlogProof
-from ragaudit.ledger.messages.claims import Claim
 from ragaudit.ledger.messages.disputes import Dispute, RegistrationStatement
 from ragaudit.ledger.messages.merkle_commitments import IndexTree
-from ragaudit.ledger.messages.promises import Promise, Refusal
+from ragaudit.ledger.messages.promises import Claim, Promise, Refusal
 from ragaudit.ledger.messages.receipts import (
     PrivateReceipt,
     PublicReceipt,

@@ -31,18 +31,22 @@ from ragaudit.lab.attacks.constructed.world import (
     Asked,
 )
 from ragaudit.ledger.messages import chains, merkle_commitments
-from ragaudit.ledger.messages.activation import Activation
-from ragaudit.ledger.messages.challenge import Challenge, ReceiptsList, Stratum, receipts_digest
-from ragaudit.ledger.messages.clock import Clock
-from ragaudit.ledger.messages.countersignature import Countersignature, opening_digest
+from ragaudit.ledger.messages.challenge import (
+    Challenge,
+    ReceiptsList,
+    Response,
+    Stratum,
+    receipts_digest,
+)
+from ragaudit.ledger.messages.countersignature import Activation, Countersignature, opening_digest
 from ragaudit.ledger.messages.handover import Entry, write_handover
+from ragaudit.ledger.messages.items import Clock
 from ragaudit.ledger.messages.receipts import (
     PublicReceipt,
 )
 from ragaudit.ledger.messages.records import (
     Close,
 )
-from ragaudit.ledger.messages.response import Response
 from ragaudit.privacy import sample as sampling
 from ragaudit.verifier import evidence as names
 from ragaudit.verifier.evidence import Evidence

@@ -12,12 +12,11 @@ from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.messages import chains
 from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
-from ragaudit.ledger.messages.openings import Openings
 from ragaudit.ledger.messages.records import (
     Record,
     Registration,
 )
-from ragaudit.ledger.messages.requests import Request
+from ragaudit.ledger.messages.requests import Openings, Request
 
 START = 1_900_000_000
 END = START + 120

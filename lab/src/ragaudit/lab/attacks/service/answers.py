@@ -9,18 +9,16 @@ import numpy.typing as npt
 from ragaudit import core
 from ragaudit.circuits.selection import select
 from ragaudit.encoding.digests import salted, structure
+from ragaudit.encoding.parameters import SQUARED_NORM
 from ragaudit.lab.attacks.cheat import ServiceCheat
-from ragaudit.ledger.messages.openings import Openings
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.records import Record
-from ragaudit.ledger.messages.requests import Answer, Document, Request
+from ragaudit.ledger.messages.requests import Answer, Document, Openings, Request
 from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.answering.query import Admitted, Logged, Query, Selected, Stages
 from ragaudit.prover.index import CommittedIndex
 from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.records import SelectedRow
-
-B_SQUARED = 127**2
 
 Embedding = npt.NDArray[np.int16]
 Scores = npt.NDArray[np.int64]
@@ -57,7 +55,7 @@ class OtherSampler(Mechanism):
         self, live: OpenWindow, index: CommittedIndex, record: Record, nonce: bytes | None
     ) -> Scores:
         seed = int.from_bytes(live.seed.key(record.slot, record.counter), "little")
-        width = float(live.policy.sigma) * B_SQUARED
+        width = float(live.policy.sigma) * SQUARED_NORM
         drawn = np.random.default_rng(seed).normal(scale=width, size=index.count)
         return np.rint(drawn).astype(np.int64)
 

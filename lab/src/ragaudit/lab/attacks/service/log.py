@@ -132,7 +132,7 @@ class RewritesALeaf(Selected):
         logged = super().commit_record(state)
         if self.registered.anchor is not None:
             return logged
-        entry = Record.decode(logged.body)
+        entry = Record.parse(logged.body)
         return replace(logged, body=replace(entry, time=entry.time - 1).encode())
 
 

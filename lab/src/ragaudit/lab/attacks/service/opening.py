@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 from ragaudit.encoding.digests import structure
+from ragaudit.encoding.parameters import LIMITS
 from ragaudit.lab.attacks.cheat import ServiceCheat
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages.merkle_commitments import (
@@ -16,7 +17,7 @@ from ragaudit.ledger.messages.merkle_commitments import (
     slot_key,
 )
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.records import MAX_TOP_K, Opening
+from ragaudit.ledger.messages.records import Opening
 from ragaudit.privacy.accounting import calibrate
 from ragaudit.prover.index import CommittedIndex, IndexBuilder, Rows, Scalars
 from ragaudit.prover.lifecycle.committing import Committer
@@ -108,7 +109,7 @@ class KMaxIsN(AltersPolicy):
     """K_max is no longer below N: an answer may be the whole index."""
 
     def changes(self, document: Mapping[str, Any], now: int) -> dict[str, Any]:
-        return {"top_k_max": MAX_TOP_K}
+        return {"top_k_max": LIMITS.top_k}
 
 
 class BoastsEpsilon(AltersPolicy):

@@ -13,7 +13,7 @@ from ragaudit.lab.attacks.stage.play import Play
 from ragaudit.lab.attacks.stage.services import PROVIDER
 from ragaudit.ledger.log.notes import ED25519, SigningKey
 from ragaudit.ledger.messages.identifiers import log_origin
-from ragaudit.ledger.messages.signed_request import SignedRequest
+from ragaudit.ledger.messages.signed import SignedRequest
 from ragaudit.prover.keys import load_key
 from ragaudit.verifier.service import providers
 
@@ -112,7 +112,7 @@ class Caller:
             body=body,
             time=self._clock(),
         )
-        answer = self._http.request(method, path, content=body, headers=signed.headers())
+        answer = self._http.request(method, path, content=body, headers=signed.encode())
         return TAKEN if answer.is_success else f"{answer.status_code} {answer.json()['detail']}"
 
 

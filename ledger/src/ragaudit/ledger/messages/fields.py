@@ -1,0 +1,381 @@
+"""How messages are read: JSON objects, their members, fields of log entries (docs/spec 1.4, 5.7).
+
+A reader demands one exact shape: whatever else it let pass, two parties could read differently.
+"""
+
+import struct
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
+
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.signing import KEY_BYTES, PublicKey
+from ragaudit.encoding.tagged import decode, read_digest
+from ragaudit.encoding.text import b64_decode, b64_encode, hex_decode
+from ragaudit.ledger.errors import MalformedNote, MalformedRecord
+from ragaudit.ledger.log.notes import MAX_NAME_BYTES, check_name
+
+MAX_TIME = canonical_json.MAX_INTEGER
+"""Of a time in Unix milliseconds, a count or a size: the largest integer that JSON holds."""
+
+MAX_BODY_BYTES = 4096
+"""Of a registration or record in an entry, receipt or promise; they have less than 1 kB."""
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+class JsonMessage(ABC):
+    """A message that is one JSON object of exact members, and as bytes its canonical form.
+
+    Attributes:
+        FORMAT: value of the member ``format``; empty: the message has none.
+        MEMBERS: names of the other members, spaces between.
+        WHERE: what errors call the message when it is no part of another.
+        LABEL: what errors call bytes that are not canonical JSON; empty: their place in them.
+    """
+
+    __slots__ = ()
+
+    FORMAT: ClassVar[str] = ""
+    MEMBERS: ClassVar[str]
+    WHERE: ClassVar[str] = ""
+    LABEL: ClassVar[str] = ""
+
+    @abstractmethod
+    def _members(self) -> dict[str, Any]:
+        """Return the members as JSON values."""
+
+    @classmethod
+    @abstractmethod
+    def _read(cls, f: "Fields") -> Self:
+        """Return the message with these members; MalformedError."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the message as a JSON object."""
+        return {"format": self.FORMAT, **self._members()} if self.FORMAT else self._members()
+
+    @classmethod
+    def from_json(cls, value: Any, where: str = "") -> Self:
+        """Return the message of a JSON value, the strict inverse of `to_json`.
+
+        Args:
+            value: as a JSON reader gives it.
+            where: the value's place, for errors.
+
+        Raises:
+            MalformedError: not such a message; MalformedRecord for its own members.
+            UnsupportedError: a member that version 1 does not know how to honour.
+        """
+        names = f"format {cls.MEMBERS}" if cls.FORMAT else cls.MEMBERS
+        f = Fields(value, names, MalformedRecord, where or cls.WHERE)
+        if cls.FORMAT:
+            f.constant("format", cls.FORMAT)
+        return cls._read(f)
+
+    def encode(self) -> bytes:
+        """Return the message in canonical JSON, as it is sent, digested and kept."""
+        return canonical_json.dumps(self.to_json())
+
+    @classmethod
+    def parse(cls, data: bytes) -> Self:
+        """Return the message in ``data``, the strict inverse of `encode`.
+
+        Args:
+            data: canonical JSON; other spellings are refused, so that a digest names one message.
+
+        Raises:
+            MalformedError: not canonical JSON, or as `from_json`. Nothing is verified.
+        """
+        try:
+            value = canonical_json.loads(data)
+        except MalformedError as error:
+            where = cls.LABEL or error.where
+            raise MalformedRecord(error.what, where=where, expected=error.expected) from error
+        return cls.from_json(value)
+
+
+M = TypeVar("M", bound=JsonMessage)
+
+
+class Fields:
+    """The members of a JSON object, each read once with its type and range.
+
+    Every reader raises the given error class, naming the member's path.
+
+    Attributes:
+        where: the object's place, for errors.
+    """
+
+    def __init__(
+        self,
+        value: Any,
+        names: str,
+        error: type[MalformedError],
+        where: str = "",
+        *,
+        optional: str = "",
+    ) -> None:
+        """Check that ``value`` is an object with exactly the members ``names``.
+
+        Args:
+            names: of the members, spaces between.
+            error: what every reader raises.
+            where: the object's place, for errors.
+            optional: more members, which are null where they are left out.
+
+        Raises:
+            error: not an object, or a member is missing or unknown.
+        """
+        self._error = error
+        self.where = where
+        if not isinstance(value, dict):
+            raise error("not an object", where=where)
+        value = dict.fromkeys(optional.split()) | value
+        expected = set(names.split() + optional.split())
+        # An unknown member is refused, not skipped: it would travel under somebody's signature
+        # with a meaning that this reader does not know.
+        for problem, members in (
+            ("missing", expected - set(value)),
+            ("unknown", set(value) - expected),
+        ):
+            if members:
+                raise error(f"{problem} member", where=self.path(min(members)[:64]))
+        self._value: dict[str, Any] = value
+
+    def path(self, name: str) -> str:
+        """Return the path of a member, for errors and for readers of what it holds."""
+        return f"{self.where}.{name}" if self.where else name
+
+    def error(self, name: str, what: str, expected: str = "") -> MalformedError:
+        """Return the error to raise for member ``name``.
+
+        Args:
+            name: of the member, which the error's ``where`` names by its path.
+            what: is wrong.
+            expected: what would be right.
+        """
+        return self._error(what, where=self.path(name), expected=expected)
+
+    def raw(self, name: str) -> Any:
+        """Return a member as it is."""
+        return self._value[name]
+
+    def optional(
+        self, read: Callable[Concatenate[str, P], T], name: str, *args: P.args, **kwargs: P.kwargs
+    ) -> T | None:
+        """Return None for null, and anything else as ``read(name, ..)`` reads it.
+
+        Args:
+            read: a reader of this object.
+            name: of the member.
+            args, kwargs: of the reader, after the name.
+        """
+        return None if self._value[name] is None else read(name, *args, **kwargs)
+
+    def message(self, name: str, kind: type[M]) -> M:
+        """Return the message of ``kind`` that a member holds."""
+        return kind.from_json(self._value[name], self.path(name))
+
+    def messages(self, name: str, kind: type[M], low: int, high: int) -> tuple[M, ...]:
+        """Return the messages of ``kind`` in a list of ``low``..``high``."""
+        items = self.objects(name, low, high)
+        return tuple(kind.from_json(item, where) for where, item in items)
+
+    def constant(self, name: str, expected: object) -> None:
+        """Demand exactly ``expected`` (a text, number, null or an object of such)."""
+        value = self._value[name]
+        if type(value) is not type(expected) or value != expected:
+            raise self.error(name, "another value", expected=repr(expected))
+
+    def boolean(self, name: str) -> bool:
+        """Return true or false."""
+        value = self._value[name]
+        if not isinstance(value, bool):
+            raise self.error(name, "not a boolean", expected="true or false")
+        return value
+
+    def integer(self, name: str, low: int, high: int) -> int:
+        """Return an integer in ``low``..``high``."""
+        return self._integer(name, self._value[name], low, high)
+
+    def text(self, name: str, low: int, high: int) -> str:
+        """Return a text of ``low``..``high`` bytes of UTF-8."""
+        value = self._value[name]
+        # Lone surrogates, which a lenient JSON reader lets in, make it no text at all.
+        data = value.encode(errors="replace") if isinstance(value, str) else b""
+        if not isinstance(value, str) or data != value.encode(errors="surrogatepass"):
+            raise self.error(name, "not a text", expected="Unicode text")
+        if not low <= len(data) <= high:
+            raise self.error(name, "text of another length", expected=f"{low}..{high} bytes")
+        return value
+
+    def choice(self, name: str, *choices: str) -> str:
+        """Return a text that is one of ``choices``."""
+        value = self._value[name]
+        if not isinstance(value, str) or value not in choices:
+            raise self.error(name, "not a known value", expected=" or ".join(choices))
+        return value
+
+    def hex(self, name: str, length: int | None = None, *, limit: int = 0) -> bytes:
+        """Return the bytes of lower-case hexadecimal.
+
+        Args:
+            name: of the member.
+            length: the exact number of bytes.
+            limit: without a length, the most bytes.
+        """
+        return self._hex(name, self._value[name], length, limit)
+
+    def public_key(self, name: str) -> PublicKey:
+        """Return an Ed25519 key, in lower-case hexadecimal."""
+        data = self.hex(name, KEY_BYTES)
+        try:
+            return PublicKey.from_raw(data)
+        except MalformedError as error:
+            raise self.error(name, error.what, error.expected) from error
+
+    def origin(self) -> str:
+        """Return the member ``origin``, the name of a log."""
+        origin = self.text("origin", 1, MAX_NAME_BYTES)
+        try:
+            check_name(origin)
+        except MalformedNote as error:
+            raise self.error("origin", error.what, error.expected) from error
+        return origin
+
+    def object(self, name: str) -> dict[str, Any]:
+        """Return a JSON object, whatever it holds."""
+        value = self._value[name]
+        if not isinstance(value, dict):
+            raise self.error(name, "not an object")
+        return value
+
+    def objects(self, name: str, low: int, high: int) -> Iterator[tuple[str, Any]]:
+        """Return the items of a list of ``low``..``high``, each with its path, unread."""
+        for number, item in enumerate(self._list(name, low, high)):
+            yield f"{self.path(name)}[{number}]", item
+
+    def integers(self, name: str, count: tuple[int, int], low: int, high: int) -> tuple[int, ...]:
+        """Return a list of integers in ``low``..``high``.
+
+        Args:
+            name: of the member.
+            count: least and largest number of items.
+            low, high: of each item.
+        """
+        items = self._list(name, *count)
+        return tuple(self._integer(name, item, low, high) for item in items)
+
+    def vector(self, name: str, longest: int, bound: int) -> tuple[int, ...]:
+        """Return 1..``longest`` integers, each of absolute value at most ``bound`` < 2^15.
+
+        They travel in base64 of 16 bits each, see `int16_bytes`.
+        """
+        text = self._value[name]
+        if not isinstance(text, str) or not 0 < len(text) <= 4 * -(-2 * longest // 3):
+            raise self.error(name, "not such a text", expected=f"base64 of 1..{longest} i16")
+        try:
+            data = b64_decode(text)
+        except MalformedError as error:
+            raise self.error(name, error.what, error.expected) from error
+        if len(data) % 2 or len(data) > 2 * longest:
+            raise self.error(name, f"{len(data)} bytes", expected=f"1..{longest} times i16")
+        entries = struct.unpack(f"<{len(data) // 2}h", data)
+        if not -bound <= min(entries) <= max(entries) <= bound:
+            raise self.error(name, "an entry out of range", expected=f"-{bound}..{bound}")
+        return entries
+
+    def hexes(self, name: str, high: int, length: int) -> tuple[bytes, ...]:
+        """Return a list of at most ``high`` byte strings of ``length`` bytes."""
+        return tuple(self._hex(name, item, length, 0) for item in self._list(name, 0, high))
+
+    def _list(self, name: str, low: int, high: int) -> list[Any]:
+        value = self._value[name]
+        if not isinstance(value, list) or not low <= len(value) <= high:
+            raise self.error(name, "not such a list", expected=f"{low}..{high} items")
+        return value
+
+    def _integer(self, name: str, value: Any, low: int, high: int) -> int:
+        # type() and not isinstance(): true is an int to Python, not to JSON.
+        if type(value) is not int or not low <= value <= high:
+            raise self.error(name, "not such an integer", expected=f"{low}..{high}")
+        return value
+
+    def _hex(self, name: str, value: Any, length: int | None, limit: int) -> bytes:
+        if not isinstance(value, str):
+            raise self.error(name, "not hexadecimal", expected="text")
+        try:
+            data = hex_decode(value, length)
+        except MalformedError as error:
+            raise self.error(name, error.what, error.expected) from error
+        if length is None and len(data) > limit:
+            raise self.error(name, "too long", expected=f"at most {limit} bytes")
+        return data
+
+
+def int16_bytes(vector: Sequence[int]) -> bytes:
+    """Return integers in -2^15..2^15-1 as 16 bits each, little endian two's complement."""
+    return struct.pack(f"<{len(vector)}h", *vector)
+
+
+def vector_text(vector: Sequence[int]) -> str:
+    """Return base64 of :func:`int16_bytes`, as JSON carries it; the inverse of `Fields.vector`."""
+    return b64_encode(int16_bytes(vector))
+
+
+def parsed_body(tag: str, data: bytes, count: int, build: Callable[[tuple[bytes, ...]], T]) -> T:
+    """Return what ``build`` makes of the fields of an encoded body (docs/spec/01-encoding.md).
+
+    Args:
+        tag: that the body must have, so that no body is read as another kind.
+        data: ``enc(tag, ..)``.
+        count: of the fields.
+        build: from the fields, as bytes.
+
+    Raises:
+        MalformedRecord: another tag, count or encoding, or what ``build`` refuses.
+    """
+    try:
+        return build(decode(tag, data, count))
+    except MalformedRecord:
+        raise
+    except MalformedError as error:
+        raise MalformedRecord(error.what, where=tag, expected=error.expected) from error
+
+
+def check_range(what: str, value: int, low: int, high: int) -> None:
+    """Check that an integer lies in ``low``..``high``.
+
+    Raises:
+        MalformedRecord: it does not; the error calls it ``what``.
+    """
+    if not low <= value <= high:
+        raise MalformedRecord(f"{what} {value} out of range", expected=f"{low}..{high}")
+
+
+def check_digests(*values: bytes | None) -> None:
+    """Check that each value that is there is a digest of 32 bytes.
+
+    Raises:
+        MalformedRecord: another length.
+    """
+    for value in values:
+        try:
+            if value is not None:
+                read_digest(value)
+        except MalformedError as error:
+            raise MalformedRecord(error.what, expected=error.expected) from error
+
+
+def check_key(raw: bytes) -> None:
+    """Check that this is an Ed25519 public key of 32 bytes.
+
+    Raises:
+        MalformedRecord: another length, or no point that may be a key.
+    """
+    try:
+        PublicKey.from_raw(raw)
+    except MalformedError as error:
+        raise MalformedRecord(error.what, where="dispute key", expected=error.expected) from error

@@ -1,0 +1,317 @@
+"""What parties show of themselves on request (docs/spec/08-services.md §8.3, §8.6, §8.9).
+
+The provider shows a window and an account's place in it, the verifier its keys and its clock.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+from ragaudit.encoding.digests import DIGEST_BYTES, SALT_BYTES, leaf_data
+from ragaudit.encoding.errors import RejectedError
+from ragaudit.encoding.signing import PublicKey
+from ragaudit.ledger.errors import MalformedRecord
+from ragaudit.ledger.log.cosignatures import CosignerPolicy
+from ragaudit.ledger.log.notes import MAX_NAME_BYTES, VerifierKey
+from ragaudit.ledger.log.tlog_proof import MAX_PROOF_BYTES, TlogProof, verify_tlog_proof
+from ragaudit.ledger.log.tree import leaf_hash
+from ragaudit.ledger.messages.countersignature import Activation, Countersignature
+from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
+from ragaudit.ledger.messages.fields import MAX_BODY_BYTES, MAX_TIME, Fields, JsonMessage
+from ragaudit.ledger.messages.handover import MAX_OPENING_BYTES
+from ragaudit.ledger.messages.identifiers import PSEUDONYM_BYTES
+from ragaudit.ledger.messages.policy import MAX_INSTANTS, Policy
+from ragaudit.ledger.messages.records import MAX_QUERIES, MAX_SLOTS, Opening, Registration
+
+
+@dataclass(frozen=True, slots=True)
+class ShownOpening(JsonMessage):
+    """The log's entry 0 as it is shown: salt of 32 bytes, and body."""
+
+    MEMBERS: ClassVar[str] = "index salt body"
+    WHERE: ClassVar[str] = "opening"
+
+    salt: bytes = field(repr=False)
+    body: bytes = field(repr=False)
+
+    def _members(self) -> dict[str, Any]:
+        return {"index": 0, "salt": self.salt.hex(), "body": self.body.hex()}
+
+    @classmethod
+    def _read(cls, f: Fields) -> Self:
+        f.constant("index", 0)
+        return cls(f.hex("salt", SALT_BYTES), f.hex("body", limit=MAX_OPENING_BYTES))
+
+
+@dataclass(frozen=True, slots=True)
+class ShownWindow(JsonMessage):
+    """The reply of `GET /v1/windows/{w}`; nothing in it has been checked.
+
+    Attributes:
+        window, state: its name and state, as the provider says.
+        policy_digest: 32 bytes.
+        countersignature: None until the verifier has signed one.
+        opening: None until the indexes are committed to.
+        embedder: C_emb's manifest.
+        activations: those released so far, a = 1, 2, ..
+    """
+
+    MEMBERS: ClassVar[str] = (
+        "window state policy policy_digest countersignature opening embedder activations"
+    )
+    WHERE: ClassVar[str] = "window"
+
+    window: str
+    state: str
+    policy: Policy
+    policy_digest: bytes
+    countersignature: Countersignature | None
+    opening: ShownOpening | None
+    embedder: EmbedderManifest
+    activations: Sequence[Activation]
+
+    def _members(self) -> dict[str, Any]:
+        signed, opening = self.countersignature, self.opening
+        return {
+            "window": self.window,
+            "state": self.state,
+            "policy": self.policy.to_json(),
+            "policy_digest": self.policy_digest.hex(),
+            "countersignature": None if signed is None else signed.to_json(),
+            "opening": None if opening is None else opening.to_json(),
+            "embedder": self.embedder.to_json(),
+            "activations": [activation.to_json() for activation in self.activations],
+        }
+
+    @classmethod
+    def _read(cls, f: Fields) -> Self:
+        return cls(
+            window=f.text("window", 1, 64),
+            state=f.text("state", 1, 64),
+            policy=Policy.from_json(f.raw("policy")),
+            policy_digest=f.hex("policy_digest", DIGEST_BYTES),
+            countersignature=f.optional(f.message, "countersignature", Countersignature),
+            opening=f.optional(f.message, "opening", ShownOpening),
+            embedder=EmbedderManifest.from_json(f.raw("embedder")),
+            activations=f.messages("activations", Activation, 0, MAX_INSTANTS),
+        )
+
+    def countersigned(self) -> tuple[Countersignature, Opening]:
+        """Return the countersignature and the opening that it names, both checked.
+
+        Raises:
+            RejectedError: not countersigned, or another window, policy or opening is.
+            SignatureRejected: not signed with the policy's `keys.verifier`.
+            MalformedRecord: the opening's body is none.
+        """
+        signed, shown = self.countersignature, self.opening
+        if signed is None or shown is None:
+            raise RejectedError("not countersigned", where=self.WHERE)
+        self._demand("window", self.window, self.policy.window)
+        self._demand("policy_digest", self.policy_digest, self.policy.digest)
+        opening = Opening.parse(shown.body)
+        signed.authenticate(self.policy, opening_salt=shown.salt, opening_body=shown.body)
+        self._demand("opening: policy", opening.policy_digest, self.policy.digest)
+        return signed, opening
+
+    def authenticate(self) -> tuple[Countersignature, Opening]:
+        """Return the countersignature and the opening; everything shown has been checked.
+
+        Raises:
+            RejectedError, SignatureRejected, MalformedRecord: as `countersigned`, and another
+                embedder than the opening names, or more activations than the policy has.
+            ChainRejected: an activation is not the chain's.
+        """
+        signed, opening = self.countersigned()
+        self._demand("embedder", self.embedder.digest(), opening.embedder_digest)
+        if len(self.activations) > self.policy.activations:
+            raise RejectedError("too many activations", where=self.WHERE)
+        for number, activation in enumerate(self.activations, start=1):
+            activation.authenticate(self.policy, anchor=signed.activation_anchor, number=number)
+        return signed, opening
+
+    def _demand(self, where: str, found: object, expected: object) -> None:
+        if found != expected:
+            shown = expected.hex() if isinstance(expected, bytes) else str(expected)
+            raise RejectedError("another one", where=where, expected=shown)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowList:
+    """The reply of `GET /v1/windows`: all windows in order of creation."""
+
+    windows: Sequence[ShownWindow]
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return the windows as a JSON array."""
+        return [window.to_json() for window in self.windows]
+
+    @classmethod
+    def from_json(cls, value: Any) -> Self:
+        """Return the windows of a JSON value, the strict inverse of `to_json`.
+
+        Raises:
+            MalformedError: not an array, or one of its windows is none.
+        """
+        if not isinstance(value, list):
+            raise MalformedRecord("not a list of windows", where="windows")
+        return cls(tuple(ShownWindow.from_json(window) for window in value))
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrationEntry(JsonMessage):
+    """The log entry of a registration, as the provider shows it and the account shows it on.
+
+    Attributes:
+        index: of the entry, from 1.
+        salt: 32 bytes.
+        proof: .tlog-proof of its inclusion; None while there is none.
+    """
+
+    MEMBERS: ClassVar[str] = "index salt body proof"
+    WHERE: ClassVar[str] = "registration"
+
+    index: int
+    salt: bytes = field(repr=False)
+    body: bytes
+    proof: str | None
+
+    def _members(self) -> dict[str, Any]:
+        return {
+            "index": self.index,
+            "salt": self.salt.hex(),
+            "body": self.body.hex(),
+            "proof": self.proof,
+        }
+
+    @classmethod
+    def _read(cls, f: Fields) -> Self:
+        return cls(
+            index=f.integer("index", 1, MAX_TIME),
+            salt=f.hex("salt", SALT_BYTES),
+            body=f.hex("body", limit=MAX_BODY_BYTES),
+            proof=f.optional(f.text, "proof", 1, MAX_PROOF_BYTES),
+        )
+
+    @property
+    def registration(self) -> Registration:
+        """The body of the entry; MalformedRecord if it is no registration."""
+        return Registration.parse(self.body)
+
+    def verify_inclusion(self, policy: Policy) -> bool:
+        """Check that the entry is in the window's log; False while there is no proof.
+
+        Args:
+            policy: of the window, whose log and cosigner it names.
+
+        Raises:
+            RejectedError: a proof of another entry.
+            MalformedError, RejectedError: not a proof under a checkpoint that the policy's
+                cosigner signed.
+        """
+        if self.proof is None:
+            return False
+        proof = TlogProof.parse(self.proof.encode())
+        if proof.index != self.index:
+            raise RejectedError(f"a proof of leaf {proof.index}", where="registration")
+        leaf = leaf_hash(leaf_data(self.salt, Registration.KIND, self.body))
+        cosigners = CosignerPolicy((policy.keys.cosigner,), 1)
+        verify_tlog_proof(proof, leaf=leaf, log_key=policy.keys.log, cosigners=cosigners)
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class ShownAccount(JsonMessage):
+    """The reply of `GET /v1/windows/{w}/account`; nothing in it has been checked.
+
+    Attributes:
+        slot, registration: None before the registration.
+        anchor: of the nonce chain, 32 bytes; None for a plain account.
+        dispute_key: 32 bytes, None if the account gave none.
+        counter: of the next query.
+        remaining: how many queries are left.
+    """
+
+    MEMBERS: ClassVar[str] = (
+        "tenant pseudonym slot anchor dispute_key counter remaining registration"
+    )
+    WHERE: ClassVar[str] = "account"
+
+    tenant: str
+    pseudonym: bytes
+    slot: int | None
+    anchor: bytes | None
+    dispute_key: bytes | None
+    counter: int
+    remaining: int
+    registration: RegistrationEntry | None
+
+    def _members(self) -> dict[str, Any]:
+        entry = self.registration
+        return {
+            "tenant": self.tenant,
+            "pseudonym": self.pseudonym.hex(),
+            "slot": self.slot,
+            "anchor": None if self.anchor is None else self.anchor.hex(),
+            "dispute_key": None if self.dispute_key is None else self.dispute_key.hex(),
+            "counter": self.counter,
+            "remaining": self.remaining,
+            "registration": None if entry is None else entry.to_json(),
+        }
+
+    @classmethod
+    def _read(cls, f: Fields) -> Self:
+        return cls(
+            tenant=f.text("tenant", 1, 64),
+            pseudonym=f.hex("pseudonym", PSEUDONYM_BYTES),
+            slot=f.optional(f.integer, "slot", 0, MAX_SLOTS - 1),
+            anchor=f.optional(f.hex, "anchor", DIGEST_BYTES),
+            dispute_key=f.optional(f.hex, "dispute_key", DIGEST_BYTES),
+            counter=f.integer("counter", 0, MAX_QUERIES),
+            remaining=f.integer("remaining", 0, MAX_QUERIES),
+            registration=f.optional(f.message, "registration", RegistrationEntry),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownKeys(JsonMessage):
+    """The reply of the verifier's `GET /v1/keys`; nothing in it is signed.
+
+    Whoever puts them into a policy must have compared them with keys that it got another way.
+
+    Attributes:
+        arbiter: whose findings it takes; None: nobody's.
+        name: of the verifier.
+        time: its clock, Unix milliseconds.
+    """
+
+    MEMBERS: ClassVar[str] = "arbiter name cosigner verifier verdict time"
+    WHERE: ClassVar[str] = "keys"
+
+    arbiter: PublicKey | None
+    name: str
+    cosigner: VerifierKey
+    verifier: PublicKey
+    verdict: PublicKey
+    time: int
+
+    def _members(self) -> dict[str, Any]:
+        return {
+            "arbiter": None if self.arbiter is None else self.arbiter.raw.hex(),
+            "name": self.name,
+            "cosigner": str(self.cosigner),
+            "verifier": self.verifier.raw.hex(),
+            "verdict": self.verdict.raw.hex(),
+            "time": self.time,
+        }
+
+    @classmethod
+    def _read(cls, f: Fields) -> Self:
+        return cls(
+            arbiter=f.optional(f.public_key, "arbiter"),
+            name=f.text("name", 1, MAX_NAME_BYTES),
+            cosigner=VerifierKey.parse(f.text("cosigner", 1, 512)),
+            verifier=f.public_key("verifier"),
+            verdict=f.public_key("verdict"),
+            time=f.integer("time", 0, MAX_TIME),
+        )
