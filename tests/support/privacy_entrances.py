@@ -39,18 +39,17 @@ from ragaudit.lab.risk import (
 )
 from ragaudit.lab.risk import calibration as inversion
 from ragaudit.lab.risk.best_bound import best_bound, channel_bounds
-from ragaudit.privacy import guarantees, words
+from ragaudit.privacy import guarantees, sample, words
 from ragaudit.privacy.accounting import (
     NoisyScores,
     accountants,
     affordable,
     calibration,
     collusion,
-    composition,
+    events,
     gaussian,
     renyi,
     risk,
-    sampling,
 )
 from ragaudit.privacy.accounting.report import epsilon_report
 from ragaudit.privacy.coalition import hamming_threshold
@@ -61,7 +60,6 @@ MODULES = [
     "privacy.guarantees",
     "privacy.words",
     "privacy.accounting.events",
-    "privacy.accounting.composition",
     "privacy.accounting.accountants",
     "privacy.accounting.gaussian",
     "privacy.accounting.renyi",
@@ -69,12 +67,12 @@ MODULES = [
     "privacy.accounting.calibration",
     "privacy.accounting.affordable",
     "privacy.accounting.collusion",
-    "privacy.accounting.sampling",
+    "privacy.sample",
     "privacy.accounting.report",
     "lab.bridges.loss_distributions",
     "lab.bridges.opendp_maps",
     "lab.bridges.riskcal_rates",
-    "privacy.coalition.threshold",
+    "privacy.coalition",
     "lab.risk.auditing",
     "lab.risk.best_bound",
     "lab.risk.calibration",
@@ -140,6 +138,23 @@ OTHERS = [
     "best_gains",
     "record_gains",
     "times_expm1",
+    # The draw and the estimate are of records that a log holds, not of a caller's numbers.
+    "DrawnStratum",
+    "Estimate",
+    "LoggedRecord",
+    "Record",
+    "SamplingRule",
+    "Stratum",
+    "StratumRule",
+    "account_stratum_id",
+    "draw_sample",
+    "estimate",
+    "order",
+    "receipts_stratum_id",
+    "sampling_seed",
+    "strata",
+    "stratum_size",
+    "tenant_stratum_id",
 ]
 
 REPLACE = NeighboringRelation.REPLACE
@@ -242,7 +257,7 @@ def generator() -> np.random.Generator:
     return np.random.default_rng(0)
 
 
-G, A, C, S = gaussian, accountants, collusion, sampling
+G, A, C, S = gaussian, accountants, collusion, sample
 HALF, TENTH = Fraction(1, 2), Fraction(1, 8)
 RELEASE = C.ScoreReleaseClass(Fraction(1), TENTH, 100, REPLACE)
 
@@ -265,12 +280,12 @@ ENTRANCES = [
     entrance(
         NoisyScores.of_policy, sigma=HALF, relation=REPLACE, group_size=1, queries=5, gamma=TENTH
     ),
-    entrance(composition.Coalition, account=EVENT, accounts=3, windows=2),
-    entrance(composition.RealisedCoalition, mechanism=EVENT, counts=(3, 2), accounts=1),
-    entrance(composition.WholeTenant, mechanism=EVENT, records=3),
-    entrance(composition.Composition, parts=(EVENT, EVENT)),
-    entrance(composition.releases, event=EVENT),
-    entrance(composition.relation_of, event=EVENT),
+    entrance(events.Coalition, account=EVENT, accounts=3, windows=2),
+    entrance(events.RealisedCoalition, mechanism=EVENT, counts=(3, 2), accounts=1),
+    entrance(events.WholeTenant, mechanism=EVENT, records=3),
+    entrance(events.Composition, parts=(EVENT, EVENT)),
+    entrance(events.releases, event=EVENT),
+    entrance(events.relation_of, event=EVENT),
     *(entrance(each.price, event=EVENT, delta=TENTH) for each in A.ACCOUNTANTS),
     entrance(A.GaussianAccountant().gaussian, event=EVENT),
     entrance(A.GaussianAccountant().at_epsilon, event=EVENT, epsilon=HALF),

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
     load_pem_public_key,
 )
-from ragaudit.cli.key.command import app
+from ragaudit.cli.key import app
 from ragaudit.encoding.commands import ExitCode
 from ragaudit.encoding.signing import PrivateKey, PublicKey
 from ragaudit.prover.keys import load_key

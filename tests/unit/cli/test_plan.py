@@ -14,11 +14,9 @@ from ragaudit.circuits.quantise import quantise_rows
 from ragaudit.circuits.selection import select
 from ragaudit.cli.main import app as root
 from ragaudit.cli.plan.collection import Collection, QuestionSource, load
-from ragaudit.cli.plan.command import app
-from ragaudit.cli.plan.files import write
+from ragaudit.cli.plan.command import app, decimal_text
 from ragaudit.cli.plan.mechanism import SeededNoise, noise_of, quantised_recall, scored
-from ragaudit.cli.plan.options import decimal_text
-from ragaudit.cli.plan.plots import draw, left_out
+from ragaudit.cli.plan.plots import draw, left_out, write
 from ragaudit.cli.plan.run import Plan, Trial, make_plan
 from ragaudit.encoding.errors import MalformedError, UnavailableError
 from ragaudit.privacy.planning import Service, Targets, budget, simulate

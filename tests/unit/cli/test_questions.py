@@ -1,8 +1,13 @@
 """The corpus and the questions of the demonstration."""
 
 import numpy as np
-from ragaudit.cli.corpus import PASSAGES_PER_TENANT, load_corpus
-from ragaudit.cli.questions import LARGEST_COSINE, candidates, distinct
+from ragaudit.cli.corpus import (
+    LARGEST_COSINE,
+    PASSAGES_PER_TENANT,
+    candidates,
+    distinct,
+    load_corpus,
+)
 from ragaudit.embedders.base import embed_quantised
 from ragaudit.embedders.registry import load
 

@@ -15,7 +15,7 @@ from ragaudit import core
 from ragaudit.circuits.quantise import quantise_rows
 from ragaudit.circuits.sketch import sketch
 from ragaudit.client import transport
-from ragaudit.client.client import Client
+from ragaudit.client.blocking import Client
 from ragaudit.encoding.digests import leaf_data, salted, structure
 from ragaudit.encoding.signing import PrivateKey, sign
 from ragaudit.ledger.log.checkpoints import Checkpoint, sign_checkpoint

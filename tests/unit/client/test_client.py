@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
-from ragaudit.client.client import Client
+from ragaudit.client.blocking import Client
 from ragaudit.client.errors import (
     AnswerRejected,
     BudgetExhausted,

@@ -18,7 +18,7 @@ from ragaudit.client import (
     PromiseUnanswered,
     StateConflict,
 )
-from ragaudit.client.background import run
+from ragaudit.client.blocking import run
 
 API_KEY = "secret-api-key"
 Options = Callable[..., dict[str, Any]]

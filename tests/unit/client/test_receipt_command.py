@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 from ragaudit.client import transport
+from ragaudit.client.blocking import Client
 from ragaudit.client.cli import app
-from ragaudit.client.client import Client
 from ragaudit.encoding.canonical_json import dumps
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.messages.disputes import (

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from ragaudit.client import revealing
 from ragaudit.client.asynchronous import AsyncClient
-from ragaudit.client.client import Client
+from ragaudit.client.blocking import Client
 from ragaudit.client.errors import (
     AnswerRejected,
     CannotClaim,

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 from ragaudit.client import transport as module
-from ragaudit.client.background import run
+from ragaudit.client.blocking import run
 from ragaudit.client.errors import (
     BudgetExhausted,
     InvalidReply,

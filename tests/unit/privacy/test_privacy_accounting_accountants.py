@@ -18,7 +18,7 @@ from ragaudit.privacy.accounting.accountants import (
     RenyiAccountant,
     ZeroConcentratedAccountant,
 )
-from ragaudit.privacy.accounting.composition import (
+from ragaudit.privacy.accounting.events import (
     Coalition,
     Composition,
     RealisedCoalition,

@@ -17,7 +17,7 @@ from ragaudit.privacy.accounting.affordable import (
     largest_rate,
     remaining_queries,
 )
-from ragaudit.privacy.accounting.composition import Coalition, Composition
+from ragaudit.privacy.accounting.events import Coalition, Composition
 from ragaudit.privacy.guarantees import ApproximateDp, NeighboringRelation
 
 ONE, DELTA = Fraction(1), Fraction(1, 10**6)
@@ -81,7 +81,7 @@ def test_claim_19_what_remains_of_a_budget() -> None:
     assert remaining_queries(huge, huge, whole) == 10**13
 
 
-def test_a_budget_names_the_adjacency_of_what_it_pays_for() -> None:
+def test_a_budget_names_the_relation_of_what_it_pays_for() -> None:
     mechanism = noise("100")
     for relation in (NeighboringRelation.NULL_REPLACE, NeighboringRelation.ADD_REMOVE):
         with pytest.raises(MalformedError) as caught:

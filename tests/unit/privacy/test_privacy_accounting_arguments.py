@@ -24,7 +24,7 @@ from ragaudit.privacy.accounting.affordable import (
     largest_queries,
     remaining_queries,
 )
-from ragaudit.privacy.accounting.composition import Composition, RealisedCoalition
+from ragaudit.privacy.accounting.events import Composition, RealisedCoalition
 from ragaudit.privacy.accounting.report import epsilon_report
 from ragaudit.privacy.coalition import Record, estimate, hamming_threshold
 from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp, NeighboringRelation

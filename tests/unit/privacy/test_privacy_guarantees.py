@@ -39,7 +39,7 @@ DELTA = Fraction(1, 10**6)
 
 fractions = st.fractions(min_value=0, max_value=30, max_denominator=10**6)
 probabilities = st.fractions(min_value=0, max_value=1, max_denominator=10**9)
-adjacencies = st.sampled_from(NeighboringRelation)
+relations = st.sampled_from(NeighboringRelation)
 
 
 # --- the oracle ---
@@ -329,7 +329,7 @@ def test_parameters_beyond_the_arithmetic_are_refused(value: str) -> None:
 
 
 @settings(max_examples=30, deadline=None)
-@given(parts=st.lists(probabilities, min_size=3, max_size=3), relation=adjacencies)
+@given(parts=st.lists(probabilities, min_size=3, max_size=3), relation=relations)
 def test_claim_16_composition_is_associative(
     parts: list[Fraction], relation: NeighboringRelation
 ) -> None:
@@ -352,7 +352,7 @@ def test_claim_16_composition_is_associative(
             assert left == right == together
 
 
-def test_guarantees_of_different_adjacency_do_not_compose() -> None:
+def test_guarantees_of_different_relations_do_not_compose() -> None:
     with pytest.raises(MalformedError, match="different relation"):
         GaussianDp.compose([GaussianDp.of(1, REPLACE), GaussianDp.of(1, ADD_REMOVE)])
     with pytest.raises(MalformedError, match="nothing to compose"):

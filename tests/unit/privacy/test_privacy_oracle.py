@@ -16,14 +16,13 @@ from typing import Any
 import numpy as np
 import pytest
 from ragaudit.encoding.errors import MalformedError
+from ragaudit.privacy import sample
 from ragaudit.privacy.accounting import (
     calibration,
-    closed_form,
     collusion,
     gaussian,
     renyi,
     risk,
-    sampling,
 )
 from ragaudit.privacy.accounting.events import NoisyScores
 from scipy import stats
@@ -53,7 +52,7 @@ def number(value: float | int) -> Decimal:
 def class_mu(i: Entry, *, k: int = 1, sensitivity: float = 1.0) -> Decimal:
     """mu of k accounts of n queries under the sigma of (3.4)."""
     n = i.get("n", 10_000)
-    sigma = closed_form.class_sigma(
+    sigma = collusion.class_sigma(
         exact(i["eps_acc"]), exact(i.get("delta_acc", 1e-6)), n, Decimal(1)
     )
     return number(sensitivity) * Decimal(k * n).sqrt() / sigma
@@ -91,12 +90,12 @@ def optimal(mu: Decimal, delta: float) -> Decimal:
     return renyi.mironov_epsilon(rho_of(mu), number(delta), order_star(mu, delta))
 
 
-def form(i: Entry) -> closed_form.ClosedForm:
+def form(i: Entry) -> collusion.ClosedForm:
     n, delta_acc = i.get("n", 10_000), exact(i.get("delta_acc", 1e-6))
-    return closed_form.closed_form(exact(i["eps_acc"]), delta_acc, n, i["k"], delta_acc)
+    return collusion.closed_form(exact(i["eps_acc"]), delta_acc, n, i["k"], delta_acc)
 
 
-def single_form(i: Entry) -> closed_form.ClosedForm:
+def single_form(i: Entry) -> collusion.ClosedForm:
     return form({**i, "k": 1})
 
 
@@ -146,10 +145,10 @@ def split_auc(i: Entry, kept: Decimal) -> Decimal:
 DELTA = Fraction(1, 10**6)
 COMPUTED: dict[str, Callable[[Entry], object]] = {
     "addremove/delta_lower": lambda i: collusion.exposure(i["N"], i["K"], i["m"]),
-    "calib/delta_q": lambda i: closed_form.per_query(
+    "calib/delta_q": lambda i: collusion.per_query(
         exact(i["eps_acc"]), exact(i["delta_acc"]), i["n"]
     )[1],
-    "calib/eps_q": lambda i: closed_form.per_query(
+    "calib/eps_q": lambda i: collusion.per_query(
         exact(i["eps_acc"]), exact(i["delta_acc"]), i["n"]
     )[0],
     "calib/exact_per_account_eps_at_delta_acc": lambda i: eps_of(class_mu(i), DELTA),
@@ -160,7 +159,7 @@ COMPUTED: dict[str, Callable[[Entry], object]] = {
     "calib/mu_exact": lambda i: mu_for(i["eps"], i["delta"]),
     "calib/mu_per_account_3.4": class_mu,
     "calib/ratio_sigma3.4_over_exact": lambda i: mu_for(i["eps_acc"]) / class_mu(i),
-    "calib/sigma_3.4": lambda i: closed_form.class_sigma(
+    "calib/sigma_3.4": lambda i: collusion.class_sigma(
         exact(i["eps_acc"]), exact(i["delta_acc"]), i["n"], Decimal(1)
     ),
     "calib/sigma_exact": lambda i: Decimal(i["n"]).sqrt() / mu_for(i["eps_acc"]),
@@ -169,7 +168,7 @@ COMPUTED: dict[str, Callable[[Entry], object]] = {
         / (
             calibration.largest_mu(
                 Fraction(
-                    closed_form.per_query(exact(i["eps_acc"]), exact(i["delta_acc"]), i["n"])[0]
+                    collusion.per_query(exact(i["eps_acc"]), exact(i["delta_acc"]), i["n"])[0]
                 ),
                 exact(i["delta_acc"]) / i["n"],
             )
@@ -177,7 +176,7 @@ COMPUTED: dict[str, Callable[[Entry], object]] = {
         )
     ),
     "calib/sigma_thm3.9": lambda i: (
-        1 / closed_form.per_query(exact(i["eps_acc"]), exact(i["delta_acc"]), i["n"])[0]
+        1 / collusion.per_query(exact(i["eps_acc"]), exact(i["delta_acc"]), i["n"])[0]
     ),
     "coal/evasion_auc_k20_e4": lambda i: risk.auc(
         number(0.79).sqrt() * class_mu({"eps_acc": 4}, k=20)
@@ -222,7 +221,7 @@ COMPUTED: dict[str, Callable[[Entry], object]] = {
     "policy/eps_exact_dp2e-5_k10": lambda i: eps_of(
         class_mu(i, k=i["k_max"]), exact(i["delta_policy"])
     ),
-    "policy/wellformed": lambda i: closed_form.well_formed(
+    "policy/wellformed": lambda i: collusion.well_formed(
         exact(i["delta_policy"]), i["k_max"], exact(i["delta_acc"])
     ),
     "rdp_large_mu/exact": lambda i: eps_of(number(i["mu"]), exact(i["delta"])),
@@ -231,8 +230,8 @@ COMPUTED: dict[str, Callable[[Entry], object]] = {
     "residual/k_where_A2_residual_equals_leading": lambda i: (
         (single_form(i).leading / single_form(i).residual_bound) ** 2
     ),
-    "sampling/detect_1400": lambda i: sampling.detection(exact(i["beta"]), i["s"]),
-    "sampling/s_hypergeom": lambda i: sampling.sample_size(
+    "sampling/detect_1400": lambda i: sample.detection(exact(i["beta"]), i["s"]),
+    "sampling/s_hypergeom": lambda i: sample.sample_size(
         i["W"], Fraction(i["B"], i["W"]), exact(i["eta"])
     ),
     "sampling/s_log_bound": lambda i: math.ceil(math.log(1 / i["eta"]) / i["beta"]),
@@ -286,7 +285,7 @@ def test_sample_sizes_are_below_the_logarithmic_bound(beta: str) -> None:
     """Errata 63: exact binomial 132, 1380, 13857 against 139, 1387, 13863."""
     eta = Fraction(1, 2**20)
     expected = {"0.1": 132, "0.01": 1380, "0.001": 13857}[beta]
-    assert sampling.sample_size_unbounded(Fraction(beta), eta) == expected
+    assert sample.sample_size_unbounded(Fraction(beta), eta) == expected
     assert expected <= math.ceil(math.log(1 / eta) / float(beta))
 
 

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.encoding.errors import MalformedError
+from ragaudit.privacy import sample as sampling
 from ragaudit.privacy.accounting import (
     bad_records,
     detection,
     miss_probability,
     sample_size,
     sample_size_unbounded,
-    sampling,
 )
 
 shares = st.fractions(Fraction(1, 1000), Fraction(999, 1000), max_denominator=10**6)

@@ -1,19 +1,27 @@
-"""Real text without a download: Python's own documentation, cut into passages.
+"""Real text without a download, and questions to ask of it: Python's own documentation.
 
 Three tenants, each with passages of its own subject: the language reference
-(`pydoc_data.topics`) and docstrings of the standard library, read from its sources.
+(`pydoc_data.topics`) and docstrings of the standard library, read from its sources. Their first
+sentences become questions that people could ask: "Return the greatest common divisor of two
+integers." becomes "How do I get the greatest common divisor of two integers?". A question goes to
+the tenant whose passage suggested it.
 """
 
 import ast
 import re
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
+import numpy as np
+import numpy.typing as npt
 from ragaudit.encoding.errors import UnsupportedError
 
-__all__ = ["Passage", "load_corpus"]
+__all__ = ["Passage", "candidates", "distinct", "load_corpus", "spread"]
+
+T = TypeVar("T")
 
 # Characters of a passage: long enough to mean something, short enough for 500 a tenant.
 _SHORTEST, _LONGEST = 120, 780
@@ -49,6 +57,9 @@ class Passage:
 def load_corpus(per_tenant: int = PASSAGES_PER_TENANT) -> dict[str, list[Passage]]:
     """Return tenant -> passages, at most ``per_tenant`` each, in a fixed order.
 
+    Args:
+        per_tenant: at least 1.
+
     Raises:
         UnsupportedError: this Python comes without its documentation or sources.
     """
@@ -61,14 +72,14 @@ def load_corpus(per_tenant: int = PASSAGES_PER_TENANT) -> dict[str, list[Passage
                 f"only {len(passages)} passages for {tenant}",
                 expected="a Python installation with pydoc_data and the library's sources",
             )
-        corpus[tenant] = _spread(passages, per_tenant)
+        corpus[tenant] = spread(passages, per_tenant)
     return corpus
 
 
-def _spread(passages: list[Passage], count: int) -> list[Passage]:
-    """Return at most ``count`` passages, evenly spread, so that every module is there."""
-    count = min(count, len(passages))
-    return [passages[i * len(passages) // count] for i in range(count)]
+def spread(items: Sequence[T], count: int) -> list[T]:
+    """Return at most ``count`` of the items, evenly spread, so that every part has some."""
+    count = min(count, len(items))
+    return [items[i * len(items) // count] for i in range(count)]
 
 
 def _topics() -> Iterator[Passage]:
@@ -121,3 +132,90 @@ def _cut(name: str, text: str) -> Iterator[Passage]:
     for number, piece in enumerate(pieces):
         if len(piece) >= _SHORTEST:
             yield Passage(f"{name}#{number}", piece)
+
+
+# Two questions of different accounts stay below this cosine, well under the estimator's theta:
+# otherwise honest strangers would look like a coalition.
+LARGEST_COSINE = 0.7
+
+_VERBS = (
+    "accept", "acquire", "add", "append", "apply", "arrange", "assign", "attach", "block",
+    "build", "calculate", "call", "cancel", "change", "check", "close", "compare", "compute",
+    "configure", "connect", "construct", "convert", "copy", "create", "decode", "define",
+    "delete", "determine", "display", "enable", "encode", "evaluate", "examine", "execute",
+    "expand", "extract", "fetch", "find", "format", "generate", "get", "handle", "initialize",
+    "insert", "issue", "iterate", "join", "list", "listen", "load", "look", "make", "mark",
+    "move", "open", "parse", "pass", "place", "print", "process", "push", "quote", "raise",
+    "read", "receive", "record", "register", "release", "remove", "replace", "request", "reset",
+    "retrieve", "round", "run", "save", "schedule", "search", "select", "send", "serialize",
+    "set", "shut", "skip", "sort", "specify", "split", "start", "stop", "store", "suspend",
+    "switch", "transform", "translate", "try", "update", "upgrade", "use", "verify", "wait",
+    "wrap", "write",
+)  # fmt: skip
+_IMPERATIVES = {verb: verb for verb in _VERBS} | {
+    "return": "get", "returns": "get", "test": "check", "yield": "get", "ensure": "make sure",
+    "give": "get", "parses": "parse",
+}  # fmt: skip
+_TITLE = re.compile(r"^(?:The )?([A-Z][^\n]{6,60})\n[*=\-~^]{4,}$", re.MULTILINE)
+_PLAIN = re.compile(r"(?!.*[=~^*#|]{2})[^\n<>`*{}]{24,}")
+_DEFINED = re.compile(r"(?:^|[.\n] +)(?:The|An?) \*([a-z][a-z \-]{3,40})\* (?:is|are) ")
+
+
+def candidates(passages: Sequence[Passage]) -> Iterator[str]:
+    """Yield the questions that the passages suggest, each once, in the passages' order.
+
+    Args:
+        passages: of one tenant.
+    """
+    earlier = set()
+    for passage in passages:
+        for question in _questions(passage.text):
+            if question not in earlier and _PLAIN.fullmatch(question) and len(question) <= 160:
+                earlier.add(question)
+                yield question
+
+
+def distinct(
+    vectors: npt.NDArray[np.int8], earlier: Sequence[npt.NDArray[np.int8]], count: int
+) -> list[int]:
+    """Return the first positions whose vectors are far from each other and from ``earlier``.
+
+    Far is a cosine of at most LARGEST_COSINE; there may be fewer such positions.
+
+    Args:
+        vectors: int8[n, d].
+        earlier: int8[d] each.
+        count: how many positions.
+    """
+    rows = vectors.astype(np.float64)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    near = np.zeros(len(rows), dtype=bool)
+    for vector in earlier:
+        other = vector.astype(np.float64)
+        near |= rows @ (other / np.linalg.norm(other)) > LARGEST_COSINE
+    chosen: list[int] = []
+    for position in range(len(rows)):
+        if len(chosen) < count and not near[position]:
+            chosen.append(position)
+            near |= rows @ rows[position] > LARGEST_COSINE
+    return chosen
+
+
+def _questions(text: str) -> Iterator[str]:
+    for title in _TITLE.findall(text):
+        yield f"What should I know about {_lowered(title.strip())}?"
+    for term in _DEFINED.findall(text):
+        yield f"What is meant by {term}?"
+    body = text.partition("\n\n")[2] or text
+    sentence = " ".join(re.split(r"(?<=[.!?])\s|\n\s*\n", body.strip())[0].split()).rstrip(".!? ")
+    verb, _, rest = sentence.partition(" ")
+    if verb.lower() in _IMPERATIVES and rest and "*" not in rest and ":" not in rest:
+        yield f"How do I {_IMPERATIVES[verb.lower()]} {rest}?"
+    elif re.match(r"(?:An?|The) [a-z]", sentence) and " that " in sentence:
+        yield f"Which thing is {_lowered(sentence)}?"
+    elif re.match(r"(?:If|When) ", sentence) and len(sentence) < 120:
+        yield f"What happens {_lowered(sentence.partition(',')[0])}?"
+
+
+def _lowered(text: str) -> str:
+    return text[:1].lower() + text[1:] if text[1:2].islower() or text[1:2] == " " else text

@@ -99,6 +99,10 @@ def render(figure: "Figure", name: str) -> dict[str, bytes]:
     """Return the figure's files, ``name.png`` and ``name.svg``, without date or tool version.
 
     To be called inside :func:`axes`, whose style it uses.
+
+    Args:
+        figure: of :func:`axes` or :func:`panels`.
+        name: of the files, without a suffix.
     """
     files = {}
     for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None, "Creator": None})):

@@ -84,7 +84,12 @@ def _load(entry: EntryPoint) -> Any:
 
 
 def missing(name: str, module: str) -> UnsupportedError:
-    """Return the error of a command whose part is not installed."""
+    """Return the error of a command whose part is not installed.
+
+    Args:
+        name: of the command.
+        module: dotted, that could not be imported.
+    """
     outermost = module.split(".")
     ours = outermost[0] == "ragaudit" and len(outermost) > 1
     return UnsupportedError(

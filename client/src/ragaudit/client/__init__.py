@@ -1,7 +1,7 @@
 """Ask an audited RAG service, check every receipt, anchor queries by a nonce chain."""
 
 from ragaudit.client.asynchronous import AsyncClient
-from ragaudit.client.client import Client
+from ragaudit.client.blocking import Client
 from ragaudit.client.errors import (
     AnswerRejected,
     BudgetExhausted,
@@ -14,8 +14,8 @@ from ragaudit.client.errors import (
 )
 from ragaudit.client.pool import AsyncPool, Pool
 from ragaudit.client.results import AsyncReceipt, Receipt, SearchResult
-from ragaudit.client.verifier import Submission
 from ragaudit.encoding.errors import MalformedError, RagauditError
+from ragaudit.ledger.messages.submissions import Submission
 
 __all__ = [
     "AnswerRejected",

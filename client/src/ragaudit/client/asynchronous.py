@@ -13,40 +13,19 @@ from types import TracebackType
 from typing import Any, TypeVar, Unpack
 
 from ragaudit.client import disputing
-from ragaudit.client.checker import Checker
-from ragaudit.client.completing import await_proof
-from ragaudit.client.errors import (
-    AnswerRejected,
-    ProviderRefusal,
-    StateConflict,
-)
-from ragaudit.client.options import (
-    ClientOptions,
-    anchored,
-    arbiter,
-    pins,
-    system_clock,
-    verifier,
-)
-from ragaudit.client.registration import AccountState
-from ragaudit.client.results import (
-    COMPLETION_SECONDS,
-    AsyncReceipt,
-    CheckedReceipt,
-    SearchResult,
-)
+from ragaudit.client.checker import Checker, await_proof
+from ragaudit.client.errors import AnswerRejected, ProviderRefusal, StateConflict
+from ragaudit.client.options import ClientOptions, anchored, arbiter, pins, system_clock, verifier
+from ragaudit.client.results import COMPLETION_SECONDS, AsyncReceipt, CheckedReceipt, SearchResult
 from ragaudit.client.revealing import Revealing
 from ragaudit.client.session import Session
 from ragaudit.client.transport import Service
-from ragaudit.client.verifier import Submission, VerifierService
-from ragaudit.client.window import Window
-from ragaudit.encoding.errors import (
-    InternalError,
-    MalformedError,
-    UnavailableError,
-)
+from ragaudit.client.verifier import VerifierService
+from ragaudit.client.window import AccountState, Window
+from ragaudit.encoding.errors import InternalError, MalformedError, UnavailableError
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.requests import MAX_QUERY_BYTES, Request
+from ragaudit.ledger.messages.submissions import Submission
 
 __all__ = ["AsyncClient", "ClientOptions"]
 
@@ -89,6 +68,7 @@ class AsyncClient:
         self._arbiter = partial(arbiter, options, seconds)
         self._checker = Checker(self._session)
         self._revealing = Revealing(self._session, self._checker, seconds)
+        # Two queries at once would ask for the same value of the chain.
         self._turn = asyncio.Lock()
         self._last: int | None = None  # counter of a plain account's last record
 
@@ -193,6 +173,10 @@ class AsyncClient:
     ) -> None:
         """Fetch the inclusion proof of a receipt, check it and add it to the receipt.
 
+        Args:
+            receipt: of this account; it is changed in place.
+            timeout_seconds: how long to wait for the proof.
+
         Raises:
             AnswerRejected, ServiceUnreachable: as `Receipt.complete`.
         """
@@ -220,6 +204,9 @@ class AsyncClient:
         An account with a state directory signs for its own: the verifier keeps these before those
         that anybody else, the provider too, submits of this account.
 
+        Args:
+            receipts: of the window; each with its public half.
+
         Returns:
             How many were new to the verifier, and how many it knew.
 
@@ -232,6 +219,9 @@ class AsyncClient:
 
     async def submit_refusal(self, refusal: Mapping[str, Any]) -> None:
         """Give the verifier a signed refusal of the provider; the account signs as in `submit`.
+
+        Args:
+            refusal: JSON, as in `BudgetExhausted.refusal`.
 
         Raises:
             MalformedRecord: not a refusal.
@@ -310,6 +300,7 @@ class AsyncClient:
             raise MalformedError(f"K = {top_k}", where="top_k", expected=f"1..{policy.top_k_max}")
         if not self.anchored:
             return await self._search_plain(Request(query, top_k))
+        # A promise from before a crash has the chain's next value; nothing else may take it.
         await self._resume()
         return await self._search_anchored(query, top_k)
 
@@ -327,12 +318,14 @@ class AsyncClient:
     async def _search_plain(self, request: Request) -> Result:
         body = {"query": request.query, "top_k": request.top_k, "filter": request.filter}
         request_time, path = self._session.clock(), self._session.path("query")
+        # Never repeated: the first may be logged already, and a second would use up another query.
         data = await self._session.provider.request("POST", path, body, repeatable=False)
         file = await asyncio.to_thread(self._checker.answer, data, request)
         checks = await asyncio.to_thread(self._checker.receipt, file, None)
         await self._timed(lambda: self._checker.plain_time(file, request_time))
         counter = file.public.record.counter
         missed = 0 if self._last is None else counter - self._last - 1
+        # The log holds a counter once: one of the two answers is of no record.
         if missed < 0:
             raise AnswerRejected(f"counter {counter} again", expected=f"above {self._last}")
         self._last = counter
@@ -384,6 +377,7 @@ def _check_query(query: str, top_k: int) -> None:
         raise MalformedError("text has lone surrogates", where="query") from error
     if not 1 <= length <= MAX_QUERY_BYTES:
         raise MalformedError(f"{length} bytes", where="query", expected=f"1..{MAX_QUERY_BYTES}")
+    # Not isinstance: True would ask for one row.
     if type(top_k) is not int or top_k < 1:
         raise MalformedError(f"{top_k!r}", where="top_k", expected="1 or more")
 

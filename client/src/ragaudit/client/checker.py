@@ -1,16 +1,37 @@
-"""Run every check on what the provider sends; keep what fails as evidence."""
+"""Run every check on what the provider sends; keep what fails as evidence.
 
+A proof that the provider withholds fails too: `await_proof` waits for it, and then asks the
+verifier what it has cosigned.
+"""
+
+import asyncio
 import json
 from collections.abc import Sequence
 from typing import Any
 
-from ragaudit.client.errors import AnswerRejected, StateConflict
-from ragaudit.client.group import CoreOperations
-from ragaudit.client.session import Session
+import numpy as np
+from ragaudit import core
+from ragaudit.circuits import sketch as sketches
+from ragaudit.client.errors import (
+    AnswerRejected,
+    ProviderRefusal,
+    ServiceUnreachable,
+    StateConflict,
+)
+from ragaudit.client.results import CheckedReceipt
+from ragaudit.client.session import POLL_SECONDS, Session
 from ragaudit.client.transport import json_value
 from ragaudit.client.window import Window
-from ragaudit.encoding.errors import RagauditError
+from ragaudit.encoding.errors import (
+    InternalError,
+    MalformedError,
+    RagauditError,
+    RefusedError,
+    UnavailableError,
+)
 from ragaudit.encoding.text import rfc3339
+from ragaudit.ledger.errors import ReceiptRejected
+from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise
 from ragaudit.ledger.messages.receipt_check import (
@@ -23,7 +44,67 @@ from ragaudit.ledger.messages.receipt_check import (
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.requests import Request
 
-__all__ = ["Checker", "pending"]
+__all__ = ["Checker", "CoreOperations", "await_proof", "pending"]
+
+SCALAR_BYTES = 32
+
+
+class CoreOperations:
+    """`ragaudit.ledger.messages.receipt_check.GroupOperations` over `ragaudit.core`."""
+
+    def commit_row(self, row: Sequence[int], blinding: bytes) -> bytes:
+        """Return the commitment to one completed row (docs/spec/04-arguments.md §4.1.5).
+
+        Args:
+            row: d + 4 integers in -128..127.
+            blinding: a canonical scalar, 32 bytes.
+
+        Raises:
+            MalformedError: an entry out of range, or a blinding that is no canonical scalar.
+        """
+        # NumPy would wrap 200 to -56, and the core commit to another row.
+        if any(type(entry) is not int or not -128 <= entry <= 127 for entry in row):
+            raise MalformedError("row entry out of range", expected="integers in -128..127")
+        if len(blinding) != SCALAR_BYTES:
+            raise MalformedError("blinding of a wrong length", expected=f"{SCALAR_BYTES} bytes")
+        rows = np.array([row], dtype=np.int8)
+        blindings = np.frombuffer(blinding, dtype=np.uint8).reshape(1, SCALAR_BYTES)
+        try:
+            return bytes(core.commit_rows(rows, blindings))
+        except core.CoreError as error:
+            raise MalformedError(str(error), where="row commitment") from error
+
+    def commit_selection(self, positions: Sequence[int], blinding: bytes) -> bytes:
+        """Return the commitment to a set of positions (docs/spec/04-arguments.md §4.1.5).
+
+        Args:
+            positions: distinct rows of the corpus, from 0.
+            blinding: a canonical scalar, 32 bytes.
+
+        Raises:
+            MalformedError: positions out of range or repeated, or not a canonical scalar.
+        """
+        try:
+            return bytes(core.commit_selection(list(positions), blinding))
+        except core.CoreError as error:
+            raise MalformedError(str(error), where="selection commitment") from error
+
+    def sketch(self, query: Sequence[int], seed: bytes, bits: int) -> bytes:
+        """Return the sketch of an embedding (docs/spec/02-integers.md §2.4).
+
+        Args:
+            query: 16-bit integers.
+            seed: the policy's sketch seed.
+            bits: length of the sketch.
+
+        Raises:
+            MalformedError: an entry out of range.
+        """
+        # Here too: a wrapped entry has another sketch than the one that was logged.
+        if any(type(entry) is not int or not -(2**15) <= entry < 2**15 for entry in query):
+            raise MalformedError("embedding entry out of range", expected="16-bit integers")
+        return sketches.sketch(np.array(query, dtype=np.int16), seed, bits)
+
 
 _PLAIN = -1  # in the name of an evidence file: no counter was expected
 
@@ -74,11 +155,16 @@ class Checker:
     def answer(self, data: bytes, request: Request) -> ReceiptFile:
         """Return the receipt file of a reply to ``request``, parsed and not yet checked.
 
+        Args:
+            data: the body of the reply.
+            request: the one that was sent, counter included.
+
         Raises:
             AnswerRejected: not a receipt file, or one of another request; the evidence is kept.
         """
         try:
             file = ReceiptFile.parse(data)
+            # Otherwise a provider could answer an easier question, rightly signed.
             if file.request != request:
                 raise AnswerRejected("an answer to another request", where="request")
         except RagauditError as error:
@@ -120,6 +206,7 @@ class Checker:
             step = check_inclusion(file.public, self._session.window.view)
         except RagauditError as error:
             raise self.rejected(file.request.counter, file.to_json(), error) from error
+        # The others hold as before: a proof of inclusion says nothing of the answer.
         return [step if outcome.number == step.number else outcome for outcome in earlier]
 
     def plain_time(self, file: ReceiptFile, request_time: int) -> None:
@@ -139,7 +226,11 @@ class Checker:
             raise self.rejected(None, file.to_json(), error) from error
 
     def overdue(self, file: ReceiptFile) -> bool:
-        """Return whether the merge delay is over, within which the inclusion proof is due."""
+        """Return whether the merge delay is over, within which the inclusion proof is due.
+
+        Args:
+            file: a receipt without a proof; its time of issue is the provider's signed one.
+        """
         policy = self._session.window.view.policy
         return self._session.clock() > file.public.issued + 1000 * policy.merge_delay_seconds
 
@@ -153,6 +244,7 @@ class Checker:
         """
         path = None
         if self._session.state is not None:
+            # Lone surrogates too: evidence is kept as it came, or its digest is another one.
             data = json.dumps(evidence, ensure_ascii=False).encode("utf-8", "surrogatepass")
             number = _PLAIN if counter is None else counter
             path = self._session.state.keep_rejected(number, data)
@@ -173,7 +265,12 @@ class Checker:
 
 
 def pending(promise: Promise, policy: Policy) -> StateConflict:
-    """Return the error for a promise that is older than the request; it names when it expires."""
+    """Return the error for a promise that is older than the request; it names when it expires.
+
+    Args:
+        promise: of an earlier request for the same counter.
+        policy: says for how long a promise binds.
+    """
     expires = -(-promise.superseded_from(policy) // 1000)
     return StateConflict(
         f"a promise of {rfc3339(promise.record.time)} is pending",
@@ -207,3 +304,59 @@ def _shown(data: bytes) -> Any:
         return json_value(data)
     except ValueError:
         return data.decode("utf-8", "replace")
+
+
+_TOO_EARLY = 425  # RFC 8470; here: no cosigned checkpoint covers the record yet
+
+
+async def await_proof(
+    session: Session, checker: Checker, receipt: CheckedReceipt, seconds: float
+) -> TlogProof:
+    """Return the inclusion proof of a receipt, not checked yet.
+
+    Args:
+        session, checker: of the account.
+        receipt: without a proof.
+        seconds: how long to wait.
+
+    Raises:
+        AnswerRejected: the proof is withheld: the merge delay is over, and the verifier has
+            cosigned a checkpoint that covers the record.
+        ServiceUnreachable: no proof in time.
+    """
+    path = session.path(f"receipts/{receipt.index}/proof")
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + seconds
+    while True:
+        try:
+            return TlogProof.parse((await session.provider.get_text(path)).encode())
+        except ProviderRefusal as error:
+            if error.status != _TOO_EARLY:
+                raise
+            # Before that the provider may wait for its next checkpoint, as it promised.
+            if checker.overdue(receipt.file):
+                await _check_withheld(session, checker, receipt)
+            if loop.time() > deadline:
+                raise ServiceUnreachable("no inclusion proof yet", where=path) from error
+        await asyncio.sleep(POLL_SECONDS)
+
+
+async def _check_withheld(session: Session, checker: Checker, receipt: CheckedReceipt) -> None:
+    """Check that the verifier has not cosigned what the provider gives no proof of.
+
+    Raises:
+        AnswerRejected: it has.
+    """
+    if (verifier := session.verifier) is None:
+        return
+    try:
+        size = await verifier.cosigned_size(session.window.view.policy.keys.log)
+    except (RefusedError, UnavailableError, InternalError):
+        return  # no evidence: the provider may be waiting for a verifier that is away
+    if size > receipt.index:
+        error = ReceiptRejected(
+            "no inclusion proof after the merge delay",
+            where=f"index {receipt.index}",
+            expected=f"one under the cosigned checkpoint of {size} entries",
+        )
+        raise checker.rejected(receipt.counter, receipt.file.to_json(), error)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from ragaudit.client import calls, offline
+from ragaudit.client import blocking, offline
 from ragaudit.client.disputing import registration_statement, signs_for
 from ragaudit.client.options import system_clock
 from ragaudit.client.state import write_durably
@@ -188,7 +188,7 @@ def complete(
     as_json: AsJson = False,
 ) -> None:
     """Fetch the inclusion proofs that are outstanding, check them, and add them to the files."""
-    done = 0
+    count = 0
     with failing(as_json):
         for path in files:
             value = offline.read_file(path)
@@ -196,12 +196,12 @@ def complete(
             if file.public.proof is not None:
                 continue
             target = _load(value, path, None, prover, _pins(policy, verifier_key, allow_unpinned))
-            text = calls.proof(prover, target.name, file.public.index)
+            text = blocking.proof(prover, target.name, file.public.index)
             public = file.public.with_proof(TlogProof.parse(text.encode()))
             check_inclusion(public, target.view)
             write_durably(path, dumps({**value, "public": public.to_json()}))
-            done += 1
-    typer.echo(json.dumps({"completed": done}) if as_json else f"{done} completed")
+            count += 1
+    typer.echo(json.dumps({"completed": count}) if as_json else f"{count} completed")
 
 
 @app.command("submit", epilog=_SUBMIT_EXAMPLES)
@@ -231,9 +231,11 @@ def submit(
         for (origin, own), batch in halves.items():
             signs = None
             if holder is not None and own:
-                calls.tell(verifier, origin, "statements", registration_statement(holder, origin))
+                blocking.tell(
+                    verifier, origin, "statements", registration_statement(holder, origin)
+                )
                 signs = signs_for(holder, origin)
-            result = calls.submit(verifier, origin, batch, signs)
+            result = blocking.submit(verifier, origin, batch, signs)
             accepted, already_known = accepted + result.accepted, already_known + result.known
     if as_json:
         typer.echo(json.dumps({"accepted": accepted, "known": already_known}))
@@ -257,7 +259,7 @@ def dispute(
         entry = Dispute.issue(holder.key, pseudonym=holder.account.pseudonym, receipt_file=value)
         origin = offline.public_half(value, file).origin
         body = DisputesBody([entry.to_json()], holder.registration).to_json()
-        calls.tell(verifier, origin, "disputes", body)
+        blocking.tell(verifier, origin, "disputes", body)
     typer.echo(entry.encode().decode() if as_json else f"record {entry.index} is disputed")
 
 
@@ -288,7 +290,7 @@ def settle(
         if arbiter is not None:
             pins = _pins(policy, verifier_key, allow_unpinned)
             judge = (arbiter, _load(value, file, window, prover, pins))
-        outcome = calls.settle(verifier, origin, value, judge)
+        outcome = blocking.settle(verifier, origin, value, judge)
     if as_json:
         typer.echo(json.dumps({"sampled": outcome["sampled"], "step": outcome["step"]}))
     elif outcome["step"] is not None:
@@ -321,7 +323,7 @@ def _load_named(name: str, window: Path | None, prover: str | None, pins: Pins) 
         )
     if window is not None:
         return offline.read_window(window, pins)
-    return authenticate(ShownWindow.from_json(calls.window(str(prover), name)), pins)
+    return authenticate(ShownWindow.from_json(blocking.window(str(prover), name)), pins)
 
 
 def _report(

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ragaudit.client.errors import InvalidReply, StateConflict
-from ragaudit.client.registration import AccountState
 from ragaudit.client.session import Session
 from ragaudit.client.transport import Service
-from ragaudit.client.verifier import SignedFor, SignsFor, Submission, VerifierService
-from ragaudit.client.window import Window
+from ragaudit.client.verifier import SignedFor, SignsFor, VerifierService
+from ragaudit.client.window import AccountState, Window
 from ragaudit.encoding.errors import RagauditError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.messages.bodies import CaseBody, DisputesBody, FindingBody, StatementBody
@@ -25,6 +24,7 @@ from ragaudit.ledger.messages.disputes import (
 from ragaudit.ledger.messages.promises import Refusal
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.shown import RegistrationEntry
+from ragaudit.ledger.messages.submissions import Submission, record_index
 
 __all__ = [
     "Arbiter",
@@ -49,6 +49,10 @@ async def show_registration(session: Session, verifier: VerifierService) -> None
     Without it the verdict counts the account as plain: whoever made a registration could have
     made the chain.
 
+    Args:
+        session: of the account.
+        verifier: that is told.
+
     Raises:
         StateConflict: the account has no dispute key.
     """
@@ -65,6 +69,11 @@ async def submit(
     an inclusion proof go first: if the account's share has no room for all, the verifier has
     those that the log may lack.
 
+    Args:
+        session: of the account.
+        verifier: that gets them.
+        files: receipts of the window, of this account or of others.
+
     Returns:
         How many were new to the verifier, and how many it knew.
     """
@@ -76,7 +85,7 @@ async def submit(
     signs, mine = signs_for(holder, origin), holder.account.pseudonym
     own = [item.public for item in files if item.public.record.pseudonym == mine]
     others = [item.public for item in files if item.public.record.pseudonym != mine]
-    done = [
+    replies = [
         await verifier.submit(origin, [half.to_json() for half in halves], signature)
         for halves, signature in (
             ([half for half in own if half.proof is None], signs),
@@ -84,7 +93,7 @@ async def submit(
             (others, None),
         )
     ]
-    return Submission((sum(item.accepted for item in done), sum(item.known for item in done)))
+    return Submission.total(replies)
 
 
 async def submit_refusal(
@@ -104,6 +113,7 @@ async def submit_refusal(
     pseudonym, signs = Refusal.from_json(refusal).pseudonym, None
     if session.keeps_state:
         holder = await holder_of(session)
+        # A signature under another account's refusal would be refused itself.
         if holder.account.pseudonym == pseudonym:
             signs = signs_for(holder, origin)
     await verifier.refuse(origin, [refusal], signs)
@@ -158,8 +168,8 @@ class Arbiter:
     service: Service
     window: Window
 
-    async def judge(self, receipt_file: Mapping[str, Any]) -> tuple[Finding, Mapping[str, Any]]:
-        """Return the finding about a receipt file, and the reply, which is for the verifier.
+    async def judge(self, receipt_file: Mapping[str, Any]) -> tuple[Finding, FindingBody]:
+        """Return the finding about a receipt file, with the half that the verifier needs of it.
 
         Args:
             receipt_file: both halves, JSON.
@@ -175,16 +185,17 @@ class Arbiter:
         reply = await self.service.post(FINDINGS, case.to_json(), repeatable=True)
         where = self.service.base_url + FINDINGS
         try:
-            finding = Finding.from_json(FindingBody.from_json(reply).finding)
+            body = FindingBody.from_json(reply)
+            finding = Finding.from_json(body.finding)
+            # The key is the policy's: a reply does not say who may judge.
             finding.verify(key)
         except RagauditError as error:
             raise InvalidReply(f"no finding of the arbiter: {error.what}", where=where) from error
-        if (finding.origin, finding.file_digest) != (
-            self.window.origin,
-            file_digest(receipt_file),
-        ):
+        about = finding.origin, finding.file_digest
+        # A finding of another case is rightly signed, too.
+        if about != (self.window.origin, file_digest(receipt_file)):
             raise InvalidReply("a finding about another file", where=where)
-        return finding, reply
+        return finding, body
 
 
 async def settle(
@@ -207,17 +218,19 @@ async def settle(
         ``sampled``, and the ``step`` that fails (0: none does, None: not judged).
 
     Raises:
+        MalformedRecord: the file names no record.
         StateConflict, InvalidReply: as `Arbiter.judge`.
     """
-    index = receipt_file["public"]["index"]
+    index = record_index(receipt_file)
     status = await verifier.standing(origin, index)
+    # The verifier has the noise of a sampled record: the file beside it would tell of scores.
     if not status.sampled:
         return (await verifier.show(origin, index, receipt_file)).to_json()
     # Judged already, or nobody to ask: the status is all there is.
     if arbiter is None or status.step is not None:
         return status.to_json()
-    finding, reply = await arbiter.judge(receipt_file)
-    await verifier.tell(origin, "findings", reply)
+    finding, body = await arbiter.judge(receipt_file)
+    await verifier.tell(origin, "findings", body.to_json())
     return replace(status, step=finding.step).to_json()
 
 
@@ -226,6 +239,9 @@ async def holder_of(session: Session) -> Holder:
 
     The registration is the one that was checked and kept before the account asked: what the
     provider shows of it later keeps nothing from the verifier.
+
+    Args:
+        session: of the account; it is registered if it was not.
 
     Raises:
         StateConflict: the account has no dispute key.
@@ -239,7 +255,12 @@ async def holder_of(session: Session) -> Holder:
 
 
 def signs_for(holder: Holder, origin: str) -> SignsFor:
-    """Return a function that adds the holder's statement and registration to a request."""
+    """Return a function that adds the holder's statement and registration to a request.
+
+    Args:
+        holder: who signs.
+        origin: of the window's log; a signature holds for that window only.
+    """
 
     def members(documents: Sequence[Mapping[str, Any]]) -> SignedFor:
         statement = HolderStatement.issue(
@@ -251,7 +272,12 @@ def signs_for(holder: Holder, origin: str) -> SignsFor:
 
 
 def registration_statement(holder: Holder, origin: str) -> dict[str, Any]:
-    """Return the body that tells the verifier that a registration is the holder's own."""
+    """Return the body that tells the verifier that a registration is the holder's own.
+
+    Args:
+        holder: who signs.
+        origin: of the window's log.
+    """
     account = holder.account
     statement = RegistrationStatement.issue(
         holder.key, origin=origin, pseudonym=account.pseudonym, anchor=account.anchor

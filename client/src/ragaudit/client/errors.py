@@ -15,12 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ragaudit.encoding.errors import (
-    InternalError,
-    RefusedError,
-    RejectedError,
-    UnavailableError,
-)
+from ragaudit.encoding.errors import InternalError, RefusedError, RejectedError, UnavailableError
 from ragaudit.encoding.problems import reason
 from ragaudit.encoding.text import rfc3339
 

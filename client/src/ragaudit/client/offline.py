@@ -5,13 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragaudit.client.checker import pending
+from ragaudit.client.checker import CoreOperations, pending
 from ragaudit.client.disputing import Holder, registration_proof
-from ragaudit.client.group import CoreOperations
-from ragaudit.client.registration import AccountState, check_entry
 from ragaudit.client.revealing import seconds_to_reveal
 from ragaudit.client.transport import json_value
-from ragaudit.client.window import Pins, Window, authenticate
+from ragaudit.client.window import AccountState, Pins, Window, authenticate, check_entry
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError, RagauditError, UnavailableError
 from ragaudit.encoding.signing import PrivateKey
@@ -49,6 +47,7 @@ __all__ = [
     "read_window",
 ]
 
+# Far above any receipt: a path to something endless must not fill the memory.
 MAX_FILE_BYTES = 2**28
 
 
@@ -72,9 +71,13 @@ class Facts:
 def read_file(path: Path) -> dict[str, Any]:
     """Return the JSON object of a receipt file, or of its public half, in its canonical bytes.
 
+    Args:
+        path: at most 2^28 bytes.
+
     Raises:
         MalformedError: another form, also a copy that was formatted anew.
     """
+    # Byte for byte: a file that was formatted anew has another digest and cannot be disputed.
     data = read_bytes(path)
     try:
         value = canonical_json.loads(data)
@@ -106,7 +109,12 @@ def public_half(value: Mapping[str, Any], path: Path) -> PublicReceipt:
 
 
 def read_window(path: Path, pins: Pins) -> Window:
-    """Return the window saved from `GET /v1/windows/{w}`; raises as `authenticate`."""
+    """Return the window saved from `GET /v1/windows/{w}`; raises as `authenticate`.
+
+    Args:
+        path: of the reply, as it was saved.
+        pins: what is known from elsewhere.
+    """
     return authenticate(ShownWindow.from_json(_read_json(path)), pins)
 
 
@@ -135,14 +143,14 @@ def read_holder(state: Path | None, key: Path | None, account: Path | None) -> H
         raise MalformedError("which account signs?", expected="--state, or --key and --account")
     if state is not None:
         secret = _kept_key(state)
-        registered = read_account(state / "account.json")
+        owner = read_account(state / "account.json")
     else:
         text = read_bytes(Path(str(key))).decode("ascii", "replace").strip()
         secret = _key(text, Path(str(key)))
-        registered = read_account(Path(str(account)))
-    if registered.dispute_key != secret.public.raw:
+        owner = read_account(Path(str(account)))
+    if owner.dispute_key != secret.public.raw:
         raise MalformedError("not the dispute key of the registration", expected="the key in it")
-    return Holder(secret, registered, registration_proof(registered.registration))
+    return Holder(secret, owner, registration_proof(owner.registration))
 
 
 def _kept_key(state: Path) -> PrivateKey:
@@ -163,6 +171,9 @@ def _key(text: str, path: Path) -> PrivateKey:
 def read_request(path: Path) -> Request:
     """Return the request at ``path``, as it was posted.
 
+    Args:
+        path: JSON; ``filter`` and ``counter`` may be left out.
+
     Raises:
         MalformedError: not a request.
     """
@@ -175,6 +186,9 @@ def read_request(path: Path) -> Request:
 def read_promise(path: Path) -> Promise:
     """Return the promise at ``path``.
 
+    Args:
+        path: canonical JSON, as the provider sent it.
+
     Raises:
         MalformedError: not a promise.
     """
@@ -182,12 +196,20 @@ def read_promise(path: Path) -> Promise:
 
 
 def read_policy_digest(path: Path) -> bytes:
-    """Return the digest of the policy at ``path``, canonical JSON, perhaps with a last newline."""
+    """Return the digest of the policy at ``path``, canonical JSON, perhaps with a last newline.
+
+    Raises:
+        MalformedError: not a policy, or not in its canonical bytes.
+    """
     return Policy.from_json(canonical_json.loads(read_bytes(path).rstrip(b"\n"))).digest
 
 
 def load_embedder(window: Window) -> "Embedder | None":
-    """Return the window's committed embedder, or None if it is not installed here."""
+    """Return the window's committed embedder, or None if it is not installed here.
+
+    Args:
+        window: names the embedder, and commits to its manifest.
+    """
     try:
         from ragaudit.embedders import registry  # noqa: PLC0415 - an extra
     except ModuleNotFoundError:
@@ -196,6 +218,7 @@ def load_embedder(window: Window) -> "Embedder | None":
     if name not in registry.names():
         return None
     embedder = registry.load(name)
+    # One of the same name and other weights would find every honest answer false.
     if embedder.manifest().digest() != window.view.opening.embedder_digest:
         return None
     return embedder
@@ -261,6 +284,7 @@ def check_promised(file: Path, query: Path, window: Window, facts: Facts, now: i
     embed = None if facts.embedder is None else _embed(facts.embedder)
     check_promise(promise, request, window.view, CoreOperations(), account=view, embed=embed)
     time, skew = promise.record.time, 1000 * policy.clock_skew_seconds
+    # The files' times stand for asking and receiving: nobody else's clock is asked.
     first, last = _written(query) - skew, _written(file) + skew
     if time > last:
         raise ReceiptRejected(
@@ -297,6 +321,7 @@ def _account_view(account: AccountState, window: Window) -> AccountView:
     """Return what the records of the account must say, as far as the log shows its registration."""
     view = account.view(None)
     entry = account.registration
+    # Without an inclusion proof the provider may still log another registration.
     if entry is not None and check_entry(entry, window, account.expected(window)):
         return view
     return AccountView(view.tenant, view.pseudonym, view.slot, None, None)

@@ -63,12 +63,12 @@ def pins(options: ClientOptions) -> Pins:
         MalformedError: not a key or a digest; or no pin, without ``allow_unpinned``.
     """
     key, digest = options.get("verifier_key"), options.get("policy_digest")
-    chosen = Pins(
+    pair = Pins(
         None if key is None else PublicKey.from_raw(hex_decode(key, 32)),
         None if digest is None else hex_decode(digest, 32),
     )
     expected = "verifier_key= or policy_digest=, or allow_unpinned=True"
-    return chosen.demanded(expected, allow_unpinned=options.get("allow_unpinned", False))
+    return pair.demanded(expected, allow_unpinned=options.get("allow_unpinned", False))
 
 
 def anchored(options: ClientOptions) -> bool:
@@ -84,7 +84,12 @@ def anchored(options: ClientOptions) -> bool:
 
 
 def verifier(options: ClientOptions, seconds: float) -> VerifierService | None:
-    """Return the verifier's calls, each bounded by ``seconds``; None if no address is given."""
+    """Return the verifier's calls, each bounded by ``seconds``; None if no address is given.
+
+    Args:
+        options: of the client.
+        seconds: for a whole call.
+    """
     if (url := options.get("verifier_url")) is None:
         return None
     transport = options.get("verifier_transport")
@@ -92,5 +97,11 @@ def verifier(options: ClientOptions, seconds: float) -> VerifierService | None:
 
 
 def arbiter(options: ClientOptions, seconds: float, url: str) -> Service:
-    """Return the calls of the arbiter at ``url``, each bounded by ``seconds``; to be closed."""
+    """Return the calls of the arbiter at ``url``, each bounded by ``seconds``; to be closed.
+
+    Args:
+        options: of the client.
+        seconds: for a whole call.
+        url: of the arbiter.
+    """
     return Service(url, timeout_seconds=seconds, transport=options.get("verifier_transport"))

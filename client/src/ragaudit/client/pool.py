@@ -10,13 +10,12 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from types import TracebackType
 from typing import TypeVar
 
-from ragaudit.client import background
 from ragaudit.client.asynchronous import AsyncClient
-from ragaudit.client.client import Client, blocking_result
+from ragaudit.client.blocking import Client, blocking_result, run
 from ragaudit.client.errors import BudgetExhausted, StateConflict
 from ragaudit.client.results import AsyncReceipt, CheckedReceipt, Receipt, SearchResult
-from ragaudit.client.verifier import Submission
 from ragaudit.ledger.messages.receipts import ReceiptFile
+from ragaudit.ledger.messages.submissions import Submission
 
 __all__ = ["AsyncPool", "Pool"]
 
@@ -31,7 +30,11 @@ class AsyncPool:
     """
 
     def __init__(self, clients: Iterable[AsyncClient]) -> None:
-        """Take clients of different accounts; the pool closes them."""
+        """Take clients of different accounts; the pool closes them.
+
+        Args:
+            clients: of one window, each of another account.
+        """
         self._clients = tuple(clients)
         self._idle = deque(self._clients)
         self._useful = len(self._clients)
@@ -95,6 +98,9 @@ class AsyncPool:
 
         Receipts of other accounts go with the first account's.
 
+        Args:
+            receipts: of the window, from any account.
+
         Returns:
             How many were new to the verifier, and how many it knew.
 
@@ -109,16 +115,17 @@ class AsyncPool:
         for file in files:
             whose = file.public.record.pseudonym
             shares[pseudonyms.index(whose) if whose in pseudonyms else 0].append(file)
-        done = [
+        replies = [
             await client.submit(share) for client, share in zip(self._clients, shares, strict=True)
         ]
-        return Submission((sum(item.accepted for item in done), sum(item.known for item in done)))
+        return Submission.total(replies)
 
     async def _take(self) -> AsyncClient:
         async with self._changed:
             await self._changed.wait_for(lambda: self._idle or not self._useful)
             if not self._useful:
                 raise self._exhausted or StateConflict("no account with queries left")
+            # From the other end one account would ask until its budget is gone.
             return self._idle.popleft()
 
     async def _give(self, client: AsyncClient, spent: bool) -> None:
@@ -131,11 +138,11 @@ class AsyncPool:
 
     async def _each(self, action: Callable[[AsyncClient], Awaitable[T]]) -> list[T]:
         """Do it with every client; the first error is raised when all have ended."""
-        done = await asyncio.gather(
+        outcomes = await asyncio.gather(
             *(action(client) for client in self._clients), return_exceptions=True
         )
         results: list[T] = []
-        for outcome in done:
+        for outcome in outcomes:
             if isinstance(outcome, BaseException):
                 raise outcome
             results.append(outcome)
@@ -146,7 +153,11 @@ class Pool:
     """An `AsyncPool` for callers that block, from any number of threads."""
 
     def __init__(self, clients: Iterable[Client]) -> None:
-        """Take clients of different accounts; the pool closes them."""
+        """Take clients of different accounts; the pool closes them.
+
+        Args:
+            clients: as for `AsyncPool`.
+        """
         self._pool = AsyncPool(client.asynchronous for client in clients)
 
     def __enter__(self) -> "Pool":
@@ -162,20 +173,20 @@ class Pool:
 
     def close(self) -> None:
         """Close every client."""
-        background.run(self._pool.aclose())
+        run(self._pool.aclose())
 
     def register(self) -> None:
         """Register every account."""
-        background.run(self._pool.register())
+        run(self._pool.register())
 
     def search(self, query: str, top_k: int = 5) -> SearchResult[Receipt]:
         """Return the answer to one question through a free account; as `AsyncPool.search`."""
-        return blocking_result(background.run(self._pool.search(query, top_k)))
+        return blocking_result(run(self._pool.search(query, top_k)))
 
     def claim(self) -> int:
         """Give the verifier what was revealed and not answered; return of how many accounts."""
-        return background.run(self._pool.claim())
+        return run(self._pool.claim())
 
     def submit(self, receipts: Sequence[CheckedReceipt | ReceiptFile]) -> Submission:
         """Give the verifier the public halves; as `AsyncPool.submit`."""
-        return background.run(self._pool.submit(receipts))
+        return run(self._pool.submit(receipts))

@@ -80,7 +80,11 @@ class AsyncReceipt(CheckedReceipt):
         await self._complete(self, timeout_seconds)
 
     def blocking(self, run: Callable[[Coroutine[Any, Any, None]], None]) -> Receipt:
-        """Return the same receipt, completed by ``run``, which awaits a coroutine and blocks."""
+        """Return the same receipt, completed by ``run``, which awaits a coroutine and blocks.
+
+        Args:
+            run: returns when the coroutine has ended, and raises what it raises.
+        """
         return Receipt(
             self.file,
             self.checks,

@@ -63,6 +63,7 @@ def seconds_to_reveal(promise: Promise, policy: Policy, now: int) -> float:
         CannotClaim: not enough for an attempt, or the verifier takes no claim as long.
     """
     try:
+        # Any nonce gives the same length: a claim that is too long is found before one has left.
         Claim(promise, bytes(NONCE_BYTES)).encode()
     except RefusedError as error:
         raise CannotClaim(
@@ -96,6 +97,10 @@ class Revealing:
     def asking(self, query: str, top_k: int) -> tuple[Request, int, bool]:
         """Return the next request, and what is known of its counter.
 
+        Args:
+            query: 1 to 8,192 bytes of UTF-8.
+            top_k: K, at most the policy's K_max.
+
         Returns:
             The request; the Unix milliseconds at which its counter was first asked for; whether
             nobody can have asked for it before: this process got the answer before it, or began
@@ -110,6 +115,9 @@ class Revealing:
 
     async def reveal(self, promise: Promise) -> CheckedReceipt:
         """Keep a checked promise, reveal its nonce, and return the checked answer.
+
+        Args:
+            promise: checked, for the next counter.
 
         Raises:
             CannotClaim: too late to claim if it were not answered; nothing was revealed.
@@ -168,6 +176,7 @@ class Revealing:
         self, pending: PendingPromise, promise: Promise, seconds: float, *, fresh: bool
     ) -> CheckedReceipt:
         """Reveal in a task of its own, which a cancelled caller does not stop."""
+        # Cancelled half-way, the nonce would be out and nobody would claim.
         self._task = asyncio.create_task(self._revealed(pending, promise, seconds, fresh))
         self._task.add_done_callback(_look)
         return await asyncio.shield(self._task)
@@ -220,6 +229,7 @@ class Revealing:
         """Claim; return whether the verifier has it, and words for the error message."""
         try:
             await self._hand_in(pending)
+        # The caller gets the error of the reveal; that no claim was made stands beside it.
         except RagauditError as refused:
             return False, f"the verifier did not take the claim: {refused}"
         return True, "the verifier has the claim"
@@ -228,6 +238,7 @@ class Revealing:
         """Claim, unless the verifier has the claim already."""
         state, chain = self._anchored()
         verifier, origin = self._session.verifier, self._session.window.origin
+        # The verifier would take it again; the state file saves the call.
         if pending.claimed:
             return
         if verifier is None:

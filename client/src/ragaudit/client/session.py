@@ -6,11 +6,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragaudit.client.errors import AnswerRejected, ServiceUnreachable, StateConflict
-from ragaudit.client.registration import AccountState, check_activated, check_entry
 from ragaudit.client.state import AccountKeys, StateDirectory
 from ragaudit.client.transport import Service
 from ragaudit.client.verifier import VerifierService
-from ragaudit.client.window import Pins, Window, authenticate
+from ragaudit.client.window import (
+    AccountState,
+    Pins,
+    Window,
+    authenticate,
+    check_activated,
+    check_entry,
+)
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.ledger.messages.chains import NonceChain, activation_of
 from ragaudit.ledger.messages.shown import ShownWindow, WindowList
@@ -115,7 +121,11 @@ class Session:
         return self._window
 
     def path(self, rest: str) -> str:
-        """Return the path of a call in this window."""
+        """Return the path of a call in this window.
+
+        Args:
+            rest: below the window's own path, without a leading slash.
+        """
         return f"/v1/windows/{self.window.name}/{rest}"
 
     async def account(self) -> AccountState:
@@ -151,6 +161,7 @@ class Session:
             account = await self.account()
         if account.slot is None:
             raise AnswerRejected("the account is not registered after all", where=self.window.name)
+        # Registered by somebody else with this API key, or from another directory.
         if (account.anchor, account.dispute_key) != (anchor, key):
             raise StateConflict(
                 _difference(account, anchor),
@@ -189,9 +200,11 @@ class Session:
             raise StateConflict(
                 "an anchored account hands claims to the verifier", expected="verifier_url="
             )
+        # Read before and after: the time that the reply travels must not look like a wrong clock.
         begun = self.clock()
         keys = await self.verifier.keys()
         policy = self.window.view.policy
+        # A claim that another service takes keeps nobody from staying silent.
         if keys.verifier != policy.keys.verifier:
             raise StateConflict(
                 "another verifier than the policy's listens there",
@@ -210,12 +223,13 @@ class Session:
         if self._wanted is not None:
             value = await self.provider.get(f"/v1/windows/{self._wanted}")
             return self._authenticated(_parsed(ShownWindow.from_json, value))
-        listed = _parsed(WindowList.from_json, await self.provider.get("/v1/windows"))
-        served = [window for window in listed.windows if window.state in _SERVED]
-        if len(served) != 1:
-            names = ", ".join(window.window for window in served) or "none"
+        windows = _parsed(WindowList.from_json, await self.provider.get("/v1/windows"))
+        candidates = [window for window in windows.windows if window.state in _SERVED]
+        # Which of several is meant is not guessed: each has a budget and a chain of its own.
+        if len(candidates) != 1:
+            names = ", ".join(window.window for window in candidates) or "none"
             raise StateConflict(f"windows being served: {names}", expected="name one: window=")
-        return self._authenticated(served[0])
+        return self._authenticated(candidates[0])
 
     def _authenticated(self, shown: ShownWindow) -> Window:
         return _parsed(lambda window: authenticate(window, self._pins), shown)
@@ -289,6 +303,7 @@ class Session:
     def _check_embedder(self) -> None:
         if self.embedder is None:
             return
+        # Another embedder would find every honest answer false.
         if self.embedder.manifest().digest() != self.window.view.opening.embedder_digest:
             raise StateConflict(
                 f"{self.embedder.name} is not the committed embedder",

@@ -92,6 +92,9 @@ class StateDirectory:
     def __init__(self, directory: Path) -> None:
         """Open or create the directory.
 
+        Args:
+            directory: of one account in one window; made with mode 700.
+
         Raises:
             StateConflict: another client uses it at this moment.
             StateUnavailable: it cannot be made.
@@ -105,6 +108,7 @@ class StateDirectory:
                 folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._lock = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
+            # Held by the process, not by the file's existence: after a crash it is free.
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(self._lock)
@@ -196,10 +200,14 @@ class StateDirectory:
     def keep_promise(self, pending: PendingPromise) -> None:
         """Make the promise durable, or its changed state; only then may its nonce be revealed.
 
+        Args:
+            pending: new, or the kept one with another ``sent`` or ``claimed``.
+
         Raises:
             StateConflict: another promise awaits its answer.
         """
         earlier = self.pending()
+        # Two revealed nonces with one answer: the provider could choose between two draws of noise.
         if earlier is not None and earlier.promise != pending.promise:
             raise StateConflict(
                 "another promise awaits its answer",
@@ -224,6 +232,10 @@ class StateDirectory:
     def keep_answer(self, counter: int, receipt_file: bytes) -> Path:
         """Make the receipt durable, advance the counter, put the promise beside the receipt.
 
+        Args:
+            counter: of the query, from 0.
+            receipt_file: canonical JSON, both halves.
+
         Returns:
             Where the receipt is.
         """
@@ -236,13 +248,24 @@ class StateDirectory:
         return path
 
     def keep_receipt(self, counter: int, receipt_file: bytes) -> Path:
-        """Make a receipt durable, a plain account's or a completed one; return where it is."""
+        """Make a receipt durable, a plain account's or a completed one; return where it is.
+
+        Args:
+            counter: of the query; an earlier file of it is replaced.
+            receipt_file: canonical JSON, both halves.
+        """
         path = self._receipts / f"{counter}.json"
         write_durably(path, receipt_file)
         return path
 
     def keep_rejected(self, counter: int, evidence: bytes) -> Path:
-        """Keep evidence that a check refused; return where. No counter advances."""
+        """Keep evidence that a check refused; return where. No counter advances.
+
+        Args:
+            counter: expected one; -1 where there was none.
+            evidence: what was received, in the form in which a dispute needs it.
+        """
+        # A random name: a second false answer must not replace the first.
         path = self._rejected / f"{counter}-{secrets.token_hex(4)}.json"
         write_durably(path, evidence)
         return path
@@ -272,12 +295,17 @@ class StateDirectory:
 def write_durably(path: Path, data: bytes) -> None:
     """Replace the file at once: after a crash it holds the old bytes or ``data``, flushed.
 
+    Args:
+        path: in a folder that exists; the file gets mode 600.
+        data: the whole content.
+
     Raises:
         StateUnavailable: the disk is full, or the folder cannot be written.
         FileNotFoundError: there is no such folder.
     """
     with _using(path):
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        # Exclusive, and mode 600 from its first byte: keys are among what is written.
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             with os.fdopen(descriptor, "wb") as file:

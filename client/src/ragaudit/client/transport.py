@@ -69,11 +69,18 @@ class Service:
         await self._http.aclose()
 
     async def get(self, path: str) -> Any:
-        """Return the JSON value at ``path``; errors as :meth:`request`."""
+        """Return the JSON value at ``path``; errors as :meth:`request`.
+
+        Args:
+            path: below the base URL, with a leading slash.
+        """
         return self.value(path, await self.request("GET", path))
 
     async def get_text(self, path: str) -> str:
         """Return the text at ``path``; errors as :meth:`request`.
+
+        Args:
+            path: below the base URL, with a leading slash.
 
         Raises:
             InvalidReply: not UTF-8.
@@ -161,6 +168,7 @@ class Service:
             else:
                 wait = max(pause, retry_after(response) or 0.0)
                 again = _asks_again(response.status_code, data, repeatable)
+                # A wait beyond the deadline would turn a clear refusal into a timeout.
                 seconds_left = deadline - asyncio.get_running_loop().time()
                 if last or not again or wait >= seconds_left:
                     return self._checked(path, response, data)
@@ -203,6 +211,9 @@ class Service:
 def json_value(data: bytes) -> Any:
     """Return the value of JSON bytes.
 
+    Args:
+        data: UTF-8; also of a peer that wants the parser to fail.
+
     Raises:
         ValueError: anything else, and what is nested too deeply.
     """
@@ -214,6 +225,7 @@ def json_value(data: bytes) -> Any:
 
 def retry_after(response: httpx.Response) -> float | None:
     """Return the seconds of ``Retry-After`` (RFC 9110 §10.2.3), or None; dates are not read."""
+    # Nine digits are thirty years: no advice to wait.
     text = response.headers.get("Retry-After", "")
     return float(text) if text.isascii() and text.isdigit() and len(text) < 9 else None
 

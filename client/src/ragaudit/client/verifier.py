@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from ragaudit.client.errors import InvalidReply
 from ragaudit.client.transport import Service
@@ -20,35 +20,16 @@ from ragaudit.ledger.messages.disputes import DisputeStatus
 from ragaudit.ledger.messages.identifiers import read_origin
 from ragaudit.ledger.messages.promises import Claim
 from ragaudit.ledger.messages.shown import RegistrationEntry, ShownKeys
+from ragaudit.ledger.messages.submissions import Submission
 
-__all__ = ["SignedFor", "SignsFor", "Submission", "VerifierService"]
+__all__ = ["SignedFor", "SignsFor", "VerifierService"]
 
 Json = Mapping[str, Any]
+T = TypeVar("T")
 SignedFor = tuple[dict[str, Any], RegistrationEntry | None]
 SignsFor = Callable[[Sequence[Json]], SignedFor]
 """What an account adds to a request with these documents: its statement that it submits them
 itself, and its registration."""
-
-
-class Submission(tuple[int, int]):
-    """How many receipts or refusals were new to the verifier, and how many it knew.
-
-    Attributes:
-        accepted: new ones.
-        known: those that it had.
-    """
-
-    __slots__ = ()
-
-    @property
-    def accepted(self) -> int:
-        """Return how many were new."""
-        return self[0]
-
-    @property
-    def known(self) -> int:
-        """Return how many the verifier had."""
-        return self[1]
 
 
 class VerifierService:
@@ -90,6 +71,7 @@ class VerifierService:
         name = hashlib.sha256(log_key.name.encode()).hexdigest()
         note = await self._service.request("GET", f"/cosigner/{name}/checkpoint")
         try:
+            # By the log's own signature: a verifier cannot make up evidence against a provider.
             return verify_checkpoint(note, log_key).head.size
         except RagauditError as error:
             raise InvalidReply("not a checkpoint", where=self._service.base_url) from error
@@ -112,7 +94,12 @@ class VerifierService:
     async def refuse(
         self, origin: str, refusals: Sequence[Json], signs: SignsFor | None = None
     ) -> Submission:
-        """Give the verifier signed refusals of the provider; as `submit`."""
+        """Give the verifier signed refusals of the provider; as `submit`.
+
+        Args:
+            origin, signs: as for `submit`.
+            refusals: JSON, as the provider signed them (docs/spec/05-records.md §5.8).
+        """
         return await self._submit(origin, RefusalsBody, refusals, signs)
 
     async def claim(
@@ -139,31 +126,41 @@ class VerifierService:
         await self._post(origin, what, body)
 
     async def standing(self, origin: str, index: int) -> DisputeStatus:
-        """Return whether a disputed record was sampled, and which step fails if it was judged."""
-        return _status(await self._service.get(_path(origin, f"disputes/{index}")))
+        """Return whether a disputed record was sampled, and which step fails if it was judged.
+
+        Args:
+            origin: of the window's log.
+            index: of the record in it, from 0.
+        """
+        return _read(
+            DisputeStatus.from_json, await self._service.get(_path(origin, f"disputes/{index}"))
+        )
 
     async def show(self, origin: str, index: int, receipt_file: Json) -> DisputeStatus:
         """Show the verifier a whole receipt of a record that was not sampled.
+
+        Args:
+            origin, index: as for `standing`.
+            receipt_file: both halves, JSON, the one that was disputed.
 
         Returns:
             As `standing`.
         """
         path = _path(origin, f"disputes/{index}/file")
         data = await self._service.request("PUT", path, dict(receipt_file))
-        return _status(self._service.value(path, data))
+        return _read(DisputeStatus.from_json, self._service.value(path, data))
 
     async def _submit(
         self, origin: str, kind: type[HeldBody], documents: Sequence[Json], signs: SignsFor | None
     ) -> Submission:
-        accepted = known = 0
+        replies = []
         for start in range(0, len(documents), MAX_BATCH):
             batch = [dict(document) for document in documents[start : start + MAX_BATCH]]
             holder, registration = (None, None) if signs is None else signs(batch)
             body = kind(batch, holder, registration)
             reply = await self._post(origin, kind.MEMBER, body.to_json())
-            accepted += _count(reply, "accepted")
-            known += _count(reply, "known")
-        return Submission((accepted, known))
+            replies.append(_read(Submission.from_json, reply))
+        return Submission.total(replies)
 
     async def _post(self, origin: str, what: str, body: Json) -> Any:
         return await self._service.post(_path(origin, what), body, repeatable=True)
@@ -175,15 +172,8 @@ def _path(origin: str, rest: str) -> str:
     return f"/v1/windows/{window}/{rest}?provider={provider}"
 
 
-def _count(reply: Any, name: str) -> int:
-    count = reply.get(name) if isinstance(reply, Mapping) else None
-    if type(count) is not int:
-        raise InvalidReply(f"no number of {name} submissions", where="verifier")
-    return count
-
-
-def _status(reply: Any) -> DisputeStatus:
+def _read(read: Callable[[Any], T], reply: Any) -> T:
     try:
-        return DisputeStatus.from_json(reply)
+        return read(reply)
     except MalformedError as error:
-        raise InvalidReply("not the status of a dispute", where="verifier") from error
+        raise InvalidReply(f"not such a reply: {error.what}", where="verifier") from error

@@ -1,4 +1,8 @@
-"""A window as the provider shows it, believed only as far as the verifier has signed it."""
+"""A window, and an account in it, as the provider shows them.
+
+The window is believed only as far as the verifier has signed it, the account's registration only
+as far as the log holds it.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,10 +11,12 @@ from typing import Any
 from ragaudit.client.errors import AnswerRejected, StateConflict
 from ragaudit.encoding.errors import MalformedError, RagauditError
 from ragaudit.encoding.signing import PublicKey
-from ragaudit.ledger.messages.receipt_check import WindowView
-from ragaudit.ledger.messages.shown import ShownWindow
+from ragaudit.ledger.messages.chains import activation_of
+from ragaudit.ledger.messages.receipt_check import AccountView, WindowView
+from ragaudit.ledger.messages.records import Registration
+from ragaudit.ledger.messages.shown import RegistrationEntry, ShownAccount, ShownWindow
 
-__all__ = ["Pins", "Window", "authenticate"]
+__all__ = ["AccountState", "Pins", "Window", "authenticate", "check_activated", "check_entry"]
 
 
 @dataclass(frozen=True)
@@ -104,11 +110,13 @@ def _authenticate(shown: ShownWindow, pins: Pins) -> Window:
             where=shown.window,
             expected="the verifier's signature",
         )
+    # Pins first: a window that somebody else set up is well signed, by its own verifier.
     if pins.verifier is not None:
         _same("verifier key", policy.keys.verifier.raw, pins.verifier.raw)
     if pins.policy_digest is not None:
         _same("policy digest", policy.digest, pins.policy_digest)
     signed, opening = shown.authenticate()
+    # Signed later, it would not say that the noise key was fixed before the first query.
     if signed.time >= 1000 * min(policy.activation_instants[0], policy.start):
         raise AnswerRejected("countersigned too late", where="countersignature")
     covered = [activation.covered_size for activation in shown.activations]
@@ -119,3 +127,86 @@ def _authenticate(shown: ShownWindow, pins: Pins) -> Window:
 def _same(where: str, actual: bytes, expected: bytes) -> None:
     if actual != expected:
         raise AnswerRejected("another one", where=where, expected=expected.hex())
+
+
+@dataclass(frozen=True, slots=True)
+class AccountState(ShownAccount):
+    """An account as `GET /v1/windows/{w}/account` shows it.
+
+    Slot and registration are None before registration.
+    """
+
+    def view(self, counter: int | None) -> AccountView:
+        """Return what a record of this account must say.
+
+        Args:
+            counter: of the record; None if it is not known.
+        """
+        index = None if self.registration is None else self.registration.index
+        return AccountView(self.tenant, self.pseudonym, self.slot, index, counter)
+
+    def expected(self, window: Window) -> Registration:
+        """Return the registration that the log must hold; its time, which the provider sets, is 0.
+
+        Args:
+            window: in whose log it is.
+
+        Raises:
+            StateConflict: the account is not registered.
+        """
+        if self.slot is None:
+            raise StateConflict("the account is not registered", where=window.name)
+        return Registration(
+            window=window.name,
+            pseudonym=self.pseudonym,
+            tenant=self.tenant,
+            slot=self.slot,
+            anchor=self.anchor,
+            dispute_key=self.dispute_key,
+            time=0,
+        )
+
+
+def check_entry(entry: RegistrationEntry, window: Window, expected: Registration) -> bool:
+    """Check a registration's log entry; return whether its inclusion could be checked too.
+
+    Args:
+        entry: as the provider shows it.
+        window: in whose log it must be.
+        expected: the registration that it must hold; its time is not compared.
+
+    Raises:
+        AnswerRejected: it says something else of this account, or is not in the log.
+    """
+    try:
+        logged = entry.registration
+        for name in ("window", "pseudonym", "tenant", "slot", "anchor", "dispute_key"):
+            # Another anchor or key here, and the provider could answer in the account's name.
+            if getattr(logged, name) != getattr(expected, name):
+                raise AnswerRejected("another one", where=f"registration, {name}")
+        return entry.verify_inclusion(window.view.policy)
+    except AnswerRejected:
+        raise
+    except RagauditError as error:
+        raise AnswerRejected(error.what, where=f"registration, {error.where}") from error
+
+
+def check_activated(entry: RegistrationEntry, window: Window, now: int) -> None:
+    """Check that the registration is activated by what the verifier has released.
+
+    Args:
+        entry: checked before.
+        window: its activations are those released so far.
+        now: Unix milliseconds.
+
+    Raises:
+        StateConflict: no instant released so far activates it; it names the next one.
+    """
+    if activation_of(entry.index, window.view.covered_sizes) is None:
+        activating = window.view.policy.activation_instants[:-1]
+        raise StateConflict(
+            "the registration is not activated",
+            where=window.name,
+            expected="registration before an activation instant of the policy",
+            next_instant=next((instant for instant in activating if 1000 * instant > now), None),
+        )

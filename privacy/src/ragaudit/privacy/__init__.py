@@ -33,7 +33,7 @@ from ragaudit.privacy.accounting.affordable import (
     largest_rate,
     remaining_queries,
 )
-from ragaudit.privacy.accounting.composition import (
+from ragaudit.privacy.accounting.events import (
     Coalition,
     Composition,
     RealisedCoalition,

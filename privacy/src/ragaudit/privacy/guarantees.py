@@ -5,6 +5,9 @@ variation. A guarantee holds for one relation only. Nothing is ever converted un
 is brought :meth:`under` another relation, or to another kind, by name, and what does not follow
 is refused. Parameters are exact rationals; what is computed is rounded up, against ourselves
 (docs/notes/accounting.md §11).
+
+Each kind has `of` for numbers of any kind, `under` another relation, which a relation or its word
+may name, and `compose` for parts about the same records, at least one.
 """
 
 from collections.abc import Sequence
@@ -131,6 +134,7 @@ class ApproximateDp(_Guarantee):
         """
         if self._steps_to(relation) == 1:
             return self
+        # P <= e^eps Q + delta and Q <= e^eps R + delta, one put into the other.
         factor = 1 + decimal_of(min(self.epsilon, _LARGEST_POWER)).exp()
         delta = _up(decimal_of(self.delta) * factor, most=1)
         return ApproximateDp(2 * self.epsilon, delta, relation)
@@ -141,6 +145,7 @@ class ApproximateDp(_Guarantee):
         if self.epsilon == 0:
             return TotalVariation(self.delta, self.relation)
         odds = decimal_of(min(max(self.epsilon, _LEAST_ARGUMENT), _LARGEST_POWER)).exp()
+        # Both error rates are equal there: the corner of the region that (epsilon, delta) leaves.
         value = (odds - 1 + 2 * decimal_of(self.delta)) / (odds + 1)
         return TotalVariation(_up(value, most=1), self.relation)
 
@@ -238,6 +243,7 @@ class GaussianDp(_Guarantee):
         relation = cls._common(parts)
         if len(parts) == 1:
             return parts[0]
+        # Rounded up in the root only; the squares are exact.
         return cls(_root(sum((part.mu**2 for part in parts), Fraction(0))), relation)
 
     def _argument(self) -> Decimal:
@@ -350,6 +356,7 @@ class TotalVariation(_Guarantee):
             InvalidArgumentError: no part, another kind, or different relations.
         """
         relation = cls._common(parts)
+        # Maximal couplings: the releases agree with probability 1 - value each.
         agreement = Fraction(1)
         for part in parts:
             agreement *= 1 - part.value

@@ -38,7 +38,11 @@ T = TypeVar("T")
 
 
 def precise(function: Callable[P, T]) -> Callable[P, T]:
-    """Return the function, run under the 80-digit context whatever the caller's context is."""
+    """Return the function, run under the 80-digit context whatever the caller's context is.
+
+    Args:
+        function: pure; its result must not depend on the caller's precision.
+    """
 
     @wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -56,8 +60,13 @@ def decimal_of(value: Fraction) -> Decimal:
 
 @precise
 def root_up(square: Fraction) -> Decimal:
-    """Return a square root to 80 digits, rounded up by a relative 1e-70 if it is not exact."""
+    """Return a square root to 80 digits, rounded up by a relative 1e-70 if it is not exact.
+
+    Args:
+        square: >= 0.
+    """
     root = decimal_of(square).sqrt()
+    # Checked exactly: a root that is too small would make mu too small.
     return root if Fraction(root) ** 2 >= square else root * (1 + Decimal("1e-70"))
 
 
@@ -68,13 +77,21 @@ def fraction_of(value: Decimal) -> Fraction:
 
 @precise
 def density(x: Decimal) -> Decimal:
-    """Return ``exp(-x²/2) / sqrt(2 π)``; zero is never returned by underflow."""
+    """Return ``exp(-x²/2) / sqrt(2 π)``; zero is never returned by underflow.
+
+    Args:
+        x: any finite number.
+    """
     return (-x * x / 2).exp() / (2 * PI).sqrt()
 
 
 @precise
 def tail(x: Decimal) -> Decimal:
-    """Return ``P[N(0,1) > x]`` with a relative error below 1e-60 for |x| <= 10^6."""
+    """Return ``P[N(0,1) > x]`` with a relative error below 1e-60 for |x| <= 10^6.
+
+    Args:
+        x: in [-10^6, 10^6] for that error; beyond it fewer digits hold.
+    """
     if x < 0:
         return 1 - tail(-x)
     return mills(x) * density(x)
@@ -93,7 +110,11 @@ def mills(x: Decimal) -> Decimal:
     Below 6: ``sqrt(π/2) exp(x²/2) - sum x^(2k+1)/(2k+1)!!``, which loses 9 digits at most.
     From 6 on: Laplace's continued fraction ``1/(x + 1/(x + 2/(x + 3/(x + ...))))``, whose
     consecutive convergents enclose the value; 9000/x² + 60 terms leave less than 1e-70.
+
+    Args:
+        x: >= 0.
     """
+    # The series loses all digits for large x, the fraction converges too slowly for small ones.
     if x >= _SERIES_END:
         value = x
         terms = int(9000 / (x * x)) + 60
@@ -114,6 +135,9 @@ def mills(x: Decimal) -> Decimal:
 @precise
 def quantile(probability: Decimal) -> Decimal:
     """Return x with ``tail(x) = probability`` to 40 places, for 0 < probability < 1.
+
+    Args:
+        probability: strictly between 0 and 1.
 
     Raises:
         ValueError: a probability outside (0, 1).

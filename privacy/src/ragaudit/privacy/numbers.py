@@ -10,11 +10,13 @@ Errors name the argument, and say whether its type or its range is wrong.
 """
 
 import math
+import operator
 import re
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Rational, Real
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypedDict, TypeVar, Unpack
 
 from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.privacy.normal import decimal_of
@@ -37,13 +39,32 @@ Number = int | float | str | Fraction | Decimal
 Bound = int | Fraction
 """An end of a range: exact, so that it compares with every kind of number."""
 
+
+class Range(TypedDict, total=False):
+    """The ends of a range: ``>= least``, ``> above``, ``<= most`` and ``< below``."""
+
+    least: Bound
+    above: Bound
+    most: Bound
+    below: Bound
+
+
+_ENDS: Final[dict[str, tuple[str, Callable[[Any, Any], bool]]]] = {
+    "least": ("at least", operator.ge),
+    "above": ("above", operator.gt),
+    "most": ("at most", operator.le),
+    "below": ("below", operator.lt),
+}
+
 LARGEST_COUNT: Final = 10**15
 """Whole numbers up to here are binary numbers too, and so are their quotients."""
 
+# A short text may name a number of 10^9 digits: what is computed with it would never end.
 _LARGEST_EXPONENT: Final = 10_000
 _LARGEST_BITS: Final = 33_220
 _LONGEST_TEXT: Final = 1_000
 _LONGEST_SHOWN: Final = 40
+# No nan, no underscores, no exponent of six digits: Decimal and Fraction read more than that.
 _TEXT: Final = re.compile(
     r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,5})?|[+-]?[0-9]+/[0-9]+", re.ASCII
 )
@@ -52,46 +73,29 @@ _KINDS: Final = "an int, float, str, Decimal or Fraction"
 T = TypeVar("T")
 
 
-def exact(
-    value: object,
-    where: str,
-    *,
-    least: Bound | None = None,
-    above: Bound | None = None,
-    most: Bound | None = None,
-    below: Bound | None = None,
-) -> Fraction:
+def exact(value: object, where: str, **ends: Unpack[Range]) -> Fraction:
     """Return a finite number as the rational that it is.
 
     Args:
         value: an int, float, Fraction, Decimal, a number of NumPy, or text such as "0.25", "1e-6"
             or "1/3"; never a bool.
         where: the argument's name, for the error.
-        least, above, most, below: the range: ``>=``, ``>``, ``<=`` and ``<``.
+        ends: of the range, each may be left out.
 
     Raises:
         InvalidArgumentError: another type, text that is no number, NaN, infinite, beyond
             10^±10000, or out of range.
     """
     number = value if type(value) is Fraction else _exact(value, where)
-    if _outside(number, least, above, most, below):
-        raise _out_of_range(value, where, least, above, most, below)
+    _check_range(number, value, where, ends)
     return number
 
 
-def real(
-    value: object,
-    where: str,
-    *,
-    least: Bound | None = None,
-    above: Bound | None = None,
-    most: Bound | None = None,
-    below: Bound | None = None,
-) -> float:
+def real(value: object, where: str, **ends: Unpack[Range]) -> float:
     """Return a number as the nearest binary one.
 
     Args:
-        value, where, least, above, most, below: as for :func:`exact`.
+        value, where, ends: as for :func:`exact`.
 
     Raises:
         InvalidArgumentError: as for :func:`exact`, and for a number beyond all binary ones.
@@ -105,24 +109,15 @@ def real(
             raise InvalidArgumentError(
                 "beyond all binary numbers", where=where, expected="at most 1e308"
             ) from None
-    if _outside(number, least, above, most, below):
-        raise _out_of_range(value, where, least, above, most, below)
+    _check_range(number, value, where, ends)
     return number
 
 
-def decimal(
-    value: object,
-    where: str,
-    *,
-    least: Bound | None = None,
-    above: Bound | None = None,
-    most: Bound | None = None,
-    below: Bound | None = None,
-) -> Decimal:
+def decimal(value: object, where: str, **ends: Unpack[Range]) -> Decimal:
     """Return a number to 80 digits, a Decimal as it is.
 
     Args:
-        value, where, least, above, most, below: as for :func:`exact`.
+        value, where, ends: as for :func:`exact`.
 
     Raises:
         InvalidArgumentError: as for :func:`exact`.
@@ -131,8 +126,7 @@ def decimal(
         number = value  # as it is: internal values may be smaller than what is read from outside
     else:
         number = decimal_of(_exact(value, where))
-    if _outside(number, least, above, most, below):
-        raise _out_of_range(value, where, least, above, most, below)
+    _check_range(number, value, where, ends)
     return number
 
 
@@ -147,6 +141,7 @@ def count(value: object, where: str, *, least: int = 1, most: int | None = LARGE
     Raises:
         InvalidArgumentError: another type, or out of range.
     """
+    # A whole float is refused, too: it may be the rounding of a number that is not whole.
     if not isinstance(value, Integral) or isinstance(value, bool):
         raise InvalidArgumentError(
             f"not a whole number: type {type(value).__name__}", where=where, expected="an int"
@@ -163,6 +158,11 @@ def count(value: object, where: str, *, least: int = 1, most: int | None = LARGE
 def instance(value: object, kind: type[T] | tuple[type[Any], ...], where: str) -> None:
     """Check that an object is of a kind.
 
+    Args:
+        value: the argument.
+        kind: a class, or several of which one is enough.
+        where: the argument's name, for the error.
+
     Raises:
         InvalidArgumentError: an object of another type; ``where`` is the argument's name.
     """
@@ -178,9 +178,14 @@ def instance(value: object, kind: type[T] | tuple[type[Any], ...], where: str) -
 def sequence(value: object, where: str) -> list[Any]:
     """Return the items of a list, a tuple, or another finite ordered collection.
 
+    Args:
+        value: the argument.
+        where: its name, for the error.
+
     Raises:
         InvalidArgumentError: text, a mapping or set, or what cannot be iterated over.
     """
+    # Text and mappings can be iterated over, and the items would be read as numbers.
     if isinstance(value, str | bytes | dict | set | frozenset):
         raise InvalidArgumentError(
             f"wrong type: {type(value).__name__}", where=where, expected="a list or a tuple"
@@ -194,7 +199,11 @@ def sequence(value: object, where: str) -> list[Any]:
 
 
 def shown(value: object) -> str:
-    """Return a value for an error message, cut to 40 characters."""
+    """Return a value for an error message, cut to 40 characters.
+
+    Args:
+        value: of any kind, also a hostile one: no number is printed with all its digits.
+    """
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 128:
         return f"a number of {value.bit_length()} bits"
     if (
@@ -208,6 +217,7 @@ def shown(value: object) -> str:
 
 def _exact(value: object, where: str) -> Fraction:
     match value:
+        # A bool is a Rational: True would be an epsilon of 1.
         case bool():
             raise _wrong_type(value, where)
         case str():
@@ -266,25 +276,9 @@ def _too_long(where: str) -> InvalidArgumentError:
     return InvalidArgumentError("a number too long", where=where, expected="10^-10000 to 10^10000")
 
 
-def _outside(
-    value: Any, least: Bound | None, above: Bound | None, most: Bound | None, below: Bound | None
-) -> bool:
-    return (
-        (least is not None and value < least)
-        or (above is not None and value <= above)
-        or (most is not None and value > most)
-        or (below is not None and value >= below)
-    )
-
-
-def _out_of_range(
-    value: object,
-    where: str,
-    least: Bound | None,
-    above: Bound | None,
-    most: Bound | None,
-    below: Bound | None,
-) -> InvalidArgumentError:
-    ends = (("at least", least), ("above", above), ("at most", most), ("below", below))
-    expected = ", ".join(f"{word} {shown(end)}" for word, end in ends if end is not None)
-    return InvalidArgumentError(f"{shown(value)} is out of range", where=where, expected=expected)
+def _check_range(number: Any, value: object, where: str, ends: Range) -> None:
+    if not all(_ENDS[name][1](number, end) for name, end in ends.items()):
+        expected = ", ".join(f"{_ENDS[name][0]} {shown(end)}" for name, end in ends.items())
+        raise InvalidArgumentError(
+            f"{shown(value)} is out of range", where=where, expected=expected
+        )

@@ -32,6 +32,9 @@ def typed(entrance: F) -> F:
     Checked are classes, unions of classes, and protocols that can be checked at run time; arrays,
     sequences and functions are left to the function. Of a class, its constructor is checked.
 
+    Args:
+        entrance: a function or a class whose parameters are annotated.
+
     Raises:
         InvalidArgumentError: on a call: an object of another type; ``where`` is the argument.
     """

@@ -107,6 +107,7 @@ def guarantee_sentence(
         InvalidArgumentError: a value out of its range.
     """
     pooled = "one account" if count(accounts, "accounts") == 1 else f"{accounts} accounts together"
+    # With even odds the best test is right with probability (1 + advantage)/2.
     right = ceil_decimal(50 * (1 + _advantage(advantage)), 1)
     return (
         f"Anybody who sees every answer of {pooled}, knows a {unit} word for word and has to tell "

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 from ragaudit.circuits.quantise import quantise_rows
-from ragaudit.cli.corpus import Passage, load_corpus
-from ragaudit.cli.questions import candidates
+from ragaudit.cli.corpus import Passage, candidates, load_corpus, spread
 from ragaudit.embedders import registry
 from ragaudit.embedders.base import Embedder, checked_embeddings, checked_texts
 from ragaudit.encoding.errors import MalformedError
@@ -123,6 +122,7 @@ def load(
             ``where`` begins with the argument's name.
         RagauditError: the prover's database or the embedder is not available.
     """
+    # Vectors come without their texts: nothing can suggest questions about them.
     if index is not None and index.suffix == ".npy":
         if tenant is not None:
             raise MalformedError("embeddings have no tenants", where="tenant", expected="none")
@@ -263,7 +263,7 @@ def _suggested(name: str, passages: Sequence[Passage]) -> tuple[list[str], Quest
             where="questions",
             expected="a text file with one question a line",
         )
-    return _spread(texts, QUESTIONS_PER_TENANT), source
+    return spread(texts, QUESTIONS_PER_TENANT), source
 
 
 def _sentences(passages: Sequence[Passage]) -> list[str]:
@@ -275,14 +275,8 @@ def _sentences(passages: Sequence[Passage]) -> list[str]:
 
 
 def _embed(embedder: Embedder, texts: Iterable[str]) -> Vectors:
-    checked = checked_texts(list(texts))
-    return checked_embeddings(embedder.embed(checked), len(checked), embedder.dimension)
-
-
-def _spread(items: list[str], count: int) -> list[str]:
-    """Return at most ``count`` of the items, evenly spread."""
-    count = min(count, len(items))
-    return [items[i * len(items) // count] for i in range(count)]
+    batch = checked_texts(list(texts))
+    return checked_embeddings(embedder.embed(batch), len(batch), embedder.dimension)
 
 
 def _lines(path: Path) -> list[str]:

@@ -5,20 +5,65 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from decimal import Decimal, InvalidOperation
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from ragaudit.cli.plan.options import decimal_text, in_words_of_options
 from ragaudit.encoding.commands import exit_code
 from ragaudit.encoding.errors import MalformedError, RagauditError, UnsupportedError
 from ragaudit.encoding.problems import problem_name
+from ragaudit.encoding.text import MAX_PLACES
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-__all__ = ["app"]
+__all__ = ["app", "decimal_text", "in_words_of_options"]
+
+OPTIONS = frozenset({
+    "epsilon", "delta", "queries", "coalition", "delta_policy", "relation", "rows_per_document",
+    "slots", "windows", "sigma", "index", "questions", "tenant", "top_k", "trials", "recall",
+    "seed", "plots",
+})  # fmt: skip
+"""Names in `where` that are options of the command."""
+
+
+def decimal_text(text: str, name: str) -> str:
+    """Return a number such as ``1e-6`` in the plain form of policies, ``0.000001``.
+
+    Args:
+        text: as typed.
+        name: of the option, for the error.
+
+    Raises:
+        MalformedError: no finite number >= 0, or more than 12 places or 9 digits before them.
+    """
+    expected = f"a number as 0.25 or 1e-6, below 10^9, of at most {MAX_PLACES} places"
+    try:
+        value = Decimal(text)
+    except InvalidOperation:
+        raise MalformedError(f"{text!r} is no number", where=name, expected=expected) from None
+    # 10^9 is more than any policy has: a typing error is named here and not far below.
+    if not value.is_finite() or value < 0 or (value and value.adjusted() >= 9):
+        raise MalformedError(f"{text!r} is out of range", where=name, expected=expected)
+    if value and value.normalize().as_tuple().exponent < -MAX_PLACES:  # type: ignore[operator]
+        raise MalformedError(f"{text!r} has too many places", where=name, expected=expected)
+    return f"{value.normalize():f}" if value else "0"
+
+
+def in_words_of_options(error: RagauditError) -> RagauditError:
+    """Return the same error with ``--delta-policy`` for ``delta_policy``.
+
+    Args:
+        error: whose ``where`` begins with a name of OPTIONS, or any other.
+    """
+    head, comma, rest = error.where.partition(",")
+    if head not in OPTIONS:
+        return error
+    where = f"--{head.replace('_', '-')}{comma}{rest}"
+    return type(error)(error.what, where=where, expected=error.expected)
+
 
 app = typer.Typer(help="Choose the noise of a window: what it promises, what it does to retrieval.")
 
@@ -105,9 +150,9 @@ def plan(
     """
     # Imported here, so that --help and mistyped options answer at once.
     with _failing(as_json):
-        from ragaudit.cli.plan.files import Plots, check_folder, write  # noqa: PLC0415
+        from ragaudit.cli.plan import plots as drawing  # noqa: PLC0415
         from ragaudit.cli.plan.run import Trial, make_plan  # noqa: PLC0415
-        from ragaudit.privacy.planning.targets import Targets  # noqa: PLC0415
+        from ragaudit.privacy.planning import Targets  # noqa: PLC0415
 
         targets = Targets(
             epsilon=None if epsilon is None else decimal_text(epsilon, "epsilon"),
@@ -128,15 +173,14 @@ def plan(
             _check_nothing_to_try(context)
         if plots is not None:
             import_module("matplotlib")  # if it is missing, the command fails before the work
-            check_folder(plots)
+            drawing.check_folder(plots)
         with _watching() as watcher:
             result = make_plan(targets, price_sigma, trial if simulate else None, watcher)
             drawings = None
             if plots is not None:
-                from ragaudit.cli.plan.plots import draw, left_out  # noqa: PLC0415
-
                 watcher.stage("drawing")
-                drawings = Plots(write(plots, draw(result)), left_out(result))
+                files = drawing.write(plots, drawing.draw(result))
+                drawings = drawing.Plots(files, drawing.left_out(result))
     if as_json:
         from ragaudit.cli.plan.document import document  # noqa: PLC0415
 

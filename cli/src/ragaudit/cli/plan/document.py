@@ -10,7 +10,7 @@ from dataclasses import asdict
 from fractions import Fraction
 from typing import Any
 
-from ragaudit.cli.plan.files import Plots
+from ragaudit.cli.plan.plots import Plots
 from ragaudit.cli.plan.run import Plan, RetrievalPlan
 from ragaudit.cli.plan.show import upward
 from ragaudit.privacy.planning import (

@@ -43,6 +43,10 @@ class SeededNoise:
 def noise_of(sigmas: Sequence[str], seed: str) -> Mapping[str, NoiseSource]:
     """Return sigma (decimal, cosine units) -> its noise.
 
+    Args:
+        sigmas: decimals, cosine units.
+        seed: makes the draws repeatable.
+
     Raises:
         MalformedError: as :class:`SeededNoise`.
     """
@@ -50,7 +54,11 @@ def noise_of(sigmas: Sequence[str], seed: str) -> Mapping[str, NoiseSource]:
 
 
 def scored(collections: Sequence[Collection]) -> Iterator[npt.NDArray[np.int64]]:
-    """Yield the exact scores int64[N] of every question of every collection, one at a time."""
+    """Yield the exact scores int64[N] of every question of every collection, one at a time.
+
+    Args:
+        collections: their questions follow one another in this order.
+    """
     for collection in collections:
         scorer = core.Scorer(collection.rows)
         for question in collection.questions:
@@ -61,6 +69,10 @@ def quantised_recall(collections: Sequence[Collection], top_k: int) -> Interval:
     """Return recall@K of noise-free search among the integer vectors, against the real ones.
 
     What quantisation costs before any noise; the simulation's truth is the integer scores.
+
+    Args:
+        collections: each with more than K rows.
+        top_k: K, at least 1.
     """
     values = []
     exact = scored(collections)

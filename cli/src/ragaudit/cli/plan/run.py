@@ -134,10 +134,18 @@ class Watcher(Protocol):
     """Receives the progress of the simulation."""
 
     def stage(self, what: str) -> object:
-        """Begin something of unknown length."""
+        """Begin something of unknown length.
+
+        Args:
+            what: a participle with its object, as "drawing".
+        """
 
     def asked(self, done: int, total: int) -> object:
-        """Take note that so many questions of the simulation are done."""
+        """Take note that so many questions of the simulation are done.
+
+        Args:
+            done, total: questions of all indexes together.
+        """
 
 
 def make_plan(targets: Targets, sigma: str | None, trial: Trial | None, watcher: Watcher) -> Plan:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, Context, Decimal
 
-from ragaudit.cli.plan.files import Plots
+from ragaudit.cli.plan.plots import Plots
 from ragaudit.cli.plan.run import Plan, RetrievalPlan
 from ragaudit.privacy.planning import (
     Budget,
@@ -32,7 +32,13 @@ _PLANNED = ("k_max", "*")
 
 
 def show(console: Console, plan: Plan, plots: Plots | None) -> None:
-    """Print the plan, and which plots were written."""
+    """Print the plan, and which plots were written.
+
+    Args:
+        console: where it goes; its width decides where cells break.
+        plan: the plan.
+        plots: None if none were asked for.
+    """
     budget = plan.budget
     _show_promise(console, budget)
     _show_budget(console, budget)
@@ -252,7 +258,12 @@ def _ceiling(retrieval: RetrievalPlan, *prices: Price) -> str:
 
 
 def upward(value: float, places: int = 6) -> float:
-    """Return a number rounded up to so many decimals."""
+    """Return a number rounded up to so many decimals.
+
+    Args:
+        value: finite.
+        places: decimals of the result.
+    """
     return float(
         Context(prec=50).create_decimal(value).quantize(Decimal(1).scaleb(-places), ROUND_CEILING)
     )

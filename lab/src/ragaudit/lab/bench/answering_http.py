@@ -13,8 +13,7 @@ from typing import Any
 
 import httpx
 import numpy as np
-from ragaudit.cli.corpus import Passage, load_corpus
-from ragaudit.cli.questions import candidates
+from ragaudit.cli.corpus import Passage, candidates, load_corpus
 from ragaudit.embedders import registry
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.lab.bench.machine import processor_seconds

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ragaudit.encoding.errors import InvalidArgumentError, RefusedError
 from ragaudit.privacy.accounting import loss_distribution as library
 from ragaudit.privacy.accounting.accountants import GaussianAccountant
-from ragaudit.privacy.accounting.composition import Event, releases
+from ragaudit.privacy.accounting.events import Event, releases
 from ragaudit.privacy.guarantees import ApproximateDp, NeighboringRelation
 from ragaudit.privacy.numbers import Number, exact, real, sequence
 

@@ -18,7 +18,7 @@ from ragaudit.encoding.errors import InvalidArgumentError, RefusedError, Unsuppo
 from ragaudit.lab.bridges.extra import library
 from ragaudit.lab.bridges.loss_distributions import EPSILONS
 from ragaudit.privacy.accounting.accountants import LARGEST_EPSILON, GaussianAccountant
-from ragaudit.privacy.accounting.composition import Event
+from ragaudit.privacy.accounting.events import Event
 from ragaudit.privacy.guarantees import (
     ApproximateDp,
     GaussianDp,

@@ -12,8 +12,7 @@ from typing import Any, get_args
 
 from ragaudit.lab.bridges.extra import library
 from ragaudit.lab.bridges.loss_distributions import loss_distribution
-from ragaudit.privacy.accounting.composition import Event
-from ragaudit.privacy.accounting.events import NoisyScores
+from ragaudit.privacy.accounting.events import Event, NoisyScores
 from ragaudit.privacy.guarantees import NeighboringRelation
 from ragaudit.privacy.numbers import Number, instance, real, sequence
 

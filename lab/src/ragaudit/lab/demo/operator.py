@@ -4,7 +4,7 @@ import base64
 import json
 from typing import Any
 
-from ragaudit.client.background import run
+from ragaudit.client.blocking import run
 from ragaudit.client.errors import ProviderRefusal
 from ragaudit.client.transport import Service
 from ragaudit.lab.demo.plan import WindowPlan

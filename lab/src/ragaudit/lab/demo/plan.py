@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from ragaudit.cli.corpus import Passage, load_corpus
-from ragaudit.cli.questions import candidates, distinct
+from ragaudit.cli.corpus import Passage, candidates, distinct, load_corpus
 from ragaudit.embedders.base import Embedder, embed_quantised
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.lab.demo.utility import Claim

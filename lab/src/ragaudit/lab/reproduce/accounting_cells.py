@@ -20,7 +20,7 @@ DELTA = Fraction(1, 10**6)
 GRID = range(2, 65)
 """Orders of section 3.7."""
 
-_ADJACENCY = NeighboringRelation.REPLACE
+_RELATION = NeighboringRelation.REPLACE
 
 
 class PaperCell:
@@ -28,9 +28,7 @@ class PaperCell:
 
     def __init__(self, epsilon_acc: str, accounts: int) -> None:
         self.accounts = accounts
-        self.release = collusion.ScoreReleaseClass(
-            Fraction(epsilon_acc), DELTA, QUERIES, _ADJACENCY
-        )
+        self.release = collusion.ScoreReleaseClass(Fraction(epsilon_acc), DELTA, QUERIES, _RELATION)
         self.bound = self.release.coalition(accounts, DELTA)
         self.gaussian = self.release.gaussian(accounts)
 
@@ -50,7 +48,7 @@ class PaperCell:
         """Equation (3.6) at 1e-6."""
         sigma = self.release.sigma(Fraction(1))
         queries = self.accounts * QUERIES
-        form = collusion.renyi_closed_form(sigma, Decimal(1), queries, DELTA, _ADJACENCY)
+        form = collusion.renyi_closed_form(sigma, Decimal(1), queries, DELTA, _RELATION)
         return float(form.guarantee().epsilon)
 
     def grid(self, conversion: str) -> float:
@@ -74,7 +72,7 @@ def exactly_calibrated(epsilon_acc: str, accounts: int = 1) -> GaussianDp:
     mu = calibration.largest_mu(Fraction(epsilon_acc), DELTA)
     if mu is None:
         raise InternalError("no mu without a sampler's share", where=f"epsilon {epsilon_acc}")
-    return GaussianDp.compose([GaussianDp(Fraction(mu), _ADJACENCY)] * accounts)
+    return GaussianDp.compose([GaussianDp(Fraction(mu), _RELATION)] * accounts)
 
 
 def delta_at(guarantee: GaussianDp, epsilon: str) -> float:

@@ -14,7 +14,7 @@ from ragaudit.encoding.relations import NeighboringRelation
 from ragaudit.privacy.accounting.calibration import calibrate, largest_mu
 from ragaudit.privacy.accounting.events import GAMMA, NoisyScores
 from ragaudit.privacy.accounting.gaussian import NoFiniteBound, delta, epsilon, gives, least_epsilon
-from ragaudit.privacy.accounting.sampling import (
+from ragaudit.privacy.sample import (
     bad_records,
     detection,
     miss_probability,

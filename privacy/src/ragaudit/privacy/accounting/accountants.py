@@ -16,8 +16,13 @@ from typing import Literal, Protocol
 
 from ragaudit.encoding.errors import InvalidArgumentError, RefusedError
 from ragaudit.privacy.accounting import gaussian, loss_distribution, renyi
-from ragaudit.privacy.accounting.composition import Event, relation_of, releases
-from ragaudit.privacy.accounting.events import KERNEL_VARIANCE, NoisyScores
+from ragaudit.privacy.accounting.events import (
+    KERNEL_VARIANCE,
+    Event,
+    NoisyScores,
+    relation_of,
+    releases,
+)
 from ragaudit.privacy.accounting.gaussian import NoFiniteBound
 from ragaudit.privacy.guarantees import (
     ApproximateDp,
@@ -43,9 +48,11 @@ LEAST_ORDER = 1 + Fraction(1, 10**20)
 """Orders nearer to 1 would lose more digits than the arithmetic can spare."""
 
 _MAX_SAMPLES = 10**16
+# Of delta, for the sampler's distance (claim 5): the rest is what the conversion may use.
 _SET_ASIDE = Fraction(1, 10**6)
 LARGEST_EPSILON = 10**4
 """Beyond it the power is astronomically large, and no sampler is that close."""
+# What is computed is raised by this share: far above what 80 digits lose.
 _UP = Decimal("1." + 59 * "0" + "1")
 
 
@@ -85,7 +92,16 @@ class GaussianAccountant:
     name: str = "Gaussian"
 
     def gaussian(self, event: Event) -> GaussianDp:
-        """Return mu-GDP of the event with an ideal sampler: squares of mu add (claim 17)."""
+        """Return mu-GDP of the event with an ideal sampler: squares of mu add (claim 17).
+
+        Args:
+            event: what was released.
+
+        Raises:
+            UnsupportedError: an unknown event.
+            RefusedError: more than 10^16 noise samples, beyond what claim 2 covers.
+        """
+        # Dong, Roth and Su 2022, Corollary 3.3, each release with the variance that claim 2 leaves.
         squared = sum(
             (
                 Fraction(part.squared_sensitivity * part.queries)
@@ -134,6 +150,7 @@ class GaussianAccountant:
         instance(budget, ApproximateDp, "budget")
         _target(budget.delta)
         ideal = self.gaussian(event)
+        # A number under another relation would be compared with what it does not bound.
         if budget.relation != ideal.relation:
             raise InvalidArgumentError(
                 f"the budget is for {budget.relation}", where="relation", expected=ideal.relation
@@ -155,7 +172,14 @@ class ZeroConcentratedAccountant:
     name: str = "zCDP"
 
     def zero_concentrated(self, event: Event) -> ZeroConcentratedDp:
-        """Return rho-zCDP of the event with an ideal sampler: the rhos add."""
+        """Return rho-zCDP of the event with an ideal sampler: the rhos add.
+
+        Args:
+            event: what was released.
+
+        Raises:
+            UnsupportedError, RefusedError: as for :meth:`GaussianAccountant.gaussian`.
+        """
         rho = sum((part.rho() for part in _checked(event)), Fraction(0))
         return ZeroConcentratedDp(rho, relation_of(event))
 
@@ -164,6 +188,7 @@ class ZeroConcentratedAccountant:
         """Return (epsilon, delta)-DP; arguments and errors as :class:`Accountant`."""
         target = _target(delta)
         ideal = self.zero_concentrated(event)
+        # Bun and Steinke 2016, Proposition 1.3, at the delta that is left.
         rho, goal = decimal_of(ideal.rho), decimal_of(target * (1 - _SET_ASIDE))
         epsilon = (rho + 2 * (-rho * goal.ln()).sqrt()) * _UP
         return _with_sampler(event, epsilon, target, ideal.relation)
@@ -217,6 +242,7 @@ class RenyiAccountant:
             return renyi.optimal(rho, share).epsilon
         convert = renyi.canonne_epsilon if self.conversion == "canonne" else renyi.mironov_epsilon
         level, goal = decimal_of(rho), decimal_of(share)
+        # Every order gives a valid bound, so the least of a grid is one.
         return min(convert(level, goal, decimal_of(Fraction(a))) for a in self.orders) * _UP
 
 
@@ -249,6 +275,7 @@ class LossDistributionAccountant:
             raise RefusedError(
                 f"mu is {total:.3g}", where="event", expected=f"<= {loss_distribution.LARGEST_MU:g}"
             )
+        # Part by part: one Gaussian of their total would repeat the first accountant's argument.
         shifts = [float(ideal.gaussian(part).mu) for part in releases(event) if part.queries]
         value = loss_distribution.composed_epsilon(shifts, total, float(target * (1 - _SET_ASIDE)))
         return _with_sampler(event, Decimal(value), target, relation)
@@ -301,4 +328,5 @@ def _with_sampler(
 
 @precise
 def _covered(loss: Decimal, slack: Fraction, share: Fraction) -> bool:
+    # Claim 4: two laws within s of their ideals cost (1 + e^epsilon) s of delta.
     return loss < LARGEST_EPSILON and (1 + loss.exp()) * decimal_of(slack) <= decimal_of(share)

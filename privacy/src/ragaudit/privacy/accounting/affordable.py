@@ -3,14 +3,22 @@
 Whole numbers, rounded down: one more would break the guarantee (docs/notes/accounting.md §7).
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
 from ragaudit.encoding.errors import InvalidArgumentError, UnsupportedError
 from ragaudit.privacy.accounting.accountants import GaussianAccountant
 from ragaudit.privacy.accounting.calibration import calibrate
-from ragaudit.privacy.accounting.composition import Composition, Event, releases
-from ragaudit.privacy.accounting.events import GAMMA, MAX_QUERIES, NoisyScores, check_scores
+from ragaudit.privacy.accounting.events import (
+    GAMMA,
+    MAX_QUERIES,
+    Composition,
+    Event,
+    NoisyScores,
+    check_scores,
+    releases,
+)
 from ragaudit.privacy.accounting.gaussian import gives
 from ragaudit.privacy.guarantees import ApproximateDp
 from ragaudit.privacy.numbers import Number, count, exact
@@ -41,19 +49,21 @@ def largest_queries(mechanism: NoisyScores, epsilon: Number, delta: Number) -> i
     check_scores(mechanism, "mechanism")
     loss = exact(epsilon, "epsilon", above=0)
     target = exact(delta, "delta", above=0, below=1)
+    ideal = replace(mechanism, gamma=Fraction(0))
     # Invariant of both searches: `low` queries have the guarantee, `high` do not (claim 19).
-    high = 1 + _most(replace(mechanism, gamma=Fraction(0)), loss, target, 0, MAX_QUERIES + 1)
+    high = 1 + _most(lambda m: gives(ideal.with_queries(m), loss, target), 0, MAX_QUERIES + 1)
     # The sampler's error can only lower the number: step down from that of the ideal sampler.
     step, low = 1, high - 1
     while low and not gives(mechanism.with_queries(low), loss, target):
         high, low, step = low, max(0, low - step), 2 * step
-    return _most(mechanism, loss, target, low, high)
+    return _most(lambda m: gives(mechanism.with_queries(m), loss, target), low, high)
 
 
-def _most(mechanism: NoisyScores, epsilon: Fraction, delta: Fraction, low: int, high: int) -> int:
+def _most(allowed: Callable[[int], bool], low: int, high: int) -> int:
+    """Return the largest allowed number, where ``low`` is allowed and ``high`` is not."""
     while high - low > 1:
         middle = (low + high) // 2
-        if gives(mechanism.with_queries(middle), epsilon, delta):
+        if allowed(middle):
             low = middle
         else:
             high = middle
@@ -78,6 +88,7 @@ def remaining_queries(spent: Event, mechanism: NoisyScores, budget: ApproximateD
     check_scores(mechanism, "mechanism")
     try:
         releases(spent)
+    # The error names the argument as the caller knows it.
     except UnsupportedError as error:
         raise UnsupportedError(error.what, where="spent", expected=error.expected) from None
     accountant = GaussianAccountant()
@@ -89,16 +100,10 @@ def remaining_queries(spent: Event, mechanism: NoisyScores, budget: ApproximateD
     low, high = 0, 1
     if not allowed(low):
         return low
+    # Doubled first: a budget for a few queries is found without trying 10^13.
     while high <= MAX_QUERIES and allowed(high):
         low, high = high, 2 * high
-    high = min(high, MAX_QUERIES + 1)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if allowed(middle):
-            low = middle
-        else:
-            high = middle
-    return low
+    return _most(allowed, low, min(high, MAX_QUERIES + 1))
 
 
 def largest_rate(

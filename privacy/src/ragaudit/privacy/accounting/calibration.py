@@ -48,6 +48,7 @@ def largest_mu(epsilon_value: Number, target: Number, slack: Number = 0) -> Deci
         return None
     while meets(high, loss, goal, share):
         low, high = high, 2 * high
+    # `low` keeps the promise, `high` does not; what is granted is rounded down.
     while high - low > _WIDTH * high:
         middle = (low + high) / 2
         if meets(middle, loss, goal, share):
@@ -96,6 +97,7 @@ def calibrate(
         raise RefusedError(
             "no noise gives this guarantee", where="delta", expected="a larger delta"
         )
+    # mu² = sensitivity² m / (sigma² - 16), solved for sigma (claims 2 and 3).
     squared = Fraction(probe.squared_sensitivity * queries) / Fraction(mu) ** 2 + KERNEL_VARIANCE
     units = max(least_units, Fraction(decimal_of(squared).sqrt()))
     # The square root and mu are rounded; the last place is settled by the accountant itself.

@@ -11,20 +11,21 @@
     exposure(...)                     why add-remove has no guarantee here
 
 A call outside an equation's range raises; nothing is extrapolated. Nothing here decides a verdict:
-these are bounds for noise of the paper's class alone, and loose (docs/notes/accounting.md §13).
+these are bounds for noise of the paper's class alone, n per-query Gaussian mechanisms calibrated by
+(3.1) and (3.4), and loose (docs/notes/accounting.md §6, §13).
 """
 
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from typing import NamedTuple
 
 from ragaudit.encoding.errors import InvalidArgumentError, RefusedError
-from ragaudit.privacy.accounting import closed_form
 from ragaudit.privacy.accounting.events import MAX_QUERIES
-from ragaudit.privacy.accounting.sampling import detection
 from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp, NeighboringRelation
 from ragaudit.privacy.normal import PI, decimal_of, precise
 from ragaudit.privacy.numbers import Number, count, decimal, exact, instance
+from ragaudit.privacy.sample import detection
 
 __all__ = [
     "CollusionBound",
@@ -37,14 +38,101 @@ __all__ = [
     "renyi_sigma",
 ]
 
+# Every epsilon is raised by this share: far above what 80 digits lose, far below any rounding.
 _UP = Decimal("1." + 59 * "0" + "1")
 
 # 2 Phi(z) - 1 >= z / sqrt(2 pi) holds up to here (claim 23).
 _LARGEST_HALF_SHIFT = Decimal("2.47304")
 
 
+class ClosedForm(NamedTuple):
+    """Equation (5.2) with its residual written out, as a verdict prints it beside the exact value.
+
+    Attributes:
+        leading: ``sqrt(k) eps_acc sqrt(ln(1/delta_comp)/ln(1/delta_acc))``.
+        residual: ``k n eps_q (e^eps_q - 1)``, what Lemma 3.2 gives exactly.
+        residual_bound: ``k eps_acc²/ln(1/delta_acc)``, the paper's bound of it (eps_q <= 1.25).
+    """
+
+    leading: Decimal
+    residual: Decimal
+    residual_bound: Decimal
+
+
+@precise
+def per_query(epsilon_acc: Fraction, delta_acc: Fraction, queries: int) -> tuple[Decimal, Fraction]:
+    """Return (eps_q, delta_q) of equation (3.1) for n = ``queries`` per account."""
+    scale = (2 * queries * _log_inverse(delta_acc)).sqrt()
+    return decimal_of(epsilon_acc) / scale, delta_acc / queries
+
+
+@precise
+def class_sigma(
+    epsilon_acc: Fraction, delta_acc: Fraction, queries: int, sensitivity: Decimal
+) -> Decimal:
+    """Return the least sigma of the class, equation (3.4), in units of ``sensitivity``.
+
+    Args:
+        epsilon_acc: > 0.
+        delta_acc: between 0 and 1.
+        queries: n per account.
+        sensitivity: of one query, > 0.
+    """
+    eps_q, delta_q = per_query(epsilon_acc, delta_acc, queries)
+    return sensitivity * (2 * _log_inverse(delta_q / Fraction(5, 4))).sqrt() / eps_q
+
+
+def well_formed(delta_policy: Fraction, coalition: int, delta_acc: Fraction) -> bool:
+    """Return whether ``delta_policy > k delta_acc``, compared as exact rationals.
+
+    In binary floating point 1e-5 > 10·1e-6 is true; as numbers it is false.
+    """
+    return delta_policy > coalition * delta_acc
+
+
+@precise
+def closed_form(
+    epsilon_acc: Fraction, delta_acc: Fraction, queries: int, coalition: int, delta_comp: Fraction
+) -> ClosedForm:
+    """Return (5.2) for ``coalition`` accounts of ``queries`` queries each.
+
+    Args:
+        epsilon_acc: > 0.
+        delta_acc: between 0 and 1.
+        queries: n per account.
+        coalition: k, number of accounts.
+        delta_comp: the composition's share of delta, > 0: ``delta_policy - k delta_acc``.
+    """
+    eps = decimal_of(epsilon_acc)
+    log_acc = _log_inverse(delta_acc)
+    eps_q, _ = per_query(epsilon_acc, delta_acc, queries)
+    leading = eps * (coalition * _log_inverse(delta_comp) / log_acc).sqrt()
+    residual = coalition * queries * eps_q * (eps_q.exp() - 1)
+    return ClosedForm(leading, residual, coalition * eps * eps / log_acc)
+
+
+def _log_inverse(value: Fraction) -> Decimal:
+    return -decimal_of(value).ln()
+
+
+class _Terms:
+    """Two terms whose sum is an epsilon at ``delta``."""
+
+    __slots__ = ()
+    leading: Decimal
+    residual: Decimal
+    delta: Fraction
+    relation: NeighboringRelation
+
+    @precise
+    def guarantee(self) -> ApproximateDp:
+        """Return (leading + residual, delta)-DP, rounded up: what the theorem proves."""
+        epsilon = (self.leading + self.residual) * _UP
+        return ApproximateDp(Fraction(epsilon), self.delta, self.relation)
+
+
 @dataclass(frozen=True, slots=True)
-class CollusionBound:
+class CollusionBound(_Terms):
     """A composition bound in its parts.
 
     Attributes:
@@ -61,15 +149,9 @@ class CollusionBound:
     delta: Fraction
     relation: NeighboringRelation
 
-    @precise
-    def guarantee(self) -> ApproximateDp:
-        """Return (leading + residual, delta)-DP, rounded up: what the theorem proves."""
-        epsilon = (self.leading + self.residual) * _UP
-        return ApproximateDp(Fraction(epsilon), self.delta, self.relation)
-
 
 @dataclass(frozen=True, slots=True)
-class RenyiClosedForm:
+class RenyiClosedForm(_Terms):
     """Equation (3.6) in its parts: ``mu sqrt(2 ln(1/delta)) + mu²/2`` for mu-GDP noise.
 
     Attributes:
@@ -85,12 +167,6 @@ class RenyiClosedForm:
     order: Decimal
     delta: Fraction
     relation: NeighboringRelation
-
-    @precise
-    def guarantee(self) -> ApproximateDp:
-        """Return (leading + residual, delta)-DP, rounded up."""
-        epsilon = (self.leading + self.residual) * _UP
-        return ApproximateDp(Fraction(epsilon), self.delta, self.relation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +207,7 @@ class ScoreReleaseClass:
 
     def epsilon_q(self) -> Decimal:
         """Return eps_q of (3.1): ``eps_acc / sqrt(2 n ln(1/delta_acc))``."""
-        return closed_form.per_query(self.epsilon_acc, self.delta_acc, self.queries)[0]
+        return per_query(self.epsilon_acc, self.delta_acc, self.queries)[0]
 
     def delta_q(self) -> Fraction:
         """Return delta_q of (3.1): ``delta_acc / n``."""
@@ -148,8 +224,7 @@ class ScoreReleaseClass:
             InvalidArgumentError: out of range.
         """
         step = decimal(sensitivity, "sensitivity", above=0)
-        least = closed_form.class_sigma(self.epsilon_acc, self.delta_acc, self.queries, step)
-        return least * _UP
+        return class_sigma(self.epsilon_acc, self.delta_acc, self.queries, step) * _UP
 
     def coalition(self, accounts: int, delta_comp: Number) -> CollusionBound:
         """Return (3.2) for k accounts of n queries at joint delta ``delta_comp + k delta_acc``.
@@ -182,7 +257,7 @@ class ScoreReleaseClass:
         """
         count(accounts, "accounts")
         target = exact(delta_policy, "delta_policy", above=0, below=1)
-        if not closed_form.well_formed(target, accounts, self.delta_acc):
+        if not well_formed(target, accounts, self.delta_acc):
             raise RefusedError(
                 "no share of delta is left",
                 where="delta_policy",

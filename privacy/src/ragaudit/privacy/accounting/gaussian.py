@@ -46,6 +46,7 @@ def delta(mu: Number, epsilon_value: Number) -> Decimal:
         return Decimal(1)
     if a > _REMOTE:
         return _REMOTE_DELTA
+    # Mills' ratio needs arguments >= 0: its difference keeps digits that two tails would lose.
     if a >= 0:
         return density(a) * (mills(a) - mills(a + mu)) * _UP
     return (tail(a) - density(a) * mills(a + mu)) * _UP
@@ -176,6 +177,7 @@ def _total(mu: Decimal, epsilon_value: Decimal, share: Decimal) -> Decimal:
 def _turning_point(mu: Decimal, share: Decimal) -> Decimal | None:
     if mu == 0 or share >= 1:
         return None
+    # tail(mu/2 + eps/mu) = slack, solved for eps (claim 4).
     point = mu * (quantile(share) - mu / 2)
     return point if point > 0 else None
 

@@ -37,18 +37,7 @@ def epsilon(event: NoisyScores, target: Fraction) -> float | None:
     mu = float(event.mu_gaussian_limit())
     if not 0 < mu <= LARGEST_MU:
         return None
-    # Imported here: the library takes longer to load than everything else together, and only
-    # a verdict needs it.
-    from dp_accounting import NeighboringRelation as LibraryRelation  # noqa: PLC0415
-    from dp_accounting.pld import privacy_loss_distribution  # noqa: PLC0415
-
-    distribution = privacy_loss_distribution.from_gaussian_mechanism(
-        1 / mu,
-        value_discretization_interval=mu / _POINTS_PER_MU,
-        log_mass_truncation_bound=_LOG_TRUNCATED_MASS,
-        neighboring_relation=LibraryRelation.ADD_OR_REMOVE_ONE,
-    )
-    value = float(distribution.get_epsilon_for_delta(float(target)))
+    value = composed_epsilon([mu], mu, float(target))
     return value if math.isfinite(value) else None
 
 
@@ -72,10 +61,13 @@ def composed(shifts: Sequence[float], total: float) -> Any:
     Raises:
         InternalError: no release.
     """
+    # Imported here: the library takes longer to load than everything else together, and only
+    # a verdict needs it.
     from dp_accounting import NeighboringRelation as LibraryRelation  # noqa: PLC0415
     from dp_accounting.pld import privacy_loss_distribution  # noqa: PLC0415
 
     distribution = None
+    # Like releases are composed in one step, not one after another.
     for shift, times in sorted(Counter(shifts).items()):
         part = privacy_loss_distribution.from_gaussian_mechanism(
             1 / shift,
@@ -91,5 +83,11 @@ def composed(shifts: Sequence[float], total: float) -> Any:
 
 
 def agrees(value: float, reference: Decimal) -> bool:
-    """Return whether the cross-check confirms a value: within 0.1 percent plus 0.0005."""
+    """Return whether the cross-check confirms a value: within 0.1 percent plus 0.0005.
+
+    Args:
+        value: of the other library, in floating point.
+        reference: of the Gaussian limit, exact to 18 digits.
+    """
+    # Its discretisation is pessimistic by about 1e-4; the second term is for small epsilons.
     return abs(value - float(reference)) <= 1e-3 * float(reference) + 5e-4

@@ -46,6 +46,7 @@ def mironov_epsilon(rho: Number, target: Number, order: Number) -> Decimal:
         MalformedError: rho < 0, target not between 0 and 1, or order <= 1.
     """
     level, goal, alpha = _read(rho, target, order)
+    # Mironov 2017, Proposition 3, for a divergence of rho alpha.
     return level * alpha - goal.ln() / (alpha - 1)
 
 
@@ -107,6 +108,7 @@ def optimal(rho: Number, target: Number) -> RenyiBound:
     if level == 0:
         return RenyiBound(Decimal(0), Decimal(2))
     start = (-goal.ln() / level).sqrt()
+    # In powers of two around the best order of Mironov's conversion, which is known exactly.
     low, high = Decimal(-6), Decimal(6)
     for _ in range(_STEPS):
         low_third, high_third = low + (high - low) / 3, high - (high - low) / 3
@@ -128,6 +130,7 @@ def _read(rho: Number, target: Number, order: Number) -> tuple[Decimal, Decimal,
 
 
 def _canonne(rho: Decimal, goal: Decimal, order: Decimal) -> Decimal:
+    # Canonne, Kamath and Steinke 2020, Proposition 12; below 0 it says no more than 0.
     inner = -goal.ln() + (order - 1) * (1 - 1 / order).ln() - order.ln()
     return max(Decimal(0), rho * order + inner / (order - 1))
 

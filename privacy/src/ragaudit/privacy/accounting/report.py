@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from ragaudit.encoding.errors import InternalError, InvalidArgumentError
 from ragaudit.encoding.text import ceil_decimal, floor_decimal, is_decimal
-from ragaudit.privacy.accounting import closed_form, gaussian, loss_distribution, renyi, risk
+from ragaudit.privacy.accounting import collusion, gaussian, loss_distribution, renyi, risk
 from ragaudit.privacy.accounting.events import NoisyScores
 from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.privacy.accounting.table_fields import CROSS_CHECK_PLACES, PLACES, exact_text
@@ -122,6 +122,7 @@ def _headline(event: NoisyScores, target: Fraction) -> Headline:
 
 
 def _limit(event: NoisyScores, target: Fraction) -> GaussianLimit:
+    # Without the kernel's share of the variance and without slack: a limit, no bound.
     mu = event.mu_gaussian_limit()
     epsilon = gaussian.least_epsilon(mu, target)
     if epsilon is None:
@@ -159,17 +160,19 @@ def _cross_check(event: NoisyScores, target: Fraction) -> CrossCheck:
 def _closed_form(
     single: NoisyScores, coalition: int, target: Fraction, loss: Fraction, target_acc: Fraction
 ) -> ClosedForm:
-    if closed_form.per_query(loss, target_acc, single.queries)[0] >= 1:
+    if collusion.per_query(loss, target_acc, single.queries)[0] >= 1:
         return ClosedForm(None, None, None, least_sigma_units=None, in_class=False)
-    least = closed_form.class_sigma(
+    least = collusion.class_sigma(
         loss, target_acc, single.queries, decimal_of(Fraction(single.squared_sensitivity)).sqrt()
     )
+    # Less noise than (3.4) asks for, and (5.2) proves nothing about it.
     in_class = decimal_of(single.sigma_units) >= least
-    if not closed_form.well_formed(target, coalition, target_acc):
+    if not collusion.well_formed(target, coalition, target_acc):
         return ClosedForm(None, None, None, _up(least), in_class)
-    form = closed_form.closed_form(
+    form = collusion.closed_form(
         loss, target_acc, single.queries, coalition, target - coalition * target_acc
     )
+    # The sum is rounded, not its terms: each rounding may add a millionth.
     total = ApproximateDp(_up(form.leading + form.residual), target, single.relation)
     return ClosedForm(_up(form.leading), _up(form.residual), total, _up(least), in_class)
 
@@ -202,6 +205,7 @@ def _risk(event: NoisyScores) -> Risk:
 def _text(value: Number, where: str) -> str:
     """Return a policy's decimal, as it stands there."""
     number = exact(value, where, least=0, most=10**9)
+    # As the policy has it, trailing zeros included: the verdict repeats what was signed.
     if isinstance(value, str) and is_decimal(value):
         return value
     text = exact_text(number)

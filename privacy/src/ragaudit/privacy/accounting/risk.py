@@ -57,12 +57,23 @@ class PriorSummary:
 
     @classmethod
     def of(cls, collision_probability: Number, least_ball: Number, largest_ball: Number) -> Self:
-        """Return the summary for numbers of any kind (:mod:`ragaudit.privacy.numbers`)."""
+        """Return the summary for numbers of any kind (:mod:`ragaudit.privacy.numbers`).
+
+        Args:
+            collision_probability, least_ball, largest_ball: in [0, 1].
+
+        Raises:
+            InvalidArgumentError: a value out of range, or ``least_ball > largest_ball``.
+        """
         return cls(collision_probability, least_ball, largest_ball)  # type: ignore[arg-type]
 
     @classmethod
     def uniform(cls, records: int) -> Self:
-        """Return the summary of the uniform prior over ``records`` >= 2, exact guesses only."""
+        """Return the summary of the uniform prior over ``records`` >= 2, exact guesses only.
+
+        Raises:
+            InvalidArgumentError: fewer than two records.
+        """
         share = Fraction(1, count(records, "records", least=2))
         return cls(share, share, share)
 
@@ -77,6 +88,7 @@ def membership_advantage(mu: Number) -> Decimal:
     Raises:
         InvalidArgumentError: out of range.
     """
+    # Dong, Roth and Su 2022: the largest gap of f is where both error rates are equal.
     return 1 - 2 * tail(decimal(mu, "mu", least=0) / 2)
 
 
@@ -108,6 +120,7 @@ def trade_off_gap(mu: Number, alpha: Number) -> Decimal:
     level = decimal(alpha, "alpha", least=0, most=1)
     if level in (0, 1):
         return Decimal(0)
+    # f(alpha) = Phi(Phi^-1(1 - alpha) - mu); 1 - f as a tail keeps the digits.
     return tail(quantile(level) - shift) - level
 
 
@@ -148,14 +161,23 @@ def reconstruction_advantage(mu: Number, prior: PriorSummary) -> Decimal:
     plus, minus = decimal_of(prior.largest_ball), decimal_of(prior.least_ball)
     first = _largest_gap(shift, minus, plus)
     second = (1 - kappa) * _largest_gap(shift, Decimal(0), min(Decimal(1), plus / (1 - kappa)))
+    # Both forms of Theorem 5.1 hold, so the smaller one does.
     return min(first, second, attribute_advantage(shift, prior))
 
 
 @precise
 def record_mu(event: NoisyScores) -> Decimal:
-    """Return mu for telling two different records apart: twice mu under null-replace."""
+    """Return mu for telling two different records apart: twice mu under null-replace.
+
+    Args:
+        event: what was released.
+
+    Raises:
+        InvalidArgumentError: another type.
+    """
     check_scores(event, "event")
     mu = event.mu()
+    # Under null-replace two records differ by two steps, each of this mu.
     return mu if event.relation is NeighboringRelation.REPLACE else 2 * mu
 
 

@@ -94,7 +94,16 @@ class EpsilonTable:
     def ways(self) -> tuple[Way, ...]:
         """Return every member that states an epsilon, in an order in which to explain them."""
         stated = self.to_json()
-        return tuple(_way(name, stated[name]) for name in _WAYS)
+        return tuple(
+            Way(
+                name,
+                epsilon=row.get("epsilon", row.get("total")),
+                queries=row.get("queries"),
+                label=row.get("label", ""),
+                reason=row.get("reason", ""),
+            )
+            for name, row in ((name, stated[name]) for name in _WAYS)
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the table of a verdict, a value for canonical JSON."""
@@ -136,11 +145,7 @@ class EpsilonTable:
             realised=Headline.from_json(member(value, "realised"), *at),
             risk=Risk.from_json(member(value, "risk"), terms.relation),
         )
+        # One form only: two spellings of the same numbers would be two verdicts.
         if canonical_json.dumps(table.to_json()) != canonical_json.dumps(value):
             raise MalformedError("not in its one form", where="epsilon table", expected="7.4")
         return table
-
-
-def _way(name: str, row: dict[str, Any]) -> Way:
-    epsilon = row.get("epsilon", row.get("total"))
-    return Way(name, epsilon, row.get("queries"), row.get("label", ""), row.get("reason", ""))

@@ -1,7 +1,8 @@
 """Reading and writing the numbers of an epsilon table (docs/spec/07-coalition.md §7.4).
 
-Readers accept more than the one form of a number: `EpsilonTable.from_json` writes what it has read
-and compares. All raise MalformedError, naming the member.
+Readers take a JSON object and the name of its member. They accept more than the one form of a
+number: `EpsilonTable.from_json` writes what it has read and compares. All raise MalformedError,
+naming the member.
 """
 
 import re
@@ -125,6 +126,7 @@ def up(value: Fraction | None) -> str | None:
 def gamma_text(gamma: Fraction) -> str:
     """Return the distance of a sampler as ``2^-k``, or else as a fraction."""
     exponent = gamma.denominator.bit_length() - 1
+    # A power of two is exact in six characters, its decimal in a hundred.
     if gamma.numerator == 1 and gamma.denominator == 1 << exponent:
         return f"2^-{exponent}"
     return str(gamma)

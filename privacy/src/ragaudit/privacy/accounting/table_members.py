@@ -1,7 +1,8 @@
 """The members of an epsilon table, each with its one JSON form (docs/spec/07-coalition.md §7.4).
 
 Every number is exact and already rounded as the table states it, so that writing and reading lose
-nothing. The texts of 7.4.3 are here and nowhere else.
+nothing. Every `from_json` takes the member's JSON, with the table's delta and relation where the
+member does not repeat them, and raises MalformedError. The texts of 7.4.3 are here only.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Sigma for the targets, and the budget table: what each coalition can learn at that sigma."""
+"""Sigma for the targets, and what each coalition learns at it: a table, and two curves."""
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -12,28 +12,32 @@ from ragaudit.privacy.accounting.affordable import (
     largest_queries,
 )
 from ragaudit.privacy.accounting.collusion import ScoreReleaseClass
-from ragaudit.privacy.accounting.events import SCORE_UNIT
+from ragaudit.privacy.accounting.events import MAX_QUERIES, SCORE_UNIT
 from ragaudit.privacy.guarantees import NeighboringRelation
 from ragaudit.privacy.normal import decimal_of
-from ragaudit.privacy.planning.missing import Missing
 from ragaudit.privacy.planning.price import (
     PLACES,
+    Missing,
     Price,
+    Targets,
     event_of,
+    parsed,
     price_of_account,
     price_of_coalition,
 )
-from ragaudit.privacy.planning.targets import Targets, parsed
 
 __all__ = [
     "NO_EPSILON",
     "Budget",
     "BudgetRow",
     "PaperNoise",
+    "SigmaPoint",
     "budget",
     "budget_row",
+    "epsilon_by_accounts",
     "paper_sigma",
     "round_counts",
+    "sigma_by_queries",
     "sigma_for",
 ]
 
@@ -128,6 +132,9 @@ class Budget:
 def sigma_for(targets: Targets) -> str:
     """Return the least sigma with 6 places that keeps (epsilon, delta) for one account.
 
+    Args:
+        targets: with an epsilon.
+
     Raises:
         MalformedError: the targets name no epsilon.
         RefusedError: no sigma in the sampler's range keeps it.
@@ -161,25 +168,25 @@ def budget(targets: Targets, sigma: str | None = None) -> Budget:
         MalformedError: neither epsilon nor sigma, or a sigma outside the sampler's range.
         RefusedError: no sigma keeps the promise.
     """
-    chosen = sigma_for(targets) if sigma is None else _checked_sigma(targets, sigma)
-    account = price_of_account(targets, chosen)
-    promise_kept = None if targets.epsilon is None else _keeps(targets, chosen, targets.epsilon)
+    level = sigma_for(targets) if sigma is None else _checked_sigma(targets, sigma)
+    account = price_of_account(targets, level)
+    promise_kept = None if targets.epsilon is None else _keeps(targets, level, targets.epsilon)
     if targets.epsilon is None:
         targets = replace(targets, epsilon=account.epsilon)
-    queries, accounts = _afforded(targets, chosen)
+    queries, accounts = _afforded(targets, level)
     return Budget(
         targets=targets,
-        sigma=chosen,
+        sigma=level,
         calibrated=sigma is None,
         account=account,
         kept=promise_kept,
-        coalitions=tuple(budget_row(targets, chosen, k) for k in round_counts(targets.coalition)),
-        tenant=budget_row(targets, chosen, targets.slots),
+        coalitions=tuple(budget_row(targets, level, k) for k in round_counts(targets.coalition)),
+        tenant=budget_row(targets, level, targets.slots),
         over_windows=tuple(
-            budget_row(targets, chosen, targets.coalition, w)
+            budget_row(targets, level, targets.coalition, w)
             for w in round_counts(targets.windows)[1:]
         ),
-        paper=_paper_noise(targets, chosen),
+        paper=_paper_noise(targets, level),
         queries_afforded=queries,
         accounts_afforded=accounts,
         coalition_sigma=_coalition_sigma(targets),
@@ -187,7 +194,11 @@ def budget(targets: Targets, sigma: str | None = None) -> Budget:
 
 
 def round_counts(most: int) -> list[int]:
-    """Return 1 to 10, 20, 50, the powers of ten below ``most``, and ``most``."""
+    """Return 1 to 10, 20, 50, the powers of ten below ``most``, and ``most``.
+
+    Args:
+        most: at least 1.
+    """
     counts = [*range(1, 11), 20, 50, *(10**power for power in range(2, len(str(most))))]
     return [*(count for count in counts if count < most), most]
 
@@ -216,12 +227,16 @@ def paper_sigma(targets: Targets) -> str | Missing:
 
     At the sensitivity of the targets' relation and unit (the paper takes 1 for both relations).
 
+    Args:
+        targets: with or without an epsilon.
+
     Returns:
         Missing without an epsilon, or where (3.1) asks for eps_q >= 1: the equation ends there.
     """
     release = _paper_class(targets)
     if isinstance(release, Missing):
         return release
+    # The paper's sensitivity is 1; ours is that of integer scores, and of g rows.
     squared = event_of(targets, "1", 1).squared_sensitivity
     sensitivity = Fraction(decimal_of(Fraction(squared)).sqrt())
     return ceil_decimal(Fraction(release.sigma(sensitivity)) / SCORE_UNIT, PLACES)
@@ -304,3 +319,72 @@ def _checked_sigma(targets: Targets, sigma: str) -> str:
             f"sigma is {sigma}", where="sigma", expected="16/16129 to 2^40/16129, as a decimal"
         ) from error
     return sigma
+
+
+POINTS = 13
+"""Points of a curve, evenly spread in the logarithm."""
+
+
+@dataclass(frozen=True)
+class SigmaPoint:
+    """The noise for one number of queries.
+
+    Attributes:
+        queries: r.
+        sigma: decimal, the exact calibration, cosine units.
+        paper_sigma: decimal, equation (3.4) of the source paper, for the same promise;
+            Missing outside its range.
+    """
+
+    queries: int
+    sigma: str
+    paper_sigma: str | Missing
+
+
+def epsilon_by_accounts(plan: Budget, most: int | None = None) -> list[BudgetRow]:
+    """Return about POINTS rows, from one account to ``most``, in one window.
+
+    Args:
+        most: at least 1, all slots if None; k_max is always among the rows.
+
+    Raises:
+        MalformedError: ``most`` is below 1, or so many queries cannot be accounted for.
+    """
+    targets = plan.targets
+    last = targets.slots if most is None else most
+    if last < 1:
+        raise MalformedError(f"most is {last}", where="most", expected="at least 1")
+    counts = sorted({*_spread(1, last), targets.coalition})
+    return [budget_row(targets, plan.sigma, count) for count in counts]
+
+
+def sigma_by_queries(targets: Targets) -> list[SigmaPoint]:
+    """Return the calibrated sigma from a tenth to ten times as many queries.
+
+    A point for which no sigma in the sampler's range keeps the promise is left out.
+
+    Args:
+        targets: with an epsilon; ``queries`` is varied.
+
+    Raises:
+        MalformedError: the targets name no epsilon.
+    """
+    if targets.epsilon is None:
+        raise MalformedError("no epsilon to calibrate for", where="epsilon", expected="a decimal")
+    least = max(1, targets.queries // 10)
+    # No further than all slots and windows together can be accounted for.
+    most = min(10 * targets.queries, MAX_QUERIES // (targets.slots * targets.windows))
+    points = []
+    for queries in sorted({*_spread(least, most), targets.queries}):
+        varied = replace(targets, queries=queries)
+        try:
+            points.append(SigmaPoint(queries, sigma_for(varied), paper_sigma(varied)))
+        except RefusedError:
+            continue
+    return points
+
+
+def _spread(least: int, most: int) -> set[int]:
+    """Return about POINTS whole numbers from ``least`` to ``most``, both included."""
+    ratio = (Fraction(most) / least) if most > least else Fraction(1)
+    return {round(least * float(ratio) ** (n / (POINTS - 1))) for n in range(POINTS)}

@@ -1,18 +1,82 @@
-"""Coalition estimate from sketches (docs/spec/07-coalition.md §7.2).
+"""Coalition estimate: the Hamming threshold of a policy, and the estimator.
+
+    threshold = hamming_threshold("0.8", 128)
+    estimate([Record(pseudonym, time_ms, sketch), ...], tau=tau_ms, threshold=threshold).k_hat
 
 The prover makes its claim with this code, the verifier recomputes it; the result depends on
-the set of records alone.
+the set of records alone. Specification: docs/spec/07-coalition.md §7.1 and §7.2.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 from ragaudit.encoding.errors import InvalidArgumentError
-from ragaudit.privacy.numbers import count
+from ragaudit.privacy.numbers import Number, count, exact
 
-__all__ = ["Estimate", "Record", "estimate"]
+__all__ = ["Estimate", "Record", "estimate", "hamming_threshold"]
+
+_DIGITS = 60
+_PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459")
+# Closer than this is equality, which Niven's theorem confines to cos = 1/2 at a third of pi.
+_DECIDED = Decimal("1e-50")
+
+
+def hamming_threshold(theta: Number, bits: int) -> int:
+    """Return ``floor(b · arccos(theta) / pi)``: the greatest h with ``cos(pi h/b) >= theta``.
+
+    The comparison is exact, so both sides get the same integer on every machine: for a
+    rational theta in (0, 1) and integers h, b, equality holds only for theta = 1/2, 3h = b.
+
+    Args:
+        theta: in (0, 1).
+        bits: sketch length b, a multiple of 8 from 64 to 512.
+
+    Raises:
+        InvalidArgumentError: a value out of range.
+    """
+    cosine = exact(theta, "theta", above=0, below=1)
+    count(bits, "bits", least=64, most=512)
+    if bits % 8:
+        raise InvalidArgumentError(
+            f"{bits} sketch bits", where="bits", expected="a multiple of 8 from 64 to 512"
+        )
+    low, high = 0, bits // 2  # cos(0) = 1 >= theta, cos(pi/2) = 0 < theta
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _reaches(cosine, middle, bits):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _reaches(cosine: Fraction, distance: int, bits: int) -> bool:
+    """Return whether ``cos(pi·distance/bits) >= cosine``."""
+    if cosine == Fraction(1, 2) and 3 * distance == bits:
+        return True
+    with localcontext(prec=_DIGITS):
+        difference = _cos(_PI * distance / bits) - Decimal(cosine.numerator) / cosine.denominator
+        if abs(difference) < _DECIDED:
+            raise InvalidArgumentError(
+                "cannot be decided", where="theta", expected="fewer decimal places"
+            )
+        return difference > 0
+
+
+def _cos(x: Decimal) -> Decimal:
+    """Return the cosine of 0 <= x <= pi/2 by its series, to the digits of the context."""
+    total = term = Decimal(1)
+    order = 0
+    while abs(term) > Decimal("1e-60"):
+        order += 2
+        term = -term * x * x / (order * (order - 1))
+        total += term
+    return total
+
 
 # Pairs compared at a time: their 64-bit words (512 KiB) stay in the second-level cache.
 _LEFT = 16
@@ -150,6 +214,7 @@ def _link(
     furthest = tau + int(queries.slack.max())
     for start in range(0, count, _LEFT):
         end = min(start + _LEFT, count)
+        # Later records are too late for the whole block; earlier ones were compared before.
         reach = int(np.searchsorted(queries.times, queries.times[end - 1] + furthest, "right"))
         for right in range(start, reach, _RIGHT):
             stop = min(right + _RIGHT, reach)
@@ -177,6 +242,7 @@ def _link_block(
     apart_in_time = np.abs(times[left][rows] - times[right][columns])
     near = apart_in_time <= tau + np.maximum(slack[left][rows], slack[right][columns])
     a, b = queries.accounts[left][rows[near]], queries.accounts[right][columns[near]]
+    # A join makes whole stretches agree: a few rounds settle millions of links.
     while True:
         apart = components.label[a] != components.label[b]
         if not np.any(apart):

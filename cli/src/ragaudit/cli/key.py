@@ -11,11 +11,7 @@ from typing import Annotated
 
 import typer
 from ragaudit.encoding.commands import failing
-from ragaudit.encoding.errors import (
-    MalformedError,
-    RefusedError,
-    UnavailableError,
-)
+from ragaudit.encoding.errors import MalformedError, RefusedError, UnavailableError
 from ragaudit.encoding.signing import PrivateKey, PublicKey
 from ragaudit.encoding.text import hex_decode, hex_encode
 

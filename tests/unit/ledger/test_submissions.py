@@ -1,0 +1,35 @@
+"""Replies of verifier and arbiter to what an account submits: round trips and refusals."""
+
+from typing import Any
+
+import pytest
+from ragaudit.ledger.errors import MalformedRecord
+from ragaudit.ledger.messages.submissions import Submission, record_index
+
+
+def test_submissions_add_up() -> None:
+    assert Submission.from_json({"accepted": 3, "known": 1}) == (3, 1)
+    assert Submission.total([Submission(3, 1), Submission(2, 0)]) == (5, 1)
+    assert Submission.total([]) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        None, [], {}, {"accepted": 1}, {"accepted": 1, "known": True}, {"accepted": -1, "known": 0},
+        {"accepted": "1", "known": 0}, {"accepted": 1, "known": 0, "more": 0},
+    ],
+)  # fmt: skip
+def test_a_reply_of_another_form_is_no_count(reply: Any) -> None:
+    with pytest.raises(MalformedRecord):
+        Submission.from_json(reply)
+
+
+def test_a_file_of_any_form_names_its_record() -> None:
+    assert record_index({"public": {"index": 7, "forged": True}, "answer": None}) == 7
+
+
+@pytest.mark.parametrize("file", [{}, {"public": 7}, {"public": {}}, {"public": {"index": "7"}}])
+def test_a_file_without_an_index_names_no_record(file: dict[str, Any]) -> None:
+    with pytest.raises(MalformedRecord, match="public"):
+        record_index(file)
