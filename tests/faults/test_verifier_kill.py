@@ -17,7 +17,7 @@ from ragaudit.ledger.log.cosigner_protocol import (
 )
 from ragaudit.ledger.log.notes import parse_note
 from ragaudit.ledger.log.tree import MemoryTree
-from ragaudit.verifier.service import cosigner, items, windows
+from ragaudit.verifier.service import cosigner, windows
 from service_window import ServiceWindow
 from verifier_process import ProcessDesk, VerifierProcess
 
@@ -150,7 +150,7 @@ def test_killed_during_an_upload(process: Any, desk: Any) -> None:
         desk.client.request("PUT", target, content=half(), headers=headers)
     process.start()
     with desk.service.database.read() as connection:
-        assert items.find(connection, ORIGIN, "public/index/acme/1.bin") is None
+        assert windows.find_item(connection, ORIGIN, "public/index/acme/1.bin") is None
     for tenant, index in window.indices.items():
         path = f"/v1/windows/w1/tenants/{tenant}/versions/1"
         assert desk.send("PUT", path, index.commitment.encode()).status_code == 204

@@ -8,7 +8,7 @@ from ragaudit.encoding import canonical_json
 from ragaudit.ledger.log.checkpoints import Checkpoint, sign_checkpoint
 from ragaudit.ledger.log.cosigner_protocol import AddCheckpointRequest, parse_cosignatures
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.verifier.service import activation, providers, windows
+from ragaudit.verifier.service import challenge, providers, windows
 from verifier_service_harness import Desk
 from window import CLOSED, COUNTERSIGNED, HANDED_OVER, INSTANTS, START, Window
 
@@ -78,7 +78,7 @@ class ServiceWindow(Window):
         # The accounts' noise depends on the activations; the test takes a look at the seed.
         with self.desk.service.database.read() as connection:
             row = windows.get(connection, windows.of(self.provider, self.window))
-        self.chain_seed = activation.seed(self.desk.keys, row)
+        self.chain_seed = challenge.chain_seed(self.desk.keys, row)
 
     # --- during the window -------------------------------------------------------------------
 

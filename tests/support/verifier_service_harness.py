@@ -35,7 +35,7 @@ from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure.statement_checks import Judgement, judge
 from ragaudit.verifier.service import providers, windows
 from ragaudit.verifier.service.app import create_app
-from ragaudit.verifier.service.auditor import Auditor, Progress
+from ragaudit.verifier.service.audit import Auditor, ReportProgress
 from ragaudit.verifier.settings import Settings
 
 NOW = 1_800_000_000_000
@@ -78,7 +78,7 @@ class RecordingAuditor:
     def judge_dispute(self, file: dict[str, Any], view: WindowView) -> Judgement:
         return judge(file, view, CoreEngine())
 
-    def audit(self, evidence: Evidence, now: int, progress: Progress) -> bytes:
+    def audit(self, evidence: Evidence, now: int, progress: ReportProgress) -> bytes:
         self.seen.append(Evidence.of({name: evidence[name] for name in evidence}))
         progress("policy", 1, 2)
         return self.verdict

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from ragaudit.encoding.errors import ClockStepped
 from ragaudit.serving.clock import PATIENCE_MS, TOLERANCE_MS, UNTIL_IT_STAYS, EvenClock
-from ragaudit.verifier.service import audit_runner
+from ragaudit.verifier.service import audit as audits
 from verifier_service_harness import ORIGIN, SAMPLING, START, WINDOW, Clock, Desk, Story, problem_of
 
 HOUR = 3_600_000
@@ -128,7 +128,7 @@ def test_a_verdict_waits_for_the_clock(
     tmp_path: Path, auditor: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The step comes while the audit runs: it is neither lost nor done twice."""
-    monkeypatch.setattr(audit_runner, "RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(audits, "RETRY_SECONDS", 0.01)
     clock = SetClock()
     desk = Desk(tmp_path, auditor, clock)
     judged = auditor.audit

@@ -83,6 +83,22 @@ def test_the_latest_whole_record_counts(tmp_path: Path) -> None:
         path.write_bytes(whole)
 
 
+def test_what_still_runs_after_the_close_writes_nowhere(tmp_path: Path) -> None:
+    """As a tick may that a shutdown abandoned, while another file has the fence's descriptor."""
+    fence = Fence(tmp_path / "fence")
+    database = Database(f"sqlite:///{tmp_path}/verifier.db", lambda: 1, fence)
+    descriptor = fence._file
+    database.close()
+    with (tmp_path / "secret").open("w+b") as file:
+        assert file.fileno() == descriptor
+        with pytest.raises(StoreUnavailable, match="closed"), database.write():
+            pass
+        with pytest.raises(StoreUnavailable, match="closed"):
+            fence.advance(1)
+        file.seek(0)
+        assert file.read() == b""
+
+
 def test_what_the_fence_cannot_hold_is_not_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

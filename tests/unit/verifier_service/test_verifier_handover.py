@@ -9,7 +9,7 @@ from ragaudit.encoding.digests import leaf_data
 from ragaudit.encoding.tagged import enc
 from ragaudit.ledger.log.cosigner_protocol import parse_cosignatures
 from ragaudit.ledger.log.notes import ED25519, SigningKey, parse_note
-from ragaudit.verifier.service import items, providers
+from ragaudit.verifier.service import providers, windows
 from ragaudit.verifier.settings import Limits
 from verifier_service_harness import (
     END,
@@ -39,7 +39,7 @@ def ended(story: Any) -> Any:
 
 def item(story: Any, name: Any) -> Any:
     with story.desk.service.database.read() as connection:
-        return items.content(connection, ORIGIN, name)
+        return windows.read_item(connection, ORIGIN, name)
 
 
 def give(story: Any, documents: Any) -> Any:

@@ -61,7 +61,7 @@ def submit(story: Story, *receipts: PublicReceipt) -> Any:
 
 def kept(story: Story, kind: str = "receipt") -> list[Any]:
     with story.desk.service.database.read() as connection:
-        documents = submissions.documents(connection, ORIGIN, kind)
+        documents = submissions.documents(connection, ORIGIN, submissions.Kind(kind))
     return [canonical_json.loads(each) for each in documents]
 
 

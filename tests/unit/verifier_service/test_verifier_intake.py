@@ -16,7 +16,7 @@ from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages import promises
 from ragaudit.ledger.messages.promises import Claim, Promise, Refusal
 from ragaudit.ledger.messages.records import Registration
-from ragaudit.verifier.service import database, intake, submissions
+from ragaudit.verifier.service import intake, submissions, tables
 from ragaudit.verifier.settings import Limits
 from sqlalchemy import select
 from verifier_service_harness import (
@@ -215,7 +215,7 @@ def test_a_registration_first_seen_in_the_handover_gives_a_share(story: Any) -> 
 
 def owners(story: Any) -> list[bytes]:
     """Whose share each receipt counts against, by its index."""
-    table = database.submissions
+    table = tables.submission
     query = select(table.c.account).where(table.c.kind == "receipt").order_by(table.c.position)
     with story.desk.service.database.read() as connection:
         return [bytes(each) for each in connection.execute(query).scalars()]
@@ -385,7 +385,9 @@ def test_a_claim_that_is_being_taken_is_handed_out(known: Any) -> None:
         with database.write() as transaction:
             begun.set()
             hold.wait(10)
-            late = submissions.Submission("claim", 1, b"i" * 32, document, pseudonym(0))
+            late = submissions.Submission(
+                submissions.Kind.CLAIM, 1, b"i" * 32, document, pseudonym(0)
+            )
             submissions.put(transaction, ORIGIN, late)
 
     def fetch() -> None:

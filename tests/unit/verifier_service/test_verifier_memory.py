@@ -16,7 +16,7 @@ from ragaudit.encoding import canonical_json
 from ragaudit.verifier import engines
 from ragaudit.verifier.evidence import EMBEDDER, Evidence
 from ragaudit.verifier.service import challenge, windows
-from ragaudit.verifier.service.auditor import ProcedureAuditor
+from ragaudit.verifier.service.audit import ProcedureAuditor
 from ragaudit.verifier.service.challenge import Sampler
 from service_window import ServiceWindow
 from verifier_service_harness import PROVIDER, Clock, Desk, challenge_of

@@ -138,7 +138,7 @@ def test_submissions_end_in_no_other_window(desk: Any, rival: Any) -> None:
     assert taken.json() == {"accepted": 1, "known": 0}
     with desk.service.database.read() as connection:
         counts = [
-            submissions.count(connection, windows.of(name, WINDOW), "receipt")
+            submissions.count(connection, windows.of(name, WINDOW), submissions.Kind.RECEIPT)
             for name in (PROVIDER, OTHER)
         ]
     assert counts == [1, 0]

@@ -9,7 +9,7 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.signing import verify
 from ragaudit.ledger.messages.chains import activation_anchor
-from ragaudit.verifier.service import activation, items, providers, windows
+from ragaudit.verifier.service import challenge, providers, windows
 from verifier_service_harness import (
     INSTANTS,
     ORIGIN,
@@ -62,7 +62,7 @@ def test_the_anchor_is_of_a_seed_that_a_restart_keeps(tmp_path: Path, auditor: A
     with Desk(tmp_path, auditor).running() as second:
         with second.service.database.read() as connection:
             window = windows.get(connection, ORIGIN)
-        seed = activation.seed(second.keys, window)
+        seed = challenge.chain_seed(second.keys, window)
         assert second.countersign().json() == message
     anchor = activation_anchor(WINDOW, seed, len(INSTANTS))
     assert anchor.hex() == message["activation_anchor"]
@@ -73,7 +73,7 @@ def test_two_windows_have_different_seeds(desk: Any) -> None:
     assert desk.register(window="w2").status_code == 201
     with desk.service.database.read() as connection:
         found = [windows.get(connection, windows.of(PROVIDER, w)) for w in (WINDOW, "w2")]
-        seeds = {activation.seed(desk.keys, window) for window in found}
+        seeds = {challenge.chain_seed(desk.keys, window) for window in found}
     assert len(seeds) == 2
 
 
@@ -181,7 +181,7 @@ def test_an_index_larger_than_memory_and_chunk(desk: Any) -> None:
     content = index_of("t1", b"proof", rows=100_000)
     assert desk.send("PUT", INDEX, content).status_code == 204
     with desk.service.database.read() as connection:
-        assert items.content(connection, ORIGIN, "public/index/t1/1.bin") == content
+        assert windows.read_item(connection, ORIGIN, "public/index/t1/1.bin") == content
 
 
 def test_an_index_after_the_countersignature(desk: Any) -> None:
@@ -238,7 +238,7 @@ def test_no_countersignature_is_left_of_a_refused_window(desk: Any, auditor: Any
     desk.put_indexes()
     desk.countersign()
     with desk.service.database.read() as connection:
-        names = [item.name for item in items.listed(connection, ORIGIN)]
+        names = [item.name for item in windows.list_items(connection, ORIGIN)]
     assert "public/countersignature.json" not in names
 
 

@@ -112,7 +112,7 @@ def test_a_start_without_a_server(tmp_path: Path, postgresql: Server, url: str) 
     settings = desk.settings.model_copy(update={"database": url})
     postgresql.stop()
     try:
-        with pytest.raises(UnavailableError, match="the database cannot be used"):
+        with pytest.raises(UnavailableError, match="the database failed"):
             create_app(settings, auditor=RecordingAuditor())
     finally:
         postgresql.start()

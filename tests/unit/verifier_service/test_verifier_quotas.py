@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from ragaudit.encoding.tagged import enc
-from ragaudit.verifier.service import items, providers, quotas, windows
+from ragaudit.verifier.service import providers, windows
 from ragaudit.verifier.settings import Limits
 from verifier_service_harness import (
     ORIGIN,
@@ -43,7 +43,7 @@ def register(desk: Desk, name: str, status: int = 201) -> Any:
 def test_windows_that_wait(strict: Any) -> None:
     for name in ("w1", "w2", "w3"):
         register(strict, name)
-    problem_of(register(strict, "w4", 429), 429, "cap-reached")
+    problem_of(register(strict, "w4", 429), 429, "cap")
     register(strict, "w3", 200)  # the same again is nothing new
 
 
@@ -63,8 +63,8 @@ def test_windows_in_a_day(strict: Any) -> None:
     for number in range(5):
         register(strict, f"w{number}")
         with strict.service.database.write() as transaction:
-            windows.mark(transaction, windows.of(PROVIDER, f"w{number}"), refused=transaction.now)
-    problem_of(register(strict, "w5", 429), 429, "cap-reached")
+            windows.note(transaction, windows.of(PROVIDER, f"w{number}"), refused=transaction.now)
+    problem_of(register(strict, "w5", 429), 429, "cap")
     strict.clock.now += 86_400_000
     register(strict, "w5")
 
@@ -73,15 +73,17 @@ def test_bytes_of_refused_windows_count_for_good(strict: Any) -> None:
     register(strict, "w1")
     assert strict.send("PUT", INDEX.format("w1"), index_of("t1", b"x" * 8_000)).status_code == 204
     with strict.service.database.write() as transaction:
-        windows.mark(transaction, windows.of(PROVIDER, "w1"), refused=transaction.now)
-        before = quotas.bytes_left(transaction.connection, PROVIDER, Limits(waiting_bytes=20_000))
+        windows.note(transaction, windows.of(PROVIDER, "w1"), refused=transaction.now)
+        before = providers.bytes_left(
+            transaction.connection, PROVIDER, Limits(waiting_bytes=20_000)
+        )
     strict.clock.now += 10 * 86_400_000
     strict.service.scheduler.tick()
     with strict.service.database.read() as connection:
-        assert quotas.bytes_left(connection, PROVIDER, Limits(waiting_bytes=20_000)) == before
+        assert providers.bytes_left(connection, PROVIDER, Limits(waiting_bytes=20_000)) == before
     with strict.service.database.write() as transaction:  # what was taken is not noise
-        windows.mark(transaction, windows.of(PROVIDER, "w1"), countersigned=1, refused=None)  # type: ignore[arg-type]
-        left = quotas.bytes_left(transaction.connection, PROVIDER, Limits(waiting_bytes=20_000))
+        windows.note(transaction, windows.of(PROVIDER, "w1"), countersigned=1, refused=None)
+        left = providers.bytes_left(transaction.connection, PROVIDER, Limits(waiting_bytes=20_000))
     assert left == 20_000
 
 
@@ -121,7 +123,9 @@ def test_noise_is_not_stored_as_an_index(tmp_path: Path, noise: Any) -> None:
         register(desk, "w1")
         problem_of(desk.send("PUT", INDEX.format("w1"), noise), 400, "malformed-record")
         with desk.service.database.read() as connection:
-            assert [each.name for each in items.listed(connection, ORIGIN, "public/index")] == []
+            assert [
+                each.name for each in windows.list_items(connection, ORIGIN, "public/index")
+            ] == []
 
 
 def test_what_is_never_countersigned_is_forgotten(strict: Any) -> None:
@@ -129,14 +133,14 @@ def test_what_is_never_countersigned_is_forgotten(strict: Any) -> None:
     register(strict, "w2")
     strict.send("PUT", INDEX.format("w1"), index_of("t1", b"proof"))
     with strict.service.database.write() as transaction:
-        windows.mark(transaction, windows.of(PROVIDER, "w2"), refused=transaction.now)
+        windows.note(transaction, windows.of(PROVIDER, "w2"), refused=transaction.now)
     strict.clock.now = 1000 * START + 86_400_000
     strict.service.scheduler.tick()
     assert strict.client.get("/v1/windows/w1").status_code == 200
     strict.clock.now += 3_600_001
     strict.service.scheduler.tick()
-    problem_of(strict.client.get("/v1/windows/w1"), 404, "not-found")
+    problem_of(strict.client.get("/v1/windows/w1"), 404, "unknown")
     assert strict.client.get("/v1/windows/w2").status_code == 200  # its verdict stays
     with strict.service.database.read() as connection:
-        assert items.listed(connection, ORIGIN) == []
+        assert windows.list_items(connection, ORIGIN) == []
     register(strict, "w1")  # the name is free again

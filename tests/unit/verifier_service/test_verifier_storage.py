@@ -10,10 +10,13 @@ from typing import Any
 import pytest
 from ragaudit.encoding.errors import MalformedError, UnavailableError, UnsupportedError
 from ragaudit.ledger.errors import StoreUnavailable
+from ragaudit.prover.store import tables as prover_tables
+from ragaudit.prover.store.database import Store
 from ragaudit.serving.clock import system_clock
+from ragaudit.verifier.service import tables
 from ragaudit.verifier.service.app import create_app
 from ragaudit.verifier.service.database import Database
-from sqlalchemy import event
+from sqlalchemy import event, update
 from verifier_service_harness import WINDOW, Desk, RecordingAuditor, problem_of
 
 
@@ -129,8 +132,24 @@ def test_a_start_that_cannot_be_says_why(tmp_path: Path) -> None:
     (tmp_path / "rubbish.db").write_bytes(b"not a database at all" * 999)
     with pytest.raises(UnavailableError, match="SQLITE_NOTADB"):
         start(database=f"sqlite:///{tmp_path / 'rubbish.db'}", fence=tmp_path / "f1")
-    with pytest.raises(UnavailableError, match="a file cannot be written"):
+    with pytest.raises(UnavailableError, match="cannot write"):
         start(database=f"sqlite:///{tmp_path / 'none' / 'x.db'}", fence=tmp_path / "f2")
+
+
+def test_a_database_of_another_version_is_refused_as_by_the_prover(tmp_path: Path) -> None:
+    mine, theirs = f"sqlite:///{tmp_path}/verifier.db", f"sqlite:///{tmp_path}/prover.db"
+    database, store = Database(mine, system_clock), Store.create(theirs)
+    with database.write() as transaction:
+        transaction.connection.execute(update(tables.clock).values(schema=99))
+    with store.write() as connection:
+        connection.execute(update(prover_tables.schema).values(version=99))
+    database.close()
+    store.close()
+    with pytest.raises(UnsupportedError, match="database of version 99") as verifiers:
+        Database(mine, system_clock)
+    with pytest.raises(UnsupportedError) as provers:
+        Store.open(theirs)
+    assert (verifiers.value.what, verifiers.value.where) == (provers.value.what, "store")
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,16 @@ from ragaudit.ledger.errors import CorruptLog, StoreUnavailable
 from ragaudit.ledger.log.prepared import Prepared
 from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError, OperationalError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DatabaseError,
+    DBAPIError,
+    NoSuchModuleError,
+    OperationalError,
+    SQLAlchemyError,
+)
 from sqlalchemy.exc import InternalError as DatabaseInternalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 LOCK_SECONDS = 30
 _WRITES = "ragaudit_writes"
@@ -173,16 +181,82 @@ def _errors_of_ours() -> Iterator[None]:
     try:
         yield
     except OperationalError as error:
-        reason = str(error.orig).partition("\n")[0]
-        raise StoreUnavailable(f"the database failed: {reason}", where="ledger") from None
+        raise StoreUnavailable(
+            f"the database failed: {_reason(error.orig)}", where="store"
+        ) from None
+    except PoolTimeoutError:
+        raise StoreUnavailable("the database failed: no free connection", where="store") from None
     except DatabaseError as error:
         damaged = type(error) is DatabaseError or _state(error) in _DAMAGED
         if not damaged and not isinstance(error, DatabaseInternalError):
-            raise  # IntegrityError and such are the caller's
-        reason = str(error.orig).partition("\n")[0]
+            raise  # IntegrityError and such are the caller's: see `refused_statements`
+        reason = _reason(error.orig)
         if damaged:
-            raise CorruptLog(f"the database is damaged: {reason}", where="ledger") from None
-        raise StoreUnavailable(f"the database failed: {reason}", where="ledger") from None
+            raise CorruptLog(f"the database is damaged: {reason}", where="store") from None
+        raise StoreUnavailable(f"the database failed: {reason}", where="store") from None
+
+
+@contextmanager
+def refused_statements() -> Iterator[None]:
+    """Raise what a database refuses, a key twice or a value too long, as a fault of ours.
+
+    Raises:
+        InternalError: with the error's name only, as its text quotes what was to be stored.
+    """
+    try:
+        yield
+    except SQLAlchemyError as error:
+        name = _name(error.orig if isinstance(error, DBAPIError) else error)
+        raise InternalError(f"the database refused a statement: {name}", where="store") from None
+
+
+def demand_version(found: int, known: int) -> None:
+    """Check the version of the tables that a database has.
+
+    Raises:
+        UnsupportedError: it is not the one that this code knows.
+    """
+    if found != known:
+        raise UnsupportedError(
+            f"database of version {found}", where="store", expected=f"version {known}"
+        )
+
+
+def make_private(engine: Engine) -> None:
+    """Make the file of an SQLite database its owner's only; its journals follow it.
+
+    To be called before the first connection, which would make the file readable for others.
+
+    Raises:
+        StoreUnavailable: the file cannot be made, or is another user's.
+    """
+    file = database_file(engine)
+    if file is None:
+        return
+    try:
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.fchmod(descriptor, 0o600)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise StoreUnavailable(
+            f"cannot write: {error.strerror}", where=str(file), expected="a writable folder"
+        ) from None
+
+
+def _reason(error: BaseException | None) -> str:
+    """Return the first line of what a driver says, and the error's name.
+
+    Of an error with an SQLSTATE the name alone: a server's text may quote the statement.
+    """
+    if getattr(error, "sqlstate", None):
+        return _name(error)
+    return f"{str(error).partition(chr(10))[0]} ({_name(error)})"
+
+
+def _name(error: BaseException | None) -> str:
+    return str(getattr(error, "sqlite_errorname", type(error).__name__))
 
 
 def _state(error: DatabaseError) -> str | None:
@@ -197,9 +271,9 @@ def _prepare_sqlite(connection: Any, _: object) -> None:
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA foreign_keys=ON")
     except sqlite3.OperationalError as error:
-        raise StoreUnavailable(f"the database failed: {error}", where="SQLite") from None
+        raise StoreUnavailable(f"the database failed: {_reason(error)}", where="SQLite") from None
     except sqlite3.DatabaseError as error:
-        raise CorruptLog(f"the database is damaged: {error}", where="SQLite") from None
+        raise CorruptLog(f"the database is damaged: {_reason(error)}", where="SQLite") from None
     if mode != "wal":
         raise UnsupportedError(f"journal mode {mode}", where="SQLite", expected="wal")
 

@@ -9,6 +9,9 @@ endian), root (32), pseudonym (32, zeros if the entry is of no account), number 
 records (8), SHA-256 of the 80 bytes before, cut to 16. A record that a crash cut short is the
 last one; its answer never left, because the synchronisation had not returned.
 
+The verifier has a fence of its own: it attests times of many windows, so a single time is enough
+there, while here each log's head and each account's counter must not go back.
+
 Keep the file on another device than the database's backup covers, and never restore it.
 """
 
@@ -187,7 +190,9 @@ class Fence:
             )
 
     def close(self) -> None:
-        """Close the file and release the lock."""
+        """Close the file and release the lock; every later call of `advance` fails."""
+        with self._lock:
+            self._broken = True  # the system gives the descriptor to the next file that is opened
         os.close(self._file)
         os.close(self._process_lock)
 

@@ -4,12 +4,13 @@ import hmac
 import re
 import secrets
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import monotonic
 
 from anyio import to_thread
 from ragaudit.encoding.errors import Conflict, MalformedRequest, NotAuthenticated, UnavailableError
 from ragaudit.ledger.log.prepared import Prepared
+from ragaudit.ledger.log.rows import Rows
 from ragaudit.prover.errors import UnknownAccount, UnknownTenant
 from ragaudit.prover.keys import token_digest
 from ragaudit.prover.store import tables
@@ -20,12 +21,6 @@ from sqlalchemy import bindparam, insert, select, update
 KEY_BYTES = 32
 REFRESH_SECONDS = 1.0
 _OPERATOR = "operator"
-# Built once: it runs in every request of an account.
-_BY_DIGEST = Prepared(
-    select(tables.account.c.name, tables.account.c.tenant, tables.account.c.key_digest).where(
-        tables.account.c.key_digest == bindparam("digest")
-    )
-)
 _TENANT = re.compile(NAME_PATTERN, re.ASCII)
 _ACCOUNT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,126}", re.ASCII)
 
@@ -36,6 +31,19 @@ class Account:
 
     name: str
     tenant: str
+
+
+@dataclass(frozen=True)
+class _Credential(Account):
+    """An account with the SHA-256 of its API key; it does not leave this module."""
+
+    key_digest: bytes = field(repr=False)
+
+
+_ACCOUNTS = Rows(Account, tables.account)
+_CREDENTIALS = Rows(_Credential, tables.account)
+# Built once: it runs in every request of an account.
+_BY_DIGEST = Prepared(_CREDENTIALS.select(tables.account.c.key_digest == bindparam("digest")))
 
 
 class Accounts:
@@ -99,28 +107,31 @@ class Accounts:
         """Return every account, by tenant and name."""
         columns = tables.account.c
         with self._store.read() as connection:
-            rows = connection.execute(
-                select(columns.name, columns.tenant).order_by(columns.tenant, columns.name)
-            )
-            return [Account(row.name, row.tenant) for row in rows]
+            query = _ACCOUNTS.select().order_by(columns.tenant, columns.name)
+            return _ACCOUNTS.all(connection, query)
 
     def key_digests(self) -> dict[bytes, str]:
         """Return the names of all accounts by the SHA-256 of their API keys."""
-        columns = tables.account.c
         with self._store.read() as connection:
-            rows = connection.execute(select(columns.key_digest, columns.name))
-            return {bytes(row.key_digest): row.name for row in rows}
+            credentials = _CREDENTIALS.all(connection, _CREDENTIALS.select())
+        return {credential.key_digest: credential.name for credential in credentials}
 
     def authenticate(self, key: str) -> Account:
-        """Return the account of an API key; NotAuthenticated if there is none."""
+        """Return the account of an API key.
+
+        Raises:
+            NotAuthenticated: it is nobody's.
+        """
         digest = token_digest(key)
         with self._store.read() as connection:
             row = _BY_DIGEST.row(connection, digest=digest)
-        if row is None or not hmac.compare_digest(row[2], digest):
+        credential = None if row is None else _CREDENTIALS.of(row)
+        # Again, in constant time: the database stops at the first byte that differs.
+        if credential is None or not hmac.compare_digest(credential.key_digest, digest):
             raise NotAuthenticated(
                 "unknown API key", where="Authorization", expected="Bearer <API key>"
             )
-        return Account(row[0], row[1])
+        return Account(credential.name, credential.tenant)
 
 
 class AccountKeys:

@@ -1,24 +1,24 @@
 """The prover's database: opening it, and transactions with its own and the ledger's tables."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.ledger.errors import StoreUnavailable
 from ragaudit.ledger.log import schema as ledger_schema
 from ragaudit.ledger.log.database import (
     DatabaseLock,
     database_file,
+    demand_version,
+    make_private,
     open_engine,
     read_transaction,
+    refused_statements,
     take_database,
     write_transaction,
 )
 from ragaudit.prover.store import tables
 from sqlalchemy import Connection, Engine, insert, inspect, select, update
-from sqlalchemy.exc import SQLAlchemyError
 
 
 class Store:
@@ -30,10 +30,14 @@ class Store:
 
     @classmethod
     def create(cls, url: str) -> "Store":
-        """Make the tables where they are missing and return the store."""
+        """Make the tables where they are missing and return the store.
+
+        Raises:
+            StoreUnavailable: the database cannot be written.
+            UnsupportedError: its tables are of another version.
+        """
         store = cls(open_engine(url))
-        if store.file is not None:
-            _make_private(store.file)
+        make_private(store.engine)  # whoever reads it can open every commitment
         with store.write() as connection:
             ledger_schema.metadata.create_all(connection)
             tables.metadata.create_all(connection)
@@ -56,30 +60,35 @@ class Store:
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
-        """One transaction that may write: all of it, or on any exception nothing."""
-        with _reported(), write_transaction(self.engine) as connection:
+        """Yield a transaction that may write: all of it, or on any exception nothing.
+
+        Raises:
+            StoreUnavailable: the database cannot be used.
+            InternalError: it refused a statement.
+        """
+        with refused_statements(), write_transaction(self.engine) as connection:
             yield connection
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """One consistent reading."""
-        with _reported(), read_transaction(self.engine) as connection:
+        """Yield a transaction with one consistent reading. Raises as `write`."""
+        with refused_statements(), read_transaction(self.engine) as connection:
             yield connection
 
     def check(self) -> None:
-        """Return if the database answers and its tables are of this version."""
+        """Return if the database answers and its tables are of this version.
+
+        Raises:
+            StoreUnavailable: it cannot be used, or has no tables.
+            UnsupportedError: its tables are of another version.
+        """
         with self.read() as connection:
             if not inspect(connection).has_table(tables.schema.name):
                 raise StoreUnavailable(
                     "the database has no tables", where="store", expected="ragaudit prover init"
                 )
             version = connection.scalar(select(tables.schema.c.version))
-        if version != tables.SCHEMA_VERSION:
-            raise UnsupportedError(
-                f"database of version {version}",
-                where="store",
-                expected=f"version {tables.SCHEMA_VERSION}",
-            )
+        demand_version(version or 0, tables.SCHEMA_VERSION)
 
     def check_writable(self) -> None:
         """Return if a transaction that changes a row can be made durable."""
@@ -106,24 +115,3 @@ class Store:
             self._writer.release()
             self._writer = None
         self.engine.dispose()
-
-
-def _make_private(file: Path) -> None:
-    """Create the file before the database does: whoever reads it can open every commitment."""
-    try:
-        os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-    except OSError as error:
-        raise StoreUnavailable(
-            f"cannot write: {error.strerror}", where=str(file), expected="a writable folder"
-        ) from None
-
-
-@contextmanager
-def _reported() -> Iterator[None]:
-    """Errors of the database driver never reach a caller with their statement."""
-    try:
-        yield
-    except SQLAlchemyError as error:
-        raise StoreUnavailable(
-            f"the database failed: {type(error).__name__}", where="store"
-        ) from error

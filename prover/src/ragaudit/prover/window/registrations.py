@@ -1,11 +1,12 @@
 """The accounts of a window: registered in its log before their first query (spec 8.2)."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from ragaudit.encoding.digests import SALT_BYTES
 from ragaudit.encoding.errors import Conflict
 from ragaudit.ledger.log.prepared import Prepared
+from ragaudit.ledger.log.rows import Rows
 from ragaudit.ledger.messages.records import Registration
 from ragaudit.prover.errors import WrongState
 from ragaudit.prover.store import tables
@@ -15,7 +16,7 @@ from ragaudit.prover.store.states import REGISTERS, check_state
 from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.records import append_entry
 from ragaudit.prover.window.windows import Windows
-from sqlalchemy import Connection, bindparam, func, insert, select, update
+from sqlalchemy import Connection, bindparam, func, select, update
 
 
 @dataclass(frozen=True)
@@ -43,10 +44,10 @@ class Registered:
     last_time: int
 
 
-_COLUMNS = [tables.registration.c[name] for name in Registered.__dataclass_fields__]
+_REGISTRATIONS = Rows(Registered, tables.registration)
 # Built once: they run in every answer.
 _FIND = Prepared(
-    select(*_COLUMNS).where(
+    _REGISTRATIONS.select(
         tables.registration.c.window == bindparam("window"),
         tables.registration.c.account == bindparam("account"),
     )
@@ -165,7 +166,7 @@ class Registrar:
             counter=0,
             last_time=0,
         )
-        connection.execute(insert(tables.registration).values(window=live.name, **asdict(row)))
+        _REGISTRATIONS.insert(connection, row, window=live.name)
         return row
 
 
@@ -183,16 +184,13 @@ def _check_same(
 def find(connection: Connection, window: str, account: str) -> Registered | None:
     """Return an account's registration in a window, None if there is none."""
     row = _FIND.row(connection, window=window, account=account)
-    return None if row is None else Registered(*row)
+    return None if row is None else _REGISTRATIONS.of(row)
 
 
 def find_pseudonym(connection: Connection, window: str, pseudonym: bytes) -> Registered | None:
     """Return the registration of a pseudonym, None if there is none."""
     table = tables.registration
-    row = connection.execute(
-        select(*_COLUMNS).where(table.c.window == window, table.c.pseudonym == pseudonym)
-    ).one_or_none()
-    return None if row is None else Registered(**row._mapping)
+    return _REGISTRATIONS.find(connection, table.c.window == window, table.c.pseudonym == pseudonym)
 
 
 def count_record(connection: Connection, window: str, account: str, time: int) -> None:

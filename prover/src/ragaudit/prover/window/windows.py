@@ -4,12 +4,12 @@ Every change is a transaction of its own, or part of the caller's, so that a pro
 moment finds the window in a state from which `driver` continues.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ragaudit.encoding.errors import Conflict
 from ragaudit.ledger.log.prepared import Prepared
+from ragaudit.ledger.log.rows import Rows
 from ragaudit.prover.errors import UnknownWindow
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.database import Store
@@ -42,18 +42,6 @@ class Window:
     verdict: bytes | None
 
 
-_COLUMNS = [tables.window.c[name] for name in Window.__dataclass_fields__]
-# Built once: it runs several times a second for every window.
-_GET = Prepared(select(*_COLUMNS).where(tables.window.c.name == bindparam("name")))
-
-# Built once: it runs twice in every answer.
-_STATUS = Prepared(
-    select(tables.window.c.state, tables.window.c.unusable, tables.window.c.stopped).where(
-        tables.window.c.name == bindparam("name")
-    )
-)
-
-
 @dataclass(frozen=True)
 class Status:
     """What answering needs to know of a window's row."""
@@ -61,6 +49,14 @@ class Status:
     state: State
     unusable: str | None
     stopped: bool
+
+
+_WINDOWS = Rows(Window, tables.window)
+_STATUSES = Rows(Status, tables.window)
+_NAMED = tables.window.c.name == bindparam("name")
+# Built once: the first runs several times a second for every window, the second twice in an answer.
+_GET = Prepared(_WINDOWS.select(_NAMED))
+_STATUS = Prepared(_STATUSES.select(_NAMED))
 
 
 class Windows:
@@ -115,21 +111,24 @@ class Windows:
         row = _GET.row(connection, name=name)
         if row is None:
             raise UnknownWindow("no such window", where=name[:64])
-        return _window(row)
+        return _WINDOWS.of(row)
 
     def status(self, connection: Connection, name: str) -> Status:
-        """Return the state of a window that exists, without its large columns."""
+        """Return the state of a window, without its large columns.
+
+        Raises:
+            UnknownWindow: there is none of this name.
+        """
         row = _STATUS.row(connection, name=name)
         if row is None:
             raise UnknownWindow("no such window", where=name[:64])
-        state, unusable, stopped = row
-        return Status(State(state), unusable, stopped)
+        return _STATUSES.of(row)
 
     def all(self) -> list[Window]:
         """Return every window in order of creation."""
-        query = select(*_COLUMNS).order_by(tables.window.c.number)
+        query = _WINDOWS.select().order_by(tables.window.c.number)
         with self._store.read() as connection:
-            return [_window(row) for row in connection.execute(query)]
+            return _WINDOWS.all(connection, query)
 
     def unfinished(self) -> list[str]:
         """Return the names of the windows that the driver still moves."""
@@ -169,7 +168,7 @@ class Windows:
         table = tables.activation
         query = select(table.c.number, table.c.message).where(table.c.window == name)
         with self._store.read() as connection:
-            return {row.number: bytes(row.message) for row in connection.execute(query)}
+            return {row.number: row.message for row in connection.execute(query)}
 
     def add_activation(
         self, connection: Connection, name: str, number: int, message: bytes
@@ -178,8 +177,3 @@ class Windows:
         connection.execute(
             insert(tables.activation).values(window=name, number=number, message=message)
         )
-
-
-def _window(row: Sequence[Any]) -> Window:
-    values = dict(zip(Window.__dataclass_fields__, row, strict=True))
-    return Window(**(values | {"state": State(values["state"])}))

@@ -269,11 +269,11 @@ def provider_list(settings: SettingsPath = DEFAULT_SETTINGS, as_json: AsJson = F
         with database.read() as connection:
             found = providers.listed(connection)
         if as_json:
-            rows = [{"name": p.name, "key": p.key.raw.hex(), "added": p.added} for p in found]
+            rows = [{"name": p.name, "key": p.key.hex(), "added": p.added} for p in found]
             typer.echo(json.dumps(rows))
             return
         for pinned in found:
-            typer.echo(f"{pinned.name} {pinned.key.raw.hex()}")
+            typer.echo(f"{pinned.name} {pinned.key.hex()}")
 
 
 @provider.command("remove", epilog="Example: ragaudit verifier provider remove acme")

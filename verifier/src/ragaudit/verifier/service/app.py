@@ -17,7 +17,7 @@ from ragaudit.verifier.service import (
     routes_log,
     routes_opening,
 )
-from ragaudit.verifier.service.auditor import Auditor
+from ragaudit.verifier.service.audit import Auditor
 from ragaudit.verifier.service.core import Service
 from ragaudit.verifier.service.database import Clock
 from ragaudit.verifier.settings import Settings
@@ -37,7 +37,9 @@ def create_app(
         auditor: who runs the checks and signs verdicts; the audit procedure by default.
 
     Raises:
-        RagauditError: as `Service.open`.
+        MalformedError, RefusedError, UnavailableError: secrets or database cannot be used.
+        UnsupportedError: the database is of another version, or the engine of the settings is not
+            installed.
     """
     service = Service.open(settings, clock or EvenClock(UNTIL_IT_STAYS), auditor)
 

@@ -1,9 +1,16 @@
-"""From the sampling instant on: the receipts list, the challenge, the responses.
+"""What V keeps secret until an instant: the activation chain, and the sample that its seed gives.
 
-Nothing that the sample depends on can change any more at the sampling instant: receipts, disputes,
-handover and close are taken before it only, and transactions never go back in time.
+The chain (docs/spec/05-records.md §5.6): the seed of a window is derived from a secret file and a
+random salt in the database; neither alone gives it. What binds is the order: n_a is computed in a
+transaction at or after t_a, transactions never go back in time, so no checkpoint can be cosigned
+"before t_a" once n_a is known.
+
+The sample: nothing that it depends on can change any more at the sampling instant. Receipts,
+disputes, handover and close are taken before it only.
 """
 
+import hashlib
+import hmac
 import tempfile
 import threading
 from collections import OrderedDict
@@ -11,8 +18,11 @@ from collections.abc import Iterator, Sequence
 from typing import BinaryIO, cast
 
 from ragaudit.encoding.errors import Conflict, InternalError, NotFound
+from ragaudit.encoding.tagged import enc
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
+from ragaudit.ledger.messages.chains import activation_anchor, activation_preimage
 from ragaudit.ledger.messages.challenge import Challenge, ReceiptsList, Stratum, receipts_digest
+from ragaudit.ledger.messages.countersignature import Activation
 from ragaudit.ledger.messages.handover import read_handover
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Record
@@ -33,13 +43,84 @@ from ragaudit.verifier.evidence import (
 )
 from ragaudit.verifier.keys import VerifierKeys
 from ragaudit.verifier.procedure import log_facts
-from ragaudit.verifier.service import activation, items, submissions, windows
-from ragaudit.verifier.service.database import Database, Origin
-from ragaudit.verifier.service.windows import Window
-from sqlalchemy import Connection
+from ragaudit.verifier.service import cosigner, submissions, tables, windows
+from ragaudit.verifier.service.database import Database, Origin, Transaction
+from ragaudit.verifier.service.states import State
+from ragaudit.verifier.service.submissions import Kind
+from ragaudit.verifier.service.windows import Window, check_due
+from sqlalchemy import Connection, insert, select
 
+_SEED_TAG = "ragaudit/v1/activation-seed"
 MAX_SAMPLES = 16  # kept in memory: those of the windows asked about last
 MAX_SAMPLED = 2**20  # records in them, but for a larger one that is asked about now
+
+
+def chain_seed(keys: VerifierKeys, window: Window) -> bytes:
+    """Return s_V = n_A of the window, 32 bytes; secret until the challenge."""
+    message = enc(_SEED_TAG, window.name, window.policy_digest, window.chain_salt)
+    return hmac.digest(keys.activation, message, hashlib.sha256)
+
+
+def chain_anchor(keys: VerifierKeys, window: Window, count: int) -> bytes:
+    """Return h^A(s_V), what the countersignature commits to; A is ``count``."""
+    return activation_anchor(window.name, chain_seed(keys, window), count)
+
+
+def release_activation(database: Database, keys: VerifierKeys, origin: Origin, a: int) -> bytes:
+    """Return the signed activation of ``a``; the same bytes at every call.
+
+    Raises:
+        NotFound: no such window or activation (the last instant has none).
+        Conflict: the window is not countersigned.
+        TooEarly: before t_a.
+    """
+    with database.read() as connection:
+        window = windows.get(connection, origin)
+        instants = windows.policy(connection, window).activation_instants
+        if not 1 <= a < len(instants):
+            raise NotFound("no such activation", where=str(a), expected=f"1..{len(instants) - 1}")
+        stored = _find_activation(connection, origin, a)
+    if stored is not None:
+        return stored
+    check_due(instants[a - 1], database.now())  # spares the early ones a writing transaction
+    with database.write() as transaction:
+        return ensure_activation(transaction, keys, window, instants, a)
+
+
+def ensure_activation(
+    transaction: Transaction, keys: VerifierKeys, window: Window, instants: Sequence[int], a: int
+) -> bytes:
+    """Return the activation of ``a``, made now if it was not yet.
+
+    Args:
+        instants: the window's activation instants, Unix seconds.
+
+    Raises:
+        TooEarly: before t_a.
+    """
+    stored = _find_activation(transaction.connection, window.origin, a)
+    if stored is not None:
+        return stored
+    instant = instants[a - 1]
+    check_due(instant, transaction.now)
+    message = Activation.issue(
+        keys.statement,
+        window=window.name,
+        a=a,
+        preimage=activation_preimage(window.name, chain_seed(keys, window), len(instants), a),
+        covered_size=cosigner.covered_size(transaction.connection, window.origin, instant),
+        time=transaction.now,
+    ).encode()
+    row = {"window": window.origin, "a": a, "message": message}
+    transaction.connection.execute(insert(tables.activation).values(row))
+    return message
+
+
+def _find_activation(connection: Connection, window: Origin, a: int) -> bytes | None:
+    columns = tables.activation.c
+    condition = (columns.window == window) & (columns.a == a)
+    message: bytes | None = connection.scalar(select(columns.message).where(condition))
+    return message
 
 
 class Sampler:
@@ -62,8 +143,9 @@ class Sampler:
             if window.listed is not None:
                 return
             policy = windows.policy(transaction.connection, window)
-            activation.check_due(policy.sampling_instant, transaction.now)
-            receipts = submissions.identities(transaction.connection, origin, submissions.RECEIPT)
+            check_due(policy.sampling_instant, transaction.now)
+            places = submissions.places(transaction.connection, origin, Kind.RECEIPT)
+            receipts = [(place.position, place.identity) for place in places]
             message = ReceiptsList.issue(
                 self._keys.statement,
                 window=window.name,
@@ -71,8 +153,8 @@ class Sampler:
                 count=len(receipts),
                 time=1000 * policy.sampling_instant - 1,
             )
-            items.put(transaction, origin, RECEIPTS_LIST, message.encode())
-            windows.mark(transaction, origin, listed=transaction.now)
+            windows.put_item(transaction, origin, RECEIPTS_LIST, message.encode())
+            windows.note(transaction, origin, listed=transaction.now)
 
     def draw(self, origin: Origin) -> None:
         """Draw and sign the challenge of a closed window whose receipts list is signed, once.
@@ -87,11 +169,12 @@ class Sampler:
                 return
             policy = windows.policy(connection, window)
             final = parse_checkpoint(_demand(connection, origin, FINAL_CHECKPOINT)).head
-            preimage = activation.seed(self._keys, window)
+            preimage = chain_seed(self._keys, window)
             receipts_list = ReceiptsList.parse(_demand(connection, origin, RECEIPTS_LIST))
             seed = sampling_seed(final.root_hash, preimage)
             strata = _strata(connection, window, policy, seed)
         with self._database.write() as transaction:
+            # Another call may have drawn meanwhile: its challenge, with its deadline, is out.
             if windows.get(transaction.connection, origin).challenged is not None:
                 return
             deadline = transaction.now + 1000 * policy.audit.deadline_seconds
@@ -105,11 +188,11 @@ class Sampler:
                 strata=strata,
                 deadline=deadline,
             )
-            items.put(transaction, origin, CHALLENGE, message.encode())
-            windows.mark(transaction, origin, challenged=transaction.now, deadline=deadline)
+            windows.put_item(transaction, origin, CHALLENGE, message.encode())
+            windows.advance(transaction, origin, State.CHALLENGED, deadline=deadline)
 
     def challenge(self, origin: Origin) -> bytes:
-        """The provider's challenge.
+        """Return the provider's challenge, drawn now if it was not yet.
 
         Raises:
             TooEarly: before the sampling instant.
@@ -118,7 +201,7 @@ class Sampler:
         with self._database.read() as connection:
             window = windows.get(connection, origin)
             policy = windows.policy(connection, window)
-        activation.check_due(policy.sampling_instant, self._database.now())
+        check_due(policy.sampling_instant, self._database.now())
         if window.challenged is None:
             if not complete(window):
                 raise Conflict("not closed and handed over in time", where=origin)
@@ -140,17 +223,17 @@ class Sampler:
                 raise Conflict(f"the window is {window.state}", where=origin)
             if index not in self.sample(transaction.connection, origin):
                 raise NotFound("not in the sample", where=str(index))
-            stored = items.find(transaction.connection, origin, response_name(index))
+            stored = windows.find_item(transaction.connection, origin, response_name(index))
             if stored is not None and stored.digest == body.digest:
                 return
             if stored is not None:
                 raise Conflict("another response was given", where=str(index))
             if window.sealed is not None:
                 raise Conflict("the audit has begun", where=origin)
-            items.put(transaction, origin, response_name(index), body.file)
+            windows.put_item(transaction, origin, response_name(index), body.file)
 
     def sample(self, connection: Connection, origin: Origin) -> frozenset[int]:
-        """The leaf indices that a window's challenge asks for."""
+        """Return the leaf indices that a window's challenge asks for."""
         with self._lock:
             known = self._samples.get(origin)
             if known is not None:
@@ -176,27 +259,32 @@ class Sampler:
 
 
 def complete(window: Window) -> bool:
-    """Whether the provider closed the window and handed its log over."""
+    """Return whether the provider closed the window and handed its log over."""
     return window.closed is not None and window.records is not None
 
 
 def _strata(
     connection: Connection, window: Window, policy: Policy, seed: bytes
 ) -> tuple[Stratum, ...]:
-    """The sample that log, receipts and ``seed`` determine; MalformedError for a bad record."""
+    """Return the sample that log, receipts and ``seed`` determine.
+
+    Raises:
+        MalformedError: the handover holds a record that cannot be read.
+    """
+    receipts = submissions.places(connection, window.origin, Kind.RECEIPT)
     drawn = draw_sample(
         _records(connection, window.origin),
         tenants=policy.tenants,
-        receipts=set(_indices(connection, window.origin, submissions.RECEIPT)),
+        receipts={place.position for place in receipts},
         rule=policy.audit,
         seed=seed,
     )
-    return tuple(_stratum(each, policy.tenants) for each in drawn)
+    return tuple(_stratum(stratum, policy.tenants) for stratum in drawn)
 
 
 def _records(connection: Connection, origin: Origin) -> Iterator[LoggedRecord]:
     with tempfile.SpooledTemporaryFile(max_size=MEMORY_BYTES) as file:
-        for data in items.stream(connection, origin, RECORDS):
+        for data in windows.stream_item(connection, origin, RECORDS):
             file.write(data)
         for entry in read_handover(cast(BinaryIO, file)):
             if entry.kind == Record.KIND:
@@ -211,13 +299,8 @@ def _stratum(drawn: DrawnStratum, tenants: Sequence[str]) -> Stratum:
     return Stratum(drawn.stratum.id, population, drawn.sample)
 
 
-def _indices(connection: Connection, origin: Origin, kind: str) -> list[int]:
-    """Leaf indices of the submissions of a kind, rising and distinct."""
-    return sorted({index for index, _ in submissions.identities(connection, origin, kind)})
-
-
 def _demand(connection: Connection, window: Origin, name: str) -> bytes:
-    content = items.content(connection, window, name)
+    content = windows.read_item(connection, window, name)
     if content is None:
         raise InternalError("an item is missing", where=f"{window}: {name}")
     return content

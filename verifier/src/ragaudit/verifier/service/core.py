@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from ragaudit.verifier import keys as key_files
 from ragaudit.verifier.keys import VerifierKeys
-from ragaudit.verifier.service.audit_runner import AuditRunner
-from ragaudit.verifier.service.auditor import Auditor, ProcedureAuditor
+from ragaudit.verifier.service.audit import Auditor, AuditRunner, ProcedureAuditor, Scheduler
 from ragaudit.verifier.service.challenge import Sampler
 from ragaudit.verifier.service.database import Clock, Database
 from ragaudit.verifier.service.disputes import Disputes
@@ -14,7 +13,6 @@ from ragaudit.verifier.service.fence import Fence
 from ragaudit.verifier.service.handover import Handover
 from ragaudit.verifier.service.intake import Intake
 from ragaudit.verifier.service.registration import Registrar
-from ragaudit.verifier.service.scheduler import Scheduler
 from ragaudit.verifier.settings import Settings, make_data_folder
 from ragaudit.verifier.terms import DEFAULT, Terms
 
@@ -43,10 +41,10 @@ class Service:
 
         Raises:
             MalformedError, RefusedError: `keys.load`, `Terms.load`.
-            InternalError: the database is of another version.
             RestoredBackup: the database is behind its fence.
             UnavailableError: database, fence or their folder cannot be used now.
-            UnsupportedError: the chosen engine is not installed.
+            UnsupportedError: the database is of another version, or the chosen engine is not
+                installed.
         """
         terms = DEFAULT if settings.terms is None else Terms.load(settings.terms)
         keys = key_files.load(settings.secrets, settings.name, settings.arbiter)
@@ -54,7 +52,9 @@ class Service:
         make_data_folder(settings)
         database = Database(settings.database_url, clock, Fence(settings.fence_path))
         sampler = Sampler(database, keys)
-        disputes = Disputes(database, auditor, sampler, settings.limits.submitted_bytes)
+        disputes = Disputes(
+            database, auditor.judge_dispute, sampler, settings.limits.submitted_bytes
+        )
         runner = AuditRunner(database, keys, auditor, sampler, disputes)
         return cls(
             settings=settings,

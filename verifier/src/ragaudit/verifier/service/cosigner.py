@@ -7,7 +7,6 @@ there is exactly one cosigned note for each size.
 
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
 
 from ragaudit.encoding.errors import NotFound
 from ragaudit.ledger.errors import MalformedNote
@@ -24,12 +23,13 @@ from ragaudit.ledger.log.cosigner_protocol import (
     judge,
 )
 from ragaudit.ledger.log.notes import Note, NoteSignature, SigningKey, parse_note
+from ragaudit.ledger.log.rows import Rows
 from ragaudit.ledger.log.tree import TreeHead
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.verifier.service import windows
-from ragaudit.verifier.service.database import Database, Origin, Transaction, checkpoints
+from ragaudit.verifier.service import tables, windows
+from ragaudit.verifier.service.database import Database, Origin, Transaction
 from ragaudit.verifier.service.windows import Window
-from sqlalchemy import Connection, Row, Select, func, insert, select
+from sqlalchemy import Connection, func, select
 
 TEXT = "text/plain; charset=utf-8"
 
@@ -45,19 +45,34 @@ class Answer:
 
 @dataclass(frozen=True)
 class StoredCheckpoint:
-    """A cosigned checkpoint: its head, when it was cosigned (Unix seconds), the note."""
+    """A cosigned checkpoint's row.
 
-    head: TreeHead
+    Attributes:
+        time: at which it was cosigned, Unix seconds.
+        note: with the lines of the log and of this cosigner.
+    """
+
+    size: int
+    root: bytes
     time: int
     note: bytes
+
+    @property
+    def head(self) -> TreeHead:
+        """Its tree head."""
+        return TreeHead(self.size, self.root)
+
+
+_CHECKPOINTS = Rows(StoredCheckpoint, tables.checkpoint)
 
 
 def add_checkpoint(
     database: Database, key: SigningKey, body: bytes, *, cap: int, read: int | None = None
 ) -> Answer:
-    """Answer an add-checkpoint request.
+    """Return the answer to an add-checkpoint request.
 
     Args:
+        body: of the request, as C2SP tlog-witness has it.
         cap: bounds the checkpoints of one window.
         read: when the log says that it read the head, Unix milliseconds. A request that is older
             than the policy's skew is not cosigned: entries made since would seem back-dated.
@@ -100,7 +115,7 @@ def _decide(
         return _refusal(HTTPStatus.SERVICE_UNAVAILABLE, "the request waited longer than the skew")
     elif window.closed is not None:
         return _refusal(UNTRUSTED_LOG, "the log is closed")
-    elif _count(transaction.connection, window.origin) >= cap:
+    elif count(transaction.connection, window.origin) >= cap:
         return _refusal(HTTPStatus.TOO_MANY_REQUESTS, "too many checkpoints")
     else:
         line = _persist(transaction, window.origin, policy, key, verdict.checkpoint)
@@ -120,33 +135,47 @@ def _persist(
     own = checkpoint.note.signature_of(policy.keys.log)
     lines = (own, line) if own is not None else (line,)
     note = Note(checkpoint.note.text, lines).encode()
-    row = {
-        "window": window,
-        "size": checkpoint.head.size,
-        "root": checkpoint.head.root_hash,
-        "time": time,
-        "note": note,
-    }
-    transaction.connection.execute(insert(checkpoints).values(row))
+    head = checkpoint.head
+    row = StoredCheckpoint(head.size, head.root_hash, time, note)
+    _CHECKPOINTS.insert(transaction.connection, row, window=window)
     return line
 
 
 def last(connection: Connection, window: Origin) -> StoredCheckpoint | None:
-    """The largest cosigned checkpoint of a window."""
-    query = _query(window).order_by(checkpoints.c.size.desc()).limit(1)
-    row = connection.execute(query).one_or_none()
-    return None if row is None else _stored(row)
+    """Return the largest cosigned checkpoint of a window."""
+    columns = tables.checkpoint.c
+    query = _CHECKPOINTS.select(columns.window == window).order_by(columns.size.desc())
+    return next(iter(_CHECKPOINTS.all(connection, query.limit(1))), None)
 
 
 def has(connection: Connection, window: Origin, head: TreeHead) -> bool:
-    """Whether this very tree head was cosigned."""
-    same = (checkpoints.c.size == head.size) & (checkpoints.c.root == head.root_hash)
-    query = select(func.count()).where((checkpoints.c.window == window) & same)
-    return bool(connection.execute(query).scalar_one())
+    """Return whether this very tree head was cosigned."""
+    columns = tables.checkpoint.c
+    found = _CHECKPOINTS.find(connection, columns.window == window, columns.size == head.size)
+    return found is not None and found.head == head
+
+
+def covered_size(connection: Connection, window: Origin, instant: int) -> int:
+    """Return the size of the largest checkpoint cosigned before ``instant``, 0 if none.
+
+    Args:
+        instant: Unix seconds; one that was cosigned in it does not count.
+    """
+    columns = tables.checkpoint.c
+    condition = (columns.window == window) & (columns.time < instant)
+    size = connection.execute(select(func.max(columns.size)).where(condition)).scalar_one()
+    return int(size or 0)
+
+
+def count(connection: Connection, window: Origin) -> int:
+    """Return how many checkpoints of a window were cosigned."""
+    table = tables.checkpoint
+    query = select(func.count()).select_from(table).where(table.c.window == window)
+    return int(connection.execute(query).scalar_one())
 
 
 def latest_note(database: Database, origin_hash: bytes) -> bytes:
-    """The largest cosigned checkpoint of the log whose origin has this SHA-256.
+    """Return the largest cosigned checkpoint of the log whose origin has this SHA-256.
 
     Raises:
         NotFound: nothing was cosigned under such an origin.
@@ -160,23 +189,10 @@ def latest_note(database: Database, origin_hash: bytes) -> bytes:
 
 
 def all_of(connection: Connection, window: Origin) -> list[StoredCheckpoint]:
-    """Every checkpoint that was cosigned, by rising size."""
-    rows = connection.execute(_query(window).order_by(checkpoints.c.size))
-    return [_stored(row) for row in rows]
-
-
-def _query(window: Origin) -> Select[Any]:
-    columns = (checkpoints.c.size, checkpoints.c.root, checkpoints.c.time, checkpoints.c.note)
-    return select(*columns).where(checkpoints.c.window == window)
-
-
-def _stored(row: Row[Any]) -> StoredCheckpoint:
-    return StoredCheckpoint(TreeHead(row.size, bytes(row.root)), row.time, bytes(row.note))
-
-
-def _count(connection: Connection, window: Origin) -> int:
-    query = select(func.count()).select_from(checkpoints).where(checkpoints.c.window == window)
-    return int(connection.execute(query).scalar_one())
+    """Return every checkpoint that was cosigned, by rising size."""
+    columns = tables.checkpoint.c
+    query = _CHECKPOINTS.select(columns.window == window).order_by(columns.size)
+    return _CHECKPOINTS.all(connection, query)
 
 
 def _refusal(status: HTTPStatus, reason: str) -> Answer:

@@ -6,13 +6,14 @@ in it; its noise key is then opened by nobody. Of a file that is dismissed nothi
 public half.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import Conflict, NotFound, RejectedError
 from ragaudit.ledger.errors import ReceiptRejected
+from ragaudit.ledger.log.rows import Rows
 from ragaudit.ledger.messages.bodies import DisputesBody, FindingBody, StatementBody
 from ragaudit.ledger.messages.disputes import (
     Dispute,
@@ -28,35 +29,81 @@ from ragaudit.ledger.messages.receipt_check import WindowView
 from ragaudit.ledger.messages.receipts import PublicReceipt
 from ragaudit.ledger.messages.records import Opening, Registration
 from ragaudit.verifier.evidence import OPENING
-from ragaudit.verifier.service import items, submissions, windows
-from ragaudit.verifier.service.activation import check_due
-from ragaudit.verifier.service.auditor import Auditor
+from ragaudit.verifier.procedure.statement_checks import Judgement
+from ragaudit.verifier.service import submissions, tables, windows
 from ragaudit.verifier.service.challenge import Sampler
 from ragaudit.verifier.service.database import Database, Origin, Transaction
-from ragaudit.verifier.service.database import disputes as table
 from ragaudit.verifier.service.errors import CapReached, TooLate
-from ragaudit.verifier.service.holders import check_origin, dispute_key, registrations
-from ragaudit.verifier.service.submissions import STATEMENT, Submission
-from ragaudit.verifier.service.windows import Window
-from sqlalchemy import ColumnElement, Connection, Row, func, insert, select, update
+from ragaudit.verifier.service.submissions import (
+    Kind,
+    Submission,
+    check_origin,
+    dispute_key,
+    registrations,
+)
+from ragaudit.verifier.service.windows import Window, check_before, check_due
+from sqlalchemy import ColumnElement, Connection, func, select, update
 
 PER_ACCOUNT = 32
 PER_ANSWER = 2
 _ROW_BYTES = 4096  # a dispute with the public half of its file, generously
 
 Counts = dict[str, int]
+Judge = Callable[[dict[str, Any], WindowView], Judgement]
+"""Judges a disputed receipt file; RagauditError if the provider did not sign it."""
+
+
+@dataclass(frozen=True)
+class StoredDispute:
+    """A dispute's row.
+
+    Attributes:
+        position: leaf index of the record.
+        document: the dispute as it was signed, canonical JSON.
+        public: the file's public half, once it was judged.
+        file: of an upheld dispute about a record that was not sampled.
+        finding: the arbiter's.
+        step: of chapter 5.9 that fails; 0 if dismissed, None if not judged.
+    """
+
+    identity: bytes
+    pseudonym: bytes
+    position: int
+    answer_digest: bytes
+    file_digest: bytes
+    received: int
+    document: bytes
+    public: bytes | None = None
+    file: bytes | None = field(default=None, repr=False)
+    finding: bytes | None = None
+    step: int | None = None
+
+    def kept(self) -> KeptDispute:
+        """Return the dispute as the evidence holds it."""
+        finding = _json(self.finding)
+        return KeptDispute(
+            Dispute.from_json(_json(self.document)),
+            self.step,
+            _json(self.file),
+            None if finding is None else Finding.from_json(finding),
+        )
+
+
+_DISPUTES = Rows(StoredDispute, tables.dispute)
+_table = tables.dispute
 
 
 class Disputes:
     """Takes disputes, the files and findings about them, and registration statements.
 
     Args:
+        judge: of the audit procedure.
         cap: bytes that disputes, and the files of upheld ones, may take in one window.
     """
 
-    def __init__(self, database: Database, auditor: Auditor, sampler: Sampler, cap: int) -> None:
+    def __init__(self, database: Database, judge: Judge, sampler: Sampler, cap: int) -> None:
         self._database = database
-        self._auditor = auditor
+        self._judge = judge
         self._sampler = sampler
         self._cap = cap
 
@@ -71,15 +118,15 @@ class Disputes:
             TooLate, CapReached.
         """
         policy = self._policy(origin)
-        checked = [Dispute.from_json(each) for each in document.disputes]
+        checked = [Dispute.from_json(dispute) for dispute in document.disputes]
         with self._database.read() as connection:
-            for each in checked:
-                check_origin(each.origin, policy)
-                for registration in registrations(connection, origin, each.pseudonym, shown):
-                    each.verify(dispute_key(registration))
+            for dispute in checked:
+                check_origin(dispute.origin, policy)
+                for registration in registrations(connection, origin, dispute.pseudonym, shown):
+                    dispute.verify(dispute_key(registration))
         with self._database.write() as transaction:
-            _check_before(transaction, origin, policy.sampling_instant)
-            new = sum(self._put(transaction, origin, policy, each) for each in checked)
+            check_before(transaction, origin, policy.sampling_instant)
+            new = sum(self._put(transaction, origin, policy, dispute) for dispute in checked)
         return {"accepted": new, "known": len(checked) - new}
 
     def show_registration(
@@ -97,11 +144,11 @@ class Disputes:
                 statement.verify(dispute_key(registration))
                 if registration.anchor != statement.anchor:
                     raise RejectedError("another anchor than registered", where="statement/anchor")
-        submission = Submission(STATEMENT, 0, statement.pseudonym, statement.encode())
+        submission = Submission(Kind.STATEMENT, 0, statement.pseudonym, statement.encode())
         with self._database.write() as transaction:
-            _check_before(transaction, origin, policy.sampling_instant)
+            check_before(transaction, origin, policy.sampling_instant)
             new = submissions.put(transaction, origin, submission)
-            submissions.check_cap(transaction.connection, origin, STATEMENT, self._cap)
+            submissions.check_cap(transaction.connection, origin, Kind.STATEMENT, self._cap)
         return {"accepted": int(new), "known": int(not new)}
 
     def demand_unsampled(self, origin: Origin, index: int) -> None:
@@ -125,14 +172,14 @@ class Disputes:
             _check_unsealed(windows.get(connection, origin))
 
     def standing(self, origin: Origin, index: int) -> DisputeStatus:
-        """What became of the disputes about a record. Raises as `demand_unsampled`."""
+        """Return what became of the disputes about a record. Raises as `demand_unsampled`."""
         with self._database.read() as connection:
             window = windows.get(connection, origin)
             policy = windows.policy(connection, window)
             check_due(policy.sampling_instant, self._database.now())
             if window.challenged is None:
                 raise Conflict("no sample was drawn", where=origin)
-            rows = _rows(connection, (table.c.window == origin) & (table.c.position == index))
+            rows = _rows(connection, (_table.c.window == origin) & (_table.c.position == index))
             sampled = index in self._sampler.sample(connection, origin)
         if not rows:
             raise NotFound("nobody disputed this record", where=str(index))
@@ -157,14 +204,14 @@ class Disputes:
             if rows[0].step is not None:  # judging takes a while, and is done once
                 return DisputeStatus(sampled=False, step=rows[0].step)
             view = _view(connection, windows.get(connection, origin))
-        judgement = self._auditor.judge_dispute(file, view)
+        judgement = self._judge(file, view)
         if judgement.public.index != index:
             raise RejectedError("of another record", where="public/index", expected=str(index))
         kept = canonical_json.dumps(file) if judgement.upheld else None
         with self._database.write() as transaction:
             _check_unsealed(windows.get(transaction.connection, origin))
             values = {"public": judgement.public.encode(), "file": kept, "step": judgement.step}
-            transaction.connection.execute(update(table).where(condition).values(**values))
+            transaction.connection.execute(update(_table).where(condition).values(**values))
             _check_files(transaction.connection, origin, self._cap)
         return DisputeStatus(sampled=False, step=judgement.step)
 
@@ -187,7 +234,7 @@ class Disputes:
         if (public.index, public.answer_digest) != (finding.index, finding.answer_digest):
             raise ReceiptRejected("not of the finding's answer", where="public")
         condition = _of_file(origin, finding.index, finding.file_digest)
-        condition &= table.c.answer_digest == finding.answer_digest
+        condition &= _table.c.answer_digest == finding.answer_digest
         with self._database.write() as transaction:
             _check_unsealed(windows.get(transaction.connection, origin))
             rows = _rows(transaction.connection, condition)
@@ -195,15 +242,15 @@ class Disputes:
                 raise NotFound("nobody disputed this file", where=str(finding.index))
             step = max(finding.step, *(row.step or 0 for row in rows))
             values = {"public": public.encode(), "finding": finding.encode(), "step": step}
-            transaction.connection.execute(update(table).where(condition).values(**values))
+            transaction.connection.execute(update(_table).where(condition).values(**values))
         known = sum(row.finding is not None for row in rows)
         return {"accepted": len(rows) - known, "known": known}
 
     def pending(self, window: Window) -> bool:
-        """Whether a dispute may still be judged by somebody: the audit waits for the deadline."""
+        """Return whether somebody may still judge a dispute: the audit waits for the deadline."""
         with self._database.read() as connection:
             arbiter = windows.policy(connection, window).keys.arbiter
-            condition = (table.c.window == window.origin) & table.c.step.is_(None)
+            condition = (_table.c.window == window.origin) & _table.c.step.is_(None)
             waiting = {row.position for row in _rows(connection, condition)}
             if arbiter is None and waiting:
                 waiting -= self._sampler.sample(connection, window.origin)
@@ -213,71 +260,60 @@ class Disputes:
         with self._database.read() as connection:
             return windows.policy(connection, windows.get(connection, origin))
 
-    def _put(self, transaction: Transaction, origin: Origin, policy: Policy, each: Dispute) -> bool:
+    def _put(
+        self, transaction: Transaction, origin: Origin, policy: Policy, dispute: Dispute
+    ) -> bool:
         """Store a dispute unless it is known; its identity has no signature in it."""
-        connection, mine = transaction.connection, table.c.window == origin
-        if _rows(connection, mine & (table.c.identity == each.identity)):
+        connection, mine = transaction.connection, _table.c.window == origin
+        if _rows(connection, mine & (_table.c.identity == dispute.identity)):
             return False
-        own = mine & (table.c.pseudonym == each.pseudonym)
+        own = mine & (_table.c.pseudonym == dispute.pseudonym)
         quota = max(1, min(PER_ACCOUNT, self._cap // (policy.slots * _ROW_BYTES)))
         if _count(connection, own) >= quota:
             raise CapReached("too many disputes of one account", expected=f"at most {quota}")
-        same = own & (table.c.position == each.index)
-        if _count(connection, same & (table.c.answer_digest == each.answer_digest)) >= PER_ANSWER:
+        same = own & (_table.c.position == dispute.index)
+        same &= _table.c.answer_digest == dispute.answer_digest
+        if _count(connection, same) >= PER_ANSWER:
             raise CapReached("too many disputes of one answer", expected=f"at most {PER_ANSWER}")
-        row = {
-            "window": origin,
-            "identity": each.identity,
-            "pseudonym": each.pseudonym,
-            "position": each.index,
-            "answer_digest": each.answer_digest,
-            "file_digest": each.file_digest,
-            "received": transaction.now,
-            "document": each.encode(),
-        }
-        connection.execute(insert(table).values(row))
+        row = StoredDispute(
+            identity=dispute.identity,
+            pseudonym=dispute.pseudonym,
+            position=dispute.index,
+            answer_digest=dispute.answer_digest,
+            file_digest=dispute.file_digest,
+            received=transaction.now,
+            document=dispute.encode(),
+        )
+        _DISPUTES.insert(connection, row, window=origin)
         return True
 
 
 def kept(connection: Connection, origin: Origin) -> list[bytes]:
-    """Every dispute of a window as the evidence holds it, by rising index and identity."""
-    rows = _rows(connection, table.c.window == origin)
-    ordered = sorted(rows, key=lambda row: (row.position, bytes(row.identity)))
-    return [canonical_json.dumps(_kept(row).to_json()) for row in ordered]
+    """Return every dispute of a window as the evidence holds it, by rising index and identity."""
+    rows = _rows(connection, _table.c.window == origin)
+    rows.sort(key=lambda row: (row.position, row.identity))
+    return [canonical_json.dumps(row.kept().to_json()) for row in rows]
 
 
 def judged(connection: Connection, origin: Origin) -> list[bytes]:
-    """Public halves of the files that were judged, rising and distinct."""
-    rows = _rows(connection, (table.c.window == origin) & table.c.public.is_not(None))
-    return [data for _, data in sorted({(row.position, bytes(row.public)) for row in rows})]
+    """Return the public halves of the files that were judged, rising and distinct."""
+    rows = _rows(connection, _table.c.window == origin)
+    halves = {(row.position, row.public) for row in rows if row.public is not None}
+    return [public for _, public in sorted(halves)]
 
 
 def count(connection: Connection, origin: Origin) -> int:
-    """How many disputes a window holds."""
-    return _count(connection, table.c.window == origin)
+    """Return how many disputes a window holds."""
+    return _count(connection, _table.c.window == origin)
 
 
-def _kept(row: Row[Any]) -> KeptDispute:
-    def read(value: bytes | None) -> Any:
-        return None if value is None else canonical_json.loads(bytes(value))
-
-    finding = read(row.finding)
-    return KeptDispute(
-        Dispute.from_json(read(row.document)),
-        row.step,
-        read(row.file),
-        None if finding is None else Finding.from_json(finding),
-    )
+def _json(document: bytes | None) -> Any:
+    return None if document is None else canonical_json.loads(document)
 
 
 def _view(connection: Connection, window: Window) -> WindowView:
-    item = OpeningItem.parse(items.content(connection, window.origin, OPENING) or b"")
+    item = OpeningItem.parse(windows.read_item(connection, window.origin, OPENING) or b"")
     return WindowView(windows.policy(connection, window), Opening.parse(item.body))
-
-
-def _check_before(transaction: Transaction, origin: Origin, until: int) -> None:
-    if transaction.now >= 1000 * until:
-        raise TooLate("taken no more", where=origin, expected=f"before {until}")
 
 
 def _check_unsealed(window: Window) -> None:
@@ -286,21 +322,25 @@ def _check_unsealed(window: Window) -> None:
 
 
 def _check_files(connection: Connection, origin: Origin, cap: int) -> None:
-    """CapReached where the upheld files exceed the cap: the first of them is enough to fail."""
-    query = select(func.sum(func.length(table.c.file))).where(table.c.window == origin)
+    """Check what the upheld files take: the first of them is enough to fail.
+
+    Raises:
+        CapReached: they exceed ``cap`` bytes.
+    """
+    query = select(func.sum(func.length(_table.c.file))).where(_table.c.window == origin)
     if int(connection.execute(query).scalar_one() or 0) > cap:
         raise CapReached("too many upheld disputes", where=origin, expected=f"{cap} bytes in all")
 
 
 def _of_file(origin: Origin, index: int, digest: bytes) -> ColumnElement[bool]:
-    mine = (table.c.window == origin) & (table.c.position == index)
-    return mine & (table.c.file_digest == digest)
+    mine = (_table.c.window == origin) & (_table.c.position == index)
+    return mine & (_table.c.file_digest == digest)
 
 
-def _rows(connection: Connection, condition: ColumnElement[bool]) -> Sequence[Row[Any]]:
-    return connection.execute(select(table).where(condition)).all()
+def _rows(connection: Connection, condition: ColumnElement[bool]) -> list[StoredDispute]:
+    return _DISPUTES.all(connection, _DISPUTES.select(condition))
 
 
 def _count(connection: Connection, condition: ColumnElement[bool]) -> int:
-    query = select(func.count()).select_from(table).where(condition)
+    query = select(func.count()).select_from(_table).where(condition)
     return int(connection.execute(query).scalar_one())

@@ -4,6 +4,10 @@ A database restored from a backup has forgotten cosignatures and releases, and w
 second history. So before an answer leaves, its transaction's time is written here and synchronised;
 at the start the database must not be behind. Keep the file out of every backup.
 
+It is not the ledger's fence (`ragaudit.ledger.log.fence`), which guards one log by its tree head
+and counters, written by several threads in any order: here one time orders all windows, and
+writers come one after the other under the database's lock.
+
 Two records of 24 bytes, written in turn: time (8, little endian), SHA-256 of it, cut to 16. One
 that a crash cut short was never answered for; the other one holds.
 """
@@ -56,7 +60,7 @@ class Fence:
             OSError, StoreUnavailable: it could not be made durable; every later call fails, too.
         """
         if self._broken:
-            raise StoreUnavailable("an earlier write failed: start again", where="fence")
+            raise StoreUnavailable("closed, or an earlier write failed: start again", where="fence")
         self._broken = True  # until the write is known to be on the disk
         written = os.pwrite(self._file, _record(time), self._next * RECORD_BYTES)
         if written != RECORD_BYTES:
@@ -66,7 +70,8 @@ class Fence:
         self.latest, self._next = time, 1 - self._next
 
     def close(self) -> None:
-        """Release the file."""
+        """Release the file; every later call of `advance` fails."""
+        self._broken = True  # the system gives the descriptor to the next file that is opened
         os.close(self._file)
 
 
@@ -76,6 +81,6 @@ def _record(time: int) -> bytes:
 
 
 def _parse(data: bytes) -> int:
-    """The time of a record; 0 for one that is absent or was cut short."""
+    """Return the time of a record; 0 for one that is absent or was cut short."""
     time = int.from_bytes(data[:_TIME_BYTES], "little")
     return time if data == _record(time) else 0

@@ -7,11 +7,13 @@ derived from it (docs/spec/10-verdict.md §10.1). Whether it is the log's is che
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from typing import BinaryIO, cast
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import Conflict, MalformedError, RejectedError
 from ragaudit.ledger.log.cosignatures import CosignerPolicy, verify_cosigned
+from ragaudit.ledger.log.rows import Rows
 from ragaudit.ledger.messages.bodies import CloseBody
 from ragaudit.ledger.messages.handover import (
     KINDS,
@@ -25,15 +27,41 @@ from ragaudit.ledger.messages.records import Record, Registration
 from ragaudit.ledger.messages.shown import RegistrationEntry
 from ragaudit.serving.bodies import MEMORY_BYTES, Body
 from ragaudit.verifier.evidence import ENTRIES, FINAL_CHECKPOINT, LEAVES, RECORDS
-from ragaudit.verifier.service import cosigner, items, windows
-from ragaudit.verifier.service.activation import check_due
-from ragaudit.verifier.service.database import Database, Origin, Transaction, entries
+from ragaudit.verifier.service import cosigner, tables, windows
+from ragaudit.verifier.service.database import Database, Origin, Transaction
 from ragaudit.verifier.service.errors import CapReached, TooLate
-from ragaudit.verifier.service.windows import Window
+from ragaudit.verifier.service.states import State
+from ragaudit.verifier.service.windows import Window, check_due
 from ragaudit.verifier.settings import Limits
-from sqlalchemy import Connection, func, insert, select
+from sqlalchemy import Connection, func, select
 
 _OTHER_KINDS = 16  # entries beside opening, registrations, records and close, for check 9 to refuse
+
+
+@dataclass(frozen=True)
+class StoredEntry:
+    """An entry's row, as it was given during the window or came with the handover.
+
+    Attributes:
+        index: of its leaf.
+        pseudonym: whom a registration is about, 32 bytes; None for others, and for what check 5
+            will not read.
+    """
+
+    index: int
+    kind: str
+    salt: bytes = field(repr=False)
+    body: bytes = field(repr=False)
+    pseudonym: bytes | None
+
+    @classmethod
+    def of(cls, index: int, kind: str, salt: bytes, body: bytes) -> "StoredEntry":
+        """Return the row of an entry."""
+        about = _registration(kind, body)
+        return cls(index, kind, salt, body, None if about is None else about.pseudonym)
+
+
+_ENTRIES = Rows(StoredEntry, tables.entry)
 
 
 class Handover:
@@ -44,7 +72,7 @@ class Handover:
         self._limits = limits
 
     def records_bytes(self, origin: Origin) -> int:
-        """The largest handover that this window's log and policy allow, in bytes.
+        """Return the largest handover that this window's log and policy allow, in bytes.
 
         Raises:
             NotFound, Conflict: no window of the provider to hand over.
@@ -52,8 +80,8 @@ class Handover:
         with self._database.read() as connection:
             window = windows.get(connection, origin)
             windows.demand_countersigned(window)
-            entries = _most_entries(connection, window)
-        sizes = MAX_OPENING_BYTES + entries * (LENGTH_BYTES + MAX_FRAME_BYTES)
+            most = _most_entries(connection, window)
+        sizes = MAX_OPENING_BYTES + most * (LENGTH_BYTES + MAX_FRAME_BYTES)
         return min(sizes, self._limits.records_bytes)
 
     def put_entries(self, origin: Origin, documents: Sequence[Entry]) -> None:
@@ -64,8 +92,8 @@ class Handover:
             Conflict: an index given before with other content, or after the handover.
             CapReached: too many entries.
         """
-        for number, each in enumerate(documents):
-            if each.kind not in KINDS - {Record.KIND}:
+        for number, document in enumerate(documents):
+            if document.kind not in KINDS - {Record.KIND}:
                 raise MalformedError(
                     "not a kind that is given at once", where=f"entries/{number}/kind"
                 )
@@ -73,14 +101,15 @@ class Handover:
             window = _open(transaction, origin)
             if window.records is not None:
                 raise Conflict("the log was handed over", where=origin)
-            known = _count(transaction.connection, origin)
-            for each in documents:
-                known += _put_entry(transaction, origin, each)
+            known = count_entries(transaction.connection, origin)
+            for document in documents:
+                entry = StoredEntry.of(document.index, document.kind, document.salt, document.body)
+                known += _put_entry(transaction, origin, entry)
             if known > self._limits.entries:
                 raise CapReached("too many entries", expected=f"at most {self._limits.entries}")
 
     def shown(self, origin: Origin, document: RegistrationEntry | None) -> Registration | None:
-        """The registration that an account shows with its proof; None if it shows none.
+        """Return the registration that an account shows with its proof; None if it shows none.
 
         It is kept as if the provider had given it: a provider that keeps a registration back would
         otherwise keep back the account's claims and disputes. Nor can it by giving another entry
@@ -100,12 +129,12 @@ class Handover:
             raise RejectedError("of another window", where="registration", expected=policy.window)
         if not document.verify_inclusion(policy):
             raise MalformedError("no proof", where="registration")
-        entry = Entry(
-            index=document.index, kind=Registration.KIND, salt=document.salt, body=document.body
+        entry = StoredEntry(
+            document.index, Registration.KIND, document.salt, document.body, body.pseudonym
         )
         with suppress(Conflict), self._database.write() as transaction:
             connection = transaction.connection
-            room = _count(connection, origin) < self._limits.entries
+            room = count_entries(connection, origin) < self._limits.entries
             if room and windows.get(connection, origin).records is None:
                 _put_entry(transaction, origin, entry)
         return body
@@ -130,20 +159,21 @@ class Handover:
             late = _derive(body.file, leaves, listed, given, most, self._limits.entries)
             with self._database.write() as transaction:
                 window = _open(transaction, origin)
-                stored = items.find(transaction.connection, origin, RECORDS)
+                stored = windows.find_item(transaction.connection, origin, RECORDS)
                 if stored is not None and stored.digest == body.digest:
                     return
                 if stored is not None:
                     raise Conflict("another handover was given", where=origin)
                 _in_time(transaction, window)
+                # The comparison above ran outside of this transaction, as it may take minutes.
                 if entries_of(transaction.connection, origin) != given:
                     raise Conflict("entries arrived meanwhile", where=origin)
-                items.put(transaction, origin, RECORDS, body.file)
-                items.put(transaction, origin, LEAVES, leaves)
-                items.put(transaction, origin, ENTRIES, listed)
-                for each in late:
-                    _put_entry(transaction, origin, each)
-                windows.mark(transaction, origin, records=transaction.now)
+                windows.put_item(transaction, origin, RECORDS, body.file)
+                windows.put_item(transaction, origin, LEAVES, leaves)
+                windows.put_item(transaction, origin, ENTRIES, listed)
+                for entry in late:
+                    _put_entry(transaction, origin, entry)
+                windows.note(transaction, origin, records=transaction.now)
 
     def close(self, origin: Origin, request: CloseBody) -> None:
         """Close the window's log at its final checkpoint.
@@ -167,47 +197,53 @@ class Handover:
             if window.closed is not None:
                 return
             _in_time(transaction, window)
-            items.put(transaction, origin, FINAL_CHECKPOINT, latest.note)
-            windows.mark(transaction, origin, closed=transaction.now)
+            windows.put_item(transaction, origin, FINAL_CHECKPOINT, latest.note)
+            windows.advance(transaction, origin, State.CLOSED)
 
 
-def entries_of(connection: Connection, origin: Origin) -> dict[int, tuple[str, bytes, bytes]]:
-    """The entries given during the window: (kind, salt, body) by leaf index."""
-    columns = (entries.c.index, entries.c.kind, entries.c.salt, entries.c.body)
-    query = select(*columns).where(entries.c.window == origin)
-    return {
-        index: (kind, bytes(salt), bytes(body))
-        for index, kind, salt, body in connection.execute(query)
-    }
+def entries_of(connection: Connection, origin: Origin) -> dict[int, StoredEntry]:
+    """Return the entries given during the window, by leaf index."""
+    columns = tables.entry.c
+    query = _ENTRIES.select(columns.window == origin).order_by(columns.index)
+    return {entry.index: entry for entry in _ENTRIES.all(connection, query)}
+
+
+def count_entries(connection: Connection, origin: Origin) -> int:
+    """Return how many entries of a window are stored."""
+    query = select(func.count()).select_from(tables.entry).where(tables.entry.c.window == origin)
+    return int(connection.execute(query).scalar_one())
 
 
 def registration(connection: Connection, origin: Origin, pseudonym: bytes) -> Registration | None:
-    """The account's registration, if it was given; that there is only one is check 7's."""
+    """Return the account's registration, if it was given; that there is only one is check 7's."""
     return next(iter(registrations(connection, origin, pseudonym)), None)
 
 
 def registrations(connection: Connection, origin: Origin, pseudonym: bytes) -> list[Registration]:
-    """The account's registrations as they were given, by rising index."""
-    condition = (entries.c.window == origin) & (entries.c.pseudonym == pseudonym)
-    query = select(entries.c.body).where(condition).order_by(entries.c.index)
-    return [Registration.parse(bytes(body)) for body in connection.execute(query).scalars()]
+    """Return the account's registrations as they were given, by rising index."""
+    columns = tables.entry.c
+    query = _ENTRIES.select(columns.window == origin, columns.pseudonym == pseudonym)
+    return [
+        Registration.parse(entry.body)
+        for entry in _ENTRIES.all(connection, query.order_by(columns.index))
+    ]
 
 
 def _derive(
     file: BinaryIO,
     leaves: BinaryIO,
     listed: BinaryIO,
-    given: dict[int, tuple[str, bytes, bytes]],
+    given: dict[int, StoredEntry],
     most: int,
     most_listed: int,
-) -> list[Entry]:
+) -> list[StoredEntry]:
     """Write the leaf data to ``leaves`` and `public/entries.json` to ``listed``, entry by entry.
 
     Returns:
         The registrations that were not given before: from now on their accounts have shares.
     """
     outstanding, others = dict(given), 0
-    late: list[Entry] = []
+    late: list[StoredEntry] = []
     listed.write(b"[")
     for frame in read_handover(file):
         frame.demand_sketch()
@@ -222,10 +258,11 @@ def _derive(
                 raise CapReached("too many entries", expected=f"at most {most_listed}")
             separator = b"," if others > 1 else b""
             listed.write(separator + canonical_json.dumps(frame.to_json()))
-        if frame.index not in given and _registers(frame):
-            late.append(Entry(index=frame.index, kind=frame.kind, salt=frame.salt, body=frame.body))
+        entry = StoredEntry.of(frame.index, frame.kind, frame.salt, frame.body)
+        if frame.index not in given and entry.pseudonym is not None:
+            late.append(entry)
         before = outstanding.pop(frame.index, None)
-        if before is not None and before != (frame.kind, frame.salt, frame.body):
+        if before is not None and before != entry:
             raise RejectedError(
                 "the entry was given before with other content", where=f"entry {frame.index}"
             )
@@ -235,19 +272,18 @@ def _derive(
     return late
 
 
-def _registers(frame: Entry) -> bool:
-    """Whether an entry is a registration that can be read."""
-    if frame.kind != Registration.KIND:
-        return False
+def _registration(kind: str, body: bytes) -> Registration | None:
+    """Return the registration that an entry is, if it can be read."""
+    if kind != Registration.KIND:
+        return None
     try:
-        Registration.parse(frame.body)
+        return Registration.parse(body)
     except MalformedError:
-        return False
-    return True
+        return None
 
 
 def _most_entries(connection: Connection, window: Window) -> int:
-    """Entries that the cosigned log has and that the policy allows."""
+    """Return how many entries the cosigned log has and the policy allows."""
     policy = windows.policy(connection, window)
     latest = cosigner.last(connection, window.origin)
     cosigned = 0 if latest is None else latest.head.size
@@ -274,37 +310,15 @@ def _in_time(transaction: Transaction, window: Window) -> None:
         raise TooLate("the sampling instant has passed", where=window.origin)
 
 
-def _put_entry(transaction: Transaction, origin: Origin, each: Entry) -> int:
-    """Store an entry; 1 if it is new, 0 if it was known."""
-    condition = (entries.c.window == origin) & (entries.c.index == each.index)
-    query = select(entries.c.kind, entries.c.salt, entries.c.body).where(condition)
-    stored = transaction.connection.execute(query).one_or_none()
+def _put_entry(transaction: Transaction, origin: Origin, entry: StoredEntry) -> int:
+    """Store an entry; return 1 if it is new, 0 if it was known."""
+    columns = tables.entry.c
+    stored = _ENTRIES.find(
+        transaction.connection, columns.window == origin, columns.index == entry.index
+    )
     if stored is None:
-        row = {
-            "window": origin,
-            "index": each.index,
-            "kind": each.kind,
-            "salt": each.salt,
-            "body": each.body,
-            "pseudonym": _pseudonym(each),
-        }
-        transaction.connection.execute(insert(entries).values(row))
+        _ENTRIES.insert(transaction.connection, entry, window=origin)
         return 1
-    if (stored.kind, bytes(stored.salt), bytes(stored.body)) != (each.kind, each.salt, each.body):
-        raise Conflict("given before with other content", where=f"entry {each.index}")
+    if stored != entry:
+        raise Conflict("given before with other content", where=f"entry {entry.index}")
     return 0
-
-
-def _pseudonym(each: Entry) -> bytes | None:
-    """Whom a registration is about; None for others, and for what check 5 will not read."""
-    if each.kind != Registration.KIND:
-        return None
-    try:
-        return Registration.parse(each.body).pseudonym
-    except MalformedError:
-        return None
-
-
-def _count(connection: Connection, origin: Origin) -> int:
-    query = select(func.count()).select_from(entries).where(entries.c.window == origin)
-    return int(connection.execute(query).scalar_one())

@@ -29,18 +29,10 @@ from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Claim, ClaimsPage, Promise, Refusal
 from ragaudit.ledger.messages.receipts import PRIVATE_FORMAT, PublicReceipt
 from ragaudit.ledger.messages.records import Record, Registration
-from ragaudit.verifier.service import cosigner, handover, holders, submissions, windows
-from ragaudit.verifier.service.activation import check_due
+from ragaudit.verifier.service import cosigner, handover, submissions, windows
 from ragaudit.verifier.service.database import Database, Origin, Transaction
-from ragaudit.verifier.service.errors import TooLate
-from ragaudit.verifier.service.holders import check_origin
-from ragaudit.verifier.service.submissions import (
-    CLAIM,
-    RECEIPT,
-    REFUSAL,
-    UNCOSIGNED,
-    Submission,
-)
+from ragaudit.verifier.service.submissions import Kind, Submission, check_origin
+from ragaudit.verifier.service.windows import check_before, check_due
 from sqlalchemy import Connection
 
 _PRIVATE_MEMBERS = frozenset({"private", "selection_blinding", "salt_r", "rows", "salt_e"})
@@ -84,12 +76,12 @@ class Intake:
         stripped = [_submission(replace(receipt, proof=None)) for receipt, _ in checked]
         held = self._held(origin, policy, document, document.documents, shown, stripped)
         with self._database.write() as transaction:
-            _check_time(transaction, origin, policy.sampling_instant)
-            for (receipt, head), each in zip(checked, held, strict=True):
+            check_before(transaction, origin, policy.sampling_instant)
+            for (receipt, head), submission in zip(checked, held, strict=True):
                 if head is not None and not cosigner.has(transaction.connection, origin, head):
                     bare = _bare(receipt, policy)
-                    _keep_uncosigned(transaction, origin, policy, bare, head, held=each.held)
-            return self._put(transaction, origin, policy, RECEIPT, held)
+                    _keep_uncosigned(transaction, origin, policy, bare, head, held=submission.held)
+            return self._put(transaction, origin, policy, Kind.RECEIPT, held)
 
     def refusals(
         self, origin: Origin, document: RefusalsBody, shown: Registration | None
@@ -99,8 +91,8 @@ class Intake:
         checked = _checked("refusals", document.documents, policy, _refusal)
         held = self._held(origin, policy, document, document.documents, shown, checked)
         with self._database.write() as transaction:
-            _check_time(transaction, origin, policy.sampling_instant)
-            return self._put(transaction, origin, policy, REFUSAL, held)
+            check_before(transaction, origin, policy.sampling_instant)
+            return self._put(transaction, origin, policy, Kind.REFUSAL, held)
 
     def claim(self, origin: Origin, document: ClaimBody, shown: Registration | None) -> Counts:
         """Take a promise with its revealed nonce, while it lives and before the window's end.
@@ -113,36 +105,40 @@ class Intake:
         that of the account's chain; Conflict while the account's registration is not known.
         """
         policy = self._policy(origin)
+        # The nonce shows that the account asked: a promise alone may be made by the provider.
         promise, submission = _claim(document, policy)
         self._check_nonce(origin, policy, promise.record, document.nonce, shown)
         with self._database.write() as transaction:
-            _check_time(transaction, origin, policy.end)
+            check_before(transaction, origin, policy.end)
             if transaction.now > _expiry(promise.record.time, policy):
                 raise RejectedError("the promise has expired", where="promise")
             share = submissions.share(self._cap, policy.slots)
             if submissions.stored(transaction.connection, origin, submission) is None:
                 submissions.make_room(transaction, origin, submission, share)
-            return self._put(transaction, origin, policy, CLAIM, [submission])
+            return self._put(transaction, origin, policy, Kind.CLAIM, [submission])
 
     def claims(self, origin: Origin, after: bytes) -> ClaimsPage:
-        """A page of the claims, for the provider; TooEarly before the window's end.
+        """Return a page of the claims, for the provider.
 
         The writing transaction orders it behind every claim that was taken before the end.
 
         Args:
             after: identity of the last claim of the page before; empty for the first page.
+
+        Raises:
+            TooEarly: before the window's end.
         """
         policy = self._policy(origin)
         check_due(policy.end, self._database.now())  # spares the early ones the transaction
         with self._database.write() as transaction:
             check_due(policy.end, transaction.now)
             found, last = submissions.page(
-                transaction.connection, origin, CLAIM, after, CLAIMS_PAGE_BYTES
+                transaction.connection, origin, Kind.CLAIM, after, CLAIMS_PAGE_BYTES
             )
-        return ClaimsPage([canonical_json.loads(each) for each in found], last)
+        return ClaimsPage([canonical_json.loads(document) for document in found], last)
 
     def claimed(self, origin: Origin, pseudonym: bytes, counter: int, made: int) -> bool:
-        """Whether a promise for this query was claimed, once one of ``made`` (ms) cannot be.
+        """Return whether a promise for this query was claimed, once one of ``made`` (ms) cannot be.
 
         If not, the provider may supersede that promise: the writing transaction orders this
         behind every claim of it.
@@ -200,43 +196,43 @@ class Intake:
         shown: Registration | None,
         checked: Sequence[Submission],
     ) -> list[Submission]:
-        """The submissions, held if their account signed for the request."""
+        """Return the submissions, held if their account signed for the request."""
         with self._database.read() as connection:
-            holder = holders.holder(connection, origin, policy, body, documents, shown)
+            holder = submissions.holder(connection, origin, policy, body, documents, shown)
         if holder is None:
             return list(checked)
-        for number, each in enumerate(checked):
-            if each.account != holder:
+        for number, submission in enumerate(checked):
+            if submission.account != holder:
                 raise RejectedError(
                     "of another account than signed for it",
                     where=f"document {number}",
                     expected="what one account holds",
                 )
-        return [replace(each, held=True) for each in checked]
+        return [replace(submission, held=True) for submission in checked]
 
     def _put(
         self,
         transaction: Transaction,
         origin: Origin,
         policy: Policy,
-        kind: str,
+        kind: Kind,
         checked: Sequence[Submission],
     ) -> Counts:
         connection = transaction.connection
         new, share = 0, submissions.share(self._cap, policy.slots)
-        owned = [_owned(connection, origin, each) for each in checked]
+        owned = [_owned(connection, origin, submission) for submission in checked]
         if owned and owned[0].held:
             submissions.hold(transaction, origin, owned, share)
-        for each in owned:
-            new += submissions.put(transaction, origin, each)
-        for account in {each.account for each in owned}:
+        for submission in owned:
+            new += submissions.put(transaction, origin, submission)
+        for account in {submission.account for submission in owned}:
             submissions.check_share(connection, origin, kind, account, share)
         submissions.check_cap(connection, origin, kind, self._cap)
         return {"accepted": new, "known": len(checked) - new}
 
 
 def _owned(connection: Connection, origin: Origin, submission: Submission) -> Submission:
-    """The submission, counted against its account if that is registered, else with strangers'."""
+    """Return the submission, its account's if that is registered, else with strangers'."""
     known = handover.registration(connection, origin, submission.account) is not None
     return (
         submission if known or submission.held else replace(submission, account=submissions.NOBODY)
@@ -260,7 +256,7 @@ def _keep_uncosigned(
     """
     identity = structure("uncosigned", head.size, head.root_hash)
     about = receipt.record.pseudonym
-    submission = Submission(UNCOSIGNED, head.size, identity, receipt.encode(), about, held)
+    submission = Submission(Kind.UNCOSIGNED, head.size, identity, receipt.encode(), about, held)
     owned = _owned(transaction.connection, origin, submission)
     share = submissions.share(MAX_UNCOSIGNED_BYTES, policy.slots)
     if held:
@@ -270,7 +266,7 @@ def _keep_uncosigned(
 
 
 def _bare(receipt: PublicReceipt, policy: Policy) -> PublicReceipt:
-    """The receipt with a proof whose checkpoint has the log's line only: all that counts."""
+    """Return the receipt, its proof's checkpoint with the log's line only: all that counts."""
     if receipt.proof is None:
         return receipt
     proof = TlogProof.parse(receipt.proof.encode())
@@ -279,18 +275,13 @@ def _bare(receipt: PublicReceipt, policy: Policy) -> PublicReceipt:
     return receipt.with_proof(TlogProof(proof.index, proof.path, Note(note.text, lines).encode()))
 
 
-def _check_time(transaction: Transaction, origin: Origin, until: int) -> None:
-    if transaction.now >= 1000 * until:
-        raise TooLate("taken no more", where=origin, expected=f"before {until}")
-
-
 def _checked(
     what: str,
     documents: Sequence[dict[str, Any]],
     policy: Policy,
     check: Callable[[dict[str, Any], Policy], T],
 ) -> list[T]:
-    """Check every document of a list; an error says which one failed."""
+    """Return what ``check`` makes of every document; an error says which one failed."""
     checked = []
     for number, document in enumerate(documents):
         try:
@@ -303,13 +294,14 @@ def _checked(
 
 
 def _receipt(document: dict[str, Any], policy: Policy) -> tuple[PublicReceipt, TreeHead | None]:
-    """The receipt, and the head of the checkpoint in its proof, if it has one."""
+    """Return the receipt, and the head of the checkpoint in its proof, if it has one."""
     if document.get("format") == PRIVATE_FORMAT or _PRIVATE_MEMBERS & document.keys():
         raise RejectedError(
             "a private half is for the account's eyes", expected="the public half only"
         )
     receipt = PublicReceipt.from_json(document)
     check_origin(receipt.origin, policy)
+    # Unsigned, anyone could plant a receipt that contradicts an honest log.
     receipt.verify(policy.keys.provider)
     if receipt.proof is None:
         return receipt, None
@@ -320,7 +312,7 @@ def _receipt(document: dict[str, Any], policy: Policy) -> tuple[PublicReceipt, T
 
 def _submission(receipt: PublicReceipt) -> Submission:
     account = receipt.record.pseudonym
-    return Submission(RECEIPT, receipt.index, receipt.identity, receipt.encode(), account)
+    return Submission(Kind.RECEIPT, receipt.index, receipt.identity, receipt.encode(), account)
 
 
 def _refusal(document: dict[str, Any], policy: Policy) -> Submission:
@@ -328,7 +320,7 @@ def _refusal(document: dict[str, Any], policy: Policy) -> Submission:
     check_origin(refusal.origin, policy)
     refusal.verify(policy.keys.provider)
     place = (refusal.counter, refusal.identity)
-    return Submission(REFUSAL, *place, refusal.encode(), refusal.pseudonym)
+    return Submission(Kind.REFUSAL, *place, refusal.encode(), refusal.pseudonym)
 
 
 def _claim(document: ClaimBody, policy: Policy) -> tuple[Promise, Submission]:
@@ -340,9 +332,11 @@ def _claim(document: ClaimBody, policy: Policy) -> tuple[Promise, Submission]:
     except RefusedError as error:
         raise RejectedError(error.what, where="promise", expected=error.expected) from error
     record = promise.record
-    return promise, Submission(CLAIM, record.counter, promise.identity, encoded, record.pseudonym)
+    return promise, Submission(
+        Kind.CLAIM, record.counter, promise.identity, encoded, record.pseudonym
+    )
 
 
 def _expiry(made: int, policy: Policy) -> int:
-    """The last millisecond of V's clock at which a promise made then can be claimed."""
+    """Return the last millisecond of V's clock at which a promise made then can be claimed."""
     return made + policy.promise_life + 1000 * policy.clock_skew_seconds

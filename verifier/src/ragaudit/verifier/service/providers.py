@@ -1,21 +1,52 @@
-"""The registry of providers whose keys the auditor has pinned."""
+"""Providers: their pinned keys, what a window of theirs must say, and how much may wait.
 
+What one provider may have stored before the verifier agreed to anything is bounded. A window that
+is not countersigned a day after its start never will be: it is forgotten, with all that was
+uploaded for it. A refused one stays, as its verdict's evidence: its bytes count for good, or they
+would add up day by day.
+"""
+
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from ragaudit.encoding.errors import Conflict, NotFound
+from ragaudit.encoding.errors import Conflict, MalformedError, NotFound, RejectedError
 from ragaudit.encoding.signing import PublicKey
+from ragaudit.ledger.log.rows import Rows
 from ragaudit.ledger.messages.identifiers import check_provider
-from ragaudit.verifier.service.database import Database, providers
-from sqlalchemy import Connection, delete, insert, select
+from ragaudit.ledger.messages.policy import FORMAT
+from ragaudit.verifier.service import tables, windows
+from ragaudit.verifier.service.database import Database, Origin, Transaction
+from ragaudit.verifier.service.errors import CapReached
+from ragaudit.verifier.service.windows import Window
+from ragaudit.verifier.settings import Limits
+from sqlalchemy import ColumnElement, Connection, delete, func, select
+
+NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?", re.ASCII)  # windows and tenants
+DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True)
 class Pinned:
-    """A provider, its key, and when it was pinned (Unix milliseconds)."""
+    """A provider's row.
+
+    Attributes:
+        key: its public key, 32 bytes.
+        added: when it was pinned, Unix milliseconds.
+    """
 
     name: str
-    key: PublicKey
+    key: bytes
     added: int
+
+    @property
+    def public(self) -> PublicKey:
+        """The pinned key."""
+        return PublicKey.from_raw(self.key)
+
+
+_PROVIDERS = Rows(Pinned, tables.provider)
 
 
 def add(database: Database, name: str, key: PublicKey) -> None:
@@ -29,13 +60,14 @@ def add(database: Database, name: str, key: PublicKey) -> None:
     with database.write() as transaction:
         connection = transaction.connection
         for pinned in listed(connection):
-            if (pinned.name, pinned.key) == (name, key):
+            if (pinned.name, pinned.key) == (name, key.raw):
                 return
             if pinned.name == name:
                 raise Conflict("another key is pinned", where=name, expected="remove it first")
-            if pinned.key == key:
+            # What one provider signs would otherwise be a request of the other, too.
+            if pinned.key == key.raw:
                 raise Conflict("the key is pinned for another provider", where=pinned.name)
-        connection.execute(insert(providers).values(name=name, key=key.raw, added=transaction.now))
+        _PROVIDERS.insert(connection, Pinned(name, key.raw, transaction.now))
 
 
 def remove(database: Database, name: str) -> None:
@@ -45,23 +77,125 @@ def remove(database: Database, name: str) -> None:
         NotFound: no such provider.
     """
     with database.write() as transaction:
-        gone = transaction.connection.execute(delete(providers).where(providers.c.name == name))
-        if gone.rowcount == 0:
+        mine = tables.provider.c.name == name
+        removed = transaction.connection.execute(delete(tables.provider).where(mine))
+        if removed.rowcount == 0:
             raise NotFound("no such provider", where=name)
 
 
 def listed(connection: Connection) -> list[Pinned]:
-    """All pinned providers, by name."""
-    query = select(providers.c.name, providers.c.key, providers.c.added)
-    found = [
-        Pinned(name, PublicKey.from_raw(bytes(key)), added)
-        for name, key, added in connection.execute(query)
-    ]
-    return sorted(found, key=lambda each: each.name)
+    """Return all pinned providers, by name."""
+    pinned = _PROVIDERS.all(connection, _PROVIDERS.select())
+    return sorted(pinned, key=lambda provider: provider.name)
 
 
 def find(connection: Connection, name: str) -> PublicKey | None:
-    """The key pinned for ``name``."""
-    query = select(providers.c.key).where(providers.c.name == name)
-    key = connection.execute(query).scalar_one_or_none()
-    return None if key is None else PublicKey.from_raw(bytes(key))
+    """Return the key pinned for ``name``."""
+    pinned = _PROVIDERS.find(connection, tables.provider.c.name == name)
+    return None if pinned is None else pinned.public
+
+
+def check_identity(policy: dict[str, Any], provider: str, keys: Mapping[str, str | None]) -> str:
+    """Check that a policy is ``provider``'s, for this verifier; return the window's name.
+
+    Args:
+        keys: what the members of the policy's ``keys`` must be, all but ``log``.
+
+    Raises:
+        MalformedError: no policy, or an ill-formed window name.
+        RejectedError: another provider or another key.
+    """
+    if policy.get("format") != FORMAT:
+        raise MalformedError("not a policy", where="policy/format", expected=FORMAT)
+    window = policy.get("window")
+    if not isinstance(window, str) or NAME.fullmatch(window) is None:
+        raise MalformedError("not a window's name", where="policy/window", expected=NAME.pattern)
+    if policy.get("provider") != provider:
+        raise RejectedError("another provider", where="policy/provider", expected=provider)
+    given = policy.get("keys")
+    if not isinstance(given, dict):
+        raise MalformedError("no keys", where="policy/keys", expected="an object")
+    # A policy with another cosigner or verdict key could be opened here and judged elsewhere.
+    for role, key in keys.items():
+        if given.get(role) != key:
+            raise RejectedError("another key", where=f"policy/keys/{role}", expected=key or "null")
+    return window
+
+
+def demand_window(transaction: Transaction, provider: str, limits: Limits) -> None:
+    """Check that a provider may file one more window.
+
+    Raises:
+        CapReached: it has as many as it may, or as many bytes.
+    """
+    bytes_left(transaction.connection, provider, limits)
+    columns = tables.window.c
+    connection, own = transaction.connection, columns.provider == provider
+    unsettled = columns.countersigned.is_(None) & columns.refused.is_(None)
+    waiting = _count(connection, own & unsettled)
+    if waiting >= limits.waiting_windows:
+        raise CapReached(
+            f"{waiting} windows are not countersigned", expected=f"below {limits.waiting_windows}"
+        )
+    new = _count(connection, own & (columns.registered > transaction.now - DAY_MS))
+    if new >= limits.windows_per_day:
+        raise CapReached(
+            f"{new} windows registered in 24 hours", expected=f"below {limits.windows_per_day}"
+        )
+
+
+def demand_bytes(transaction: Transaction, provider: str, size: int, limits: Limits) -> None:
+    """Check that a provider may upload ``size`` bytes more.
+
+    Raises:
+        CapReached: they are too many.
+    """
+    if size > bytes_left(transaction.connection, provider, limits):
+        raise _full(limits)
+
+
+def bytes_left(connection: Connection, provider: str, limits: Limits) -> int:
+    """Return how many bytes a provider may still upload.
+
+    Raises:
+        CapReached: there are none left.
+    """
+    columns, item = tables.window.c, tables.item.c
+    own = (columns.provider == provider) & columns.countersigned.is_(None)
+    held = select(func.coalesce(func.sum(item.size), 0)).where(
+        item.window.in_(select(columns.origin).where(own))
+    )
+    left = limits.waiting_bytes - int(connection.execute(held).scalar_one())
+    if left <= 0:
+        raise _full(limits)
+    return left
+
+
+def forget_expired(transaction: Transaction) -> list[Origin]:
+    """Remove the windows that can no longer be countersigned and return their origins."""
+    expired = [
+        window.origin
+        for window in windows.unsettled(transaction.connection)
+        if transaction.now > DAY_MS + _start(transaction.connection, window)
+    ]
+    for origin in expired:
+        windows.forget(transaction, origin)
+    return expired
+
+
+def _start(connection: Connection, window: Window) -> int:
+    """Return when a window starts, in Unix milliseconds; nobody has checked its policy yet."""
+    start = windows.unchecked_policy(connection, window.origin).get("start")
+    return max(window.registered, 1000 * start) if type(start) is int else window.registered
+
+
+def _count(connection: Connection, condition: ColumnElement[bool]) -> int:
+    query = select(func.count()).select_from(tables.window).where(condition)
+    return int(connection.execute(query).scalar_one())
+
+
+def _full(limits: Limits) -> CapReached:
+    return CapReached(
+        "windows that are not countersigned hold too much",
+        expected=f"at most {limits.waiting_bytes} bytes",
+    )

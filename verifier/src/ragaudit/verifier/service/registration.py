@@ -38,23 +38,17 @@ from ragaudit.verifier.evidence import (
     index_name,
 )
 from ragaudit.verifier.keys import SECRET_BYTES, VerifierKeys
-from ragaudit.verifier.service import (
-    activation,
-    items,
-    quotas,
-    submissions,
-    windows,
-)
-from ragaudit.verifier.service.auditor import Auditor
+from ragaudit.verifier.service import challenge, providers, submissions, windows
+from ragaudit.verifier.service.audit import Auditor
 from ragaudit.verifier.service.authentication import Provider
 from ragaudit.verifier.service.database import Database, Origin, Transaction
-from ragaudit.verifier.service.database import windows as table
 from ragaudit.verifier.service.errors import RefusedWindow, TooLate
-from ragaudit.verifier.service.identity import NAME, check_identity
+from ragaudit.verifier.service.providers import NAME, check_identity
+from ragaudit.verifier.service.states import State, check_state
 from ragaudit.verifier.service.windows import Window
 from ragaudit.verifier.settings import Limits
 from ragaudit.verifier.terms import Terms
-from sqlalchemy import Connection, insert
+from sqlalchemy import Connection
 
 
 class Registrar:
@@ -77,10 +71,10 @@ class Registrar:
         self._guard = threading.Lock()
 
     def register(self, provider: Provider, request: WindowBody) -> tuple[Window, bool]:
-        """File a window; returns it, and whether it is new.
+        """File a window; return it, and whether it is new.
 
         Raises:
-            MalformedError, RejectedError: `identity.check_identity`.
+            MalformedError, RejectedError: `providers.check_identity`.
             RejectedError: its log key is another window's of the provider, or it has more slots
                 than accounts that could claim.
             Conflict: the window exists with other content.
@@ -97,7 +91,7 @@ class Registrar:
         with self._database.write() as transaction:
             existing = windows.find(transaction.connection, windows.of(provider.name, name))
             if existing is None:
-                quotas.demand_window(transaction, provider.name, self._limits)
+                providers.demand_window(transaction, provider.name, self._limits)
                 return self._file(transaction, provider, name, documents), True
             _demand_same(transaction.connection, existing, documents)
             return existing, False
@@ -116,26 +110,25 @@ class Registrar:
                     where="keys/log",
                     expected="a key of its own for each window",
                 )
-        row = {
-            "name": name,
-            "provider": provider.name,
-            "origin": origin,
-            "origin_hash": sha256(origin.encode()).digest(),
-            "policy_digest": structure("policy", documents[POLICY]),
-            "log_key": log_key,
-            "chain_salt": secrets.token_bytes(SECRET_BYTES),
-            "registered": transaction.now,
-        }
-        transaction.connection.execute(insert(table).values(row))
+        windows.insert_window(
+            transaction,
+            origin=origin,
+            provider=provider.name,
+            name=name,
+            origin_hash=sha256(origin.encode()).digest(),
+            policy_digest=structure("policy", documents[POLICY]),
+            log_key=log_key,
+            chain_salt=secrets.token_bytes(SECRET_BYTES),
+        )
         previous = _previous(transaction.connection, provider, policy)
         if previous is not None:
             documents = {**documents, PREVIOUS: previous}
         for item, content in documents.items():
-            items.put(transaction, origin, item, content)
+            windows.put_item(transaction, origin, item, content)
         return windows.get(transaction.connection, origin)
 
     def index_bytes(self, origin: Origin) -> int:
-        """The largest index commitment that the provider may upload for this window now.
+        """Return the size of the largest index commitment that the provider may upload now.
 
         Raises:
             NotFound: no such window.
@@ -143,7 +136,7 @@ class Registrar:
         """
         with self._database.read() as connection:
             provider = windows.get(connection, origin).provider
-            left = quotas.bytes_left(connection, provider, self._limits)
+            left = providers.bytes_left(connection, provider, self._limits)
         return min(left, self._limits.index_bytes)
 
     def put_index(self, origin: Origin, tenant: str, body: Body) -> None:
@@ -160,18 +153,17 @@ class Registrar:
             window = windows.get(transaction.connection, origin)
             if tenant not in _tenants(windows.unchecked_policy(transaction.connection, origin)):
                 raise NotFound("no such tenant in the policy", where=tenant)
-            stored = items.find(transaction.connection, origin, index_name(tenant))
+            stored = windows.find_item(transaction.connection, origin, index_name(tenant))
             if stored is not None and stored.digest == body.digest:
                 return
             if stored is not None:
                 raise Conflict("another index commitment was stored", where=tenant)
-            if window.state != "registered":
-                raise Conflict(f"the window is {window.state}", where=origin)
-            quotas.demand_bytes(transaction, window.provider, body.size, self._limits)
-            items.put(transaction, origin, index_name(tenant), body.file)
+            check_state(origin, window.state, (State.REGISTERED,))
+            providers.demand_bytes(transaction, window.provider, body.size, self._limits)
+            windows.put_item(transaction, origin, index_name(tenant), body.file)
 
     def countersign(self, origin: Origin, request: OpeningBody) -> bytes:
-        """Check the opening and countersign it; the same bytes for the same opening.
+        """Check the opening and return its countersignature; the same bytes for the same opening.
 
         Raises:
             Conflict: another opening was countersigned, or an index commitment is missing.
@@ -191,6 +183,7 @@ class Registrar:
     def _decide(
         self, window: Window, request: OpeningBody, given: dict[str, bytes], evidence: Evidence
     ) -> bytes:
+        # Outside of any transaction: checks 1 to 4 may take minutes, and nobody else could write.
         refusal = self._auditor.check_opening(evidence, self._database.now())
         if refusal is None:
             try:
@@ -209,6 +202,7 @@ class Registrar:
             policy = Policy.from_json(
                 windows.unchecked_policy(transaction.connection, window.origin)
             )
+            # A countersignature after an instant would commit to a value that is out already.
             if transaction.now >= 1000 * min(policy.start, *policy.activation_instants):
                 raise TooLate("the window has begun", where=window.origin)
             message = Countersignature.issue(
@@ -217,13 +211,13 @@ class Registrar:
                 policy_digest=window.policy_digest,
                 opening_digest=opening_digest(request.salt, request.opening),
                 terms_digest=self._terms.digest,
-                activation_anchor=activation.anchor(self._keys, window, policy.activations),
+                activation_anchor=challenge.chain_anchor(self._keys, window, policy.activations),
                 time=transaction.now,
             ).encode()
             added = {TERMS: self._terms.canonical, COUNTERSIGNATURE: message}
             for item, content in {**given, **added}.items():
-                items.put(transaction, window.origin, item, content)
-            windows.mark(transaction, window.origin, countersigned=transaction.now)
+                windows.put_item(transaction, window.origin, item, content)
+            windows.advance(transaction, window.origin, State.COUNTERSIGNED)
             return message
 
     def _refuse(self, window: Window, given: dict[str, bytes], verdict: bytes) -> bytes:
@@ -231,10 +225,10 @@ class Registrar:
             settled = self._settled_now(transaction, window, given)
             if settled is not None:
                 return settled
-            added = {TERMS: self._terms.canonical, items.VERDICT: verdict}
+            added = {TERMS: self._terms.canonical, windows.VERDICT: verdict}
             for item, content in {**given, **added}.items():
-                items.put(transaction, window.origin, item, content)
-            windows.mark(transaction, window.origin, refused=transaction.now)
+                windows.put_item(transaction, window.origin, item, content)
+            windows.advance(transaction, window.origin, State.REFUSED)
         raise _refused(verdict)
 
     def _settled_now(
@@ -246,16 +240,16 @@ class Registrar:
     def _settled(
         self, connection: Connection, window: Window, given: dict[str, bytes]
     ) -> bytes | None:
-        """The countersignature of this very opening, or None while nothing is decided."""
+        """Return the countersignature of this very opening, or None while nothing is decided."""
         if window.refused is not None:
-            verdict = items.content(connection, window.origin, items.VERDICT)
+            verdict = windows.read_item(connection, window.origin, windows.VERDICT)
             raise _refused(verdict or b"")
         if window.countersigned is None:
             return None
         for item, content in given.items():
-            if items.content(connection, window.origin, item) != content:
+            if windows.read_item(connection, window.origin, item) != content:
                 raise Conflict("another opening was countersigned", where=window.origin)
-        return items.content(connection, window.origin, COUNTERSIGNATURE)
+        return windows.read_item(connection, window.origin, COUNTERSIGNATURE)
 
     @contextmanager
     def _alone(self, origin: Origin) -> Iterator[None]:
@@ -276,14 +270,14 @@ def _opening_items(request: OpeningBody) -> dict[str, bytes]:
 
 
 def _evidence(connection: Connection, window: Window, given: dict[str, bytes]) -> Evidence:
-    """What checks 1 to 4 look at.
+    """Return what checks 1 to 4 look at.
 
     Raises:
         Conflict: the index commitment of one of the policy's tenants is missing.
     """
     held = dict(given)
-    for item in items.listed(connection, window.origin):
-        held[item.name] = items.content(connection, window.origin, item.name) or b""
+    for item in windows.list_items(connection, window.origin):
+        held[item.name] = windows.read_item(connection, window.origin, item.name) or b""
     for tenant in _tenants(windows.unchecked_policy(connection, window.origin)):
         if index_name(tenant) not in held:
             raise Conflict("no index commitment", where=tenant, expected="its upload first")
@@ -291,7 +285,7 @@ def _evidence(connection: Connection, window: Window, given: dict[str, bytes]) -
 
 
 def _log_key(policy: dict[str, Any]) -> bytes | None:
-    """The log's public key in a policy that nobody has checked; None if it cannot be read."""
+    """Return the log's public key in a policy that nobody has checked; None if unreadable."""
     keys = policy.get("keys")
     key = keys.get("log") if isinstance(keys, dict) else None
     try:
@@ -301,7 +295,7 @@ def _log_key(policy: dict[str, Any]) -> bytes | None:
 
 
 def _previous(connection: Connection, provider: Provider, policy: dict[str, Any]) -> bytes | None:
-    """What V holds of the window whose checkpoint the policy names; None if it knows none such."""
+    """Return what V holds of the window whose checkpoint the policy names; None if nothing."""
     note = policy.get("previous_checkpoint")
     try:
         origin = parse_checkpoint(str(note).encode("utf-8", "replace")).checkpoint.origin
@@ -311,7 +305,7 @@ def _previous(connection: Connection, provider: Provider, policy: dict[str, Any]
     if before is None or before.provider != provider.name or before.countersigned is None:
         return None
     keys = windows.policy(connection, before).keys
-    final = items.content(connection, before.origin, FINAL_CHECKPOINT)
+    final = windows.read_item(connection, before.origin, FINAL_CHECKPOINT)
     return PreviousWindow(keys.log, keys.cosigner, final).encode()
 
 
@@ -323,16 +317,16 @@ def _check_slots(slots: object, submitted: int) -> None:
 
 
 def _tenants(policy: dict[str, Any]) -> list[str]:
-    """Tenants of a policy that nobody has checked: those with a name that can be uploaded to."""
+    """Return the tenants of a policy that nobody has checked: those that can be uploaded to."""
     tenants = policy.get("tenants")
     found = tenants if isinstance(tenants, list) else []
-    names = [each.get("id") for each in found if isinstance(each, dict)]
+    names = [tenant.get("id") for tenant in found if isinstance(tenant, dict)]
     return [name for name in names if isinstance(name, str) and NAME.fullmatch(name)]
 
 
 def _demand_same(connection: Connection, window: Window, documents: dict[str, bytes]) -> None:
     same = all(
-        items.content(connection, window.origin, item) == content
+        windows.read_item(connection, window.origin, item) == content
         for item, content in documents.items()
     )
     if not same:

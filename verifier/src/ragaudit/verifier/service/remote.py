@@ -11,10 +11,10 @@ from ragaudit.encoding.errors import InternalError, PeerRefused, UnavailableErro
 from ragaudit.encoding.problems import reason
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.messages.shown import ShownKeys
+from ragaudit.verifier.service.states import FINAL
 
 TIMEOUT_SECONDS = 60.0
 POLL_SECONDS = 0.5
-FINAL_STATES = frozenset({"decided", "refused"})
 
 
 class ServiceRefused(PeerRefused):
@@ -79,7 +79,7 @@ class Remote:
         Raises:
             NotDue: it cannot start yet. ServiceRefused: any other refusal. ServiceAway: no answer.
         """
-        if self.state(window) not in FINAL_STATES:
+        if self.state(window) not in FINAL:
             self._json("POST", f"/v1/windows/{window}/audit")
 
     def state(self, window: str) -> str:
@@ -94,7 +94,7 @@ class Remote:
         """
         while True:
             progress = self._json("GET", f"/v1/windows/{window}/progress")
-            if progress["state"] in FINAL_STATES:
+            if progress["state"] in FINAL:
                 return
             if str(progress["step"]).startswith("failed"):
                 raise AuditFailed(

@@ -8,7 +8,8 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, StreamingResponse
 from ragaudit.ledger.messages.challenge import MAX_RESPONSE_BYTES
 from ragaudit.serving.problems import documented
 from ragaudit.serving.strict_json import signed_json
-from ragaudit.verifier.service import views
+from ragaudit.verifier.service import evidence
+from ragaudit.verifier.service.audit import shown_progress
 from ragaudit.verifier.service.bodies import octets
 from ragaudit.verifier.service.core import Service
 from ragaudit.verifier.service.database import Origin
@@ -62,44 +63,46 @@ def respond(index: LeafIndex, request: SignedResponse, service: ServiceOf) -> No
 def audit(window: AnyWindow, service: ServiceOf) -> dict[str, Any]:
     """Start the audit, or start a failed one again."""
     service.runner.request(window)
-    return views.progress(service.database, service.runner, window)
+    return shown_progress(service.database, service.runner, window)
 
 
 @router.get("", responses=documented(400, 404))
 def status(window: AnyWindow, service: ServiceOf) -> dict[str, Any]:
     """Show state, times and counts."""
-    return views.status(service.database, service.auditor, service.sampler, window)
+    return evidence.status(service.database, service.auditor.result, service.sampler, window)
 
 
 @router.get("/progress", responses=documented(400, 404))
 def progress(window: AnyWindow, service: ServiceOf) -> dict[str, Any]:
     """Show where the audit stands."""
-    return views.progress(service.database, service.runner, window)
+    return shown_progress(service.database, service.runner, window)
 
 
 @router.get("/verdict", responses=documented(400, 404))
 def verdict(window: AnyWindow, service: ServiceOf) -> Response:
     """Return the signed verdict."""
-    return signed_json(views.verdict(service.database, window))
+    return signed_json(evidence.verdict(service.database, window))
 
 
 @router.get("/report.html", response_class=HTMLResponse, responses=documented(400, 404))
 def report_html(window: AnyWindow, service: ServiceOf) -> HTMLResponse:
     """Return the report, for people."""
-    page = service.auditor.report_html(views.verdict(service.database, window))
+    page = service.auditor.report_html(evidence.verdict(service.database, window))
     return HTMLResponse(page, headers={"Content-Security-Policy": _POLICY})
 
 
 @router.get("/report.txt", response_class=PlainTextResponse, responses=documented(400, 404))
 def report_text(window: AnyWindow, service: ServiceOf) -> PlainTextResponse:
     """Return the report as plain text."""
-    return PlainTextResponse(service.auditor.report_text(views.verdict(service.database, window)))
+    return PlainTextResponse(
+        service.auditor.report_text(evidence.verdict(service.database, window))
+    )
 
 
 @router.get("/bundle", response_class=StreamingResponse, responses=documented(400, 404))
 def public_bundle(window: AnyWindow, service: ServiceOf) -> StreamingResponse:
     """Return the public part of the evidence, for anyone's re-check."""
-    return StreamingResponse(views.bundle(service.database, window, "public"), media_type=ZIP)
+    return StreamingResponse(evidence.bundle(service.database, window, "public"), media_type=ZIP)
 
 
 @router.get(
@@ -110,4 +113,4 @@ def public_bundle(window: AnyWindow, service: ServiceOf) -> StreamingResponse:
 )
 def confidential_bundle(window: AnyWindow, service: ServiceOf) -> StreamingResponse:
     """Return all of the evidence, for regulators bound by confidentiality."""
-    return StreamingResponse(views.bundle(service.database, window, "all"), media_type=ZIP)
+    return StreamingResponse(evidence.bundle(service.database, window, "all"), media_type=ZIP)

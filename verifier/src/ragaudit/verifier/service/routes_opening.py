@@ -12,7 +12,7 @@ from ragaudit.ledger.messages.fields import MAX_TIME
 from ragaudit.serving.bodies import Body, receive
 from ragaudit.serving.problems import documented
 from ragaudit.serving.strict_json import signed_json
-from ragaudit.verifier.service import activation, cosigner
+from ragaudit.verifier.service import challenge, cosigner
 from ragaudit.verifier.service.authentication import demand_digest
 from ragaudit.verifier.service.bodies import described, octets, parse
 from ragaudit.verifier.service.core import Service
@@ -159,7 +159,7 @@ def add_checkpoint(
 @router.get("/v1/windows/{window}/activations/{a}", responses=documented(400, 404, 409, 425))
 def get_activation(window: AnyWindow, a: int, service: ServiceOf) -> Response:
     """Return the activation a, from its instant on."""
-    return signed_json(activation.release(service.database, service.keys, window, a))
+    return signed_json(challenge.release_activation(service.database, service.keys, window, a))
 
 
 @router.get(

@@ -1,38 +1,57 @@
-"""Rows of what anyone may submit: receipts, refusals, claims, statements, as canonical JSON.
+"""What anyone may submit, as stored, and whose it is: receipts, refusals, claims, statements.
 
 A submission has a position (a leaf index, a counter, a size) and an identity, a digest of what it
 says: never a signature, as a signer can sign one statement in as many ways as it likes. What has
 both in common is the same submission. Two that differ at one place prove all that there is to
 prove, so no more are kept; and each account has a share of the space, which no other account fills.
+What an account signed for with the dispute key of its registration is held by it.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
 
+from ragaudit.encoding.errors import RejectedError
+from ragaudit.encoding.signing import PublicKey
+from ragaudit.ledger.log.rows import Rows
+from ragaudit.ledger.messages.bodies import HeldBody
+from ragaudit.ledger.messages.disputes import HolderStatement
+from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import MAX_CLAIM_BYTES
+from ragaudit.ledger.messages.records import Registration
+from ragaudit.verifier.service import handover, tables
 from ragaudit.verifier.service.database import Origin, Transaction
-from ragaudit.verifier.service.database import submissions as table
 from ragaudit.verifier.service.errors import CapReached
-from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, delete, func, select, update
 
-RECEIPT, REFUSAL, CLAIM, STATEMENT = "receipt", "refusal", "claim", "statement"
-UNCOSIGNED = "uncosigned"  # receipts with a proof under a checkpoint that was not cosigned
 
-CONTRADICTORY = frozenset({RECEIPT, CLAIM, UNCOSIGNED})  # two at one place contradict each other
+class Kind(StrEnum):
+    """What is submitted, as it is stored and named in errors."""
+
+    RECEIPT = "receipt"
+    REFUSAL = "refusal"
+    CLAIM = "claim"
+    STATEMENT = "statement"
+    UNCOSIGNED = "uncosigned"  # a receipt with a proof under a checkpoint that was not cosigned
+
+
+CONTRADICTORY = frozenset({Kind.RECEIPT, Kind.CLAIM, Kind.UNCOSIGNED})  # two at one place
 LEAST_SHARE_BYTES = 2 * MAX_CLAIM_BYTES  # two claims for one query prove all there is to prove
 NOBODY = b""  # whose account V does not know
 
 
 @dataclass(frozen=True)
 class Submission:
-    """A checked submission; ``document`` is canonical JSON.
+    """A checked submission.
 
     Attributes:
+        document: canonical JSON.
         account: the pseudonym that it is about, if V knows its registration; `NOBODY` otherwise.
         held: whether that account signed for it.
     """
 
-    kind: str
+    kind: Kind
     position: int
     identity: bytes
     document: bytes
@@ -40,8 +59,26 @@ class Submission:
     held: bool = False
 
 
+@dataclass(frozen=True, order=True)
+class Place:
+    """Where a submission stands, without its document; ordered by position and identity.
+
+    Attributes:
+        received: when it was taken, Unix milliseconds.
+    """
+
+    position: int
+    identity: bytes
+    received: int
+
+
+_SUBMISSIONS = Rows(Submission, tables.submission)
+_PLACES = Rows(Place, tables.submission)
+_table = tables.submission
+
+
 def put(transaction: Transaction, window: Origin, submission: Submission) -> bool:
-    """Store a submission unless it is known, or a third at its place; returns whether it was.
+    """Store a submission unless it is known, or a third at its place; return whether it was.
 
     Those that their account signed for are counted apart at a place: no others keep them out.
     """
@@ -49,17 +86,7 @@ def put(transaction: Transaction, window: Origin, submission: Submission) -> boo
         return False
     if submission.kind in CONTRADICTORY and _rivals(transaction.connection, window, submission) > 1:
         return False
-    row = {
-        "window": window,
-        "kind": submission.kind,
-        "position": submission.position,
-        "identity": submission.identity,
-        "account": submission.account,
-        "held": submission.held,
-        "received": transaction.now,
-        "document": submission.document,
-    }
-    transaction.connection.execute(insert(table).values(row))
+    _SUBMISSIONS.insert(transaction.connection, submission, window=window, received=transaction.now)
     return True
 
 
@@ -71,17 +98,17 @@ def make_room(transaction: Transaction, window: Origin, submission: Submission, 
     query, and the provider, who can claim every answered one, must not fill the share with them.
     """
     connection = transaction.connection
-    own = _of(window, submission.kind) & (table.c.account == submission.account)
+    own = _of(window, submission.kind) & (_table.c.account == submission.account)
     excess = _bytes(connection, own) + len(submission.document) - share
-    query = select(table.c.position, func.sum(func.length(table.c.document))).where(
-        own & (table.c.position < submission.position)
+    query = select(_table.c.position, func.sum(func.length(_table.c.document))).where(
+        own & (_table.c.position < submission.position)
     )
     for position, size in connection.execute(
-        query.group_by(table.c.position).order_by(table.c.position)
+        query.group_by(_table.c.position).order_by(_table.c.position)
     ).all():
         if excess <= 0:
             return
-        connection.execute(delete(table).where(own & (table.c.position == position)))
+        connection.execute(delete(_table).where(own & (_table.c.position == position)))
         excess -= size
 
 
@@ -96,50 +123,46 @@ def hold(transaction: Transaction, window: Origin, batch: Sequence[Submission], 
         batch: of one kind and of one account, all `held`.
     """
     connection = transaction.connection
-    new = [each for each in batch if stored(connection, window, each) is None]
-    for each in batch:
-        mine = {"held": True, "account": each.account}
-        connection.execute(update(table).where(_same(window, each) & ~table.c.held).values(mine))
-    own = _of(window, batch[0].kind) & (table.c.account == batch[0].account)
-    excess = _bytes(connection, own) + sum(len(each.document) for each in new) - share
-    query = select(table.c.position, table.c.identity, func.length(table.c.document))
-    others = query.where(own & ~table.c.held).order_by(table.c.received.desc(), table.c.identity)
+    new = [submission for submission in batch if stored(connection, window, submission) is None]
+    for submission in batch:
+        not_held = _same(window, submission) & ~_table.c.held
+        mine = update(_table).where(not_held).values(held=True, account=submission.account)
+        connection.execute(mine)
+    own = _of(window, batch[0].kind) & (_table.c.account == batch[0].account)
+    excess = _bytes(connection, own) + sum(len(submission.document) for submission in new) - share
+    query = select(_table.c.position, _table.c.identity, func.length(_table.c.document))
+    others = query.where(own & ~_table.c.held).order_by(_table.c.received.desc(), _table.c.identity)
     for position, identity, size in connection.execute(others).all():
         if excess <= 0:
             return
-        place = (table.c.position == position) & (table.c.identity == identity)
-        connection.execute(delete(table).where(own & place))
+        place = (_table.c.position == position) & (_table.c.identity == identity)
+        connection.execute(delete(_table).where(own & place))
         excess -= size
 
 
 def stored(connection: Connection, window: Origin, submission: Submission) -> bytes | None:
-    """The stored document of the same submission."""
-    query = select(table.c.document).where(_same(window, submission))
-    document = connection.execute(query).scalar_one_or_none()
-    return None if document is None else bytes(document)
+    """Return the stored document of the same submission, or None."""
+    query = select(_table.c.document).where(_same(window, submission))
+    document: bytes | None = connection.scalar(query)
+    return document
 
 
-def identities(connection: Connection, window: Origin, kind: str) -> list[tuple[int, bytes]]:
-    """(position, identity) of every submission of a kind, rising."""
-    query = select(table.c.position, table.c.identity).where(_of(window, kind))
-    found = connection.execute(query)
-    return sorted((position, bytes(identity)) for position, identity in found)
+def places(connection: Connection, window: Origin, kind: Kind) -> list[Place]:
+    """Return the place of every submission of a kind, rising."""
+    return sorted(_PLACES.all(connection, _PLACES.select(_of(window, kind))))
 
 
-def documents(connection: Connection, window: Origin, kind: str) -> list[bytes]:
-    """The documents of a kind by rising position and identity."""
-    query = select(table.c.position, table.c.identity, table.c.document).where(_of(window, kind))
-    found = [
-        (row.position, bytes(row.identity), bytes(row.document))
-        for row in connection.execute(query)
-    ]
-    return [document for _, _, document in sorted(found)]
+def documents(connection: Connection, window: Origin, kind: Kind) -> list[bytes]:
+    """Return the documents of a kind by rising position and identity."""
+    found = _SUBMISSIONS.all(connection, _SUBMISSIONS.select(_of(window, kind)))
+    found.sort(key=lambda submission: (submission.position, submission.identity))
+    return [submission.document for submission in found]
 
 
 def page(
-    connection: Connection, window: Origin, kind: str, after: bytes, most: int
+    connection: Connection, window: Origin, kind: Kind, after: bytes, most: int
 ) -> tuple[list[bytes], bytes | None]:
-    """Documents of a kind by rising identity, from the first one above ``after``.
+    """Return documents of a kind by rising identity, from the first one above ``after``.
 
     Args:
         most: bytes that they have together; a single one may have more.
@@ -147,38 +170,45 @@ def page(
     Returns:
         The documents, and the identity of the last one where more follow, else None.
     """
-    rest = _of(window, kind) & (table.c.identity > after)
-    size = func.length(table.c.document)
+    rest = _of(window, kind) & (_table.c.identity > after)
+    size = func.length(_table.c.document)
     held, last, more = 0, after, False
-    sizes = select(table.c.identity, size).where(rest).order_by(table.c.identity)
+    sizes = select(_table.c.identity, size).where(rest).order_by(_table.c.identity)
     for identity, length in connection.execute(sizes):
         if last != after and held + length > most:
             more = True
             break
-        held, last = held + length, bytes(identity)
-    chosen = rest & (table.c.identity <= last)
-    query = select(table.c.document).where(chosen).order_by(table.c.identity)
-    found = [bytes(document) for document in connection.execute(query).scalars()]
-    return found, last if more else None
+        held, last = held + length, identity
+    chosen = rest & (_table.c.identity <= last)
+    query = select(_table.c.document).where(chosen).order_by(_table.c.identity)
+    return list(connection.scalars(query)), last if more else None
 
 
-def count(connection: Connection, window: Origin, kind: str) -> int:
-    """How many submissions of a kind a window holds."""
-    query = select(func.count()).select_from(table).where(_of(window, kind))
+def count(connection: Connection, window: Origin, kind: Kind) -> int:
+    """Return how many submissions of a kind a window holds."""
+    query = select(func.count()).select_from(_table).where(_of(window, kind))
     return int(connection.execute(query).scalar_one())
 
 
-def check_cap(connection: Connection, window: Origin, kind: str, cap: int) -> None:
-    """CapReached if the documents of a kind exceed ``cap`` bytes in all."""
+def check_cap(connection: Connection, window: Origin, kind: Kind, cap: int) -> None:
+    """Check what all documents of a kind take.
+
+    Raises:
+        CapReached: they exceed ``cap`` bytes.
+    """
     if _bytes(connection, _of(window, kind)) > cap:
         raise CapReached(f"too many {kind}s", where=window, expected=f"at most {cap} bytes in all")
 
 
 def check_share(
-    connection: Connection, window: Origin, kind: str, account: bytes, share: int
+    connection: Connection, window: Origin, kind: Kind, account: bytes, share: int
 ) -> None:
-    """CapReached if an account's documents of a kind exceed its ``share``, in bytes."""
-    if _bytes(connection, _of(window, kind) & (table.c.account == account)) > share:
+    """Check what an account's documents of a kind take.
+
+    Raises:
+        CapReached: they exceed its ``share``, in bytes.
+    """
+    if _bytes(connection, _of(window, kind) & (_table.c.account == account)) > share:
         whose = account.hex() or "accounts that are not registered"
         raise CapReached(f"too many {kind}s", where=whose, expected=f"at most {share} bytes")
 
@@ -186,46 +216,112 @@ def check_share(
 def fits(
     connection: Connection, window: Origin, submission: Submission, share: int, cap: int
 ) -> bool:
-    """Whether one more document keeps within its account's ``share`` and within ``cap``."""
+    """Return whether one more document keeps within its account's ``share`` and ``cap``, bytes."""
     kind, size = _of(window, submission.kind), len(submission.document)
-    own = kind & (table.c.account == submission.account)
+    own = kind & (_table.c.account == submission.account)
     return _bytes(connection, own) + size <= share and _bytes(connection, kind) + size <= cap
 
 
 def share(cap: int, slots: int) -> int:
-    """Bytes of ``cap`` that each of a window's accounts has to itself."""
+    """Return the bytes of ``cap`` that each of a window's accounts has to itself."""
     return cap // (slots + 1)  # one is of all strangers together
 
 
-def received(connection: Connection, window: Origin, kind: str) -> dict[bytes, int]:
-    """When each submission of a kind was taken (Unix milliseconds), by identity."""
-    query = select(table.c.identity, table.c.received).where(_of(window, kind))
-    return {bytes(row.identity): row.received for row in connection.execute(query)}
-
-
 def claimed(connection: Connection, window: Origin, account: bytes, counter: int) -> bool:
-    """Whether there is a claim for this query of an account."""
-    place = (table.c.account == account) & (table.c.position == counter)
-    query = select(func.count()).select_from(table).where(_of(window, CLAIM) & place)
+    """Return whether there is a claim for this query of an account."""
+    place = (_table.c.account == account) & (_table.c.position == counter)
+    query = select(func.count()).select_from(_table).where(_of(window, Kind.CLAIM) & place)
     return bool(connection.execute(query).scalar_one())
 
 
+def holder(
+    connection: Connection,
+    origin: Origin,
+    policy: Policy,
+    body: HeldBody,
+    documents: Sequence[Any],
+    shown: Registration | None,
+) -> bytes | None:
+    """Return the pseudonym of the account that signed for a request's documents; None if none did.
+
+    Args:
+        shown: the account's registration, if it came with the request.
+
+    Raises:
+        MalformedRecord: not a holder's statement.
+        RejectedError: of another log, of no registered account, or not signed with its dispute key
+            for these documents.
+    """
+    if body.holder is None:
+        return None
+    statement = HolderStatement.from_json(body.holder)
+    check_origin(statement.origin, policy)
+    for registration in registrations(connection, origin, statement.pseudonym, shown):
+        statement.verify(dispute_key(registration))
+    statement.verify_documents(documents)
+    return statement.pseudonym
+
+
+def registrations(
+    connection: Connection, origin: Origin, pseudonym: bytes, shown: Registration | None
+) -> list[Registration]:
+    """Return the registrations of an account: the one it shows, or as the provider gave them.
+
+    An account that shows its own does not depend on the provider's handing entries over.
+
+    Raises:
+        RejectedError: there is none.
+    """
+    if shown is None:
+        own = handover.registrations(connection, origin, pseudonym)
+    else:
+        own = [shown] if shown.pseudonym == pseudonym else []
+    if not own:
+        raise RejectedError(
+            "no registration of this account is known",
+            where="pseudonym",
+            expected="its entry with an inclusion proof in member registration",
+        )
+    return own
+
+
+def dispute_key(registration: Registration) -> PublicKey:
+    """Return the registered dispute key.
+
+    Raises:
+        RejectedError: the account has none.
+    """
+    if registration.dispute_key is None:
+        raise RejectedError("the account registered no dispute key", where="registration")
+    return PublicKey.from_raw(registration.dispute_key)
+
+
+def check_origin(origin: str, policy: Policy) -> None:
+    """Check that something signed names the log of ``policy``.
+
+    Raises:
+        RejectedError: it names another one.
+    """
+    if origin != policy.origin:
+        raise RejectedError("of another log", where="origin", expected=policy.origin)
+
+
 def _rivals(connection: Connection, window: Origin, submission: Submission) -> int:
-    place = (table.c.account == submission.account) & (table.c.position == submission.position)
-    place &= table.c.held == submission.held
-    query = select(func.count()).select_from(table).where(_of(window, submission.kind) & place)
+    place = (_table.c.account == submission.account) & (_table.c.position == submission.position)
+    place &= _table.c.held == submission.held
+    query = select(func.count()).select_from(_table).where(_of(window, submission.kind) & place)
     return int(connection.execute(query).scalar_one())
 
 
 def _bytes(connection: Connection, condition: ColumnElement[bool]) -> int:
-    query = select(func.sum(func.length(table.c.document))).where(condition)
+    query = select(func.sum(func.length(_table.c.document))).where(condition)
     return int(connection.execute(query).scalar_one() or 0)
 
 
-def _of(window: Origin, kind: str) -> ColumnElement[bool]:
-    return (table.c.window == window) & (table.c.kind == kind)
+def _of(window: Origin, kind: Kind) -> ColumnElement[bool]:
+    return (_table.c.window == window) & (_table.c.kind == kind)
 
 
 def _same(window: Origin, submission: Submission) -> ColumnElement[bool]:
-    named = (table.c.position == submission.position) & (table.c.identity == submission.identity)
+    named = (_table.c.position == submission.position) & (_table.c.identity == submission.identity)
     return _of(window, submission.kind) & named

@@ -1,28 +1,43 @@
-"""Windows as rows: what the service remembers of each, and the state that follows from it."""
+"""Windows and their items, as stored: one row each, and an item's bytes in chunks.
 
+A window's row says when things happened; its state follows from that, and moves only along
+`states`. Items are the evidence under the names of `ragaudit.verifier.evidence`, and the verdict.
+"""
+
+import hashlib
+import io
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, BinaryIO
 
 from ragaudit.encoding import canonical_json
-from ragaudit.encoding.errors import Conflict, NotFound
+from ragaudit.encoding.errors import Conflict, InternalError, NotFound, TooEarly
+from ragaudit.encoding.text import rfc3339
+from ragaudit.ledger.log.rows import Rows
 from ragaudit.ledger.messages.identifiers import log_origin
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.verifier.evidence import POLICY
-from ragaudit.verifier.service import items
-from ragaudit.verifier.service.database import Origin, Transaction, windows
-from ragaudit.verifier.service.errors import Ambiguous
-from sqlalchemy import ColumnElement, Connection, RowMapping, select, update
+from ragaudit.verifier.service import tables
+from ragaudit.verifier.service.database import Origin, Transaction
+from ragaudit.verifier.service.errors import Ambiguous, TooLate
+from ragaudit.verifier.service.states import State, check_transition
+from sqlalchemy import Connection, delete, insert, select, update
+
+CHUNK_BYTES = 2**20
+VERDICT = "verdict.json"  # not evidence: signed over it
 
 
 @dataclass(frozen=True)
 class Window:
-    """A row of the table ``window``; times in Unix milliseconds, None for what has not happened.
+    """A window's row; times in Unix milliseconds, None for what has not happened.
 
-    Args:
+    Attributes:
         origin: of the window's log; it tells windows apart, as names are each provider's own.
         log_key: of the window's log, and of no other window of the provider.
         chain_salt: what the seed of the activation chain is derived with.
+        records: when the log was handed over.
         listed: when the list of receipts was signed.
+        deadline: of the responses to the challenge.
         sealed: when the evidence was complete and the audit began.
     """
 
@@ -45,33 +60,60 @@ class Window:
     decided: int | None
 
     @property
-    def state(self) -> str:
-        """The latest stage that the window has reached."""
-        stages = (
-            ("decided", self.decided),
-            ("refused", self.refused),
-            ("auditing", self.sealed),
-            ("challenged", self.challenged),
-            ("closed", self.closed),
-            ("countersigned", self.countersigned),
-        )
-        return next((name for name, time in stages if time is not None), "registered")
+    def state(self) -> State:
+        """The latest state that the window has reached."""
+        reached = (state for state, time in _TIMES.items() if getattr(self, time) is not None)
+        return next(reached, State.REGISTERED)
+
+
+@dataclass(frozen=True)
+class Item:
+    """What is known of a stored item.
+
+    Attributes:
+        size: in bytes.
+        digest: SHA-256 of its bytes.
+        received: Unix milliseconds.
+    """
+
+    name: str
+    size: int
+    digest: bytes
+    received: int
+
+
+# The column with the time at which a window came to a state; the latest state first.
+_TIMES = {
+    State.DECIDED: "decided",
+    State.REFUSED: "refused",
+    State.AUDITING: "sealed",
+    State.CHALLENGED: "challenged",
+    State.CLOSED: "closed",
+    State.COUNTERSIGNED: "countersigned",
+}
+_WINDOWS = Rows(Window, tables.window)
+_ITEMS = Rows(Item, tables.item)
 
 
 def of(provider: str, name: str) -> Origin:
-    """The key of a provider's window; MalformedRecord if there can be none of such names."""
+    """Return the key of a provider's window.
+
+    Raises:
+        MalformedRecord: there can be none of such names.
+    """
     return Origin(log_origin(provider, name))
 
 
 def resolve(connection: Connection, name: str) -> Origin:
-    """The key of the only window of this name, whoever's it is.
+    """Return the key of the only window of this name, whoever's it is.
 
     Raises:
         NotFound: no such window.
         Ambiguous: several providers have one.
     """
-    query = select(windows.c.origin).where(windows.c.name == name).limit(2)
-    found = connection.execute(query).scalars().all()
+    columns = tables.window.c
+    query = select(columns.origin).where(columns.name == name).limit(2)
+    found = connection.scalars(query).all()
     if not found:
         raise NotFound("no such window", where=name)
     if len(found) > 1:
@@ -82,22 +124,27 @@ def resolve(connection: Connection, name: str) -> Origin:
 
 
 def find(connection: Connection, origin: Origin) -> Window | None:
-    """The window whose log has this origin."""
-    return _one(connection, windows.c.origin == origin)
+    """Return the window whose log has this origin."""
+    return _WINDOWS.find(connection, tables.window.c.origin == origin)
 
 
 def find_by_origin_hash(connection: Connection, digest: bytes) -> Window | None:
-    """The window whose log's origin has this SHA-256."""
-    return _one(connection, windows.c.origin_hash == digest)
+    """Return the window whose log's origin has this SHA-256."""
+    return _WINDOWS.find(connection, tables.window.c.origin_hash == digest)
 
 
 def find_by_log_key(connection: Connection, provider: str, key: bytes) -> Window | None:
-    """The provider's window whose log signs with this public key."""
-    return _one(connection, (windows.c.provider == provider) & (windows.c.log_key == key))
+    """Return the provider's window whose log signs with this public key."""
+    columns = tables.window.c
+    return _WINDOWS.find(connection, columns.provider == provider, columns.log_key == key)
 
 
 def get(connection: Connection, origin: Origin) -> Window:
-    """The window whose log has this origin; NotFound if there is none."""
+    """Return the window whose log has this origin.
+
+    Raises:
+        NotFound: there is none.
+    """
     window = find(connection, origin)
     if window is None:
         raise NotFound("no such window", where=origin)
@@ -105,52 +152,175 @@ def get(connection: Connection, origin: Origin) -> Window:
 
 
 def demand_countersigned(window: Window) -> Window:
-    """The window; Conflict before its countersignature."""
+    """Return the window.
+
+    Raises:
+        Conflict: it is not countersigned.
+    """
     if window.countersigned is None:
-        raise Conflict(f"the window is {window.state}", where=window.name, expected="countersigned")
+        raise Conflict(
+            f"the window is {window.state}", where=window.name, expected=State.COUNTERSIGNED
+        )
     return window
 
 
 def undecided(connection: Connection) -> list[Window]:
-    """The countersigned windows without a verdict, by origin."""
-    condition = windows.c.countersigned.is_not(None) & windows.c.decided.is_(None)
-    rows = connection.execute(select(windows).where(condition))
-    return sorted((_window(row._mapping) for row in rows), key=lambda each: each.origin)
+    """Return the countersigned windows without a verdict, by origin."""
+    columns = tables.window.c
+    query = _WINDOWS.select(columns.countersigned.is_not(None), columns.decided.is_(None))
+    # Sorted here: a database orders texts by its own collation.
+    return sorted(_WINDOWS.all(connection, query), key=lambda window: window.origin)
 
 
-def mark(transaction: Transaction, origin: Origin, **times: int) -> None:
-    """Set columns of a window."""
-    statement = update(windows).where(windows.c.origin == origin).values(**times)
+def unsettled(connection: Connection) -> list[Window]:
+    """Return the windows that are neither countersigned nor refused."""
+    columns = tables.window.c
+    query = _WINDOWS.select(columns.countersigned.is_(None), columns.refused.is_(None))
+    return _WINDOWS.all(connection, query)
+
+
+def insert_window(transaction: Transaction, **values: Any) -> None:
+    """Store a window that is registered now, with the columns of its identity."""
+    statement = insert(tables.window).values(registered=transaction.now, **values)
+    transaction.connection.execute(statement)
+
+
+def advance(transaction: Transaction, origin: Origin, after: State, **times: int) -> None:
+    """Move a window to its next state, as of now, with further times.
+
+    Raises:
+        Conflict: it does not follow the present one.
+    """
+    check_transition(origin, get(transaction.connection, origin).state, after)
+    note(transaction, origin, **{_TIMES[after]: transaction.now}, **times)
+
+
+def note(transaction: Transaction, origin: Origin, **times: int | None) -> None:
+    """Store times of a window other than that of its next state."""
+    statement = update(tables.window).where(tables.window.c.origin == origin).values(**times)
+    transaction.connection.execute(statement)
+
+
+def forget(transaction: Transaction, origin: Origin) -> None:
+    """Remove a window that was never countersigned, with its items."""
+    for table in (tables.chunk, tables.item):
+        transaction.connection.execute(delete(table).where(table.c.window == origin))
+    statement = delete(tables.window).where(tables.window.c.origin == origin)
     transaction.connection.execute(statement)
 
 
 def policy(connection: Connection, window: Window) -> Policy:
-    """The policy of a countersigned window, which has passed check 1."""
+    """Return the policy of a countersigned window, which has passed check 1.
+
+    Raises:
+        Conflict: the window is not countersigned.
+    """
     return Policy.parse(_policy(connection, demand_countersigned(window).origin))
 
 
 def unchecked_policy(connection: Connection, origin: Origin) -> dict[str, Any]:
-    """The policy as it was registered: canonical JSON that nobody may have checked yet."""
+    """Return the policy as it was registered: canonical JSON that nobody may have checked yet."""
     found: dict[str, Any] = canonical_json.loads(_policy(connection, origin))
     return found
 
 
 def _policy(connection: Connection, origin: Origin) -> bytes:
-    data = items.content(connection, origin, POLICY)
+    data = read_item(connection, origin, POLICY)
     if data is None:
         raise NotFound("no such window", where=origin)
     return data
 
 
-def _one(connection: Connection, condition: ColumnElement[bool]) -> Window | None:
-    row = connection.execute(select(windows).where(condition)).one_or_none()
-    return None if row is None else _window(row._mapping)
+def put_item(
+    transaction: Transaction, window: Origin, name: str, content: bytes | BinaryIO
+) -> Item:
+    """Store an item that does not exist yet, received now, and return what is known of it.
+
+    Args:
+        content: bytes, or a file that is read from its start.
+    """
+    source = io.BytesIO(content) if isinstance(content, bytes) else content
+    source.seek(0)
+    digest, size, number = hashlib.sha256(), 0, 0
+    # In chunks: an item may have gigabytes, and a driver holds a row in memory as a whole.
+    while data := source.read(CHUNK_BYTES):
+        row = {"window": window, "name": name, "number": number, "data": data}
+        transaction.connection.execute(insert(tables.chunk).values(row))
+        digest.update(data)
+        size, number = size + len(data), number + 1
+    item = Item(name, size, digest.digest(), transaction.now)
+    _ITEMS.insert(transaction.connection, item, window=window)
+    return item
 
 
-def _window(row: RowMapping) -> Window:
-    # Some drivers give memoryviews for binary columns.
-    values: dict[str, Any] = {
-        str(key): bytes(value) if isinstance(value, memoryview) else value
-        for key, value in row.items()
-    }
-    return Window(**values)
+def find_item(connection: Connection, window: Origin, name: str) -> Item | None:
+    """Return an item's description, or None if there is none."""
+    columns = tables.item.c
+    return _ITEMS.find(connection, columns.window == window, columns.name == name)
+
+
+def list_items(connection: Connection, window: Origin, prefix: str = "") -> list[Item]:
+    """Return the items whose names start with ``prefix``, in rising name order."""
+    columns = tables.item.c
+    named = columns.name.startswith(prefix, autoescape=True)
+    query = _ITEMS.select(columns.window == window, named)
+    return sorted(_ITEMS.all(connection, query), key=lambda item: item.name)
+
+
+def stream_item(connection: Connection, window: Origin, name: str) -> Iterator[bytes]:
+    """Yield the chunks of an item, in order."""
+    columns = tables.chunk.c
+    condition = (columns.window == window) & (columns.name == name)
+    number = 0
+    while True:
+        # One query for each: a driver may read all rows of a query at once.
+        query = select(columns.data).where(condition & (columns.number == number))
+        data: bytes | None = connection.scalar(query)
+        if data is None:
+            return
+        yield data
+        number += 1
+
+
+def read_item(connection: Connection, window: Origin, name: str) -> bytes | None:
+    """Return the bytes of an item, or None if there is none.
+
+    Raises:
+        InternalError: what is stored is not what was received.
+    """
+    item = find_item(connection, window, name)
+    if item is None:
+        return None
+    data = b"".join(stream_item(connection, window, name))
+    # A disk that rots, or a hand in the database, must not speak as evidence.
+    if hashlib.sha256(data).digest() != item.digest:
+        raise InternalError("a stored item has changed", where=f"{window}: {name}")
+    return data
+
+
+def check_due(instant: int, now: int) -> None:
+    """Return from ``instant`` on.
+
+    Args:
+        instant: Unix seconds.
+        now: Unix milliseconds.
+
+    Raises:
+        TooEarly: before it, with the seconds to wait.
+    """
+    if now < 1000 * instant:
+        raise TooEarly(
+            "the instant has not come",
+            retry_after=-(-(1000 * instant - now) // 1000),
+            expected=f"{rfc3339(1000 * instant)} or later",
+        )
+
+
+def check_before(transaction: Transaction, origin: Origin, until: int) -> None:
+    """Return before the instant ``until`` (Unix seconds).
+
+    Raises:
+        TooLate: from it on.
+    """
+    if transaction.now >= 1000 * until:
+        raise TooLate("taken no more", where=origin, expected=f"before {until}")

@@ -14,7 +14,13 @@ from ragaudit.lab.attacks.stage.intruder import RIVAL, TAKEN, Attempt, Intruder
 from ragaudit.lab.attacks.stage.services import PROVIDER, WINDOW
 from ragaudit.ledger.messages.handover import Entry, write_handover
 from ragaudit.prover.window.records import entries
-from ragaudit.verifier.service import database, handover, items, quotas, registration, windows
+from ragaudit.verifier.service import (
+    handover,
+    providers,
+    registration,
+    tables,
+    windows,
+)
 from ragaudit.verifier.service.database import Origin
 from ragaudit.verifier.settings import MIB, Limits
 from sqlalchemy import select
@@ -64,12 +70,12 @@ class FillsTheStore(Intruder):
     def kept(self) -> int:
         """Bytes of index commitments of noise that the verifier keeps."""
         with self.verifier.service.database.read() as connection:
-            mine = database.windows.c.name.startswith("noise-")
-            found = connection.execute(select(database.windows.c.origin).where(mine)).scalars()
+            mine = tables.window.c.name.startswith("noise-")
+            found = connection.execute(select(tables.window.c.origin).where(mine)).scalars()
             return sum(
                 item.size
                 for origin in found.all()
-                for item in items.listed(connection, Origin(origin), "public/index/")
+                for item in windows.list_items(connection, Origin(origin), "public/index/")
             )
 
 
@@ -79,7 +85,7 @@ class FillsTheStoreWithRefusals(FillsTheStore):
     def waste(self, window: str) -> str:
         answer = super().waste(window)
         self.as_provider().open_falsely(window)
-        self.clock.now += 2 * quotas.DAY_MS
+        self.clock.now += 2 * providers.DAY_MS
         return answer
 
 
@@ -161,8 +167,8 @@ class WritesIntoAnothersWindow(Intruder):
 
 
 _FORM = Guard(registration, "check_index_lengths", lambda *_: None)
-_BYTES = Guard(quotas, "bytes_left", lambda *_: _NO_BOUND)
-_WINDOWS = Guard(quotas, "demand_window", lambda *_: None)
+_BYTES = Guard(providers, "bytes_left", lambda *_: _NO_BOUND)
+_WINDOWS = Guard(providers, "demand_window", lambda *_: None)
 _ENTRIES = Guard(handover, "_most_entries", lambda *_: _NO_BOUND)
 _NAMES = Guard(windows, "of", lambda _provider, name: Origin(name))
 

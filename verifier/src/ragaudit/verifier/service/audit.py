@@ -1,0 +1,348 @@
+"""The audit of a window: the procedure with V's keys, the thread that runs it, and when it is due.
+
+Once the evidence is complete it is sealed, and does not change any more, whatever happens to the
+process: an audit that was cut off is done again from the same items.
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ragaudit.encoding.errors import (
+    ClockStepped,
+    Conflict,
+    InternalError,
+    MalformedError,
+    RagauditError,
+    RefusedError,
+)
+from ragaudit.ledger.messages.receipt_check import WindowView
+from ragaudit.verifier.engines import Engine, committed_embedder, engine, fastest_engine
+from ragaudit.verifier.evidence import RESPONSES, Evidence
+from ragaudit.verifier.keys import VerifierKeys
+from ragaudit.verifier.procedure.checks import run, run_opening_checks
+from ragaudit.verifier.procedure.facts import Pins
+from ragaudit.verifier.procedure.framework import REFUSED
+from ragaudit.verifier.procedure.statement_checks import Judgement, judge
+from ragaudit.verifier.report import render_html, render_text
+from ragaudit.verifier.service import challenge, evidence, providers, windows
+from ragaudit.verifier.service.challenge import Sampler
+from ragaudit.verifier.service.database import Database, Origin
+from ragaudit.verifier.service.disputes import Disputes
+from ragaudit.verifier.service.states import State
+from ragaudit.verifier.service.windows import Window
+from ragaudit.verifier.settings import EngineName
+from ragaudit.verifier.verdict import Verdict, sign_verdict, verify_verdict
+
+RETRY_SECONDS = 1.0
+HOUR_MS = 3_600_000
+
+ReportProgress = Callable[[str, int, int], None]
+"""Step, done, total. Called from the audit's thread; what it raises stops the audit."""
+
+_log = logging.getLogger(__name__)
+
+
+class Auditor(Protocol):
+    """Runs checks and signs; pure but for the key that it holds."""
+
+    def check_opening(self, evidence: Evidence, now: int) -> bytes | None:
+        """Run checks 1 to 4 as of ``now`` (Unix milliseconds).
+
+        Returns:
+            None if the opening may be countersigned, otherwise the signed REFUSED verdict.
+        """
+
+    def judge_dispute(self, file: dict[str, Any], view: WindowView) -> Judgement:
+        """Judge a disputed receipt file.
+
+        Raises:
+            RagauditError: the provider did not sign it, part for part.
+        """
+
+    def audit(self, evidence: Evidence, now: int, progress: ReportProgress) -> bytes:
+        """Run every check as of ``now`` (Unix milliseconds); return the signed verdict."""
+
+    def result(self, verdict: bytes) -> str:
+        """Return PASS, FAIL, EXCEEDED or REFUSED of a verdict signed here."""
+
+    def report_html(self, verdict: bytes) -> str:
+        """Return the report for people, one HTML page."""
+
+    def report_text(self, verdict: bytes) -> str:
+        """Return the report for people, plain text."""
+
+
+class ProcedureAuditor:
+    """The audit procedure with this verifier's keys.
+
+    Args:
+        chosen: who checks the arguments; "auto" takes the compiled core where it is installed.
+
+    Raises:
+        UnsupportedError: the chosen engine is not installed.
+    """
+
+    def __init__(self, keys: VerifierKeys, chosen: EngineName) -> None:
+        self._key = keys.verdict
+        # The provider's key was compared with the pinned one when the window was registered.
+        self._pins = Pins(
+            cosigner=keys.cosigner.verifier_key,
+            verifier=keys.statement.public,
+            verdict=keys.verdict.public,
+        )
+        self._engine: Engine = fastest_engine() if chosen == "auto" else engine(chosen)
+
+    def check_opening(self, evidence: Evidence, now: int) -> bytes | None:
+        outcome = run_opening_checks(evidence, engine=self._engine, now=now, pins=self._pins)
+        if outcome.result != REFUSED:
+            return None
+        return sign_verdict(outcome, evidence.digests(), self._key, time=now)
+
+    def judge_dispute(self, file: dict[str, Any], view: WindowView) -> Judgement:
+        return judge(file, view, self._engine)
+
+    def audit(self, evidence: Evidence, now: int, progress: ReportProgress) -> bytes:
+        outcome = run(
+            evidence,
+            engine=self._engine,
+            pins=self._pins,
+            embedder=committed_embedder(evidence),
+            progress=progress,
+        )
+        if outcome.result is None:
+            raise InternalError("the procedure did not conclude")
+        progress("verdict", 0, 0)
+        return sign_verdict(outcome, evidence.digests(), self._key, time=now)
+
+    def result(self, verdict: bytes) -> str:
+        return self._read(verdict).result
+
+    def report_html(self, verdict: bytes) -> str:
+        return render_html(self._read(verdict))
+
+    def report_text(self, verdict: bytes) -> str:
+        return render_text(self._read(verdict))
+
+    def _read(self, verdict: bytes) -> Verdict:
+        return verify_verdict(verdict, self._key.public)
+
+
+class Stopped(RefusedError):
+    """The service is shutting down; the audit starts again with it."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where an audit stands: the step that runs, and how many of its parts are done."""
+
+    step: str
+    done: int
+    total: int
+
+
+class AuditRunner:
+    """One audit at a time, in a thread of its own."""
+
+    def __init__(
+        self,
+        database: Database,
+        keys: VerifierKeys,
+        auditor: Auditor,
+        sampler: Sampler,
+        open_disputes: Disputes,
+    ) -> None:
+        self._database = database
+        self._keys = keys
+        self._auditor = auditor
+        self._sampler = sampler
+        self._disputes = open_disputes
+        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="audit")
+        self._lock = threading.Lock()
+        self._running: dict[Origin, Progress] = {}
+        self._failed: set[Origin] = set()
+        self._stopping = threading.Event()
+
+    def due(self, window: Window) -> bool:
+        """Return whether a window past its sampling instant has nothing more to wait for."""
+        if window.decided is not None or window.listed is None:
+            return False
+        if window.sealed is not None or not challenge.complete(window):
+            return True
+        if window.challenged is None or window.deadline is None:
+            return False
+        if self._database.now() > window.deadline:
+            return True
+        return self._answered(window) and not self._disputes.pending(window)
+
+    def start(self, origin: Origin, *, again: bool = False) -> None:
+        """Queue the audit of a window unless it is queued or, without ``again``, has failed."""
+        with self._lock:
+            # A failed one would fail at every tick: only the auditor has it run again.
+            if origin in self._running or (origin in self._failed and not again):
+                return
+            self._failed.discard(origin)
+            self._running[origin] = Progress("queued", 0, 0)
+        self._pool.submit(self._run, origin)
+
+    def request(self, origin: Origin) -> None:
+        """Start the audit for the auditor.
+
+        Raises:
+            NotFound: no such window.
+            Conflict: it is not due, or refused.
+        """
+        with self._database.read() as connection:
+            window = windows.demand_countersigned(windows.get(connection, origin))
+        if window.decided is None and not self.due(window):
+            raise Conflict(
+                f"the window is {window.state}",
+                where=origin,
+                expected="the sampling instant, and all responses or the deadline",
+            )
+        if window.decided is None:
+            self.start(origin, again=True)
+
+    def progress(self, origin: Origin) -> Progress:
+        """Return where the audit of a window stands."""
+        with self._lock:
+            if origin in self._failed:
+                return Progress("failed; see the service's log", 0, 0)
+            return self._running.get(origin, Progress("", 0, 0))
+
+    def busy(self) -> bool:
+        """Return whether an audit runs or is queued."""
+        with self._lock:
+            return bool(self._running)
+
+    def close(self) -> None:
+        """Stop at the audit's next step; what it did is done again at the next start."""
+        self._stopping.set()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _run(self, origin: Origin) -> None:
+        failed = False
+        try:
+            self._audit(origin)
+        except Stopped:
+            _log.info("audit of %s stopped", origin)
+        except ClockStepped as error:
+            _log.error("audit of %s waits: %s", origin, error)  # the next tick starts it again
+        except Exception:
+            failed = True
+            _log.exception("audit of %s failed", origin)
+        with self._lock:
+            del self._running[origin]
+            if failed:
+                self._failed.add(origin)
+
+    def _audit(self, origin: Origin) -> None:
+        with self._database.write() as transaction:
+            window = windows.get(transaction.connection, origin)
+            if window.decided is not None:
+                return
+            if window.sealed is None:
+                evidence.seal(transaction, self._keys, window)
+            now = transaction.now
+        verdict = self._auditor.audit(
+            evidence.stored(self._database, origin),
+            now,
+            lambda step, done, total: self._report(origin, step, done, total),
+        )
+        while not self._decide(origin, verdict):
+            if self._stopping.wait(RETRY_SECONDS):
+                raise Stopped("the service is shutting down", where=origin)
+        self._sampler.forget(origin)
+        _log.info("audit of %s: %s", origin, self._auditor.result(verdict))
+
+    def _decide(self, origin: Origin, verdict: bytes) -> bool:
+        """Store the verdict; return False while the clock does not say when that is."""
+        try:
+            with self._database.write() as transaction:
+                windows.put_item(transaction, origin, windows.VERDICT, verdict)
+                windows.advance(transaction, origin, State.DECIDED)
+        except ClockStepped as error:
+            _log.error("the verdict on %s waits: %s", origin, error)
+            return False
+        return True
+
+    def _report(self, origin: Origin, step: str, done: int, total: int) -> None:
+        if self._stopping.is_set():
+            raise Stopped("the service is shutting down", where=origin)
+        with self._lock:
+            self._running[origin] = Progress(step, done, total)
+
+    def _answered(self, window: Window) -> bool:
+        with self._database.read() as connection:
+            responses = windows.list_items(connection, window.origin, RESPONSES)
+            return len(responses) == len(self._sampler.sample(connection, window.origin))
+
+
+def shown_progress(database: Database, runner: AuditRunner, origin: Origin) -> dict[str, Any]:
+    """Return where the audit of a window stands, as JSON."""
+    with database.read() as connection:
+        window = windows.get(connection, origin)
+    current = runner.progress(origin)
+    return {
+        "state": window.state,
+        "step": current.step,
+        "done": current.done,
+        "total": current.total,
+    }
+
+
+class Scheduler:
+    """Signs receipts lists, draws challenges and starts audits when they are due."""
+
+    def __init__(self, database: Database, sampler: Sampler, runner: AuditRunner) -> None:
+        self._database = database
+        self._sampler = sampler
+        self._runner = runner
+        self._forget_at = 0
+
+    def tick(self) -> None:
+        """Do what is due for every window; one window's trouble does not stop the others.
+
+        Raises:
+            ClockStepped: the clock was set; nothing is due until it is known what time it is.
+        """
+        self._database.now()
+        self._forget()
+        with self._database.read() as connection:
+            waiting = windows.undecided(connection)
+        for window in waiting:
+            try:
+                self._advance(window)
+            except RagauditError as error:
+                _log.error("window %s: %s", window.origin, error)
+
+    def _forget(self) -> None:
+        """Once an hour: what nobody will countersign any more."""
+        if self._database.now() < self._forget_at:
+            return
+        with self._database.write() as transaction:
+            for origin in providers.forget_expired(transaction):
+                _log.info("window %s was never countersigned: forgotten", origin)
+        self._forget_at = self._database.now() + HOUR_MS
+
+    def _advance(self, window: Window) -> None:
+        with self._database.read() as connection:
+            instant = windows.policy(connection, window).sampling_instant
+        if self._database.now() < 1000 * instant:
+            return
+        self._sampler.sign_list(window.origin)
+        if challenge.complete(window) and window.challenged is None and window.sealed is None:
+            try:
+                self._sampler.draw(window.origin)
+            except MalformedError as error:
+                # Check 5 fails on the same record; there is nothing to wait for.
+                _log.warning("window %s: no challenge: %s", window.origin, error)
+                self._runner.start(window.origin)
+                return
+        with self._database.read() as connection:
+            current = windows.get(connection, window.origin)
+        if self._runner.due(current):
+            self._runner.start(window.origin)

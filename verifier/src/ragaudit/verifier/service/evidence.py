@@ -1,0 +1,185 @@
+"""The evidence of a window: sealed from its rows, read, counted, and bundled with the verdict.
+
+Sealing writes everything that the evidence derives from rows (activations, checkpoints, receipts
+and so on) as items.
+"""
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, BinaryIO, cast
+
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.errors import InternalError, NotFound
+from ragaudit.ledger.messages.handover import Entry
+from ragaudit.ledger.messages.items import Clock
+from ragaudit.serving.bodies import MEMORY_BYTES
+from ragaudit.verifier import evidence as names
+from ragaudit.verifier.bundle import Part, write_archive
+from ragaudit.verifier.evidence import Evidence
+from ragaudit.verifier.keys import VerifierKeys
+from ragaudit.verifier.service import (
+    challenge,
+    cosigner,
+    disputes,
+    handover,
+    submissions,
+    windows,
+)
+from ragaudit.verifier.service.challenge import Sampler
+from ragaudit.verifier.service.database import Database, Origin, Transaction
+from ragaudit.verifier.service.states import State
+from ragaudit.verifier.service.submissions import Kind
+from ragaudit.verifier.service.windows import Window
+from sqlalchemy import Connection
+
+_LISTS = {
+    names.RECEIPTS: (Kind.RECEIPT, Kind.UNCOSIGNED),
+    names.REFUSALS: (Kind.REFUSAL,),
+    names.CLAIMS: (Kind.CLAIM,),
+    names.STATEMENTS: (Kind.STATEMENT,),
+}
+# As they are shown, in the order in which they happen.
+_TIMES = (
+    "registered",
+    "countersigned",
+    "refused",
+    "records",
+    "closed",
+    "listed",
+    "challenged",
+    "deadline",
+    "sealed",
+    "decided",
+)
+
+
+def seal(transaction: Transaction, keys: VerifierKeys, window: Window) -> None:
+    """Write what the evidence derives from rows; nothing is added to the window afterwards."""
+    connection, origin = transaction.connection, window.origin
+    instants = windows.policy(connection, window).activation_instants
+    # Those that nobody asked for, too: the evidence holds every one that has an instant.
+    released = [
+        challenge.ensure_activation(transaction, keys, window, instants, a)
+        for a in range(1, len(instants))
+    ]
+    notes = [checkpoint.note.decode() for checkpoint in cosigner.all_of(connection, origin)]
+    derived = {
+        names.ACTIVATIONS: _array(released),
+        names.CHECKPOINTS: canonical_json.dumps(notes),
+        names.CLOCK: _clock(connection, window),
+        names.DISPUTES: _array(disputes.kept(connection, origin)),
+        names.JUDGED: _array(disputes.judged(connection, origin)),
+    }
+    for item, kinds in _LISTS.items():
+        found = (submissions.documents(connection, origin, kind) for kind in kinds)
+        derived[item] = _array([document for documents in found for document in documents])
+    if window.records is None:
+        derived[names.ENTRIES] = _given_entries(connection, origin)
+    for item, content in derived.items():
+        windows.put_item(transaction, origin, item, content)
+    windows.advance(transaction, origin, State.AUDITING)
+
+
+def stored(database: Database, origin: Origin) -> Evidence:
+    """Return the items of a window as evidence, each read when it is asked for."""
+    with database.read() as connection:
+        items = windows.list_items(connection, origin)
+    held = [item.name for item in items if item.name != windows.VERDICT]
+
+    # One at a time: the responses of a large sample do not fit into memory together.
+    def read(item: str) -> bytes:
+        with database.read() as connection:
+            content = windows.read_item(connection, origin, item)
+        if content is None:
+            raise InternalError("an item is missing", where=f"{origin}: {item}")
+        return content
+
+    return Evidence(held, read)
+
+
+def status(
+    database: Database, result_of: Callable[[bytes], str], sampler: Sampler, origin: Origin
+) -> dict[str, Any]:
+    """Return state, times (Unix milliseconds) and counts of a window, as JSON."""
+    with database.read() as connection:
+        window = windows.get(connection, origin)
+        verdict = windows.read_item(connection, origin, windows.VERDICT)
+        counts = {
+            "entries": handover.count_entries(connection, origin),
+            "checkpoints": cosigner.count(connection, origin),
+            "receipts": submissions.count(connection, origin, Kind.RECEIPT),
+            "refusals": submissions.count(connection, origin, Kind.REFUSAL),
+            "claims": submissions.count(connection, origin, Kind.CLAIM),
+            "disputes": disputes.count(connection, origin),
+            "statements": submissions.count(connection, origin, Kind.STATEMENT),
+            "responses": len(windows.list_items(connection, origin, names.RESPONSES)),
+            "sampled": len(sampler.sample(connection, origin)) if window.challenged else 0,
+        }
+    return {
+        "window": window.name,
+        "provider": window.provider,
+        "state": window.state,
+        "policy_digest": window.policy_digest.hex(),
+        "time": database.now(),
+        "times": {name: getattr(window, name) for name in _TIMES},
+        "counts": counts,
+        "result": None if verdict is None else result_of(verdict),
+    }
+
+
+def verdict(database: Database, origin: Origin) -> bytes:
+    """Return the signed verdict.
+
+    Raises:
+        NotFound: there is none yet.
+    """
+    with database.read() as connection:
+        windows.get(connection, origin)
+        content = windows.read_item(connection, origin, windows.VERDICT)
+    if content is None:
+        raise NotFound("no verdict yet", where=origin)
+    return content
+
+
+def bundle(database: Database, origin: Origin, part: Part) -> Iterator[bytes]:
+    """Return the evidence bundle, in pieces.
+
+    Raises:
+        NotFound: there is no verdict yet.
+    """
+    signed = verdict(database, origin)
+    file = tempfile.SpooledTemporaryFile(max_size=MEMORY_BYTES)  # noqa: SIM115 - closed by _pieces
+    try:
+        write_archive(cast(BinaryIO, file), stored(database, origin), signed, part=part)
+    except BaseException:
+        file.close()
+        raise
+    file.seek(0)
+    return _pieces(cast(BinaryIO, file))
+
+
+def _pieces(file: BinaryIO) -> Iterator[bytes]:
+    with file:
+        while data := file.read(windows.CHUNK_BYTES):
+            yield data
+
+
+def _array(documents: Sequence[bytes]) -> bytes:
+    """Return the canonical JSON array of canonical JSON documents."""
+    return b"[" + b",".join(documents) + b"]"
+
+
+def _clock(connection: Connection, window: Window) -> bytes:
+    responses = {
+        int(item.name.removeprefix(names.RESPONSES).removesuffix(".bin")): item.received
+        for item in windows.list_items(connection, window.origin, names.RESPONSES)
+    }
+    places = submissions.places(connection, window.origin, Kind.CLAIM)
+    claims = {place.identity: place.received for place in places}
+    return Clock(responses, claims, window.closed, window.records).encode()
+
+
+def _given_entries(connection: Connection, origin: Origin) -> bytes:
+    given = handover.entries_of(connection, origin).values()
+    entries = [Entry(entry.index, entry.kind, entry.salt, entry.body) for entry in given]
+    return canonical_json.dumps([entry.to_json() for entry in entries])
