@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from ragaudit.circuits import noise as circuits_noise
 from ragaudit.circuits.selection import scores, select
 from ragaudit.circuits.statements import IndexStatement, SelectionStatement
+from ragaudit.lab.attacks.forging.index_prover import commit_field_rows
 from ragaudit.verifier.reference import ristretto
 from ragaudit.verifier.reference.generators import generator
 from ragaudit.verifier.reference.noise import build_sampler
 from ragaudit.verifier.reference.ristretto import encode
-from reference_index_prover import commit_field_rows
 from reference_vectors import (
     cases,
     index_arguments,

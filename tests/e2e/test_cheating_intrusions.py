@@ -5,19 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from procedure_cases import use_cached_table
 from ragaudit.lab.attacks import CATALOGUE, Intrusion, intrude
-from ragaudit.lab.attacks.running import play_honestly
-from ragaudit.lab.attacks.stage.play import Prepared
+from ragaudit.lab.scenario.scenario import Prepared
 
 INTRUSIONS = [each for each in CATALOGUE if isinstance(each, Intrusion)]
-
-
-@pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
-    """An honest window up to its first query, beside which they intrude."""
-    use_cached_table()
-    return play_honestly(tmp_path_factory.mktemp("prepared"))
 
 
 @pytest.mark.parametrize("cheat", INTRUSIONS, ids=lambda cheat: cheat.name)

@@ -9,8 +9,7 @@ from cheating import assert_caught, assert_complaints, assert_passes_without, sh
 from procedure_cases import use_cached_table
 from ragaudit.client import disputing
 from ragaudit.lab.attacks import CATALOGUE, ServiceCheat, find, stage
-from ragaudit.lab.attacks.running import play_honestly
-from ragaudit.lab.attacks.stage.play import Play, Prepared
+from ragaudit.lab.scenario.scenario import Prepared, Scenario
 from ragaudit.prover.service import Components
 from ragaudit.verifier.procedure import Status
 from ragaudit.verifier.service import submissions
@@ -25,15 +24,8 @@ LET_IN = [
 ]
 
 
-@pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
-    """An honest window up to its first query, which the cheats share."""
-    use_cached_table()
-    return play_honestly(tmp_path_factory.mktemp("prepared"))
-
-
 def test_an_honest_provider_passes(tmp_path: Path, prepared: Prepared) -> None:
-    played = Play(tmp_path, Components(), prepared=prepared, disputes=True).run()
+    played = Scenario(tmp_path, Components(), prepared=prepared, disputes=True).run()
     assert played.complaints == ()
     assert played.outcome.result == "PASS"
     assert [c.id for c in played.outcome.checks if c.status != Status.PASS] == []

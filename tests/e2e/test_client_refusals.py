@@ -11,22 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from procedure_cases import use_cached_table
 from ragaudit.client.checker import Checker
-from ragaudit.lab.attacks.running import play_honestly
-from ragaudit.lab.attacks.stage.play import Play, Played, Prepared
+from ragaudit.lab.scenario.scenario import Conclusion, Prepared, Scenario
 from ragaudit.ledger.messages.records import Record
 from ragaudit.prover.answering.query import Described, Selected, Stages
 from ragaudit.prover.answering.stage import Stage
 from ragaudit.prover.service import Components
 
-BACK_MILLISECONDS = 4000  # more than the skew of the stage's policy
-
-
-@pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
-    use_cached_table()
-    return play_honestly(tmp_path_factory.mktemp("prepared"))
+BACK_MILLISECONDS = 4000  # more than the skew of the scenario's policy
 
 
 class Dates(Stage):
@@ -46,8 +38,8 @@ class DatesAnswers(Dates, Selected):
     """Queries of a coalition that are pulled apart in time look unlinked."""
 
 
-def play(folder: Path, prepared: Prepared, stages: Stages) -> Played:
-    return Play(folder, Components(stages=stages), prepared=prepared).run()
+def play(folder: Path, prepared: Prepared, stages: Stages) -> Conclusion:
+    return Scenario(folder, Components(stages=stages), prepared=prepared).run()
 
 
 def test_a_promise_dated_back_is_not_revealed(

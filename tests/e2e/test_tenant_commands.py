@@ -19,9 +19,9 @@ import pytest
 import uvicorn
 from procedure_cases import use_cached_table
 from ragaudit.encoding.signing import PublicKey
-from ragaudit.lab.attacks.stage import services
-from ragaudit.lab.attacks.stage.clock import Clock
-from ragaudit.lab.attacks.stage.play import Play, Played
+from ragaudit.lab.scenario import services
+from ragaudit.lab.scenario.clock import Clock
+from ragaudit.lab.scenario.scenario import Conclusion, Scenario
 from ragaudit.ledger.messages.disputes import Finding
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.prover.service import Components
@@ -66,7 +66,7 @@ def served(app: Any) -> Iterator[str]:
 
 
 class Live(Clock):
-    """The stage's clock, begun in the past, until it goes with the machine's: for commands."""
+    """The scenario's clock, begun in the past, until it goes with the machine's: for commands."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ class Live(Clock):
         return self.now
 
 
-class ByHand(Play):
+class ByHand(Scenario):
     """Runs the chapter's commands for bob (plain) and alice (a chain), and nobody else asks."""
 
     outputs: list[str]
@@ -149,7 +149,7 @@ class ByHand(Play):
 
 
 @pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[ByHand, Played]:
+def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[ByHand, Conclusion]:
     """A window in which every command of the chapter was run, and its audit."""
     use_cached_table()
     long = {"length_seconds": 900, "activation_every_seconds": 450, "promise_life_seconds": 300}
@@ -159,7 +159,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[ByHand, Played]:
         return play, play.run()
 
 
-def test_the_commands_run_as_they_stand(played: tuple[ByHand, Played]) -> None:
+def test_the_commands_run_as_they_stand(played: tuple[ByHand, Conclusion]) -> None:
     play, window = played
     assert play.troubles == []
     assert window.outcome.result == "PASS", window.outcome
@@ -179,7 +179,7 @@ def test_the_commands_run_as_they_stand(played: tuple[ByHand, Played]) -> None:
 
 
 def test_the_arbiter_judges_a_sampled_record_for_the_account(
-    played: tuple[ByHand, Played],
+    played: tuple[ByHand, Conclusion],
 ) -> None:
     """By one command, and again by hand: the same finding, which the verifier has already."""
     play, _ = played

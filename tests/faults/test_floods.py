@@ -18,10 +18,10 @@ import pytest
 from footprint import MIB, Footprint, Taken
 from prover_process import STEPPING, Setting
 from ragaudit.encoding.tagged import enc
+from ragaudit.lab.scenario.policy import END
 from ragaudit.verifier.settings import Limits
 from service_window import ServiceWindow
 from verifier_process import ProcessDesk, VerifierProcess, now
-from window import END
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import httpx
 import pytest
-from ragaudit.encoding import canonical_json
 from ragaudit.ledger.log.checkpoints import Checkpoint, sign_checkpoint
 from ragaudit.ledger.log.cosigner_protocol import (
     AddCheckpointRequest,
@@ -134,7 +133,7 @@ def test_killed_during_an_upload(process: Any, desk: Any) -> None:
     process.start()
     window = ServiceWindow(desk)
     super(ServiceWindow, window).open()
-    embedder = canonical_json.loads(window.embedder.manifest)
+    embedder = window.model.manifest().to_json()
     document = {"policy": window.policy_json(), "embedder": embedder}
     assert desk.send("POST", "/v1/windows", document).status_code == 201
     target = "/v1/windows/w1/tenants/acme/versions/1"

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 from ragaudit.circuits.statements import IndexStatement
+from ragaudit.lab.scenario.accounts import Account
+from ragaudit.lab.scenario.policy import START
+from ragaudit.lab.scenario.window import Window
+from ragaudit.ledger.messages.records import Record
 from ragaudit.privacy.accounting.report import epsilon_report
 from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.verifier.engines import ArgumentRejected, CoreEngine, Engine, engine
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import CHECKS, Outcome, Pins, Status, privacy_checks, run
-from window import Window
 
 Items = dict[str, bytes]
 Edit = Callable[[Items, Window], None]
@@ -99,3 +103,26 @@ def assert_caught(
     removed = audit(items, window, without=owners, pins=pins)
     assert removed.result == "PASS", [(c.id, c.status, c.reason) for c in removed.checks]
     return outcome
+
+
+class AltersRecord(Window):
+    """One record of an account has other members; the second of bob, who is plain, if not said."""
+
+    name, number = "bob", 1
+    changes: Mapping[str, Any]
+
+    def alter_record(self, account: Account, record: Record) -> Record:
+        chosen = account.name == self.name and account.queries == self.number
+        return replace(record, **self.changes) if chosen else record
+
+
+def altering(name: str = "bob", number: int = 1, **changes: Any) -> AltersRecord:
+    """A window in which an account's record has these members."""
+    window = AltersRecord()
+    window.name, window.number, window.changes = name, number, changes
+    return window
+
+
+def ms(seconds: int) -> int:
+    """Unix milliseconds of a second of the window."""
+    return 1000 * (START + seconds)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from ragaudit.encoding import canonical_json
+from ragaudit.lab.scenario.policy import CLOSED, COUNTERSIGNED, HANDED_OVER, INSTANTS, START
+from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.log.checkpoints import Checkpoint, sign_checkpoint
 from ragaudit.ledger.log.cosigner_protocol import AddCheckpointRequest, parse_cosignatures
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.verifier.service import challenge, providers, windows
 from verifier_service_harness import Desk
-from window import CLOSED, COUNTERSIGNED, HANDED_OVER, INSTANTS, START, Window
 
 
 class ServiceWindow(Window):
@@ -40,7 +41,7 @@ class ServiceWindow(Window):
         return answer
 
     def signed(self, method: str, target: str, body: bytes | dict[str, Any] = b"") -> Any:
-        """The answer to a request of this provider; another may have used the desk meanwhile."""
+        """The answer to a request of this provider, whoever asked before."""
         self.desk.provider, self.desk.provider_key = self.provider, self.provider_key
         return self.desk.send(method, target, body)
 
@@ -60,7 +61,7 @@ class ServiceWindow(Window):
         """Commit, and hand everything in but the opening."""
         super().open()
         self.desk.clock.at(COUNTERSIGNED)
-        embedder = canonical_json.loads(self.embedder.manifest)
+        embedder = self.model.manifest().to_json()
         document = {"policy": self.policy_json(), "embedder": embedder}
         answer = self.signed("POST", "/v1/windows", document)
         assert answer.status_code == 201, answer.text

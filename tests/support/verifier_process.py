@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx
 from ragaudit.encoding.signing import PublicKey
-from ragaudit.lab.attacks.terms import small_terms_file
+from ragaudit.lab.scenario.policy import small_terms_file
 from ragaudit.ledger.messages.signed import SignedRequest
 from ragaudit.verifier import keys, settings
 from ragaudit.verifier.service import providers

@@ -13,7 +13,9 @@ from httpx import Response
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import leaf_data, salted, structure
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.lab.attacks.terms import small_terms_file
+from ragaudit.lab.scenario.clock import Clock
+from ragaudit.lab.scenario.embedder import HashEmbedder
+from ragaudit.lab.scenario.policy import policy_document, seeded, small_terms_file
 from ragaudit.ledger.log.checkpoints import Checkpoint, parse_checkpoint, sign_checkpoint
 from ragaudit.ledger.log.cosigner_protocol import AddCheckpointRequest, parse_cosignatures
 from ragaudit.ledger.log.notes import ED25519, SigningKey, parse_note
@@ -22,7 +24,6 @@ from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages import handover
 from ragaudit.ledger.messages.chains import NonceChain
 from ragaudit.ledger.messages.challenge import Challenge, ReceiptsList, Stratum
-from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
 from ragaudit.ledger.messages.receipt_check import WindowView
 from ragaudit.ledger.messages.receipts import PublicReceipt
@@ -47,20 +48,7 @@ PROVIDER = "acme"
 WINDOW = "w1"
 ORIGIN = windows.of(PROVIDER, WINDOW)
 NAME = "regulator.example/cosigner"
-EMBEDDER = EmbedderManifest("toy", 4, "{text}", {}, {})
-
-
-@dataclass
-class Clock:
-    """A clock that the test moves; Unix milliseconds."""
-
-    now: int = NOW
-
-    def __call__(self) -> int:
-        return self.now
-
-    def at(self, seconds: int) -> None:
-        self.now = 1000 * seconds
+EMBEDDER = HashEmbedder(4).manifest()
 
 
 @dataclass
@@ -93,10 +81,6 @@ class RecordingAuditor:
         return "report"
 
 
-def seeded(label: str) -> PrivateKey:
-    return PrivateKey.from_seed(sha256(label.encode()).digest())
-
-
 @dataclass
 class Log:
     """A provider's log of one window."""
@@ -119,7 +103,7 @@ class Desk:
     """One verifier service, one pinned provider, and what they say to each other."""
 
     def __init__(self, folder: Path, auditor: Auditor | None, clock: Clock | None = None) -> None:
-        self.clock = clock or Clock()
+        self.clock = clock or Clock(NOW)
         self.auditor = auditor
         self.settings = Settings(
             name=NAME,
@@ -145,65 +129,31 @@ class Desk:
 
     def policy(self, **changes: Any) -> dict[str, Any]:
         public = self.keys.public()
-        policy = {
-            "format": "ragaudit/v1/policy",
+        keys = {
+            **{role: public[role] for role in ("arbiter", "cosigner", "verifier", "verdict")},
+            "log": str(self._log_key(changes.get("window", WINDOW)).verifier_key),
+            "provider": self.provider_key.public.raw.hex(),
+        }
+        members = {
             "provider": PROVIDER,
             "window": WINDOW,
             "start": START,
             "end": END,
-            "previous_checkpoint": None,
-            "epsilon_acc": "8",
-            "delta_acc": "0.00001",
-            "delta_policy": "0.00001",
-            "sigma": "1000",
-            "relation": "replace",
-            "rows_per_document": 1,
-            "norm_bound": 127,
-            "dimension": 4,
-            "top_k_max": 2,
-            "queries_per_account": 4,
-            "slots": 4,
-            "coalition_max": 2,
-            "tenants": [{"id": "t1", "owner_key": None}, {"id": "t2", "owner_key": None}],
-            "calibration": "chosen for tests",
-            "sampler": {"id": "ragaudit/v1/dgs", "distance": "2^-100"},
             "activation_instants": list(INSTANTS),
-            "activation_rounds": [None] * len(INSTANTS),
-            "beacon": {"kind": "none"},
-            "query_text_disclosure": "sampled",
-            "embedder_tolerance": 10,
-            "estimator": {
-                "theta": "0.8",
-                "tau_seconds": 60,
-                "sketch_bits": 64,
-                "seed": "00" * 32,
-                "hamming_threshold": 20,
-            },
-            "filter_grammar": "empty",
-            "proof_mode": "on-demand",
-            "audit": {
-                "mode": "A",
-                "beta": "0.1",
-                "tenants": {"eta": "0.05", "minimum": 1},
-                "submitters": {"by": "account", "eta": "0.05", "minimum": 1},
-                "deadline_seconds": 100,
-            },
+            "sigma": "1000",
+            "epsilon_acc": "8",
+            "dimension": EMBEDDER.dimension,
+            "top_k_max": 2,
+            "slots": 4,
+            "tenants": [{"id": "t1", "owner_key": None}, {"id": "t2", "owner_key": None}],
+            "estimator/tau_seconds": 60,
+            "audit/deadline_seconds": 100,
             "merge_delay_seconds": 10,
-            "clock_skew_seconds": 5,
             "promise_life_seconds": 30,
             "claim_margin_seconds": 5,
             "release_seconds": 20,
-            "keys": {
-                "arbiter": None,
-                "log": str(self._log_key(changes.get("window", WINDOW)).verifier_key),
-                "provider": self.provider_key.public.raw.hex(),
-                "cosigner": public["cosigner"],
-                "verifier": public["verifier"],
-                "verdict": public["verdict"],
-            },
-            "experiment_seed": None,
         }
-        return {**policy, **changes}
+        return {**policy_document(keys, members), **changes}
 
     def _log_key(self, window: object) -> SigningKey:
         """Of a window's log; a window without a possible name has none of its own."""

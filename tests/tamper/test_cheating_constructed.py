@@ -14,8 +14,9 @@ from cheating import assert_caught, assert_passes_without
 from procedure_cases import use_cached_table
 from ragaudit.circuits.selection import scores, select
 from ragaudit.lab.attacks import CATALOGUE, ConstructedCheat, find, stage
-from ragaudit.lab.attacks.constructed.indexes import HidesAnOffset, wrapping_pair
-from ragaudit.lab.attacks.constructed.proofs import KeepsTies, OwnThresholds, Tied
+from ragaudit.lab.attacks.cheats.index import HidesAnOffset, wrapping_pair
+from ragaudit.lab.attacks.cheats.proofs import OwnThresholds
+from ragaudit.lab.attacks.cheats.selection import KeepsTies, Tied
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import run

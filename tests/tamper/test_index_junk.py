@@ -10,12 +10,11 @@ from collections.abc import Callable
 
 import pytest
 import ragaudit.verifier.reference as reference
-import reference_index_prover as prover
 from ragaudit import core
 from ragaudit.circuits.statements import IndexStatement
-from ragaudit.verifier.reference.statement import Statement
-from reference_index_prover import FIRST_COLUMN, Claim
-from reference_prover import (
+from ragaudit.lab.attacks.forging import index_prover as prover
+from ragaudit.lab.attacks.forging.index_prover import FIRST_COLUMN, Claim
+from ragaudit.lab.attacks.forging.selection_prover import (
     Assignment,
     Index,
     commit_selection,
@@ -24,6 +23,7 @@ from reference_prover import (
     prove_boundary,
     scores,
 )
+from ragaudit.verifier.reference.statement import Statement
 
 pytestmark = pytest.mark.slow
 

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 from procedure_cases import audit, use_cached_table
-from ragaudit.lab.attacks.constructed.world import HashEmbedder
+from ragaudit.lab.scenario.embedder import HashEmbedder
+from ragaudit.lab.scenario.policy import COUNTERSIGNED, START
+from ragaudit.lab.scenario.window import Window
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import CHECKS, Status, run, run_opening_checks
-from window import COUNTERSIGNED, START, Window
 
 use_cached_table()
 
@@ -79,7 +80,7 @@ def test_without_texts_or_embedder_a1_is_not_established_for_plain_accounts(
 
 def test_another_embedder_establishes_nothing() -> None:
     window, items = played("A")
-    other = HashEmbedder(window.dimension, "fake")
+    other = HashEmbedder(window.dimension, "fake").installed()
     outcome = run(Evidence.of(items), engine=engine("core"), pins=window.pins, embedder=other)
     assert outcome.check("embedding").status is Status.NOT_ESTABLISHED
     assert "not the committed one" in outcome.check("embedding").evidence[0]

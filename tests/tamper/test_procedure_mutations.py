@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from procedure_cases import RememberingEngine, audit, use_cached_table
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError
+from ragaudit.lab.scenario.window import Window
 from ragaudit.verifier import evidence as names
 from ragaudit.verifier.procedure import Outcome, Status
-from window import Window
 
 use_cached_table()
 ENGINE = RememberingEngine()

@@ -10,7 +10,11 @@ import pytest
 from procedure_cases import assert_caught, audit, use_cached_table
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.ledger.log.checkpoints import Checkpoint, sign_checkpoint
+from ragaudit.lab.attacks.cheats.policy import CountersignedLate, RunsAnotherPolicy
+from ragaudit.lab.scenario.accounts import TenantIndex
+from ragaudit.lab.scenario.embedder import HashEmbedder
+from ragaudit.lab.scenario.policy import COUNTERSIGNED, INSTANTS
+from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.log.notes import ED25519, SigningKey
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages.records import Opening
@@ -18,7 +22,6 @@ from ragaudit.verifier import evidence as names
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import Pins, Status, run_opening_checks
-from window import COUNTERSIGNED, INSTANTS, HashEmbedder, TenantIndex, Window
 
 use_cached_table()
 
@@ -55,30 +58,14 @@ def test_policies_that_do_not_fit_what_they_govern(overrides: dict[str, Any], re
     refused(window, "policy", reason)
 
 
-class CountersignedLate(Window):
-    def countersignature(self) -> bytes:
-        return self.countersigned_at(1000 * INSTANTS[0])
-
-
 def test_a_countersignature_at_the_first_instant_is_too_late() -> None:
     window = CountersignedLate()
+    window.at = INSTANTS[0]
     assert_caught(window.items(), window, "policy", "too late")
 
 
-class CountersignedElsewhere(Window):
-    """V countersigned another policy; P runs this one."""
-
-    def countersignature(self) -> bytes:
-        kept = self.policy
-        self.policy = replace(kept, canonical=kept.canonical + b" ")
-        try:
-            return super().countersignature()
-        finally:
-            self.policy = kept
-
-
 def test_the_countersignature_of_another_policy() -> None:
-    window = CountersignedElsewhere()
+    window = RunsAnotherPolicy()
     assert_caught(window.items(), window, "policy", "names another window or policy")
 
 
@@ -233,28 +220,22 @@ def test_another_opening_is_logged_than_was_countersigned() -> None:
 
 def test_another_embedder_manifest() -> None:
     window = Window()
-    items = {**window.items(), names.EMBEDDER: HashEmbedder(8, "other").manifest}
+    items = {**window.items(), names.EMBEDDER: HashEmbedder(8, "other").manifest().encode()}
     assert_caught(items, window, "commitments", "another embedder manifest")
     items[names.EMBEDDER] = b"[]"
     assert_caught(items, window, "commitments", "not an embedder's manifest")
 
 
-def empty_checkpoint(window: Window, tree: MemoryTree, seed: bytes | None = None) -> bytes:
-    key = window.log_key
-    if seed is not None:
-        key = SigningKey(window.origin, ED25519, PrivateKey.from_seed(seed))
-    return sign_checkpoint(Checkpoint(window.origin, tree.head()), key).encode()
-
-
 def test_the_log_was_not_empty() -> None:
     window = Window()
-    items = {**window.items(), names.EMPTY_CHECKPOINT: empty_checkpoint(window, window.tree)}
+    items = {**window.items(), names.EMPTY_CHECKPOINT: window.sign_head(window.tree).encode()}
     assert_caught(items, window, "commitments", "of a log of 14 entries")
 
 
 def test_the_empty_log_is_signed_by_somebody_else() -> None:
     window = Window()
-    forged = empty_checkpoint(window, MemoryTree(), b"f" * 32)
+    key = SigningKey(window.origin, ED25519, PrivateKey.from_seed(b"f" * 32))
+    forged = window.sign_head(MemoryTree(), key).encode()
     items = {**window.items(), names.EMPTY_CHECKPOINT: forged}
     assert_caught(items, window, "commitments", "no signature of this key")
 

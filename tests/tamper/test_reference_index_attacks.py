@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 import ragaudit.verifier.reference as reference
-import reference_index_prover as prover
 import reference_mutants as mutants
+from ragaudit.lab.attacks.forging import index_prover as prover
+from ragaudit.lab.attacks.forging.index_prover import Claim
+from ragaudit.lab.attacks.forging.selection_prover import four_squares
 from ragaudit.verifier.reference.field import ORDER, inverse
-from reference_index_prover import Claim
 from reference_mutants import Mutant
-from reference_prover import four_squares
 
 pytestmark = pytest.mark.slow
 

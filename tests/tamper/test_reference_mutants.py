@@ -18,10 +18,11 @@ from typing import Any
 import pytest
 import ragaudit.verifier.reference as reference
 import reference_mutants as mutants
-import reference_prover as prover
+from ragaudit.lab.attacks.forging import selection_prover as prover
+from ragaudit.lab.attacks.forging.moves import modules
+from ragaudit.lab.attacks.forging.selection_prover import Assignment
 from ragaudit.verifier.reference.statement import Statement
 from reference_mutants import Mutant
-from reference_prover import Assignment
 from reference_vectors import cases, decision, index_forgeries, read
 
 CONTEXT = bytes(range(32))
@@ -88,7 +89,7 @@ def test_the_first_index_argument_is_this_one_with_two_faults(
 def test_a_point_decoder_with_a_fault_accepts_what_rfc_9496_refuses(
     mutant: Mutant, load: Callable[[Mutant], ModuleType]
 ) -> None:
-    decode = prover.modules(load(mutant)).ristretto.decode
+    decode = modules(load(mutant)).ristretto.decode
     accepted = []
     for refused in read("rfc9496")["refused"].values():
         for encoding in map(bytes.fromhex, refused):
@@ -133,7 +134,7 @@ def test_a_challenge_of_zero_is_not_refused_without_its_check(
     tag: str, load: Callable[[Mutant], ModuleType], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package = load(mutants.ZERO_MUTANTS[tag])
-    transcript = prover.modules(package).transcript.Transcript
+    transcript = modules(package).transcript.Transcript
     draw = transcript.scalar
     monkeypatch.setattr(transcript, "scalar", lambda self, t: 0 if t == tag else draw(self, t))
     case = next(case for case in cases("selection") if case["name"] == "honest-4")
@@ -406,7 +407,7 @@ def test_without_the_norm_of_e_the_query_outgrows_u(
         "selection": prover.commit_selection(reference, others, BLINDING),
         "allowed": range(6),
     }
-    statement = prover.modules(mutant).selection.Statement(**arguments)
+    statement = modules(mutant).selection.Statement(**arguments)
     assert statement.U == (1, 2, 3, 4, 5)
     scores = world.scores
     scores[0] = -(2**40)  # what the statement believes of a row outside U

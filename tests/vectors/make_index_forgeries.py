@@ -13,9 +13,9 @@ from tempfile import TemporaryDirectory
 FOLDER = Path(__file__).parent
 sys.path.insert(0, str(FOLDER.parent / "support"))
 
-import reference_index_prover as prover  # noqa: E402
 import reference_mutants as mutants  # noqa: E402
-from reference_prover import four_squares  # noqa: E402
+from ragaudit.lab.attacks.forging import index_prover as prover  # noqa: E402
+from ragaudit.lab.attacks.forging.selection_prover import four_squares  # noqa: E402
 
 CONTEXT = bytes(range(32))
 HUGE = 10**19

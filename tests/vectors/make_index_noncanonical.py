@@ -14,10 +14,10 @@ FOLDER = Path(__file__).parent
 sys.path.insert(0, str(FOLDER.parent / "support"))
 
 import ragaudit.verifier.reference as reference  # noqa: E402
-import reference_index_prover as prover  # noqa: E402
 import reference_mutants as mutants  # noqa: E402
+from ragaudit.lab.attacks.forging import index_prover as prover  # noqa: E402
 from ragaudit.lab.attacks.forging.moves import negative, top_bit, unreduced  # noqa: E402
-from reference_prover import four_squares  # noqa: E402
+from ragaudit.lab.attacks.forging.selection_prover import four_squares  # noqa: E402
 
 CONTEXT = bytes(range(32))
 VECTORS = [[3, -4, 50, 0], [100, 60, -7, 1], [0, 0, 0, 0]]

@@ -1,43 +1,30 @@
-"""A small provider and verifier behind httpx mock transports: honest unless a test interferes."""
+"""The scenario's window behind a provider's and a verifier's interface: honest unless a test
+interferes."""
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import httpx
-import numpy as np
-import numpy.typing as npt
 import pytest
-from ragaudit import core
-from ragaudit.circuits.quantise import quantise_rows
-from ragaudit.circuits.sketch import sketch
 from ragaudit.client import transport
 from ragaudit.client.blocking import Client
-from ragaudit.encoding.digests import leaf_data, salted, structure
+from ragaudit.encoding.digests import structure
 from ragaudit.encoding.signing import PrivateKey, sign
-from ragaudit.ledger.log.checkpoints import Checkpoint, sign_checkpoint
-from ragaudit.ledger.log.cosignatures import cosign
-from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, SigningKey
+from ragaudit.lab.scenario.accounts import Account
+from ragaudit.lab.scenario.embedder import HashEmbedder
+from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.log.tlog_proof import TlogProof
-from ragaudit.ledger.log.tree import MemoryTree
-from ragaudit.ledger.messages.chains import activation_anchor, activation_preimage
-from ragaudit.ledger.messages.countersignature import Activation, Countersignature, opening_digest
-from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
-from ragaudit.ledger.messages.merkle_commitments import IndexTree, content_digest, row_digest
-from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.countersignature import Activation, Countersignature
 from ragaudit.ledger.messages.promises import Promise, Refusal
 from ragaudit.ledger.messages.receipts import (
-    PrivateReceipt,
     PublicReceipt,
-    ReceiptFile,
-    ServedRow,
-    answer_digest,
 )
-from ragaudit.ledger.messages.records import Opening, Record, Registration, TenantOpening
-from ragaudit.ledger.messages.requests import Answer, Document, Openings, Request, embedding_digest
+from ragaudit.ledger.messages.records import Record, Registration
+from ragaudit.ledger.messages.requests import Openings, Request
 from ragaudit.ledger.messages.shown import (
     RegistrationEntry,
     ShownAccount,
@@ -46,105 +33,9 @@ from ragaudit.ledger.messages.shown import (
     ShownWindow,
 )
 
-DIMENSION = 8
 SERVED = (1, 4)
-BUDGET = 6
-ACTIVATION_SEED = bytes([33]) * 32
-PSEUDONYM = bytes([55]) * 32
 API_KEY = "secret-api-key"
-
-
-def key(number: int) -> PrivateKey:
-    return PrivateKey.from_seed(bytes([number]) * 32)
-
-
-LOG = SigningKey("provider.example/ragaudit/w1", ED25519, key(1))
-PROVIDER = key(2)
-COSIGNER = SigningKey("regulator.example/cosigner", COSIGNATURE_V1, key(3))
-VERIFIER = key(4)
-
-
-class ToyEmbedder:
-    """Letters counted into eight places: deterministic, and different for different texts."""
-
-    name = "toy"
-    dimension = DIMENSION
-
-    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        vectors = np.ones((len(texts), DIMENSION), dtype=np.float32)
-        for row, text in enumerate(texts):
-            for place, letter in enumerate(text.encode()):
-                vectors[row, (letter + place) % DIMENSION] += letter
-        return vectors
-
-    def manifest(self) -> EmbedderManifest:
-        return EmbedderManifest(self.name, DIMENSION, "{text}", {}, {"toy": "00" * 32})
-
-
-EMBEDDER = ToyEmbedder()
-
-
-def make_policy(now: int) -> Policy:
-    return Policy.from_json(
-        {
-            "format": "ragaudit/v1/policy",
-            "provider": "provider.example",
-            "window": "w1",
-            "start": now - 100,
-            "end": now + 1000,
-            "previous_checkpoint": None,
-            "epsilon_acc": "10",
-            "delta_acc": "0.000001",
-            "delta_policy": "0.000001",
-            "sigma": "3.5",
-            "relation": "null-replace",
-            "rows_per_document": 1,
-            "norm_bound": 127,
-            "dimension": DIMENSION,
-            "top_k_max": 5,
-            "queries_per_account": BUDGET,
-            "slots": 4,
-            "coalition_max": 2,
-            "tenants": [{"id": "acme", "owner_key": None}],
-            "calibration": "by hand",
-            "sampler": {"id": "ragaudit/v1/dgs", "distance": "2^-100"},
-            "activation_instants": [now - 100, now + 1100],
-            "activation_rounds": [None, None],
-            "beacon": {"kind": "none"},
-            "query_text_disclosure": "sampled",
-            "embedder_tolerance": 2,
-            "estimator": {
-                "theta": "0.9",
-                "tau_seconds": 600,
-                "sketch_bits": 64,
-                "seed": "07" * 32,
-                "hamming_threshold": 9,
-            },
-            "filter_grammar": "empty",
-            "proof_mode": "on-demand",
-            "audit": {
-                "mode": "A",
-                "beta": "0.1",
-                "tenants": {"eta": "0.1", "minimum": 1},
-                "submitters": {"by": "account", "eta": "0.1", "minimum": 1},
-                "deadline_seconds": 60,
-            },
-            "merge_delay_seconds": 10,
-            "clock_skew_seconds": 5,
-            "promise_life_seconds": 60,
-            "claim_margin_seconds": 5,
-            "release_seconds": 20,
-            "keys": {
-                "arbiter": key(7).public.raw.hex(),
-                "log": str(LOG.verifier_key),
-                "provider": PROVIDER.public.raw.hex(),
-                "cosigner": str(COSIGNER.verifier_key),
-                "verifier": VERIFIER.public.raw.hex(),
-                "verdict": key(5).public.raw.hex(),
-            },
-            "experiment_seed": None,
-        }
-    )
+ARBITER = PrivateKey.from_seed(bytes([7]) * 32)
 
 
 def file_bytes(value: Any) -> bytes:
@@ -163,59 +54,67 @@ class Pending:
     reply: dict[str, Any] | None = None
 
 
-@dataclass
-class FakeProvider:
-    """One tenant, one account, one window, in memory."""
+class FakeProvider(Window):
+    """One tenant and one account of a window that is open, in memory."""
 
-    now: int = field(default_factory=lambda: int(time.time()))
-    interfere: Callable[[str, Any], Any] = lambda _call, reply: reply
-    clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000
-    proofs_ready: bool = True
-    api_key: str = API_KEY
+    tenants = ("acme",)
+    slots = 4
+    queries_per_account = 6
 
-    def __post_init__(self) -> None:
-        self.policy = make_policy(self.now)
+    def __init__(self, *, now: int | None = None, api_key: str = API_KEY) -> None:
+        """``now``: Unix seconds; the window began 100 s before."""
+        self.now = int(time.time()) if now is None else now
+        self.api_key = api_key
+        self.interfere: Callable[[str, Any], Any] = lambda _call, reply: reply
+        self.clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+        self.proofs_ready = True
         self.calls: list[str] = []
-        self.tree = MemoryTree()
-        self.counter = 0
-        self.registration: Registration | None = None
         self.pending: dict[int, Pending] = {}
-        self.contents = [f"document number {i}" for i in range(6)]
-        self._commit()
-        self._append("opening", self.opening.encode())
+        super().__init__(
+            rows=6,
+            provider="provider.example",
+            start=self.now - 100,
+            end=self.now + 1000,
+            instants=(self.now - 100, self.now + 1100),
+            overrides={
+                "top_k_max": 5,
+                "merge_delay_seconds": 10,
+                "promise_life_seconds": 60,
+                "claim_margin_seconds": 5,
+                "keys/arbiter": ARBITER.public.raw.hex(),
+            },
+        )
+        self.account = Account("ann", "acme", structure("pseudonym", b"ann"), None)
+        self.open()
 
-    def _commit(self) -> None:
-        vectors = quantise_rows(EMBEDDER.embed(self.contents))
-        self.completed = core.complete_rows(vectors)
-        self.blindings = core.random_scalars(len(vectors))
-        points = core.commit_rows(self.completed, self.blindings)
-        self.points = [points[32 * i : 32 * i + 32] for i in range(len(vectors))]
-        self.salts = [bytes([100 + i]) * 32 for i in range(len(vectors))]
-        digests = [
-            row_digest(salt, f"doc {i}", content_digest(self.contents[i]))
-            for i, salt in enumerate(self.salts)
-        ]
-        self.index = IndexTree(points, b"".join(digests))
-        tenant = TenantOpening("acme", len(vectors), self.index.root, bytes(32))
-        manifest = EMBEDDER.manifest().digest()
-        self.opening = Opening(self.policy.digest, manifest, bytes(32), (tenant,))
+    @property
+    def counter(self) -> int:
+        return self.account.queries
 
-    def _append(self, kind: str, body: bytes) -> int:
-        return self.tree.append(leaf_data(self._salt(self.tree.size), kind, body))
+    @counter.setter
+    def counter(self, queries: int) -> None:
+        self.account.queries = queries
 
-    @staticmethod
-    def _salt(index: int) -> bytes:
-        return bytes([200 + index % 50]) * 32
+    def previous_checkpoint(self, leaves: int = 0) -> str | None:
+        return None
 
-    def checkpoint(self) -> bytes:
+    def document_id(self, tenant: str, position: int) -> str:
+        return f"doc {position}"
+
+    def prove_index(self, *_: Any) -> bytes:
+        """Accounts check no index argument."""
+        return b""
+
+    def select(self, *_: Any) -> tuple[int, ...]:
+        return SERVED
+
+    def head(self) -> bytes:
         """The log as it is now, cosigned."""
-        signed = sign_checkpoint(Checkpoint(LOG.name, self.tree.head()), LOG)
-        note = signed.note.with_signatures([cosign(signed.note.text, COSIGNER, self.now)])
-        return note.encode()
+        return self.cosigned(self.tree, self.now).encode()
 
     def proof(self, index: int) -> str:
         path = self.tree.inclusion_proof(index)
-        return TlogProof(index, path, self.checkpoint()).encode().decode()
+        return TlogProof(index, path, self.head()).encode().decode()
 
     def handle(self, request: httpx.Request) -> httpx.Response:
         call = request.url.path.removeprefix("/v1/windows").removeprefix("/w1").strip("/")
@@ -247,49 +146,33 @@ class FakeProvider:
         }[call](body)
 
     def _window(self) -> Any:
-        body, salt = self.opening.encode(), self._salt(0)
-        signed = Countersignature.issue(
-            VERIFIER,
-            window="w1",
-            policy_digest=self.policy.digest,
-            opening_digest=opening_digest(salt, body),
-            terms_digest=bytes(32),
-            activation_anchor=activation_anchor("w1", ACTIVATION_SEED, 2),
-            time=1000 * (self.now - 200),
-        )
-        released = Activation.issue(
-            VERIFIER,
-            window="w1",
-            a=1,
-            preimage=activation_preimage("w1", ACTIVATION_SEED, 2, 1),
-            covered_size=2,
-            time=1000 * (self.now - 100),
-        )
+        _, salt, body = self.entries[0]
         return ShownWindow(
-            window="w1",
+            window=self.window,
             state="open",
             policy=self.policy,
             policy_digest=self.policy.digest,
-            countersignature=signed,
+            countersignature=Countersignature.parse(self.countersigned_at(1000 * (self.now - 200))),
             opening=ShownOpening(salt, body),
-            embedder=EMBEDDER.manifest(),
-            activations=[released],
+            embedder=self.model.manifest(),
+            activations=[Activation.from_json(self.activation(1, 2))],
         ).to_json()
 
     def _account(self) -> Any:
-        registered = self.registration
+        registered = self.account.registration
         entry = None
         if registered is not None:
             proof = self.proof(1) if self.proofs_ready else None
-            entry = RegistrationEntry(1, self._salt(1), registered.encode(), proof)
+            _, salt, body = self.entries[1]
+            entry = RegistrationEntry(1, salt, body, proof)
         return ShownAccount(
-            tenant="acme",
-            pseudonym=PSEUDONYM,
+            tenant=self.account.tenant,
+            pseudonym=self.account.pseudonym,
             slot=None if registered is None else 0,
             anchor=None if registered is None else registered.anchor,
             dispute_key=None if registered is None else registered.dispute_key,
             counter=self.counter,
-            remaining=BUDGET - self.counter,
+            remaining=self.queries_per_account - self.counter,
             registration=entry,
         ).to_json()
 
@@ -298,53 +181,24 @@ class FakeProvider:
             None if body[name] is None else bytes.fromhex(body[name])
             for name in ("anchor", "dispute_key")
         )
-        if self.registration is None:
+        account = self.account
+        if account.registration is None:
             at = 1000 * (self.now - 150)
-            self.registration = Registration("w1", PSEUDONYM, "acme", 0, anchor, key, at)
-            self._append("registration", self.registration.encode())
-        assert (self.registration.anchor, self.registration.dispute_key) == (anchor, key)
+            account.registration = Registration(
+                self.window, account.pseudonym, account.tenant, 0, anchor, key, at
+            )
+            self.append("registration", account.registration.encode())
+        assert (account.registration.anchor, account.registration.dispute_key) == (anchor, key)
         return self._account()
 
     def _openings(self, query: str) -> Openings:
-        embedding = quantise_rows(EMBEDDER.embed([query]))[0].astype(np.int16)
-        return Openings(
-            query=query,
-            salt_q=bytes([11]) * 32,
-            embedding=tuple(embedding.tolist()),
-            salt_e=bytes([12]) * 32,
-            filter="",
-            salt_f=bytes([13]) * 32,
-            sketch=sketch(embedding, bytes([7]) * 32, 64),
-            salt_s=bytes([14]) * 32,
-        )
-
-    def _record(self, request: Request, openings: Openings) -> Record:
-        return Record(
-            policy_digest=self.policy.digest,
-            window="w1",
-            tenant="acme",
-            version=1,
-            rows=len(self.contents),
-            top_k=request.top_k,
-            filter_digest=salted(openings.salt_f, ""),
-            pseudonym=PSEUDONYM,
-            epoch=1,
-            slot=0,
-            counter=self.counter,
-            activation=1,
-            time=self.clock(),
-            nonce=None,
-            query_digest=salted(openings.salt_q, openings.query),
-            embedding_digest=embedding_digest(openings.salt_e, openings.embedding),
-            sketch_digest=salted(openings.salt_s, openings.sketch),
-            selection_commitment=None,
-        )
+        return self.open_query(self.account, query)[0]
 
     def _refused(self) -> httpx.Response:
         refusal = Refusal.issue(
-            PROVIDER,
-            origin=LOG.name,
-            pseudonym=PSEUDONYM,
+            self.provider_key,
+            origin=self.origin,
+            pseudonym=self.account.pseudonym,
             counter=self.counter,
             reason="budget",
             time=1000 * self.now,
@@ -353,22 +207,27 @@ class FakeProvider:
         return httpx.Response(429, json=problem)
 
     def _query(self, body: Any) -> Any:
-        if self.counter >= BUDGET:
+        if self.counter >= self.queries_per_account:
             return self._refused()
         request = Request(body["query"], body["top_k"])
         openings = self._openings(request.query)
-        return self._log(request, openings, self._record(request, openings), None)
+        record = self.promised(self.account, openings, request.top_k, self.clock())
+        return self._log(request, openings, record)
 
     def _promise(self, body: Any) -> Any:
-        if self.counter >= BUDGET:
+        if self.counter >= self.queries_per_account:
             return self._refused()
         request = Request(body["query"], body["top_k"], body["counter"])
         known = self.pending.get(request.counter or 0)
         if known is None or (known.nonce is None and known.request != request):
             openings = self._openings(request.query)
-            record = self._record(request, openings).encode()
+            record = self.promised(self.account, openings, request.top_k, self.clock())
             promise = Promise.issue(
-                PROVIDER, origin=LOG.name, body=record, request=request, openings=openings
+                self.provider_key,
+                origin=self.origin,
+                body=record.encode(),
+                request=request,
+                openings=openings,
             )
             known = self.pending[request.counter or 0] = Pending(request, promise)
         if known.request != request:
@@ -381,44 +240,16 @@ class FakeProvider:
         if pending.reply is None:
             pending.nonce = nonce
             promise = pending.promise
-            pending.reply = self._log(pending.request, promise.openings, promise.record, nonce)
+            record = replace(promise.record, nonce=nonce, selection_commitment=bytes(32))
+            pending.reply = self._log(pending.request, promise.openings, record)
         assert pending.nonce == nonce
         return pending.reply
 
-    def _log(
-        self, request: Request, openings: Openings, record: Record, nonce: bytes | None
-    ) -> Any:
-        blinding = core.random_scalars(1)[0].tobytes()
-        commitment = core.commit_selection(SERVED, blinding)
-        record = replace(record, nonce=nonce, selection_commitment=commitment)
-        index = self._append("record", record.encode())
-        self.counter += 1
-        rows = tuple(
-            ServedRow(
-                position=i,
-                id=f"doc {i}",
-                content=self.contents[i],
-                salt=self.salts[i],
-                vector=tuple(self.completed[i][:DIMENSION].tolist()),
-                squares=tuple(self.completed[i][DIMENSION:].tolist()),
-                blinding=self.blindings[i].tobytes(),
-                commitment=self.points[i],
-                path=self.index.path(i),
-            )
-            for i in SERVED
-        )
-        answer = Answer(tuple(Document(row.position, row.id, row.content) for row in rows))
-        private = PrivateReceipt(openings, SERVED, blinding, bytes([16]) * 32, rows)
-        public = PublicReceipt.issue(
-            PROVIDER,
-            origin=LOG.name,
-            index=index,
-            salt=self._salt(index),
-            body=record.encode(),
-            issued=self.clock(),
-            answer_digest=answer_digest(request, answer, private),
-        )
-        return ReceiptFile(request, answer, public, private).to_json()
+    def _log(self, request: Request, openings: Openings, record: Record) -> Any:
+        asked = self.serve(self.account, request, openings, record)
+        self.log_record(asked)
+        self.account.queries += 1
+        return self.receipt_file(asked).to_json()
 
     def signed_anew(self, file: dict[str, Any]) -> dict[str, Any]:
         """A receipt file whose parts, whatever they are now, this provider signs."""
@@ -426,15 +257,16 @@ class FakeProvider:
         parts = [file_bytes(file[name]) for name in ("request", "answer", "private")]
         digest = structure("answer", bytes.fromhex(file["private"]["salt_r"]), *parts)
         fields = (public.origin, public.index, public.salt, public.body, public.issued, digest)
-        signed = sign(PROVIDER, "receipt", *fields).hex()
+        signed = sign(self.provider_key, "receipt", *fields).hex()
         shown = {**file["public"], "answer_digest": digest.hex(), "signature": signed}
         return {**file, "public": shown}
 
 
 @dataclass
 class FakeVerifier:
-    """Keeps what it is told."""
+    """Keeps what it is told; its keys are those of the provider's window."""
 
+    window: Window
     received: list[tuple[str, Any]] = field(default_factory=list)
     refuses: bool = False
     clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000
@@ -445,11 +277,11 @@ class FakeVerifier:
 
     def keys(self) -> ShownKeys:
         return ShownKeys(
-            arbiter=key(7).public,
-            name=COSIGNER.name,
-            cosigner=COSIGNER.verifier_key,
-            verifier=VERIFIER.public,
-            verdict=key(5).public,
+            arbiter=ARBITER.public,
+            name=self.window.cosigner_key.name,
+            cosigner=self.window.cosigner_key.verifier_key,
+            verifier=self.window.verifier_key.public,
+            verdict=self.window.verdict_key.public,
             time=self.clock() + self.ahead,
         )
 
@@ -483,13 +315,14 @@ def provider() -> FakeProvider:
 
 
 @pytest.fixture
-def toy_embedder() -> ToyEmbedder:
-    return EMBEDDER
+def toy_embedder(provider: FakeProvider) -> HashEmbedder:
+    """The one that the window commits to."""
+    return provider.model
 
 
 @pytest.fixture
-def verifier() -> FakeVerifier:
-    return FakeVerifier()
+def verifier(provider: FakeProvider) -> FakeVerifier:
+    return FakeVerifier(provider)
 
 
 @pytest.fixture(autouse=True)

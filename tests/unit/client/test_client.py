@@ -428,7 +428,7 @@ def test_an_overdue_proof_is_a_lie_only_if_the_record_is_under_a_cosigned_checkp
     ahead = 11_000
     with pytest.raises(ServiceUnreachable):  # the verifier has cosigned nothing yet
         receipt.complete(timeout_seconds=0)
-    verifier.cosigned = provider.checkpoint()
+    verifier.cosigned = provider.head()
     with pytest.raises(AnswerRejected, match="merge delay") as caught:
         receipt.complete(timeout_seconds=0)
     assert caught.value.evidence is not None

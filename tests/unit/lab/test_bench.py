@@ -8,11 +8,11 @@ from typing import Any
 import jsonschema
 import pytest
 from ragaudit.encoding.errors import InternalError, MalformedError
-from ragaudit.lab.attacks.constructed.world import Asked
 from ragaudit.lab.bench.command import app
 from ragaudit.lab.bench.window import AuditedWindow
 from ragaudit.lab.demo import services
 from ragaudit.lab.demo.processes import ServiceFailed
+from ragaudit.lab.scenario.accounts import Asked
 from ragaudit.verifier.terms import Terms
 from typer.testing import CliRunner
 

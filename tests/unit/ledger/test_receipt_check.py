@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ragaudit.encoding.digests import salted
 from ragaudit.encoding.errors import MalformedError, UnsupportedError
 from ragaudit.encoding.signing import PrivateKey
+from ragaudit.lab.scenario.policy import key_members, policy_document
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.log.checkpoints import Checkpoint, sign_checkpoint
 from ragaudit.ledger.log.cosignatures import cosign
@@ -105,66 +106,21 @@ def toy_embed(texts: Sequence[str]) -> list[list[int]]:
 
 @lru_cache(maxsize=1)
 def policy() -> Policy:
-    return Policy.from_json(
-        {
-            "format": "ragaudit/v1/policy",
-            "provider": "provider.example",
-            "window": "w1",
-            "start": 1000,
-            "end": 2000,
-            "previous_checkpoint": None,
-            "epsilon_acc": "10",
-            "delta_acc": "0.000001",
-            "delta_policy": "0.000001",
-            "sigma": "3.5",
-            "relation": "null-replace",
-            "rows_per_document": 1,
-            "norm_bound": 127,
-            "dimension": DIMENSION,
-            "top_k_max": 3,
-            "queries_per_account": 8,
-            "slots": 4,
-            "coalition_max": 2,
-            "tenants": [{"id": "acme", "owner_key": None}, {"id": "zeta", "owner_key": None}],
-            "calibration": "by hand",
-            "sampler": {"id": "ragaudit/v1/dgs", "distance": "2^-100"},
-            "activation_instants": [900, 1500, 2100],
-            "activation_rounds": [None, None, None],
-            "beacon": {"kind": "none"},
-            "query_text_disclosure": "sampled",
-            "embedder_tolerance": 2,
-            "estimator": {
-                "theta": "0.9",
-                "tau_seconds": 600,
-                "sketch_bits": 64,
-                "seed": "07" * 32,
-                "hamming_threshold": 9,
-            },
-            "filter_grammar": "empty",
-            "proof_mode": "on-demand",
-            "audit": {
-                "mode": "B",
-                "beta": "0.1",
-                "tenants": {"eta": "0.0009765625", "minimum": 1},
-                "submitters": {"by": "account", "eta": "0.0009765625", "minimum": 1},
-                "deadline_seconds": 60,
-            },
-            "merge_delay_seconds": 10,
-            "clock_skew_seconds": 5,
-            "promise_life_seconds": 60,
-            "claim_margin_seconds": 5,
-            "release_seconds": 20,
-            "keys": {
-                "arbiter": None,
-                "log": str(LOG.verifier_key),
-                "provider": PROVIDER.public.raw.hex(),
-                "cosigner": str(COSIGNER.verifier_key),
-                "verifier": key(4).public.raw.hex(),
-                "verdict": key(5).public.raw.hex(),
-            },
-            "experiment_seed": None,
-        }
+    keys = key_members(
+        log=LOG, provider=PROVIDER, cosigner=COSIGNER, verifier=key(4), verdict=key(5)
     )
+    members = {
+        "provider": "provider.example",
+        "start": 1000,
+        "end": 2000,
+        "activation_instants": [900, 1500, 2100],
+        "dimension": DIMENSION,
+        "queries_per_account": 8,
+        "tenants": [{"id": "acme", "owner_key": None}, {"id": "zeta", "owner_key": None}],
+        "embedder_tolerance": 2,
+        "estimator/seed": "07" * 32,
+    }
+    return Policy.from_json(policy_document(keys, members))
 
 
 def salt(number: int) -> bytes:

@@ -170,10 +170,10 @@ def test_outside_the_window_refusals_are_signed(world: Any) -> None:
     left = 1000 * world.policy().start - early.json()["refusal"]["time"]
     assert int(early.headers["Retry-After"]) == -(-left // 1000)
     world.service.driver.checkpoint("w1")
-    world.clock.to(world.policy().start)
+    world.clock.at(world.policy().start)
     world.drive(State.OPEN)
     assert world.ask().status_code == 200
-    world.clock.to(world.policy().end)
+    world.clock.at(world.policy().end)
     late = world.ask()
     assert (late.status_code, late.json()["refusal"]["reason"]) == (409, "closed")
     assert "Retry-After" not in late.headers  # waiting does not help
@@ -196,13 +196,13 @@ def test_a_late_registration_waits_for_its_activation(world: Any) -> None:
     world.create()
     world.drive(State.COUNTERSIGNED)
     world.service.driver.checkpoint("w1")
-    world.clock.to(world.policy().start)
+    world.clock.at(world.policy().start)
     world.drive(State.OPEN)
     world.register("ada")
     waiting = world.ask()
     assert (waiting.status_code, waiting.json()["refusal"]["reason"]) == (503, "unavailable")
     world.service.driver.checkpoint("w1")
-    world.clock.to(world.policy().activation_instants[1])
+    world.clock.at(world.policy().activation_instants[1])
     world.service.driver.step("w1")
     answer = world.ask()
     assert answer.status_code == 200

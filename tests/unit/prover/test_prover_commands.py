@@ -179,7 +179,7 @@ def test_threads_open_a_window_by_themselves(world: Any) -> None:
     wait(lambda: world.state() is State.COUNTERSIGNED)
     world.register("ada")
     wait(lambda: world.service.open_windows.get("w1").log.checkpoints.covering(1) is not None)
-    world.clock.to(world.policy().start)
+    world.clock.at(world.policy().start)
     wait(lambda: world.state() is State.OPEN)
     public = world.ask().json()["public"]
     wait(

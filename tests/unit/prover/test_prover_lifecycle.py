@@ -45,17 +45,17 @@ def ask_something(world: Any) -> None:
 
 
 def to_challenge(world: Any) -> None:
-    world.clock.to(world.policy().end)
+    world.clock.at(world.policy().end)
     world.drive(State.CLOSED)
     world.service.driver.step("w1")
-    world.clock.to(world.policy().sampling_instant)
+    world.clock.at(world.policy().sampling_instant)
     world.drive(State.CHALLENGED)
 
 
 def to_verdict(world: Any) -> dict[str, Any]:
     """Run to the end and return the verdict's predicate."""
     world.service.driver.step("w1")
-    world.clock.to(world.policy().release_time // 1000)
+    world.clock.at(world.policy().release_time // 1000)
     for _ in range(200):
         if world.state() is State.ARCHIVED:
             break
@@ -111,7 +111,7 @@ def test_it_passes_with_a_restart_at_every_state(world: Any) -> None:
         world.register(account, anchored=anchored)
     world.restart()
     world.service.driver.checkpoint("w1")
-    world.clock.to(world.policy().start)
+    world.clock.at(world.policy().start)
     for state in (State.ACTIVATED, State.OPEN):
         world.drive(state)
         world.restart()
@@ -119,12 +119,12 @@ def test_it_passes_with_a_restart_at_every_state(world: Any) -> None:
     world.restart()
     assert world.ask().status_code == 200
     world.service.driver.checkpoint("w1")
-    world.clock.to(world.policy().end)
+    world.clock.at(world.policy().end)
     world.drive(State.CLOSED)
     world.restart()
     world.service.driver.step("w1")
     world.restart()
-    world.clock.to(world.policy().sampling_instant)
+    world.clock.at(world.policy().sampling_instant)
     world.drive(State.CHALLENGED)
     world.restart()
     verdict = to_verdict(world)
@@ -140,7 +140,7 @@ def test_queries_go_on_while_the_verifier_is_away(world: Any) -> None:
     public = world.ask().json()["public"]
     url = f"/v1/windows/w1/receipts/{public['index']}/proof"
     assert world.api.get(url).status_code == 425
-    world.clock.to(world.policy().activation_instants[1])
+    world.clock.at(world.policy().activation_instants[1])
     with pytest.raises(VerifierUnreachable):
         world.service.driver.step("w1")
     world.transport.down = False
@@ -169,7 +169,7 @@ def test_a_record_is_never_dated_after_the_end(world: Any) -> None:
     honest = world.service.mechanism.embed
 
     def slow(query: str) -> Any:
-        world.clock.to(world.policy().end)
+        world.clock.at(world.policy().end)
         return honest(query)
 
     world.service.mechanism.embed = slow

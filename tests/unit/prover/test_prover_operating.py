@@ -47,7 +47,7 @@ def test_a_window_that_nobody_countersigns_ends_at_its_start(world: Any) -> None
     world.service.driver.failures["w1"] = "the verifier answered 401"
     status = world.api.get("/v1/operator/windows/w1", headers=world.operator).json()
     assert status["last_error"] == "the verifier answered 401"
-    world.clock.to(status["start"])
+    world.clock.at(status["start"])
     assert world.service.driver.step("w1")
     window = world.service.windows.get("w1")
     assert window.state is State.ABANDONED and "401" in window.unusable

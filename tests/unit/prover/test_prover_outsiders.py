@@ -18,13 +18,13 @@ SKEW_MS = 5_000
 def check_passes(world: Any) -> None:
     """Run the window to its end."""
     world.service.driver.checkpoint("w1")
-    world.clock.to(world.policy().end)
+    world.clock.at(world.policy().end)
     world.drive(State.CLOSED)
     world.service.driver.step("w1")
-    world.clock.to(world.policy().sampling_instant)
+    world.clock.at(world.policy().sampling_instant)
     world.drive(State.CHALLENGED)
     world.service.driver.step("w1")
-    world.clock.to(world.policy().release_time // 1000)
+    world.clock.at(world.policy().release_time // 1000)
     for _ in range(200):
         if world.state() is State.ARCHIVED:
             break

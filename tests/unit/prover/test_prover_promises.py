@@ -222,14 +222,14 @@ def test_an_answered_promise_is_served_after_the_window(world: Any) -> None:
     world.open()
     world.promise(0)
     answered = world.reveal(0).json()
-    world.clock.to(world.policy().end)
+    world.clock.at(world.policy().end)
     assert world.reveal(0).json() == answered
     assert world.promise(1).json()["refusal"]["reason"] == "closed"
 
 
 def close(world: Any) -> list[Record]:
     """Close the log and return its records."""
-    world.clock.to(world.policy().end)
+    world.clock.at(world.policy().end)
     world.drive(State.CLOSED)
     world.service.driver.step("w1")
     return [
@@ -285,7 +285,7 @@ def test_pages_of_claims_that_do_not_go_on(
     world: Any, monkeypatch: pytest.MonkeyPatch, following: Any
 ) -> None:
     world.open()
-    world.clock.to(world.policy().end)
+    world.clock.at(world.policy().end)
     world.drive(State.CLOSED)
     page = {"claims": [], "next": following}
     monkeypatch.setattr(ClaimsPage, "to_json", lambda _: page)
@@ -316,7 +316,7 @@ def test_claims_that_are_not_ours_are_dropped(world: Any, what: str) -> None:
         nonce = "00" * 32
     else:
         promised["format"] = "other"
-    world.clock.to(world.policy().end)
+    world.clock.at(world.policy().end)
     world.drive(State.CLOSED)
     live = world.service.open_windows.get("w1")
     before = live.log.entries.head()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import ragaudit.verifier.reference as reference
-import reference_prover as prover
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ragaudit.lab.attacks.forging import selection_prover as prover
 from ragaudit.verifier.reference.commitments import commit_row, commit_selection
 from ragaudit.verifier.reference.field import ORDER, le
 from ragaudit.verifier.reference.generators import generator

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 import ragaudit.verifier.reference as reference
-import reference_prover as prover
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ragaudit.lab.attacks.forging import selection_prover as prover
 from ragaudit.verifier.reference import field, ristretto
 from ragaudit.verifier.reference.field import ORDER
 from ragaudit.verifier.reference.statement import Statement

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from procedure_cases import audit, use_cached_table
 from ragaudit.encoding.signing import PrivateKey
+from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages.items import Clock
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.verifier import evidence as names
@@ -23,7 +24,6 @@ from ragaudit.verifier.comparison import Comparison, Found
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import Outcome, Status, members, run
-from window import Window
 
 use_cached_table()
 

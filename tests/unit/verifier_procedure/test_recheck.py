@@ -13,6 +13,8 @@ import pytest
 from procedure_cases import audit, use_cached_table
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.signing import PrivateKey
+from ragaudit.lab.scenario.policy import COUNTERSIGNED
+from ragaudit.lab.scenario.window import Window
 from ragaudit.verifier import evidence as names
 from ragaudit.verifier import verdict as verdicts
 from ragaudit.verifier.bundle import Part, write_bundle
@@ -21,7 +23,6 @@ from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import Outcome, run_opening_checks
 from ragaudit.verifier.recheck import RecheckDiffers, recheck
 from ragaudit.verifier.verdict import MalformedVerdict, VerdictRejected
-from window import COUNTERSIGNED, Window
 
 use_cached_table()
 

@@ -11,7 +11,8 @@ from procedure_cases import assert_caught, audit, use_cached_table
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import MalformedError, RejectedError
-from ragaudit.lab.attacks.terms import SMALL_TERMS
+from ragaudit.lab.scenario.policy import COUNTERSIGNED, END, INSTANTS, SMALL_TERMS, START
+from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.verifier import evidence as names
 from ragaudit.verifier.command.cli import app
@@ -19,7 +20,6 @@ from ragaudit.verifier.engines import engine
 from ragaudit.verifier.procedure import run_opening_checks
 from ragaudit.verifier.terms import DEFAULT, TERMS, Terms
 from typer.testing import CliRunner
-from window import COUNTERSIGNED, END, INSTANTS, START, Window
 
 use_cached_table()
 

@@ -14,6 +14,7 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import MalformedError, RefusedError, RejectedError
 from ragaudit.encoding.signing import PrivateKey
+from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.errors import ReceiptRejected
 from ragaudit.ledger.messages.disputes import Finding, file_digest
 from ragaudit.ledger.messages.receipts import PublicReceipt
@@ -24,7 +25,6 @@ from ragaudit.verifier.arbiter_service import create_app
 from ragaudit.verifier.command.cli import app
 from ragaudit.verifier.engines import engine
 from typer.testing import CliRunner
-from window import Window
 
 use_cached_table()
 
@@ -50,7 +50,7 @@ def shown(window: Window) -> dict[str, Any]:
         "policy_digest": window.policy.digest.hex(),
         "countersignature": canonical_json.loads(window.countersignature()),
         "opening": {"index": 0, "salt": salt.hex(), "body": body.hex()},
-        "embedder": canonical_json.loads(window.embedder.manifest),
+        "embedder": window.model.manifest().to_json(),
         "activations": [],
     }
 

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from ragaudit.encoding.errors import RagauditError
 from ragaudit.encoding.signing import PrivateKey
+from ragaudit.lab.scenario.policy import seeded
 from ragaudit.verifier import keys
 from ragaudit.verifier.service import providers
-from verifier_service_harness import PROVIDER, WINDOW, problem_of, seeded
+from verifier_service_harness import PROVIDER, WINDOW, problem_of
 
 TARGET = "/v1/windows"
 

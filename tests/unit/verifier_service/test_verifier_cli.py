@@ -14,6 +14,7 @@ import pytest
 import uvicorn
 from procedure_cases import audit, use_cached_table
 from ragaudit.encoding.signing import PrivateKey
+from ragaudit.lab.scenario.window import Window
 from ragaudit.verifier import keys, settings
 from ragaudit.verifier.bundle import write_bundle
 from ragaudit.verifier.command.cli import app
@@ -32,7 +33,6 @@ from verifier_service_harness import (
     Desk,
     RecordingAuditor,
 )
-from window import Window
 
 runner = CliRunner()
 

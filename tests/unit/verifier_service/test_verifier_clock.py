@@ -8,9 +8,19 @@ from typing import Any
 
 import pytest
 from ragaudit.encoding.errors import ClockStepped
+from ragaudit.lab.scenario.clock import Clock
 from ragaudit.serving.clock import PATIENCE_MS, TOLERANCE_MS, UNTIL_IT_STAYS, EvenClock
 from ragaudit.verifier.service import audit as audits
-from verifier_service_harness import ORIGIN, SAMPLING, START, WINDOW, Clock, Desk, Story, problem_of
+from verifier_service_harness import (
+    NOW,
+    ORIGIN,
+    SAMPLING,
+    START,
+    WINDOW,
+    Desk,
+    Story,
+    problem_of,
+)
 
 HOUR = 3_600_000
 BASE = f"/v1/windows/{WINDOW}"
@@ -97,7 +107,7 @@ class SetClock(Clock):
     """The harness's clock as a guarded one; ``ahead`` milliseconds are how far it was set."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(NOW)
         self.ahead = 0
         self.even = EvenClock(UNTIL_IT_STAYS, lambda: self.now + self.ahead, lambda: self.now)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ragaudit.lab.scenario.policy import seeded
 from ragaudit.ledger.log.cosignatures import CosignerPolicy, verify_cosigned
 from ragaudit.ledger.log.cosigner_protocol import (
     AddCheckpointRequest,
@@ -16,7 +17,7 @@ from ragaudit.ledger.log.notes import ED25519, SigningKey, parse_note, sign_note
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.verifier.service import cosigner, windows
 from ragaudit.verifier.settings import Limits
-from verifier_service_harness import ORIGIN, SAMPLING, Desk, Log, problem_of, seeded
+from verifier_service_harness import ORIGIN, SAMPLING, Desk, Log, problem_of
 
 
 @pytest.fixture

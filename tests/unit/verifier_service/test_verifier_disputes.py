@@ -13,6 +13,9 @@ from procedure_cases import use_cached_table
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.signing import PrivateKey, sign
+from ragaudit.lab.scenario.accounts import Asked
+from ragaudit.lab.scenario.clock import Clock
+from ragaudit.lab.scenario.policy import COUNTERSIGNED, DEADLINE_SECONDS, INSTANTS
 from ragaudit.ledger.messages.disputes import Dispute, Finding, RegistrationStatement, file_digest
 from ragaudit.ledger.messages.receipts import PublicReceipt
 from ragaudit.ledger.messages.records import Registration
@@ -21,8 +24,7 @@ from ragaudit.verifier.service.disputes import PER_ACCOUNT, PER_ANSWER
 from ragaudit.verifier.verdict import Verdict, verify_verdict
 from service_window import ServiceWindow
 from sqlalchemy import text
-from verifier_service_harness import Clock, Desk, problem_of
-from window import COUNTERSIGNED, DEADLINE_SECONDS, INSTANTS, Asked
+from verifier_service_harness import Desk, problem_of
 
 ARBITER = PrivateKey.from_seed(b"\xa7" * 32)
 SECRET = "text that only the account may see"

@@ -7,21 +7,12 @@ import pytest
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import leaf_data
 from ragaudit.encoding.tagged import enc
+from ragaudit.lab.scenario.policy import seeded
 from ragaudit.ledger.log.cosigner_protocol import parse_cosignatures
 from ragaudit.ledger.log.notes import ED25519, SigningKey, parse_note
 from ragaudit.verifier.service import providers, windows
 from ragaudit.verifier.settings import Limits
-from verifier_service_harness import (
-    END,
-    ORIGIN,
-    SAMPLING,
-    WINDOW,
-    Desk,
-    Entry,
-    Story,
-    problem_of,
-    seeded,
-)
+from verifier_service_harness import END, ORIGIN, SAMPLING, WINDOW, Desk, Entry, Story, problem_of
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import leaf_data
+from ragaudit.lab.scenario.policy import seeded
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages.disputes import HolderStatement
 from ragaudit.ledger.messages.promises import Refusal
@@ -24,7 +25,6 @@ from verifier_service_harness import (
     dispute_key,
     problem_of,
     pseudonym,
-    seeded,
 )
 
 OF_FIRST = (3, 5, 7)  # records of the first account; 4, 6 and 8 are the second's

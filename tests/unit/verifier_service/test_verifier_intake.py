@@ -11,6 +11,7 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import leaf_data
 from ragaudit.encoding.errors import RefusedError
 from ragaudit.lab.attacks.forging.resigning import another_signature
+from ragaudit.lab.scenario.policy import seeded
 from ragaudit.ledger.log.notes import ED25519, SigningKey, parse_note, sign_note
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages import promises
@@ -34,7 +35,6 @@ from verifier_service_harness import (
     pseudonym,
     record,
     request_for,
-    seeded,
 )
 
 BASE = f"/v1/windows/{WINDOW}"

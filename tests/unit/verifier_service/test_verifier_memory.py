@@ -13,14 +13,15 @@ from typing import Any
 import pytest
 from procedure_cases import use_cached_table
 from ragaudit.encoding import canonical_json
+from ragaudit.lab.scenario.clock import Clock
+from ragaudit.lab.scenario.policy import COUNTERSIGNED
 from ragaudit.verifier import engines
 from ragaudit.verifier.evidence import EMBEDDER, Evidence
 from ragaudit.verifier.service import challenge, windows
 from ragaudit.verifier.service.audit import ProcedureAuditor
 from ragaudit.verifier.service.challenge import Sampler
 from service_window import ServiceWindow
-from verifier_service_harness import PROVIDER, Clock, Desk, challenge_of
-from window import COUNTERSIGNED
+from verifier_service_harness import PROVIDER, Desk, challenge_of
 
 WINDOWS = 6
 SETTLED = 2  # windows after which imports are done and public constants known

@@ -11,6 +11,8 @@ import pytest
 from procedure_cases import use_cached_table
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import RagauditError
+from ragaudit.lab.scenario.clock import Clock
+from ragaudit.lab.scenario.policy import COUNTERSIGNED, seeded
 from ragaudit.ledger.log.notes import ED25519, SigningKey
 from ragaudit.ledger.messages.chains import activation_chain
 from ragaudit.ledger.messages.challenge import Challenge
@@ -25,15 +27,12 @@ from verifier_service_harness import (
     ORIGIN,
     PROVIDER,
     WINDOW,
-    Clock,
     Desk,
     Story,
     challenge_of,
     index_of,
     problem_of,
-    seeded,
 )
-from window import COUNTERSIGNED
 
 BASE = f"/v1/windows/{WINDOW}"
 OTHER = "other.example"

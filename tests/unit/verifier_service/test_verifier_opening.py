@@ -8,6 +8,7 @@ import pytest
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.signing import verify
+from ragaudit.lab.scenario.policy import seeded
 from ragaudit.ledger.messages.chains import activation_anchor
 from ragaudit.verifier.service import challenge, providers, windows
 from verifier_service_harness import (
@@ -20,7 +21,6 @@ from verifier_service_harness import (
     RecordingAuditor,
     index_of,
     problem_of,
-    seeded,
 )
 
 INDEX = f"/v1/windows/{WINDOW}/tenants/t1/versions/1"

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from ragaudit.encoding.tagged import enc
+from ragaudit.lab.scenario.policy import seeded
 from ragaudit.verifier.service import providers, windows
 from ragaudit.verifier.settings import Limits
 from verifier_service_harness import (
@@ -17,7 +18,6 @@ from verifier_service_harness import (
     RecordingAuditor,
     index_of,
     problem_of,
-    seeded,
 )
 
 INDEX = "/v1/windows/{}/tenants/t1/versions/1"

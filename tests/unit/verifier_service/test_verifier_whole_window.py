@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 from procedure_cases import use_cached_table
 from ragaudit.encoding import canonical_json
+from ragaudit.lab.scenario.clock import Clock
+from ragaudit.lab.scenario.policy import COUNTERSIGNED, DEADLINE_SECONDS, INSTANTS, START
 from ragaudit.verifier import keys
 from ragaudit.verifier.bundle import read_archive
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.recheck import recheck
 from ragaudit.verifier.verdict import Verdict, verify_verdict
 from service_window import ServiceWindow
-from verifier_service_harness import Clock, Desk
-from window import COUNTERSIGNED, DEADLINE_SECONDS, INSTANTS, START
+from verifier_service_harness import Desk
 
 
 @pytest.fixture(autouse=True)
@@ -165,7 +166,7 @@ def test_a_policy_that_does_not_hold_is_refused(desk: Any, changes: Any, check: 
     window.prepare()
     policy = {**window.policy_json(), **changes, "window": "w2"}
     policy["keys"]["log"] = policy["keys"]["log"].replace("w1", "w2")
-    document = {"policy": policy, "embedder": canonical_json.loads(window.embedder.manifest)}
+    document = {"policy": policy, "embedder": window.model.manifest().to_json()}
     assert desk.send("POST", "/v1/windows", document).status_code == 201
     for tenant, index in window.indices.items():
         if changes.get("tenants") != []:

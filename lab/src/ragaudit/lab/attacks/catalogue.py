@@ -4,43 +4,45 @@ from typing import Final
 
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.lab.attacks.cheat import FAMILIES, Cheat
-from ragaudit.lab.attacks.constructed import disputes as constructed_disputes
-from ragaudit.lab.attacks.constructed import indexes, proofs, times
-from ragaudit.lab.attacks.constructed import log as constructed_log
-from ragaudit.lab.attacks.service import (
-    answers,
-    audit,
-    claims,
+from ragaudit.lab.attacks.cheats import (
+    coalition,
     disputes,
+    embedding,
+    index,
+    intake,
     intrusions,
     log,
-    opening,
+    policy,
     promises,
-    reveals,
-    terms,
+    proofs,
+    registrations,
+    sampling,
+    schedule,
+    seed,
+    selection,
 )
+
+_MODULES = (
+    policy, index, seed, log, registrations, schedule, promises, intake, disputes, sampling,
+    embedding, selection, proofs, coalition, intrusions,
+)  # fmt: skip
 
 CATALOGUE: Final[tuple[Cheat, ...]] = tuple(
     sorted(
-        (
-            *opening.CHEATS, *log.CHEATS, *promises.CHEATS, *claims.CHEATS, *reveals.CHEATS,
-            *answers.CHEATS, *audit.CHEATS, *disputes.CHEATS, *terms.CHEATS,
-            *constructed_log.CHEATS, *indexes.CHEATS, *times.CHEATS, *proofs.CHEATS,
-            *constructed_disputes.CHEATS, *intrusions.CHEATS,
-        ),
-        key=lambda each: FAMILIES.index(each.family),
+        (cheat for module in _MODULES for cheat in module.CHEATS),
+        key=lambda cheat: FAMILIES.index(cheat.family),
     )
-)  # fmt: skip
+)
 """In the order of the families."""
 
 
 def find(name: str) -> Cheat:
-    """The cheat called ``name``.
+    """Return the cheat called ``name``.
 
     Raises:
         UnsupportedError: there is none.
     """
-    for each in CATALOGUE:
-        if each.name == name:
-            return each
+    for cheat in CATALOGUE:
+        if cheat.name == name:
+            return cheat
     raise UnsupportedError(f"no cheat {name!r}", expected="a name of `ragaudit attack list`")

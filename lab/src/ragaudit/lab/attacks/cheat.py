@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
-from ragaudit.lab.attacks.constructed.window import Window
-from ragaudit.lab.attacks.stage.intruder import Attempt, Intruder
-from ragaudit.lab.attacks.stage.play import Play
+from ragaudit.lab.attacks.intruder import Attempt, Intruder
+from ragaudit.lab.scenario.scenario import Scenario
+from ragaudit.lab.scenario.window import Window
 from ragaudit.prover.service import Components
 
 Staging = Literal["service", "constructed", "intrusion"]
@@ -15,6 +15,9 @@ FAMILIES: Final = (
     "SEED", "REGISTRATION", "COUNTER", "NONCE", "SELECTION", "NOISE", "INDEX", "CONTAINMENT",
     "EMBEDDING", "RECEIPT", "LOG", "POLICY", "SAMPLING", "PROOF", "COALITION", "VERIFIER",
 )  # fmt: skip
+
+ONE_CLOCK: Final = "a scenario with services has one clock, from which theirs may differ by an hour"
+"""Why evidence with false times is made without services."""
 
 BEFORE_THE_WINDOW: Final = frozenset({"policy", "accounting", "commitments", "index-proof"})
 
@@ -58,13 +61,13 @@ class ServiceCheat(Cheat):
     Attributes:
         parts: the components that replace the honest ones, by their name in `Components`.
         disputes: whether the audit finds it in disputes only, so that accounts must complain.
-        play: what accounts do; another one than `Play` if ordinary traffic shows nothing.
+        scenario: what accounts do; another one than `Scenario` if ordinary traffic shows nothing.
         guard: what else stops the window, whatever the checks; "" if nothing does.
     """
 
     parts: Mapping[str, Any] = field(repr=False)
     disputes: bool = False
-    play: type[Play] = Play
+    scenario: type[Scenario] = Scenario
     guard: str = ""
 
     @property
@@ -120,11 +123,11 @@ class Intrusion(Cheat):
     """What a pinned provider does to the verifier itself, or to another provider there.
 
     Attributes:
-        play: who intrudes, and how.
+        scenario: who intrudes, and how.
         guards: what repels it; without them it gets through.
     """
 
-    play: type[Intruder] = field(repr=False)
+    scenario: type[Intruder] = field(repr=False)
     guards: tuple[Guard, ...]
 
     @property

@@ -9,9 +9,9 @@ from pathlib import Path
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.lab.attacks.catalogue import find
 from ragaudit.lab.attacks.cheat import Cheat, ConstructedCheat, Guard, Intrusion, ServiceCheat
-from ragaudit.lab.attacks.constructed.window import Window
-from ragaudit.lab.attacks.stage.intruder import Attempt
-from ragaudit.lab.attacks.stage.play import Play, Played, Prepared
+from ragaudit.lab.attacks.intruder import Attempt
+from ragaudit.lab.scenario.scenario import Conclusion, Prepared
+from ragaudit.lab.scenario.window import Window
 from ragaudit.prover.service import Components
 from ragaudit.verifier.engines import fastest_engine
 from ragaudit.verifier.evidence import Evidence
@@ -33,7 +33,7 @@ class Staged:
     cheat: Cheat
     outcome: Outcome
     complaints: tuple[str, ...]
-    _again: "Played | _Evidence" = field(repr=False)
+    _again: "Conclusion | _Evidence" = field(repr=False)
 
     @property
     def caught(self) -> bool:
@@ -54,7 +54,7 @@ class Staged:
         """The procedure over the same evidence without some of its checks.
 
         A refused window has no evidence beyond its opening: the result is None if nothing is
-        left to refuse. `stage` with ``without`` plays on from there.
+        left to refuse. `stage` with ``without`` goes on from there.
         """
         return self._again.without(checks)
 
@@ -84,14 +84,14 @@ def stage(
         without: checks that the verifier does not make, before the window either.
     """
     if isinstance(cheat, ServiceCheat):
-        played = cheat.play(
+        conclusion = cheat.scenario(
             folder,
             cheat.components(Components()),
             prepared=None if cheat.from_the_start else prepared,
             disputes=cheat.disputes,
             without=without,
         ).run()
-        return Staged(cheat, played.outcome, played.complaints, played)
+        return Staged(cheat, conclusion.outcome, conclusion.complaints, conclusion)
     if not isinstance(cheat, ConstructedCheat):
         raise UnsupportedError(f"staging {cheat.staging}", where=cheat.name)
     again = _Evidence(cheat.window())
@@ -108,9 +108,9 @@ def intrude(
         prepared: an honest window to go on from; it is not changed.
         guarded: whether the verifier has the guards that repel it.
     """
-    play = cheat.play(folder, Components(), prepared=prepared)
+    scenario = cheat.scenario(folder, Components(), prepared=prepared)
     with _without(() if guarded else cheat.guards):
-        return play.attempt()
+        return scenario.attempt()
 
 
 @contextmanager
@@ -141,8 +141,3 @@ class _Evidence:
             pins=self._window.pins,
             embedder=self._window.embedder,
         )
-
-
-def play_honestly(folder: Path) -> Prepared:
-    """An honest window up to its first query, for `stage` to go on from."""
-    return Play(folder, Components()).prepare()

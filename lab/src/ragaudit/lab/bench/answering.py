@@ -15,8 +15,8 @@ from typing import Any, TypeVar, cast
 
 from ragaudit.lab.bench.in_process import InProcess
 from ragaudit.lab.bench.measure import STEP, Measurement, summarise
-from ragaudit.lab.bench.scenario import Task
 from ragaudit.lab.bench.searching import faiss_int8_search, faiss_search, numpy_search
+from ragaudit.lab.bench.task import Task
 from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.answering.query import Stages
 

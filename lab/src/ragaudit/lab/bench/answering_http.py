@@ -18,7 +18,7 @@ from ragaudit.embedders import registry
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.lab.bench.machine import processor_seconds
 from ragaudit.lab.bench.measure import Measurement, summarise
-from ragaudit.lab.bench.scenario import Task
+from ragaudit.lab.bench.task import Task
 from ragaudit.lab.bench.workload import Sizes
 from ragaudit.lab.demo.operator import Auditor, Operator
 from ragaudit.lab.demo.plan import COALITION_MAX, WindowPlan, measure_pace

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from ragaudit.encoding.errors import InternalError
 from ragaudit.lab.bench.measure import Measurement, measure_once
-from ragaudit.lab.bench.scenario import Task
+from ragaudit.lab.bench.task import Task
 from ragaudit.lab.bench.window import AuditedWindow
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.procedure.checks import CHECKS

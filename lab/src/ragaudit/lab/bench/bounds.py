@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 from ragaudit.lab.bench.measure import Measurement, measure
-from ragaudit.lab.bench.scenario import Notify, silent
+from ragaudit.lab.bench.task import Notify, silent
 from ragaudit.lab.risk.best_bound import best_bound
 from ragaudit.lab.risk.closed_forms import grr_advantage, oue_advantage, ss_advantage
 from ragaudit.lab.risk.continuous import continuous_advantage

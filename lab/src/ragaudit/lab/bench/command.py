@@ -139,8 +139,7 @@ def _run(
         raise MalformedError(f"K = {top_k}", where="--top-k", expected=f"below N = {rows}")
     with limited_to(cores) as used:  # before the libraries make their threads
         from ragaudit.lab.bench import report  # noqa: PLC0415
-        from ragaudit.lab.bench.scenario import Task  # noqa: PLC0415
-        from ragaudit.lab.bench.scenarios import find  # noqa: PLC0415
+        from ragaudit.lab.bench.task import Task, find  # noqa: PLC0415
         from ragaudit.lab.bench.workload import Sizes, Workload  # noqa: PLC0415
 
         work = Workload(Sizes(rows, dimension, top_k, sigma, records, queries), keep)

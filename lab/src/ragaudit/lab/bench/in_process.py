@@ -9,21 +9,19 @@ there is no fence. Commitments are random bytes: no time depends on them.
 import secrets
 import time
 from collections.abc import Sequence
-from hashlib import shake_256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.lab.bench.workload import Sizes, Workload
+from ragaudit.lab.scenario.embedder import HashEmbedder
 from ragaudit.ledger.log.checkpoint_store import CheckpointStore
 from ragaudit.ledger.log.cosignatures import CosignerPolicy
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, SigningKey
 from ragaudit.ledger.log.store import LogStore
 from ragaudit.ledger.log.tree import TreeHead
 from ragaudit.ledger.messages.countersignature import Activation
-from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 from ragaudit.ledger.messages.merkle_commitments import content_digest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.requests import Request
@@ -120,7 +118,7 @@ class InProcess:
         windows: Windows,
         policy: Policy,
         log_key: PrivateKey,
-        embedder: "HashEmbedder",
+        embedder: HashEmbedder,
         index: CommittedIndex,
     ) -> OpenWindow:
         """The window, open, with an empty log."""
@@ -148,24 +146,6 @@ class InProcess:
             randomness=OsRandomness(),
             anchor=bytes(BYTES),
         )
-
-
-class HashEmbedder:
-    """A normal vector drawn from the text's digest."""
-
-    name = "bench"
-
-    def __init__(self, dimension: int) -> None:
-        self.dimension = dimension
-
-    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Return float32[n, d]."""
-        hashes = b"".join(shake_256(each.encode()).digest(2 * self.dimension) for each in texts)
-        entries = np.frombuffer(hashes, dtype="<i2").reshape(-1, self.dimension)
-        return entries.astype(np.float32)
-
-    def manifest(self) -> EmbedderManifest:
-        return EmbedderManifest(self.name, self.dimension, "{text}", {}, {})
 
 
 class NoFence(WindowFence):

@@ -14,8 +14,8 @@ from ragaudit import core
 from ragaudit.circuits.quantise import quantise_rows
 from ragaudit.lab.bench.measure import STEP, Measurement, measure, summarise, together
 from ragaudit.lab.bench.memory import peak_memory_mib
-from ragaudit.lab.bench.scenario import Task
 from ragaudit.lab.bench.searching import numpy_search
+from ragaudit.lab.bench.task import Task
 from ragaudit.lab.bench.workload import Question, Sizes, Workload
 from ragaudit.ledger.messages.merkle_commitments import content_digest, index_root
 from ragaudit.prover.index import row_digests

@@ -11,7 +11,7 @@ from ragaudit.lab.bench.bounds import Domain
 from ragaudit.lab.bench.machine import machine, software
 from ragaudit.lab.bench.measure import Measurement
 from ragaudit.lab.bench.quantities import digits, duration
-from ragaudit.lab.bench.scenario import Notify
+from ragaudit.lab.bench.task import Notify
 from ragaudit.lab.bench.workload import Sizes
 from rich.box import SIMPLE_HEAD
 from rich.console import Console

@@ -1,6 +1,6 @@
 """A window around a workload: one tenant, plain accounts, all in this process and memory.
 
-The evidence is that of the cheating suite's honest window; what proves, and what draws noise, is
+The evidence is that of the scenario's honest window; what proves, and what draws noise, is
 the prover's own code on the prover's own structures.
 """
 
@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from ragaudit import core
 from ragaudit.circuits.selection import select
-from ragaudit.lab.attacks.constructed.window import Window
-from ragaudit.lab.attacks.constructed.world import Asked, TenantIndex
 from ragaudit.lab.bench.workload import Workload
+from ragaudit.lab.scenario.accounts import Asked, TenantIndex
+from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.messages.countersignature import Activation
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment, content_digest, index_root
 from ragaudit.prover.answering.mechanism import Mechanism
@@ -33,7 +33,7 @@ _SALT_BYTES = 32
 class AuditedWindow(Window):
     """A window in which ``records`` queries of one tenant are asked, and all are sampled."""
 
-    tenants = (TENANT,)  # type: ignore[assignment]  # the cheating suite's window has two
+    tenants = (TENANT,)
 
     def __init__(self, work: Workload, records: int, notify: Callable[[int], None]) -> None:
         """An unplayed window; ``notify`` gets the number of queries answered so far."""

@@ -44,7 +44,7 @@ def cheats() -> list[Cheat]:
     """
     try:
         catalogue = importlib.import_module("ragaudit.lab.attacks.catalogue").CATALOGUE
-        ordinary = importlib.import_module("ragaudit.lab.attacks.stage.play").Play
+        ordinary = importlib.import_module("ragaudit.lab.scenario.scenario").Scenario
     except ModuleNotFoundError as error:
         raise UnsupportedError(
             "the cheating providers are not installed", expected="the distribution ragaudit-lab"
@@ -58,7 +58,7 @@ def cheats() -> list[Cheat]:
             each.result,
             getattr(each, "disputes", False),
             # Some need accounts that misbehave with the provider, or evidence made by hand.
-            each.components if getattr(each, "play", None) is ordinary else None,
+            each.components if getattr(each, "scenario", None) is ordinary else None,
         )
         for each in catalogue
         if each.checks

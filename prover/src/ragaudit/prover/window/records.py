@@ -13,7 +13,7 @@ from ragaudit.encoding.digests import SALT_BYTES, leaf_data
 from ragaudit.encoding.parameters import LIMITS
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.tagged import DIGEST_BYTES
-from ragaudit.ledger.errors import MalformedRecord
+from ragaudit.ledger.errors import CorruptLog, MalformedRecord
 from ragaudit.ledger.log.prepared import Prepared
 from ragaudit.ledger.log.store import LogStore
 from ragaudit.ledger.messages.fields import Fields
@@ -196,9 +196,16 @@ def entries(connection: Connection, window: str, start: int = 0) -> Iterator[Ent
 
 
 def entry_at(connection: Connection, window: str, position: int) -> Entry:
-    """Return the entry at a position, which must exist, without a sketch."""
+    """Return the entry at a position, without a sketch.
+
+    Raises:
+        CorruptLog: there is none, which the log's own rows contradict.
+    """
     where = tables.entry.c.position == position
-    return Entry(*connection.execute(_entry_columns(window).where(where)).one())
+    row = connection.execute(_entry_columns(window).where(where)).one_or_none()
+    if row is None:
+        raise CorruptLog("an entry is missing", where=f"{window}: entry {position}")
+    return Entry(*row)
 
 
 def _entry_columns(window: str) -> Any:

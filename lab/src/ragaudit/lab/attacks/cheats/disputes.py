@@ -1,0 +1,185 @@
+"""Check disputes: answers beside the committed selection, and what drowns complaints of them."""
+
+from dataclasses import replace
+from typing import Any, Final
+
+import httpx
+import numpy as np
+from ragaudit.encoding.digests import structure
+from ragaudit.encoding.errors import InternalError
+from ragaudit.encoding.signing import PrivateKey
+from ragaudit.lab.attacks.cheat import ServiceCheat
+from ragaudit.lab.attacks.cheats.embedding import HidesAFilter
+from ragaudit.lab.scenario.scenario import Scenario
+from ragaudit.lab.scenario.services import WINDOW
+from ragaudit.ledger.messages.disputes import Dispute
+from ragaudit.ledger.messages.receipts import ReceiptFile
+from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.requests import Answer, Document, Openings, Request
+from ragaudit.prover.answering.query import Admitted, Logged, Selected, Stages
+from ragaudit.prover.window.records import SelectedRow
+from ragaudit.verifier.service.disputes import PER_ACCOUNT
+
+
+class OtherK(Admitted):
+    """Logs, and answers with, one row fewer than were asked for."""
+
+    def record(self, request: Request, openings: Openings) -> Record:
+        record = super().record(request, openings)
+        return replace(record, top_k=max(1, request.top_k - 1))
+
+
+class WithholdsADocument(Logged):
+    """The last selected document is not in the answer."""
+
+    def answer_documents(self) -> Answer:
+        return Answer(super().answer_documents().documents[:-1])
+
+
+class RewritesContent(Selected):
+    """Serves other content than was committed to."""
+
+    def documents(self) -> list[SelectedRow]:
+        rows = super().documents()
+        return [
+            replace(row, document=replace(row.document, content=f"{row.document.content} (edited)"))
+            for row in rows
+        ]
+
+
+class _AnyOrder(Answer):
+    """An answer whose documents stand in any order."""
+
+    def __post_init__(self) -> None:
+        pass
+
+
+class OrdersByScore(Logged):
+    """Answers best first: the order tells what the noise hid."""
+
+    def answer(self) -> ReceiptFile:
+        embedding = np.array(self.record.openings.openings.embedding, dtype=np.int16)
+        exact = self.context.mechanism.scores(self.index, embedding)
+        best_first = sorted(self.rows, key=lambda row: -int(exact[row.position]))
+        return Logged.answer(replace(self, rows=best_first))
+
+    def answer_documents(self) -> Answer:
+        return _AnyOrder(
+            tuple(
+                Document(row.position, row.document.id, row.document.content) for row in self.rows
+            )
+        )
+
+
+_BASE: Final = f"/v1/windows/{WINDOW}"
+
+
+class Bare:
+    """An account without a library: it registers a dispute key and keeps receipt files."""
+
+    def __init__(self, scenario: Scenario, name: str) -> None:
+        self.name = name
+        self.key = PrivateKey.from_seed(structure("dispute key of", name.encode()))
+        self.files: list[dict[str, Any]] = []
+        self._scenario = scenario
+        scenario.keys[name] = scenario.prover.operate("accounts", {"tenant": "acme", "name": name})[
+            "key"
+        ]
+        body = {"anchor": None, "dispute_key": self.key.public.raw.hex()}
+        with scenario.http("prover", name) as prover:
+            shown = demand(prover.post(f"{_BASE}/registration", json=body))
+        self.pseudonym = bytes.fromhex(shown["pseudonym"])
+
+    def ask(self, text: str) -> None:
+        body = {"query": text, "top_k": 2, "filter": ""}
+        with self._scenario.http("prover", self.name) as prover:
+            self.files.append(demand(prover.post(f"{_BASE}/query", json=body)))
+
+    def dispute(self, file: dict[str, Any], *, of: bytes | None = None) -> httpx.Response:
+        """Dispute a file as this account, or in the name of another pseudonym."""
+        made = Dispute.issue(self.key, pseudonym=of or self.pseudonym, receipt_file=file)
+        with self._scenario.http("verifier") as verifier:
+            return verifier.post(f"{_BASE}/disputes", json={"disputes": [made.to_json()]})
+
+
+class FloodsDisputes(Scenario):
+    """mallory, the provider's, fills the intake; vera's one true dispute comes last."""
+
+    def before_second(self, at: int) -> None:
+        super().before_second(at)
+        self.mallory, self.vera = Bare(self, "mallory"), Bare(self, "vera")
+        self.prover.checkpoint()
+
+    def after_second(self, at: int) -> None:
+        super().after_second(at)
+        self.clock.at(at + 21)
+        self.vera.ask("what vera asks")
+
+    def after_submission(self) -> None:
+        (true,) = self.vera.files
+        taken = 0
+        for number in range(3 * PER_ACCOUNT):
+            # vera's answer, signed again and again: the provider has every receipt file.
+            private = {**true["private"], "salt_r": structure("flood", number).hex()}
+            digest = structure("flood answer", number).hex()
+            public = {**true["public"], "answer_digest": digest}
+            again = {**true, "private": private, "public": public}
+            taken += self.mallory.dispute(again).is_success
+        if taken > PER_ACCOUNT:
+            raise InternalError(f"{taken} disputes of one account were taken")
+        demand(self.vera.dispute(true))
+
+    def after_sampling(self) -> None:
+        """vera's record was sampled, so she goes to the arbiter."""
+        (true,) = self.vera.files
+        self.arbitrate(self.vera.name, true)
+
+
+def demand(answer: httpx.Response) -> Any:
+    if not answer.is_success:
+        raise InternalError(f"{answer.request.url.path}: {answer.status_code} {answer.text}")
+    return answer.json()
+
+
+CHEATS: Final = (
+    ServiceCheat(
+        name="k-not-the-requests", family="SELECTION",
+        description="Answers with another K than the account asked for.",
+        parts={"stages": Stages(admitted=OtherK)}, disputes=True,
+        checks=("disputes",), reason="upheld by the arbiter: step 3", complaint="top_k",
+    ),
+    ServiceCheat(
+        name="answer-differs-from-the-selection", family="RECEIPT",
+        description="Leaves a selected document out of the answer.",
+        parts={"stages": Stages(logged=WithholdsADocument)}, disputes=True,
+        checks=("disputes",), reason="upheld by the arbiter: step 7", complaint="step 7 (rows)",
+    ),
+    ServiceCheat(
+        name="content-not-of-its-row", family="RECEIPT",
+        description="Serves content that the row's digest is not of.",
+        parts={"stages": Stages(selected=RewritesContent)}, disputes=True,
+        checks=("disputes",), reason="upheld by the arbiter: step 8",
+        complaint="step 8 (commitments)",
+    ),
+    ServiceCheat(
+        name="rows-ordered-by-score", family="RECEIPT",
+        description="Answers best first, which tells more than the noised selection.",
+        parts={"stages": Stages(logged=OrdersByScore)}, disputes=True,
+        checks=("disputes",), reason="upheld by the arbiter: step 4",
+        complaint="positions not rising",
+    ),
+    ServiceCheat(
+        name="filter-that-was-not-asked-for", family="RECEIPT",
+        description="Commits to a filter in the account's name; the account disputes.",
+        parts={"stages": Stages(admitted=HidesAFilter)}, disputes=True,
+        checks=("disputes", "embedding"), reason="upheld by the arbiter: step 5",
+        complaint="step 5 (openings)",
+    ),
+    ServiceCheat(
+        name="disputes-flooded", family="RECEIPT",
+        description="Serves other content, and fills the intake of disputes before the victim's.",
+        parts={"stages": Stages(selected=RewritesContent)}, scenario=FloodsDisputes,
+        checks=("disputes",), reason="upheld by the arbiter: step 8",
+        complaint="step 8 (commitments)",
+    ),
+)  # fmt: skip

@@ -1,0 +1,183 @@
+"""Check index-proof: rows that the index argument does not allow, and what it is about."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+from ragaudit.encoding.parameters import SQUARED_NORM
+from ragaudit.lab.attacks.cheat import ConstructedCheat, ServiceCheat
+from ragaudit.lab.attacks.forging import index_prover, selection_prover
+from ragaudit.lab.scenario.accounts import Asked, TenantIndex
+from ragaudit.lab.scenario.opening import Event
+from ragaudit.lab.scenario.window import Window
+from ragaudit.ledger.messages import merkle_commitments
+from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
+from ragaudit.prover.index import IndexBuilder, Rows, Scalars
+from ragaudit.verifier import reference
+from ragaudit.verifier.reference.field import ORDER
+
+
+class LongRow(IndexBuilder):
+    """One row of norm 128."""
+
+    def complete_rows(self, vectors: Rows) -> Rows:
+        rows = super().complete_rows(vectors)
+        rows[3] = 0
+        rows[3, :4] = 64
+        return rows
+
+
+class WrongSquares(IndexBuilder):
+    """The squares of one row do not complete it: its norm may be anything."""
+
+    def complete_rows(self, vectors: Rows) -> Rows:
+        rows = super().complete_rows(vectors)
+        rows[5, -1] += 1
+        return rows
+
+
+class ForeignRow(IndexBuilder):
+    """One commitment is to another row than the one that is proven and served."""
+
+    def commit_rows(self, rows: Rows, blindings: Scalars) -> bytes:
+        return super().commit_rows(np.concatenate([rows[1:2], rows[1:]]), blindings)
+
+
+Integers = list[list[int]]
+
+HUGE: Final = 10**19
+"""Far beyond what 8 bits hold; the projections would see it."""
+
+
+class ForgedIndex(Window):
+    """beta's index is committed to rows of any integers, under a proof of the forging prover."""
+
+    committed: Integers
+
+    def script(self) -> list[Event]:
+        idle = ("carol", "dora", 81)  # a second checkpoint of the same size adds nothing
+        return [event for event in super().script() if event[1] not in idle]
+
+    def build_index(self, tenant: str) -> TenantIndex:
+        index = super().build_index(tenant)
+        return self.forged(index) if tenant == "beta" else index
+
+    def forged(self, index: TenantIndex) -> TenantIndex:
+        """The index with other rows, and an argument about them all the same."""
+        self.committed, claim = self.forge(index.rows.tolist())
+        blindings = blindings_of(index)
+        commitments = index_prover.commit_field_rows(reference, self.committed, blindings, claim)
+        digests = index.commitment.row_digests
+        root = merkle_commitments.index_root(commitments, digests)
+        statement = self.index_statement(index.tenant, commitments, root)
+        _, proof = index_prover.prove_index(
+            reference, statement.context, self.committed, blindings, claim
+        )
+        index.commitment = IndexCommitment(
+            self.window, index.tenant, 1, self.dimension, commitments, digests, proof
+        )
+        return index
+
+    def forge(self, rows: Integers) -> tuple[Integers, index_prover.Claim]:
+        """The rows to commit to, and what is claimed of them."""
+        raise NotImplementedError
+
+
+class WrapsTheField(ForgedIndex):
+    """A row of beta has entries near 2^251 whose squares sum to B² modulo the group order."""
+
+    def forge(self, rows: Integers) -> tuple[Integers, index_prover.Claim]:
+        rows[3] = [*wrapping_pair(self.random.getrandbits), *[0] * (len(rows[3]) - 2)]
+        return rows, index_prover.HONEST
+
+
+class HidesAnOffset(ForgedIndex):
+    """All rows of beta have entries of 10^19: the difference to short rows is hidden in C_m.
+
+    A common shift of all scores changes no selection, so beta's records are proven over these rows,
+    and hold.
+    """
+
+    def script(self) -> list[Event]:
+        last = ("dora", 81, "second question of carol")
+        return [each for each in Window.script(self) if not set(each) & set(last)]
+
+    def forge(self, rows: Integers) -> tuple[Integers, index_prover.Claim]:
+        offset = [self.random.choice([HUGE, -HUGE]) for _ in rows[0]]
+        return index_prover.offset_claim(rows, offset)
+
+    def prove(self, asked: Asked) -> bytes:
+        if asked.served_tenant != "beta":
+            return super().prove(asked)
+        index = self.indices["beta"]
+        statement = selection_prover.reference_statement(self.statement(asked))
+        held = selection_prover.Index(
+            self.committed, blindings_of(index), index.commitment.commitments
+        )
+        noised = selection_prover.scores(held, [*statement.query], [*statement.noise])
+        return selection_prover.prove_boundary(
+            reference,
+            statement,
+            held,
+            selection_prover.honest_assignment(statement, noised),
+            int.from_bytes(asked.selection_blinding, "little"),
+        )
+
+
+def blindings_of(index: TenantIndex) -> list[int]:
+    """rho_i of every row."""
+    return [int.from_bytes(each.tobytes(), "little") for each in index.blindings]
+
+
+def wrapping_pair(random_bits: Any) -> Sequence[int]:
+    """(x, y), both huge, with x² + y² = B² modulo the group order."""
+    while True:
+        x = random_bits(250)
+        y = _square_root((SQUARED_NORM - x * x) % ORDER)
+        if y is not None and min(x, ORDER - x, y, ORDER - y) > 2**43:
+            return x, y
+
+
+def _square_root(value: int) -> int | None:
+    """A root modulo the group order, which is 5 modulo 8; None for a non-residue."""
+    root = pow(value, (ORDER + 3) // 8, ORDER)
+    for candidate in (root, root * pow(2, (ORDER - 1) // 4, ORDER) % ORDER):
+        if candidate * candidate % ORDER == value:
+            return candidate
+    return None
+
+
+CHEATS: Final = (
+    ServiceCheat(
+        name="row-of-norm-128", family="INDEX",
+        description="Commits to a row of norm 128, whose scores the noise does not cover.",
+        parts={"index_builder": LongRow}, refused=True,
+        checks=("index-proof",), reason="index of acme",
+    ),
+    ServiceCheat(
+        name="squares-do-not-complete", family="INDEX",
+        description="Commits to a row that its four squares do not complete to norm 127.",
+        parts={"index_builder": WrongSquares}, refused=True,
+        checks=("index-proof",), reason="index of acme",
+    ),
+    ServiceCheat(
+        name="commitment-to-another-row", family="INDEX",
+        description="Publishes a commitment that is not to the row that the argument is about.",
+        parts={"index_builder": ForeignRow}, refused=True,
+        checks=("index-proof",), reason="index of acme",
+    ),
+    ConstructedCheat(
+        name="entry-that-wraps-the-field", family="INDEX",
+        description="Commits to huge entries whose squared norm is right modulo the group order.",
+        why="the prover's rows are 8-bit integers",
+        window=WrapsTheField, slow=True,
+        checks=("index-proof",), reason="index of beta",
+    ),
+    ConstructedCheat(
+        name="offset-hidden-in-the-mask", family="INDEX",
+        description="Commits to rows of any size and hides what shortens them in the row of masks.",
+        why="the prover's rows are 8-bit integers",
+        window=HidesAnOffset, slow=True,
+        checks=("index-proof",), reason="index of beta",
+    ),
+)  # fmt: skip

@@ -1,0 +1,223 @@
+"""VERIFIER: what a pinned provider does to the verifier, or through it to another provider.
+
+Nothing of this reaches an audit: the service repels it, and says why. What it keeps of an intruder
+follows from the policy, the log and the quotas (docs/spec/08-services.md §8.3).
+"""
+
+import secrets
+from collections.abc import Iterator
+from typing import Final
+
+from ragaudit.encoding.tagged import enc
+from ragaudit.lab.attacks.cheat import Guard, Intrusion
+from ragaudit.lab.attacks.intruder import RIVAL, TAKEN, Attempt, Intruder
+from ragaudit.lab.scenario.services import PROVIDER, WINDOW
+from ragaudit.ledger.messages.handover import Entry, write_handover
+from ragaudit.prover.window.records import entries
+from ragaudit.verifier.service import (
+    handover,
+    providers,
+    registration,
+    tables,
+    windows,
+)
+from ragaudit.verifier.service.database import Origin
+from ragaudit.verifier.settings import MIB, Limits
+from sqlalchemy import select
+
+OTHERS: Final = "w2"  # a window that is the honest provider's
+
+_NOISE_ROWS = 10_000
+_NO_BOUND = 2**31
+
+
+def index_of_noise(window: str, rows: int) -> bytes:
+    """Bytes with the form of an index commitment; nothing in them is one."""
+    noise = secrets.token_bytes(32 * rows)
+    form = ("ragaudit/v1/index/commitment", window, "acme", 1, rows, 4)
+    return enc(*form, noise, None, noise, b"no argument")
+
+
+class StoresNoise(Intruder):
+    """Uploads bytes that have nothing of an index commitment."""
+
+    def intrude(self) -> Attempt:
+        provider = self.as_provider()
+        provider.register(self.policy(OTHERS))
+        answer = provider.put_index(OTHERS, secrets.token_bytes(4 * MIB))
+        return Attempt(answer == TAKEN, answer)
+
+
+class FillsTheStore(Intruder):
+    """Uploads noise in the form of an index commitment for one window after the other."""
+
+    limits = Limits(waiting_bytes=2 * MIB, index_bytes=MIB)  # soon full
+
+    def intrude(self) -> Attempt:
+        answer, most = "", 2 * self.limits.waiting_bytes // (64 * _NOISE_ROWS)
+        for number in range(most):
+            answer = self.waste(f"noise-{number}")
+            if answer != TAKEN:
+                break
+        return Attempt(self.kept() > self.limits.waiting_bytes, answer)
+
+    def waste(self, window: str) -> str:
+        """What the verifier says to one more window of noise."""
+        provider = self.as_provider()
+        provider.register(self.policy(window))
+        return provider.put_index(window, index_of_noise(window, _NOISE_ROWS))
+
+    def kept(self) -> int:
+        """Bytes of index commitments of noise that the verifier keeps."""
+        with self.verifier.service.database.read() as connection:
+            mine = tables.window.c.name.startswith("noise-")
+            found = connection.execute(select(tables.window.c.origin).where(mine)).scalars()
+            return sum(
+                item.size
+                for origin in found.all()
+                for item in windows.list_items(connection, Origin(origin), "public/index/")
+            )
+
+
+class FillsTheStoreWithRefusals(FillsTheStore):
+    """Has every window refused, whose evidence stays, and comes back when that is forgotten."""
+
+    def waste(self, window: str) -> str:
+        answer = super().waste(window)
+        self.as_provider().open_falsely(window)
+        self.clock.now += 2 * providers.DAY_MS
+        return answer
+
+
+class RegistersWithoutEnd(Intruder):
+    """Registers more windows than anybody will ever play."""
+
+    def intrude(self) -> Attempt:
+        answer, number = TAKEN, 0
+        while answer == TAKEN and number < 2 * self.limits.waiting_windows:
+            number += 1
+            answer = self.register(f"w-{number}")
+        return Attempt(answer == TAKEN, answer)
+
+    def register(self, window: str) -> str:
+        """What the verifier says to one more window."""
+        return self.as_provider().register(self.policy(window))
+
+
+class RegistersAndIsRefused(RegistersWithoutEnd):
+    """Has every window refused at once, so that none of them waits."""
+
+    limits = Limits(windows_per_day=6)
+
+    def register(self, window: str) -> str:
+        answer = super().register(window)
+        if answer == TAKEN:
+            self.as_provider().put_index(window, index_of_noise(window, 1))
+            self.as_provider().open_falsely(window)
+        return answer
+
+
+class LogsMoreThanTheLog(Intruder):
+    """Hands over entries that no cosigned checkpoint has."""
+
+    count, size = 4, 100
+
+    def intrude(self) -> Attempt:
+        policy = self.prover.policy
+        self.clock.at(policy.activation_instants[0])
+        self.prover.drive()
+        self.prover.checkpoint()
+        self.clock.at(policy.end)
+        answer = self.as_provider().put_records(WINDOW, write_handover(self.entries()))
+        return Attempt(answer == TAKEN, answer)
+
+    def entries(self) -> Iterator[Entry]:
+        """The log's entries, and well-formed ones after them."""
+        number = 0
+        with self.prover.service.store.read() as connection:
+            for entry in entries(connection, WINDOW):
+                yield Entry(number, entry.kind, entry.salt, entry.body)
+                number += 1
+        for more in range(number, number + self.count):
+            yield Entry(more, "registration", bytes(32), bytes(self.size))
+
+
+class FloodsTheHandover(LogsMoreThanTheLog):
+    """Hands over thousands of them."""
+
+    count, size = 3000, 2000
+
+
+class TakesAName(Intruder):
+    """Registers the name under which another provider is going to."""
+
+    def intrude(self) -> Attempt:
+        self.as_rival().register(self.policy(OTHERS, RIVAL))
+        answer = self.as_provider().register(self.policy(OTHERS))
+        return Attempt(answer != TAKEN, f"to {PROVIDER}: {answer}")
+
+
+class WritesIntoAnothersWindow(Intruder):
+    """Uploads an index for another provider's window, so that its own is refused."""
+
+    def intrude(self) -> Attempt:
+        self.as_provider().register(self.policy(OTHERS))
+        answer = self.as_rival().put_index(OTHERS, index_of_noise(OTHERS, 1))
+        return Attempt(answer == TAKEN, answer)
+
+
+_FORM = Guard(registration, "check_index_lengths", lambda *_: None)
+_BYTES = Guard(providers, "bytes_left", lambda *_: _NO_BOUND)
+_WINDOWS = Guard(providers, "demand_window", lambda *_: None)
+_ENTRIES = Guard(handover, "_most_entries", lambda *_: _NO_BOUND)
+_NAMES = Guard(windows, "of", lambda _provider, name: Origin(name))
+
+CHEATS: Final = (
+    Intrusion(
+        name="noise-stored-as-an-index", family="VERIFIER",
+        description="Uploads megabytes of noise as an index commitment.",
+        scenario=StoresNoise, guards=(_FORM,), reason="not an index commitment",
+    ),
+    Intrusion(
+        name="store-filled-before-the-opening", family="VERIFIER",
+        description="Uploads noise in the form of index commitments until the disk is full.",
+        scenario=FillsTheStore, guards=(_BYTES,), reason="413 body too long",
+    ),
+    Intrusion(
+        name="store-filled-with-refused-windows", family="VERIFIER",
+        description="Has windows of noise refused, day by day, whose evidence fills the disk.",
+        scenario=FillsTheStoreWithRefusals, guards=(_BYTES,), reason="413 body too long",
+    ),
+    Intrusion(
+        name="windows-without-end", family="VERIFIER",
+        description="Registers windows and never opens one.",
+        scenario=RegistersWithoutEnd, guards=(_WINDOWS,),
+        reason="429 16 windows are not countersigned",
+    ),
+    Intrusion(
+        name="refused-windows-without-end", family="VERIFIER",
+        description="Registers windows and has each refused at once.",
+        scenario=RegistersAndIsRefused, guards=(_WINDOWS,),
+        reason="429 6 windows registered in 24 hours",
+    ),
+    Intrusion(
+        name="handover-of-more-than-the-log", family="VERIFIER",
+        description="Hands over entries beyond the last cosigned checkpoint.",
+        scenario=LogsMoreThanTheLog, guards=(_ENTRIES,), reason="more entries than the log has",
+    ),
+    Intrusion(
+        name="handover-flooded", family="VERIFIER",
+        description="Hands over megabytes of entries for a log of a handful.",
+        scenario=FloodsTheHandover, guards=(_ENTRIES,), reason="413 body too long",
+    ),
+    Intrusion(
+        name="name-of-anothers-window-taken", family="VERIFIER",
+        description="Registers the window's name that another provider is going to use.",
+        scenario=TakesAName, guards=(_NAMES,), reason="to provider.example: taken",
+    ),
+    Intrusion(
+        name="index-for-anothers-window", family="VERIFIER",
+        description="Uploads an index for another provider's window before its provider does.",
+        scenario=WritesIntoAnothersWindow, guards=(_NAMES,), reason="ragaudit/w2: no such window",
+    ),
+)  # fmt: skip

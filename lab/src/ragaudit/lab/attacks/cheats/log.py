@@ -1,0 +1,126 @@
+"""Checks split-view and receipts: a log that is not what an account, or the cosigner, was shown."""
+
+from dataclasses import replace
+from typing import Any, Final
+
+from ragaudit.lab.attacks.cheat import ConstructedCheat, ServiceCheat
+from ragaudit.lab.scenario.opening import Event
+from ragaudit.lab.scenario.policy import CLOSED
+from ragaudit.lab.scenario.window import Window
+from ragaudit.ledger.log.tlog_proof import TlogProof
+from ragaudit.ledger.messages.records import Record
+from ragaudit.prover.answering.query import Selected, Stages
+from ragaudit.prover.store.states import State
+from ragaudit.prover.window.records import LoggedRecord
+
+
+class DropsALeaf(Selected):
+    """Signs a receipt for a plain account's second query and never logs it."""
+
+    counter = 1
+
+    def commit_record(self, state: State) -> LoggedRecord:
+        if self.registered.anchor is not None or self.record.counter != self.counter:
+            return super().commit_record(state)
+        body = self.stamp(self.registered, self.record).encode()
+        position, issued = self.window.log.entries.head().size, self.context.clock()
+        return LoggedRecord(position, self.salt, body, self.opened, issued)
+
+
+class RewritesALeaf(Selected):
+    """Signs a receipt for one record of a plain account and logs another in its place."""
+
+    def commit_record(self, state: State) -> LoggedRecord:
+        logged = super().commit_record(state)
+        if self.registered.anchor is not None:
+            return logged
+        entry = Record.parse(logged.body)
+        return replace(logged, body=replace(entry, time=entry.time - 1).encode())
+
+
+class TwoCheckpoints(Window):
+    """One account is shown a checkpoint of a size of which the cosigner saw another."""
+
+    def receipts(self) -> list[dict[str, Any]]:
+        found = super().receipts()
+        asked = self.asked[0]
+        size = next(size for size, _, _ in self.checkpoints if size > asked.index)
+        fork = self.forked(size)
+        note = self.cosigned(fork, CLOSED).encode()
+        proof = TlogProof(asked.index, fork.inclusion_proof(asked.index), note)
+        found[0]["proof"] = proof.encode().decode()
+        return found
+
+
+class RewritesTheLog(Window):
+    """A record that was cosigned gets another salt before the close."""
+
+    def close(self) -> None:
+        index = self.asked[1].index
+        kind, _, body = self.entries[index]
+        self.entries[index] = (kind, b"s" * 32, body)
+        self.log_again()
+        super().close()
+
+    def receipts(self) -> list[dict[str, Any]]:
+        return []
+
+
+class RestoresABackup(Window):
+    """A record is answered, lost with a restored database, and its counter used again."""
+
+    def script(self) -> list[Event]:
+        script = super().script()
+        at = script.index(("checkpoint", 7))
+        again = ("query", "bob", "bob asks again after the restore", 2, 6)
+        return [*script[:at], ("restore", "bob"), again, *script[at:]]
+
+    def restore(self, name: str) -> None:
+        """Go back to the state before the last record."""
+        lost = self.asked.pop()
+        self.kept = self.receipt_file(lost).public.to_json()
+        self.entries.pop()
+        del self.sketches[lost.index]
+        self.log_again()
+        self.accounts[name].queries -= 1
+
+    def receipts(self) -> list[dict[str, Any]]:
+        return [*super().receipts(), self.kept]
+
+
+CHEATS: Final = (
+    ServiceCheat(
+        name="leaf-dropped-after-its-receipt", family="LOG",
+        description="Signs receipts for queries that it does not log.",
+        parts={"stages": Stages(selected=DropsALeaf)},
+        checks=("receipts",), reason="not in the log at that place",
+        complaint="step 2 (inclusion)",
+    ),
+    ServiceCheat(
+        name="leaf-rewritten-after-its-receipt", family="LOG",
+        description="Logs other records than the ones that it signed receipts for.",
+        parts={"stages": Stages(selected=RewritesALeaf)},
+        checks=("receipts",), reason="not in the log at that place", complaint="step 2 (inclusion)",
+    ),
+    ConstructedCheat(
+        name="leaf-rewritten-after-the-cosignature", family="LOG",
+        description="Changes an entry of the log that the cosigner has seen.",
+        why="the cosigner signs extensions of what it signed before, and nothing else",
+        window=RewritesTheLog,
+        checks=("split-view",), reason="another log of",
+    ),
+    ConstructedCheat(
+        name="two-checkpoints-of-one-size", family="LOG",
+        description="Shows an account another tree than the cosigner saw.",
+        why="the cosigner signs one tree of each size",
+        window=TwoCheckpoints,
+        checks=("split-view",), reason="another log of 6 entries",
+    ),
+    ConstructedCheat(
+        name="counters-reused-after-a-restore", family="NONCE",
+        description="Restores a backup and answers under a counter that was used before.",
+        why="the fence stops a prover whose database was rolled back",
+        window=RestoresABackup,
+        checks=("receipts",), reason="not in the log at that place",
+    ),
+)  # fmt: skip

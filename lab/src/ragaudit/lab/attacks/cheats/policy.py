@@ -1,0 +1,223 @@
+"""Checks policy, accounting and commitments: what a policy states, and who signed which one."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from ragaudit.encoding.digests import structure
+from ragaudit.encoding.parameters import LIMITS
+from ragaudit.lab.attacks.cheat import ConstructedCheat, ServiceCheat
+from ragaudit.lab.scenario.policy import START
+from ragaudit.lab.scenario.window import Window
+from ragaudit.ledger.log.notes import ED25519, SigningKey
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.records import Opening
+from ragaudit.privacy.accounting import calibrate
+from ragaudit.prover.index import CommittedIndex
+from ragaudit.prover.lifecycle.committing import Committer
+from ragaudit.prover.lifecycle.policy_builder import PolicyBuilder
+from ragaudit.prover.window.windows import Window as ProverWindow
+
+# Beyond about 54 the sampler's own distance, times e^epsilon, exceeds any usual delta.
+LARGEST_EPSILON: Final = "50"
+
+
+class AltersPolicy(PolicyBuilder):
+    """A policy document with other members."""
+
+    def changes(self, document: Mapping[str, Any], now: int) -> dict[str, Any]:
+        """The members that differ; ``now`` in seconds."""
+        raise NotImplementedError
+
+    def document(self, *, now: int, **arguments: Any) -> dict[str, Any]:
+        document = super().document(now=now, **arguments)
+        return {**document, **self.changes(document, now // 1000)}
+
+
+class LatePolicy(AltersPolicy):
+    """The window has begun before the policy can be countersigned."""
+
+    def changes(self, document: Mapping[str, Any], now: int) -> dict[str, Any]:
+        _, *later = document["activation_instants"]
+        return {"start": now - 5, "activation_instants": [now - 5, *later]}
+
+
+class KMaxIsN(AltersPolicy):
+    """K_max is no longer below N: an answer may be the whole index."""
+
+    def changes(self, document: Mapping[str, Any], now: int) -> dict[str, Any]:
+        return {"top_k_max": LIMITS.top_k}
+
+
+class BoastsEpsilon(AltersPolicy):
+    """The advertised epsilon is smaller than what sigma gives."""
+
+    def changes(self, document: Mapping[str, Any], now: int) -> dict[str, Any]:
+        return {"epsilon_acc": "1"}
+
+
+class NoFiniteEpsilon(AltersPolicy):
+    """Noise that barely suffices for one account; a coalition's epsilon has no finite bound."""
+
+    def changes(self, document: Mapping[str, Any], now: int) -> dict[str, Any]:
+        sigma = calibrate(
+            epsilon_value=LARGEST_EPSILON,
+            target=document["delta_acc"],
+            queries=document["queries_per_account"],
+            relation=document["relation"],
+            group_size=document["rows_per_document"],
+        )
+        return {"sigma": sigma, "epsilon_acc": LARGEST_EPSILON}
+
+
+class AcceptsEveryVector(AltersPolicy):
+    """Every query vector is within the tolerance of every text's."""
+
+    def changes(self, document: Mapping[str, Any], now: int) -> dict[str, Any]:
+        return {"embedder_tolerance": 65_535}
+
+
+class SamplesOfOne(AltersPolicy):
+    """A sample finds a window in which everything is bad, and no other."""
+
+    def changes(self, document: Mapping[str, Any], now: int) -> dict[str, Any]:
+        loose = {"eta": "0.999", "minimum": 0}
+        audit = {**document["audit"], "mode": "B", "beta": "0.999", "tenants": loose}
+        return {"audit": {**audit, "submitters": {"by": "account", **loose}}}
+
+
+class PromisesNothing(AltersPolicy):
+    """Epsilon 50 at delta one in ten."""
+
+    def changes(self, document: Mapping[str, Any], now: int) -> dict[str, Any]:
+        return {"epsilon_acc": "50", "delta_acc": "0.1"}
+
+
+class AltersPolicyAfterwards(Committer):
+    """The opening that is countersigned names another policy than the registered one."""
+
+    def opening(
+        self,
+        policy: Policy,
+        window: ProverWindow,
+        indexes: Mapping[str, CommittedIndex],
+        seed_root: bytes,
+    ) -> Opening:
+        honest = super().opening(policy, window, indexes, seed_root)
+        return replace(honest, policy_digest=structure("altered", honest.policy_digest))
+
+
+class CountersignedLate(Window):
+    """The countersignature's clock says that the window had begun."""
+
+    at = START
+
+    def countersignature(self) -> bytes:
+        return self.countersigned_at(1000 * self.at)
+
+
+class RunsAnotherPolicy(Window):
+    """The verifier countersigned one policy, the provider runs another."""
+
+    def countersignature(self) -> bytes:
+        kept = self.policy
+        self.policy = replace(kept, canonical=kept.canonical + b" ")
+        try:
+            return super().countersignature()
+        finally:
+            self.policy = kept
+
+
+class ContinuesElsewhere(Window):
+    """The policy names a checkpoint of the window before which is not its last one."""
+
+    def previous_checkpoint(self, leaves: int = 2) -> str | None:
+        return super().previous_checkpoint(leaves)
+
+
+class KeepsItsLogKey(Window):
+    """The log signs with the key of the window before."""
+
+    def previous_log(self) -> SigningKey:
+        return SigningKey(super().previous_log().name, ED25519, self.log_key.private)
+
+
+CHEATS: Final = (
+    ServiceCheat(
+        name="late-policy", family="POLICY",
+        description="Has the policy countersigned after the window began.",
+        parts={"policy_builder": LatePolicy}, refused=True,
+        checks=("policy",), reason="too late",
+        guard="the verifier's clock alone keeps it from countersigning a window that has begun",
+    ),
+    ConstructedCheat(
+        name="countersigned-late", family="POLICY",
+        description="Presents a countersignature from after the window's start.",
+        why="the verifier does not give one",
+        window=CountersignedLate,
+        checks=("policy",), reason="too late",
+    ),
+    ConstructedCheat(
+        name="policy-altered-after-the-countersignature", family="POLICY",
+        description="Runs another policy than the one that was countersigned.",
+        why="the verifier holds the policy that it countersigned",
+        window=RunsAnotherPolicy,
+        checks=("policy",), reason="names another window or policy",
+    ),
+    ServiceCheat(
+        name="opening-of-an-altered-policy", family="POLICY",
+        description="Opens the log under another policy than the registered one.",
+        parts={"committer": AltersPolicyAfterwards}, refused=True,
+        checks=("commitments",), reason="the opening names another policy",
+    ),
+    ConstructedCheat(
+        name="continues-another-log", family="POLICY",
+        description="Names a checkpoint of the window before that is not its final one.",
+        why="the prover takes its last window's final checkpoint",
+        window=ContinuesElsewhere,
+        checks=("policy",), reason="not the final checkpoint of that window",
+    ),
+    ConstructedCheat(
+        name="log-key-of-another-window", family="POLICY",
+        description="Signs the checkpoints of two windows with one key.",
+        why="the verifier registers no window with a log key that it has seen",
+        window=KeepsItsLogKey,
+        checks=("policy",), reason="the log key of the window before",
+    ),
+    ServiceCheat(
+        name="k-max-not-below-n", family="POLICY",
+        description="Allows answers as large as the index.",
+        parts={"policy_builder": KMaxIsN}, refused=True,
+        checks=("policy",), reason="top_k_max is 1000",
+    ),
+    ServiceCheat(
+        name="sigma-too-small-for-the-claim", family="POLICY",
+        description="Advertises a smaller epsilon than its sigma gives.",
+        parts={"policy_builder": BoastsEpsilon}, refused=True,
+        checks=("accounting",), reason="does not give epsilon 1 ",
+    ),
+    ServiceCheat(
+        name="no-finite-epsilon", family="POLICY",
+        description="Plans for a coalition whose epsilon has no finite bound.",
+        parts={"policy_builder": NoFiniteEpsilon}, refused=True,
+        checks=("accounting",), reason="no finite epsilon",
+    ),
+    ServiceCheat(
+        name="tolerance-that-accepts-every-vector", family="POLICY",
+        description="States an embedder tolerance that every vector keeps.",
+        parts={"policy_builder": AcceptsEveryVector}, refused=True,
+        checks=("policy",), reason="most_embedder_tolerance",
+    ),
+    ServiceCheat(
+        name="samples-of-one", family="POLICY",
+        description="States a beta and an eta with which one record stands for all.",
+        parts={"policy_builder": SamplesOfOne}, refused=True,
+        checks=("policy",), reason="most_beta",
+    ),
+    ServiceCheat(
+        name="promise-that-is-none", family="POLICY",
+        description="Promises epsilon 50 at delta 0.1, and keeps it.",
+        parts={"policy_builder": PromisesNothing}, refused=True,
+        checks=("policy",), reason="most_delta_acc",
+    ),
+)  # fmt: skip

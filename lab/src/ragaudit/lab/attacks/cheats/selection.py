@@ -1,0 +1,303 @@
+"""Check selection: other noise, other rows, other rules than the mechanism has."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import httpx
+import numpy as np
+import numpy.typing as npt
+from ragaudit import core
+from ragaudit.circuits.selection import scores, select
+from ragaudit.encoding.errors import InternalError
+from ragaudit.encoding.parameters import SQUARED_NORM
+from ragaudit.lab.attacks.cheat import ConstructedCheat, ServiceCheat
+from ragaudit.lab.attacks.cheats.disputes import Bare, demand
+from ragaudit.lab.scenario.accounts import Account, Asked
+from ragaudit.lab.scenario.policy import START
+from ragaudit.lab.scenario.scenario import Scenario
+from ragaudit.lab.scenario.window import Window
+from ragaudit.ledger.messages.records import Record
+from ragaudit.prover.answering.mechanism import Mechanism
+from ragaudit.prover.index import CommittedIndex
+from ragaudit.prover.window.open_window import OpenWindow
+
+Embedding = npt.NDArray[np.int16]
+
+Scores = npt.NDArray[np.int64]
+
+
+class SelectsThenAddsNoise(Mechanism):
+    """The best rows by true score; the noise decides nothing."""
+
+    def select(self, exact: Scores, noise: Scores, top_k: int) -> tuple[int, ...]:
+        return tuple(sorted(np.argsort(-exact, kind="stable")[:top_k].tolist()))
+
+
+class NoiseOnWinnersOnly(Mechanism):
+    """Noise for the 2 K best rows, none for the others, which it keeps out."""
+
+    def select(self, exact: Scores, noise: Scores, top_k: int) -> tuple[int, ...]:
+        winners = np.argsort(-exact, kind="stable")[: 2 * top_k].tolist()
+        return select(exact + noise, top_k, sorted(winners))
+
+
+class HalfTheSigma(Mechanism):
+    """The right key, a distribution half as wide."""
+
+    def draw_noise(
+        self, live: OpenWindow, index: CommittedIndex, record: Record, nonce: bytes | None
+    ) -> Scores:
+        return super().draw_noise(live, index, record, nonce) // 2
+
+
+class OtherSampler(Mechanism):
+    """Rounded Gaussians of the right width from a generator of its own."""
+
+    def draw_noise(
+        self, live: OpenWindow, index: CommittedIndex, record: Record, nonce: bytes | None
+    ) -> Scores:
+        seed = int.from_bytes(live.seed.key(record.slot, record.counter), "little")
+        width = float(live.policy.sigma) * SQUARED_NORM
+        drawn = np.random.default_rng(seed).normal(scale=width, size=index.count)
+        return np.rint(drawn).astype(np.int64)
+
+
+class SwapsOneRow(Mechanism):
+    """One selected row makes room for another."""
+
+    def select(self, exact: Scores, noise: Scores, top_k: int) -> tuple[int, ...]:
+        chosen = super().select(exact, noise, top_k)
+        left_out = next(i for i in range(len(exact)) if i not in chosen)
+        return tuple(sorted((*chosen[1:], left_out)))
+
+
+class OneRowTooMany(Mechanism):
+    """K + 1 rows."""
+
+    def select(self, exact: Scores, noise: Scores, top_k: int) -> tuple[int, ...]:
+        return super().select(exact, noise, top_k + 1)
+
+
+class FeignsTies(Mechanism):
+    """One row fewer, as if it had been tied at the boundary."""
+
+    def select(self, exact: Scores, noise: Scores, top_k: int) -> tuple[int, ...]:
+        return super().select(exact, noise, top_k)[1:]
+
+
+class CommitsBeyondTheIndex(Mechanism):
+    """The committed selection holds a position that no committed row has."""
+
+    def selection_commitment(self, selected: Sequence[int], blinding: bytes) -> bytes:
+        return core.commit_selection([*selected, 10**6], blinding)
+
+
+class StaleIndex(Mechanism):
+    """Scores an older version of the index, whose rows stood elsewhere and had no bounded norm.
+
+    With bounded rows the noise would hide the change in most records.
+    """
+
+    def scores(
+        self, index: CommittedIndex, embedding: Embedding, rows: Scores | None = None
+    ) -> Scores:
+        exact = 50 * np.roll(super().scores(index, embedding), 1)
+        return exact if rows is None else exact[rows]
+
+
+class DisputesItsOwnAnswers(Scenario):
+    """mallory is the provider's. It disputes her answers, and tries to in everybody's name."""
+
+    def before_second(self, at: int) -> None:
+        super().before_second(at)
+        self.mallory = Bare(self, "mallory")
+        self.prover.checkpoint()
+
+    def after_second(self, at: int) -> None:
+        super().after_second(at)
+        self.clock.at(at + 21)
+        for number in range(3):
+            self.mallory.ask(f"question {number} of mallory")
+
+    def after_submission(self) -> None:
+        for file in self.mallory.files:
+            demand(self.mallory.dispute(file))
+        for account in self.accounts.values():
+            for receipt in account.receipts:
+                owner = receipt.file.public.record.pseudonym
+                refused = self.mallory.dispute(receipt.file.to_json(), of=owner)
+                if refused.status_code != httpx.codes.UNPROCESSABLE_ENTITY:
+                    raise InternalError("a dispute that the account did not sign was taken")
+
+
+class Noiseless(Window):
+    """The true top K of every record."""
+
+    def select(
+        self, tenant: str, embedding: Embedding, noise: Scores, top_k: int
+    ) -> tuple[int, ...]:
+        return select(scores(self.indices[tenant].vectors, embedding), top_k)
+
+
+@dataclass
+class NoiselessAndDisputed(Noiseless):
+    """Mode B, and a dispute about every record."""
+
+    mode: str = "B"
+
+    def disputes(self) -> list[dict[str, Any]]:
+        return [self.dispute(asked) for asked in self.asked]
+
+
+class OtherIndex(Window):
+    """bob is answered from another tenant's index; the record does not say so."""
+
+    def served_tenant(self, account: Account) -> str:
+        return "beta" if account.name == "bob" else super().served_tenant(account)
+
+
+_MOST_TEXTS = 200_000
+
+
+class Tied(Window):
+    """bob's second question is one whose noised scores tie at the boundary."""
+
+    top_k = 30
+
+    def __init__(self) -> None:
+        super().__init__(rows=64, overrides={"top_k_max": self.top_k})
+
+    def query(self, name: str, text: str, top_k: int, time: int) -> Asked:
+        account = self.accounts[name]
+        if (name, account.queries) != ("bob", 1):
+            return super().query(name, text, top_k, time)
+        return super().query(name, self.tying(account, time), self.top_k, time)
+
+    def tying(self, account: Account, time: int) -> str:
+        """A text whose embedding ties; the noise does not depend on the text."""
+        openings, _ = self.open_query(account, "any")
+        record = self.promised(account, openings, self.top_k, 1000 * (START + time))
+        noise = self.noise(record, self.noise_secret(record))
+        vectors = self.indices[account.tenant].vectors
+        for number in range(_MOST_TEXTS):
+            text = f"question {number} of bob"
+            ranked = np.sort(scores(vectors, self.embed(text)) + noise)[::-1]
+            if ranked[self.top_k - 1] == ranked[self.top_k]:
+                return text
+        raise AssertionError("no text ties")
+
+    def select(
+        self, tenant: str, embedding: npt.NDArray[np.int16], noise: Scores, top_k: int
+    ) -> tuple[int, ...]:
+        exact = scores(self.indices[tenant].vectors, embedding)
+        honest = super().select(tenant, embedding, noise, top_k)
+        noised = exact + noise
+        boundary = np.sort(noised)[::-1][top_k]
+        tied = [int(i) for i in np.flatnonzero(noised == boundary)]
+        missing = top_k - len(honest)
+        return tuple(sorted((*honest, *self.chosen(tied, exact, missing))))
+
+    def chosen(self, tied: list[int], exact: Scores, missing: int) -> list[int]:
+        """Tied rows that are selected nevertheless."""
+        raise NotImplementedError
+
+
+class KeepsTies(Tied):
+    """Fills the answer up to K rows with tied ones."""
+
+    def chosen(self, tied: list[int], exact: Scores, missing: int) -> list[int]:
+        return tied[:missing]
+
+
+class BreaksTiesByScore(Tied):
+    """Of the tied rows, those with the best true scores are selected."""
+
+    def chosen(self, tied: list[int], exact: Scores, missing: int) -> list[int]:
+        return sorted(tied, key=lambda i: -int(exact[i]))[:missing]
+
+
+_FAILS: Final = "selection argument does not hold"
+
+with_services = partial(ServiceCheat, checks=("selection",), reason=_FAILS)
+constructed = partial(ConstructedCheat, checks=("selection",), reason=_FAILS)
+
+CHEATS: Final = (
+    with_services(
+        name="select-then-noise", family="SELECTION",
+        description="Selects by true scores and adds noise to what is shown.",
+        parts={"mechanism": SelectsThenAddsNoise},
+    ),
+    with_services(
+        name="noise-only-on-the-winners", family="SELECTION",
+        description="Adds noise to the best candidates only, so that others cannot win.",
+        parts={"mechanism": NoiseOnWinnersOnly},
+    ),
+    with_services(
+        name="half-the-sigma", family="SELECTION",
+        description="Draws noise of half the promised width.",
+        parts={"mechanism": HalfTheSigma},
+    ),
+    with_services(
+        name="one-row-swapped", family="SELECTION",
+        description="Replaces one selected row by another.",
+        parts={"mechanism": SwapsOneRow},
+    ),
+    with_services(
+        name="one-row-too-many", family="SELECTION",
+        description="Selects K + 1 rows.",
+        parts={"mechanism": OneRowTooMany},
+        complaint="step 6 (selection)",
+    ),
+    with_services(
+        name="ties-dropped-without-a-tie", family="SELECTION",
+        description="Drops a selected row as if it had been tied at the boundary.",
+        parts={"mechanism": FeignsTies},
+    ),
+    constructed(
+        name="tie-kept", family="SELECTION",
+        description="Keeps a row that ties with one that is left out.",
+        why="no provider can bring a tie about",
+        window=KeepsTies,
+    ),
+    constructed(
+        name="tie-broken-by-the-score", family="SELECTION",
+        description="Breaks a tie of noised scores by the true ones.",
+        why="no provider can bring a tie about",
+        window=BreaksTiesByScore,
+    ),
+    with_services(
+        name="noiseless-and-disputed", family="SELECTION",
+        description="Retrieves without noise and disputes its own answers, to be opened none.",
+        parts={"mechanism": SelectsThenAddsNoise}, scenario=DisputesItsOwnAnswers,
+    ),
+    constructed(
+        name="noiseless-and-disputed-in-mode-b", family="SELECTION",
+        description="Retrieves without noise, every record of it disputed, and is sampled.",
+        why="the scenario with services has mode A",
+        window=NoiselessAndDisputed,
+    ),
+    with_services(
+        name="another-sampler", family="NOISE",
+        description="Draws the noise with a generator of its own instead of the committed key's.",
+        parts={"mechanism": OtherSampler},
+    ),
+    with_services(
+        name="row-outside-the-committed-ones", family="INDEX",
+        description="Commits to a selection that holds a position beyond the index.",
+        parts={"mechanism": CommitsBeyondTheIndex},
+        complaint="step 6 (selection)",
+    ),
+    with_services(
+        name="stale-index-version", family="CONTAINMENT",
+        description="Scores an earlier version of the index than the committed one.",
+        parts={"mechanism": StaleIndex},
+    ),
+    constructed(
+        name="proof-over-another-tenants-index", family="CONTAINMENT",
+        description="Logs a record of the account's tenant and proves it over another's index.",
+        why="the prover service has no answer whose record and index differ in tenant",
+        window=OtherIndex,
+    ),
+)  # fmt: skip

@@ -1,1 +1,0 @@
-"""A prover, a verifier and a few accounts in one process, on one clock that nothing waits for."""

@@ -1,0 +1,69 @@
+"""Accounts, indexes and answered queries of a window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from ragaudit.encoding.signing import PrivateKey
+from ragaudit.lab.scenario.policy import seeded
+from ragaudit.ledger.messages import chains
+from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
+from ragaudit.ledger.messages.records import (
+    Record,
+    Registration,
+)
+from ragaudit.ledger.messages.requests import Openings, Request
+
+
+@dataclass
+class Account:
+    """A tenant's user; with a nonce chain if it is anchored."""
+
+    name: str
+    tenant: str
+    pseudonym: bytes
+    chain: chains.NonceChain | None
+    registration: Registration | None = None
+    queries: int = 0
+
+    @property
+    def dispute_key(self) -> PrivateKey:
+        return seeded(f"dispute key of {self.name}")
+
+
+@dataclass
+class TenantIndex:
+    """A tenant's committed index with everything that opens it."""
+
+    tenant: str
+    texts: list[str]
+    ids: list[str]
+    salts: list[bytes]
+    rows: npt.NDArray[np.int8]
+    blindings: npt.NDArray[np.uint8]
+    commitment: IndexCommitment
+
+    @property
+    def vectors(self) -> npt.NDArray[np.int8]:
+        return np.ascontiguousarray(self.rows[:, :-4])
+
+
+@dataclass
+class Asked:
+    """A query that was answered and logged."""
+
+    account: Account
+    request: Request
+    record: Record
+    body: bytes
+    salt: bytes
+    openings: Openings
+    embedding: npt.NDArray[np.int16]
+    key: bytes
+    noise: npt.NDArray[np.int64]
+    served_tenant: str
+    selected: tuple[int, ...]
+    selection_blinding: bytes
+    index: int = -1

@@ -1,0 +1,212 @@
+"""A constructed window's log and answers: registrations, openings, noise, selection, record."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+from ragaudit import core
+from ragaudit.circuits.noise import noise_key
+from ragaudit.circuits.selection import scores, select
+from ragaudit.circuits.sketch import sketch
+from ragaudit.encoding.digests import salted
+from ragaudit.lab.scenario.accounts import Account, Asked
+from ragaudit.lab.scenario.opening import OpenedWindow
+from ragaudit.lab.scenario.policy import BITS
+from ragaudit.ledger.messages import chains, merkle_commitments
+from ragaudit.ledger.messages.records import (
+    Record,
+    Registration,
+)
+from ragaudit.ledger.messages.requests import Openings, Request
+
+
+class AnsweringWindow(OpenedWindow):
+    """The window with its log, in which accounts register and ask."""
+
+    # --- the log -----------------------------------------------------------------------------
+
+    def checkpoint(self, time: int) -> None:
+        """Sign the tree as it is and have it cosigned at `start` + ``time``."""
+        note = self.cosigned(self.tree, self.start + time)
+        self.checkpoints.append((self.tree.size, self.start + time, note))
+
+    # --- accounts ----------------------------------------------------------------------------
+
+    def register(self, name: str, tenant: str, anchored: bool, time: int) -> None:
+        pseudonym = hashlib.sha256(f"pseudonym of {name}".encode()).digest()
+        chain = (
+            chains.NonceChain(self.window, pseudonym, self.draw(), self.queries_per_account)
+            if anchored
+            else None
+        )
+        account = Account(name, tenant, pseudonym, chain)
+        body = Registration(
+            window=self.window,
+            pseudonym=pseudonym,
+            tenant=tenant,
+            slot=sum(kind == "registration" for kind, _, _ in self.entries),
+            anchor=chain.anchor if chain else None,
+            dispute_key=account.dispute_key.public.raw,
+            time=1000 * (self.start + time),
+        )
+        account.registration = self.alter_registration(account, body)
+        self.accounts[name] = account
+        self.append("registration", account.registration.encode())
+
+    def alter_registration(self, account: Account, body: Registration) -> Registration:
+        """For cheats."""
+        return body
+
+    # --- queries -----------------------------------------------------------------------------
+
+    def query(self, name: str, text: str, top_k: int, time: int) -> Asked:
+        """Answer and log a query at `start` + ``time``."""
+        account = self.accounts[name]
+        asked = self.answer(account, text, top_k, 1000 * (self.start + time))
+        account.queries += 1
+        self.log_record(asked)
+        return asked
+
+    def log_record(self, asked: Asked) -> None:
+        asked.index = self.append("record", asked.body)
+        asked.salt = self.entries[asked.index][1]
+        self.sketches[asked.index] = (asked.openings.salt_s, asked.openings.sketch)
+        self.asked.append(asked)
+
+    def answer(self, account: Account, text: str, top_k: int, time: int) -> Asked:
+        openings = self.open_query(account, text)[0]
+        record = self.promised(account, openings, top_k, time)
+        if account.chain is not None and account.queries < account.chain.length:
+            # A selection stands in until the noise, which the nonce decides, is known.
+            nonce = account.chain.nonce(account.queries)
+            record = replace(record, nonce=nonce, selection_commitment=bytes(32))
+        request = Request(text, top_k, account.queries if account.chain else None)
+        return self.serve(account, request, openings, self.alter_record(account, record))
+
+    def serve(
+        self, account: Account, request: Request, openings: Openings, record: Record
+    ) -> Asked:
+        """Draw the noise of a record, select, and commit to the selection; log nothing."""
+        embedding = np.array(openings.embedding, dtype=np.int16)
+        key = self.noise_secret(record)
+        noise = self.noise(record, key)
+        served = self.served_tenant(account)
+        selected = self.select(served, embedding, noise, record.top_k)
+        blinding = self.scalar()
+        commitment = core.commit_selection(selected, blinding)
+        record = replace(record, selection_commitment=commitment)
+        return Asked(
+            account,
+            request,
+            record,
+            self.encode_record(record),
+            b"",
+            openings,
+            embedding,
+            key,
+            noise,
+            served,
+            selected,
+            blinding,
+        )
+
+    def embed(self, text: str) -> npt.NDArray[np.int16]:
+        return self.embedder.embed(text).astype(np.int16)
+
+    def open_query(self, account: Account, text: str) -> tuple[Openings, npt.NDArray[np.int16]]:
+        embedding = self.embed(text)
+        openings = Openings(
+            query=text,
+            salt_q=self.draw(),
+            embedding=tuple(int(x) for x in embedding),
+            salt_e=self.draw(),
+            filter="",
+            salt_f=self.draw(),
+            sketch=self.make_sketch(account, embedding),
+            salt_s=self.draw(),
+        )
+        return openings, embedding
+
+    def make_sketch(self, account: Account, embedding: npt.NDArray[np.int16]) -> bytes:
+        return sketch(embedding, self.policy.estimator.seed, BITS)
+
+    def promised(self, account: Account, openings: Openings, top_k: int, time: int) -> Record:
+        """What a promise would say of the record."""
+        registration = account.registration
+        assert registration is not None
+        place = next(
+            i
+            for i, (kind, _, body) in enumerate(self.entries)
+            if kind == "registration" and body == registration.encode()
+        )
+        sizes = self.covered_sizes()
+        due = [chains.activation_of(index, sizes) or 1 for index in (0, place)]
+        encoded = np.array(openings.embedding, dtype="<i2").tobytes()
+        return Record(
+            policy_digest=self.policy.digest,
+            window=self.window,
+            tenant=account.tenant,
+            version=1,
+            rows=self.indices[account.tenant].commitment.rows,
+            top_k=top_k,
+            filter_digest=salted(openings.salt_f, openings.filter),
+            pseudonym=account.pseudonym,
+            epoch=1,
+            slot=registration.slot,
+            counter=account.queries,
+            activation=max(due),
+            time=time,
+            nonce=None,
+            query_digest=salted(openings.salt_q, openings.query),
+            embedding_digest=salted(openings.salt_e, encoded),
+            sketch_digest=salted(openings.salt_s, openings.sketch),
+            selection_commitment=None,
+        )
+
+    def alter_record(self, account: Account, record: Record) -> Record:
+        """For cheats; what follows (noise, selection, proof) is about the altered record."""
+        return record
+
+    def encode_record(self, record: Record) -> bytes:
+        return record.encode()
+
+    def noise_secret(self, record: Record) -> bytes:
+        slot = merkle_commitments.slot_key(self.seed_secret, self.window, record.epoch, record.slot)
+        return merkle_commitments.counter_key(slot, record.counter)
+
+    def noise(self, record: Record, key: bytes) -> npt.NDArray[np.int64]:
+        stream = noise_key(
+            key,
+            window=record.window,
+            tenant=record.tenant,
+            version=record.version,
+            pseudonym=record.pseudonym,
+            epoch=record.epoch,
+            slot=record.slot,
+            counter=record.counter,
+            activation_randomness=self.randomness(record.activation),
+            nonce=record.nonce or b"",
+        )
+        parameters = self.noise_table.parameters
+        return core.sample_noise(
+            self.noise_table.thresholds,
+            parameters.factor,
+            parameters.levels,
+            stream,
+            self.rows,
+        )
+
+    def served_tenant(self, account: Account) -> str:
+        return account.tenant
+
+    def select(
+        self,
+        tenant: str,
+        embedding: npt.NDArray[np.int16],
+        noise: npt.NDArray[np.int64],
+        top_k: int,
+    ) -> tuple[int, ...]:
+        return select(scores(self.indices[tenant].vectors, embedding) + noise, top_k)

@@ -1,0 +1,32 @@
+"""An embedder that needs no files: a text's hash is its vector."""
+
+from collections.abc import Sequence
+from hashlib import shake_256
+
+import numpy as np
+import numpy.typing as npt
+from ragaudit.embedders.base import embed_quantised
+from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
+from ragaudit.verifier.engines import InstalledEmbedder
+
+
+class HashEmbedder:
+    """Deterministic vectors of ``dimension`` entries; alike texts are nothing special to it."""
+
+    def __init__(self, dimension: int = 8, name: str = "hash") -> None:
+        self.dimension = dimension
+        self.name = name
+
+    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Return float32[n, d]."""
+        hashes = b"".join(shake_256(text.encode()).digest(2 * self.dimension) for text in texts)
+        entries = np.frombuffer(hashes, dtype="<i2").reshape(-1, self.dimension)
+        return entries.astype(np.float32)
+
+    def manifest(self) -> EmbedderManifest:
+        """Return the manifest; there are no files, so the name says everything."""
+        return EmbedderManifest(self.name, self.dimension, "{text}", {}, {})
+
+    def installed(self) -> InstalledEmbedder:
+        """Return the same embedder as the audit procedure uses one."""
+        return InstalledEmbedder(self, embed_quantised)

@@ -1,0 +1,313 @@
+"""A window's parties, policy, indexes and opening."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from ragaudit import core
+from ragaudit.circuits.noise import NoiseParameters, table
+from ragaudit.circuits.statements import IndexStatement
+from ragaudit.encoding.digests import leaf_data
+from ragaudit.encoding.signing import PrivateKey
+from ragaudit.lab.scenario.accounts import Account, Asked, TenantIndex
+from ragaudit.lab.scenario.embedder import HashEmbedder
+from ragaudit.lab.scenario.policy import (
+    END,
+    INSTANTS,
+    SMALL_TERMS,
+    START,
+    key_members,
+    policy_document,
+    seeded,
+)
+from ragaudit.ledger.log.checkpoints import Checkpoint, sign_checkpoint
+from ragaudit.ledger.log.cosignatures import cosign
+from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, SigningKey, parse_note
+from ragaudit.ledger.log.tree import MemoryTree
+from ragaudit.ledger.messages import chains, merkle_commitments
+from ragaudit.ledger.messages.items import OpeningItem, PreviousWindow
+from ragaudit.ledger.messages.merkle_commitments import IndexCommitment, SeedCommitment
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.records import Opening, TenantOpening
+from ragaudit.verifier import evidence as names
+from ragaudit.verifier.procedure import Pins
+from ragaudit.verifier.terms import Terms
+
+Event = tuple[Any, ...]
+"""What happens (a method of the window), to whom or what, and when."""
+
+
+@dataclass
+class OpenedWindow:
+    """The window up to its countersigned opening.
+
+    The order of `script` is the order of events; times are seconds relative to `start`.
+    """
+
+    mode: str = "A"
+    seed: int = 1
+    rows: int = 20
+    dimension: int = 8
+    disclosure: str = "sampled"
+    terms: Terms = SMALL_TERMS
+    overrides: dict[str, Any] = field(default_factory=dict)
+    provider: str = "rag.example"
+    start: int = START
+    end: int = END
+    instants: tuple[int, ...] = INSTANTS
+
+    tenants: ClassVar[tuple[str, ...]] = ("acme", "beta")
+    slots = 6
+    queries_per_account = 4
+    sigma = "4"
+
+    def script(self) -> list[Event]:
+        """What happens: register and query name an account, checkpoint is cosigned."""
+        return [
+            ("register", "alice", "acme", True, -25),
+            ("register", "bob", "acme", False, -24),
+            ("register", "carol", "beta", False, -23),
+            ("checkpoint", -20),
+            ("query", "alice", "first question of alice", 3, 1),
+            ("query", "bob", "first question of bob", 2, 6),
+            ("checkpoint", 7),
+            ("query", "carol", "first question of carol", 3, 12),
+            ("register", "dora", "beta", True, 15),
+            ("query", "alice", "second question of alice", 1, 18),
+            ("checkpoint", 20),
+            ("query", "bob", "second question of bob", 3, 30),
+            ("query", "alice", "third question of alice", 2, 40),
+            ("checkpoint", 42),
+            ("query", "dora", "first question of dora", 3, 70),
+            ("query", "carol", "second question of carol", 2, 80),
+            ("checkpoint", 81),
+        ]
+
+    # --- the parties ----------------------------------------------------------------------
+
+    def __post_init__(self) -> None:
+        self.random = random.Random(self.seed)
+        self.model = HashEmbedder(self.dimension)
+        self.embedder = self.model.installed()
+        self.window = "w1"
+        self.origin = f"{self.provider}/ragaudit/{self.window}"
+        self.log_key = SigningKey(self.origin, ED25519, self._key())
+        self.provider_key = self._key()
+        self.cosigner_key = SigningKey("verifier.example/cosigner", COSIGNATURE_V1, self._key())
+        self.verifier_key = self._key()
+        self.verdict_key = self._key()
+        self.chain_seed = self.draw()
+        self.seed_secret = self.draw()
+        self.entries: list[tuple[str, bytes, bytes]] = []  # kind, salt, body
+        self.sketches: dict[int, tuple[bytes, bytes]] = {}
+        self.tree = MemoryTree()
+        self.accounts: dict[str, Account] = {}
+        self.asked: list[Asked] = []
+        self.checkpoints: list[tuple[int, int, str]] = []  # size, time, note
+        self.claims: list[dict[str, Any]] = []
+        self.claimed: dict[bytes, int] = {}  # identity of a promise, when it was claimed
+        self.refusals: list[dict[str, Any]] = []
+        self.policy = Policy.from_json(self.policy_json())
+        self.noise_table = table(NoiseParameters.for_sigma(self.policy.sigma))
+
+    def draw(self) -> bytes:
+        return self.random.randbytes(32)
+
+    def scalar(self) -> bytes:
+        return self.random.randbytes(31) + b"\0"  # canonical: below 2^248
+
+    def _key(self) -> PrivateKey:
+        return PrivateKey.from_seed(self.draw())
+
+    @property
+    def pins(self) -> Pins:
+        return Pins(
+            self.provider_key.public,
+            self.cosigner_key.verifier_key,
+            self.verifier_key.public,
+            self.verdict_key.public,
+        )
+
+    def policy_json(self) -> dict[str, Any]:
+        keys = key_members(
+            log=self.log_key,
+            provider=self.provider_key,
+            cosigner=self.cosigner_key,
+            verifier=self.verifier_key,
+            verdict=self.verdict_key,
+        )
+        members = {
+            "provider": self.provider,
+            "window": self.window,
+            "start": self.start,
+            "end": self.end,
+            "activation_instants": list(self.instants),
+            "previous_checkpoint": self.previous_checkpoint(),
+            "sigma": self.sigma,
+            "dimension": self.dimension,
+            "queries_per_account": self.queries_per_account,
+            "slots": self.slots,
+            "tenants": [{"id": tenant, "owner_key": None} for tenant in self.tenants],
+            "query_text_disclosure": self.disclosure,
+            "audit/mode": self.mode,
+        }
+        return policy_document(keys, {**members, **self.overrides})
+
+    def previous_log(self) -> SigningKey:
+        """The key of the log of the window before."""
+        return SigningKey(f"{self.provider}/ragaudit/w0", ED25519, seeded("the window before"))
+
+    def previous_checkpoint(self, leaves: int = 3) -> str | None:
+        """The final checkpoint of the window before, with ``leaves`` entries."""
+        tree = MemoryTree([bytes([n]) * 32 for n in range(leaves)])
+        return self.cosigned(tree, self.start - 1000, self.previous_log())
+
+    def previous(self) -> bytes:
+        """What the verifier holds of the window before."""
+        final = OpenedWindow.previous_checkpoint(self)
+        return PreviousWindow(
+            self.previous_log().verifier_key,
+            self.cosigner_key.verifier_key,
+            None if final is None else final.encode(),
+        ).encode()
+
+    # --- before the window -------------------------------------------------------------------
+
+    def vectors(self, tenant: str) -> npt.NDArray[np.int8]:
+        """int8[N, d]: the embeddings of the tenant's texts."""
+        return np.stack([self.embedder.embed(text) for text in self.texts(tenant)])
+
+    def texts(self, tenant: str) -> list[str]:
+        return [f"document {i} of {tenant}" for i in range(self.rows)]
+
+    def document_id(self, tenant: str, position: int) -> str:
+        return f"{tenant}-{position}"
+
+    def completed(self, tenant: str) -> npt.NDArray[np.int8]:
+        """int8[N, d+4], what is committed to."""
+        return core.complete_rows(self.vectors(tenant))
+
+    def build_index(self, tenant: str) -> TenantIndex:
+        texts = self.texts(tenant)
+        rows = self.completed(tenant)
+        count = len(rows)
+        blindings = np.frombuffer(
+            b"".join(self.scalar() for _ in range(count)), dtype=np.uint8
+        ).reshape(count, 32)
+        commitments = core.commit_rows(rows, blindings)
+        ids, salts = (
+            [self.document_id(tenant, i) for i in range(count)],
+            [self.draw() for _ in range(count)],
+        )
+        digests = b"".join(
+            merkle_commitments.row_digest(salt, name, merkle_commitments.content_digest(text))
+            for salt, name, text in zip(salts, ids, texts, strict=True)
+        )
+        root = merkle_commitments.index_root(commitments, digests)
+        statement = self.index_statement(tenant, commitments, root)
+        proof = self.prove_index(statement, rows, blindings)
+        commitment = IndexCommitment(
+            self.window, tenant, 1, self.dimension, commitments, digests, proof
+        )
+        return TenantIndex(tenant, texts, ids, salts, rows, blindings, commitment)
+
+    def index_statement(self, tenant: str, commitments: bytes, root: bytes) -> IndexStatement:
+        return IndexStatement.of(
+            policy_digest=self.policy.digest,
+            window=self.window,
+            tenant=tenant,
+            version=1,
+            index_root=root,
+            dimension=self.dimension,
+            commitments=commitments,
+        )
+
+    def prove_index(
+        self,
+        statement: IndexStatement,
+        rows: npt.NDArray[np.int8],
+        blindings: npt.NDArray[np.uint8],
+    ) -> bytes:
+        return core.prove_index(statement, rows, blindings)
+
+    def build_opening(self) -> Opening:
+        return Opening(
+            self.policy.digest,
+            self.embedder.digest,
+            self.seed_commitment.root,
+            tuple(
+                TenantOpening(
+                    t, index.commitment.rows, index.commitment.root, index.commitment.proof_digest
+                )
+                for t, index in self.indices.items()
+            ),
+        )
+
+    def open(self) -> None:
+        """Everything up to the countersignature."""
+        self.indices = {tenant: self.build_index(tenant) for tenant in self.tenants}
+        self.seed_commitment = SeedCommitment.build(
+            self.seed_secret, self.window, 1, self.slots, self.queries_per_account
+        )
+        self.opening = self.build_opening()
+        self.append("opening", self.opening.encode())
+        self.empty_checkpoint = self.sign_head(MemoryTree())
+
+    def opening_items(self) -> dict[str, bytes]:
+        """The evidence that the verifier has before it countersigns."""
+        _, salt, body = self.entries[0]
+        return {
+            names.POLICY: self.policy.canonical,
+            names.TERMS: self.terms.canonical,
+            names.EMBEDDER: self.model.manifest().encode(),
+            names.OPENING: OpeningItem(salt, body).encode(),
+            names.EMPTY_CHECKPOINT: self.empty_checkpoint.encode(),
+            names.PREVIOUS: self.previous(),
+            **{
+                names.index_name(tenant): index.commitment.encode()
+                for tenant, index in self.indices.items()
+            },
+        }
+
+    def append(self, kind: str, body: bytes) -> int:
+        salt = self.draw()
+        self.entries.append((kind, salt, body))
+        return self.tree.append(leaf_data(salt, kind, body))
+
+    def leaves(self, size: int | None = None) -> list[bytes]:
+        """The first ``size`` leaves of the entries as they are now, logged or not."""
+        return [leaf_data(salt, kind, body) for kind, salt, body in self.entries[:size]]
+
+    def log_again(self) -> None:
+        """Log what stands in `entries`, as if nothing else had ever been logged."""
+        self.tree = MemoryTree(self.leaves())
+
+    def forked(self, size: int) -> MemoryTree:
+        """Another log of ``size`` entries, of which the last is not this window's."""
+        return MemoryTree([*self.leaves(size - 1), b"f" * 32])
+
+    def sign_head(self, tree: MemoryTree, key: SigningKey | None = None) -> str:
+        log = key or self.log_key
+        return sign_checkpoint(Checkpoint(log.name, tree.head()), log).encode().decode()
+
+    def cosigned(self, tree: MemoryTree, time: int, key: SigningKey | None = None) -> str:
+        """The note of a tree's head, cosigned at the Unix second ``time``."""
+        note = parse_note(self.sign_head(tree, key).encode())
+        return note.with_signatures([cosign(note.text, self.cosigner_key, time)]).encode().decode()
+
+    def preimage(self, a: int) -> bytes:
+        return chains.activation_preimage(self.window, self.chain_seed, len(self.instants), a)
+
+    def randomness(self, a: int) -> bytes:
+        known = min(a, len(self.instants) - 1)
+        return chains.activation_randomness(self.window, a, self.preimage(known))
+
+    def covered_sizes(self) -> list[int]:
+        return [
+            max((size for size, time, _ in self.checkpoints if time < instant), default=0)
+            for instant in self.instants[:-1]
+        ]

@@ -1,0 +1,142 @@
+"""The policy of the scenario, the keys that it names, and the terms under which it is audited."""
+
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+from ragaudit.encoding.parameters import B
+from ragaudit.encoding.signing import PrivateKey
+from ragaudit.ledger.log.notes import SigningKey
+from ragaudit.ledger.messages.policy import FORMAT
+from ragaudit.privacy.coalition import hamming_threshold
+from ragaudit.verifier.terms import Terms
+
+START: Final = 1_900_000_000
+END: Final = START + 120
+INSTANTS: Final = (START - 10, START + 60, END + 50)
+DEADLINE_SECONDS: Final = 1000
+COUNTERSIGNED: Final = START - 30  # what happens when, in a window that goes as it should
+CLOSED: Final = END + 1
+HANDED_OVER: Final = END + 5
+CHALLENGED: Final = INSTANTS[-1] + 1
+BITS: Final = 64
+THETA: Final = "0.9"
+
+SMALL_TERMS: Final = Terms.of(
+    {
+        "most_beta": "0.5",
+        "most_eta_tenants": "0.5",
+        "least_sample_tenants": 1,
+        "least_coalition_max": 2,
+        "most_epsilon_acc": "100",
+        "least_tau_seconds": 1,
+        "least_sketch_bits": 64,
+        "most_clock_skew_seconds": 3600,
+        "most_merge_delay_seconds": 3600,
+    }
+)
+"""A coalition of two, a handful of records: the shipped terms are for windows in earnest."""
+
+
+def small_terms_file(folder: Path) -> Path:
+    """Write `SMALL_TERMS` as a settings file names them; return its path."""
+    path = folder / "terms.toml"
+    folder.mkdir(parents=True, exist_ok=True)
+    path.write_text(SMALL_TERMS.to_toml(), encoding="utf-8")
+    return path
+
+
+def seeded(label: str) -> PrivateKey:
+    """Return the key of a label, the same in every run."""
+    return PrivateKey.from_seed(sha256(label.encode()).digest())
+
+
+def key_members(
+    *,
+    log: SigningKey,
+    provider: PrivateKey,
+    cosigner: SigningKey,
+    verifier: PrivateKey,
+    verdict: PrivateKey,
+    arbiter: PrivateKey | None = None,
+) -> dict[str, str | None]:
+    """Return the policy's member "keys"."""
+    return {
+        "arbiter": None if arbiter is None else arbiter.public.raw.hex(),
+        "log": str(log.verifier_key),
+        "provider": provider.public.raw.hex(),
+        "cosigner": str(cosigner.verifier_key),
+        "verifier": verifier.public.raw.hex(),
+        "verdict": verdict.public.raw.hex(),
+    }
+
+
+def policy_document(
+    keys: Mapping[str, str | None], changes: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return the scenario's policy: every member, small enough that every record is checked.
+
+    Args:
+        keys: the member "keys"; `key_members` makes it.
+        changes: other values by member, or by "member/member" for one inside an object.
+    """
+    document: dict[str, Any] = {
+        "format": FORMAT,
+        "provider": "rag.example",
+        "window": "w1",
+        "start": START,
+        "end": END,
+        "previous_checkpoint": None,
+        "epsilon_acc": "20",
+        "delta_acc": "0.00001",
+        "delta_policy": "0.00001",
+        "sigma": "4",
+        "relation": "replace",
+        "rows_per_document": 1,
+        "norm_bound": B,
+        "dimension": 8,
+        "top_k_max": 3,
+        "queries_per_account": 4,
+        "slots": 6,
+        "coalition_max": 2,
+        "tenants": [{"id": tenant, "owner_key": None} for tenant in ("acme", "beta")],
+        "calibration": "chosen for a test",
+        "sampler": {"id": "ragaudit/v1/dgs", "distance": "2^-100"},
+        "activation_instants": list(INSTANTS),
+        "beacon": {"kind": "none"},
+        "query_text_disclosure": "sampled",
+        "embedder_tolerance": 0,
+        "estimator": {
+            "theta": THETA,
+            "tau_seconds": 1,
+            "sketch_bits": BITS,
+            "seed": sha256(b"sketch").hexdigest(),
+            "hamming_threshold": hamming_threshold(THETA, BITS),
+        },
+        "filter_grammar": "empty",
+        "proof_mode": "on-demand",
+        "audit": {
+            "mode": "A",
+            "beta": "0.4",
+            "tenants": {"eta": "0.3", "minimum": 1},
+            "submitters": {"by": "account", "eta": "0.3", "minimum": 1},
+            "deadline_seconds": DEADLINE_SECONDS,
+        },
+        "merge_delay_seconds": 30,
+        "clock_skew_seconds": 5,
+        "promise_life_seconds": 20,
+        "claim_margin_seconds": 10,
+        "release_seconds": 100,
+        "keys": dict(keys),
+        "experiment_seed": None,
+    }
+    for path, value in (changes or {}).items():
+        member, _, inner = path.partition("/")
+        if inner:
+            document[member][inner] = value
+        else:
+            document[member] = value
+    # One for each instant, however many a test asks for.
+    document.setdefault("activation_rounds", [None] * len(document["activation_instants"]))
+    return document

@@ -1,0 +1,326 @@
+"""A window with all services: accounts ask through the client library, the verifier audits."""
+
+import shutil
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+from ragaudit.client import Client, Receipt
+from ragaudit.encoding.errors import InternalError, RagauditError
+from ragaudit.lab.scenario.clock import Clock
+from ragaudit.lab.scenario.embedder import HashEmbedder
+from ragaudit.lab.scenario.services import (
+    WINDOW,
+    Prover,
+    ScenarioAuditor,
+    Verifier,
+    new_prover_folder,
+    prover_folder,
+)
+from ragaudit.lab.scenario.transport import AppTransport, Loop
+from ragaudit.prover.service import Components
+from ragaudit.prover.store.states import State
+from ragaudit.verifier.procedure import REFUSED, Outcome
+from ragaudit.verifier.settings import Limits
+
+ACCOUNTS: Final = (
+    ("alice", "acme", True),
+    ("bob", "acme", False),
+    ("carol", "beta", False),
+    ("dora", "beta", False),
+)
+"""Name, tenant, whether it holds a nonce chain. dora registers while the window is open."""
+
+EARLY: Final = ("alice", "bob", "carol")
+
+ASKED_BY_TWO: Final = "a question that bob and carol both ask"
+
+
+@dataclass
+class Account:
+    """An account with its client library, and what that library complained about."""
+
+    name: str
+    client: Client
+    transport: AppTransport
+    receipts: list[Receipt] = field(default_factory=list)
+    rejected: list[dict[str, Any]] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+
+    def attempt(self, action: Any) -> Any:
+        """Do something; a complaint of the library is noted and is no reason to stop."""
+        try:
+            return action()
+        except RagauditError as error:
+            self.complaints.append(f"{self.name}: {error}")
+            return None
+
+    def ask(self, text: str, top_k: int) -> None:
+        """Ask a question; an answer that the library rejects is kept as it came."""
+        for name in ("query", "reveal"):
+            self.transport.answered.pop(name, None)
+        found = self.attempt(lambda: self.client.search(text, top_k))
+        if found is not None:
+            self.receipts.append(found.receipt)
+            return
+        for name in ("query", "reveal"):
+            if (answer := self.transport.answered.get(name)) is not None:
+                self.rejected.append(answer)
+
+    def submit(self, *, disputes: bool) -> None:
+        """Complete the receipts and hand their public halves in; dispute what was rejected."""
+        for receipt in self.receipts:
+            self.attempt(lambda receipt=receipt: receipt.complete(0.0))
+        self.attempt(lambda: self.client.submit(self.receipts))
+        for file in self.rejected if disputes else ():
+            self.attempt(lambda file=file: self.client.dispute(file))
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """What came of a window.
+
+    Attributes:
+        outcome: of the procedure, or of the checks before the window if it was refused.
+        complaints: what client libraries and the prover itself said meanwhile.
+        disputes: how many answers the accounts disputed.
+    """
+
+    outcome: Outcome
+    complaints: tuple[str, ...]
+    disputes: int
+    auditor: ScenarioAuditor = field(repr=False)
+
+    def without(self, checks: Sequence[str]) -> Outcome:
+        """The procedure, or the checks before the window, again without some of them."""
+        if self.outcome.result == REFUSED:
+            return self.auditor.judge_opening(checks)
+        return self.auditor.judge(checks)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A window that is committed, countersigned and has its first accounts, all of it honest.
+
+    Attributes:
+        keys: the accounts' API keys by name.
+        now: where the clock stood, Unix milliseconds.
+    """
+
+    folder: Path
+    keys: dict[str, str] = field(repr=False)
+    now: int
+
+
+class Scenario:
+    """One window from set-up to verdict. Subclasses add what single accounts do."""
+
+    patience_seconds = 30.0  # of a client, for the whole of a call
+    limits = Limits()  # the verifier's
+
+    def __init__(
+        self,
+        folder: Path,
+        components: Components,
+        *,
+        prepared: Prepared | None = None,
+        disputes: bool = False,
+        without: Sequence[str] = (),
+    ) -> None:
+        """Prepare.
+
+        Args:
+            folder: an empty one, or none yet, for everything that the services keep.
+            components: the prover's, with one cheat among them.
+            prepared: an honest window to go on from; it is copied.
+            disputes: whether accounts dispute the answers that their library rejects.
+            without: checks that this verifier does not make.
+        """
+        self.folder = folder
+        self.components = components
+        self.disputes = disputes
+        self.clock = Clock()
+        self.keys: dict[str, str] = {}
+        self.accounts: dict[str, Account] = {}
+        self.troubles: list[str] = []
+        self._prepared = prepared
+        self._without = without
+
+    def run(self) -> Conclusion:
+        """Return what comes of the whole window."""
+        with ExitStack() as stack:
+            self.open(stack)
+            if self.prover.state is not State.REFUSED:
+                self._window()
+            return self._conclusion()
+
+    def prepare(self) -> Prepared:
+        """Return the window up to its first activation instant, for others to go on from."""
+        with ExitStack() as stack:
+            self.open(stack)
+        if self.troubles:
+            raise InternalError(f"not an honest window: {self.troubles}")
+        return Prepared(self.folder, self.keys, self.clock.now)
+
+    def open(self, stack: ExitStack) -> None:
+        """Everything before the first activation instant."""
+        self.loop = Loop()
+        stack.callback(self.loop.close)
+        if self._prepared is None:
+            made = new_prover_folder(self.folder / "prover")
+        else:
+            shutil.copytree(self._prepared.folder, self.folder, dirs_exist_ok=True)
+            made = prover_folder(self.folder / "prover")
+            self.clock.now = self._prepared.now
+        self.verifier = Verifier.open(
+            self.folder / "verifier", self.loop, self.clock, made, self._without, self.limits
+        )
+        stack.callback(self.verifier.close)
+        self.prover = Prover.open(
+            made, self.components, self.loop, self.clock, self.verifier.transport
+        )
+        stack.callback(self.prover.close)
+        if self._prepared is None:
+            self._commit()
+        else:
+            self.keys = self._prepared.keys
+        for name, _, anchored in ACCOUNTS:
+            account = self.accounts[name] = self._account(name, self.keys[name], anchored)
+            stack.callback(account.client.close)
+        if self._prepared is None and self.prover.state is not State.REFUSED:
+            for name in EARLY:
+                self._register(name)
+            self.prover.checkpoint()
+
+    def _commit(self) -> None:
+        """Accounts, and a window that is countersigned or refused."""
+        for name, tenant, _ in ACCOUNTS:
+            answer = self.prover.operate("accounts", {"tenant": tenant, "name": name})
+            self.keys[name] = answer["key"]
+        self.prover.operate("windows", {"window": WINDOW})
+        self.troubles += self.prover.drive()
+
+    def _account(self, name: str, key: str, anchored: bool) -> Account:
+        transport = AppTransport(self.prover.app, self.loop)
+        client = Client(
+            "http://prover.test",
+            key,
+            window=WINDOW,
+            verifier_url="http://verifier.test",
+            verifier_key=self.verifier.key,
+            embedder=HashEmbedder(),
+            state_dir=self.folder / "clients" / name,
+            anchored=anchored,
+            transport=transport,
+            verifier_transport=self.verifier.transport,
+            clock=self.clock,
+            timeout_seconds=self.patience_seconds,
+        )
+        return Account(name, client, transport)
+
+    def _window(self) -> None:
+        policy = self.prover.policy
+        first, second, sampling = policy.activation_instants
+        self.clock.at(first)
+        self.troubles += self.prover.drive()
+        self.before_second(first)
+        self.clock.at(second)
+        self.troubles += self.prover.drive()
+        self.after_second(second)
+        self.prover.checkpoint()
+        for account in self.accounts.values():
+            account.submit(disputes=self.disputes)
+        self.after_submission()
+        self.clock.at(policy.end)
+        self.troubles += self.prover.drive()
+        self.clock.at(sampling)
+        self.verifier.tick()
+        self.troubles += self.prover.drive()
+        self.after_sampling()
+        self.clock.at(sampling + policy.release_seconds)
+        self.troubles += self.prover.drive()
+        self.verifier.tick()
+        if self.verifier.auditor.outcome is None:
+            self.clock.at(sampling + policy.audit.deadline_seconds + 2)
+            self.troubles += self.prover.drive()
+            self.verifier.tick()
+        self.troubles += self.prover.drive()
+
+    def before_second(self, at: int) -> None:
+        """What happens between the first activation instant and the second."""
+        self.clock.at(at + 1)
+        self.ask("alice", "the first question of alice", 3)
+        self.clock.at(at + 2)
+        self.ask("bob", ASKED_BY_TWO, 2)
+        self.ask("carol", ASKED_BY_TWO, 3)
+        self.prover.checkpoint()
+        self.clock.at(at + 5)
+        self._register("dora")
+        self.prover.checkpoint()
+        self.clock.at(at + 20)
+        self.ask("alice", "the second question of alice", 2)
+        self.ask("bob", "the second question of bob", 3)
+
+    def after_second(self, at: int) -> None:
+        """What happens after the second activation instant."""
+        self.clock.at(at + 1)
+        self.ask("dora", "the first question of dora", 3)
+        self.ask("carol", "the second question of carol", 2)
+        self.prover.checkpoint()
+        self.clock.at(at + 20)
+        self.ask("alice", "the third question of alice", 3)
+
+    def after_submission(self) -> None:
+        """What accounts do after they handed their receipts in."""
+
+    def after_sampling(self) -> None:
+        """What accounts do when the sample is drawn: every record is in it, and only the arbiter
+        may see what they dispute."""
+        for account in self.accounts.values():
+            for file in account.rejected if self.disputes else ():
+                self.arbitrate(account.name, file)
+
+    def arbitrate(self, name: str, file: dict[str, Any]) -> None:
+        """Take a disputed receipt file to the arbiter, and its finding to the verifier."""
+        with self.http("prover", name) as prover:
+            window = prover.get(f"/v1/windows/{WINDOW}").json()
+        try:
+            finding, public = self.verifier.arbitrate(file, window)
+        except RagauditError as error:
+            self.accounts[name].complaints.append(f"arbiter: {error}")
+            return
+        told = {"finding": finding.to_json(), "public": public.to_json()}
+        with self.http("verifier") as verifier:
+            answer = verifier.post(f"/v1/windows/{WINDOW}/findings", json=told)
+        if not answer.is_success:
+            raise InternalError(f"the verifier did not take a finding: {answer.text}")
+
+    def ask(self, name: str, text: str, top_k: int) -> None:
+        """An account asks a question."""
+        self.accounts[name].ask(text, top_k)
+
+    def http(self, service: str, account: str | None = None) -> httpx.Client:
+        """A bare client of "prover" or "verifier", for what no library does; close it."""
+        transport = {"prover": self.prover.transport, "verifier": self.verifier.transport}[service]
+        headers = {} if account is None else {"Authorization": f"Bearer {self.keys[account]}"}
+        return httpx.Client(transport=transport, base_url=f"http://{service}.test", headers=headers)
+
+    def _register(self, name: str) -> None:
+        account = self.accounts[name]
+        account.attempt(account.client.register)
+
+    def _conclusion(self) -> Conclusion:
+        outcome = self.verifier.auditor.outcome
+        if outcome is None:
+            raise InternalError(f"no verdict: {self.troubles}", where=str(self.prover.state))
+        complaints = [line for each in self.accounts.values() for line in each.complaints]
+        disputed = sum(len(each.rejected) for each in self.accounts.values())
+        return Conclusion(
+            outcome,
+            (*complaints, *self.troubles),
+            disputed if self.disputes else 0,
+            self.verifier.auditor,
+        )

@@ -1,0 +1,327 @@
+"""Both services in this process. Their background work is done when the scenario says so."""
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+from fastapi import FastAPI
+from ragaudit.encoding.errors import InternalError, RagauditError
+from ragaudit.encoding.relations import NeighboringRelation
+from ragaudit.encoding.signing import PublicKey
+from ragaudit.lab.scenario.clock import Clock
+from ragaudit.lab.scenario.embedder import HashEmbedder
+from ragaudit.lab.scenario.policy import small_terms_file
+from ragaudit.lab.scenario.transport import AppTransport, Loop
+from ragaudit.ledger.messages.disputes import Finding
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.receipt_check import WindowView
+from ragaudit.ledger.messages.receipts import PublicReceipt
+from ragaudit.prover.backends import Document, StoredDocuments
+from ragaudit.prover.command.set_up import SetUp, set_up
+from ragaudit.prover.http.app import create_app as create_prover
+from ragaudit.prover.keys import load_key
+from ragaudit.prover.lifecycle.driver import Driver
+from ragaudit.prover.service import Components, Service
+from ragaudit.prover.settings import (
+    AuditSettings,
+    EstimatorSettings,
+    TimingSettings,
+    WindowSettings,
+    load_settings,
+)
+from ragaudit.prover.store.database import Store
+from ragaudit.prover.store.states import State
+from ragaudit.verifier import keys as verifier_keys
+from ragaudit.verifier.arbiter import Arbiter, read_window
+from ragaudit.verifier.engines import fastest_engine
+from ragaudit.verifier.evidence import Evidence
+from ragaudit.verifier.procedure import (
+    CHECKS,
+    OPENING_CHECKS,
+    REFUSED,
+    Outcome,
+    Pins,
+    run,
+    run_opening_checks,
+)
+from ragaudit.verifier.procedure.statement_checks import Judgement, judge
+from ragaudit.verifier.report import render_html, render_text
+from ragaudit.verifier.service import providers
+from ragaudit.verifier.service.app import create_app as create_verifier
+from ragaudit.verifier.settings import Limits
+from ragaudit.verifier.settings import Settings as VerifierSettings
+from ragaudit.verifier.verdict import sign_verdict, verify_verdict
+
+PROVIDER: Final = "provider.example"
+VERIFIER: Final = "regulator.example/cosigner"
+WINDOW: Final = "w1"
+TENANTS: Final = ("acme", "beta")
+ROWS: Final = 20
+
+_POLL_SECONDS = 0.002
+_MOST_STEPS = 100
+
+SETTINGS: Final = WindowSettings(
+    opens_after_seconds=20,
+    length_seconds=60,
+    activation_every_seconds=30,
+    sampling_after_seconds=20,
+    epsilon_acc="20",
+    delta_acc="0.00001",
+    delta_policy="0.00001",
+    sigma="4",
+    relation=NeighboringRelation.REPLACE,
+    top_k_max=3,
+    queries_per_account=4,
+    slots=6,
+    coalition_max=2,
+    embedder_tolerance=4,
+    estimator=EstimatorSettings(theta="0.9", tau_seconds=10, sketch_bits=64),
+    audit=AuditSettings(mode="A", deadline_seconds=100),
+    merge_delay_seconds=30,
+    clock_skew_seconds=2,
+    promise_life_seconds=30,
+    claim_margin_seconds=5,
+    release_seconds=20,
+)
+"""A small window: every record is checked, and noise outweighs the scores."""
+
+
+class SteppedDriver(Driver):
+    """Moves windows when the scenario says so, and not when the service's own threads ask."""
+
+    def __init__(self, **parts: Any) -> None:
+        super().__init__(**parts)
+        self._thread = threading.get_ident()
+
+    def step(self, name: str) -> bool:
+        return threading.get_ident() == self._thread and super().step(name)
+
+    def checkpoint(self, name: str) -> None:
+        if threading.get_ident() == self._thread:
+            super().checkpoint(name)
+
+
+@dataclass
+class Prover:
+    """The prover's application with the components of one cheat."""
+
+    service: Service
+    app: FastAPI
+    transport: AppTransport
+    token: str = field(repr=False)
+
+    @classmethod
+    def open(
+        cls, made: SetUp, components: Components, loop: Loop, clock: Clock, verifier: AppTransport
+    ) -> "Prover":
+        """A service on the settings, keys and database that were made."""
+        found = load_settings(made.settings)
+        settings = found.model_copy(
+            update={
+                "verifier": found.verifier.model_copy(update={"allow_unpinned": True}),
+                "window": SETTINGS,
+                "timing": TimingSettings(checkpoint_seconds=0.05, driver_seconds=60),
+            }
+        )
+        staged = replace(
+            components,
+            driver=SteppedDriver,
+            embedder=lambda _name: HashEmbedder(),
+            transport=verifier,
+            clock=clock,
+        )
+        app = create_prover(settings, components=staged)
+        token = made.operator_token.read_text(encoding="utf-8").strip()
+        return cls(app.state.service, app, AppTransport(app, loop), token)
+
+    def operate(self, path: str, body: dict[str, Any]) -> Any:
+        """An operator's call."""
+        headers = {"Authorization": f"Bearer {self.token}"}
+        with httpx.Client(transport=self.transport, base_url="http://prover.test") as http:
+            answer = http.post(f"/v1/operator/{path}", json=body, headers=headers)
+        if answer.is_error:
+            raise InternalError(f"the operator was told: {answer.text[:300]}", where=path)
+        return answer.json()
+
+    @property
+    def state(self) -> State:
+        return self.service.windows.get(WINDOW).state
+
+    @property
+    def policy(self) -> Policy:
+        return Policy.parse(self.service.windows.get(WINDOW).policy)
+
+    def drive(self) -> list[str]:
+        """Take steps until nothing changes; what went wrong, if anything did."""
+        for _ in range(_MOST_STEPS):
+            try:
+                if not self.service.driver.step(WINDOW):
+                    return []
+            except RagauditError as error:
+                return [f"prover: {error}"]
+        raise InternalError("the prover's window never rests", where=str(self.state))
+
+    def checkpoint(self) -> None:
+        """Sign the log and have it cosigned."""
+        self.service.driver.checkpoint(WINDOW)
+
+    def close(self) -> None:
+        self.service.stop()
+
+
+def documents(tenant: str, count: int = ROWS) -> list[Document]:
+    """Return a tenant's documents."""
+    return [Document(f"{tenant}-{i}", f"document {i} of {tenant}") for i in range(count)]
+
+
+def ingest(made: SetUp) -> None:
+    """Give every tenant its documents."""
+    store = Store.open(load_settings(made.settings).store.url)
+    for tenant in TENANTS:
+        StoredDocuments(store).add(tenant, documents(tenant))
+    store.close()
+
+
+class ScenarioAuditor:
+    """The verifier's procedure, with a list of checks that the scenario chooses."""
+
+    def __init__(self, keys: verifier_keys.VerifierKeys, without: Sequence[str]) -> None:
+        self._key = keys.verdict
+        self._pins = Pins(
+            cosigner=keys.cosigner.verifier_key,
+            verifier=keys.statement.public,
+            verdict=keys.verdict.public,
+        )
+        self._without = without
+        self._embedder = HashEmbedder().installed()
+        self._engine = fastest_engine()
+        self.evidence: Evidence | None = None
+        self.opening: tuple[Evidence, int] | None = None
+        self.outcome: Outcome | None = None
+
+    def check_opening(self, evidence: Evidence, now: int) -> bytes | None:
+        self.opening = Evidence.of({name: evidence[name] for name in evidence}), now
+        outcome = self.judge_opening(self._without)
+        if outcome.result != REFUSED:
+            return None
+        self.outcome = outcome
+        return sign_verdict(outcome, evidence.digests(), self._key, time=now)
+
+    def judge_dispute(self, file: dict[str, Any], view: WindowView) -> Judgement:
+        return judge(file, view, self._engine)
+
+    def audit(self, evidence: Evidence, now: int, progress: Any) -> bytes:
+        self.evidence = Evidence.of({name: evidence[name] for name in evidence})
+        self.outcome = self.judge(self._without)
+        return sign_verdict(self.outcome, evidence.digests(), self._key, time=now)
+
+    def judge_opening(self, without: Sequence[str] = ()) -> Outcome:
+        """Run the checks before the window over its opening, without some of them."""
+        if self.opening is None:
+            raise InternalError("the window was never handed in")
+        evidence, now = self.opening
+        left = tuple(each for each in OPENING_CHECKS if each.id not in without)
+        return run_opening_checks(
+            evidence, engine=self._engine, now=now, checks=left, pins=self._pins
+        )
+
+    def judge(self, without: Sequence[str] = ()) -> Outcome:
+        """Run the procedure over the evidence, without some checks."""
+        if self.evidence is None:
+            raise InternalError("the window was never audited")
+        left = tuple(each for each in CHECKS if each.id not in without)
+        return run(
+            self.evidence, engine=self._engine, checks=left, pins=self._pins,
+            embedder=self._embedder,
+        )  # fmt: skip
+
+    def result(self, verdict: bytes) -> str:
+        return verify_verdict(verdict, self._key.public).result
+
+    def report_html(self, verdict: bytes) -> str:
+        return render_html(verify_verdict(verdict, self._key.public))
+
+    def report_text(self, verdict: bytes) -> str:
+        return render_text(verify_verdict(verdict, self._key.public))
+
+
+@dataclass
+class Verifier:
+    """The verifier's application; its scheduler runs when `tick` is called."""
+
+    app: FastAPI
+    service: Any
+    auditor: ScenarioAuditor
+    transport: AppTransport
+    key: str
+    arbiter: Arbiter
+    clock: Clock
+
+    @classmethod
+    def open(
+        cls,
+        folder: Path,
+        loop: Loop,
+        clock: Clock,
+        made: SetUp,
+        without: Sequence[str],
+        limits: Limits,
+    ) -> "Verifier":
+        """A verifier that has pinned the provider's key; a fresh one in a new folder."""
+        arbiter = open_arbiter(folder.parent / "arbiter")
+        settings = VerifierSettings(
+            name=VERIFIER,
+            arbiter_key=arbiter.public.raw.hex(),
+            data=folder / "data",
+            secrets=folder / "secrets",
+            terms=small_terms_file(folder),
+            limits=limits,
+        )
+        fresh = not settings.secrets.exists()
+        if fresh:
+            verifier_keys.create(settings.secrets, VERIFIER)
+        keys = verifier_keys.load(settings.secrets, VERIFIER, settings.arbiter)
+        auditor = ScenarioAuditor(keys, without)
+        app = create_verifier(settings, clock=clock, auditor=auditor)
+        service = app.state.service
+        providers.add(service.database, PROVIDER, made.provider_key)
+        key = keys.statement.public.raw.hex()
+        return cls(app, service, auditor, AppTransport(app, loop), key, arbiter, clock)
+
+    def arbitrate(self, file: dict[str, Any], window: Any) -> tuple[Finding, PublicReceipt]:
+        """The arbiter's finding about a receipt file; ``window`` as the provider shows it."""
+        view = read_window(window, PublicKey.from_raw(bytes.fromhex(self.key)))
+        return self.arbiter.judge(file, view, fastest_engine(), self.clock)
+
+    def tick(self) -> None:
+        """Do what is due, and wait for an audit that began."""
+        self.service.scheduler.tick()
+        while self.service.runner.busy():
+            time.sleep(_POLL_SECONDS)
+
+    def close(self) -> None:
+        self.service.close()
+
+
+def open_arbiter(folder: Path) -> Arbiter:
+    """Return the scenario's arbiter, whose folder is its own."""
+    return Arbiter(folder) if folder.exists() else Arbiter.create(folder)
+
+
+def prover_folder(folder: Path) -> SetUp:
+    """What `new_prover_folder` made."""
+    keys = folder / "keys"
+    provider = load_key(keys / "provider.key").public
+    return SetUp(folder / "prover.yaml", keys / "operator.token", provider)
+
+
+def new_prover_folder(folder: Path) -> SetUp:
+    """Settings, keys and documents of the scenario's provider."""
+    made = set_up(folder, provider=PROVIDER, verifier="http://verifier.test")
+    ingest(made)
+    return made

@@ -1,0 +1,267 @@
+"""A small window from end to end in one process: a provider, its accounts, and a verifier.
+
+`Window().evidence()` gives an honest window's items (docs/spec/10-verdict.md §10.1). A provider
+that cheats is a subclass which overrides the step where it cheats; everything after that step
+follows from it, so that what is wrong is that step and nothing else. Times are real Unix times of
+a future window; nothing waits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ragaudit import core
+from ragaudit.circuits.statements import SelectionStatement
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.signing import sign
+from ragaudit.lab.scenario.accounts import Asked
+from ragaudit.lab.scenario.policy import (
+    CHALLENGED,
+    CLOSED,
+    COUNTERSIGNED,
+    DEADLINE_SECONDS,
+    END,
+    HANDED_OVER,
+    START,
+)
+from ragaudit.lab.scenario.submitting import SubmittingWindow
+from ragaudit.ledger.messages import chains, merkle_commitments
+from ragaudit.ledger.messages.challenge import (
+    Challenge,
+    ReceiptsList,
+    Response,
+    Stratum,
+    receipts_digest,
+)
+from ragaudit.ledger.messages.countersignature import Activation, Countersignature, opening_digest
+from ragaudit.ledger.messages.handover import Entry, write_handover
+from ragaudit.ledger.messages.items import Clock
+from ragaudit.ledger.messages.receipts import (
+    PublicReceipt,
+)
+from ragaudit.ledger.messages.records import (
+    Close,
+)
+from ragaudit.privacy import sample as sampling
+from ragaudit.verifier import evidence as names
+from ragaudit.verifier.evidence import Evidence
+from ragaudit.verifier.procedure.log_facts import read_record
+
+
+class Window(SubmittingWindow):
+    """An honest window; see the module's description."""
+
+    def close(self) -> None:
+        body = Close(self.window, len(self.asked), self.estimate(), 1000 * END)
+        self.append("close", self.alter_close(body).encode())
+        self.checkpoint(CLOSED - START)
+
+    def alter_close(self, body: Close) -> Close:
+        """For cheats."""
+        return body
+
+    def play(self) -> None:
+        """The whole window, up to the final checkpoint."""
+        self.open()
+        for event, *arguments in self.script():
+            getattr(self, event)(*arguments)
+        self.close()
+
+    # --- the verifier ------------------------------------------------------------------------
+
+    def countersignature(self) -> bytes:
+        return self.countersigned_at(1000 * COUNTERSIGNED)
+
+    def countersigned_at(self, time: int) -> bytes:
+        _, salt, body = self.entries[0]
+        return Countersignature.issue(
+            self.verifier_key,
+            window=self.window,
+            policy_digest=self.policy.digest,
+            opening_digest=opening_digest(salt, body),
+            terms_digest=self.terms.digest,
+            activation_anchor=chains.activation_anchor(
+                self.window, self.chain_seed, len(self.instants)
+            ),
+            time=time,
+        ).encode()
+
+    def activation(self, a: int, covered: int) -> dict[str, Any]:
+        return Activation.issue(
+            self.verifier_key,
+            window=self.window,
+            a=a,
+            preimage=self.preimage(a),
+            covered_size=covered,
+            time=1000 * self.instants[a - 1] + 5,
+        ).to_json()
+
+    def receipts_list(self, receipts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        read = [PublicReceipt.from_json(each) for each in receipts]
+        listed = {(each.index, each.identity) for each in read}
+        return ReceiptsList.issue(
+            self.verifier_key,
+            window=self.window,
+            digest=receipts_digest(listed),
+            count=len(listed),
+            time=1000 * self.instants[-1] - 1,
+        ).to_json()
+
+    def draw_sample(self, receipts: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        drawn = sampling.draw_sample(
+            self.logged(),
+            tenants=self.policy.tenants,
+            receipts={r["index"] for r in receipts},
+            rule=self.policy.audit,
+            seed=sampling.sampling_seed(self.tree.root(), self.chain_seed),
+        )
+        return [
+            Stratum(
+                each.stratum.id,
+                None if each.stratum.id.startswith("tenant:") else each.stratum.population,
+                each.sample,
+            ).to_json()
+            for each in drawn
+        ]
+
+    def logged(self) -> list[sampling.LoggedRecord]:
+        found = []
+        for i, (kind, salt, body) in enumerate(self.entries):
+            if kind == "record":
+                record = read_record(Entry(i, kind, salt, body)).record
+                found.append(sampling.LoggedRecord(i, record.tenant, record.pseudonym))
+        return found
+
+    def challenge(self, strata: list[dict[str, Any]], listed: dict[str, Any]) -> dict[str, Any]:
+        return Challenge.issue(
+            self.verifier_key,
+            window=self.window,
+            final_root=self.tree.root(),
+            final_size=self.tree.size,
+            preimage=self.chain_seed,
+            receipts_list=ReceiptsList.from_json(listed),
+            strata=tuple(Stratum.from_json(each, "strata") for each in strata),
+            deadline=1000 * (CHALLENGED + DEADLINE_SECONDS),
+        ).to_json()
+
+    def sign_challenge(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Sign a challenge as it is, also one that no verifier would write."""
+        unsigned = {name: value for name, value in message.items() if name != "signature"}
+        digest = hashlib.sha256(canonical_json.dumps(unsigned)).digest()
+        signature = sign(self.verifier_key, "challenge", message["window"], digest)
+        return {**unsigned, "signature": signature.hex()}
+
+    # --- responses ---------------------------------------------------------------------------
+
+    def open_key(self, asked: Asked) -> merkle_commitments.KeyOpening:
+        record = asked.record
+        if (
+            record.epoch != 1
+            or record.slot >= self.slots
+            or record.counter >= self.queries_per_account
+        ):
+            return merkle_commitments.KeyOpening(asked.key, (), ())
+        return replace(self.seed_commitment.open(record.slot, record.counter), key=asked.key)
+
+    def statement(self, asked: Asked) -> SelectionStatement:
+        """The honest statement about the record, over the index that served it."""
+        index = self.indices[asked.served_tenant].commitment
+        return SelectionStatement.of(
+            asked.record,
+            body=asked.record.encode(),
+            index_root=index.root,
+            commitments=index.commitments,
+            seed_root=self.seed_commitment.root,
+            activation_randomness=self.randomness(asked.record.activation),
+            query=asked.embedding,
+            noise=asked.noise,
+        )
+
+    def prove(self, asked: Asked) -> bytes:
+        index = self.indices[asked.served_tenant]
+        return core.prove_selection(
+            self.statement(asked),
+            index.rows,
+            index.blindings,
+            asked.selected,
+            asked.selection_blinding,
+        )
+
+    def response(self, asked: Asked) -> bytes:
+        openings = asked.openings
+        shown = self.policy.query_text_disclosure == "sampled"
+        return Response(
+            index=asked.index,
+            key=self.open_key(asked),
+            salt_q=openings.salt_q if shown else None,
+            query=openings.query.encode() if shown else None,
+            salt_e=openings.salt_e,
+            embedding=tuple(asked.embedding.tolist()),
+            salt_f=openings.salt_f,
+            filter=openings.filter.encode(),
+            salt_s=openings.salt_s,
+            sketch=openings.sketch,
+            proof=self.prove(asked),
+        ).encode()
+
+    # --- everything --------------------------------------------------------------------------
+
+    def handover(self) -> bytes:
+        return write_handover(
+            Entry(i, kind, salt, body, *self.sketches.get(i, (b"", b"")))
+            for i, (kind, salt, body) in enumerate(self.entries)
+        )
+
+    def handed_over(self) -> dict[str, bytes]:
+        """The items that the verifier derives from a handover of `entries`."""
+        entries = [Entry(i, *entry).to_json() for i, entry in enumerate(self.entries)]
+        others = [entry for entry in entries if entry["kind"] != "record"]
+        return {
+            names.RECORDS: self.handover(),
+            names.LEAVES: b"".join(self.leaves()),
+            names.ENTRIES: canonical_json.dumps(others),
+        }
+
+    def items(self) -> dict[str, bytes]:
+        """All items of the evidence of the played window."""
+        self.play()
+        receipts, disputes = self.receipts(), self.disputes()
+        listed = self.receipts_list(receipts)
+        strata = self.draw_sample(receipts)
+        sampled = {i for stratum in strata for i in stratum["sample"]}
+        by_index = {asked.index: asked for asked in self.asked}
+        covered = self.covered_sizes()
+        received = 1000 * CHALLENGED + 500
+        dumps = canonical_json.dumps
+        return {
+            **self.opening_items(),
+            **self.handed_over(),
+            names.COUNTERSIGNATURE: self.countersignature(),
+            names.ACTIVATIONS: dumps(
+                [self.activation(a, size) for a, size in enumerate(covered, start=1)]
+            ),
+            names.RECEIPTS_LIST: dumps(listed),
+            names.FINAL_CHECKPOINT: self.checkpoints[-1][2].encode(),
+            names.CHECKPOINTS: dumps([note for _, _, note in self.checkpoints]),
+            names.RECEIPTS: dumps(receipts),
+            names.REFUSALS: dumps(self.refusals),
+            names.CLOCK: Clock(
+                dict.fromkeys(sampled, received), self.claimed, 1000 * CLOSED, 1000 * HANDED_OVER
+            ).encode(),
+            names.CLAIMS: dumps(self.claims),
+            names.DISPUTES: dumps(disputes),
+            names.JUDGED: dumps(self.judged()),
+            names.STATEMENTS: dumps(self.statements()),
+            names.CHALLENGE: dumps(self.challenge(strata, listed)),
+            **{names.response_name(i): self.response(by_index[i]) for i in sorted(sampled)},
+        }
+
+    def evidence_of_opening(self) -> Evidence:
+        """What the verifier has before it countersigns."""
+        return Evidence.of(self.opening_items())
+
+    def evidence(self) -> Evidence:
+        return Evidence.of(self.items())

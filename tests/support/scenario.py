@@ -1,0 +1,252 @@
+"""Fixtures over the scenario of the laboratory.
+
+A prover and the real verifier in one process, on one clock that the tests set; and an honest
+window for cheats to go on from.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from procedure_cases import use_cached_table
+from ragaudit.embedders import registry
+from ragaudit.embedders.base import Embedder
+from ragaudit.lab.scenario.clock import Clock
+from ragaudit.lab.scenario.embedder import HashEmbedder
+from ragaudit.lab.scenario.policy import small_terms_file
+from ragaudit.lab.scenario.scenario import Prepared, Scenario
+from ragaudit.lab.scenario.services import documents
+from ragaudit.lab.scenario.transport import AppTransport, Loop
+from ragaudit.ledger.messages.chains import NonceChain
+from ragaudit.prover.backends import StoredDocuments
+from ragaudit.prover.command.set_up import set_up
+from ragaudit.prover.http.app import create_app
+from ragaudit.prover.service import Components, Service
+from ragaudit.prover.settings import Settings, load_settings
+from ragaudit.prover.store.accounts import Account, Accounts
+from ragaudit.prover.store.database import Store
+from ragaudit.prover.store.states import State
+from ragaudit.verifier import keys as verifier_keys
+from ragaudit.verifier.service import providers
+from ragaudit.verifier.service.app import create_app as create_verifier
+from ragaudit.verifier.settings import Settings as VerifierSettings
+
+START = 1_790_000_000_000
+ROWS = 12
+WINDOW = {
+    "opens_after_seconds": 60,
+    "length_seconds": 600,
+    "activation_every_seconds": 100,
+    "sampling_after_seconds": 60,
+    "sigma": "40",
+    "epsilon_acc": None,
+    "top_k_max": 4,
+    "queries_per_account": 6,
+    "slots": 4,
+    "coalition_max": 2,
+    "promise_life_seconds": 300,
+    "release_seconds": 60,
+    "audit": {"mode": "A", "deadline_seconds": 600},
+}
+
+
+@dataclass
+class World:
+    """Everything a test needs; `service` is not started: `drive` takes the steps."""
+
+    folder: Path
+    clock: Clock
+    verifier: TestClient
+    transport: AppTransport
+    settings: Settings
+    components: Components
+    service: Service
+    api: TestClient
+    keys: dict[str, str]
+    chains: dict[str, NonceChain] = field(default_factory=dict)
+
+    def headers(self, account: str) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.keys[account]}"}
+
+    @property
+    def operator(self) -> dict[str, str]:
+        token = (self.folder / "prover/keys/operator.token").read_text().strip()
+        return {"Authorization": f"Bearer {token}"}
+
+    def create(self, name: str = "w1", **overrides: Any) -> None:
+        self.service.create_window(name, {**WINDOW, **overrides})
+
+    def state(self, name: str = "w1") -> State:
+        return self.service.windows.get(name).state
+
+    def policy(self, name: str = "w1") -> Any:
+        return self.service.open_windows.get(name).policy
+
+    def drive(self, until: State, name: str = "w1") -> None:
+        """Take steps, with the cosigner's, until the window is in a state."""
+        for _ in range(50):
+            if self.state(name) == until:
+                return
+            self.service.driver.step(name)
+            if self.service.windows.get(name).countersignature is not None:
+                self.service.driver.checkpoint(name)
+        raise AssertionError(f"{self.state(name)} instead of {until}")
+
+    def register(self, account: str, *, anchored: bool = False, name: str = "w1") -> None:
+        anchor = None
+        if anchored:
+            live = self.service.open_windows.get(name)
+            length = live.policy.queries_per_account
+            chain = NonceChain(name, live.pseudonym_of(account), b"\x07" * 32, length)
+            self.chains[account] = chain
+            anchor = chain.anchor.hex()
+        answer = self.post(f"/v1/windows/{name}/registration", account, {"anchor": anchor})
+        assert answer.status_code in {200, 201}, answer.text
+
+    def open(self, name: str = "w1", **overrides: Any) -> None:
+        """Create a window, register ada and cyd (plain) and bob (anchored), and open it."""
+        self.create(name, **overrides)
+        self.drive(State.COUNTERSIGNED, name)
+        self.register("ada", name=name)
+        self.register("bob", anchored=True, name=name)
+        self.register("cyd", name=name)
+        self.service.driver.checkpoint(name)
+        self.clock.at(self.policy(name).start)
+        self.drive(State.OPEN, name)
+
+    def post(self, path: str, account: str, body: Any) -> Any:
+        return self.api.post(path, json=body, headers=self.headers(account))
+
+    def ask(
+        self, account: str = "ada", query: str = "bread", top_k: int = 2, name: str = "w1"
+    ) -> Any:
+        return self.post(
+            f"/v1/windows/{name}/query", account, {"query": query, "top_k": top_k, "filter": ""}
+        )
+
+    def promise(self, counter: int, query: str = "bread", account: str = "bob") -> Any:
+        body = {"query": query, "top_k": 2, "filter": "", "counter": counter}
+        return self.post("/v1/windows/w1/promise", account, body)
+
+    def reveal(self, counter: int, account: str = "bob", nonce: bytes | None = None) -> Any:
+        value = self.chains[account].nonce(counter) if nonce is None else nonce
+        return self.post(
+            "/v1/windows/w1/reveal", account, {"counter": counter, "nonce": value.hex()}
+        )
+
+    def account(self, name: str) -> Account:
+        return Account(name, "one" if name in {"ada", "bob"} else "two")
+
+    def restart(self, components: Components | None = None) -> None:
+        """Give the database to a new service, as after a restart."""
+        self.service.stop()
+        self.components = components or self.components
+        app = create_app(self.settings, components=self.components)
+        self.service = app.state.service
+        self.api = TestClient(app, raise_server_exceptions=False)
+
+
+@pytest.fixture(scope="session")
+def embedder() -> Embedder:
+    """The real one."""
+    return registry.load()
+
+
+def pinned(settings: Settings, keys: dict[str, str | None]) -> Settings:
+    """The settings with the verifier's keys, as `GET /v1/keys` shows them, as pins."""
+    pins = {f"{role}_key": keys[role] for role in ("arbiter", "cosigner", "verifier", "verdict")}
+    return settings.model_copy(update={"verifier": settings.verifier.model_copy(update=pins)})
+
+
+@contextmanager
+def worlds(folder: Path) -> Iterator[Callable[..., World]]:
+    """Yield a function that makes a world with other components, and stop it afterwards."""
+    made: list[World] = []
+    clock = Clock(START, step=1)
+    secrets = folder / "verifier/secrets"
+    verifier_keys.create(secrets, "regulator.example/cosigner")
+    verifier = create_verifier(
+        VerifierSettings(
+            name="regulator.example/cosigner",
+            data=folder / "verifier/data",
+            secrets=secrets,
+            terms=small_terms_file(folder / "verifier"),
+            tick_seconds=0.05,
+        ),
+        clock=clock,
+    )
+    with ExitStack() as stack:
+        loop = Loop()
+        stack.callback(loop.close)
+        client = stack.enter_context(TestClient(verifier))
+
+        def make(**components: Any) -> World:
+            transport = AppTransport(verifier, loop)
+            paths = set_up(
+                folder / "prover", provider="provider.example", verifier="http://verifier"
+            )
+            providers.add(verifier.state.service.database, "provider.example", paths.provider_key)
+            settings = pinned(load_settings(paths.settings), verifier.state.service.keys.public())
+            keys = _fill(settings)
+            standard = {
+                "embedder": lambda _: HashEmbedder(16),
+                "transport": transport,
+                "clock": clock,
+            }
+            parts = Components(**{**standard, **components})
+            app = create_app(settings, components=parts)
+            api = TestClient(app, raise_server_exceptions=False)
+            world = World(
+                folder, clock, client, transport, settings, parts, app.state.service, api, keys
+            )
+            made.append(world)
+            return world
+
+        yield make
+        for world in made:
+            world.service.stop()
+
+
+def _fill(settings: Settings) -> dict[str, str]:
+    """Two tenants with documents, three accounts; returns their API keys."""
+    store = Store.open(settings.store.url)
+    for tenant in ("one", "two"):
+        StoredDocuments(store).add(tenant, documents(tenant, ROWS))
+    accounts = Accounts(store)
+    people = (("one", "ada"), ("one", "bob"), ("two", "cyd"))
+    keys = {name: accounts.add(tenant, name) for tenant, name in people}
+    store.close()
+    return keys
+
+
+@pytest.fixture
+def make_world(tmp_path: Path) -> Iterator[Callable[..., World]]:
+    """A function that makes a world with other components."""
+    with worlds(tmp_path) as make:
+        yield make
+
+
+@pytest.fixture
+def world(make_world: Callable[..., World]) -> World:
+    """A prover and a verifier that know each other; no window yet."""
+    return make_world()
+
+
+@pytest.fixture(scope="module")
+def open_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """An open window that a module's tests share: they may only make requests that are refused."""
+    with worlds(tmp_path_factory.mktemp("open")) as make:
+        world = make()
+        world.open()
+        yield world
+
+
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+    """An honest window up to its first query; who goes on from it has a copy."""
+    use_cached_table()
+    return Scenario(tmp_path_factory.mktemp("prepared"), Components()).prepare()
