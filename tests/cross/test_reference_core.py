@@ -27,10 +27,17 @@ from reference_vectors import (
     index_forgeries,
     read,
     selection_arguments,
+    selection_options,
 )
 
 LISTS = ["H", "Q", "G", "A", "sel/A*", "sel/M", "sel/R", "idx/P", "idx/P*", "idx/M", "idx/R"]
-SELECTION_FILES = ("selection", "selection_edge", "selection_noncanonical")
+SELECTION_FILES = (
+    "selection",
+    "selection_edge",
+    "selection_noncanonical",
+    "selection_b4095",
+    "selection_ties",
+)
 SELECTION = [case for name in SELECTION_FILES for case in cases(name)]
 
 
@@ -46,6 +53,8 @@ class Case:
     selection: bytes
     proof: bytes
     allowed: tuple[int, ...] | None
+    squared_norm: int = 127**2
+    ties: bool = False
 
     @property
     def rows(self) -> int:
@@ -62,6 +71,8 @@ class Case:
             top_k=self.top_k,
             selection_commitment=self.selection,
             allowed=self.allowed,
+            squared_norm=self.squared_norm,
+            keeps_ties=self.ties,
         )
 
 
@@ -88,6 +99,8 @@ def reference_accepts(case: Case, rows: int | None = None) -> bool:
             case.selection,
             case.proof,
             case.allowed,
+            case.squared_norm,
+            case.ties,
         )
     except reference.ProofRejected:
         return False
@@ -107,7 +120,7 @@ class Record:
     def selected(self) -> tuple[int, ...]:
         query = np.array(self.case.query, dtype=np.int16)
         y = scores(self.rows[:, :-4], query) + np.array(self.case.noise, dtype=np.int64)
-        return select(y, self.case.top_k, self.case.allowed)
+        return select(y, self.case.top_k, self.case.allowed, keep_ties=self.case.ties)
 
     def prove(self, selected: tuple[int, ...]) -> Case:
         """The case that claims ``selected``, true or not, with core's proof."""
@@ -141,6 +154,7 @@ def records(draw: st.DrawFn) -> Record:
         selection=b"",
         proof=b"",
         allowed=allowed,
+        ties=draw(st.booleans()),
     )
     return Record(rows, blindings, bytes(core.random_scalars(1)[0]), case)
 
@@ -263,6 +277,11 @@ def test_changed_statements_are_decided_alike(record: Record, data: st.DataObjec
         {"allowed": (*everyone, rows)},
         {"allowed": None if case.allowed is None else case.allowed[::-1]},
         {"allowed": ()},
+        {"ties": not case.ties},
+        {"squared_norm": 127**2 + 1},
+        {"squared_norm": 4095**2},
+        {"squared_norm": 0},
+        {"squared_norm": 2**24},
     ]
     changed = replace(case, **data.draw(st.sampled_from(changes)))
     assert core_accepts(changed) == reference_accepts(changed)
@@ -277,7 +296,17 @@ def test_core_decides_the_selection_vectors(vector: dict[str, Any]) -> None:
         vector
     )
     passed = None if allowed is None else tuple(allowed)
-    case = Case(context, commitments, tuple(query), tuple(noise), top_k, selection, proof, passed)
+    case = Case(
+        context,
+        commitments,
+        tuple(query),
+        tuple(noise),
+        top_k,
+        selection,
+        proof,
+        passed,
+        **selection_options(vector),
+    )
     assert core_accepts(case) == reference_accepts(case) == (vector["expect"] == "accept")
 
 

@@ -52,7 +52,7 @@ THETA = _selection(
 E2 = _selection("e2_removed", ('(-c_D, D_m)], "E2")', '(-c_D, D_m)][:0], "E2")'))
 NORM = Mutant(
     "norm_unchecked",
-    (("statement.py", "sum(e * e for e in self.query) <= SQUARED_NORM", "True"),),
+    (("statement.py", "sum(e * e for e in self.query) <= self.squared_norm", "True"),),
 )
 CERTAIN = _selection(
     "certain_rows_not_subtracted",
@@ -66,7 +66,7 @@ M_MASK = _selection(
     ("M = dot(eq_t[:u], eq_r[:u])", "M = dot(eq_t[:u], eq_r[:u]) + eq_t[-1] * eq_r[-1]"),
 )
 C19 = _selection("c19_dropped", ("constraints += [b3 * b4]", "constraints += [0]"))
-C20 = _selection("c20_dropped", ("constraints += [(b3 + b4) * (Y + 1)]", "constraints += [0]"))
+C20 = _selection("c20_dropped", ("constraints += [(b3 + b4) * at_boundary]", "constraints += [0]"))
 C21 = _selection(
     "c21_dropped",
     (
@@ -76,19 +76,21 @@ C21 = _selection(
 )
 SUM_B3 = _selection(
     "sum_of_b3_dropped",
-    ("return (alpha[22] + alpha[23] * remaining)", "return (alpha[23] * remaining)"),
-    ("sums = alpha[22] * b3 + alpha[23] * (b + b4)", "sums = alpha[23] * (b + b4)"),
+    ("return (alpha[-2] + alpha[-1] * remaining)", "return (alpha[-1] * remaining)"),
+    ("sums = alpha[-2] * b3 + alpha[-1] * counted", "sums = alpha[-1] * counted"),
 )
 SUM_B = _selection(
     "sum_of_b_and_b4_dropped",
-    ("return (alpha[22] + alpha[23] * remaining)", "return (alpha[22])"),
-    ("sums = alpha[22] * b3 + alpha[23] * (b + b4)", "sums = alpha[22] * b3"),
+    ("return (alpha[-2] + alpha[-1] * remaining)", "return (alpha[-2])"),
+    ("sums = alpha[-2] * b3 + alpha[-1] * counted", "sums = alpha[-2] * b3"),
 )
 CONTEXT = Mutant(
     "context_not_absorbed",
     (("statement.py", '    transcript.absorb("context", statement.context)\n', ""),),
 )
-MARGIN = Mutant("margin_of_u_too_small", (("statement.py", "2 * SQUARED_NORM", "SQUARED_NORM"),))
+MARGIN = Mutant(
+    "margin_of_u_too_small", (("statement.py", "2 * self.squared_norm", "self.squared_norm"),)
+)
 
 
 def _decoder(name: str, old: str, new: str) -> Mutant:

@@ -16,16 +16,16 @@ def read(name: str) -> Any:
 
 def cases(name: str) -> list[dict[str, Any]]:
     """The cases of tests/vectors/<name>.json."""
-    loaded = read(name)["cases"]
-    assert isinstance(loaded, list)
-    return loaded
+    loaded = read(name)
+    named = {"argument": loaded["argument"]} if "argument" in loaded else {}
+    return [named | case for case in loaded["cases"]]
 
 
 def selection_arguments(case: dict[str, Any]) -> tuple[Any, ...]:
-    """Positional arguments of verify_selection."""
+    """Positional arguments of the reference's verify_selection."""
     return (
         bytes.fromhex(case["context"]),
-        case["rows"],
+        case["rows"] if "rows" in case else case["N"],
         bytes.fromhex("".join(case["C"])),
         case["e"],
         case["z"],
@@ -34,6 +34,12 @@ def selection_arguments(case: dict[str, Any]) -> tuple[Any, ...]:
         bytes.fromhex(case["proof"]),
         case["allowed"],
     )
+
+
+def selection_options(case: dict[str, Any]) -> dict[str, Any]:
+    """Its keyword arguments: what a policy fixes, by the case's `B2` and argument."""
+    ties = case.get("argument") == "selection-ties/v1"
+    return {"squared_norm": case["B2"], "ties": ties}
 
 
 def index_arguments(case: dict[str, Any]) -> tuple[Any, ...]:
@@ -55,7 +61,7 @@ def decision(package: Any, kind: str, case: dict[str, Any]) -> str:
         if kind == "index":
             package.verify_index(*index_arguments(case))
         else:
-            package.verify_selection(*selection_arguments(case))
+            package.verify_selection(*selection_arguments(case), **selection_options(case))
     except package.ProofRejected:
         return "reject"
     return "accept"

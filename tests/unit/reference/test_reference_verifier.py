@@ -21,11 +21,18 @@ from reference_vectors import (
     index_arguments,
     index_forgeries,
     selection_arguments,
+    selection_options,
 )
 
 SELECTION = [
     case
-    for name in ("selection", "selection_edge", "selection_noncanonical")
+    for name in (
+        "selection",
+        "selection_edge",
+        "selection_noncanonical",
+        "selection_b4095",
+        "selection_ties",
+    )
     for case in cases(name)
 ]
 INDEX = [*cases("index_v2"), *cases("index_noncanonical")]
@@ -60,7 +67,8 @@ def test_derived_public_values(case: dict[str, Any]) -> None:
         case
     )
     positions = range(rows) if allowed is None else allowed
-    statement = Statement(context, rows, commitments, query, noise, top_k, selection, positions)
+    stated = (context, rows, commitments, query, noise, top_k, selection, positions)
+    statement = Statement(*stated, **selection_options(case))
     assert statement.zeta == case["zeta"]
     assert [*statement.F] == case["F"]
     assert [*statement.U] == case["U"]
@@ -75,6 +83,8 @@ FIRST = first("honest-4")
 CHANGES: dict[str, tuple[dict[str, Any], str]] = {
     "short context": ({"context": "00" * 31}, "context"),
     "long context": ({"context": "00" * 33}, "context"),
+    "B zero": ({"B2": 0}, "4B² must be"),
+    "B too large": ({"B2": 2**24}, "4B² must be"),
     "no rows": ({"rows": 0}, "N must be"),
     "negative rows": ({"rows": -1}, "N must be"),
     "too many rows": ({"rows": 2**32}, "N must be"),
@@ -95,8 +105,9 @@ CHANGES: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_statement_out_of_range_is_refused(name: str) -> None:
     change, message = CHANGES[name]
+    changed = {**first("honest-4"), **change}
     with pytest.raises(reference.InvalidStatement, match=message):
-        reference.verify_selection(*selection_arguments({**first("honest-4"), **change}))
+        reference.verify_selection(*selection_arguments(changed), **selection_options(changed))
 
 
 @pytest.mark.parametrize("value", [2**63, -(2**63) - 1])

@@ -3,7 +3,7 @@
 use ragaudit_arguments::index;
 use ragaudit_arguments::progress::Silent;
 use ragaudit_arguments::selection::statement::{Case, UncertainRow};
-use ragaudit_arguments::selection::{self, Instance, Statement};
+use ragaudit_arguments::selection::{self, Instance, Statement, Ties};
 use ragaudit_arguments::{Error, Result, SQUARED_NORM};
 
 use crate::honest::{Index, Record};
@@ -48,6 +48,8 @@ pub struct SelectionCase {
     pub allowed: Option<Vec<u64>>,
     /// B².
     pub squared_norm: u32,
+    /// What becomes of rows at the boundary.
+    pub ties: Ties,
     /// B_sel.
     pub selection: [u8; 32],
     /// The proof.
@@ -65,9 +67,10 @@ pub struct SelectionMeaning {
     choice: Option<Choice>,
 }
 
-/// e, zeta, F, and position, z and C of every row of U.
+/// The argument, e, zeta, F, and position, z and C of every row of U.
 #[derive(Debug, PartialEq)]
 struct Choice {
+    ties: Ties,
     query: Vec<i16>,
     zeta: i64,
     certain: Vec<u64>,
@@ -87,6 +90,7 @@ impl SelectionCase {
             top_k: instance.top_k,
             allowed: instance.allowed.map(<[u64]>::to_vec),
             squared_norm: instance.squared_norm,
+            ties: instance.ties,
             selection: instance.selection,
             proof,
         }
@@ -103,6 +107,7 @@ impl SelectionCase {
             top_k: self.top_k,
             allowed: self.allowed.as_deref(),
             squared_norm: self.squared_norm,
+            ties: self.ties,
             selection: self.selection,
         }
     }
@@ -128,6 +133,7 @@ impl Argument for SelectionCase {
             Case::Threshold(threshold) => {
                 let row = |row: &UncertainRow| (row.position, row.noise, commitment(row.position));
                 let choice = Some(Choice {
+                    ties: self.ties,
                     query: self.query.clone(),
                     zeta: threshold.zeta,
                     certain: threshold.certain.clone(),

@@ -7,7 +7,7 @@ use ragaudit_arguments::encoding::decode_scalar;
 use ragaudit_arguments::four_squares::complete_rows;
 use ragaudit_arguments::index::{self, Rows, Statement};
 use ragaudit_arguments::progress::Silent;
-use ragaudit_arguments::selection::{self, Instance, Secrets};
+use ragaudit_arguments::selection::{self, Instance, Secrets, Ties};
 use ragaudit_arguments::{Result, SQUARED_NORM};
 
 /// A small deterministic generator (splitmix64); tests need reproducible inputs, not secrecy.
@@ -94,6 +94,7 @@ impl Index {
 }
 
 /// A record: an instance with what its prover knows.
+#[derive(Clone)]
 pub struct Record<'a> {
     /// The index asked.
     pub index: &'a Index,
@@ -105,6 +106,8 @@ pub struct Record<'a> {
     pub top_k: u64,
     /// The positions that pass the filter; `None` for all.
     pub allowed: Option<Vec<u64>>,
+    /// What becomes of rows at the boundary.
+    pub ties: Ties,
     /// The positions in B_sel.
     pub selected: Vec<u64>,
     /// rho_sel.
@@ -138,7 +141,22 @@ impl<'a> Record<'a> {
         let blinding = random_scalars(1).unwrap();
         let scalar = decode_scalar(&blinding, "blinding").unwrap();
         let selection = commit_selection(&selected, &scalar).unwrap();
-        Record { index, query, noise, top_k, allowed, selected, blinding, selection }
+        let ties = Ties::Dropped;
+        Record { index, query, noise, top_k, allowed, ties, selected, blinding, selection }
+    }
+
+    /// The same record under the argument that keeps ties, selecting what that demands.
+    pub fn keeping_ties(self) -> Self {
+        let Record { index, query, noise, top_k, allowed, .. } = &self;
+        let selected = mechanism_with_ties(index, query, noise, *top_k, allowed.as_deref());
+        Record { ties: Ties::Kept, ..self }.with_selection(selected)
+    }
+
+    /// The same statement but for the selected positions.
+    pub fn with_selection(&self, selected: Vec<u64>) -> Self {
+        let Record { index, query, noise, top_k, allowed, ties, .. } = self.clone();
+        let record = Self::selecting(index, query, noise, top_k, allowed, selected);
+        Record { ties, ..record }
     }
 
     /// Its public input.
@@ -152,6 +170,7 @@ impl<'a> Record<'a> {
             top_k: self.top_k,
             allowed: self.allowed.as_deref(),
             squared_norm: SQUARED_NORM,
+            ties: self.ties,
             selection: self.selection,
         }
     }
@@ -195,6 +214,30 @@ pub fn mechanism(
     top_k: u64,
     allowed: Option<&[u64]>,
 ) -> Vec<u64> {
+    above(index, query, noise, top_k, allowed, |sorted, value| value > sorted[top_k as usize])
+}
+
+/// The selection that keeps ties, straight from its definition.
+pub fn mechanism_with_ties(
+    index: &Index,
+    query: &[i16],
+    noise: &[i64],
+    top_k: u64,
+    allowed: Option<&[u64]>,
+) -> Vec<u64> {
+    above(index, query, noise, top_k, allowed, |sorted, value| value >= sorted[top_k as usize - 1])
+}
+
+/// All allowed rows if there are at most K, otherwise those that `keeps` takes, given the noised
+/// scores of all allowed rows, falling, and the row's own.
+fn above(
+    index: &Index,
+    query: &[i16],
+    noise: &[i64],
+    top_k: u64,
+    allowed: Option<&[u64]>,
+    keeps: impl Fn(&[i64], i64) -> bool,
+) -> Vec<u64> {
     let values = noised(index, query, noise);
     let all: Vec<u64> = (0..index.count() as u64).collect();
     let allowed = allowed.unwrap_or(&all);
@@ -203,6 +246,5 @@ pub fn mechanism(
     }
     let mut sorted: Vec<i64> = allowed.iter().map(|i| values[*i as usize]).collect();
     sorted.sort_unstable_by(|a, b| b.cmp(a));
-    let boundary = sorted[top_k as usize];
-    allowed.iter().copied().filter(|i| values[*i as usize] > boundary).collect()
+    allowed.iter().copied().filter(|i| keeps(&sorted, values[*i as usize])).collect()
 }

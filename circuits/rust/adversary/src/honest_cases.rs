@@ -6,7 +6,7 @@ use crate::cases::{IndexCase, SelectionCase};
 use crate::honest::{Index, Random, Record};
 
 /// Honest selection arguments to change: with all rows and with a filter, with certain rows and
-/// ties, each statement with two proofs.
+/// ties, under both arguments, each statement with two proofs.
 pub fn honest_selections() -> Vec<SelectionCase> {
     let mut random = Random(31);
     let index = Index::random(7, 3, &mut random);
@@ -17,8 +17,13 @@ pub fn honest_selections() -> Vec<SelectionCase> {
     let records = noises
         .into_iter()
         .zip(filters)
-        .map(|(noise, allowed)| Record::honest(&index, query.clone(), noise, 2, allowed));
+        .map(|(noise, allowed)| Record::honest(&index, query.clone(), noise, 2, allowed))
+        .collect::<Vec<_>>();
+    let kept = records.clone().into_iter().map(Record::keeping_ties);
     records
+        .clone()
+        .into_iter()
+        .chain(kept)
         .flat_map(|record| [(); 2].map(|()| SelectionCase::new(&record, record.prove())))
         .collect()
 }

@@ -4,6 +4,7 @@ use curve25519_dalek::ristretto::{CompressedRistretto, RistrettoPoint};
 use curve25519_dalek::scalar::Scalar;
 use ragaudit_arguments::SQUARED_NORM;
 use ragaudit_arguments::generators::{self, List};
+use ragaudit_arguments::selection::Ties;
 
 use crate::cases::{Argument, IndexCase, SelectionCase};
 
@@ -229,7 +230,7 @@ fn changed_norm(norm: u32, choices: &mut Choices) -> u32 {
 
 impl Mutable for SelectionCase {
     fn change_statement(&mut self, choices: &mut Choices) {
-        match choices.below(9) {
+        match choices.below(10) {
             0 => self.context[choices.below(32)] ^= 1 << choices.below(8),
             1 => self.rows = changed_number(self.rows, choices),
             2 => change_commitments(&mut self.commitments, choices),
@@ -242,6 +243,12 @@ impl Mutable for SelectionCase {
             5 => self.top_k = changed_number(self.top_k, choices),
             6 => self.squared_norm = changed_norm(self.squared_norm, choices),
             7 => self.change_filter(choices),
+            8 => {
+                self.ties = match self.ties {
+                    Ties::Dropped => Ties::Kept,
+                    Ties::Kept => Ties::Dropped,
+                };
+            }
             _ => {
                 let position = choices.below(self.noise.len().max(1)) as u64;
                 match CompressedRistretto(self.selection).decompress() {

@@ -12,9 +12,7 @@ use ragaudit_arguments::randomness::ProverRandomness;
 use ragaudit_arguments::scalars::{from_integer, inner_product};
 use ragaudit_arguments::selection::proof::{Commitments, SelectionProof};
 use ragaudit_arguments::selection::protocol;
-use ragaudit_arguments::selection::relation::{
-    self, COLUMNS, Combination, DISTANCE_BITS, RowWeights,
-};
+use ragaudit_arguments::selection::relation::{self, Combination, RowWeights};
 use ragaudit_arguments::selection::statement::{Case, Statement, Threshold};
 use ragaudit_arguments::selection::sumcheck_polynomial::Polynomial;
 use ragaudit_arguments::sumcheck::{self, Mask};
@@ -50,7 +48,7 @@ pub struct Strategy {
     pub shifts: Vec<i64>,
     /// Coefficients along A_U hidden in D_m: what b has and B_sel lacks.
     pub selection_difference: Vec<Scalar>,
-    /// Masks of the boolean columns; random where there is none.
+    /// Masks of the first boolean columns; random where there is none.
     pub masks: Vec<Option<Scalar>>,
     /// Added to z_H and taken from z2: errors of (E2) and (E1) that cancel in their plain sum.
     pub response_error: Scalar,
@@ -65,7 +63,7 @@ impl Strategy {
             tau,
             shifts: vec![0; rows],
             selection_difference: vec![Scalar::ZERO; rows],
-            masks: vec![None; COLUMNS],
+            masks: Vec::new(),
             response_error: Scalar::ZERO,
         }
     }
@@ -92,12 +90,15 @@ pub fn prove(
         .zip(&strategy.shifts)
         .map(|(row, shift)| noised[row.position as usize] - strategy.tau + shift)
         .collect();
-    let columns = columns(strategy, &differences);
+    let relation = threshold.relation;
+    let count = relation.columns();
+    let columns = columns(strategy, &differences, relation.distance_bits);
 
-    let mut masks: Vec<Scalar> =
-        strategy.masks.iter().map(|mask| mask.unwrap_or_else(|| randomness.scalar())).collect();
-    masks.push(randomness.scalar());
-    let hidden = randomness.scalars(COLUMNS);
+    let mut masks = randomness.scalars(count + 1);
+    for (mask, chosen) in masks.iter_mut().zip(&strategy.masks) {
+        *mask = chosen.unwrap_or(*mask);
+    }
+    let hidden = randomness.scalars(count);
     let nonces = [randomness.scalar(), randomness.scalar()];
     let [threshold_blinding, mask_blinding] = [randomness.scalar(), randomness.scalar()];
     let mask = Mask::random(&threshold.degrees(), &mut randomness);
@@ -111,7 +112,7 @@ pub fn prove(
     let thresholds = generators::first(List::SelectionM, 2);
     let mask_points = &points[points.len() - mask.coefficients().len()..];
     let commitments = Commitments {
-        columns: (1..COLUMNS)
+        columns: (1..count)
             .map(|j| Point::from(bit_sum(&columns[j], positions) + masked(&masks[j], &hidden[j])))
             .collect(),
         selection_mask: Point::from(
@@ -119,7 +120,7 @@ pub fn prove(
         ),
         selection_mask_nonce: Point::from(masked(&nonces[0], &nonces[1])),
         threshold: Point::from(
-            secret_sum(&[tau, masks[COLUMNS]], &thresholds)
+            secret_sum(&[tau, masks[count]], &thresholds)
                 + secret_sum(&shifts, positions)
                 + h(&threshold_blinding),
         ),
@@ -128,7 +129,7 @@ pub fn prove(
     };
     let drawn = protocol::column_challenges(&mut transcript, &commitments, threshold.variables());
     let values = differences.iter().map(|value| Element::from_integer(*value)).collect();
-    let mut polynomial = Polynomial::new(&columns, values, &masks, &drawn);
+    let mut polynomial = Polynomial::new(relation, &columns, values, &masks, &drawn);
     let (messages, r) =
         sumcheck::prove(&mut transcript, &mut polynomial, &mask, &drawn.rho, &Silent)?;
     let evaluations = polynomial.evaluations();
@@ -141,7 +142,7 @@ pub fn prove(
 
     let weights = RowWeights::new(&drawn.t, &r, threshold.uncertain.len());
     let row_weights: Vec<Scalar> = weights.rows.iter().map(Scalar::from).collect();
-    let combination = Combination::new(&challenges.gamma);
+    let combination = Combination::new(&relation, &challenges.gamma);
     let columns_factors: Vec<Scalar> = combination.columns.iter().map(Scalar::from).collect();
     let rows_factor = Scalar::from(combination.rows);
     let mask_factor = Scalar::from(combination.mask);
@@ -156,9 +157,9 @@ pub fn prove(
             bits + rows_factor * shifts[q]
         })
         .collect();
-    vector.push(inner_product(&masks[..COLUMNS], &columns_factors));
+    vector.push(inner_product(&masks[..count], &columns_factors));
     vector.extend(row_combination(threshold, rows, &row_weights, &rows_factor));
-    vector.extend([tau, masks[COLUMNS]].map(|value| rows_factor * value));
+    vector.extend([tau, masks[count]].map(|value| rows_factor * value));
     vector.extend(mask.coefficients().iter().map(|coefficient| mask_factor * coefficient));
     let mut row_blinding = threshold_blinding;
     for (row, weight) in threshold.uncertain.iter().zip(&row_weights) {
@@ -186,13 +187,13 @@ pub fn prove(
 }
 
 /// b, b3, b4 and the bits of the distances that b implies.
-fn columns(strategy: &Strategy, differences: &[i64]) -> Vec<Vec<bool>> {
+fn columns(strategy: &Strategy, differences: &[i64], distance_bits: usize) -> Vec<Vec<bool>> {
     let distances: Vec<i64> = differences
         .iter()
         .zip(&strategy.bits[0])
         .map(|(difference, selected)| if *selected { *difference } else { -1 - difference })
         .collect();
-    let bits = (0..DISTANCE_BITS)
+    let bits = (0..distance_bits)
         .map(|k| distances.iter().map(|distance| (distance >> k) & 1 == 1).collect());
     strategy.bits.iter().cloned().chain(bits).collect()
 }

@@ -114,7 +114,9 @@ fn record<'a>(index: &'a Index, random: &mut Random) -> Record<'a> {
         let share = 1 + random.next() % 4;
         (0..count as u64).filter(|_| random.next() % 4 < share).collect()
     });
-    Record::honest(index, random.vector(index.dimension), noise, top_k as u64, allowed)
+    let query = random.vector(index.dimension);
+    let record = Record::honest(index, query, noise, top_k as u64, allowed);
+    if random.next() & 1 == 1 { record.keeping_ties() } else { record }
 }
 
 /// The record with one position more or less, or a few others.
@@ -128,9 +130,7 @@ fn other_selection<'a>(record: &Record<'a>, random: &mut Random) -> Record<'a> {
             None => selected.push(position),
         }
     }
-    let Record { query, noise, top_k, allowed, .. } = record;
-    let (query, noise) = (query.clone(), noise.clone());
-    Record::selecting(record.index, query, noise, *top_k, allowed.clone(), selected)
+    record.with_selection(selected)
 }
 
 fn same_selection(left: &Record, right: &Record) -> bool {

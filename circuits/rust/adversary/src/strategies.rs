@@ -3,9 +3,8 @@
 use curve25519_dalek::scalar::Scalar;
 use ragaudit_arguments::Result;
 use ragaudit_arguments::encoding::decode_scalar;
-use ragaudit_arguments::selection::Statement;
-use ragaudit_arguments::selection::relation::COLUMNS;
 use ragaudit_arguments::selection::statement::{Case, Threshold};
+use ragaudit_arguments::selection::{Statement, Ties};
 
 use crate::honest::{Record, noised};
 use crate::selection::{Rows, Strategy, prove};
@@ -51,6 +50,7 @@ struct Ranking {
     values: Vec<i64>,
     /// K - f.
     remaining: usize,
+    ties: Ties,
 }
 
 impl Ranking {
@@ -59,7 +59,8 @@ impl Ranking {
         let values: Vec<i64> = threshold.uncertain.iter().map(|row| value(row.position)).collect();
         let mut order: Vec<usize> = (0..values.len()).collect();
         order.sort_by_key(|place| std::cmp::Reverse(values[*place]));
-        Ranking { order, values, remaining: threshold.remaining(top_k) as usize }
+        let remaining = threshold.remaining(top_k) as usize;
+        Ranking { order, values, remaining, ties: threshold.relation.ties }
     }
 
     fn value(&self, rank: usize) -> i64 {
@@ -75,6 +76,21 @@ impl Ranking {
 
     /// The truth.
     fn honest(&self) -> Strategy {
+        match self.ties {
+            Ties::Dropped => self.honest_dropping(),
+            Ties::Kept => self.honest_keeping(),
+        }
+    }
+
+    fn honest_keeping(&self) -> Strategy {
+        let boundary = self.value(self.remaining - 1);
+        let count = (0..self.order.len()).filter(|rank| self.value(*rank) >= boundary).count();
+        let tied = self.remaining - 1..count - 1;
+        let bits = [self.column(0..count), self.column([count - 1]), self.column(tied)];
+        Strategy::new(bits, boundary)
+    }
+
+    fn honest_dropping(&self) -> Strategy {
         let boundary = self.value(self.remaining);
         let above = (0..self.order.len()).filter(|rank| self.value(*rank) > boundary).count();
         let tied = above + 1..self.remaining + 1;
@@ -91,6 +107,9 @@ impl Ranking {
     ///
     /// `None` where the statement leaves no room for the lie.
     fn strategy(&self, lie: Lie) -> Option<(Strategy, Vec<bool>)> {
+        if self.ties == Ties::Kept && !matches!(lie, Lie::OwnThresholds | Lie::OtherSelection) {
+            return self.miscount_kept(lie);
+        }
         let room = self.remaining;
         if room == 0 && lie != Lie::TooMany {
             return None;
@@ -104,7 +123,11 @@ impl Ranking {
         }
         if lie == Lie::OwnThresholds {
             let selected = self.last();
-            let bits = [selected.clone(), self.column([0]), self.column([])];
+            let tie = match self.ties {
+                Ties::Dropped => 0,
+                Ties::Kept => self.order.len() - 1,
+            };
+            let bits = [selected.clone(), self.column([tie]), self.column([])];
             let mut strategy = Strategy::new(bits, self.value(room) + 1);
             let wanted = |selected: bool| if selected { 0 } else { -1 };
             strategy.shifts = (self.values.iter().zip(&selected))
@@ -129,10 +152,34 @@ impl Ranking {
         let bits = [selected.clone(), self.column(first), self.column(further)];
         let mut strategy = Strategy::new(bits, self.value(room - 1) + 1);
         if lie == Lie::TieOnTheMaskRow {
-            strategy.masks = vec![None; COLUMNS];
-            strategy.masks[0] = Some(Scalar::ZERO);
-            strategy.masks[1] = Some(Scalar::ONE);
-            strategy.masks[2] = Some(Scalar::ZERO);
+            strategy.masks = [Scalar::ZERO, Scalar::ONE, Scalar::ZERO].map(Some).to_vec();
+        }
+        Some((strategy, selected))
+    }
+
+    /// Where ties are kept: the row after the last one is selected too, or for
+    /// [`Lie::TooMany`], whose sense is then the reverse, the last one is not.
+    fn miscount_kept(&self, lie: Lie) -> Option<(Strategy, Vec<bool>)> {
+        let room = self.remaining;
+        if lie == Lie::TooMany {
+            let tie = room.checked_sub(2)?;
+            let bits = [self.column(0..room - 1), self.column([tie]), self.column([])];
+            return Some((Strategy::new(bits.clone(), self.value(tie)), bits[0].clone()));
+        }
+        if room == self.order.len() {
+            return None;
+        }
+        let (first, further): (Option<usize>, Option<usize>) = match lie {
+            Lie::TiedTwice => (Some(room), Some(room)),
+            Lie::NoTie => (Some(room), Some(room - 1)),
+            Lie::TooFew => (Some(room), None),
+            _ => (None, Some(room)),
+        };
+        let selected = self.column(0..room + 1);
+        let bits = [selected.clone(), self.column(first), self.column(further)];
+        let mut strategy = Strategy::new(bits, self.value(room));
+        if lie == Lie::TieOnTheMaskRow {
+            strategy.masks = [Scalar::ZERO, Scalar::ONE, Scalar::ZERO].map(Some).to_vec();
         }
         Some((strategy, selected))
     }
@@ -156,10 +203,7 @@ pub fn tell<'a>(lie: Lie, record: &Record<'a>) -> Result<Option<(Record<'a>, Vec
     if selected == right {
         return Ok(None);
     }
-    let Record { query, noise, top_k, allowed, .. } = record;
-    let (query, noise) = (query.clone(), noise.clone());
-    let false_record =
-        Record::selecting(record.index, query, noise, *top_k, allowed.clone(), selected);
+    let false_record = record.with_selection(selected);
     let rows = Rows {
         entries: &record.index.rows,
         blindings: &record.index.blindings,

@@ -177,9 +177,7 @@ fn a_selection_of_too_few_rows_is_rejected() {
 fn a_tie_on_the_mask_row_is_rejected() {
     let scene = Scene::new(8);
     let mut strategy = dropping_the_last(&scene, &[], &scene.order[2..3]);
-    strategy.masks[0] = Some(Scalar::ZERO);
-    strategy.masks[1] = Some(Scalar::ONE);
-    strategy.masks[2] = Some(Scalar::ZERO);
+    strategy.masks = [Scalar::ZERO, Scalar::ONE, Scalar::ZERO].map(Some).to_vec();
     assert_rejected(attack(&scene, &scene.record(&scene.order[..2]), &strategy));
 }
 

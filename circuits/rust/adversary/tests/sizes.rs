@@ -49,14 +49,21 @@ fn flipped(
 fn check_selection(count: usize, top_k: u64, dimension: usize, step: usize, random: &mut Random) {
     let what = format!("N = {count}, K = {top_k}, d = {dimension}");
     let index = Index::random(count, dimension, random);
-    let record = record(&index, top_k, random);
+    let dropping = record(&index, top_k, random);
+    let keeping = dropping.clone().keeping_ties();
+    check_record(&dropping, step, &format!("{what}, ties dropped"), random);
+    check_record(&keeping, step, &format!("{what}, ties kept"), random);
+}
+
+fn check_record(record: &Record, step: usize, what: &str, random: &mut Random) {
+    let count = record.index.count();
     let proof = record.prove();
     record.verify(&proof).unwrap_or_else(|error| panic!("{what}: {error}"));
-    if let Some(proof) = tell_the_truth(&record).unwrap() {
+    if let Some(proof) = tell_the_truth(record).unwrap() {
         record.verify(&proof).unwrap_or_else(|error| panic!("{what}, told: {error}"));
     }
     for lie in LIES {
-        if let Some((record, proof)) = tell(lie, &record).unwrap() {
+        if let Some((record, proof)) = tell(lie, record).unwrap() {
             assert_rejected(record.verify(&proof), &format!("{what}: {lie:?}"));
         }
     }
@@ -65,8 +72,7 @@ fn check_selection(count: usize, top_k: u64, dimension: usize, step: usize, rand
     let mut selected = record.selected.clone();
     selected.pop();
     selected.extend(outside.last());
-    let (query, noise) = (record.query.clone(), record.noise.clone());
-    let other = Record::selecting(&index, query, noise, top_k, None, selected);
+    let other = record.with_selection(selected);
     assert_rejected(other.verify(&other.prove()), &format!("{what}: another selection"));
     for (element, changed) in flipped(&proof, step, random) {
         assert_rejected(record.verify(&changed), &format!("{what}: element {element}"));

@@ -10,7 +10,7 @@ use ragaudit_arguments::commitments::{commit_rows, commit_selection, random_scal
 use ragaudit_arguments::four_squares::complete_rows;
 use ragaudit_arguments::index::{self, Rows, Statement};
 use ragaudit_arguments::progress::Silent;
-use ragaudit_arguments::selection::{self, Instance, Secrets};
+use ragaudit_arguments::selection::{self, Instance, Secrets, Ties};
 
 const COUNT: usize = 1500;
 const DIMENSION: usize = 256;
@@ -100,6 +100,7 @@ fn selection_argument(criterion: &mut Criterion, name: &str, deviation: i64) {
         top_k: TOP_K,
         allowed: None,
         squared_norm: SQUARED_NORM,
+        ties: Ties::Dropped,
         selection: commit_selection(&selected, &blinding).unwrap(),
     };
     let secrets = Secrets::new(&index.rows, WIDTH, &index.blindings, &selected, blinding).unwrap();

@@ -7,7 +7,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 use ragaudit_arguments::progress::Progress;
 use ragaudit_arguments::selection::verifier::BatchError;
-use ragaudit_arguments::selection::{self, Instance, Secrets};
+use ragaudit_arguments::selection::{self, Instance, Secrets, Ties};
 use ragaudit_arguments::{commitments, four_squares};
 
 use crate::convert::{ArrayBytes, array, bytes, longs, scalar, shorts, signed_bytes};
@@ -40,6 +40,7 @@ struct SelectionStatement<'py> {
     selection_commitment: PyBackedBytes,
     allowed: Option<Vec<u64>>,
     squared_norm: u32,
+    keeps_ties: bool,
 }
 
 impl SelectionStatement<'_> {
@@ -54,6 +55,7 @@ impl SelectionStatement<'_> {
             top_k: self.top_k,
             allowed: self.allowed.as_deref(),
             squared_norm: self.squared_norm,
+            ties: if self.keeps_ties { Ties::Kept } else { Ties::Dropped },
             selection: array(&self.selection_commitment, "selection_commitment")?,
         })
     }
@@ -69,6 +71,7 @@ struct Decoded<'a> {
     top_k: u64,
     allowed: Option<&'a [u64]>,
     squared_norm: u32,
+    ties: Ties,
     selection: [u8; 32],
 }
 
@@ -83,6 +86,7 @@ impl Decoded<'_> {
             top_k: self.top_k,
             allowed: self.allowed,
             squared_norm: self.squared_norm,
+            ties: self.ties,
             selection: self.selection,
         }
     }

@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use ragaudit_adversary::mutation::Choices;
 use ragaudit_arguments::progress::Silent;
 use ragaudit_arguments::selection::statement::Case;
-use ragaudit_arguments::selection::{self, Instance, Statement};
+use ragaudit_arguments::selection::{self, Instance, Statement, Ties};
 use ragaudit_arguments::{SQUARED_NORM, index};
 
 fn integer(choices: &mut Choices) -> i64 {
@@ -42,6 +42,7 @@ fuzz_target!(|data: &[u8]| {
         top_k: near(1 + choices.below(6) as u64, choices),
         allowed: (choices.byte() & 1 == 1).then_some(&allowed[..]),
         squared_norm: near(u64::from(SQUARED_NORM), choices) as u32,
+        ties: if choices.byte() & 1 == 1 { Ties::Kept } else { Ties::Dropped },
         selection: if choices.byte() & 1 == 1 { choices.element() } else { [0; 32] },
     };
     let mut proof = vec![0; if choices.byte() & 1 == 1 { 64 } else { 32 * choices.below(100) }];

@@ -67,17 +67,23 @@ def scores(rows: npt.NDArray[np.int8], query: npt.NDArray[np.int16]) -> npt.NDAr
 
 
 def select(
-    noised: npt.NDArray[np.int64], top_k: int, allowed: Sequence[int] | None = None
+    noised: npt.NDArray[np.int64],
+    top_k: int,
+    allowed: Sequence[int] | None = None,
+    *,
+    keep_ties: bool = False,
 ) -> tuple[int, ...]:
     """Return T in rising order: the allowed positions above the (K+1)-th largest value.
 
-    Positions tied at the boundary are dropped, so at most K are returned and the set
-    depends on the noised values alone.
+    Positions tied at the boundary are dropped, so at most K are returned, or kept, so at least K
+    are (docs/spec 4.6.1, 4.6.9). Either way the set depends on the noised values alone. Where at
+    most K positions are allowed, it is all of them.
 
     Args:
         noised: int64[N], scores plus noise.
         top_k: K >= 1.
         allowed: the positions that pass the filter; None for all.
+        keep_ties: whether T is the positions whose value is at least the K-th largest.
 
     Raises:
         MalformedError: wrong type, K < 1, positions repeated or out of range.
@@ -91,8 +97,9 @@ def select(
     if len(values) <= top_k:
         chosen = np.arange(len(values))
     else:
-        at = len(values) - 1 - top_k
-        chosen = np.flatnonzero(values > np.partition(values, at)[at])
+        rank = top_k - 1 if keep_ties else top_k
+        boundary = np.partition(values, len(values) - 1 - rank)[len(values) - 1 - rank]
+        chosen = np.flatnonzero(values >= boundary if keep_ties else values > boundary)
     return tuple((chosen if positions is None else positions[chosen]).tolist())
 
 

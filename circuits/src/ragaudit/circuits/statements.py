@@ -115,6 +115,7 @@ class SelectionStatement:
         selection_commitment: B_sel, 32 bytes.
         allowed: distinct positions that pass the filter, in any order; None for all.
         squared_norm: B².
+        keeps_ties: whether rows that tie with the K-th are all selected (spec 4.6.9).
     """
 
     context: bytes
@@ -126,6 +127,7 @@ class SelectionStatement:
     selection_commitment: bytes
     allowed: Sequence[int] | None = None
     squared_norm: int = SQUARED_NORM
+    keeps_ties: bool = False
 
     @classmethod
     def of(

@@ -25,7 +25,6 @@ from ragaudit.encoding.errors import (
     UnavailableError,
     UnsupportedError,
 )
-from ragaudit.encoding.parameters import SQUARED_NORM
 from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 from ragaudit.verifier.evidence import EMBEDDER, Evidence
 
@@ -223,11 +222,6 @@ class ReferenceEngine(_Sketching):
     def _accepts(self, statement: SelectionStatement, proof: bytes) -> bool:
         from ragaudit.verifier import reference  # noqa: PLC0415
 
-        # The reference knows the one B of the specification; anything else it has not checked.
-        if statement.squared_norm != SQUARED_NORM:
-            raise UnsupportedError(
-                f"a selection with B² = {statement.squared_norm}", expected=f"{SQUARED_NORM}"
-            )
         try:
             reference.verify_selection(
                 statement.context,
@@ -239,6 +233,8 @@ class ReferenceEngine(_Sketching):
                 statement.selection_commitment,
                 proof,
                 statement.allowed,
+                statement.squared_norm,
+                statement.keeps_ties,
             )
         except reference.ReferenceVerifierError:
             return False

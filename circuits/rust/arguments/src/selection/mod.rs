@@ -1,9 +1,9 @@
-//! The selection argument, "selection/v1" and "selection-all/v1" (spec 4.6).
+//! The selection argument: "selection/v1", "selection-ties/v1" and "selection-all/v1" (spec 4.6).
 //!
 //! ```
 //! use curve25519_dalek::scalar::Scalar;
 //! use ragaudit_arguments::progress::Silent;
-//! use ragaudit_arguments::selection::{self, Instance, Secrets};
+//! use ragaudit_arguments::selection::{self, Instance, Secrets, Ties};
 //! use ragaudit_arguments::{SQUARED_NORM, commitments, four_squares};
 //!
 //! let rows = four_squares::complete_rows(&[100, 0, 0, 100, -50, 50], 2)?;
@@ -21,6 +21,7 @@
 //!     top_k: 1,
 //!     allowed: None,
 //!     squared_norm: SQUARED_NORM,
+//!     ties: Ties::Dropped,
 //!     selection: commitments::commit_selection(&[1], &selection_blinding)?,
 //! };
 //! let secrets = Secrets::new(&rows, 6, &blindings, &[1], selection_blinding)?;
@@ -45,6 +46,7 @@ pub mod verifier;
 pub mod witness;
 
 pub use prover::prove;
+pub use relation::Ties;
 pub use secrets::Secrets;
 pub use statement::{Instance, Statement};
 pub use verifier::{verify, verify_batch};

@@ -2,19 +2,15 @@
 
 use curve25519_dalek::scalar::Scalar;
 
-use super::relation::COLUMNS;
 use super::statement::Threshold;
 use crate::encoding::{Point, Reader, Writer};
 use crate::errors::Result;
 use crate::opening::{self, OpeningProof};
 use crate::sumcheck;
 
-/// v_b, v_b3, v_b4, v_u0 .. v_u15, v_Y.
-pub type Evaluations = [Scalar; COLUMNS + 1];
-
 /// P1.
 pub struct Commitments {
-    /// Col_1 .. Col_18: b3, b4, u_0 .. u_15.
+    /// Col_1 .. Col_(2+W): b3, b4, u_0 .. u_(W-1).
     pub columns: Vec<Point>,
     /// D_m: the mask of b.
     pub selection_mask: Point,
@@ -42,8 +38,8 @@ pub struct SelectionProof {
     pub commitments: Commitments,
     /// P2.
     pub sumcheck: Vec<Scalar>,
-    /// P3.
-    pub evaluations: Evaluations,
+    /// P3: v_b, v_b3, v_b4, v_u_0 .. v_u_(W-1), v_Y.
+    pub evaluations: Vec<Scalar>,
     /// P4: z_A, z_H.
     pub responses: [Scalar; 2],
     /// P5.
@@ -53,13 +49,13 @@ pub struct SelectionProof {
 impl SelectionProof {
     /// Decodes a proof for a statement of this shape; any other length is rejected.
     pub fn decode(bytes: &[u8], threshold: &Threshold, dimension: usize) -> Result<Self> {
-        let opened = threshold.opened(dimension);
+        let (opened, columns) = (threshold.opened(dimension), threshold.relation.columns());
         let messages = sumcheck::message_length(&threshold.degrees());
         let elements =
-            (COLUMNS - 1) + 5 + messages + (COLUMNS + 1) + 2 + opening::message_length(opened);
+            (columns - 1) + 5 + messages + (columns + 1) + 2 + opening::message_length(opened);
         let mut reader = Reader::new(bytes, elements)?;
         let commitments = Commitments {
-            columns: reader.points(COLUMNS - 1)?,
+            columns: reader.points(columns - 1)?,
             selection_mask: reader.point()?,
             selection_mask_nonce: reader.point()?,
             threshold: reader.point()?,
@@ -67,10 +63,7 @@ impl SelectionProof {
             mask_sum: reader.scalar()?,
         };
         let sumcheck = reader.scalars(messages)?;
-        let mut evaluations = [Scalar::ZERO; COLUMNS + 1];
-        for value in &mut evaluations {
-            *value = reader.scalar()?;
-        }
+        let evaluations = reader.scalars(columns + 1)?;
         let responses = [reader.scalar()?, reader.scalar()?];
         let opening = OpeningProof::read(&mut reader, opened)?;
         reader.finish()?;

@@ -2,7 +2,8 @@
 
 use curve25519_dalek::scalar::Scalar;
 
-use super::proof::{Commitments, Evaluations};
+use super::proof::Commitments;
+use super::relation::Ties;
 use super::statement::{Statement, Threshold};
 use crate::transcript::Transcript;
 
@@ -30,7 +31,10 @@ pub struct OpeningChallenges {
 
 /// The transcript with the statement absorbed.
 pub fn begin(statement: &Statement, threshold: &Threshold) -> Transcript {
-    let mut transcript = Transcript::new("selection/v1");
+    let mut transcript = Transcript::new(match threshold.relation.ties {
+        Ties::Dropped => "selection/v1",
+        Ties::Kept => "selection-ties/v1",
+    });
     absorb_common(&mut transcript, statement, |transcript| {
         transcript.absorb("e", &query_bytes(statement.query));
     });
@@ -99,7 +103,7 @@ pub fn column_challenges(
 /// V2: absorbs P3, draws gamma, theta, x and c_D.
 pub fn opening_challenges(
     transcript: &mut Transcript,
-    evaluations: &Evaluations,
+    evaluations: &[Scalar],
 ) -> OpeningChallenges {
     evaluations.iter().for_each(|value| transcript.absorb_scalar("eval", value));
     OpeningChallenges {

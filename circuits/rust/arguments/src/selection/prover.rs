@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use zeroize::Zeroize;
 
 use super::proof::{Commitments, SelectionProof};
-use super::relation::{self, COLUMNS, Combination, RowWeights};
+use super::relation::{self, Combination, Relation, RowWeights};
 use super::secrets::Secrets;
 use super::statement::{Case, Instance, Statement, Threshold};
 use super::sumcheck_polynomial::Polynomial;
@@ -67,10 +67,10 @@ struct Blindings {
 }
 
 impl Blindings {
-    fn random(randomness: &mut ProverRandomness) -> Self {
+    fn random(relation: &Relation, randomness: &mut ProverRandomness) -> Self {
         Blindings {
-            masks: randomness.scalars(COLUMNS),
-            columns: randomness.scalars(COLUMNS),
+            masks: randomness.scalars(relation.columns()),
+            columns: randomness.scalars(relation.columns()),
             nonces: [randomness.scalar(), randomness.scalar()],
             sigma: randomness.scalar(),
             threshold: randomness.scalar(),
@@ -105,7 +105,7 @@ fn prove_threshold(
     let points = generators::points(&names);
 
     // P1
-    let blindings = Blindings::random(&mut randomness);
+    let blindings = Blindings::random(&threshold.relation, &mut randomness);
     let mask = Mask::random(&threshold.degrees(), &mut randomness);
     progress.report(0.02)?;
     let commitments = commit(threshold, witness, &blindings, &mask, &points);
@@ -116,7 +116,8 @@ fn prove_threshold(
     // P2
     let differences = witness.differences.iter().map(|y| Element::from_integer(*y)).collect();
     let masks = [&blindings.masks[..], &[blindings.sigma]].concat();
-    let mut polynomial = Polynomial::new(&witness.columns, differences, &masks, &drawn);
+    let relation = threshold.relation;
+    let mut polynomial = Polynomial::new(relation, &witness.columns, differences, &masks, &drawn);
     let (messages, r) = sumcheck::prove(
         &mut transcript,
         &mut polynomial,
@@ -138,7 +139,7 @@ fn prove_threshold(
     protocol::absorb_responses(&mut transcript, &responses);
     // P5
     let weights = RowWeights::new(&drawn.t, &r, threshold.uncertain.len());
-    let combination = Combination::new(&challenges.gamma);
+    let combination = Combination::new(&relation, &challenges.gamma);
     let form = relation::form(statement, threshold, &weights, &r, &challenges.theta);
     let vector =
         opened_vector(threshold, witness, secrets, &blindings, &mask, &weights, &combination);

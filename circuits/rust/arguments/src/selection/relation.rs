@@ -9,111 +9,189 @@ use crate::multilinear::{eq_mask_row, eq_product_sum, eq_sum, eq_table};
 use crate::sumcheck::mask_form;
 use crate::tables::extend;
 
-/// Bits of |y - tau| or |tau - 1 - y|: both are at most 4B² < 2^16.
-pub const DISTANCE_BITS: usize = 16;
+/// Columns besides the bits of the distance: b, b3, b4.
+const SELECTED: usize = 3;
 
-/// Boolean columns: b, b3, b4, u_0 .. u_15.
-pub const COLUMNS: usize = 3 + DISTANCE_BITS;
+/// Bits of |y - tau| or |tau - 1 - y| where 4B² < 2^16, as for B = 127.
+const NARROW: usize = 16;
 
-/// Exponents of alpha after the boolean constraints c_0 .. c_18.
-const DISJOINT: usize = COLUMNS;
-const TIED: usize = COLUMNS + 1;
-const DISTANCE: usize = COLUMNS + 2;
-const ONE_TIE: usize = COLUMNS + 3;
-const COUNT: usize = COLUMNS + 4;
+/// Bits of the same where 4B² < 2^26, as for B = 4095.
+const WIDE: usize = 26;
 
-/// The columns and Y at one point: b, b3, b4, u_0 .. u_15, Y.
-pub type Values = [Element; COLUMNS + 1];
+/// The most columns that a relation has.
+pub const MAX_COLUMNS: usize = SELECTED + WIDE;
 
-/// The powers of alpha that [`evaluate`] and [`claimed_sum`] use.
-pub fn alpha_powers(alpha: &Scalar) -> Vec<Element> {
-    powers(&Element::from(alpha), COUNT + 1)
+/// What becomes of rows whose noised score is that of the boundary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ties {
+    /// "selection/v1": T = {y > y_(K+1)}, so that a tie leaves fewer than K rows.
+    Dropped,
+    /// "selection-ties/v1": T = {y >= y_(K)}, so that a tie leaves more than K rows.
+    Kept,
 }
 
-/// F at a point where the columns have these values, M the value `weight` and chi `indicator`.
-pub fn evaluate(
-    alphas: &[Element],
-    values: &Values,
-    weight: &Element,
-    indicator: &Element,
-) -> Element {
-    let (columns, y) = (&values[..COLUMNS], values[COLUMNS]);
-    let mut booleans = ProductSum::default();
-    for (value, alpha) in columns.iter().zip(alphas) {
-        booleans.add_product(alpha, &(value.square() - *value));
-    }
-    let distance = columns[3..].iter().rev().fold(Element::ZERO, |sum, bit| sum.double() + *bit);
-    let selected = [columns[0], columns[1], columns[2]];
-    combine(alphas, booleans, &selected, y, distance, weight, indicator)
-}
-
-/// F given the part of the boolean constraints, the values of b, b3, b4 and Y, and sum 2^k u_k.
-pub fn combine(
-    alphas: &[Element],
-    booleans: ProductSum,
-    [b, b3, b4]: &[Element; 3],
-    y: Element,
-    distance: Element,
-    weight: &Element,
-    indicator: &Element,
-) -> Element {
-    let (b, b3, b4) = (*b, *b3, *b4);
-    let mut constraints = booleans;
-    let tied = (b3 + b4) * (y + Element::ONE);
-    let distant = (b.double() - Element::ONE) * y - (Element::ONE - b) - distance;
-    constraints.add_product(&alphas[DISJOINT], &(b3 * b4));
-    constraints.add_product(&alphas[TIED], &tied);
-    constraints.add_product(&alphas[DISTANCE], &distant);
-    let sums = alphas[ONE_TIE] * b3 + alphas[COUNT] * (b + b4);
-    *weight * constraints.reduce() + *indicator * sums
-}
-
-/// [`evaluate`] at 0, 1, 2, 3 along a line from one row of bits to another, given as the bits of
-/// every column at both ends.
+/// The constraints, which depend on the width of a distance and on what becomes of ties.
 ///
-/// v² - v is 0 at both ends of a line of bits, and 2 and 6 at 2 and 3 where the bits differ: one
-/// sum of powers of alpha serves all four points, and no bit is squared.
-pub fn evaluate_bits(
-    alphas: &[Element],
-    ends: &[(bool, bool); COLUMNS],
-    y: &[Element; 4],
-    weight: &[Element; 4],
-    indicator: &[Element; 4],
-) -> [Element; 4] {
-    let mut differing = SmallSum::default();
-    for ((low, high), alpha) in ends.iter().zip(alphas) {
-        differing.add(&alpha.keep_if(u64::from(low ^ high)));
+/// ```
+/// use ragaudit_arguments::selection::relation::{Relation, Ties};
+///
+/// assert_eq!(Relation::new(16129, Ties::Dropped).unwrap().columns(), 19);
+/// assert_eq!(Relation::new(16769025, Ties::Kept).unwrap().columns(), 29);
+/// assert!(Relation::new(1 << 24, Ties::Kept).is_none());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Relation {
+    /// W: bits of |y - tau| or |tau - 1 - y|, both at most 4B² < 2^W.
+    pub distance_bits: usize,
+    /// What becomes of ties.
+    pub ties: Ties,
+}
+
+impl Relation {
+    /// The relation for this B²; none unless 1 <= 4B² < 2^26.
+    pub fn new(squared_norm: u32, ties: Ties) -> Option<Self> {
+        let distance_bits = match 4 * u64::from(squared_norm) {
+            0 => return None,
+            range if range < 1 << NARROW => NARROW,
+            range if range < 1 << WIDE => WIDE,
+            _ => return None,
+        };
+        Some(Relation { distance_bits, ties })
     }
-    let differing = differing.reduce();
-    let distance_at = |end: fn(&(bool, bool)) -> bool| {
-        let bits = ends[3..].iter().enumerate();
-        Element::from_integer(bits.fold(0, |sum, (k, ends)| sum | i64::from(end(ends)) << k))
-    };
-    let distance: [Element; 4] = extend((distance_at(|ends| ends.0), distance_at(|ends| ends.1)));
-    let selected: [[Element; 4]; 3] = std::array::from_fn(|column| {
-        let (low, high) = ends[column];
-        extend((Element::from_bit(low), Element::from_bit(high)))
-    });
-    let factors = [0, 0, 2, 6].map(Element::from_integer);
-    std::array::from_fn(|x| {
+
+    /// Boolean columns: b, b3, b4, u_0 .. u_(W-1).
+    pub fn columns(&self) -> usize {
+        SELECTED + self.distance_bits
+    }
+
+    // Exponents of alpha after the boolean constraints c_0 .. c_(2+W).
+    fn disjoint(&self) -> usize {
+        self.columns()
+    }
+
+    fn tied(&self) -> usize {
+        self.columns() + 1
+    }
+
+    fn distance(&self) -> usize {
+        self.columns() + 2
+    }
+
+    fn one_tie(&self) -> usize {
+        self.columns() + 3
+    }
+
+    fn count(&self) -> usize {
+        self.columns() + 4
+    }
+
+    /// The powers of alpha that [`Relation::evaluate`] and [`Relation::claimed_sum`] use.
+    pub fn alpha_powers(&self, alpha: &Scalar) -> Vec<Element> {
+        powers(&Element::from(alpha), self.count() + 1)
+    }
+
+    /// F at a point where the columns and Y, last, have these values, M the value `weight` and
+    /// chi `indicator`.
+    pub fn evaluate(
+        &self,
+        alphas: &[Element],
+        values: &[Element],
+        weight: &Element,
+        indicator: &Element,
+    ) -> Element {
+        let (columns, y) = (&values[..self.columns()], values[self.columns()]);
         let mut booleans = ProductSum::default();
-        booleans.add_product(&factors[x], &differing);
-        let selected = selected.map(|values| values[x]);
-        combine(alphas, booleans, &selected, y[x], distance[x], &weight[x], &indicator[x])
-    })
-}
+        for (value, alpha) in columns.iter().zip(alphas) {
+            booleans.add_product(alpha, &(value.square() - *value));
+        }
+        let bits = columns[SELECTED..].iter().rev();
+        let distance = bits.fold(Element::ZERO, |sum, bit| sum.double() + *bit);
+        let selected = [columns[0], columns[1], columns[2]];
+        self.combine(alphas, booleans, &selected, y, distance, weight, indicator)
+    }
 
-/// S_0: what F sums to over the hypercube. `remaining` is K - f.
-///
-/// ```
-/// use curve25519_dalek::scalar::Scalar;
-/// use ragaudit_arguments::selection::relation::{alpha_powers, claimed_sum};
-///
-/// let alphas = alpha_powers(&Scalar::from(2u8)); // 2^22 + 2^23 (K - f)
-/// assert_eq!(claimed_sum(&alphas, 3), Scalar::from((1u32 << 22) + 3 * (1 << 23)));
-/// ```
-pub fn claimed_sum(alphas: &[Element], remaining: u64) -> Scalar {
-    Scalar::from(alphas[ONE_TIE]) + Scalar::from(alphas[COUNT]) * Scalar::from(remaining)
+    /// F given the part of the boolean constraints, the values of b, b3, b4 and Y, and
+    /// sum 2^k u_k.
+    #[allow(clippy::too_many_arguments)] // the letters of the formula
+    fn combine(
+        &self,
+        alphas: &[Element],
+        booleans: ProductSum,
+        [b, b3, b4]: &[Element; SELECTED],
+        y: Element,
+        distance: Element,
+        weight: &Element,
+        indicator: &Element,
+    ) -> Element {
+        let (b, b3, b4) = (*b, *b3, *b4);
+        let mut constraints = booleans;
+        // A row at the boundary is the best one left out (Y = -1), or the last one taken (Y = 0);
+        // b4 counts what lacks to K rows, or what exceeds them.
+        let (boundary, counted) = match self.ties {
+            Ties::Dropped => (y + Element::ONE, b + b4),
+            Ties::Kept => (y, b - b4),
+        };
+        let tied = (b3 + b4) * boundary;
+        let distant = (b.double() - Element::ONE) * y - (Element::ONE - b) - distance;
+        constraints.add_product(&alphas[self.disjoint()], &(b3 * b4));
+        constraints.add_product(&alphas[self.tied()], &tied);
+        constraints.add_product(&alphas[self.distance()], &distant);
+        let sums = alphas[self.one_tie()] * b3 + alphas[self.count()] * counted;
+        *weight * constraints.reduce() + *indicator * sums
+    }
+
+    /// [`Relation::evaluate`] at 0, 1, 2, 3 along a line from one row of bits to another, given
+    /// as the bits of every column at both ends.
+    ///
+    /// v² - v is 0 at both ends of a line of bits, and 2 and 6 at 2 and 3 where the bits differ:
+    /// one sum of powers of alpha serves all four points, and no bit is squared.
+    pub fn evaluate_bits(
+        &self,
+        alphas: &[Element],
+        ends: &[(bool, bool)],
+        y: &[Element; 4],
+        weight: &[Element; 4],
+        indicator: &[Element; 4],
+    ) -> [Element; 4] {
+        let mut differing = SmallSum::default();
+        for ((low, high), alpha) in ends.iter().zip(alphas) {
+            differing.add(&alpha.keep_if(u64::from(low ^ high)));
+        }
+        let differing = differing.reduce();
+        let distance_at = |end: fn(&(bool, bool)) -> bool| {
+            let bits = ends[SELECTED..].iter().enumerate();
+            Element::from_integer(bits.fold(0, |sum, (k, ends)| sum | i64::from(end(ends)) << k))
+        };
+        let ends_of_distance = (distance_at(|ends| ends.0), distance_at(|ends| ends.1));
+        let distance: [Element; 4] = extend(ends_of_distance);
+        let selected: [[Element; 4]; SELECTED] = std::array::from_fn(|column| {
+            let (low, high) = ends[column];
+            extend((Element::from_bit(low), Element::from_bit(high)))
+        });
+        let factors = [0, 0, 2, 6].map(Element::from_integer);
+        std::array::from_fn(|x| {
+            let mut booleans = ProductSum::default();
+            booleans.add_product(&factors[x], &differing);
+            let selected = selected.map(|values| values[x]);
+            let (weight, indicator) = (&weight[x], &indicator[x]);
+            self.combine(alphas, booleans, &selected, y[x], distance[x], weight, indicator)
+        })
+    }
+
+    /// S_0: what F sums to over the hypercube. `remaining` is K - f.
+    ///
+    /// ```
+    /// use curve25519_dalek::scalar::Scalar;
+    /// use ragaudit_arguments::selection::relation::{Relation, Ties};
+    ///
+    /// let relation = Relation::new(16129, Ties::Dropped).unwrap();
+    /// let alphas = relation.alpha_powers(&Scalar::from(2u8)); // 2^22 + 2^23 (K - f)
+    /// assert_eq!(relation.claimed_sum(&alphas, 3), Scalar::from((1u32 << 22) + 3 * (1 << 23)));
+    /// ```
+    pub fn claimed_sum(&self, alphas: &[Element], remaining: u64) -> Scalar {
+        Scalar::from(alphas[self.one_tie()])
+            + Scalar::from(alphas[self.count()]) * Scalar::from(remaining)
+    }
 }
 
 /// M and chi at r: the sums of eq(t, q) eq(r, q) and of eq(r, q) over the rows q of U.
@@ -141,8 +219,8 @@ impl RowWeights {
     }
 }
 
-/// The factors of the commitments in P: gamma^0 .. gamma^18 for the columns, gamma^19 for the
-/// rows and the threshold, gamma^20 for the sumcheck's mask.
+/// The factors of the commitments in P: gamma^0 .. gamma^(2+W) for the columns, gamma^(3+W) for
+/// the rows and the threshold, gamma^(4+W) for the sumcheck's mask.
 pub struct Combination {
     /// One factor per boolean column.
     pub columns: Vec<Element>,
@@ -154,10 +232,11 @@ pub struct Combination {
 
 impl Combination {
     /// The factors for this gamma.
-    pub fn new(gamma: &Scalar) -> Self {
-        let mut columns = powers(&Element::from(gamma), COLUMNS + 2);
-        let (rows, mask) = (columns[COLUMNS], columns[COLUMNS + 1]);
-        columns.truncate(COLUMNS);
+    pub fn new(relation: &Relation, gamma: &Scalar) -> Self {
+        let count = relation.columns();
+        let mut columns = powers(&Element::from(gamma), count + 2);
+        let (rows, mask) = (columns[count], columns[count + 1]);
+        columns.truncate(count);
         Combination { columns, rows, mask }
     }
 }
@@ -200,7 +279,7 @@ pub fn value(
     weights: &RowWeights,
     combination: &Combination,
     theta: &Scalar,
-    evaluations: &Values,
+    evaluations: &[Element],
     mask_value: &Scalar,
 ) -> Element {
     // Around zeta, where the noise of U is small: sum eq z = zeta chi + sum eq (z - zeta).
@@ -210,8 +289,9 @@ pub fn value(
     }
     let noise = Element::from_integer(threshold.zeta) * weights.indicator + around_zeta.reduce();
     let theta = Element::from(theta);
-    inner_product(&combination.columns, &evaluations[..COLUMNS])
-        + theta * combination.rows * (evaluations[COLUMNS] - noise)
+    let (columns, y) = evaluations.split_at(combination.columns.len());
+    inner_product(&combination.columns, columns)
+        + theta * combination.rows * (y[0] - noise)
         + theta.square() * combination.mask * Element::from(mask_value)
 }
 
@@ -221,23 +301,32 @@ mod tests {
 
     #[test]
     fn lines_of_bits_are_evaluated_as_any_other() {
-        let alphas = alpha_powers(&Scalar::from(0xdead_beefu64));
+        for (squared_norm, ties) in [(16129, Ties::Dropped), (16_769_025, Ties::Kept)] {
+            check_lines(Relation::new(squared_norm, ties).unwrap());
+        }
+    }
+
+    fn check_lines(relation: Relation) {
+        let alphas = relation.alpha_powers(&Scalar::from(0xdead_beefu64));
         let element = |i: i64| Element::from_integer(1_000_003 * i - 7).square();
         for seed in 0..200u64 {
             let bit = |column: usize, end: u64| {
-                (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (column as u64 + 19 * end)) & 1 == 1
+                (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (column as u64 + 31 * end)) & 1 == 1
             };
-            let ends: [(bool, bool); COLUMNS] =
-                std::array::from_fn(|column| (bit(column, 0), bit(column, 1)));
+            let ends: Vec<(bool, bool)> =
+                (0..relation.columns()).map(|column| (bit(column, 0), bit(column, 1))).collect();
             let line = |i| extend::<4>((element(i), element(i + seed as i64)));
             let (y, weight, indicator) = (line(1), line(2), line(3));
-            let fast = evaluate_bits(&alphas, &ends, &y, &weight, &indicator);
-            let columns: [[Element; 4]; COLUMNS] =
-                ends.map(|(low, high)| extend((Element::from_bit(low), Element::from_bit(high))));
+            let fast = relation.evaluate_bits(&alphas, &ends, &y, &weight, &indicator);
+            let columns: Vec<[Element; 4]> = ends
+                .iter()
+                .map(|(low, high)| extend((Element::from_bit(*low), Element::from_bit(*high))))
+                .collect();
             for x in 0..4 {
-                let values =
-                    std::array::from_fn(|j| if j < COLUMNS { columns[j][x] } else { y[x] });
-                assert_eq!(fast[x], evaluate(&alphas, &values, &weight[x], &indicator[x]));
+                let mut values: Vec<Element> = columns.iter().map(|line| line[x]).collect();
+                values.push(y[x]);
+                let slow = relation.evaluate(&alphas, &values, &weight[x], &indicator[x]);
+                assert_eq!(fast[x], slow);
             }
         }
     }

@@ -4,6 +4,7 @@ use crate::encoding::{ELEMENT_BYTES, Point, decode_point};
 use crate::errors::{Result, rejected};
 use crate::generators::{Generator, List};
 use crate::scalars::log2_ceil;
+use crate::selection::relation::{Relation, Ties};
 use crate::{MAX_DIMENSION, MAX_ROWS};
 
 /// The public input of a selection argument, as the caller has it.
@@ -25,6 +26,8 @@ pub struct Instance<'a> {
     pub allowed: Option<&'a [u64]>,
     /// B².
     pub squared_norm: u32,
+    /// What becomes of rows at the boundary.
+    pub ties: Ties,
     /// B_sel.
     pub selection: [u8; 32],
 }
@@ -50,7 +53,9 @@ pub enum Case {
 /// The partition of the allowed rows by their noise.
 #[derive(Clone, Debug)]
 pub struct Threshold {
-    /// zeta: the (K+1)-th largest z, with multiplicity.
+    /// The constraints of the argument.
+    pub relation: Relation,
+    /// zeta, with multiplicity: the (K+1)-th largest z, or the K-th where ties are kept.
     pub zeta: i64,
     /// F: positions certainly selected, rising.
     pub certain: Vec<u64>,
@@ -83,7 +88,7 @@ impl<'a> Statement<'a> {
     /// Checks the public conditions of spec 4.6 and derives zeta, F and U.
     ///
     /// ```
-    /// use ragaudit_arguments::selection::{Instance, Statement, statement::Case};
+    /// use ragaudit_arguments::selection::{Instance, Statement, Ties, statement::Case};
     ///
     /// let instance = Instance {
     ///     context: [0; 32],
@@ -94,6 +99,7 @@ impl<'a> Statement<'a> {
     ///     top_k: 1,
     ///     allowed: None,
     ///     squared_norm: 16129,
+    ///     ties: Ties::Dropped,
     ///     selection: [0; 32],
     /// };
     /// let Case::Threshold(threshold) = Statement::new(&instance)?.case else { panic!() };
@@ -106,18 +112,21 @@ impl<'a> Statement<'a> {
     /// # Ok::<(), ragaudit_arguments::Error>(())
     /// ```
     pub fn new(instance: &Instance<'a>) -> Result<Self> {
-        check_ranges(instance)?;
+        let relation = check_ranges(instance)?;
         check_query(instance)?;
         let case = match sorted_positions(instance)? {
             Some(allowed) if allowed.len() as u64 <= instance.top_k => Case::All(allowed),
             Some(allowed) => Case::Threshold(Threshold::new(
                 instance,
+                relation,
                 allowed.iter().map(|position| (*position, instance.noise[*position as usize])),
             )),
             None if instance.rows <= instance.top_k => Case::All((0..instance.rows).collect()),
-            None => {
-                Case::Threshold(Threshold::new(instance, (0..).zip(instance.noise.iter().copied())))
-            }
+            None => Case::Threshold(Threshold::new(
+                instance,
+                relation,
+                (0..).zip(instance.noise.iter().copied()),
+            )),
         };
         Ok(Statement {
             context: instance.context,
@@ -137,7 +146,7 @@ impl<'a> Statement<'a> {
     }
 }
 
-fn check_ranges(instance: &Instance) -> Result<()> {
+fn check_ranges(instance: &Instance) -> Result<Relation> {
     let Instance { rows, top_k, squared_norm, .. } = *instance;
     if !(1..MAX_ROWS).contains(&rows) {
         return Err(rejected(format!("N = {rows}, expected 1 <= N < 2^32")));
@@ -145,9 +154,9 @@ fn check_ranges(instance: &Instance) -> Result<()> {
     if !(1..1 << 32).contains(&top_k) {
         return Err(rejected(format!("K = {top_k}, expected 1 <= K < 2^32")));
     }
-    if !(1..1 << 16).contains(&(4 * u64::from(squared_norm))) {
-        return Err(rejected(format!("B² = {squared_norm}, expected 1 <= 4B² < 2^16")));
-    }
+    let Some(relation) = Relation::new(squared_norm, instance.ties) else {
+        return Err(rejected(format!("B² = {squared_norm}, expected 1 <= 4B² < 2^26")));
+    };
     if instance.noise.len() as u64 != rows {
         return Err(rejected(format!("noise: {} values, expected {rows}", instance.noise.len())));
     }
@@ -160,7 +169,7 @@ fn check_ranges(instance: &Instance) -> Result<()> {
     if !(1..MAX_DIMENSION).contains(&(instance.query.len() as u64)) {
         return Err(rejected("query: expected a dimension 1 <= d < 2^16"));
     }
-    Ok(())
+    Ok(relation)
 }
 
 /// Without |e| <= B a score could leave [-B², B²], and F and U would mean nothing.
@@ -193,9 +202,16 @@ fn sorted_positions(instance: &Instance) -> Result<Option<Vec<u64>>> {
 
 impl Threshold {
     /// `allowed` are more than K pairs of a position and its noise, positions rising.
-    fn new(instance: &Instance, allowed: impl Iterator<Item = (u64, i64)> + Clone) -> Self {
+    fn new(
+        instance: &Instance,
+        relation: Relation,
+        allowed: impl Iterator<Item = (u64, i64)> + Clone,
+    ) -> Self {
         let mut values: Vec<i64> = allowed.clone().map(|(_, noise)| noise).collect();
-        let rank = instance.top_k as usize;
+        let rank = match relation.ties {
+            Ties::Dropped => instance.top_k as usize,
+            Ties::Kept => instance.top_k as usize - 1,
+        };
         let zeta = *values.select_nth_unstable_by(rank, |a, b| b.cmp(a)).1;
         let margin = 2 * i128::from(instance.squared_norm);
         let mut certain = Vec::new();
@@ -208,7 +224,7 @@ impl Threshold {
                 uncertain.push(UncertainRow { position, noise });
             }
         }
-        Threshold { zeta, certain, uncertain }
+        Threshold { relation, zeta, certain, uncertain }
     }
 
     /// m: the columns' tables have 2^m entries, room for U and the mask row.
@@ -221,7 +237,7 @@ impl Threshold {
         vec![3; self.variables()]
     }
 
-    /// K - f: how many rows of U are selected or tied.
+    /// K - f: how many rows of U are selected or tied; at least 1 where ties are kept.
     pub fn remaining(&self, top_k: u64) -> u64 {
         top_k - self.certain.len() as u64
     }

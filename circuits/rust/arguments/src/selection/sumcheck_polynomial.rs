@@ -3,9 +3,8 @@
 use curve25519_dalek::scalar::Scalar;
 use rayon::prelude::*;
 
-use super::proof::Evaluations;
 use super::protocol::ColumnChallenges;
-use super::relation::{self, COLUMNS};
+use super::relation::{MAX_COLUMNS, Relation};
 use crate::errors::Result;
 use crate::field::Element;
 use crate::multilinear::eq_table;
@@ -17,7 +16,8 @@ const TASK: usize = 16;
 
 /// F with some variables bound.
 pub struct Polynomial<'a> {
-    /// b, b3, b4, u_0 .. u_15.
+    relation: Relation,
+    /// b, b3, b4, u_0 .. u_(W-1).
     columns: Vec<BitTable<'a>>,
     /// Y.
     differences: MaskedTable,
@@ -28,9 +28,10 @@ pub struct Polynomial<'a> {
 }
 
 impl<'a> Polynomial<'a> {
-    /// The polynomial for columns b, b3, b4, u_0 .. u_15 over U, the values of Y there, and the
-    /// masks of all 20 columns in that order.
+    /// The polynomial for columns b, b3, b4, u_0 .. u_(W-1) over U, the values of Y there, and
+    /// the masks of all these in that order.
     pub fn new(
+        relation: Relation,
         bits: &'a [Vec<bool>],
         differences: Vec<Element>,
         masks: &[Scalar],
@@ -44,22 +45,21 @@ impl<'a> Polynomial<'a> {
         };
         let t: Vec<Element> = drawn.t.iter().map(Element::from).collect();
         Polynomial {
+            relation,
             columns: bits.iter().zip(masks).map(column).collect(),
-            differences: table(differences, Element::from(masks[COLUMNS])),
+            differences: table(differences, Element::from(masks[relation.columns()])),
             // M and chi are zero on the mask row.
             weight: table(eq_table(&Element::ONE, &t, rows), Element::ZERO),
             indicator: table(vec![Element::ONE; rows], Element::ZERO),
-            alphas: relation::alpha_powers(&drawn.alpha),
+            alphas: relation.alpha_powers(&drawn.alpha),
             variables,
         }
     }
 
-    /// After all rounds: v_b, v_b3, v_b4, v_u0 .. v_u15, v_Y.
-    pub fn evaluations(&self) -> Evaluations {
-        let last = self.differences.mask();
-        std::array::from_fn(|column| {
-            Scalar::from(self.columns.get(column).map_or(last, BitTable::mask))
-        })
+    /// After all rounds: v_b, v_b3, v_b4, v_u_0 .. v_u_(W-1), v_Y.
+    pub fn evaluations(&self) -> Vec<Scalar> {
+        let columns = self.columns.iter().map(BitTable::mask);
+        columns.chain([self.differences.mask()]).map(Scalar::from).collect()
     }
 
     /// F at 0, 1, 2, 3 along the line of index `i`.
@@ -67,16 +67,24 @@ impl<'a> Polynomial<'a> {
         let y: [Element; 4] = extend(self.differences.pair(i));
         let weight: [Element; 4] = extend(self.weight.pair(i));
         let indicator: [Element; 4] = extend(self.indicator.pair(i));
+        let count = self.columns.len();
         if self.columns[0].bits(i).is_some() {
-            let ends = std::array::from_fn(|j| self.columns[j].bits(i).unwrap_or_default());
-            return relation::evaluate_bits(&self.alphas, &ends, &y, &weight, &indicator);
+            let mut ends = [(false, false); MAX_COLUMNS];
+            for (ends, column) in ends.iter_mut().zip(&self.columns) {
+                *ends = column.bits(i).unwrap_or_default();
+            }
+            let ends = &ends[..count];
+            return self.relation.evaluate_bits(&self.alphas, ends, &y, &weight, &indicator);
         }
-        let columns: [[Element; 4]; COLUMNS] =
-            std::array::from_fn(|column| extend(self.columns[column].pair(i)));
+        let mut values = [[Element::ZERO; MAX_COLUMNS + 1]; 4];
+        for (j, column) in self.columns.iter().enumerate() {
+            let line: [Element; 4] = extend(column.pair(i));
+            (0..4).for_each(|x| values[x][j] = line[x]);
+        }
         std::array::from_fn(|x| {
-            let values =
-                std::array::from_fn(|column| columns.get(column).map_or(y[x], |line| line[x]));
-            relation::evaluate(&self.alphas, &values, &weight[x], &indicator[x])
+            values[x][count] = y[x];
+            let values = &values[x][..=count];
+            self.relation.evaluate(&self.alphas, values, &weight[x], &indicator[x])
         })
     }
 }

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::proof::SelectionProof;
-use super::relation::{self, Combination, RowWeights};
+use super::relation::{Combination, RowWeights, form_after_rows, value};
 use super::statement::{Case, Instance, Statement, Threshold};
 use super::{all, protocol};
 use crate::errors::{Error, Result};
@@ -139,15 +139,16 @@ fn add_threshold_equation<'a>(
         protocol::column_challenges(&mut transcript, &proof.commitments, threshold.variables());
 
     // P2
-    let alphas = relation::alpha_powers(&drawn.alpha);
-    let claim = relation::claimed_sum(&alphas, threshold.remaining(statement.top_k))
+    let relation = &threshold.relation;
+    let alphas = relation.alpha_powers(&drawn.alpha);
+    let claim = relation.claimed_sum(&alphas, threshold.remaining(statement.top_k))
         + drawn.rho * proof.commitments.mask_sum;
     let (claim, r) =
         sumcheck::verify(&mut transcript, &threshold.degrees(), &proof.sumcheck, claim);
     let weights = RowWeights::new(&drawn.t, &r, threshold.uncertain.len());
     // P3
-    let values = proof.evaluations.map(Element::from);
-    let at_r = relation::evaluate(&alphas, &values, &weights.weight, &weights.indicator);
+    let values: Vec<Element> = proof.evaluations.iter().map(Element::from).collect();
+    let at_r = relation.evaluate(&alphas, &values, &weights.weight, &weights.indicator);
     let mask_value = sumcheck::mask_value(&claim, &at_r.into(), &drawn.rho)?;
 
     // V2
@@ -158,13 +159,13 @@ fn add_threshold_equation<'a>(
     let folding = opening::follow(&mut transcript, &proof.opening)?;
     let mask_weight = randomness::weight()?;
     // (E1) and (E2). Nothing can fail from here on.
-    let combination = Combination::new(&challenges.gamma);
+    let combination = Combination::new(relation, &challenges.gamma);
     let theta = &challenges.theta;
-    let value = relation::value(threshold, &weights, &combination, theta, &values, &mask_value);
+    let value = value(threshold, &weights, &combination, theta, &values, &mask_value);
     let factor = *weight * folding.factor();
     let x = Element::from(challenges.x);
     folding.add_messages(weight, equation);
-    let form = relation::form_after_rows(statement, threshold, &weights, &r, theta);
+    let form = form_after_rows(statement, threshold, &weights, &r, theta);
     let products = folding.products(weight, threshold.opened(dimension));
     let (at_rows, after_rows) = products.split_at(threshold.uncertain.len());
     let formed = inner_product(at_rows, &weights.rows) + inner_product(after_rows, &form);

@@ -3,7 +3,7 @@
 
 use ragaudit_arguments::index::{self, Statement};
 use ragaudit_arguments::progress::Silent;
-use ragaudit_arguments::selection::Instance;
+use ragaudit_arguments::selection::{Instance, Ties};
 use ragaudit_arguments::{Result, SQUARED_NORM};
 use serde_json::Value;
 
@@ -42,6 +42,7 @@ pub struct Case {
     pub query: Vec<i16>,
     pub noise: Vec<i64>,
     pub allowed: Option<Vec<u64>>,
+    pub ties: Ties,
     pub value: Value,
 }
 
@@ -49,20 +50,24 @@ impl Case {
     pub fn instance(&self) -> Instance<'_> {
         Instance {
             context: array(&self.value["context"]),
-            rows: self.value["rows"].as_u64().unwrap(),
+            rows: self.noise.len() as u64,
             commitments: &self.commitments,
             query: &self.query,
             noise: &self.noise,
             top_k: self.value["K"].as_u64().unwrap(),
             allowed: self.allowed.as_deref(),
             squared_norm: self.value["B2"].as_u64().unwrap().try_into().unwrap(),
+            ties: self.ties,
             selection: array(&self.value["B_sel"]),
         }
     }
 }
 
 pub fn selection_cases(file: &str) -> Vec<Case> {
-    load(file)["cases"]
+    let loaded = load(file);
+    let kept = loaded["argument"] == "selection-ties/v1";
+    let ties = if kept { Ties::Kept } else { Ties::Dropped };
+    loaded["cases"]
         .as_array()
         .unwrap()
         .iter()
@@ -74,6 +79,7 @@ pub fn selection_cases(file: &str) -> Vec<Case> {
             query: integers(&value["e"]),
             noise: integers(&value["z"]),
             allowed: value["allowed"].as_array().map(|_| integers(&value["allowed"])),
+            ties,
             value: value.clone(),
         })
         .collect()

@@ -257,9 +257,10 @@ def prove_selection(
 ) -> bytes:
     """Return a selection proof: `selected` is { i allowed : y_i > y_(K+1) }.
 
-    Here y_i = <query, X_i> + noise_i. Runs on any `selected`; if it is not that set (or not all
-    allowed rows when at most K are allowed), or not what the statement's B_sel holds, the proof is
-    rejected.
+    Here y_i = <query, X_i> + noise_i; where the statement keeps ties, the set is
+    { i allowed : y_i >= y_(K) } (docs/spec 4.6.9). Runs on any `selected`; if it is not that set
+    (or not all allowed rows when at most K are allowed), or not what the statement's B_sel holds,
+    the proof is rejected.
 
     Args:
         statement: about the commitments to these rows and to this selection.

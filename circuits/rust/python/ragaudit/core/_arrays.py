@@ -64,6 +64,17 @@ def exact_bytes(value: bytes, what: str, length: int | None = None) -> bytes:
     return value
 
 
+def truth(value: bool, what: str) -> bool:
+    """Return a bool.
+
+    Raises:
+        MalformedInput: another type; ``what`` names the argument.
+    """
+    if not isinstance(value, bool):
+        raise MalformedInput(f"{what}: {type(value).__name__}, expected a bool")
+    return value
+
+
 def integer(value: int, what: str, bits: int = 64) -> int:
     """Return an integer in [0, 2^bits).
 

@@ -17,6 +17,7 @@ from ragaudit.core._arrays import (
     exact_bytes,
     integer,
     positions,
+    truth,
 )
 
 
@@ -84,7 +85,11 @@ class SelectionStatement(Protocol):
 
     @property
     def squared_norm(self) -> int:
-        """Return B², 1 <= 4B² < 2^16."""
+        """Return B² of the policy, 1 <= 4B² < 2^26."""
+
+    @property
+    def keeps_ties(self) -> bool:
+        """Return whether B_sel holds { i allowed : y_i >= y_(K) } instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +131,7 @@ class CheckedSelection:
     selection_commitment: bytes
     allowed: list[int] | None
     squared_norm: int
+    keeps_ties: bool
 
     @classmethod
     def of(cls, statement: SelectionStatement) -> "CheckedSelection":
@@ -146,4 +152,5 @@ class CheckedSelection:
             selection_commitment=exact_bytes(commitment, "selection_commitment", POINT_BYTES),
             allowed=None if allowed is None else positions(allowed, "allowed"),
             squared_norm=integer(statement.squared_norm, "squared_norm", 32),
+            keeps_ties=truth(statement.keeps_ties, "keeps_ties"),
         )
