@@ -79,7 +79,8 @@ def test_verify_selection(change: dict[str, Any], match: str, record: Any, proof
         ({"commitments": b"\xff" * 32 * 7}, "not a canonical ristretto255 encoding"),
         ({"selection_commitment": b"\xff" * 32}, "B_sel: not a canonical"),
         ({"squared_norm": 0}, "B² = 0"),
-        ({"squared_norm": 2**14}, "B² = 16384"),
+        ({"squared_norm": 2**24}, "B² = 16777216"),
+        ({"squared_norm": 4095**2}, "proof: 2144 bytes, expected 2784"),
     ],
 )
 def test_statements_out_of_range_are_rejected(

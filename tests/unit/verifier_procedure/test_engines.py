@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import sys
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -118,10 +119,12 @@ def test_a_statement_that_is_no_statement_rejects_itself_only() -> None:
         assert caught.value.failed == (1,)
 
 
-def test_the_reference_knows_one_norm_of_selections() -> None:
+@pytest.mark.parametrize("change", [{"squared_norm": 16128}, {"keeps_ties": True}])
+def test_a_selection_of_another_norm_or_argument_is_rejected(change: dict[str, Any]) -> None:
     statement, proof = proven(1)[0]
-    with pytest.raises(UnsupportedError, match="B² = 16128"):
-        ReferenceEngine().verify_selections([(replace(statement, squared_norm=16128), proof)])
+    for engine in (ReferenceEngine(), engines.engine("core")):
+        with pytest.raises(SelectionsRejected):
+            engine.verify_selections([(replace(statement, **change), proof)])
 
 
 def test_engines_by_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -191,12 +191,12 @@ def test_a_dispute_reads_its_own_accounts_registration_only(
     window = Complaining(desk)
     window.play()
     read = []
-    decode = Registration.parse
-    monkeypatch.setattr(Registration, "decode", lambda body: read.append(body) or decode(body))  # type: ignore[func-returns-value]
+    parse = Registration.parse
+    monkeypatch.setattr(Registration, "parse", lambda body: read.append(body) or parse(body))  # type: ignore[func-returns-value]
     asked = window.asked[4]
     assert window.add(window.dispute_of(asked, window.file(asked))).json()["accepted"] == 1
     assert len(window.accounts) > 1
-    assert {decode(body).pseudonym for body in read} == {asked.account.pseudonym}
+    assert {parse(body).pseudonym for body in read} == {asked.account.pseudonym}
 
 
 def test_who_may_dispute(desk: Any) -> None:

@@ -7,12 +7,13 @@ import logging
 import threading
 import tracemalloc
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from procedure_cases import use_cached_table
-from ragaudit.encoding import canonical_json
+from ragaudit.embedders import registry
 from ragaudit.lab.scenario.clock import Clock
 from ragaudit.lab.scenario.policy import COUNTERSIGNED
 from ragaudit.verifier import engines
@@ -123,11 +124,11 @@ def test_samples_in_memory_are_bounded_together(
 
 
 def test_an_embedder_is_loaded_once() -> None:
-    manifest = canonical_json.dumps({"name": "wordllama-l2-supercat-256"})
+    manifest = registry.load().manifest()
     engines._installed.cache_clear()
     first, second = (
-        engines.committed_embedder(Evidence.of({EMBEDDER: manifest})) for _ in range(2)
+        engines.committed_embedder(Evidence.of({EMBEDDER: manifest.encode()})) for _ in range(2)
     )
     assert first is not None and first is second
-    other = canonical_json.dumps({"name": "other"})
+    other = replace(manifest, name="other").encode()
     assert engines.committed_embedder(Evidence.of({EMBEDDER: other})) is None

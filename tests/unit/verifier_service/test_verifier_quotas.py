@@ -43,7 +43,7 @@ def register(desk: Desk, name: str, status: int = 201) -> Any:
 def test_windows_that_wait(strict: Any) -> None:
     for name in ("w1", "w2", "w3"):
         register(strict, name)
-    problem_of(register(strict, "w4", 429), 429, "cap")
+    problem_of(register(strict, "w4", 429), 429, "cap-reached")
     register(strict, "w3", 200)  # the same again is nothing new
 
 
@@ -64,7 +64,7 @@ def test_windows_in_a_day(strict: Any) -> None:
         register(strict, f"w{number}")
         with strict.service.database.write() as transaction:
             windows.note(transaction, windows.of(PROVIDER, f"w{number}"), refused=transaction.now)
-    problem_of(register(strict, "w5", 429), 429, "cap")
+    problem_of(register(strict, "w5", 429), 429, "cap-reached")
     strict.clock.now += 86_400_000
     register(strict, "w5")
 
@@ -139,7 +139,7 @@ def test_what_is_never_countersigned_is_forgotten(strict: Any) -> None:
     assert strict.client.get("/v1/windows/w1").status_code == 200
     strict.clock.now += 3_600_001
     strict.service.scheduler.tick()
-    problem_of(strict.client.get("/v1/windows/w1"), 404, "unknown")
+    problem_of(strict.client.get("/v1/windows/w1"), 404, "not-found")
     assert strict.client.get("/v1/windows/w2").status_code == 200  # its verdict stays
     with strict.service.database.read() as connection:
         assert windows.list_items(connection, ORIGIN) == []
