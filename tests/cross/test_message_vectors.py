@@ -30,12 +30,12 @@ from ragaudit.ledger.messages.disputes import (
 from ragaudit.ledger.messages.handover import read_handover, write_handover
 from ragaudit.ledger.messages.policy import AuditTerms, Policy, StratumTerms
 from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.verdict import Verdict, VerdictRejected, sign_statement, statement
 from ragaudit.privacy.accounting.report import epsilon_report
 from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.privacy.sample import LoggedRecord, draw_sample, sampling_seed
 from ragaudit.verifier.bundle import read_archive, write_archive
 from ragaudit.verifier.evidence import Evidence
-from ragaudit.verifier.verdict import VerdictRejected, sign_statement, statement, verify_verdict
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 MESSAGES: dict[str, Any] = json.loads((VECTORS / "messages.json").read_bytes())
@@ -80,14 +80,14 @@ def test_countersignature() -> None:
 def test_verdict() -> None:
     data = MESSAGES["verdict"].encode()
     key = PrivateKey.from_seed(bytes.fromhex(MESSAGES["verdict_seed"]))
-    read = verify_verdict(data, key.public)
+    read = Verdict.verify(data, key.public)
     assert read.result == "REFUSED" and list(read.subjects) == [
         "public/leaves.bin",
         "public/policy.json",
     ]
     with pytest.raises(VerdictRejected):
-        verify_verdict(data, OTHER)
-    assert sign_statement(statement(read.subjects, read.predicate), key) == data
+        Verdict.verify(data, OTHER)
+    assert sign_statement(statement(read.subjects, read.predicate.to_json()), key) == data
 
 
 def test_messages_of_accounts_and_arbiter() -> None:

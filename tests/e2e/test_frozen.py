@@ -11,9 +11,9 @@ import pytest
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.lab.demo.services import command
+from ragaudit.ledger.messages.verdict import MalformedVerdict, Verdict, VerdictRejected
 from ragaudit.verifier.bundle import open_bundle, write_bundle
 from ragaudit.verifier.evidence import Evidence
-from ragaudit.verifier.verdict import MalformedVerdict, VerdictRejected, verify_verdict
 
 FROZEN = Path(__file__).parents[1] / "frozen"
 VERSIONS = sorted(path.name for path in FROZEN.iterdir() if path.is_dir())
@@ -94,7 +94,7 @@ def test_the_public_part_stands_alone(frozen: Path) -> None:
 def test_the_signed_verdict_is_the_bundle_s(frozen: Path) -> None:
     verdict = (frozen / "verdict.json").read_bytes()
     public = PublicKey.from_raw(bytes.fromhex(keys(frozen)["verdict"]))
-    assert verify_verdict(verdict, public).result == "PASS"
+    assert Verdict.verify(verdict, public).result == "PASS"
     for name in ("bundle.zip", "bundle-public.zip"):
         assert zipfile.Path(frozen / name, "verdict.json").read_bytes() == verdict
 
@@ -136,7 +136,7 @@ def test_a_byte_of_the_verdict(frozen: Path, tmp_path: Path) -> None:
     public = PublicKey.from_raw(bytes.fromhex(keys(frozen)["verdict"]))
     for at in range(0, len(verdict), 1009):
         with pytest.raises((MalformedVerdict, VerdictRejected)):
-            verify_verdict(flipped(verdict, at), public)
+            Verdict.verify(flipped(verdict, at), public)
     at = verdict.index(b'"sig":"') + 10
     changed = tmp_path / "bundle.zip"
     with open_bundle(frozen / "bundle.zip") as bundle:

@@ -17,9 +17,9 @@ from ragaudit.lab.scenario.policy import START
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages import merkle_commitments
+from ragaudit.ledger.messages.items import response_name
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.requests import Openings
-from ragaudit.verifier.evidence import response_name
 
 use_cached_table()
 

@@ -11,8 +11,8 @@ from procedure_cases import assert_caught, audit, use_cached_table
 from ragaudit.lab.scenario.accounts import Account
 from ragaudit.lab.scenario.opening import Event
 from ragaudit.lab.scenario.window import Window
+from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.records import Close
-from ragaudit.verifier import evidence as names
 from ragaudit.verifier.procedure import Status
 
 use_cached_table()

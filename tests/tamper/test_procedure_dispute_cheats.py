@@ -15,10 +15,10 @@ from ragaudit.encoding.errors import RagauditError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.text import b64_decode, b64_encode
 from ragaudit.lab.scenario.window import Window
+from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.disputes import Dispute, Finding, file_digest
 from ragaudit.ledger.messages.receipt_check import WindowView
 from ragaudit.ledger.messages.receipts import PublicReceipt
-from ragaudit.verifier import evidence as names
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.procedure import Status
 from ragaudit.verifier.procedure.statement_checks import judge

@@ -17,8 +17,8 @@ from ragaudit.ledger.log.cosignatures import cosign
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, SigningKey, parse_note
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.log.tree import MemoryTree
+from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.records import Close
-from ragaudit.verifier import evidence as names
 
 use_cached_table()
 

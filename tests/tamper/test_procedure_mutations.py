@@ -12,7 +12,7 @@ from procedure_cases import RememberingEngine, audit, use_cached_table
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.lab.scenario.window import Window
-from ragaudit.verifier import evidence as names
+from ragaudit.ledger.messages import items as names
 from ragaudit.verifier.procedure import Outcome, Status
 
 use_cached_table()

@@ -11,8 +11,8 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.lab.scenario.opening import Event
 from ragaudit.lab.scenario.window import Window
+from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.receipts import PublicReceipt
-from ragaudit.verifier import evidence as names
 
 use_cached_table()
 

@@ -13,8 +13,8 @@ from ragaudit.encoding.tagged import decode, enc
 from ragaudit.lab.attacks.cheats.sampling import ClosesLate
 from ragaudit.lab.scenario.policy import CHALLENGED, INSTANTS
 from ragaudit.lab.scenario.window import Window
-from ragaudit.verifier import evidence as names
-from ragaudit.verifier.evidence import response_name
+from ragaudit.ledger.messages import items as names
+from ragaudit.ledger.messages.items import response_name
 
 use_cached_table()
 

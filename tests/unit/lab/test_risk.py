@@ -21,8 +21,8 @@ from ragaudit.lab.risk.simulation import RandomizedResponse, simulate
 from ragaudit.lab.risk.threat import AuxiliaryKnowledge, SuccessSets, ThreatModel
 from ragaudit.lab.risk_command.command import app
 from ragaudit.lab.risk_command.progress import counted
+from ragaudit.ledger.messages.verdict import sign_statement, statement
 from ragaudit.privacy.accounting.report import epsilon_report
-from ragaudit.verifier.verdict import sign_statement, statement
 from typer.testing import CliRunner, Result
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from ragaudit.encoding.signing import PrivateKey
+from ragaudit.ledger.messages.verdict import sign_statement, statement
 from ragaudit.privacy.accounting.report import epsilon_report
-from ragaudit.verifier.verdict import sign_statement, statement
 
 DOCS = Path(__file__).parents[3] / "docs"
 

@@ -15,10 +15,10 @@ import pytest
 from procedure_cases import audit, use_cached_table
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.lab.scenario.window import Window
+from ragaudit.ledger.messages import items as names
+from ragaudit.ledger.messages import verdict as verdicts
 from ragaudit.ledger.messages.items import Clock
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.verifier import evidence as names
-from ragaudit.verifier import verdict as verdicts
 from ragaudit.verifier.bundle import Part
 from ragaudit.verifier.comparison import Comparison, Found
 from ragaudit.verifier.engines import engine
@@ -44,7 +44,7 @@ def played() -> tuple[Evidence, Outcome, Outcome]:
 
 
 def signed() -> Predicate:
-    value: Predicate = json.loads(json.dumps(verdicts.predicate(played()[1], time=TIME)))
+    value: Predicate = json.loads(json.dumps(played()[1].predicate(time=TIME).to_json()))
     return value
 
 
@@ -55,7 +55,7 @@ def compare(predicate: Predicate, part: Part, **changes: Any) -> Found:
     envelope = verdicts.sign_statement(verdicts.statement(digests, predicate), KEY)
     answered = sum(name.startswith(names.RESPONSES) for name in digests)
     arguments: dict[str, Any] = {
-        "verdict": verdicts.verify_verdict(envelope, KEY.public),
+        "verdict": verdicts.Verdict.verify(envelope, KEY.public),
         "outcome": whole if part == "all" else public,
         "part": part,
         "proofs": (answered if part == "all" else 0, answered),

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError
+from ragaudit.ledger.messages.items import index_name, response_name
 from ragaudit.verifier import bundle as bundles
 from ragaudit.verifier.bundle import MalformedBundle, open_bundle, read_archive, write_bundle
-from ragaudit.verifier.evidence import Evidence, index_name, response_name
+from ragaudit.verifier.evidence import Evidence
 
 ITEMS = {
     "public/policy.json": b"{}",

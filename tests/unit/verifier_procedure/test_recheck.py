@@ -15,14 +15,14 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.lab.scenario.policy import COUNTERSIGNED
 from ragaudit.lab.scenario.window import Window
-from ragaudit.verifier import evidence as names
-from ragaudit.verifier import verdict as verdicts
+from ragaudit.ledger.messages import items as names
+from ragaudit.ledger.messages import verdict as verdicts
+from ragaudit.ledger.messages.verdict import MalformedVerdict, VerdictRejected
 from ragaudit.verifier.bundle import Part, write_bundle
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import Outcome, run_opening_checks
 from ragaudit.verifier.recheck import RecheckDiffers, recheck
-from ragaudit.verifier.verdict import MalformedVerdict, VerdictRejected
 
 use_cached_table()
 
@@ -49,7 +49,7 @@ def bundled(
 ) -> Path:
     """A bundle of the window, its verdict changed before it is signed."""
     window, evidence, outcome = played()
-    predicate = json.loads(json.dumps(verdicts.predicate(outcome, time=TIME)))
+    predicate = json.loads(json.dumps(outcome.predicate(time=TIME).to_json()))
     if change is not None:
         change(predicate)
     statement = verdicts.statement(evidence.digests(), predicate)
@@ -228,7 +228,7 @@ def test_what_only_the_confidential_part_shows(tmp_path: Path) -> None:
 
 def test_other_items_than_the_verdict_was_signed_over(tmp_path: Path) -> None:
     window, evidence, outcome = played()
-    signed = verdicts.sign_verdict(outcome, evidence.digests(), window.verdict_key, time=TIME)
+    signed = outcome.sign(window.verdict_key, evidence.digests(), time=TIME)
     items = dict(evidence)
     items[names.CLOCK] = items[names.CLOCK].replace(b'"close"', b'"close"')
     items[names.EMBEDDER] = items[names.EMBEDDER][:-1] + b"}"
@@ -248,7 +248,7 @@ def test_a_refusal_is_reproduced(tmp_path: Path, part: Part) -> None:
     outcome = run_opening_checks(evidence, engine=engine("core"), now=now)
     assert outcome.result == "REFUSED"
     path = tmp_path / "b.zip"
-    signed = verdicts.sign_verdict(outcome, evidence.digests(), window.verdict_key, time=now)
+    signed = outcome.sign(window.verdict_key, evidence.digests(), time=now)
     write_bundle(path, evidence, signed, part=part)
     done = recheck(path, engine=engine("reference"))
     assert done.differences == ()
@@ -261,7 +261,7 @@ def test_a_refusal_without_a_reason_differs(tmp_path: Path) -> None:
     evidence = Evidence.of(window.opening_items())
     now = 1000 * COUNTERSIGNED
     outcome = run_opening_checks(evidence, engine=engine("core"), now=now)
-    value = verdicts.predicate(outcome, time=now)
+    value = outcome.predicate(time=now).to_json()
     value["result"] = "REFUSED"
     statement = verdicts.statement(evidence.digests(), value)
     path = tmp_path / "b.zip"
@@ -278,7 +278,7 @@ def test_a_verdict_about_no_policy_needs_a_key_from_elsewhere(tmp_path: Path) ->
     window = Window()
     evidence = Evidence.of({names.POLICY: canonical_json.dumps({"window": "w1"})})
     outcome = run_opening_checks(evidence, engine=engine("core"), now=1)
-    signed = verdicts.sign_verdict(outcome, evidence.digests(), window.verdict_key, time=1)
+    signed = outcome.sign(window.verdict_key, evidence.digests(), time=1)
     path = tmp_path / "b.zip"
     write_bundle(path, evidence, signed, part="all")
     with pytest.raises(MalformedVerdict, match="names no verdict key"):

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.text import rfc3339
+from ragaudit.ledger.messages import verdict as verdicts
+from ragaudit.ledger.messages.verdict import Verdict
 from ragaudit.privacy.accounting import GAMMA
 from ragaudit.privacy.accounting.report import epsilon_report
 from ragaudit.privacy.guarantees import TotalVariation
-from ragaudit.verifier import verdict as verdicts
 from ragaudit.verifier.procedure import CHECKS, CheckResult, Outcome, Status, members
 from ragaudit.verifier.report import render_html, render_text, wording
-from ragaudit.verifier.verdict import Verdict
 
 KEY = PrivateKey.from_seed(b"k" * 32)
 HOSTILE = '<script>alert("x")</script>&<img src=x onerror=y>'
@@ -89,9 +89,9 @@ DIGESTS = {"public/policy.json": "ab" * 32, "confidential/records.bin": "cd" * 3
 
 def signed(value: Outcome, **members: object) -> Verdict:
     """The verdict of an outcome, some members of its predicate replaced by anything."""
-    predicate = {**verdicts.predicate(value, time=1_700_000_000_000), **members}
+    predicate = {**value.predicate(time=1_700_000_000_000).to_json(), **members}
     envelope = verdicts.sign_statement(verdicts.statement(DIGESTS, predicate), KEY)
-    return verdicts.verify_verdict(envelope, KEY.public)
+    return verdicts.Verdict.verify(envelope, KEY.public)
 
 
 class Page(HTMLParser):
@@ -213,8 +213,8 @@ def test_reports_of_verdicts_with_nothing_in_them() -> None:
 
 
 def test_a_time_beyond_the_calendar_is_shown_as_a_number() -> None:
-    signed_far = verdicts.sign_verdict(outcome(), {}, KEY, time=2**53 - 1)
-    verdict = verdicts.verify_verdict(signed_far, KEY.public)
+    signed_far = outcome().sign(KEY, {}, time=2**53 - 1)
+    verdict = verdicts.Verdict.verify(signed_far, KEY.public)
     assert f"{2**53 - 1} ms" in render_text(verdict)
 
 
@@ -365,7 +365,7 @@ def test_every_signed_line_is_shown(value: Outcome) -> None:
     verdict = signed(value)
     times = {SCOPE[name] for name in ("start", "end", "sampling_instant")}
     for report in (Page(render_html(verdict)).text, " ".join(render_text(verdict).split())):
-        for leaf in leaves({**verdict.predicate, "time": None}):
+        for leaf in leaves({**verdict.predicate.to_json(), "time": None}):
             if leaf in times:
                 shown = rfc3339(1000 * int(str(leaf)))
             elif isinstance(leaf, bool):
@@ -399,8 +399,8 @@ def test_the_terms_of_the_verifier_are_shown() -> None:
 def test_responses_that_are_too_many_are_counted_and_said_to_be() -> None:
     digests = {f"confidential/responses/{index}.bin": "ab" * 32 for index in range(1500)}
     digests["public/policy.json"] = "cd" * 32
-    envelope = verdicts.sign_verdict(outcome(), digests, KEY, time=1)
-    verdict = verdicts.verify_verdict(envelope, KEY.public)
+    envelope = outcome().sign(KEY, digests, time=1)
+    verdict = verdicts.Verdict.verify(envelope, KEY.public)
     for report in (Page(render_html(verdict)).text, " ".join(render_text(verdict).split())):
         assert "1,500 responses" in report
         assert "stand in verdict.json only" in report
@@ -467,15 +467,16 @@ def test_the_disclaimers_exist_once() -> None:
 def test_no_other_module_has_a_copy_of_a_disclaimer() -> None:
     """In any member: sentences of the limits, however their literals are broken into lines."""
     home = Path(members.__file__)
+    homes = {home, Path(verdicts.__file__)}
     folders = [each for each in home.parents[5].glob("*/src") if each.is_dir()]
     assert len(folders) > 8
     code = "".join(
         re.sub(r'"\s*\n\s*f?"', "", path.read_text(encoding="utf-8"))
         for member in folders
         for path in member.rglob("*")
-        if path.suffix in {".py", ".j2"} and path != home
+        if path.suffix in {".py", ".j2"} and path not in homes
     )
     everything = members.not_covered("B", {"disputes_open": 1, "anchored": 1, "plain": 1})
-    for text in (*everything, *members.ASSUMPTIONS, members.WORTHLESS):
+    for text in (*everything, *members.ASSUMPTIONS, verdicts.WORTHLESS):
         for sentence in re.split(r"(?<=[.:]) ", text):
             assert len(sentence) < 30 or sentence not in code

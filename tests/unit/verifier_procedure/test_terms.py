@@ -13,8 +13,8 @@ from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.lab.scenario.policy import COUNTERSIGNED, END, INSTANTS, SMALL_TERMS, START
 from ragaudit.lab.scenario.window import Window
+from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.verifier import evidence as names
 from ragaudit.verifier.command.cli import app
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.procedure import run_opening_checks

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.signing import PrivateKey
+from ragaudit.ledger.messages import verdict
+from ragaudit.ledger.messages.verdict import MalformedVerdict, Status, Verdict, VerdictRejected
 from ragaudit.privacy.accounting import GAMMA
 from ragaudit.privacy.accounting.report import epsilon_report
-from ragaudit.verifier import verdict
-from ragaudit.verifier.procedure.framework import CheckResult, Outcome, Status, conclude
-from ragaudit.verifier.verdict import MalformedVerdict, VerdictRejected, verify_verdict
+from ragaudit.verifier.procedure.framework import CheckResult, Outcome, conclude, signed_epsilon
 
 KEY = PrivateKey.from_seed(b"k" * 32)
 DIGESTS = {"public/policy.json": "ab" * 32, "confidential/records.bin": "cd" * 32}
@@ -29,7 +29,7 @@ OUTCOME = Outcome("w", "p", "core", "PASS", False, CHECKS, epsilon=TABLE)
 
 
 def signed() -> bytes:
-    return verdict.sign_verdict(OUTCOME, DIGESTS, KEY, time=1_700_000_000_000)
+    return OUTCOME.sign(KEY, DIGESTS, time=1_700_000_000_000)
 
 
 def test_pae_of_the_dsse_specification() -> None:
@@ -40,12 +40,18 @@ def test_pae_of_the_dsse_specification() -> None:
 
 
 def test_round_trip() -> None:
-    read = verify_verdict(signed(), KEY.public)
+    read = Verdict.verify(signed(), KEY.public)
     assert read.subjects == DIGESTS
     assert read.result == "PASS"
-    assert read.checks == [(1, "policy", "PASS"), (18, "embedding", "NOT ESTABLISHED")]
-    assert read.predicate["epsilon"] == TABLE.to_json()
-    assert read.epsilon == TABLE
+    statuses = [(check.number, check.id, check.status) for check in read.predicate.checks]
+    assert statuses == [(1, "policy", "PASS"), (18, "embedding", "NOT ESTABLISHED")]
+    assert read.predicate.epsilon == TABLE.to_json()
+    assert signed_epsilon(read.predicate) == TABLE
+    assert (
+        verdict.Verdict.unverified(signed())
+        == read.predicate
+        == OUTCOME.predicate(time=1_700_000_000_000)
+    )
     assert signed() == signed()
 
 
@@ -74,12 +80,12 @@ def test_a_reader_that_shares_no_code_verifies_it() -> None:
 def test_another_key_is_rejected() -> None:
     other = PrivateKey.from_seed(b"o" * 32)
     with pytest.raises(VerdictRejected, match="another key"):
-        verify_verdict(signed(), other.public)
+        Verdict.verify(signed(), other.public)
     # The key id is a hint: naming the right key does not make the signature right.
-    envelope = canonical_json.loads(verdict.sign_verdict(OUTCOME, DIGESTS, other, time=1))
+    envelope = canonical_json.loads(OUTCOME.sign(other, DIGESTS, time=1))
     envelope["signatures"][0]["keyid"] = verdict.key_id(KEY.public)
     with pytest.raises(VerdictRejected, match="does not verify"):
-        verify_verdict(canonical_json.dumps(envelope), KEY.public)
+        Verdict.verify(canonical_json.dumps(envelope), KEY.public)
 
 
 @settings(max_examples=200, deadline=None)
@@ -88,7 +94,7 @@ def test_no_changed_byte_is_accepted(at: int, bit: int) -> None:
     bad = bytearray(signed())
     bad[at] ^= 1 << bit
     with pytest.raises((MalformedVerdict, VerdictRejected)):
-        verify_verdict(bytes(bad), KEY.public)
+        Verdict.verify(bytes(bad), KEY.public)
 
 
 def envelope_of(value: Any) -> bytes:
@@ -110,7 +116,7 @@ def envelope_of(value: Any) -> bytes:
 
 
 def good_statement() -> dict[str, Any]:
-    value: dict[str, Any] = verdict.statement(DIGESTS, verdict.predicate(OUTCOME, time=1))
+    value: dict[str, Any] = verdict.statement(DIGESTS, OUTCOME.predicate(time=1).to_json())
     return json.loads(json.dumps(value))
 
 
@@ -149,11 +155,11 @@ def _set(path: list[Any], value: Any) -> Any:
     ],
 )
 def test_signed_nonsense_is_refused(change: Any) -> None:
-    verify_verdict(envelope_of(good_statement()), KEY.public)
+    Verdict.verify(envelope_of(good_statement()), KEY.public)
     value = good_statement()
     change(value)
     with pytest.raises(MalformedVerdict):
-        verify_verdict(envelope_of(value), KEY.public)
+        Verdict.verify(envelope_of(value), KEY.public)
 
 
 def test_other_envelopes_are_refused() -> None:
@@ -165,14 +171,14 @@ def test_other_envelopes_are_refused() -> None:
     values: tuple[Any, ...] = (two, none, kind, more, [], None)
     for value in values:
         with pytest.raises(MalformedVerdict):
-            verify_verdict(canonical_json.dumps(value), KEY.public)
+            Verdict.verify(canonical_json.dumps(value), KEY.public)
     with pytest.raises(MalformedVerdict):
-        verify_verdict(json.dumps(good).encode(), KEY.public)
+        Verdict.verify(json.dumps(good).encode(), KEY.public)
 
 
 def test_a_verdict_without_a_result_is_not_signed() -> None:
     with pytest.raises(MalformedError):
-        verdict.sign_verdict(replace(OUTCOME, result=None), DIGESTS, KEY, time=1)
+        replace(OUTCOME, result=None).sign(KEY, DIGESTS, time=1)
 
 
 def result(check_id: str, status: Status, *needs: str) -> CheckResult:

@@ -21,7 +21,6 @@ from ragaudit.verifier.command.cli import app
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import CHECKS, CheckResult, Outcome, Status
 from ragaudit.verifier.service import providers
-from ragaudit.verifier.verdict import sign_verdict
 from typer.testing import CliRunner
 from verifier_service_harness import (
     EMBEDDER,
@@ -232,7 +231,7 @@ class SigningAuditor(RecordingAuditor):
         assert self.go.wait(30)
         check = CheckResult(1, "policy", "Policy", Status.PASS, "as [it] should be")
         outcome = Outcome(WINDOW, "acme", "core", self.decided, True, (check,))
-        return sign_verdict(outcome, evidence.digests(), self.key, time=now)
+        return outcome.sign(self.key, evidence.digests(), time=now)
 
     def result(self, verdict: Any) -> Any:
         return self.decided
@@ -356,7 +355,7 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Bundles of an honest window: all.zip, public.zip."""
     window, evidence, outcome = audited_window()
     time = 1_900_000_500_000
-    signed = sign_verdict(outcome, evidence.digests(), window.verdict_key, time=time)
+    signed = outcome.sign(window.verdict_key, evidence.digests(), time=time)
     folder = tmp_path_factory.mktemp("bundles")
     write_bundle(folder / "all.zip", evidence, signed, part="all")
     write_bundle(folder / "public.zip", evidence, signed, part="public")
@@ -400,9 +399,8 @@ def test_require_all_does_not_begin_what_it_cannot_finish(audited: Any) -> None:
 
 def test_a_verdict_that_does_not_stand(audited: Any, tmp_path: Path) -> None:
     window, evidence, outcome = audited_window()
-    false = sign_verdict(
-        replace(outcome, result="FAIL"), evidence.digests(), window.verdict_key, time=2 * 10**12
-    )
+    failed = replace(outcome, result="FAIL")
+    false = failed.sign(window.verdict_key, evidence.digests(), time=2 * 10**12)
     write_bundle(tmp_path / "b.zip", evidence, false, part="all")
     output = run("recheck", tmp_path / "b.zip", code=1)
     assert output.startswith("THE VERDICT DOES NOT STAND: result: signed FAIL, the signed checks")

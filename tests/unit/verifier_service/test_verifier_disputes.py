@@ -16,12 +16,12 @@ from ragaudit.encoding.signing import PrivateKey, sign
 from ragaudit.lab.scenario.accounts import Asked
 from ragaudit.lab.scenario.clock import Clock
 from ragaudit.lab.scenario.policy import COUNTERSIGNED, DEADLINE_SECONDS, INSTANTS
+from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.disputes import Dispute, Finding, RegistrationStatement, file_digest
 from ragaudit.ledger.messages.receipts import PublicReceipt
 from ragaudit.ledger.messages.records import Registration
-from ragaudit.verifier import evidence as names
+from ragaudit.ledger.messages.verdict import Verdict
 from ragaudit.verifier.service.disputes import PER_ACCOUNT, PER_ANSWER
-from ragaudit.verifier.verdict import Verdict, verify_verdict
 from service_window import ServiceWindow
 from sqlalchemy import text
 from verifier_service_harness import Desk, problem_of
@@ -161,7 +161,7 @@ def decide(desk: Desk, window: ServiceWindow) -> Verdict:
         threading.Event().wait(0.01)
     answer = desk.client.get(f"/v1/windows/{window.window}/verdict")
     assert answer.status_code == 200, answer.text
-    return verify_verdict(answer.content, desk.keys.verdict.public)
+    return Verdict.verify(answer.content, desk.keys.verdict.public)
 
 
 def stored_bytes(desk: Desk) -> bytes:
@@ -357,10 +357,10 @@ def test_an_upheld_dispute_fails_the_window(desk: Any) -> None:
     desk.clock.now = 1000 * (INSTANTS[-1] + DEADLINE_SECONDS) + 1
     verdict = decide(desk, window)
     assert verdict.result == "FAIL"
-    statuses = {name: status for _, name, status in verdict.checks}
+    statuses = {check.id: check.status for check in verdict.predicate.checks}
     assert statuses["disputes"] == "FAIL"
-    assert verdict.predicate["counts"]["disputes"] == len(window.asked)
-    assert verdict.predicate["counts"]["disputes_open"] == len(window.asked) - 1
+    assert verdict.predicate.counts["disputes"] == len(window.asked)
+    assert verdict.predicate.counts["disputes_open"] == len(window.asked) - 1
 
 
 def test_of_a_dismissed_dispute_nothing_is_kept_but_the_public_half(desk: Any) -> None:
@@ -398,7 +398,9 @@ def test_the_arbiter_upholds_what_the_verifier_must_not_see(desk: Any) -> None:
     window.respond()
     desk.clock.now = 1000 * (INSTANTS[-1] + DEADLINE_SECONDS) + 1
     verdict = decide(desk, window)
-    assert {n for _, n, status in verdict.checks if status == "FAIL"} == {"disputes"}
+    assert {check.id for check in verdict.predicate.checks if check.status == "FAIL"} == {
+        "disputes"
+    }
 
 
 def test_findings_are_the_arbiters_and_about_a_dispute(desk: Any) -> None:

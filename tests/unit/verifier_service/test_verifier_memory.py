@@ -16,8 +16,9 @@ from procedure_cases import use_cached_table
 from ragaudit.embedders import registry
 from ragaudit.lab.scenario.clock import Clock
 from ragaudit.lab.scenario.policy import COUNTERSIGNED
+from ragaudit.ledger.messages.items import EMBEDDER
 from ragaudit.verifier import engines
-from ragaudit.verifier.evidence import EMBEDDER, Evidence
+from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.service import challenge, windows
 from ragaudit.verifier.service.audit import ProcedureAuditor
 from ragaudit.verifier.service.challenge import Sampler

@@ -17,10 +17,10 @@ from ragaudit.ledger.log.notes import ED25519, SigningKey
 from ragaudit.ledger.messages.chains import activation_chain
 from ragaudit.ledger.messages.challenge import Challenge
 from ragaudit.ledger.messages.countersignature import Activation, Countersignature
-from ragaudit.verifier.evidence import POLICY
+from ragaudit.ledger.messages.items import POLICY
+from ragaudit.ledger.messages.verdict import Verdict
 from ragaudit.verifier.service import challenge, providers, submissions, windows
 from ragaudit.verifier.service.challenge import Sampler
-from ragaudit.verifier.verdict import Verdict, verify_verdict
 from service_window import ServiceWindow
 from verifier_service_harness import (
     EMBEDDER,
@@ -169,7 +169,7 @@ def decide(window: ServiceWindow) -> Verdict:
         threading.Event().wait(0.01)
     answer = desk.client.get(window.target("/verdict"))
     assert answer.status_code == 200, answer.text
-    return verify_verdict(answer.content, desk.keys.verdict.public)
+    return Verdict.verify(answer.content, desk.keys.verdict.public)
 
 
 def assert_bound(*both: ServiceWindow) -> None:

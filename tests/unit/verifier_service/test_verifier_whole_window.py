@@ -11,11 +11,11 @@ from procedure_cases import use_cached_table
 from ragaudit.encoding import canonical_json
 from ragaudit.lab.scenario.clock import Clock
 from ragaudit.lab.scenario.policy import COUNTERSIGNED, DEADLINE_SECONDS, INSTANTS, START
+from ragaudit.ledger.messages.verdict import Verdict
 from ragaudit.verifier import keys
 from ragaudit.verifier.bundle import read_archive
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.recheck import recheck
-from ragaudit.verifier.verdict import Verdict, verify_verdict
 from service_window import ServiceWindow
 from verifier_service_harness import Desk
 
@@ -41,11 +41,11 @@ def decide(desk: Desk, window: ServiceWindow) -> Verdict:
         threading.Event().wait(0.01)
     answer = desk.client.get(f"/v1/windows/{window.window}/verdict")
     assert answer.status_code == 200, answer.text
-    return verify_verdict(answer.content, desk.keys.verdict.public)
+    return Verdict.verify(answer.content, desk.keys.verdict.public)
 
 
 def failed(verdict: Verdict) -> list[str]:
-    return [name for _, name, status in verdict.checks if status == "FAIL"]
+    return [check.id for check in verdict.predicate.checks if check.status == "FAIL"]
 
 
 @pytest.mark.parametrize("mode", ["A", "B"])
@@ -140,7 +140,7 @@ def test_a_cheating_index_is_refused(desk: Any, tmp_path: Path) -> None:
     answer = desk.send("POST", target, window.opening_request())
     assert answer.status_code == 422
     envelope = canonical_json.dumps(answer.json()["verdict"])
-    verdict = verify_verdict(envelope, desk.keys.verdict.public)
+    verdict = Verdict.verify(envelope, desk.keys.verdict.public)
     assert (verdict.result, failed(verdict)) == ("REFUSED", ["index-proof"])
     assert "public/countersignature.json" not in verdict.subjects
     assert desk.client.get(f"/v1/windows/{window.window}/verdict").content == envelope
@@ -175,7 +175,7 @@ def test_a_policy_that_does_not_hold_is_refused(desk: Any, changes: Any, check: 
     answer = desk.send("POST", "/v1/windows/w2/countersign", window.opening_request())
     assert answer.status_code == 422, answer.text
     envelope = canonical_json.dumps(answer.json()["verdict"])
-    verdict = verify_verdict(envelope, desk.keys.verdict.public)
+    verdict = Verdict.verify(envelope, desk.keys.verdict.public)
     assert verdict.result == "REFUSED"
     assert "policy" in failed(verdict) or check in failed(verdict)
 
@@ -187,5 +187,5 @@ def test_a_window_that_comes_too_late_is_refused(desk: Any) -> None:
     answer = desk.send("POST", "/v1/windows/w1/countersign", window.opening_request())
     assert answer.status_code == 422
     envelope = canonical_json.dumps(answer.json()["verdict"])
-    verdict = verify_verdict(envelope, desk.keys.verdict.public)
+    verdict = Verdict.verify(envelope, desk.keys.verdict.public)
     assert (verdict.result, failed(verdict)) == ("REFUSED", ["policy"])

@@ -18,7 +18,8 @@ from typing import IO, Final, Literal
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError
-from ragaudit.verifier.evidence import PUBLIC, Evidence
+from ragaudit.ledger.messages.items import PUBLIC
+from ragaudit.verifier.evidence import Evidence
 
 FORMAT: Final = "ragaudit/v1/bundle"
 MANIFEST: Final = "manifest.json"

@@ -14,6 +14,7 @@ from ragaudit.encoding import canonical_json
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.messages.items import Clock
 from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.verdict import Predicate, SignedCheck, Verdict
 from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.verifier.bundle import Part
 from ragaudit.verifier.procedure import (
@@ -29,7 +30,6 @@ from ragaudit.verifier.procedure import (
 from ragaudit.verifier.procedure.facts import CONFIDENTIAL_PART
 from ragaudit.verifier.procedure.framework import conclude
 from ragaudit.verifier.procedure.privacy_checks import table
-from ragaudit.verifier.verdict import Verdict
 
 BY_RECORD: Final = frozenset({"seed", "embedding", "selection"})
 """Checks that look at sampled records one by one."""
@@ -105,11 +105,11 @@ class Comparison:
             tuple(text for _, text in ranked),
             tuple(dict.fromkeys(self._not_repeated)),
             tuple(dict.fromkeys(self._notes)),
-            (repeated, len(self.verdict.checks)),
+            (repeated, len(self._signed.checks)),
         )
 
     @property
-    def _signed(self) -> Mapping[str, Any]:
+    def _signed(self) -> Predicate:
         return self.verdict.predicate
 
     @property
@@ -119,7 +119,9 @@ class Comparison:
 
     def _status(self, check_id: str) -> str:
         """The signed status of a check; empty where the verdict does not list it."""
-        return next((status for _, name, status in self.verdict.checks if name == check_id), "")
+        return next(
+            (str(check.status) for check in self._signed.checks if check.id == check_id), ""
+        )
 
     def _differ(self, rank: _Rank, text: str) -> None:
         self._differences.append((rank, text))
@@ -139,16 +141,16 @@ class Comparison:
     def _compare_checks(self) -> int:
         """How many checks were repeated whole."""
         expected = OPENING_CHECKS if self.verdict.result == REFUSED else CHECKS
-        order = [(number, check_id) for number, check_id, _ in self.verdict.checks]
+        order = [(check.number, check.id) for check in self._signed.checks]
         # Else a verdict could leave the check out that failed.
         if order != [(check.number, check.id) for check in expected]:
             self._differ(_Rank.CHECK, "the verdict does not list the checks of the procedure")
-        signed = {check["id"]: check for check in self._signed["checks"]}
+        signed = {check.id: check for check in self._signed.checks}
         repeated = 0
         for result in self.outcome.checks:
             if result.id not in signed:
                 continue
-            name, status = f"check {result.number} {result.id}", str(signed[result.id]["status"])
+            name, status = f"check {result.number} {result.id}", str(signed[result.id].status)
             excuse = self._excuse(result, status)
             if excuse:
                 self._not_repeated.append(f"{name}: {excuse}")
@@ -162,11 +164,14 @@ class Comparison:
                 self._note_texts(name, signed[result.id], result)
         return repeated
 
-    def _note_texts(self, check: str, signed: Mapping[str, Any], result: CheckResult) -> None:
+    def _note_texts(self, check: str, signed: SignedCheck, result: CheckResult) -> None:
         """A report shows what was signed: a note says where that reads otherwise here."""
-        for name, text in (("reason", result.reason), ("evidence", list(result.evidence))):
-            if signed[name] != text:
-                both = f"signed {_shown(signed[name])}, recomputed {_shown(text)}"
+        for name, stated, text in (
+            ("reason", signed.reason, result.reason),
+            ("evidence", list(signed.evidence), list(result.evidence)),
+        ):
+            if stated != text:
+                both = f"signed {_shown(stated)}, recomputed {_shown(text)}"
                 self._notes.append(f"the {name} of {check} reads otherwise: {both}")
 
     def _excuse(self, result: CheckResult, signed: str) -> str:
@@ -192,11 +197,11 @@ class Comparison:
         return self._status("log") != PASS
 
     def _compare_result(self) -> None:
-        result, statuses = self.verdict.result, [status for _, _, status in self.verdict.checks]
+        result, statuses = self.verdict.result, [check.status for check in self._signed.checks]
         if result == REFUSED:
             implied = REFUSED if any(status != PASS for status in statuses) else "no refusal"
         else:
-            implied = conclude([_signed_result(check) for check in self._signed["checks"]])
+            implied = conclude([_signed_result(check) for check in self._signed.checks])
         if result != implied:
             self._differ(_Rank.RESULT, f"result: signed {result}, the signed checks give {implied}")
         recomputed = self.outcome.result
@@ -213,10 +218,10 @@ class Comparison:
             ("terms", self.outcome.terms),
             ("scope", dict(self.outcome.scope)),
         ):
-            self._compare_value(_Rank.IDENTITY, name, self._signed[name], value)
+            self._compare_value(_Rank.IDENTITY, name, getattr(self._signed, name), value)
 
     def _compare_epsilon(self) -> None:
-        signed, recomputed = self._signed["epsilon"], self.outcome.epsilon
+        signed, recomputed = self._signed.epsilon, self.outcome.epsilon
         if self._public and not signed and self._log_failed:
             self._not_repeated.append("epsilon: the verifier could not read the log")
             return
@@ -250,7 +255,7 @@ class Comparison:
         return replace(own, all_records=other.all_records, realised=other.realised)
 
     def _compare_sampling(self) -> None:
-        signed, recomputed = self._signed["sampling"], self.outcome.sampling
+        signed, recomputed = self._signed.sampling, self.outcome.sampling
         if not self._public:
             self._compare_value(_Rank.NUMBERS, "sampling", signed, recomputed)
             return
@@ -272,7 +277,7 @@ class Comparison:
         self._compare_value(_Rank.NUMBERS, "sampling", signed, expected)
 
     def _compare_coalition(self) -> None:
-        signed = dict(self._signed["coalition"])
+        signed = dict(self._signed.coalition)
         if self._public:
             self._not_repeated.append("coalition: the estimate, which needs every record's sketch")
             self._check_estimate(signed)
@@ -291,7 +296,7 @@ class Comparison:
             self._differ(_Rank.NUMBERS, text)
 
     def _compare_counts(self) -> None:
-        signed = self._signed["counts"]
+        signed = self._signed.counts
         self._compare_known(_Rank.NUMBERS, "counts", signed, self.outcome.counts)
         for whole, parts in (
             ("accounts", ("anchored", "plain")),
@@ -306,11 +311,11 @@ class Comparison:
     def _compare_texts(self) -> None:
         mode = None if self.policy is None else self.policy.audit.mode
         counts = dict(self.outcome.counts)
-        for name in self._unknown(self._signed["counts"], counts):
-            counts[name] = self._signed["counts"].get(name)
+        for name in self._unknown(self._signed.counts, counts):
+            counts[name] = self._signed.counts.get(name)
         expected = members.not_covered(mode, counts)
         for name, texts in (("not_covered", expected), ("assumptions", members.ASSUMPTIONS)):
-            signed = list(self._signed[name])
+            signed = list(getattr(self._signed, name))
             missing = [text for text in texts if text not in signed]
             added = [text for text in signed if text not in texts]
             for what, others in (("leaves out", missing), ("adds", added)):
@@ -329,8 +334,8 @@ class Comparison:
         if self.clock is not None:
             dates = chain(self.clock.responses.values(), (self.clock.close, self.clock.records))
             times += [time for time in dates if time is not None]
-        if self._signed["time"] < max(times):
-            signed, latest = rfc3339(self._signed["time"]), rfc3339(max(times))
+        if self._signed.time < max(times):
+            signed, latest = rfc3339(self._signed.time), rfc3339(max(times))
             self._differ(_Rank.IDENTITY, f"time: signed at {signed}, before {latest}")
 
     def _compare_known(
@@ -369,8 +374,8 @@ def _texts_compared(recomputed: Status, signed: str) -> bool:
     return signed in {PASS, Status.FAIL} and recomputed is Status.NOT_ESTABLISHED
 
 
-def _signed_result(check: Mapping[str, Any]) -> CheckResult:
-    return CheckResult(check["number"], check["id"], "", Status(check["status"]), "")
+def _signed_result(check: SignedCheck) -> CheckResult:
+    return CheckResult(check.number, check.id, "", check.status, "")
 
 
 def _leaves(where: str, signed: object, value: object) -> Iterator[tuple[str, object, object]]:

@@ -26,7 +26,8 @@ from ragaudit.encoding.errors import (
     UnsupportedError,
 )
 from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
-from ragaudit.verifier.evidence import EMBEDDER, Evidence
+from ragaudit.ledger.messages.items import EMBEDDER
+from ragaudit.verifier.evidence import Evidence
 
 _log = logging.getLogger(__name__)
 

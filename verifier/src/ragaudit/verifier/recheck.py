@@ -8,17 +8,17 @@ from pathlib import Path
 
 from ragaudit.encoding.errors import MalformedError, RagauditError, RejectedError
 from ragaudit.encoding.signing import PublicKey
+from ragaudit.ledger.messages import items
 from ragaudit.ledger.messages.challenge import Challenge
 from ragaudit.ledger.messages.items import Clock
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.verifier import evidence as items
+from ragaudit.ledger.messages.verdict import REFUSED, MalformedVerdict, Verdict
 from ragaudit.verifier.bundle import Bundle, Part, open_bundle
 from ragaudit.verifier.comparison import Comparison, Found
 from ragaudit.verifier.engines import CommittedEmbedder, Engine
 from ragaudit.verifier.procedure.checks import run, run_opening_checks
 from ragaudit.verifier.procedure.facts import Pins, Progress
-from ragaudit.verifier.procedure.framework import REFUSED, Outcome
-from ragaudit.verifier.verdict import MalformedVerdict, Verdict, verify_verdict
+from ragaudit.verifier.procedure.framework import Outcome
 
 
 class RecheckDiffers(RejectedError):
@@ -60,7 +60,7 @@ class Recheck(Found):
         """Return a summary for people: conclusion, what contradicts it, what was done, what not."""
         lines = [f"DIFFERS: {difference}" for difference in self.differences]
         lines.append(
-            f"verdict {self.verdict.result} of window {self.verdict.predicate['window']}, "
+            f"verdict {self.verdict.result} of window {self.verdict.predicate.window}, "
             f"re-checked from the {self.part} part with the {self.outcome.engine} engine"
         )
         lines += [
@@ -110,7 +110,7 @@ def recheck(
     with open_bundle(bundle_path) as bundle:
         policy = _policy(bundle)
         key = verdict_key or _policy_key(policy)
-        verdict = verify_verdict(bundle.verdict, key)
+        verdict = Verdict.verify(bundle.verdict, key)
         outcome, proofs = _run(bundle, verdict, engine, records, pins, embedder, progress)
         compared = Comparison(
             verdict=verdict,
@@ -193,7 +193,7 @@ def _run(
 ) -> tuple[Outcome, tuple[int, int]]:
     if verdict.result == REFUSED:
         # Nobody countersigned: the clock that the policy was late for is the verdict's own time.
-        now = int(verdict.predicate["time"])
+        now = verdict.predicate.time
         outcome = run_opening_checks(
             bundle.evidence, engine=engine, now=now, pins=pins, progress=progress
         )

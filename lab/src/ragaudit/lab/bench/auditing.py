@@ -11,10 +11,11 @@ from ragaudit.encoding.errors import InternalError
 from ragaudit.lab.bench.measure import Measurement, measure_once
 from ragaudit.lab.bench.task import Task
 from ragaudit.lab.bench.window import AuditedWindow
+from ragaudit.ledger.messages.verdict import Status
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.procedure.checks import CHECKS
 from ragaudit.verifier.procedure.context import Context
-from ragaudit.verifier.procedure.framework import Check, CheckResult, Status
+from ragaudit.verifier.procedure.framework import Check, CheckResult
 
 __all__ = ["audit"]
 

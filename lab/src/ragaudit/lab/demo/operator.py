@@ -1,7 +1,5 @@
 """What the provider's operator and the auditor do over HTTP."""
 
-import base64
-import json
 from typing import Any
 
 from ragaudit.client.blocking import run
@@ -9,6 +7,7 @@ from ragaudit.client.errors import ProviderRefusal
 from ragaudit.client.transport import Service
 from ragaudit.lab.demo.plan import WindowPlan
 from ragaudit.ledger.messages.shown import ShownKeys
+from ragaudit.ledger.messages.verdict import Verdict
 
 __all__ = ["Auditor", "Operator"]
 
@@ -66,13 +65,12 @@ class Auditor:
     def verdict(self, window: str) -> dict[str, Any] | None:
         """Return the predicate of the signed verdict, or None while there is none."""
         try:
-            envelope = run(self._service.get(f"/v1/windows/{window}/verdict"))
+            envelope = run(self._service.request("GET", f"/v1/windows/{window}/verdict"))
         except ProviderRefusal as error:
             if error.status != 404:
                 raise
             return None
-        statement = json.loads(base64.b64decode(envelope["payload"], validate=True))
-        return dict(statement["predicate"])
+        return Verdict.unverified(envelope).to_json()
 
     def download(self, window: str, what: str) -> bytes:
         """Return a file of the window: verdict, report.html, report.txt, bundle ..."""

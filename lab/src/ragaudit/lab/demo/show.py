@@ -6,8 +6,8 @@ from typing import Any
 
 from ragaudit.lab.demo.traffic import Complaint, Traffic
 from ragaudit.lab.demo.utility import UtilityRow
+from ragaudit.ledger.messages.verdict import WORTHLESS
 from ragaudit.privacy.accounting.table import EpsilonTable
-from ragaudit.verifier.procedure import members
 from rich.console import Console, Group
 from rich.markup import escape
 from rich.panel import Panel
@@ -97,7 +97,7 @@ def show_verdict(console: Console, predicate: Mapping[str, Any]) -> None:
     result = predicate["result"]
     lines = [f"[{_STYLES.get(result, 'bold')}]{result}[/]"]
     if predicate["worthless"]:
-        lines.append(members.WORTHLESS)
+        lines.append(WORTHLESS)
     console.print(Panel(Group(*lines), title=f"window {predicate['window']}", expand=False))
 
 

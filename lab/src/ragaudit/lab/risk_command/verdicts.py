@@ -64,10 +64,10 @@ def read_verdict(path: Path, key: str | None) -> Stated:
 def _checked(data: bytes, key: str) -> dict[str, Any]:
     from ragaudit.encoding.signing import PublicKey  # noqa: PLC0415
     from ragaudit.encoding.text import hex_decode  # noqa: PLC0415
-    from ragaudit.verifier.verdict import verify_verdict  # noqa: PLC0415 - another member
+    from ragaudit.ledger.messages.verdict import Verdict  # noqa: PLC0415 - another member
 
     public = PublicKey.from_raw(hex_decode(key, 32))
-    return dict(verify_verdict(data.strip(), public).predicate)
+    return Verdict.verify(data.strip(), public).predicate.to_json()
 
 
 def _unwrapped(data: bytes, where: str) -> dict[str, Any]:

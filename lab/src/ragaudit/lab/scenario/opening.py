@@ -29,11 +29,11 @@ from ragaudit.ledger.log.cosignatures import cosign
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, SigningKey, parse_note
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages import chains, merkle_commitments
+from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.items import OpeningItem, PreviousWindow
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment, SeedCommitment
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Opening, TenantOpening
-from ragaudit.verifier import evidence as names
 from ragaudit.verifier.procedure import Pins
 from ragaudit.verifier.terms import Terms
 

@@ -20,6 +20,7 @@ from ragaudit.ledger.messages.disputes import Finding
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.receipt_check import WindowView
 from ragaudit.ledger.messages.receipts import PublicReceipt
+from ragaudit.ledger.messages.verdict import Verdict
 from ragaudit.prover.backends import Document, StoredDocuments
 from ragaudit.prover.command.set_up import SetUp, set_up
 from ragaudit.prover.http.app import create_app as create_prover
@@ -54,7 +55,6 @@ from ragaudit.verifier.service import providers
 from ragaudit.verifier.service.app import create_app as create_verifier
 from ragaudit.verifier.settings import Limits
 from ragaudit.verifier.settings import Settings as VerifierSettings
-from ragaudit.verifier.verdict import sign_verdict, verify_verdict
 
 PROVIDER: Final = "provider.example"
 VERIFIER: Final = "regulator.example/cosigner"
@@ -210,7 +210,7 @@ class ScenarioAuditor:
         if outcome.result != REFUSED:
             return None
         self.outcome = outcome
-        return sign_verdict(outcome, evidence.digests(), self._key, time=now)
+        return outcome.sign(self._key, evidence.digests(), time=now)
 
     def judge_dispute(self, file: dict[str, Any], view: WindowView) -> Judgement:
         return judge(file, view, self._engine)
@@ -218,7 +218,7 @@ class ScenarioAuditor:
     def audit(self, evidence: Evidence, now: int, progress: Any) -> bytes:
         self.evidence = Evidence.of({name: evidence[name] for name in evidence})
         self.outcome = self.judge(self._without)
-        return sign_verdict(self.outcome, evidence.digests(), self._key, time=now)
+        return self.outcome.sign(self._key, evidence.digests(), time=now)
 
     def judge_opening(self, without: Sequence[str] = ()) -> Outcome:
         """Run the checks before the window over its opening, without some of them."""
@@ -241,13 +241,13 @@ class ScenarioAuditor:
         )  # fmt: skip
 
     def result(self, verdict: bytes) -> str:
-        return verify_verdict(verdict, self._key.public).result
+        return Verdict.verify(verdict, self._key.public).result
 
     def report_html(self, verdict: bytes) -> str:
-        return render_html(verify_verdict(verdict, self._key.public))
+        return render_html(Verdict.verify(verdict, self._key.public))
 
     def report_text(self, verdict: bytes) -> str:
-        return render_text(verify_verdict(verdict, self._key.public))
+        return render_text(Verdict.verify(verdict, self._key.public))
 
 
 @dataclass

@@ -29,6 +29,7 @@ from ragaudit.lab.scenario.policy import (
 )
 from ragaudit.lab.scenario.submitting import SubmittingWindow
 from ragaudit.ledger.messages import chains, merkle_commitments
+from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.challenge import (
     Challenge,
     ReceiptsList,
@@ -46,7 +47,6 @@ from ragaudit.ledger.messages.records import (
     Close,
 )
 from ragaudit.privacy import sample as sampling
-from ragaudit.verifier import evidence as names
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure.log_facts import read_record
 

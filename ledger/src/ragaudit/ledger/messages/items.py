@@ -1,12 +1,15 @@
-"""What the verifier's service writes into the evidence: docs/spec/10-verdict.md §10.1.
+"""The items of evidence: their names, and what the verifier's service writes into some of them.
+
+docs/spec/10-verdict.md §10.1.
 
 The opening, the window before, and what only its clock says. The audit, and whoever repeats it from
 a bundle, reads them.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self
 
 from ragaudit.encoding.digests import SALT_BYTES
 from ragaudit.encoding.errors import MalformedError
@@ -18,6 +21,86 @@ from ragaudit.ledger.log.notes import MAX_NOTE_BYTES, VerifierKey
 from ragaudit.ledger.log.tree import TreeHead
 from ragaudit.ledger.messages.fields import MAX_TIME, Fields, JsonMessage
 from ragaudit.ledger.messages.handover import MAX_OPENING_BYTES
+
+PUBLIC: Final = "public/"
+CONFIDENTIAL: Final = "confidential/"
+
+POLICY: Final = "public/policy.json"
+EMBEDDER: Final = "public/embedder.json"
+COUNTERSIGNATURE: Final = "public/countersignature.json"
+ACTIVATIONS: Final = "public/activations.json"
+RECEIPTS_LIST: Final = "public/receipts-list.json"
+EMPTY_CHECKPOINT: Final = "public/empty-checkpoint.txt"
+FINAL_CHECKPOINT: Final = "public/final-checkpoint.txt"
+OPENING: Final = "public/opening.json"
+ENTRIES: Final = "public/entries.json"
+LEAVES: Final = "public/leaves.bin"
+CHECKPOINTS: Final = "public/checkpoints.json"
+RECEIPTS: Final = "public/receipts.json"
+REFUSALS: Final = "public/refusals.json"
+CLOCK: Final = "public/clock.json"
+TERMS: Final = "public/terms.json"
+STATEMENTS: Final = "public/statements.json"
+JUDGED: Final = "public/judged.json"
+PREVIOUS: Final = "public/previous.json"
+RECORDS: Final = "confidential/records.bin"
+CLAIMS: Final = "confidential/claims.json"
+DISPUTES: Final = "confidential/disputes.json"
+CHALLENGE: Final = "confidential/challenge.json"
+
+RESPONSES: Final = CONFIDENTIAL + "responses/"
+
+_FIXED: Final = frozenset(
+    {
+        POLICY,
+        EMBEDDER,
+        COUNTERSIGNATURE,
+        ACTIVATIONS,
+        RECEIPTS_LIST,
+        EMPTY_CHECKPOINT,
+        FINAL_CHECKPOINT,
+        OPENING,
+        ENTRIES,
+        LEAVES,
+        CHECKPOINTS,
+        RECEIPTS,
+        REFUSALS,
+        CLOCK,
+        TERMS,
+        STATEMENTS,
+        JUDGED,
+        PREVIOUS,
+        RECORDS,
+        CLAIMS,
+        DISPUTES,
+        CHALLENGE,
+    }
+)
+# Names are paths that a re-check may unpack: no dots, no folders but these, no leading zeros.
+_INDEX = re.compile(r"public/index/[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?/1\.bin", re.ASCII)
+_RESPONSE = re.compile(r"confidential/responses/(?:0|[1-9][0-9]{0,18})\.bin", re.ASCII)
+
+
+def index_name(tenant: str) -> str:
+    """Return the name of the item that holds a tenant's index commitment (version 1)."""
+    return f"public/index/{tenant}/1.bin"
+
+
+def response_name(index: int) -> str:
+    """Return the name of the item that holds the response for the record at a leaf index."""
+    return f"{RESPONSES}{index}.bin"
+
+
+def check_name(name: str) -> None:
+    """Check that ``name`` is one that evidence can have.
+
+    Raises:
+        MalformedError: any other text.
+    """
+    if not (name in _FIXED or _INDEX.fullmatch(name) or _RESPONSE.fullmatch(name)):
+        raise MalformedError(
+            f"no evidence item is called {name[:80]!r}", expected="a name of spec 10.1"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,8 @@ from rich.progress import Progress
 from rich.table import Table
 
 if TYPE_CHECKING:
+    from ragaudit.ledger.messages.verdict import Verdict
     from ragaudit.verifier.recheck import Recheck
-    from ragaudit.verifier.verdict import Verdict
 
 EXIT_CODES = {
     "PASS": ExitCode.DONE,
@@ -177,7 +177,7 @@ def audit(
 
     Exit code: 0 PASS, 1 FAIL, 6 EXCEEDED, 4 REFUSED, 5 the audit is not due yet.
     """
-    from ragaudit.verifier.verdict import verify_verdict  # noqa: PLC0415
+    from ragaudit.ledger.messages.verdict import Verdict  # noqa: PLC0415
 
     with failing():
         address, token = _service(settings, url, token_file)
@@ -193,7 +193,7 @@ def audit(
                     raise typer.Exit(ExitCode.INCOMPLETE) from not_due
             with _progress(window) as show:
                 remote.wait(window, show)
-            verdict = verify_verdict(remote.verdict(window), pinned or remote.verdict_key())
+            verdict = Verdict.verify(remote.verdict(window), pinned or remote.verdict_key())
         _show(verdict, as_json=as_json)
         code = EXIT_CODES[verdict.result]
     raise typer.Exit(code)
@@ -346,7 +346,7 @@ def _progress(label: str) -> Iterator[Callable[[str, int, int], None]]:
 
 def _recheck_document(found: "Recheck") -> dict[str, Any]:
     return {
-        "window": found.verdict.predicate["window"],
+        "window": found.verdict.predicate.window,
         "result": found.verdict.result,
         "stands": not found.differences,
         "complete": found.complete,
@@ -371,20 +371,20 @@ def _engine_name(name: str) -> EngineName:
 
 
 def _show(verdict: "Verdict", *, as_json: bool) -> None:
-    predicate: dict[str, Any] = dict(verdict.predicate)
+    predicate = verdict.predicate
     if as_json:
-        typer.echo(json.dumps(predicate))
+        typer.echo(json.dumps(predicate.to_json()))
         return
     from ragaudit.verifier.report.wording import gravity  # noqa: PLC0415
 
     console = Console()
-    table = Table("no.", "check", "status", "reason", title=f"window {predicate['window']}")
-    for check in sorted(predicate["checks"], key=lambda row: gravity(row["status"])):
-        status = check["status"]
+    table = Table("no.", "check", "status", "reason", title=f"window {predicate.window}")
+    for check in sorted(predicate.checks, key=lambda row: gravity(row.status)):
+        status = check.status
         styled = f"[{STYLES[status]}]{status}[/]" if status in STYLES else status
         # A reason may hold text of the provider's: it must not style itself as another result.
-        table.add_row(str(check["number"]), check["id"], styled, escape(check["reason"]))
+        table.add_row(str(check.number), check.id, styled, escape(check.reason))
     console.print(table)
-    if verdict.warning:
-        console.print(verdict.warning)
+    if predicate.warning:
+        console.print(predicate.warning)
     console.print(f"result: [{STYLES.get(verdict.result, 'bold')}]{verdict.result}[/]")

@@ -8,20 +8,14 @@ from typing import Final
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError
-from ragaudit.verifier import evidence as items
+from ragaudit.ledger.messages import items
+from ragaudit.ledger.messages.verdict import REFUSED, Status
 from ragaudit.verifier.engines import CommittedEmbedder, Engine
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import members
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import Interrupted, Part, Pins, Progress
-from ragaudit.verifier.procedure.framework import (
-    REFUSED,
-    Check,
-    CheckResult,
-    Outcome,
-    Status,
-    conclude,
-)
+from ragaudit.verifier.procedure.framework import Check, CheckResult, Outcome, conclude
 from ragaudit.verifier.procedure.log_checks import (
     check_counters,
     check_log,

@@ -7,6 +7,7 @@ from typing import Final, TypeVar
 from ragaudit.encoding.errors import MalformedError, RagauditError, RejectedError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.log.cosignatures import verify_cosigned
+from ragaudit.ledger.messages import items
 from ragaudit.ledger.messages.chains import (
     activation_randomness,
     verify_activation_preimage,
@@ -30,7 +31,6 @@ from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Promise, Refusal
 from ragaudit.ledger.messages.receipts import PublicReceipt
 from ragaudit.ledger.messages.records import Record
-from ragaudit.verifier import evidence as items
 from ragaudit.verifier.procedure.facts import MissingInput, fact
 from ragaudit.verifier.procedure.log_facts import LogFacts, LoggedRecord
 

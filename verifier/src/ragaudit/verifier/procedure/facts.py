@@ -11,9 +11,9 @@ from typing import Any, Final, Generic, Literal, TypeVar, overload
 from ragaudit.encoding.errors import InternalError, MalformedError, RagauditError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.log.notes import VerifierKey
+from ragaudit.ledger.messages import items
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
 from ragaudit.privacy.accounting.table import EpsilonTable
-from ragaudit.verifier import evidence as items
 from ragaudit.verifier.engines import CommittedEmbedder, Engine
 from ragaudit.verifier.evidence import Evidence
 

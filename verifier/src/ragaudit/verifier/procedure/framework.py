@@ -9,33 +9,26 @@ breaks one rule fails the checks that own the rule, and no others (docs/spec/09-
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any, Final
 
-from ragaudit.encoding.errors import InternalError, RagauditError
+from ragaudit.encoding.errors import InternalError, MalformedError, RagauditError
+from ragaudit.encoding.signing import PrivateKey
+from ragaudit.ledger.messages.verdict import (
+    EXCEEDED,
+    FAIL,
+    PASS,
+    Predicate,
+    SignedCheck,
+    Status,
+    Verdict,
+)
 from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput
 
-PASS: Final = "PASS"  # noqa: S105 - not a password
-FAIL: Final = "FAIL"
-EXCEEDED: Final = "EXCEEDED"
-REFUSED: Final = "REFUSED"
-RESULTS: Final = (PASS, FAIL, EXCEEDED, REFUSED)
-
 # A check that finds the same fault in a million records names the first ones and counts the rest.
 MAX_EVIDENCE: Final = 20
 MAX_TEXT: Final = 500
-
-
-class Status(StrEnum):
-    """What a check concludes."""
-
-    PASS = "PASS"  # noqa: S105 - not a password
-    FAIL = "FAIL"
-    EXCEEDED = "EXCEEDED"
-    NOT_ESTABLISHED = "NOT ESTABLISHED"
-    NOT_RUN = "NOT RUN"
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,10 +197,54 @@ class Outcome:
                 return result
         raise KeyError(check_id)
 
+    def sign(self, key: PrivateKey, digests: Mapping[str, str], *, time: int) -> bytes:
+        """Return the signed verdict of this outcome, a DSSE envelope (spec 10.3).
+
+        Args:
+            key: the verdict key.
+            digests: `Evidence.digests` of everything the procedure saw.
+            time: the verifier's clock, Unix milliseconds.
+
+        Raises:
+            MalformedVerdict: the outcome has no result.
+        """
+        return Verdict.issue(key, digests, self.predicate(time=time))
+
+    def predicate(self, *, time: int) -> Predicate:
+        """Return what a verdict signed at ``time`` (Unix milliseconds) states of this outcome."""
+        return Predicate(
+            window=self.window,
+            provider=self.provider,
+            result=self.result or "",
+            worthless=self.worthless,
+            terms=self.terms,
+            time=time,
+            engine=self.engine,
+            checks=tuple(
+                SignedCheck(check.number, check.id, check.status, check.reason, check.evidence)
+                for check in self.checks
+            ),
+            epsilon={} if self.epsilon is None else self.epsilon.to_json(),
+            sampling=self.sampling,
+            counts=self.counts,
+            coalition=self.coalition,
+            scope=self.scope,
+            not_covered=self.not_covered,
+            assumptions=self.assumptions,
+        )
+
     @property
     def failed(self) -> tuple[str, ...]:
         """Ids of the checks that failed."""
         return tuple(result.id for result in self.checks if result.status is Status.FAIL)
+
+
+def signed_epsilon(predicate: Predicate) -> EpsilonTable | None:
+    """Return the epsilon table that a verdict states; None where what is signed is not one."""
+    try:
+        return EpsilonTable.from_json(predicate.epsilon)
+    except MalformedError:
+        return None
 
 
 def conclude(results: Sequence[CheckResult], removed: Collection[str] = ()) -> str:

@@ -10,10 +10,10 @@ from ragaudit.encoding.tagged import decode, enc
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.log.cosignatures import CosignedCheckpoint, verify_cosigned
 from ragaudit.ledger.log.tree import HASH_BYTES, MemoryTree
+from ragaudit.ledger.messages import items
 from ragaudit.ledger.messages.evidence import Entries
 from ragaudit.ledger.messages.handover import Entry, read_handover
 from ragaudit.ledger.messages.records import Close, Record, Registration, parse_body
-from ragaudit.verifier import evidence as items
 from ragaudit.verifier.procedure.facts import CONFIDENTIAL_PART, MissingInput, fact
 from ragaudit.verifier.procedure.opening_facts import OpeningFacts
 

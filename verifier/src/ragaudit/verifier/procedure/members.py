@@ -76,12 +76,6 @@ ASSUMPTIONS: Final = (
     "The beacon is none: the verifier alone supplies the unpredictability of noise and sample.",
 )
 
-WORTHLESS: Final = (
-    "WORTHLESS: the provider's randomness in this window was derived from a published seed, for an "
-    "experiment. Anyone can predict the noise. This verdict proves nothing about privacy."
-)
-"""Said on top wherever a verdict of a seeded window is shown."""
-
 
 def not_covered(mode: str | None, numbers: Mapping[str, int | None]) -> tuple[str, ...]:
     """Return what a verdict does not cover (spec 10.4).

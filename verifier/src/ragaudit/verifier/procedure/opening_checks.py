@@ -3,11 +3,11 @@
 from ragaudit.encoding.errors import RejectedError
 from ragaudit.encoding.text import parse_decimal, rfc3339
 from ragaudit.ledger.log.checkpoints import verify_checkpoint
+from ragaudit.ledger.messages import items
 from ragaudit.ledger.messages.items import OpeningItem
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.privacy.accounting import NoFiniteBound, NoisyScores, epsilon, gives
 from ragaudit.privacy.coalition import hamming_threshold
-from ragaudit.verifier import evidence as items
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import Findings

@@ -6,13 +6,13 @@ from ragaudit.circuits.statements import IndexStatement
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.ledger.log.cosignatures import CosignerPolicy
+from ragaudit.ledger.messages import items
 from ragaudit.ledger.messages.countersignature import Countersignature, opening_digest
 from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 from ragaudit.ledger.messages.items import OpeningItem, PreviousWindow
 from ragaudit.ledger.messages.merkle_commitments import IndexCommitment
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Opening, TenantOpening
-from ragaudit.verifier import evidence as items
 from ragaudit.verifier.procedure.facts import (
     Inputs,
     MissingInput,

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from ragaudit.encoding.digests import SALT_BYTES, salted
 from ragaudit.encoding.errors import RejectedError
 from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.verdict import Status
 from ragaudit.privacy import coalition as estimating
 from ragaudit.privacy.accounting import GAMMA
 from ragaudit.privacy.accounting.report import epsilon_report
 from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput
-from ragaudit.verifier.procedure.framework import Findings, Status
+from ragaudit.verifier.procedure.framework import Findings
 from ragaudit.verifier.procedure.log_facts import LoggedRecord
 
 

@@ -17,11 +17,12 @@ from ragaudit.ledger.messages.chains import verify_activation_preimage
 from ragaudit.ledger.messages.challenge import Response, Stratum, receipts_digest
 from ragaudit.ledger.messages.fields import int16_bytes
 from ragaudit.ledger.messages.merkle_commitments import verify_key_opening
+from ragaudit.ledger.messages.verdict import Status
 from ragaudit.privacy import sample as sampling
 from ragaudit.verifier.engines import CommittedEmbedder, ProvenSelection, SelectionsRejected
 from ragaudit.verifier.procedure.context import BEACON, Context
 from ragaudit.verifier.procedure.facts import MissingInput
-from ragaudit.verifier.procedure.framework import Findings, Status
+from ragaudit.verifier.procedure.framework import Findings
 from ragaudit.verifier.procedure.log_facts import LoggedRecord
 
 # Records of one index share most of a batch's work, but the noise of all of them is in memory:

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from ragaudit.ledger.messages.verdict import Verdict
 from ragaudit.verifier.report import wording
 from ragaudit.verifier.report.view import Report, report_of
-from ragaudit.verifier.verdict import Verdict
 
 _TEMPLATES: Final = Path(__file__).parent / "templates"
 _WIDTH: Final = 100

@@ -12,11 +12,12 @@ from typing import Any, Final
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.log.notes import VerifierKey
+from ragaudit.ledger.messages.items import RESPONSES
+from ragaudit.ledger.messages.verdict import SignedCheck, Verdict, key_id
 from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.privacy.words import EMPTY_ADVANTAGE, WEAK_ADVANTAGE, guarantee_sentence, strength
-from ragaudit.verifier.evidence import RESPONSES
+from ragaudit.verifier.procedure.framework import signed_epsilon
 from ragaudit.verifier.report import wording
-from ragaudit.verifier.verdict import Verdict, key_id
 
 _MAX_DEPTH: Final = 4
 _HOLDS: Final = ("PASS", "EXCEEDED")
@@ -114,42 +115,42 @@ class Report:
 def report_of(verdict: Verdict) -> Report:
     """Return the report of a verdict whose signature has been verified."""
     predicate = verdict.predicate
-    table = verdict.epsilon
+    table = signed_epsilon(predicate)
     guarantee = _guarantee(verdict, table)
     subjects, unlisted = _subjects(verdict)
-    sampling = predicate["sampling"]
+    sampling = predicate.sampling
     strata = _strata(sampling.get("strata"))
     shown_apart = {"strata"} if strata else set()
-    checks = sorted(map(_check, predicate["checks"]), key=lambda row: wording.gravity(row.status))
+    checks = sorted(map(_check, predicate.checks), key=lambda row: wording.gravity(row.status))
     return Report(
-        window=str(predicate["window"]),
-        provider=str(predicate["provider"]),
+        window=predicate.window,
+        provider=predicate.provider,
         result=verdict.result,
         tone=_tone(verdict, guarantee),
         meaning=wording.MEANINGS[verdict.result],
         guarantee=guarantee,
         caveats=tuple(
-            f"{wording.NOT_ESTABLISHED} {check['reason']}."
-            for check in predicate["checks"]
-            if check["status"] == "NOT ESTABLISHED" and verdict.result in _HOLDS
+            f"{wording.NOT_ESTABLISHED} {check.reason}."
+            for check in predicate.checks
+            if check.status == "NOT ESTABLISHED" and verdict.result in _HOLDS
         ),
-        worthless=verdict.warning,
-        time=rfc3339(predicate["time"]),
-        engine=str(predicate["engine"]),
-        scope=tuple(_rows(predicate["scope"])),
+        worthless=predicate.warning,
+        time=rfc3339(predicate.time),
+        engine=predicate.engine,
+        scope=tuple(_rows(predicate.scope)),
         checks=tuple(checks),
         ways=None if table is None else _ways(table),
-        epsilon=tuple(_rows(predicate["epsilon"])),
+        epsilon=tuple(_rows(predicate.epsilon)),
         sampling=tuple(_rows({key: sampling[key] for key in sampling if key not in shown_apart})),
-        sampling_statement=_sampling_statement(sampling, predicate["counts"]),
+        sampling_statement=_sampling_statement(sampling, predicate.counts),
         strata=strata,
-        coalition=tuple(_rows(predicate["coalition"])),
-        counts=tuple(_rows(predicate["counts"])),
-        counts_statement=wording.ANCHORED if predicate["counts"].get("anchored") else "",
-        not_covered=tuple(predicate["not_covered"]),
-        assumptions=tuple(predicate["assumptions"]),
+        coalition=tuple(_rows(predicate.coalition)),
+        counts=tuple(_rows(predicate.counts)),
+        counts_statement=wording.ANCHORED if predicate.counts.get("anchored") else "",
+        not_covered=predicate.not_covered,
+        assumptions=predicate.assumptions,
         signer=_signer(verdict),
-        terms=verdict.terms,
+        terms=predicate.terms,
         subjects=subjects,
         unlisted=unlisted,
     )
@@ -157,7 +158,7 @@ def report_of(verdict: Verdict) -> Report:
 
 def _tone(verdict: Verdict, guarantee: Guarantee | None) -> str:
     # A PASS over noise that anyone can predict must not look like a good one.
-    if verdict.predicate["worthless"]:
+    if verdict.predicate.worthless:
         return "bad"
     if verdict.result == "PASS":
         return "hollow" if guarantee is None else guarantee.tone
@@ -167,7 +168,7 @@ def _tone(verdict: Verdict, guarantee: Guarantee | None) -> str:
 def _guarantee(verdict: Verdict, table: EpsilonTable | None) -> Guarantee | None:
     """The guarantee of a verdict that states one."""
     # What is not established is never put into a sentence, whatever numbers were signed.
-    if verdict.result not in _HOLDS or verdict.predicate["worthless"]:
+    if verdict.result not in _HOLDS or verdict.predicate.worthless:
         return None
     if table is None or table.headline.guarantee is None:
         return None
@@ -192,16 +193,15 @@ def _guarantee(verdict: Verdict, table: EpsilonTable | None) -> Guarantee | None
     )
 
 
-def _check(check: Mapping[str, Any]) -> CheckRow:
-    status = str(check["status"])
+def _check(check: SignedCheck) -> CheckRow:
     return CheckRow(
-        number=check["number"],
-        name=check["id"],
-        title=wording.CHECK_TITLES.get(check["id"], check["id"]),
-        status=status,
-        tone=wording.TONES.get(status, "neutral"),
-        reason=check["reason"],
-        evidence=tuple(check["evidence"]),
+        number=check.number,
+        name=check.id,
+        title=wording.CHECK_TITLES.get(check.id, check.id),
+        status=str(check.status),
+        tone=wording.TONES.get(str(check.status), "neutral"),
+        reason=check.reason,
+        evidence=check.evidence,
     )
 
 
@@ -300,14 +300,14 @@ def _member(value: object, name: str) -> object:
 def _signer(verdict: Verdict) -> Signer:
     key = verdict.key.raw.hex()
     commands = [wording.RECHECK.format(key=key)]
-    if verdict.result in _HOLDS and not verdict.predicate["worthless"]:
+    if verdict.result in _HOLDS and not verdict.predicate.worthless:
         commands.append(wording.TRANSLATE.format(key=key))
     return Signer(_signer_name(verdict), key, key_id(verdict.key), tuple(commands))
 
 
 def _signer_name(verdict: Verdict) -> str:
     """The verifier's name, as its cosigner key in the policy has it."""
-    match verdict.predicate["scope"]:
+    match verdict.predicate.scope:
         case {"keys": {"cosigner": str(cosigner)}}:
             try:
                 return VerifierKey.parse(cosigner).name

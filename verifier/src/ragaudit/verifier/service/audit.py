@@ -19,13 +19,14 @@ from ragaudit.encoding.errors import (
     RagauditError,
     RefusedError,
 )
+from ragaudit.ledger.messages.items import RESPONSES
 from ragaudit.ledger.messages.receipt_check import WindowView
+from ragaudit.ledger.messages.verdict import REFUSED, Verdict
 from ragaudit.verifier.engines import Engine, committed_embedder, engine, fastest_engine
-from ragaudit.verifier.evidence import RESPONSES, Evidence
+from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.keys import VerifierKeys
 from ragaudit.verifier.procedure.checks import run, run_opening_checks
 from ragaudit.verifier.procedure.facts import Pins
-from ragaudit.verifier.procedure.framework import REFUSED
 from ragaudit.verifier.procedure.statement_checks import Judgement, judge
 from ragaudit.verifier.report import render_html, render_text
 from ragaudit.verifier.service import challenge, evidence, providers, windows
@@ -35,7 +36,6 @@ from ragaudit.verifier.service.disputes import Disputes
 from ragaudit.verifier.service.states import State
 from ragaudit.verifier.service.windows import Window
 from ragaudit.verifier.settings import EngineName
-from ragaudit.verifier.verdict import Verdict, sign_verdict, verify_verdict
 
 RETRY_SECONDS = 1.0
 HOUR_MS = 3_600_000
@@ -100,7 +100,7 @@ class ProcedureAuditor:
         outcome = run_opening_checks(evidence, engine=self._engine, now=now, pins=self._pins)
         if outcome.result != REFUSED:
             return None
-        return sign_verdict(outcome, evidence.digests(), self._key, time=now)
+        return outcome.sign(self._key, evidence.digests(), time=now)
 
     def judge_dispute(self, file: dict[str, Any], view: WindowView) -> Judgement:
         return judge(file, view, self._engine)
@@ -116,7 +116,7 @@ class ProcedureAuditor:
         if outcome.result is None:
             raise InternalError("the procedure did not conclude")
         progress("verdict", 0, 0)
-        return sign_verdict(outcome, evidence.digests(), self._key, time=now)
+        return outcome.sign(self._key, evidence.digests(), time=now)
 
     def result(self, verdict: bytes) -> str:
         return self._read(verdict).result
@@ -128,7 +128,7 @@ class ProcedureAuditor:
         return render_text(self._read(verdict))
 
     def _read(self, verdict: bytes) -> Verdict:
-        return verify_verdict(verdict, self._key.public)
+        return Verdict.verify(verdict, self._key.public)
 
 
 class Stopped(RefusedError):

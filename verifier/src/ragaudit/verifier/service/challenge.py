@@ -24,6 +24,13 @@ from ragaudit.ledger.messages.chains import activation_anchor, activation_preima
 from ragaudit.ledger.messages.challenge import Challenge, ReceiptsList, Stratum, receipts_digest
 from ragaudit.ledger.messages.countersignature import Activation
 from ragaudit.ledger.messages.handover import read_handover
+from ragaudit.ledger.messages.items import (
+    CHALLENGE,
+    FINAL_CHECKPOINT,
+    RECEIPTS_LIST,
+    RECORDS,
+    response_name,
+)
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Record
 from ragaudit.privacy.sample import (
@@ -34,13 +41,6 @@ from ragaudit.privacy.sample import (
     tenant_stratum_id,
 )
 from ragaudit.serving.bodies import MEMORY_BYTES, Body
-from ragaudit.verifier.evidence import (
-    CHALLENGE,
-    FINAL_CHECKPOINT,
-    RECEIPTS_LIST,
-    RECORDS,
-    response_name,
-)
 from ragaudit.verifier.keys import VerifierKeys
 from ragaudit.verifier.procedure import log_facts
 from ragaudit.verifier.service import cosigner, submissions, tables, windows

@@ -23,12 +23,11 @@ from ragaudit.ledger.messages.disputes import (
     file_digest,
 )
 from ragaudit.ledger.messages.evidence import KeptDispute
-from ragaudit.ledger.messages.items import OpeningItem
+from ragaudit.ledger.messages.items import OPENING, OpeningItem
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.receipt_check import WindowView
 from ragaudit.ledger.messages.receipts import PublicReceipt
 from ragaudit.ledger.messages.records import Opening, Registration
-from ragaudit.verifier.evidence import OPENING
 from ragaudit.verifier.procedure.statement_checks import Judgement
 from ragaudit.verifier.service import submissions, tables, windows
 from ragaudit.verifier.service.challenge import Sampler

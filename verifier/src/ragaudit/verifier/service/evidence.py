@@ -10,10 +10,10 @@ from typing import Any, BinaryIO, cast
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import InternalError, NotFound
+from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.items import Clock
 from ragaudit.serving.bodies import MEMORY_BYTES
-from ragaudit.verifier import evidence as names
 from ragaudit.verifier.bundle import Part, write_archive
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.keys import VerifierKeys

@@ -23,10 +23,10 @@ from ragaudit.ledger.messages.handover import (
     Entry,
     read_handover,
 )
+from ragaudit.ledger.messages.items import ENTRIES, FINAL_CHECKPOINT, LEAVES, RECORDS
 from ragaudit.ledger.messages.records import Record, Registration
 from ragaudit.ledger.messages.shown import RegistrationEntry
 from ragaudit.serving.bodies import MEMORY_BYTES, Body
-from ragaudit.verifier.evidence import ENTRIES, FINAL_CHECKPOINT, LEAVES, RECORDS
 from ragaudit.verifier.service import cosigner, tables, windows
 from ragaudit.verifier.service.database import Database, Origin, Transaction
 from ragaudit.verifier.service.errors import CapReached, TooLate

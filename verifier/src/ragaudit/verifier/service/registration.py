@@ -22,10 +22,7 @@ from ragaudit.ledger.log.notes import VerifierKey
 from ragaudit.ledger.messages.bodies import OpeningBody, WindowBody
 from ragaudit.ledger.messages.countersignature import Countersignature, opening_digest
 from ragaudit.ledger.messages.handover import check_index_lengths
-from ragaudit.ledger.messages.items import OpeningItem, PreviousWindow
-from ragaudit.ledger.messages.policy import Policy
-from ragaudit.serving.bodies import Body
-from ragaudit.verifier.evidence import (
+from ragaudit.ledger.messages.items import (
     COUNTERSIGNATURE,
     EMBEDDER,
     EMPTY_CHECKPOINT,
@@ -34,9 +31,13 @@ from ragaudit.verifier.evidence import (
     POLICY,
     PREVIOUS,
     TERMS,
-    Evidence,
+    OpeningItem,
+    PreviousWindow,
     index_name,
 )
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.serving.bodies import Body
+from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.keys import SECRET_BYTES, VerifierKeys
 from ragaudit.verifier.service import challenge, providers, submissions, windows
 from ragaudit.verifier.service.audit import Auditor

@@ -15,8 +15,8 @@ from ragaudit.encoding.errors import Conflict, InternalError, NotFound, TooEarly
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.log.rows import Rows
 from ragaudit.ledger.messages.identifiers import log_origin
+from ragaudit.ledger.messages.items import POLICY
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.verifier.evidence import POLICY
 from ragaudit.verifier.service import tables
 from ragaudit.verifier.service.database import Origin, Transaction
 from ragaudit.verifier.service.errors import Ambiguous, TooLate
