@@ -67,6 +67,7 @@ def load_corpus(per_tenant: int = PASSAGES_PER_TENANT) -> dict[str, list[Passage
     for tenant, modules in _MODULES.items():
         corpus[tenant] = list(_docstrings(modules))
     for tenant, passages in corpus.items():
+        # So few passages mean that the sources of the library are not installed.
         if len(passages) < 300:
             raise UnsupportedError(
                 f"only {len(passages)} passages for {tenant}",
@@ -77,7 +78,12 @@ def load_corpus(per_tenant: int = PASSAGES_PER_TENANT) -> dict[str, list[Passage
 
 
 def spread(items: Sequence[T], count: int) -> list[T]:
-    """Return at most ``count`` of the items, evenly spread, so that every part has some."""
+    """Return at most ``count`` of the items, evenly spread, so that every part has some.
+
+    Args:
+        items: in the order in which they are to stay.
+        count: largest number of them, >= 0.
+    """
     count = min(count, len(items))
     return [items[i * len(items) // count] for i in range(count)]
 

@@ -105,6 +105,7 @@ def render(figure: "Figure", name: str) -> dict[str, bytes]:
         name: of the files, without a suffix.
     """
     files = {}
+    # Date and tool version would change the bytes of the same figure.
     for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None, "Creator": None})):
         out = io.BytesIO()
         figure.savefig(out, format=kind, metadata=metadata)

@@ -38,7 +38,11 @@ class MemberGroup(TyperGroup):
         return None if entry is None else TyperCommand(cmd_name, help=_help(entry))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command to run: only now its module is imported."""
+        """Return the command to run: only now its module is imported.
+
+        Raises:
+            UnsupportedError: a module that the command needs is not installed.
+        """
         name, command, rest = super().resolve_command(ctx, args)
         return name, None if command is None else _load(_commands()[str(command.name)]), rest
 

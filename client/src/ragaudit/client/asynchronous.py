@@ -180,6 +180,7 @@ class AsyncClient:
         Raises:
             AnswerRejected, ServiceUnreachable: as `Receipt.complete`.
         """
+        # A proof never changes what it proves: one is enough.
         if receipt.completed:
             return
         proof = await await_proof(self._session, self._checker, receipt, timeout_seconds)

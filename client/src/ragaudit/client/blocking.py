@@ -207,6 +207,7 @@ class Client:
 
 def blocking_result(result: SearchResult[AsyncReceipt]) -> SearchResult[Receipt]:
     """Return the same result, with a receipt whose completion blocks."""
+    # Completed on the loop of all blocking clients: a connection belongs to its loop.
     receipt = result.receipt.blocking(run)
     return SearchResult(result.documents, receipt, result.remaining, result.missed)
 
@@ -310,6 +311,7 @@ def _call(url: str, work: Callable[[Service], Awaitable[T]]) -> T:
 
 @asynccontextmanager
 async def _opened(url: str) -> AsyncIterator[Service]:
+    # Without a key: these calls need none, and none may leak to another address.
     service = Service(url)
     try:
         yield service

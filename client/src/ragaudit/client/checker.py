@@ -190,6 +190,7 @@ class Checker:
             )  # fmt: skip
         except RagauditError as error:
             raise self.rejected(counter, file.to_json(), error) from error
+        # Step 0 is told, not demanded: an account may have chosen to go unpinned.
         return [_pinning(session.window), *steps]
 
     def completed(self, file: ReceiptFile, earlier: Sequence[StepResult]) -> list[StepResult]:
@@ -325,6 +326,7 @@ async def await_proof(
         ServiceUnreachable: no proof in time.
     """
     path = session.path(f"receipts/{receipt.index}/proof")
+    # The loop's clock, which nobody sets: a wait must not end early or never.
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
     while True:
@@ -347,6 +349,7 @@ async def _check_withheld(session: Session, checker: Checker, receipt: CheckedRe
     Raises:
         AnswerRejected: it has.
     """
+    # Without a verifier nobody can tell a provider that waits from one that withholds.
     if (verifier := session.verifier) is None:
         return
     try:

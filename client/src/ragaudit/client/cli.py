@@ -126,6 +126,7 @@ def check(
     steps: list[StepResult] = []
     failure: RagauditError | None = None
     try:
+        # Which of two anchors counts is not guessed.
         if account is not None and anchor is not None:
             raise InvalidArgumentError(
                 "the account names its anchor", where="--anchor", expected="one of the two"
@@ -172,6 +173,7 @@ def promised(
         target = _load_named(name, window, prover, _pins(policy, verifier_key, allow_unpinned))
         facts = offline.Facts(offline.read_account(account), embedder=offline.load_embedder(target))
         limit = offline.check_promised(file, request, target, facts, system_clock())
+    # Rounded down: a nonce that leaves in the last fraction could not be claimed.
     seconds = int(limit)
     typer.echo(
         json.dumps({"reveal_within_seconds": seconds}) if as_json else f"reveal within {seconds} s"
@@ -195,10 +197,12 @@ def complete(
             file = ReceiptFile.from_json(value)
             if file.public.proof is not None:
                 continue
+            # For each file by itself: they may be of different windows.
             target = _load(value, path, None, prover, _pins(policy, verifier_key, allow_unpinned))
             text = blocking.proof(prover, target.name, file.public.index)
             public = file.public.with_proof(TlogProof.parse(text.encode()))
             check_inclusion(public, target.view)
+            # Only after its check: a false proof must not replace a file without one.
             write_durably(path, dumps({**value, "public": public.to_json()}))
             count += 1
     typer.echo(json.dumps({"completed": count}) if as_json else f"{count} completed")
@@ -218,6 +222,7 @@ def submit(
     With --state, or --key and --account, the account signs for its own receipts, so that the
     verifier keeps them whatever others submit, and says that the registration is its own.
     """
+    # By window, and by whose they are: one request is of one log, signed for by one account.
     halves: dict[tuple[str, bool], list[dict[str, Any]]] = {}
     accepted = already_known = 0
     with failing(as_json):
@@ -256,6 +261,7 @@ def dispute(
     with failing(as_json):
         value = offline.read_file(file)
         holder = offline.read_holder(state, key, account)
+        # Of the file as it came: its digest is what the verifier compares a file with later.
         entry = Dispute.issue(holder.key, pseudonym=holder.account.pseudonym, receipt_file=value)
         origin = offline.public_half(value, file).origin
         body = DisputesBody([entry.to_json()], holder.registration).to_json()
@@ -317,6 +323,7 @@ def _load(
 
 
 def _load_named(name: str, window: Path | None, prover: str | None, pins: Pins) -> Window:
+    # Not both: which of two replies counts would be a guess.
     if (window is None) == (prover is None):
         raise InvalidArgumentError(
             "one source of the window is needed", expected="--window or --prover"
@@ -350,6 +357,7 @@ def _report(
         console = Console()
         console.print(table)
         console.print("No check failed.")
+    # In red only where the provider signed it: a damaged file accuses nobody.
     elif result == "rejected":
         Console(stderr=True).print("REJECTED", style="bold red", end=" ")
         typer.echo(str(failure), err=True)

@@ -82,6 +82,7 @@ async def submit(
         return await verifier.submit(origin, [item.public.to_json() for item in files])
     await show_registration(session, verifier)
     holder = await holder_of(session)
+    # A holder statement covers receipts of its own account only (spec 8.3).
     signs, mine = signs_for(holder, origin), holder.account.pseudonym
     own = [item.public for item in files if item.public.record.pseudonym == mine]
     others = [item.public for item in files if item.public.record.pseudonym != mine]
@@ -136,6 +137,7 @@ async def dispute(
     holder = await holder_of(session)
     account = holder.account
     entry = Dispute.issue(holder.key, pseudonym=account.pseudonym, receipt_file=receipt_file)
+    # With the registration: the verifier may not have it from the provider yet.
     body = DisputesBody([entry.to_json()], holder.registration)
     await verifier.tell(session.window.origin, "disputes", body.to_json())
     return entry
@@ -181,6 +183,7 @@ class Arbiter:
         key = self.window.view.policy.keys.arbiter
         if key is None:
             raise StateConflict("the policy names no arbiter", where=self.window.name)
+        # The arbiter believes the window as far as the verifier's countersignature goes (spec 8.9).
         case = CaseBody(dict(receipt_file), self.window.shown.to_json())
         reply = await self.service.post(FINDINGS, case.to_json(), repeatable=True)
         where = self.service.base_url + FINDINGS
@@ -249,6 +252,7 @@ async def holder_of(session: Session) -> Holder:
     account = await session.register()
     if session.keys is None or session.state is None:
         raise StateConflict("the account has no dispute key", expected="state_dir=")
+    # From the disk: a provider that withholds the proof now cannot take this one back.
     entry = await asyncio.to_thread(session.state.registration)
     proof = registration_proof(entry or account.registration)
     return Holder(session.keys.dispute_key, account, proof)
@@ -286,5 +290,9 @@ def registration_statement(holder: Holder, origin: str) -> dict[str, Any]:
 
 
 def registration_proof(entry: RegistrationEntry | None) -> RegistrationEntry | None:
-    """Return a registration's entry with its inclusion proof; None while there is none."""
+    """Return a registration's entry with its inclusion proof; None while there is none.
+
+    Args:
+        entry: as the provider showed it; its proof was checked, or is the verifier's to check.
+    """
     return None if entry is None or entry.proof is None else entry

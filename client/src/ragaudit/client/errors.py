@@ -51,6 +51,7 @@ class ProviderRefusal(RefusedError):
         said = reason(problem) or f"HTTP status {status}"
         super().__init__(f"{said} (HTTP {status})", where=where)
         self.status = status
+        # A copy: evidence in it must not change in the hands of a caller.
         self.problem = dict(problem)
         self.retry_after = retry_after
 
@@ -114,6 +115,7 @@ class AnswerRejected(RejectedError):
         super().__init__(what, where=where, expected=expected)
         self.evidence = evidence
         self.received = received
+        # Set by `Revealing` once the verifier has the claim.
         self.claimed = False
 
 

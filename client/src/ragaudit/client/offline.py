@@ -121,6 +121,9 @@ def read_window(path: Path, pins: Pins) -> Window:
 def read_account(path: Path) -> AccountState:
     """Return the account saved from `GET /v1/windows/{w}/account`.
 
+    Args:
+        path: of the reply, as it was saved.
+
     Raises:
         MalformedError: not an account.
     """
@@ -148,6 +151,7 @@ def read_holder(state: Path | None, key: Path | None, account: Path | None) -> H
         text = read_bytes(Path(str(key))).decode("ascii", "replace").strip()
         secret = _key(text, Path(str(key)))
         owner = read_account(Path(str(account)))
+    # The verifier takes statements under the registration's own key only (spec 5.10).
     if owner.dispute_key != secret.public.raw:
         raise MalformedError("not the dispute key of the registration", expected="the key in it")
     return Holder(secret, owner, registration_proof(owner.registration))
@@ -198,6 +202,9 @@ def read_promise(path: Path) -> Promise:
 def read_policy_digest(path: Path) -> bytes:
     """Return the digest of the policy at ``path``, canonical JSON, perhaps with a last newline.
 
+    Args:
+        path: of the policy alone, as the account agreed to it.
+
     Raises:
         MalformedError: not a policy, or not in its canonical bytes.
     """
@@ -215,6 +222,7 @@ def load_embedder(window: Window) -> "Embedder | None":
     except ModuleNotFoundError:
         return None
     name = window.shown.embedder.name
+    # The provider chose the name: only an embedder that is known here is loaded for it.
     if name not in registry.names():
         return None
     embedder = registry.load(name)
@@ -225,7 +233,11 @@ def load_embedder(window: Window) -> "Embedder | None":
 
 
 def pinning(window: Window) -> StepResult:
-    """Return step 0: whether the window is the one that the account agreed to."""
+    """Return step 0: whether the window is the one that the account agreed to.
+
+    Args:
+        window: authenticated with or without pins.
+    """
     if window.pinned:
         return StepResult(0, "window", "done")
     return StepResult(0, "window", "not done", "neither --verifier-key nor --policy was given")
@@ -252,6 +264,7 @@ def check(value: Mapping[str, Any], window: Window, facts: Facts) -> list[StepRe
             where = f"step 4 (answer digest), {error.where}"
             raise ReceiptRejected(error.what, where=where, expected=error.expected) from error
         raise
+    # An empty view compares nothing: the steps that need the account are "not done".
     anchor, view = facts.anchor, AccountView()
     if facts.account is not None:
         anchor = facts.account.anchor
@@ -302,6 +315,9 @@ def _written(path: Path) -> int:
 
 def read_bytes(path: Path) -> bytes:
     """Return the content of a file.
+
+    Args:
+        path: of a file of at most 2^28 bytes.
 
     Raises:
         MalformedError: there is none, or it is too long.

@@ -80,6 +80,7 @@ def anchored(options: ClientOptions) -> bool:
     chosen, has_state = options.get("anchored"), options.get("state_dir") is not None
     if chosen and not has_state:
         raise MalformedError("an anchored account keeps its chain", expected="state_dir=")
+    # Anchored where that is possible: the audit says more about its queries.
     return has_state if chosen is None else chosen
 
 
@@ -104,4 +105,5 @@ def arbiter(options: ClientOptions, seconds: float, url: str) -> Service:
         seconds: for a whole call.
         url: of the arbiter.
     """
+    # Without the API key: the arbiter is given a receipt, and nothing to ask with.
     return Service(url, timeout_seconds=seconds, transport=options.get("verifier_transport"))

@@ -77,6 +77,7 @@ class AsyncPool:
             spent = False
             try:
                 result = await client.search(query, top_k)
+                # The answer says so already: the account need not be asked again to be refused.
                 spent = result.remaining == 0
                 return result
             except BudgetExhausted as error:
@@ -134,10 +135,12 @@ class AsyncPool:
                 self._useful -= 1
             else:
                 self._idle.append(client)
+            # All of them: where the last budget ended, every caller that waits gets the error.
             self._changed.notify_all()
 
     async def _each(self, action: Callable[[AsyncClient], Awaitable[T]]) -> list[T]:
         """Do it with every client; the first error is raised when all have ended."""
+        # With all outcomes: the first error must not leave other clients open.
         outcomes = await asyncio.gather(
             *(action(client) for client in self._clients), return_exceptions=True
         )
@@ -180,7 +183,15 @@ class Pool:
         run(self._pool.register())
 
     def search(self, query: str, top_k: int = 5) -> SearchResult[Receipt]:
-        """Return the answer to one question through a free account; as `AsyncPool.search`."""
+        """Return the answer to one question, asked through a free account.
+
+        Args:
+            query: 1 to 8,192 bytes of UTF-8.
+            top_k: K, at most the policy's K_max.
+
+        Raises:
+            BudgetExhausted, StateConflict, RagauditError: as `AsyncPool.search`.
+        """
         return blocking_result(run(self._pool.search(query, top_k)))
 
     def claim(self) -> int:
@@ -188,5 +199,15 @@ class Pool:
         return run(self._pool.claim())
 
     def submit(self, receipts: Sequence[CheckedReceipt | ReceiptFile]) -> Submission:
-        """Give the verifier the public halves; as `AsyncPool.submit`."""
+        """Give the verifier the public halves of receipts; each account signs for its own.
+
+        Args:
+            receipts: of the window, from any account.
+
+        Returns:
+            How many were new to the verifier, and how many it knew.
+
+        Raises:
+            StateConflict: the pool has no account; other errors as `AsyncClient.submit`.
+        """
         return run(self._pool.submit(receipts))

@@ -76,7 +76,14 @@ class AsyncReceipt(CheckedReceipt):
     _complete: Callable[[CheckedReceipt, float], Coroutine[Any, Any, None]] = field(repr=False)
 
     async def complete(self, timeout_seconds: float = COMPLETION_SECONDS) -> None:
-        """Fetch and check the inclusion proof; as `Receipt.complete`."""
+        """Fetch and check the inclusion proof, and add it to the receipt.
+
+        Args:
+            timeout_seconds: how long to wait for the proof.
+
+        Raises:
+            AnswerRejected, ServiceUnreachable: as `Receipt.complete`.
+        """
         await self._complete(self, timeout_seconds)
 
     def blocking(self, run: Callable[[Coroutine[Any, Any, None]], None]) -> Receipt:
@@ -93,6 +100,7 @@ class AsyncReceipt(CheckedReceipt):
         )
 
 
+# Both clients return the same result but for how its receipt is completed.
 R = TypeVar("R", bound=CheckedReceipt)
 
 

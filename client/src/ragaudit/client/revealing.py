@@ -108,8 +108,10 @@ class Revealing:
         """
         state, _ = self._anchored()
         counter = state.next_counter()
+        # The first asking counts: a promise made for an earlier attempt is not made too early.
         if self._asked[0] != counter:
             self._asked = (counter, self._session.clock())
+        # Only then is an older promise a false one (docs/spec/08-services.md §8.10, 3).
         first = counter == self._reached or (counter == 0 and self._session.began_chain)
         return Request(query, top_k, counter), self._asked[1], first
 
@@ -144,6 +146,7 @@ class Revealing:
         if (pending := state.pending()) is None:
             return None
         promise = Promise.from_json(pending.promise)
+        # The nonce is out: the query is ended whatever time is left, by an answer or a claim.
         if pending.sent:
             return await self._begin(pending, promise, self._seconds, fresh=False)
         if (seconds := self._left(promise)) < LEAST_SECONDS:
@@ -158,6 +161,7 @@ class Revealing:
         """Give the verifier the revealed, unanswered promise; return whether there is one."""
         state, _ = self._anchored()
         pending = state.pending()
+        # A nonce that never left has shown nobody any noise: there is nothing to claim.
         if pending is None or not pending.sent:
             return False
         await self._hand_in(pending)

@@ -152,10 +152,12 @@ class Session:
         if self.anchored:
             # Before a chain exists: without this verifier its claims would go nowhere.
             await self.check_verifier()
+        # Durable before they are sent: a lost dispute key could not be registered again.
         await asyncio.to_thread(self._prepare_keys, account)
         anchor = None if self.chain is None else self.chain.anchor
         key = None if self.keys is None else self.keys.dispute_key.public.raw
         if account.slot is None:
+            # Repeatable: the same values again get the same registration (spec 8.6).
             body = {"anchor": _hex(anchor), "dispute_key": _hex(key)}
             await self.provider.post(self.path("registration"), body, repeatable=True)
             account = await self.account()
@@ -240,6 +242,7 @@ class Session:
             return
         policy = self.window.view.policy
         if self.state is None:
+            # A chain is of one account in one window: its keys must not serve another.
             folder = self._state_root / policy.window / account.pseudonym.hex()[:16]
             self.state = StateDirectory(folder)
         keys = self.state.keys()
@@ -252,6 +255,7 @@ class Session:
                 )
             length = policy.queries_per_account if self.anchored else 0
             keys = self.state.make_keys(policy.origin, account.pseudonym, length=length)
+            # Drawn just now, so that nobody can have asked for its counter 0 before.
             self.began_chain = True
         if (keys.origin, keys.pseudonym) != (policy.origin, account.pseudonym):
             raise StateConflict("the keys are of another account", where=str(self.state.directory))
@@ -284,6 +288,7 @@ class Session:
             account = await self.account()
         if activation_of(entry.index, self.window.view.covered_sizes) is None:
             self._window = await self._fetch_window()  # released since the first look, perhaps
+        # The provider refuses queries before that; this error names the instant to wait for.
         check_activated(entry, self.window, self.clock())
         if self.state is not None:
             await asyncio.to_thread(self.state.keep_account, account)

@@ -149,8 +149,10 @@ class StateDirectory:
         Raises:
             StateConflict: there are keys already.
         """
+        # Another seed would orphan the registered anchor: no query could be asked any more.
         if self.keys() is not None:
             raise StateConflict("the account has keys already", where=str(self.directory))
+        # Drawn here and sent nowhere: whoever has the seed knows every nonce before its query.
         seed = secrets.token_bytes(SEED_BYTES) if length else None
         keys = AccountKeys(origin, pseudonym, PrivateKey.generate(), length, seed)
         value = {
@@ -165,7 +167,11 @@ class StateDirectory:
         return keys
 
     def keep_account(self, account: ShownAccount) -> None:
-        """Keep the account as the provider shows it, for later checks of its receipts elsewhere."""
+        """Keep the account as the provider shows it, for later checks of its receipts elsewhere.
+
+        Args:
+            account: with the inclusion proof of its registration, checked.
+        """
         self._write("account.json", account.to_json())
 
     def registration(self) -> RegistrationEntry | None:
@@ -239,6 +245,7 @@ class StateDirectory:
         Returns:
             Where the receipt is.
         """
+        # Kept beside its receipt: step 10 of a later check compares the record with it (spec 5.9).
         if (pending := self.pending()) is not None:
             write_durably(self._promises / f"{counter}.json", dumps(pending.promise))
         # In this order a crash makes the client reveal again; it never skips or repeats a counter.
@@ -272,6 +279,7 @@ class StateDirectory:
 
     def receipts(self) -> dict[int, Path]:
         """Return the paths of the receipts by counter, in rising order."""
+        # By number: as names, 10 would come before 2.
         paths = {int(path.stem): path for path in self._receipts.glob("*.json")}
         return dict(sorted(paths.items()))
 
@@ -284,6 +292,7 @@ class StateDirectory:
             return None
         except MalformedError as error:
             raise StateConflict("the state file is damaged", where=str(path)) from error
+        # A file of a later version may mean something else by the same members.
         if not isinstance(value, dict) or value.get("format") != form:
             raise StateConflict("not a state file of this client", where=str(path), expected=form)
         return value

@@ -142,6 +142,7 @@ class Service:
         limit = self._seconds if seconds is None else min(seconds, self._seconds)
         begun = asyncio.get_running_loop().time()
         try:
+            # Around all attempts: httpx bounds each read alone, which a slow drip never exceeds.
             async with asyncio.timeout(limit):
                 return await self._attempts(method, path, body, repeatable, begun + limit)
         except TimeoutError as error:
@@ -160,6 +161,7 @@ class Service:
             try:
                 response, data = await self._once(method, path, body)
             except httpx.TransportError as error:
+                # Once true it stays so: an earlier attempt may have arrived, if not this one.
                 sent = sent or not isinstance(error, _NOT_SENT)
                 if last or not (repeatable or not sent):
                     raise ServiceUnreachable(
@@ -183,6 +185,7 @@ class Service:
         content = None if body is None else json.dumps(body, ensure_ascii=False).encode()
         headers = None if body is None else {"Content-Type": "application/json"}
         async with self._http.stream(method, path, content=content, headers=headers) as response:
+            # Asked for or not: what arrives packed is not unpacked (spec 8.10, 1).
             if response.headers.get("Content-Encoding", "identity") != "identity":
                 raise InvalidReply("a compressed reply", where=self._place(path))
             data = bytearray()
@@ -196,6 +199,7 @@ class Service:
         status = response.status_code
         if 200 <= status < 300:
             return data
+        # Without a document it is not this API that answered: a proxy's page is no refusal.
         problem = _problem(data)
         if status < 400 or problem is None:
             raise InvalidReply(

@@ -146,6 +146,7 @@ class VerifierService:
         Returns:
             As `standing`.
         """
+        # Never for a sampled record: the verifier answers 409 before it reads the body (spec 8.3).
         path = _path(origin, f"disputes/{index}/file")
         data = await self._service.request("PUT", path, dict(receipt_file))
         return _read(DisputeStatus.from_json, self._service.value(path, data))
@@ -154,6 +155,7 @@ class VerifierService:
         self, origin: str, kind: type[HeldBody], documents: Sequence[Json], signs: SignsFor | None
     ) -> Submission:
         replies = []
+        # Each batch is signed for by itself: the digest covers the documents of one request.
         for start in range(0, len(documents), MAX_BATCH):
             batch = [dict(document) for document in documents[start : start + MAX_BATCH]]
             holder, registration = (None, None) if signs is None else signs(batch)
@@ -163,6 +165,7 @@ class VerifierService:
         return Submission.total(replies)
 
     async def _post(self, origin: str, what: str, body: Json) -> Any:
+        # A second arrival is "known" to the verifier, by what it says (spec 8.8).
         return await self._service.post(_path(origin, what), body, repeatable=True)
 
 

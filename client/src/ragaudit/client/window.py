@@ -46,6 +46,7 @@ class Pins:
         Raises:
             MalformedError: there are none, and ``allow_unpinned`` is false.
         """
+        # Provider and verifier in one could show a window that nobody audits (spec 8.1).
         if self.none and not allow_unpinned:
             raise MalformedError(
                 "nothing is pinned: whoever answers could show a window of its own",
@@ -119,6 +120,7 @@ def _authenticate(shown: ShownWindow, pins: Pins) -> Window:
     # Signed later, it would not say that the noise key was fixed before the first query.
     if signed.time >= 1000 * min(policy.activation_instants[0], policy.start):
         raise AnswerRejected("countersigned too late", where="countersignature")
+    # In the order of a, each on the countersigned chain: `authenticate` has checked that.
     covered = [activation.covered_size for activation in shown.activations]
     view = WindowView(policy, opening, covered)
     return Window(shown.window, shown.state, view, shown.embedder.to_json(), not pins.none, shown)

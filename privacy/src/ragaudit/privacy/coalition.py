@@ -58,6 +58,7 @@ def _reaches(cosine: Fraction, distance: int, bits: int) -> bool:
     """Return whether ``cos(pi·distance/bits) >= cosine``."""
     if cosine == Fraction(1, 2) and 3 * distance == bits:
         return True
+    # In a context of its own: a caller's must not change what is settled (spec 7.1).
     with localcontext(prec=_DIGITS):
         difference = _cos(_PI * distance / bits) - Decimal(cosine.numerator) / cosine.denominator
         if abs(difference) < _DECIDED:
@@ -150,6 +151,7 @@ def estimate(
         return Estimate(0, ())
     for record in records:
         count(record.time, "time", least=-_LATEST, most=_LATEST)
+    # A total order: the result must not depend on how the records arrived (spec 7.2).
     ordered = sorted(records, key=lambda r: (r.time, r.account, r.sketch, r.anchored))
     names = sorted({record.account for record in ordered})
     number = {name: index for index, name in enumerate(names)}
@@ -197,6 +199,7 @@ def _words(records: Sequence[Record]) -> npt.NDArray[np.uint64]:
         raise InvalidArgumentError(
             "different or zero lengths", where="sketch", expected=f"{length} bytes, above 0"
         )
+    # Zeros in both sketches do not differ: the distance stays that of the bits.
     padding = bytes(-length % 8)
     data = b"".join(record.sketch + padding for record in records)
     words = np.frombuffer(data, dtype="<u8").reshape(len(records), -1)
@@ -211,6 +214,7 @@ def _link(
     progress: Callable[[float], None] | None,
 ) -> None:
     count = len(queries.times)
+    # The widest reach of any pair; each pair's own is compared in the block.
     furthest = tau + int(queries.slack.max())
     for start in range(0, count, _LEFT):
         end = min(start + _LEFT, count)
@@ -240,6 +244,7 @@ def _link_block(
         return
     rows, columns = np.nonzero(close)
     apart_in_time = np.abs(times[left][rows] - times[right][columns])
+    # The life counts where at least one of the two is anchored (spec 7.2).
     near = apart_in_time <= tau + np.maximum(slack[left][rows], slack[right][columns])
     a, b = queries.accounts[left][rows[near]], queries.accounts[right][columns[near]]
     # A join makes whole stretches agree: a few rounds settle millions of links.

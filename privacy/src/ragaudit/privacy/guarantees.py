@@ -142,6 +142,7 @@ class ApproximateDp(_Guarantee):
     @precise
     def total_variation(self) -> "TotalVariation":
         """Return ``(e^epsilon - 1 + 2 delta)/(e^epsilon + 1)``, the largest that is possible."""
+        # The same statement in other words: exact, with nothing to round.
         if self.epsilon == 0:
             return TotalVariation(self.delta, self.relation)
         odds = decimal_of(min(max(self.epsilon, _LEAST_ARGUMENT), _LARGEST_POWER)).exp()

@@ -46,6 +46,7 @@ def precise(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        # In a caller's context of 28 digits the stated error bounds would not hold.
         with localcontext(CONTEXT):
             return function(*args, **kwargs)
 
@@ -54,7 +55,11 @@ def precise(function: Callable[P, T]) -> Callable[P, T]:
 
 @precise
 def decimal_of(value: Fraction) -> Decimal:
-    """Return a rational to 80 digits."""
+    """Return a rational to 80 digits.
+
+    Args:
+        value: any rational; its size is not bounded here.
+    """
     return Decimal(value.numerator) / Decimal(value.denominator)
 
 
@@ -93,13 +98,18 @@ def tail(x: Decimal) -> Decimal:
         x: in [-10^6, 10^6] for that error; beyond it fewer digits hold.
     """
     if x < 0:
+        # The reflected tail is at most one half: taken from 1, it costs no digits.
         return 1 - tail(-x)
     return mills(x) * density(x)
 
 
 @precise
 def cdf(x: Decimal) -> Decimal:
-    """Return ``P[N(0,1) <= x]``."""
+    """Return ``P[N(0,1) <= x]``.
+
+    Args:
+        x: as for :func:`tail`, with the same error.
+    """
     return tail(-x)
 
 
@@ -146,6 +156,7 @@ def quantile(probability: Decimal) -> Decimal:
         raise ValueError(f"probability {probability} is not inside (0, 1)")
     if probability == Decimal("0.5"):
         return Decimal(0)
+    # By symmetry: Newton's method below needs an x that is not negative.
     if probability > Decimal("0.5"):
         return -quantile(1 - probability)
     # ln(tail) is concave and falls: Newton's first step passes the root, the others approach it.

@@ -100,6 +100,7 @@ def real(value: object, where: str, **ends: Unpack[Range]) -> float:
     Raises:
         InvalidArgumentError: as for :func:`exact`, and for a number beyond all binary ones.
     """
+    # Already the binary number that is wanted: by way of a fraction it would be the same.
     if type(value) is float and math.isfinite(value):
         number = value
     else:
@@ -204,6 +205,7 @@ def shown(value: object) -> str:
     Args:
         value: of any kind, also a hostile one: no number is printed with all its digits.
     """
+    # Printing a number takes time that is quadratic in its digits.
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 128:
         return f"a number of {value.bit_length()} bits"
     if (
@@ -242,12 +244,14 @@ def _of_decimal(value: Decimal, where: str) -> Fraction:
     if not value.is_finite():
         raise _not_finite(value, where)
     digits, exponent = len(value.as_tuple().digits), value.adjusted() if value else 0
+    # Before the conversion: 1e999999999 as a fraction would fill the memory.
     if max(digits, abs(exponent)) > _LARGEST_EXPONENT:
         raise _too_long(where)
     return Fraction(value)
 
 
 def _of_text(text: str, where: str) -> Fraction:
+    # The length first: the cost of a match must not be the sender's to choose.
     if len(text) > _LONGEST_TEXT or _TEXT.fullmatch(text) is None:
         raise InvalidArgumentError(
             f"not a number: {shown(text)}", where=where, expected="as 0.25, 1e-6 or 1/3"
@@ -278,6 +282,7 @@ def _too_long(where: str) -> InvalidArgumentError:
 
 def _check_range(number: Any, value: object, where: str, ends: Range) -> None:
     if not all(_ENDS[name][1](number, end) for name, end in ends.items()):
+        # All ends at once, so that a corrected argument does not meet the next error.
         expected = ", ".join(f"{_ENDS[name][0]} {shown(end)}" for name, end in ends.items())
         raise InvalidArgumentError(
             f"{shown(value)} is out of range", where=where, expected=expected

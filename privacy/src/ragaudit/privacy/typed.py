@@ -50,6 +50,7 @@ def typed(entrance: F) -> F:
         if expected is None:  # not before: annotations may name what is defined later
             expected = _classes(entrance)
         for name, value in signature.bind(*args, **kwargs).arguments.items():
+            # A parameter without an entry is checked by the function itself.
             kinds = expected.get(name)
             if kinds is not None and not isinstance(value, kinds):
                 raise InvalidArgumentError(
@@ -64,6 +65,7 @@ def typed(entrance: F) -> F:
 
 def _classes(function: Callable[..., Any]) -> dict[str, tuple[type, ...]]:
     hints = typing.get_type_hints(function)
+    # What is returned is ours, and no argument.
     hints.pop("return", None)
     classes = {name: _alternatives(hint) for name, hint in hints.items()}
     return {name: kinds for name, kinds in classes.items() if kinds}
@@ -91,6 +93,7 @@ def _is_read(kind: type) -> bool:
         return False
     protocol = getattr(kind, "_is_protocol", False)
     if protocol:
+        # Other protocols cannot be asked for with isinstance: it would raise TypeError.
         return not getattr(kind, "_is_runtime_protocol", False)
     return kind is object or (issubclass(kind, _READ) and not _is_choice(kind))
 

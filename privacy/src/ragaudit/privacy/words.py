@@ -58,6 +58,7 @@ def strength(advantage: Number) -> Strength:
         InvalidArgumentError: not a number in [0, 1].
     """
     value = _advantage(advantage)
+    # The worse grade has the border: in doubt the promise is the weaker one.
     if value >= EMPTY_ADVANTAGE:
         return Strength.EMPTY
     return Strength.WEAK if value >= WEAK_ADVANTAGE else Strength.MEANINGFUL
@@ -81,6 +82,7 @@ def membership_sentence(
     Raises:
         InvalidArgumentError: no advantage, or no relation.
     """
+    # Rounded up, against the provider: a smaller number would promise more.
     points = ceil_decimal(100 * _advantage(advantage), 2)
     return (
         f"An attacker who sees {seen} and knows a {unit} word for word, and has to tell "

@@ -46,6 +46,7 @@ class Document:
     def __post_init__(self) -> None:
         if not 1 <= len(_utf8(self.id, "id")) <= MAX_ID_BYTES:
             raise MalformedDocument("id has a wrong length", expected=f"1 to {MAX_ID_BYTES} bytes")
+        # A blank text has no embedding; better found now than when a window commits.
         if not self.content.strip():
             raise MalformedDocument("empty content", where=f"document {self.id}")
         if len(_utf8(self.content, f"document {self.id}")) > MAX_CONTENT_BYTES:
@@ -54,6 +55,7 @@ class Document:
                 where=f"document {self.id}",
                 expected=f"at most {MAX_CONTENT_BYTES} bytes",
             )
+        # An index commitment of version 1 has no public columns (spec 5.4).
         if self.columns:
             raise MalformedDocument(
                 "public columns are not supported", where=f"document {self.id}", expected="{}"
@@ -82,6 +84,9 @@ class Backend(Protocol):
     def fetch(self, tenant: str, ids: Sequence[str]) -> list[Document]:
         """Return the documents of ``ids`` in the order of ``ids``.
 
+        Args:
+            ids: distinct, of documents that a window committed to.
+
         Raises:
             BackendUnavailable: one of them is gone.
         """
@@ -92,6 +97,10 @@ class Backend(Protocol):
 
 def check_servable(backend: Backend, top_k_max: int) -> list[str]:
     """Return the tenants of a backend, rising, if a window can serve all of them.
+
+    Args:
+        backend: lists the tenants and counts their documents.
+        top_k_max: K_max of the window's policy; every N must exceed it (check 1).
 
     Raises:
         MalformedDocument: there are none, or one has too few documents for K_max: an answer would
@@ -144,10 +153,14 @@ class StoredDocuments:
             if not page:
                 return
             yield page
+            # By position, not OFFSET: each page costs the same however large the tenant is.
             start += len(page)
 
     def fetch(self, tenant: str, ids: Sequence[str]) -> list[Document]:
         """Return the documents of ``ids`` in the order of ``ids``.
+
+        Args:
+            ids: distinct, at most those of one answer.
 
         Raises:
             BackendUnavailable: one of them is gone.
@@ -185,6 +198,7 @@ class StoredDocuments:
             _ensure_tenant(connection, tenant)
             if replace:
                 connection.execute(delete(tables.document).where(_of(tenant)))
+            # Documents are never deleted one by one, so their number is the next position.
             start = _count(connection, tenant)
             _check_ids(connection, tenant, documents)
             total = start + len(documents)

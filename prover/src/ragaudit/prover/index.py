@@ -95,13 +95,17 @@ class CommittedIndex:
         return IndexTree(self.commitments, self.row_digests)
 
     def prepare(self, *, scorer: bool) -> None:
-        """Make the tree now, and the scorer if answers use it, so that no query waits for them."""
+        """Make the tree now, and the scorer if answers use it, so that no query waits for them.
+
+        Args:
+            scorer: whether answers score every row; otherwise the scorer's copy is not made.
+        """
         _ = self.tree
         if scorer:
             _ = self.scorer
 
     def commitment(self, window: str) -> IndexCommitment:
-        """Return what the verifier gets: the commitments, the digests and pi_idx."""
+        """Return what the verifier gets (spec 5.4): commitments, digests, pi_idx, and no text."""
         return IndexCommitment(
             window,
             self.tenant,
@@ -155,6 +159,7 @@ class IndexBuilder:
         salts = self._randomness.draw(BYTES * count, "row salts", window, tenant, VERSION)
         ids = tuple(document.id for document in documents)
         contents = b"".join(content_digest(document.content) for document in documents)
+        # Reblinding a commitment costs one multiplication, committing anew one for each entry.
         place = _places(ids, rows, previous)
         if previous is None or not (place >= 0).any():
             commitments = self.commit_rows(rows, blindings)
@@ -196,11 +201,22 @@ class IndexBuilder:
         return documents
 
     def embed(self, contents: Sequence[str]) -> Rows:
-        """Return int8[N, d], every row of norm at most 127."""
+        """Return int8[N, d], every row of norm at most 127.
+
+        Args:
+            contents: texts of the documents, in row order.
+
+        Raises:
+            MalformedError: a text that has no embedding.
+        """
         return embed_quantised(self._embedder, contents)
 
     def complete_rows(self, vectors: Rows) -> Rows:
-        """Return int8[N, d+4]: int8[N, d] with four squares a row that make its norm 127."""
+        """Return int8[N, d+4]: int8[N, d] with four squares a row that make its norm 127.
+
+        Args:
+            vectors: int8[N, d], of squared norm at most 16129.
+        """
         return core.complete_rows(np.ascontiguousarray(vectors))
 
     def commit_rows(self, rows: Rows, blindings: Scalars) -> bytes:
@@ -226,6 +242,7 @@ class IndexBuilder:
         before = place[same]
         commitments = np.empty((len(rows), BYTES), dtype=np.uint8)
         old = _by_row(previous.commitments)[before]
+        # By the difference of the blindings: the row itself is not touched.
         fresh = core.reblind_rows(old.tobytes(), previous.blindings[before], blindings[same])
         commitments[same] = _by_row(fresh)
         if not same.all():
@@ -281,12 +298,22 @@ def row_digests(ids: Sequence[str], salts: bytes, content_digests: bytes) -> byt
 
 
 def part(data: bytes, position: int) -> bytes:
-    """Return the 32 bytes of row ``position`` of concatenated values."""
+    """Return the 32 bytes of row ``position`` of concatenated values.
+
+    Args:
+        data: values of 32 bytes each, concatenated in row order.
+        position: of the row, from 0.
+    """
     return data[BYTES * position : BYTES * (position + 1)]
 
 
 def save_index(connection: Connection, window: str, index: CommittedIndex) -> None:
-    """Store a committed index: what it holds opens every row's commitment."""
+    """Store a committed index: what it holds opens every row's commitment.
+
+    Args:
+        connection: of a transaction of the prover's database.
+        window: that committed to it; it has none of this tenant yet.
+    """
     connection.execute(
         insert(tables.index_version).values(
             window=window,
@@ -306,7 +333,11 @@ def save_index(connection: Connection, window: str, index: CommittedIndex) -> No
 
 
 def load_indexes(connection: Connection, window: str) -> dict[str, CommittedIndex]:
-    """Return the committed indexes of a window, by tenant in rising order."""
+    """Return the committed indexes of a window, by tenant in rising order.
+
+    Args:
+        window: those of its tenants that are committed to so far.
+    """
     table = tables.index_version
     rows = connection.execute(
         select(table).where(table.c.window == window).order_by(table.c.tenant)
@@ -315,12 +346,17 @@ def load_indexes(connection: Connection, window: str) -> dict[str, CommittedInde
 
 
 def last_index(connection: Connection, tenant: str) -> CommittedIndex | None:
-    """Return the index of a tenant that was committed to last, None if there is none."""
+    """Return the index of a tenant that was committed to last, None if there is none.
+
+    Args:
+        tenant: of any window, also one that was refused or abandoned.
+    """
     table, windows = tables.index_version, tables.window
     rows = connection.execute(
         select(table)
         .join(windows, windows.c.name == table.c.window)
         .where(table.c.tenant == tenant)
+        # By creation, not by time of commitment: clocks may be set, numbers are never reused.
         .order_by(windows.c.number.desc())
         .limit(1)
     )

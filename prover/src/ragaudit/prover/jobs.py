@@ -44,9 +44,14 @@ class Background:
             thread.join()
 
     def drive(self, name: str) -> None:
-        """Drive a window, if the threads were started."""
+        """Drive a window, if the threads were started.
+
+        Args:
+            name: of an unfinished window that is not driven yet.
+        """
         if not self._started:
             return
+        # Two threads: a step may prove for long, and the log must be cosigned meanwhile.
         for work in (self._run, self._run_checkpoints):
             thread = threading.Thread(target=work, args=(name,), name=f"{work.__name__} {name}")
             thread.start()
@@ -93,6 +98,7 @@ class Background:
                         live.log_changed.clear()
                         self._driver.checkpoint(name)
                         due = False
+                        # A log uses up at most half of a window's 400,000 cosignatures (spec 6.4).
                         self._stopping.wait(max(pause, live.policy.checkpoint_spacing))
                     wait = live.log_changed.wait
                 logged = ""

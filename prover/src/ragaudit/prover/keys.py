@@ -14,7 +14,11 @@ SECRET_MODE = 0o600
 
 
 def write_secret_file(path: Path, text: str) -> None:
-    """Create ``path`` with mode 0600 and one line of text; never replace a file.
+    """Create ``path`` with mode 0600 and a text; never replace a file.
+
+    Args:
+        path: of the new file; its folder is made with mode 700 if it is missing.
+        text: the content but for its last line end.
 
     Raises:
         MalformedSettings: the file exists.
@@ -41,6 +45,9 @@ def write_secret_file(path: Path, text: str) -> None:
 
 def read_secret_file(path: Path) -> str:
     """Return the one line of a secret file.
+
+    Args:
+        path: of a file that nobody but its owner may read.
 
     Raises:
         MalformedSettings: it is missing, is not text, or others than its owner may read it.
@@ -72,6 +79,9 @@ def create_key(path: Path) -> PrivateKey:
 def load_key(path: Path) -> PrivateKey:
     """Return the key of a file that `create_key` wrote.
 
+    Args:
+        path: of a file with 64 hexadecimal digits, the seed of an Ed25519 key.
+
     Raises:
         MalformedSettings: anything else, or a file that `read_secret_file` does not read.
     """
@@ -87,5 +97,10 @@ def load_key(path: Path) -> PrivateKey:
 
 
 def token_digest(token: str) -> bytes:
-    """Return the SHA-256 under which a bearer token or API key is stored, 32 bytes."""
+    """Return the SHA-256 under which a bearer token or API key is stored, 32 bytes.
+
+    Args:
+        token: as the caller presents it, of any length and content.
+    """
+    # Unsalted and fast: tokens are 32 random bytes, which nobody guesses (spec 8.1).
     return sha256(token.encode("utf-8", "surrogatepass")).digest()

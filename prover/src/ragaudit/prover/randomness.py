@@ -32,10 +32,20 @@ class Randomness(Protocol):
     """Uniform bytes and scalars; ``purpose`` names a draw and is never used twice."""
 
     def draw(self, count: int, *purpose: Field) -> bytes:
-        """Return ``count`` uniform bytes."""
+        """Return ``count`` uniform bytes.
+
+        Args:
+            count: of bytes, >= 0.
+            purpose: names the draw within its window.
+        """
 
     def scalars(self, count: int, *purpose: Field) -> npt.NDArray[np.uint8]:
-        """Return uint8[count, 32], canonical uniform scalars of ristretto255."""
+        """Return uint8[count, 32], canonical uniform scalars of ristretto255.
+
+        Args:
+            count: of scalars, >= 0.
+            purpose: names the draw within its window.
+        """
 
 
 class OsRandomness:
@@ -57,14 +67,22 @@ class SeededRandomness:
         self._seed = seed
 
     def draw(self, count: int, *purpose: Field) -> bytes:
-        """Return ``count`` bytes of SHAKE256 over seed and purpose."""
+        """Return ``count`` bytes of SHAKE256 over seed and purpose.
+
+        Args:
+            purpose: the same one gives the same bytes.
+        """
         # Tagged and with lengths: two purposes never give one input.
         return shake_256(
             enc("ragaudit/v1/experiment", self._seed, enc("purpose", *purpose))
         ).digest(count)
 
     def scalars(self, count: int, *purpose: Field) -> npt.NDArray[np.uint8]:
-        """Return uint8[count, 32], canonical scalars of seed and purpose."""
+        """Return uint8[count, 32], canonical scalars of seed and purpose.
+
+        Args:
+            purpose: the same one gives the same scalars.
+        """
         wide = self.draw(_WIDE_BYTES * count, "scalars", *purpose)
         data = b"".join(
             (int.from_bytes(wide[at : at + _WIDE_BYTES], "little") % _GROUP_ORDER).to_bytes(
@@ -76,7 +94,11 @@ class SeededRandomness:
 
 
 def randomness_for(experiment_seed: str | None) -> Randomness:
-    """Return the source of a window: the operating system's unless its policy names a seed."""
+    """Return the source of a window: the operating system's unless its policy names a seed.
+
+    Args:
+        experiment_seed: of the window's policy (spec 5.2); None in every real window.
+    """
     return OsRandomness() if experiment_seed is None else SeededRandomness(experiment_seed)
 
 
@@ -103,13 +125,23 @@ class SeedTree:
         return self._commitment
 
     def restore(self, slot_roots: bytes) -> None:
-        """Take the slots' roots that `commit` found before a restart, 32 bytes a slot."""
+        """Take the slots' roots that `commit` found before a restart, 32 bytes a slot.
+
+        Args:
+            slot_roots: roots of the slots' trees, in order of slots, concatenated.
+        """
+        # Building it again would cost slots x queries hashes at every start.
         self._commitment = SeedCommitment(
             self._secret, self._window, EPOCH, slot_roots, self._queries
         )
 
     def key(self, slot: int, counter: int) -> bytes:
-        """Return k_(1, slot, counter): the 32-byte key of one record's noise."""
+        """Return k_(1, slot, counter): the 32-byte key of one record's noise.
+
+        Args:
+            slot: from 0, below the policy's slots.
+            counter: c, from 0, below the policy's queries per account.
+        """
         return counter_key(slot_key(self._secret, self._window, EPOCH, slot), counter)
 
     def open(self, slot: int, counter: int) -> KeyOpening:
@@ -117,5 +149,11 @@ class SeedTree:
 
         It costs r hashes for the first key of a slot; a slot's tree is kept until another one's
         is made, so open in order of slots.
+
+        Args:
+            slot, counter: as for `key`.
+
+        Returns:
+            The key, and its inclusion paths in the slot's tree and in C_seed (spec 5.5).
         """
         return self.commit().open(slot, counter)

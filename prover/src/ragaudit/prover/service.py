@@ -49,7 +49,11 @@ SECRET_BYTES = 32
 
 
 def stored_documents(settings: Settings, store: Store) -> Backend:
-    """Return the documents in the prover's own database, the only backend of version 1."""
+    """Return the documents in the prover's own database, the only backend of version 1.
+
+    Args:
+        settings: not used; another backend may need them.
+    """
     return StoredDocuments(store)
 
 
@@ -172,6 +176,7 @@ class Service:
 
     def stop(self) -> None:
         """Stop the background threads, wait for them, and let go of files and connections."""
+        # First: a step in progress still needs the connections that are closed below.
         self._background.stop()
         self.open_windows.close()
         self.verifier.close()
@@ -199,7 +204,11 @@ class Service:
                 raise WindowUnusable(window.unusable, where=window.name)
 
     def check_operator(self, token: str) -> None:
-        """Check that ``token`` is the operator's; NotAuthenticated otherwise."""
+        """Check that a token is the operator's.
+
+        Raises:
+            NotAuthenticated: another one.
+        """
         # In constant time: the comparison says nothing of how much of a guess was right.
         if not hmac.compare_digest(token_digest(token), self._operator_digest):
             raise NotAuthenticated(
@@ -251,6 +260,9 @@ class Service:
     def abandon_window(self, name: str) -> Window:
         """End a window that the verifier has not countersigned: its documents are free again.
 
+        Args:
+            name: of a window in state draft or committed.
+
         Raises:
             UnknownWindow: there is none of this name.
             WrongState: it is countersigned, so that the verifier expects its log, or finished.
@@ -275,6 +287,7 @@ class Service:
             WrongState: it is not open.
         """
         window = self.windows.get(name)
+        # Only the queries end: claims may be made until the window's end, so its log stays open.
         if window.state is not State.OPEN:
             raise WrongState(f"the window is {window.state}", where=name, expected=State.OPEN)
         self.windows.note(name, stopped=True)
@@ -282,6 +295,9 @@ class Service:
 
     def open_window(self, name: str, account: Account) -> OpenWindow:
         """Return a window to query, or refuse with a signature if it is not countersigned.
+
+        Args:
+            account: authenticated; its pseudonym stands in a refusal.
 
         Raises:
             UnknownWindow: there is none of this name.
@@ -308,6 +324,7 @@ class Service:
         """Return the final checkpoint of the last window that was handed over to this verifier."""
         for window in reversed(self.windows.all()):
             final = window.final_checkpoint if window.handed_over else None
+            # Another verifier does not know that window, and would refuse this one (check 1).
             if final is not None and Policy.parse(window.policy).keys.verifier == verifier:
                 return final.decode("utf-8")
         return None

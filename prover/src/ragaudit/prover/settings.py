@@ -228,7 +228,14 @@ def load_settings(path: Path) -> Settings:
 
 
 def window_settings(base: WindowSettings, overrides: dict[str, Any]) -> WindowSettings:
-    """Return ``base`` with members replaced; MalformedSettings for an unknown or bad one."""
+    """Return the settings of one window: ``base`` with members replaced.
+
+    Args:
+        overrides: members by name, sections nested.
+
+    Raises:
+        MalformedSettings: an unknown member, or a value out of range.
+    """
     try:
         return WindowSettings.model_validate(_merged(base.model_dump(), overrides))
     except ValidationError as error:
@@ -259,6 +266,7 @@ def _absolute(settings: Settings, folder: Path) -> Settings:
 def _absolute_url(url: str, folder: Path) -> str:
     prefix = "sqlite:///"
     file = url.removeprefix(prefix)
+    # Otherwise the database would depend on the folder in which the service is started.
     if file != url and file not in {"", ":memory:"} and not file.startswith("/"):
         return prefix + str(folder / file)
     return url

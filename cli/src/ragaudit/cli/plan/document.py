@@ -161,6 +161,7 @@ def _priced(price: Price, blind: Fraction) -> dict[str, Any]:
     ceiling = ceiling_of(price, blind)
     return {
         **_price(price),
+        # Rounded up: a ceiling that is too low would deny what is possible.
         "recall_ceiling": None if isinstance(ceiling, Missing) else upward(ceiling),
     }
 

@@ -200,6 +200,7 @@ def _try(plan: Budget, trial: Trial, watcher: Watcher) -> RetrievalPlan:
             )
             for sigma in sigmas
         },
+        # The largest: a ceiling must not be too low for any of the indexes.
         max(Fraction(trial.top_k, len(collection.rows)) for collection in collections),
         tuple(cost_of_recall(simulation, targets, recall) for recall in trial.recalls),
     )
@@ -229,5 +230,6 @@ def _by_index(
 
 
 def _with(sigmas: Sequence[str], planned: str) -> list[str]:
+    # By value: 0.1 and 0.10 are one sigma, and would be simulated twice.
     others = [sigma for sigma in sigmas if Fraction(sigma) != Fraction(planned)]
     return sorted([*others, planned], key=Fraction)

@@ -49,6 +49,7 @@ def largest_queries(mechanism: NoisyScores, epsilon: Number, delta: Number) -> i
     check_scores(mechanism, "mechanism")
     loss = exact(epsilon, "epsilon", above=0)
     target = exact(delta, "delta", above=0, below=1)
+    # Without the sampler's error one evaluation settles a comparison (claim 19).
     ideal = replace(mechanism, gamma=Fraction(0))
     # Invariant of both searches: `low` queries have the guarantee, `high` do not (claim 19).
     high = 1 + _most(lambda m: gives(ideal.with_queries(m), loss, target), 0, MAX_QUERIES + 1)
@@ -169,6 +170,7 @@ def calibrate_coalition(
         InvalidArgumentError: a value out of range.
         RefusedError: no sigma in the sampler's range gives it.
     """
+    # Pooled answers are those of one analyst who asks all of it (claim 17).
     queries = _product(accounts=accounts, rate=rate, windows=windows)
     return calibrate(epsilon, delta, queries, relation, group_size, gamma=gamma, places=places)
 
@@ -177,6 +179,7 @@ def _product(**counts: int) -> int:
     product = 1
     for where, value in counts.items():
         product *= count(value, where)
+    # Refused here, by the names of the factors: the caller gave no number of queries.
     if product > MAX_QUERIES:
         raise InvalidArgumentError(
             "too many queries", where=" x ".join(counts), expected=f"at most {MAX_QUERIES}"

@@ -44,6 +44,7 @@ def largest_mu(epsilon_value: Number, target: Number, slack: Number = 0) -> Deci
     goal = exact(target, "delta", above=0, below=1)
     share = exact(slack, "slack", least=0)
     low, high = Decimal(0), Decimal(1)
+    # Not even mu = 0 is enough: the sampler's error alone is above delta.
     if not meets(low, loss, goal, share):
         return None
     while meets(high, loss, goal, share):
@@ -91,6 +92,7 @@ def calibrate(
     count(queries, "queries")
     count(places, "places", most=12)
     least_units = Fraction(SIGMA_UNITS_MIN)
+    # Of any sigma: sensitivity and slack do not depend on it.
     probe = NoisyScores.of_policy(1, relation, group_size, queries, gamma)
     mu = largest_mu(loss, goal, probe.slack)
     if mu is None or mu == 0:
@@ -105,6 +107,7 @@ def calibrate(
     sigma = max(units / SCORE_UNIT // step - 1, -(-least_units / SCORE_UNIT // step)) * step
     while sigma * SCORE_UNIT <= SIGMA_UNITS_MAX:
         event = NoisyScores(sigma * SCORE_UNIT, probe.relation, group_size, queries, probe.gamma)
+        # The first that holds is the least: the sigmas that hold form an upper ray (claim 8).
         if gives(event, loss, goal):
             return floor_decimal(sigma, places)
         sigma += step

@@ -85,6 +85,7 @@ class NoisyScores:
             "queries": count(self.queries, "queries", least=0, most=MAX_QUERIES),
             "gamma": exact(self.gamma, "gamma", least=0, below=1),
         }
+        # The class is frozen: what is stored is exact, whatever kind of number was given.
         for name, value in read.items():
             object.__setattr__(self, name, value)
 
@@ -133,11 +134,13 @@ class NoisyScores:
         """
         # Scores lie in ±16129; the null record scores 0.
         move = SCORE_UNIT * (2 if self.relation is NeighboringRelation.REPLACE else 1)
+        # Euclidean over g coordinates: the norm grows with the root of g, its square with g.
         return self.group_size * move * move
 
     @property
     def samples(self) -> int:
         """Return how many noise samples matter: one per query and row of the unit."""
+        # The other rows have the same score in both worlds, and so the same law (claim 4).
         return self.queries * self.group_size
 
     @property
@@ -165,6 +168,10 @@ class NoisyScores:
 
 def check_scores(value: object, where: str) -> None:
     """Check that the argument ``where`` is a :class:`NoisyScores`.
+
+    Args:
+        value: the argument.
+        where: its name, for the error.
 
     Raises:
         InvalidArgumentError: an object of another type.
@@ -197,6 +204,7 @@ class Coalition:
 
     def release(self) -> NoisyScores:
         """Return the same mechanism queried ``w·k·r`` times."""
+        # Who asks is no input of the mechanism: k accounts are one analyst (claim 17).
         return self.account.with_queries(self.windows * self.accounts * self.account.queries)
 
 

@@ -76,9 +76,11 @@ def least_epsilon(mu: Number, target: Number, slack: Number = 0) -> Decimal | No
     low = Decimal(0)
     if _total(mu, low, share) <= goal:
         return low
+    # Past the turning point the sum only rises: no answer is there (claim 4).
     high = _turning_point(mu, share) if share else _doubled(mu, goal)
     if high is None or _total(mu, high, share) > goal:
         return None
+    # The upper end always satisfies the inequality: it is what is returned, rounded up.
     while high - low > _WIDTH * max(Decimal(1), high):
         middle = (low + high) / 2
         if _total(mu, middle, share) <= goal:

@@ -38,6 +38,7 @@ def epsilon(event: NoisyScores, target: Fraction) -> float | None:
     if not 0 < mu <= LARGEST_MU:
         return None
     value = composed_epsilon([mu], mu, float(target))
+    # Infinite where more mass than delta was cut off: that says nothing about the mechanism.
     return value if math.isfinite(value) else None
 
 
@@ -69,6 +70,7 @@ def composed(shifts: Sequence[float], total: float) -> Any:
     distribution = None
     # Like releases are composed in one step, not one after another.
     for shift, times in sorted(Counter(shifts).items()):
+        # The parameters are those of spec 7.4.2: others would give another text.
         part = privacy_loss_distribution.from_gaussian_mechanism(
             1 / shift,
             value_discretization_interval=total / _POINTS_PER_MU,

@@ -82,6 +82,7 @@ def bound(event: NoisyScores, target: Number) -> RenyiBound | None:
     check_scores(event, "event")
     goal = exact(target, "delta", above=0, below=1)
     best = optimal(event.rho(), goal * (1 - _SET_ASIDE))
+    # Compared before the exponential is taken: its argument may be astronomically large.
     if event.slack and (
         best.epsilon > _HOPELESS
         or (1 + best.epsilon.exp()) * decimal_of(event.slack) > decimal_of(goal * _SET_ASIDE)
@@ -105,6 +106,7 @@ def optimal(rho: Number, target: Number) -> RenyiBound:
     """
     level = decimal(rho, "rho", least=0, most=LARGEST_RHO)
     goal = decimal(target, "delta", above=0, below=1)
+    # Nothing was released; the search below would divide by it.
     if level == 0:
         return RenyiBound(Decimal(0), Decimal(2))
     start = (-goal.ln() / level).sqrt()
@@ -118,6 +120,7 @@ def optimal(rho: Number, target: Number) -> RenyiBound:
             low = low_third
     # Where epsilon is 0 on a whole interval, the search ends at its edge: 0 is at ``high``.
     order = 1 + start * (high * _LN2).exp()
+    # Raised by more than 80 digits lose: it is an upper bound at the order that is stated.
     return RenyiBound(_canonne(level, goal, order) * (1 + Decimal("1e-60")), order)
 
 

@@ -68,6 +68,7 @@ def epsilon_report(
     Raises:
         InvalidArgumentError: an argument out of its range.
     """
+    # Texts before numbers: the table repeats the policy's own digits.
     sigma = _text(sigma, "sigma")
     delta_policy, delta_acc = _text(delta_policy, "delta_policy"), _text(delta_acc, "delta_acc")
     epsilon_acc = _text(epsilon_acc, "epsilon_acc")
@@ -81,6 +82,7 @@ def epsilon_report(
         for number in sequence(realised_counts, "realised_counts")]  # fmt: skip
     gamma = exact(gamma, "gamma", least=0, below=1)
     single = NoisyScores.of_policy(sigma, relation, group_size, queries_per_account, gamma)
+    # All accounts at their full allowance: what they asked is seen only afterwards (`realised`).
     event = single.with_queries(coalition * queries_per_account)
     largest = sum(sorted(counts, reverse=True)[:coalition])
     return EpsilonTable(
@@ -104,6 +106,7 @@ def epsilon_report(
             headline=_headline(single, target_acc),
             epsilon_acc=epsilon_acc,
             delta_acc=delta_acc,
+            # Before rounding: a promise that just holds must not fail by the last place (7.4).
             satisfied=gaussian.gives(single, loss, target_acc),
         ),
         all_records=_headline(event.with_queries(total_records), target),
@@ -149,6 +152,7 @@ def _cross_check(event: NoisyScores, target: Fraction) -> CrossCheck:
     reference = gaussian.least_epsilon(event.mu_gaussian_limit(), target)
     if value is None or reference is None:
         return CrossCheck(approximate=None, agrees=None)
+    # Two places: binary arithmetic differs between machines beyond them (spec 7.4.2).
     epsilon = Fraction(ceil_decimal(Fraction(value), CROSS_CHECK_PLACES))
     return CrossCheck(
         approximate=ApproximateDp(epsilon, target, event.relation),

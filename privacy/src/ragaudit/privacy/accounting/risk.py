@@ -48,6 +48,7 @@ class PriorSummary:
         for where in ("collision_probability", "least_ball", "largest_ball"):
             value = exact(getattr(self, where), where, least=0, most=1)
             object.__setattr__(self, where, value)
+        # Exchanged, they would bound an empty interval, and the maximum over it nothing.
         if self.least_ball > self.largest_ball:
             raise InvalidArgumentError(
                 f"{shown(self.least_ball)} is above largest_ball {shown(self.largest_ball)}",
@@ -70,6 +71,9 @@ class PriorSummary:
     @classmethod
     def uniform(cls, records: int) -> Self:
         """Return the summary of the uniform prior over ``records`` >= 2, exact guesses only.
+
+        Args:
+            records: n, at least 2; each has probability 1/n.
 
         Raises:
             InvalidArgumentError: fewer than two records.
@@ -118,6 +122,7 @@ def trade_off_gap(mu: Number, alpha: Number) -> Decimal:
     """
     shift = decimal(mu, "mu", least=0)
     level = decimal(alpha, "alpha", least=0, most=1)
+    # The gap is 0 at both ends, where the quantile is infinite.
     if level in (0, 1):
         return Decimal(0)
     # f(alpha) = Phi(Phi^-1(1 - alpha) - mu); 1 - f as a tail keeps the digits.
@@ -156,6 +161,7 @@ def reconstruction_advantage(mu: Number, prior: PriorSummary) -> Decimal:
     """
     instance(prior, PriorSummary, "prior")
     shift, kappa = decimal(mu, "mu", least=0), decimal_of(prior.collision_probability)
+    # The prior is certain: nothing is left to gain, and the second form divides by 1 - kappa.
     if kappa == 1:
         return Decimal(0)
     plus, minus = decimal_of(prior.largest_ball), decimal_of(prior.least_ball)

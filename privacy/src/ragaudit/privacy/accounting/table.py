@@ -93,6 +93,7 @@ class EpsilonTable:
     @property
     def ways(self) -> tuple[Way, ...]:
         """Return every member that states an epsilon, in an order in which to explain them."""
+        # From what is written: a report shows the digits that were signed, and no others.
         stated = self.to_json()
         return tuple(
             Way(
@@ -131,6 +132,7 @@ class EpsilonTable:
         Raises:
             MalformedError: not exactly what :meth:`to_json` writes for a table.
         """
+        # First: delta and relation stand there once, for all other members.
         terms = Parameters.from_json(member(value, "parameters"))
         at = terms.delta_policy, terms.relation
         table = cls(

@@ -38,16 +38,24 @@ PLACES: Final = 6
 # The cross-check is binary floating point; fewer places are the same on every machine.
 CROSS_CHECK_PLACES: Final = 2
 
+# At most four digits: a longer exponent would ask for a number of any size.
 _POWER: Final = re.compile(r"2\^-(0|[1-9][0-9]{0,3})", re.ASCII)
 
 
 def exact_text(value: Fraction) -> str:
-    """Return a rational, whose denominator divides 10^12, without trailing zeros."""
+    """Return a rational, whose denominator divides 10^12, without trailing zeros.
+
+    Args:
+        value: >= 0, of at most 12 places.
+    """
     return floor_decimal(value, 12).rstrip("0").rstrip(".")
 
 
 def member(value: object, name: str) -> Any:
     """Return a member of a JSON object.
+
+    Args:
+        value: of any kind; nothing is known of it yet.
 
     Raises:
         MalformedError: no object, or without that member.
@@ -68,6 +76,7 @@ def text(value: object, name: str) -> str:
 def policy_decimal(value: object, name: str) -> str:
     """Return the member ``name``, a policy's decimal, as it stands there."""
     decimal_text = text(value, name)
+    # Checked and given back as it stands: the same number in other digits is another policy.
     parse_decimal(decimal_text)
     return decimal_text
 
@@ -89,6 +98,7 @@ def number(value: object, name: str, least: int = 0) -> int:
 
 def truth(value: object, name: str) -> bool:
     """Return the member ``name``, true or false."""
+    # Not by its truth: 1 and "no" are true in Python.
     flag = member(value, name)
     if not isinstance(flag, bool):
         raise MalformedError("wrong type", where=name, expected="true or false")
@@ -103,7 +113,12 @@ def optional(value: object, name: str) -> Fraction | None:
 def guarantee_of(
     value: object, name: str, delta: str, relation: NeighboringRelation
 ) -> ApproximateDp | None:
-    """Return the epsilon of the member ``name``, or null, at this delta and relation."""
+    """Return the epsilon of the member ``name``, or null, at this delta and relation.
+
+    Args:
+        name: of the member that states epsilon.
+        delta: a policy's decimal.
+    """
     if member(value, name) is None:
         return None
     return ApproximateDp.of(text(value, name), delta, relation)
@@ -124,7 +139,11 @@ def up(value: Fraction | None) -> str | None:
 
 
 def gamma_text(gamma: Fraction) -> str:
-    """Return the distance of a sampler as ``2^-k``, or else as a fraction."""
+    """Return the distance of a sampler as ``2^-k``, or else as a fraction.
+
+    Args:
+        gamma: total-variation distance of one noise sample, in [0, 1).
+    """
     exponent = gamma.denominator.bit_length() - 1
     # A power of two is exact in six characters, its decimal in a hundred.
     if gamma.numerator == 1 and gamma.denominator == 1 << exponent:
@@ -133,7 +152,11 @@ def gamma_text(gamma: Fraction) -> str:
 
 
 def gamma_of(gamma: str) -> Fraction:
-    """Return the distance, in [0, 1), from the text of :func:`gamma_text`."""
+    """Return the distance, in [0, 1), from the text of :func:`gamma_text`.
+
+    Args:
+        gamma: ``2^-k``, or a fraction.
+    """
     power = _POWER.fullmatch(gamma)
     distance = Fraction(1, 1 << int(power[1])) if power else exact(gamma, "gamma")
     return exact(distance, "gamma", least=0, below=1)

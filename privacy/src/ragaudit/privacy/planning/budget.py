@@ -172,6 +172,7 @@ def budget(targets: Targets, sigma: str | None = None) -> Budget:
     account = price_of_account(targets, level)
     promise_kept = None if targets.epsilon is None else _keeps(targets, level, targets.epsilon)
     if targets.epsilon is None:
+        # Nothing was promised: what this sigma gives one account is what others are measured by.
         targets = replace(targets, epsilon=account.epsilon)
     queries, accounts = _afforded(targets, level)
     return Budget(
@@ -304,6 +305,7 @@ def _paper_noise(targets: Targets, sigma: str) -> PaperNoise | Missing:
     if isinstance(paper, Missing):
         return paper
     try:
+        # The paper's noise is several times ours, and leaves the sampler's range first.
         real: Price | Missing = price_of_account(targets, paper)
     except MalformedError:
         real = Missing("so much noise is outside the sampler's range")

@@ -69,6 +69,7 @@ class Targets:
         return "row" if self.rows_per_document == 1 else "document"
 
     def __post_init__(self) -> None:
+        # Read, not stored: the plan repeats the decimals as they were given.
         if self.epsilon is not None and parsed(self.epsilon, "epsilon") <= 0:
             raise MalformedError("epsilon is 0", where="epsilon", expected="above 0")
         for name in ("delta", "delta_policy"):
@@ -166,6 +167,7 @@ def price(event: NoisyScores, delta: str) -> Price:
     """
     mu, at = event.mu(), parse_decimal(delta)
     try:
+        # No finite bound is a result here, not an error: a plan shows it beside the others.
         finite: Decimal | None = epsilon(event, at)
     except NoFiniteBound:
         finite = None

@@ -170,6 +170,7 @@ def largest_recall(epsilon: Number, delta: Number, queries: int, blind: Number) 
     low, high = share, 1.0
     if keeps(high):
         return high
+    # The upper end is returned: what nobody can exceed is rounded up.
     for _ in range(_STEPS):
         middle = (low + high) / 2
         low, high = (middle, high) if keeps(middle) else (low, middle)
@@ -205,9 +206,11 @@ def _hockey_stick(trials: int, more: float, less: float, epsilon: float) -> floa
         # A is n always; B is n with probability less^n.
         return 1 - math.exp(min(0.0, epsilon + trials * math.log(less)))
     up, down = math.log(more / less), math.log1p(-more) - math.log1p(-less)
+    # Equal rates: no count tells the two apart.
     if up - down <= 0:
         return 0.0
     start = max(0, math.floor((epsilon - trials * down) / (up - down)) + 1)
+    # No count has so large a ratio: e^epsilon covers all of them.
     if start > trials:
         return 0.0
     tail_more = _upper_tail(trials, more, start)

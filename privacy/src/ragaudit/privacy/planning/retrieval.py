@@ -78,6 +78,7 @@ def mean_interval(
     from scipy.special import stdtrit  # noqa: PLC0415
 
     mean = float(np.mean(values))
+    # Agreement of a few questions is no certainty about the others.
     if np.all(values == values[0]):
         others = 1 - ((1 - CONFIDENCE) / 2) ** (1 / len(values))
         return Interval(mean, mean - others * (mean - lowest), mean + others * (highest - mean))
@@ -178,6 +179,7 @@ class Ranking:
                 where="returned",
                 expected=f"at most {self.top_k} distinct positions",
             )
+        # NumPy would take -1 for the last row.
         if positions and not 0 <= min(positions) <= max(positions) < len(self.ranks):
             raise MalformedError(
                 "position out of range", where="returned", expected=f"0 to {len(self.ranks) - 1}"
@@ -301,6 +303,7 @@ def simulate(
         raise MalformedError("no sigma to simulate", where="noise", expected="at least one")
     if isinstance(trials, bool) or trials < 1:
         raise MalformedError(f"trials is {trials}", where="trials", expected="at least 1")
+    # As numbers: as texts, 10 would come before 2.
     sigmas = sorted(noise, key=lambda expectation: parsed(expectation, "noise"))
     measured = []
     blind = []
@@ -347,6 +350,7 @@ def _ask(
 
 
 def _point(sigma: str, values: npt.NDArray[np.float64], largest_loss: int) -> Retrieval:
+    # A question that returned nothing has no rank loss; it counts in recall and in the rows.
     losses = values[:, 1][~np.isnan(values[:, 1])]
     return Retrieval(
         sigma=sigma,

@@ -68,6 +68,7 @@ def _promise(plan: Budget) -> tuple[Strength, str]:
     row = plan.judged
     who = "one account" if row.accounts == 1 else f"{row.accounts} accounts together"
     when = "" if row.windows == 1 else f" over {row.windows} windows"
+    # Without a finite epsilon nothing is promised, whatever the advantage would say.
     if row.price.epsilon is None:
         return Strength.EMPTY, f"empty: no finite epsilon for {who}{when}"
     advantage = Fraction(row.price.advantage)
@@ -82,6 +83,7 @@ def _promise(plan: Budget) -> tuple[Strength, str]:
 
 def _broken(plan: Budget) -> list[str]:
     """Return a clause on the promise to one account if sigma does not keep it, else nothing."""
+    # None is not False: where nothing was promised, nothing can be broken.
     if plan.kept is not False:
         return []
     real = plan.account.epsilon
@@ -99,12 +101,14 @@ def _rounded(epsilon: str) -> str:
 def _service(plan: Budget, simulation: Simulation | None) -> tuple[Service, str]:
     if simulation is None:
         return Service.NOT_SIMULATED, "not simulated"
+    # Against blind choice: a recall of 0.5 is nothing where K is half of the rows.
     interval, blind = simulation.at(plan.sigma).recall, simulation.random_recall
     half, most = (blind + gain * (1 - blind) for gain in (USELESS_GAIN, GOOD_GAIN))
     figures = (
         f"recall@{simulation.top_k} {interval.mean:.3f}, 95 % interval {interval.low:.3f} to "
         f"{interval.high:.3f}; blind choice {blind:.3f}, half way {half:.3f}"
     )
+    # By the ends of the interval: an estimate alone could be luck with the questions.
     if interval.high <= half:
         return Service.USELESS, f"useless ({figures})"
     if interval.low > most:

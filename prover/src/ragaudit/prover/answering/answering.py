@@ -27,11 +27,20 @@ class Answering:
         self.context = context
 
     def query(self, live: OpenWindow, account: Account) -> Query:
-        """Return the first stage of a query; call it under the lock of the account."""
+        """Return the first stage of a query; call it under the lock of the account.
+
+        Args:
+            live: the window that is asked, whatever its state: `Query.admit` judges it.
+        """
+        # No check is made yet: the stage reads the account's status in `admit`, under the lock.
         return self.context.stages.query(self.context, live, account)
 
     def answer(self, live: OpenWindow, account: Account, request: Request) -> ReceiptFile:
         """Answer a plain account; return the receipt file, which holds answer and receipt.
+
+        Args:
+            account: authenticated; plain in this window.
+            request: without a counter, which a plain account does not choose (spec 5.8).
 
         Raises:
             MalformedQuery, MalformedError: the query, K or filter, or the query's embedding.
@@ -42,17 +51,27 @@ class Answering:
         with live.account_lock(account.name):
             admitted = self.query(live, account).admit(anchored=False)
             logged = admitted.describe(request).select().log()
+        # Outside of the lock: what is logged does not change any more, and signing takes time.
         return logged.answer()
 
     def repeated(self, live: OpenWindow, registered: Registered, logged: LoggedRecord) -> Logged:
-        """Return the last stage of a record that is logged already."""
+        """Return the last stage of a record that is logged already.
+
+        Args:
+            logged: the record as stored; answer and receipt are made of it alone.
+        """
         record, stages = Record.parse(logged.body), self.context.stages
         return stages.selected(
             self.context, live, registered, record, logged.openings, logged.salt
         ).again(logged)
 
     def claimed(self, live: OpenWindow, registered: Registered, promise: Promise) -> Promised:
-        """Return the stage of a promise that was claimed: it is kept after the window's end."""
+        """Return the stage of a promise that was claimed: it is kept after the window's end.
+
+        Args:
+            registered: the anchored account that was promised.
+            promise: verified as this provider's own.
+        """
         return self.context.stages.promised(self.context, live, registered, promise)
 
 
@@ -70,6 +89,10 @@ class Promises:
 
         A stored one that has expired is superseded, unless its nonce is known or it was claimed.
 
+        Args:
+            account: authenticated; anchored in this window.
+            request: with the counter that the account expects (spec 5.8).
+
         Raises:
             PromisePending: the counter was promised to another request. Two different promises
                 for one counter would be evidence against the prover.
@@ -81,6 +104,7 @@ class Promises:
         with live.account_lock(account.name):
             admitted = self._answering.query(live, account).admit(anchored=True)
             counter = admitted.registered.counter
+            # A promise for any other counter could not be logged: counters have no gaps (check 8).
             if request.counter != counter:
                 raise Conflict(
                     f"counter {request.counter}",
@@ -95,6 +119,7 @@ class Promises:
                 pending, expired = None, pending
             if pending is None:
                 return admitted.describe(request).promise(superseded=expired).send()
+            # Two promises that differ for one counter fail check 12.
             if pending.request != request:
                 raise PromisePending(
                     "the counter has a promise for another request",

@@ -31,6 +31,9 @@ class Mechanism:
     def embed(self, query: str) -> npt.NDArray[np.float32]:
         """Return the query's embedding, float32[d], as the embedder gives it.
 
+        Args:
+            query: text of 1 to 8,192 bytes of UTF-8, as `check_request` lets it through.
+
         Raises:
             MalformedError: the text or its embedding cannot be used (no words, NaN, infinity).
         """
@@ -41,7 +44,11 @@ class Mechanism:
         return vector
 
     def quantise(self, vector: npt.NDArray[np.float32]) -> Embedding:
-        """Return e, int16[d] of norm at most 127, of float32[d] (docs/spec/02-integers.md §2.1)."""
+        """Return e, int16[d] of norm at most 127, of float32[d] (docs/spec/02-integers.md §2.1).
+
+        Args:
+            vector: float32[d], not zero, without NaN or infinity.
+        """
         return quantise(vector).astype(np.int16)
 
     def sketch(self, embedding: Embedding, seed: bytes, bits: int) -> bytes:
@@ -75,6 +82,7 @@ class Mechanism:
             activation_randomness=live.activation_randomness(record.activation),
             nonce=nonce or b"",
         )
+        # One position of the key stream for each of all N rows, whatever the filter (spec 3.4).
         table = live.noise_table
         parameters = table.parameters
         return core.sample_noise(
@@ -130,5 +138,10 @@ class Mechanism:
         return select(exact + noise, top_k)
 
     def selection_commitment(self, selected: Sequence[int], blinding: bytes) -> bytes:
-        """Return C_sel, 32 bytes, under a blinding of 32 bytes."""
+        """Return C_sel, 32 bytes, which step 6 of a receipt's check opens to T (spec 5.9).
+
+        Args:
+            selected: T, distinct positions, rising.
+            blinding: rho_sel, a canonical scalar, 32 bytes.
+        """
         return core.commit_selection(selected, blinding)

@@ -94,6 +94,10 @@ class Stage:
     def current(self, transaction: LogTransaction, counter: int) -> Registered:
         """Return the registration as a transaction reads it.
 
+        Args:
+            transaction: the one that will use the counter.
+            counter: of the query, as it was at its admission.
+
         Raises:
             Conflict: ``counter`` is not its next one any more.
         """
@@ -107,6 +111,10 @@ class Stage:
         """Return the record with the present time; call it inside `OpenWindow.committing`.
 
         Whatever the work before took, the checkpoints around an entry then confirm its time.
+
+        Args:
+            current: the registration as the same transaction reads it.
+            record: complete but for its time, or of a promise without nonce and selection.
 
         Raises:
             QueryRefused: the window ended meanwhile, or the clock is behind the cosigner's.
@@ -145,6 +153,7 @@ class Stage:
         embedding = np.array(openings.embedding, dtype=np.int16)
         noise = mechanism.draw_noise(window, index, record, nonce)
         selected = mechanism.noised_selection(window, index, embedding, noise, record.top_k)
+        # Unique to this query, as `Randomness` demands: no draw of a seeded window is repeated.
         purpose = (window.name, record.pseudonym, record.counter)
         blinding = randomness.scalars(1, "selection", *purpose)[0].tobytes()
         commitment = mechanism.selection_commitment(selected, blinding)
@@ -165,6 +174,9 @@ class Stage:
 
     def check_age(self, promised: Record) -> None:
         """Check that a promise can still be kept; a later nonce is for the verifier to judge.
+
+        Args:
+            promised: the record as it was promised, with the promise's time.
 
         Raises:
             Conflict: it is older than the policy's promise life.
@@ -212,17 +224,26 @@ def refuse(
 
 
 def seconds_until(instant: int, now: int) -> int:
-    """Return the whole seconds between two Unix milliseconds: at least 1, as a header shows it."""
+    """Return the whole seconds between two Unix milliseconds: at least 1, as a header shows it.
+
+    Args:
+        instant, now: Unix milliseconds; ``instant`` may be past.
+    """
     return max(1, -(-(instant - now) // 1000))
 
 
 def check_request(request: Request, rows: int, policy: Policy) -> None:
     """Check a request to an index of ``rows`` rows (docs/spec/08-services.md §8.7).
 
+    Args:
+        rows: N, of the index that is asked.
+        policy: bounds K.
+
     Raises:
         MalformedQuery: its text, K or filter.
     """
     try:
+        # In bytes: the specification's bound is of the UTF-8 that the digest covers (spec 5.8).
         length = len(request.query.encode("utf-8"))
     except UnicodeEncodeError:
         raise MalformedQuery("text has lone surrogates", where="query") from None
@@ -241,10 +262,14 @@ def check_request(request: Request, rows: int, policy: Policy) -> None:
 def check_claim(promise: Promise) -> None:
     """Check that an account could claim the promise; its library reveals nothing otherwise.
 
+    Args:
+        promise: signed, and not stored yet.
+
     Raises:
         MalformedQuery: the claim would be too long for any verifier.
     """
     try:
         Claim(promise, bytes(NONCE_BYTES)).encode()
     except RefusedError as error:
+        # Malformed, not refused: what makes a claim too long is the text of the query.
         raise MalformedQuery(error.what, where="query", expected=error.expected) from error

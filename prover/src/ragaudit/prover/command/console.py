@@ -26,7 +26,13 @@ class ServiceUnreachable(UnavailableError):
 
 
 def emit(value: Mapping[str, Any], as_json: bool, note: str = "") -> None:
-    """Print a result: one JSON object, or a line for each member and the note on standard error."""
+    """Print a result: one JSON object, or a line for each member and the note on standard error.
+
+    Args:
+        value: members in the order in which they are shown.
+        as_json: whether a program reads it.
+        note: for people only.
+    """
     if as_json:
         sys.stdout.write(json.dumps(value) + "\n")
         return
@@ -38,7 +44,12 @@ def emit(value: Mapping[str, Any], as_json: bool, note: str = "") -> None:
 
 
 def emit_rows(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
-    """Print a list: JSON, or a table."""
+    """Print a list: JSON, or a table.
+
+    Args:
+        rows: all with the same members, which head the table.
+        as_json: whether a program reads it.
+    """
     if as_json:
         sys.stdout.write(json.dumps(list(rows)) + "\n")
         return
@@ -53,7 +64,11 @@ def emit_rows(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
 
 @contextmanager
 def progress_bar(as_json: bool, what: str) -> Iterator[Callable[[str], None]]:
-    """Show on standard error that work is going on; yield a function that changes the text."""
+    """Show on standard error that work is going on; yield a function that changes the text.
+
+    Args:
+        as_json: no bar then: a program's log has no use for it.
+    """
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), disable=as_json) as progress:
         task = progress.add_task(what, total=None)

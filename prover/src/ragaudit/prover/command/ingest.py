@@ -26,6 +26,7 @@ def read_files(paths: Sequence[Path], *, passage: int = PASSAGE_CHARACTERS) -> l
     """Return the passages of files and folders; folders are searched in rising name order.
 
     Args:
+        paths: files of any of SUFFIXES, and folders of such files.
         passage: the largest number of characters in a passage.
 
     Raises:
@@ -43,7 +44,11 @@ def read_files(paths: Sequence[Path], *, passage: int = PASSAGE_CHARACTERS) -> l
 
 
 def read_file(path: Path, name: str, *, passage: int = PASSAGE_CHARACTERS) -> list[Document]:
-    """Return the passages of one file, whose ids begin with ``name``; arguments as `read_files`.
+    """Return the passages of one file, whose ids begin with ``name``.
+
+    Args:
+        name: begins each passage's id.
+        passage: the largest number of characters in a passage.
 
     Raises:
         MalformedDocument: as `read_files`.
@@ -67,6 +72,10 @@ def cut(text: str, limit: int = PASSAGE_CHARACTERS) -> list[str]:
 
     Neighbouring blocks that are short are joined; a long one is cut at sentence ends, else
     between words.
+
+    Args:
+        text: of one document, its blocks separated by blank lines.
+        limit: characters of a passage, at least 1.
     """
     passages: list[str] = []
     room = False  # the last passage consists of whole blocks
@@ -132,6 +141,7 @@ def _json_lines(text: str, where: str, passage: int) -> Iterator[Document]:
         if not content.strip():
             raise MalformedDocument("empty text", where=place)
         for part, piece in enumerate(passages):
+            # A document that fits keeps the provider's own id, which answers will show.
             yield Document(f"{identifier}#{part}" if len(passages) > 1 else identifier, piece)
 
 

@@ -221,6 +221,9 @@ def read_overrides(assignments: list[str]) -> dict[str, Any]:
 
     An integer is a number, ``null`` is None, and everything else is text.
 
+    Args:
+        assignments: each ``name=value`` or ``section.name=value``; of one name the last counts.
+
     Raises:
         MalformedRequest: not of the form name=value.
     """
@@ -229,6 +232,7 @@ def read_overrides(assignments: list[str]) -> dict[str, Any]:
         name, equals, text = assignment.partition("=")
         if not equals or not name:
             raise MalformedRequest("not an assignment", where=assignment, expected="name=value")
+        # Decimals stay text: a float would not be the number that was typed.
         value: Any = int(text) if text.isascii() and text.isdecimal() else text
         value = None if text == "null" else value
         section, dot, member = name.partition(".")
@@ -244,6 +248,7 @@ class _Operator:
 
     def __init__(self, settings: Path, url: str | None, token_file: Path | None) -> None:
         options = load_settings(settings)
+        # The service has the digest only; the token may lie on the operator's own machine.
         path = token_file or options.keys.operator_digest_file.with_name("operator.token")
         self._http = httpx.Client(
             base_url=service_url(url or _own_address(options.server), "--url"),
@@ -255,6 +260,10 @@ class _Operator:
 
     def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return the JSON of the service's answer.
+
+        Args:
+            path: below ``/v1/operator``.
+            body: a JSON object; None for no body.
 
         Raises:
             ServiceUnreachable: nothing, or something else, answers there.
@@ -286,7 +295,12 @@ class _Operator:
         """Return the status once the window has reached ``state``, is finished, or is unusable.
 
         It does not wait for ever: a window that is not countersigned before its start ends.
+
+        Args:
+            state: the one to wait for, or any later one.
+            show: called with a line for people before each pause.
         """
+        # In the order of their declaration, which is that of a window's life.
         order = list(State)
         while True:
             status = self.call("GET", f"/windows/{window}")

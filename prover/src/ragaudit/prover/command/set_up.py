@@ -143,6 +143,7 @@ def _problem(check: Callable[[Settings], object], settings: Settings) -> str | N
     try:
         check(settings)
     except RagauditError as error:
+        # Only ours: a fault of this program is not a fault of the settings.
         return str(error)
     return None
 
@@ -169,6 +170,7 @@ def _check_documents(settings: Settings) -> None:
 
 def _check_verifier(settings: Settings) -> None:
     with closing(_client(settings)) as client:
+        # The pins as well: a wrong key is found here, not when the first window is created.
         keys = checked_keys(client.keys(), settings.verifier)
         check_clocks(system_clock(), keys.time, settings.window.clock_skew_seconds)
 

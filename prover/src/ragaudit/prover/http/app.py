@@ -25,6 +25,7 @@ def create_app(settings: Settings, *, components: Components | None = None) -> F
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        # In a thread: loading windows takes long, and the loop must answer signals meanwhile.
         await anyio.to_thread.run_sync(service.start)
         try:
             yield
@@ -41,6 +42,7 @@ def create_app(settings: Settings, *, components: Components | None = None) -> F
         responses=documented("4XX", "5XX"),
     )
     app.state.service = service
+    # The one added last runs first: a body that is too long does not wait for a turn.
     app.add_middleware(FairTurns, limits=settings.limits, keys=service.account_keys)
     app.add_middleware(BodyLimit, limit=settings.server.max_body_bytes)
     install(app)

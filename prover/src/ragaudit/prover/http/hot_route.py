@@ -28,10 +28,12 @@ class HotRoute(APIRoute):
         """Return the handler."""
         endpoint = self.endpoint
         annotated = get_annotations(endpoint, eval_str=True)
+        # Built once for a route: building them takes longer than a query's parsing.
         window, body = (TypeAdapter(annotated[name]) for name in ("window", "body"))
 
         def work(request: Request, content: bytes) -> Response:
             service = request.app.state.service
+            # First: who has no key learns nothing of windows, and costs no parsing.
             account = dependencies.account(service, _credentials(request))
             answer: Response = endpoint(
                 service=service,

@@ -12,12 +12,14 @@ MAX_COUNTER = 10**6
 
 
 class _Body(BaseModel):
+    # Strict: "5" is no K, and a misspelt member must not fall back to its default.
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class QueryBody(_Body):
     """A plain account's query."""
 
+    # In characters; the bound in bytes needs the encoded text (`check_request`).
     query: str = Field(
         min_length=1, max_length=MAX_QUERY_CHARACTERS, examples=["How do I return a product?"]
     )

@@ -57,6 +57,7 @@ def get_proof(
 ) -> PlainTextResponse:
     """Return the .tlog-proof of a log entry under a cosigned checkpoint."""
     log = service.open_windows.signed_log(window)
+    # Unknown, not too early: waiting helps only for an entry that is there.
     if index >= log.entries.head().size:
         raise UnknownRecord("no such entry", where=f"index {index}")
     proof = log.checkpoints.tlog_proof(index)
@@ -78,7 +79,7 @@ def get_log(service: ServiceDependency, window: WindowName, path: str) -> Respon
 
 
 def view(service: Service, window: Window) -> ShownWindow:
-    """Return a window as it is shown."""
+    """Return a window as everybody may see it (docs/spec/08-services.md §8.6)."""
     policy = Policy.parse(window.policy)
     activations = service.windows.activations(window.name)
     signed, salt, body = window.countersignature, window.opening_salt, window.opening_body

@@ -43,6 +43,9 @@ class Turns:
     async def turn(self, caller: str) -> AsyncIterator[None]:
         """Wait for the caller's turn, and hold a worker.
 
+        Args:
+            caller: a name for its queue that no other caller has.
+
         Raises:
             TooManyRequests: too many of its requests wait already, or it waited too long.
         """
@@ -114,6 +117,7 @@ class FairTurns:
             return
         known = await self._known(scope)
         caller = known or f"peer {_network(scope)}"
+        # A token that nobody has counts for its address: guessing must not make queues of its own.
         rate = self._peer_rate if known is None else self._account_rate
         try:
             if not self._rates.hit(rate, caller):
@@ -138,7 +142,12 @@ class _Counts(MemoryStorage):
     _forgot = 0.0
 
     def incr(self, key: str, expiry: float, amount: int = 1) -> int:
-        """Count ``key`` and return its count, which begins anew after ``expiry`` seconds."""
+        """Count ``key`` and return its count, which begins anew after ``expiry`` seconds.
+
+        Args:
+            key: which the library makes of limit and caller.
+            expiry: seconds for which a count lasts.
+        """
         now = time.time()
         if len(self.storage) >= MANY_CALLERS and now > self._forgot + expiry:
             self._forgot = now

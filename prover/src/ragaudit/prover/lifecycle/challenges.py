@@ -37,6 +37,9 @@ class ChallengeWorker:
     def check(self, live: OpenWindow, challenge: Challenge) -> tuple[int, ...]:
         """Return the sampled positions, rising, if the challenge is the one that must be.
 
+        Args:
+            challenge: as the verifier sent it, or as it is stored; parsed only.
+
         Raises:
             RejectedError: the verifier did not sign it for this window (`Challenge.authenticate`).
             ChallengeRejected: another final tree, other strata, or another sample.
@@ -75,6 +78,7 @@ class ChallengeWorker:
                 where="strata",
                 expected="the sample that the log, the policy and the chain determine",
             )
+        # A record in two strata is opened once (spec 9.1).
         return tuple(sorted({position for stratum in strata for position in stratum.sample}))
 
     def prepare(
@@ -111,7 +115,14 @@ class ChallengeWorker:
                 )
 
     def deliver(self, live: OpenWindow) -> None:
-        """Hand over every stored response that the verifier does not have, in order of position."""
+        """Hand over every stored response that the verifier does not have, in order of position.
+
+        Args:
+            live: the challenged window, after its time of release (spec 5.2).
+
+        Raises:
+            VerifierUnreachable, VerifierRefused: some were not delivered; call again.
+        """
         table = tables.response
         of_window = table.c.window == live.name
         with self._store.read() as connection:
@@ -121,6 +132,7 @@ class ChallengeWorker:
                 .order_by(table.c.position)
             ).all()
         for position, message in responses:
+            # Marked only when the verifier has it: after a crash the same bytes are sent again.
             self._verifier.put_response(live.name, position, message)
             with self._store.write() as connection:
                 connection.execute(
@@ -131,6 +143,9 @@ class ChallengeWorker:
 
     def respond(self, live: OpenWindow, position: int) -> bytes:
         """Return the encoded response for one record.
+
+        Args:
+            position: of a sampled record in the log, as `check` returned it.
 
         Raises:
             UnknownRecord: the log has no record at ``position``.
@@ -158,11 +173,23 @@ class ChallengeWorker:
         ).encode()
 
     def open_key(self, live: OpenWindow, record: Record) -> KeyOpening:
-        """Return the noise key of a sampled record with its paths to C_seed."""
+        """Return the noise key of a sampled record with its paths to C_seed.
+
+        Args:
+            record: a sampled one: its noise is no secret after this.
+        """
         return live.seed.open(record.slot, record.counter)
 
     def prove(self, live: OpenWindow, record: Record, logged: LoggedRecord) -> bytes:
-        """Return the proof that the committed selection follows from embedding, noise and index."""
+        """Return the proof that the committed selection follows from embedding, noise and index.
+
+        Args:
+            record: parsed from the body of ``logged``.
+            logged: with the stored openings.
+
+        Returns:
+            The selection argument (docs/spec/04-arguments.md), its encoded bytes.
+        """
         index, openings = live.indexes[record.tenant], logged.openings
         return core.prove_selection(
             self.statement(live, record, logged),
@@ -175,7 +202,12 @@ class ChallengeWorker:
     def statement(
         self, live: OpenWindow, record: Record, logged: LoggedRecord
     ) -> SelectionStatement:
-        """Return what there is to prove of a record; the verifier builds the same."""
+        """Return what there is to prove of a record; the verifier builds the same.
+
+        Args:
+            record: parsed from the body of ``logged``.
+            logged: with the stored openings.
+        """
         # The noise is drawn again from the committed key: it is never stored.
         index = live.indexes[record.tenant]
         return SelectionStatement.of(
@@ -206,6 +238,7 @@ def _receipts(challenge: Challenge, tenants: Sequence[str]) -> set[int]:
     return {
         position
         for stratum in challenge.strata
+        # The log gives a tenant's records; only of submitted ones must the verifier say which.
         if stratum.id not in of_tenants
         for position in stratum.population or ()
     }

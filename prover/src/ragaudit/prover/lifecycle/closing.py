@@ -87,7 +87,12 @@ class Closing:
                 _log.error("window %s: a claim cannot be logged: %s", live.name, error)
 
     def coalition_claim(self, live: OpenWindow, logged: Sequence[coalition.Record]) -> int:
-        """Return k-hat: the number of accounts in the largest cluster of alike queries (spec 7)."""
+        """Return k-hat: the number of accounts in the largest cluster of alike queries (spec 7.2).
+
+        Args:
+            live: its policy has the estimator's parameters.
+            logged: all records of the window, of every tenant.
+        """
         policy = live.policy
         estimate = coalition.estimate(
             logged,
@@ -98,7 +103,11 @@ class Closing:
         return estimate.k_hat
 
     def handover(self, live: OpenWindow) -> bytes:
-        """Return all entries in order with salts, bodies, and the records' sketches."""
+        """Return all entries in order with salts, bodies, and the records' sketches.
+
+        Returns:
+            The frames of docs/spec/08-services.md §8.3; texts and other openings stay here.
+        """
         with self._store.read() as connection:
             openings = {
                 record.position: record.openings for record in records(connection, live.name)
@@ -109,7 +118,14 @@ class Closing:
             )
 
     def hand_over(self, live: OpenWindow, final: SignedCheckpoint) -> None:
-        """Give the verifier all bodies and the final checkpoint: bodies first, then it checks."""
+        """Give the verifier all bodies and the final checkpoint: bodies first, then it checks.
+
+        Args:
+            final: cosigned, of the whole log.
+
+        Raises:
+            VerifierUnreachable, VerifierRefused: not taken; both calls may be repeated.
+        """
         self._verifier.put_records(live.name, self.handover(live))
         self._verifier.close_window(live.name, final.encode())
 
@@ -136,6 +152,7 @@ class Closing:
             # It was answered after all, or logged by an earlier run.
             if record_of(connection, live.name, registered.account, record.counter) is not None:
                 return
+        # As at a query: nothing else of this account may use its counters meanwhile.
         with live.account_lock(registered.account):
             claimed = self._answering.claimed(live, registered, promise)
             claimed.select(claim.nonce).commit_record(State.CLOSED)
@@ -147,6 +164,7 @@ class Closing:
                 _asked(Record.parse(record.body), record.openings)
                 for record in records(connection, live.name)
             ]
+            # Counted and estimated in this transaction, so that no record is missing from either.
             body = Close(live.name, len(logged), self.coalition_claim(live, logged), self._clock())
             salt = live.randomness.draw(SALT_BYTES, "close", live.name)
             append_entry(connection, live.log.entries, live.name, body.KIND, salt, body.encode())

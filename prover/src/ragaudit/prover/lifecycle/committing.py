@@ -72,6 +72,10 @@ class Committer:
 
         An index that an interrupted run finished is kept.
 
+        Args:
+            window: a draft, as it was read.
+            notify: called with the progress of each tenant's index; its False cancels.
+
         Raises:
             MalformedDocument, MalformedError: documents that cannot be committed to.
             WrongState: the window is no longer a draft.
@@ -93,7 +97,11 @@ class Committer:
             )
 
     def seed_of(self, window: Window, policy: Policy) -> SeedTree:
-        """Return the noise keys of a window, not yet committed to."""
+        """Return the noise keys of a window, not yet committed to.
+
+        Args:
+            window: holds s_W, 32 bytes.
+        """
         return self._seed_tree(
             window.name, window.noise_seed, policy.slots, policy.queries_per_account
         )
@@ -108,6 +116,7 @@ class Committer:
         """Return the body of entry 0: everything that is fixed before the first query.
 
         Args:
+            window: holds the embedder's manifest.
             indexes: by tenant.
             seed_root: C_seed, 32 bytes.
         """
@@ -126,6 +135,9 @@ class Committer:
 
         A refusal moves the window to refused, with the verifier's signed verdict. Every call may
         be repeated: the verifier takes the same artefacts again.
+
+        Args:
+            window: committed, as it was read.
 
         Raises:
             VerifierUnreachable, VerifierRefused: it took no decision; call again.
@@ -160,14 +172,23 @@ class Committer:
         self._log_opening(window, log, message.encode())
 
     def open_log(self, window: Window, policy: Policy) -> WindowLog:
-        """Open the window's log, or create it; its key signs no other window's log."""
+        """Open the window's log, or create it; its key signs no other window's log.
+
+        Args:
+            window: holds the seed of the log's key.
+            policy: the window's, parsed; names the log.
+        """
         # A key of its own: one that leaks signs one window's log.
         key = SigningKey(policy.origin, ED25519, PrivateKey.from_seed(window.log_seed))
         entries = LogStore.create(self._store.engine, key.verifier_key)
         return WindowLog(entries, _checkpoints(entries, policy), key)
 
     def signed_log(self, policy: Policy) -> WindowReader:
-        """Open the window's log for reading what was signed of it, without its key."""
+        """Open the window's log for reading what was signed of it, without its key.
+
+        Args:
+            policy: the window's, parsed; names the log and its key.
+        """
         entries = LogStore.open(self._store.engine, policy.keys.log)
         return WindowReader(entries, _checkpoints(entries, policy))
 
@@ -187,6 +208,7 @@ class Committer:
             # Rows that did not change keep their commitments, blinded anew: that is much faster.
             with self._store.read() as connection:
                 previous = last_index(connection, tenant)
+            # Outside of a transaction: a proof may take long, and queries of other windows go on.
             indexes[tenant] = builder.build(
                 policy_digest=policy.digest,
                 window=policy.window,

@@ -139,6 +139,9 @@ class Driver:
     def step(self, name: str) -> bool:
         """Do what a window's state asks for; return whether the state may have changed.
 
+        Args:
+            name: of any window; a finished one has no steps.
+
         Raises:
             VerifierUnreachable, StoreUnavailable: nothing is lost; call again.
             RagauditError: something must be repaired first; calling again is harmless.
@@ -152,14 +155,28 @@ class Driver:
         return self._steps[window.state](window)
 
     def confirm_clock(self, name: str) -> None:
-        """Take the system's new time after a step of its clock if the verifier confirms it."""
+        """Take the system's new time after a step of its clock if the verifier confirms it.
+
+        Args:
+            name: of the window whose policy names the skew.
+
+        Raises:
+            VerifierUnreachable: its clock cannot be asked; the step stays unconfirmed.
+        """
         if isinstance(self._clock, EvenClock) and self._clock.stepped:
             skew = Policy.parse(self._windows.get(name).policy).clock_skew_seconds
             # Half of it: the clocks must not use up on the first day what they may differ by.
             self._clock.confirm(self._verifier.keys().time, 500 * skew)
 
     def checkpoint(self, name: str) -> None:
-        """Sign and cosign the log of a window if it grew."""
+        """Sign and cosign the log of a window if it grew.
+
+        Args:
+            name: of a countersigned window.
+
+        Raises:
+            VerifierUnreachable, VerifierRefused: no cosignature this time.
+        """
         window = self._windows.get(name)
         live = self._open_windows.get(name)
         # A checkpoint of a restored database would contradict one that was cosigned (check 6).
@@ -172,6 +189,9 @@ class Driver:
 
     def abandon(self, name: str, reason: str) -> None:
         """End a window that is not countersigned; its documents are free again.
+
+        Args:
+            reason: shown to the operator, cut at MAX_REASON characters.
 
         Raises:
             UnknownWindow: there is none of this name.

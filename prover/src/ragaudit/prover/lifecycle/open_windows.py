@@ -35,6 +35,9 @@ class OpenWindows:
     def get(self, name: str) -> OpenWindow:
         """Return a window.
 
+        Args:
+            name: of a countersigned, unfinished window.
+
         Raises:
             UnknownWindow: there is none of this name.
             WrongState: it is not countersigned, or it is finished.
@@ -47,11 +50,18 @@ class OpenWindows:
             return self._loaded[name]
 
     def loaded(self, name: str) -> OpenWindow | None:
-        """Return a window if it is in memory already, None otherwise."""
+        """Return a window if it is in memory already, None otherwise.
+
+        Args:
+            name: of any window, also one that does not exist.
+        """
         return self._loaded.get(name)
 
     def signed_log(self, name: str) -> WindowReader:
         """Return what is public of a window's log, without loading indexes and keys.
+
+        Args:
+            name: of a countersigned window, also a finished one.
 
         Raises:
             UnknownWindow: there is none of this name.
@@ -66,7 +76,11 @@ class OpenWindows:
         return self._committer.signed_log(Policy.parse(window.policy))
 
     def forget(self, name: str) -> None:
-        """Drop a finished window from memory and release its fence."""
+        """Drop a finished window from memory and release its fence.
+
+        Args:
+            name: of a window in memory; another one is ignored.
+        """
         with self._lock:
             live = self._loaded.pop(name, None)
         if live is not None:

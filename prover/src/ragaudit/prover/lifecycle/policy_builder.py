@@ -83,6 +83,7 @@ class PolicyBuilder:
         # Rounded up: the verifier gets no less time to countersign than the setting says.
         start = -(-now // 1000) + settings.opens_after_seconds
         end = start + settings.length_seconds
+        # t_(A-1) lies before the end, and the sampling instant after it, as spec 5.2 demands.
         instants = [*range(start, end, settings.activation_every_seconds)]
         instants.append(end + settings.sampling_after_seconds)
         # Found out here, not by the verifier's refusal (check 2).
@@ -107,6 +108,7 @@ class PolicyBuilder:
             "top_k_max": settings.top_k_max,
             "queries_per_account": settings.queries_per_account,
             "slots": settings.slots,
+            # A policy with a k_max above its slots is malformed (spec 5.2).
             "coalition_max": min(settings.coalition_max, settings.slots),
             "tenants": [{"id": tenant, "owner_key": None} for tenant in tenants],
             "calibration": calibration,
@@ -164,6 +166,7 @@ def noise_of(settings: WindowSettings) -> tuple[str, str, str]:
         event = NoisyScores.of_policy(settings.sigma, settings.relation, group, queries)
         bound = epsilon(event, parse_decimal(settings.delta_acc))
         words = f"sigma was given; epsilon_acc follows at delta_acc for {queries} queries"
+        # Rounded up: a smaller epsilon than the noise gives would fail check 2.
         return settings.sigma, ceil_decimal(Fraction(bound), PLACES), words
     except MalformedSettings:
         raise
@@ -177,6 +180,9 @@ def noise_of(settings: WindowSettings) -> tuple[str, str, str]:
 
 def check_coalition(settings: WindowSettings, sigma: str) -> None:
     """Check that delta_policy has a finite epsilon for coalition_max accounts together.
+
+    Args:
+        sigma: decimal, cosine units.
 
     Raises:
         MalformedSettings: it has none, and every verifier would refuse the window.
@@ -195,11 +201,16 @@ def check_coalition(settings: WindowSettings, sigma: str) -> None:
 
 
 def estimator(settings: WindowSettings, window: str) -> dict[str, Any]:
-    """Return the policy's estimator with a fresh public seed (docs/spec/07-coalition.md)."""
+    """Return the policy's estimator with a fresh public seed (docs/spec/05-records.md §5.2).
+
+    Args:
+        window: its name, for a seeded draw.
+    """
     parameters = settings.estimator
     randomness = randomness_for(settings.experiment_seed)
     return {
         **parameters.model_dump(),
+        # Fresh for each window: sketches of two windows cannot be compared.
         "seed": hex_encode(randomness.draw(SEED_BYTES, "sketch seed", window)),
         "hamming_threshold": hamming_threshold(parameters.theta, parameters.sketch_bits),
     }

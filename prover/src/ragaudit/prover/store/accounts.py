@@ -60,6 +60,10 @@ class Accounts:
     def add(self, tenant: str, name: str) -> str:
         """Create an account and return its API key, which is shown this one time.
 
+        Args:
+            tenant: that has documents already.
+            name: 1 to 127 of ``A-Za-z0-9._@+-``, unique among all tenants.
+
         Raises:
             MalformedRequest: not a possible account name.
             UnknownTenant: no tenant of this name (ingest its documents first).
@@ -76,6 +80,7 @@ class Accounts:
             )
             if known is None:
                 raise UnknownTenant("no such tenant", where=tenant[:64])
+            # Of any tenant: the pseudonym is derived from the name alone (spec 5.1).
             taken = select(tables.account.c.name).where(tables.account.c.name == name)
             if connection.scalar(taken) is not None:
                 raise Conflict("the account exists", where=name, expected="another name")
@@ -99,6 +104,7 @@ class Accounts:
                 .where(tables.account.c.name == name)
                 .values(key_digest=token_digest(key))
             )
+            # Counted by the update itself: nothing can happen between a look and the change.
             if changed.rowcount != 1:
                 raise UnknownAccount("no such account", where=name[:127])
         return key
@@ -146,18 +152,30 @@ class AccountKeys:
         """Return a name for the account or operator with this token; None if nobody has it.
 
         A key made less than `REFRESH_SECONDS` ago may not be known yet.
+
+        Args:
+            token: as the caller presents it; nothing is granted for it.
         """
         digest = token_digest(token)
+        # At most once a second: guessed tokens must not read the whole table each time.
         if digest not in self._callers and monotonic() - self._read >= REFRESH_SECONDS:
             self._read = monotonic()
             with suppress(UnavailableError):  # whoever asks is told so by what follows
                 known = await to_thread.run_sync(self._accounts.key_digests)
+                # Only added to: a key that was rotated away names its owner's queue: no harm.
                 self._callers |= {key: f"account {name}" for key, name in known.items()}
         return self._callers.get(digest)
 
 
 def check_tenant_name(name: str) -> None:
-    """Check the form of a tenant's name; MalformedRequest otherwise."""
+    """Check the form of a tenant's name.
+
+    Args:
+        name: 1 to 64 of ``a-z``, ``0-9`` and inner ``-`` (spec 5.1).
+
+    Raises:
+        MalformedRequest: of another form.
+    """
     if _TENANT.fullmatch(name) is None:
         raise MalformedRequest(
             "not a tenant name", where="tenant", expected="1 to 64 of a-z, 0-9 and inner -"

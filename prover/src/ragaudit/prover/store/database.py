@@ -32,6 +32,9 @@ class Store:
     def create(cls, url: str) -> "Store":
         """Make the tables where they are missing and return the store.
 
+        Args:
+            url: of SQLAlchemy, SQLite or PostgreSQL.
+
         Raises:
             StoreUnavailable: the database cannot be written.
             UnsupportedError: its tables are of another version.
@@ -49,6 +52,9 @@ class Store:
     @classmethod
     def open(cls, url: str) -> "Store":
         """Return the store of an initialised database.
+
+        Args:
+            url: of SQLAlchemy, as for `create`.
 
         Raises:
             StoreUnavailable: it cannot be opened, or has no tables.
@@ -93,6 +99,7 @@ class Store:
     def check_writable(self) -> None:
         """Return if a transaction that changes a row can be made durable."""
         with self.write() as connection:
+            # A real write that changes nothing: an open transaction alone shows no read-only disk.
             connection.execute(update(tables.schema).values(version=tables.SCHEMA_VERSION))
 
     @property
@@ -106,6 +113,7 @@ class Store:
         Raises:
             RefusedError: another one serves it.
         """
+        # Two processes would hand out one counter, and so one noise, twice.
         if self._writer is None:
             self._writer = take_database(self.engine)
 

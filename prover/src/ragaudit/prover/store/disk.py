@@ -11,11 +11,15 @@ __all__ = ["check_folder", "check_space"]
 def check_folder(folder: Path) -> None:
     """Make a folder for its owner only, and return if files can be made in it.
 
+    Args:
+        folder: made with mode 700 if it is missing.
+
     Raises:
         StoreUnavailable: they cannot.
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Tried, not asked for: permissions do not show a disk that is mounted read-only.
         probe = folder / f".writable.{os.getpid()}"
         probe.touch(mode=0o600)
         probe.unlink()
@@ -43,6 +47,7 @@ def check_space(path: Path | None, least: int) -> None:
         found = os.statvfs(path)
     except OSError as error:
         raise StoreUnavailable(f"cannot be read: {error.strerror}", where=str(path)) from None
+    # Of what is free to us: the blocks that are reserved for root do not count.
     free = found.f_bavail * found.f_frsize
     if free < least:
         raise StoreUnavailable(

@@ -37,6 +37,7 @@ _NEXT: dict[State, frozenset[State]] = {
     State.ABANDONED: frozenset(),
 }
 
+# A closed window is not among them: its answers are given, and its index is stored.
 HOLDS_DOCUMENTS = (
     State.DRAFT,
     State.COMMITTED,
@@ -44,19 +45,36 @@ HOLDS_DOCUMENTS = (
     State.ACTIVATED,
     State.OPEN,
 )
+# From the countersignature on: before it there is no log that a registration could be in.
 REGISTERS = (State.COUNTERSIGNED, State.ACTIVATED, State.OPEN)
+# What the verifier has not signed may still be ended without an audit.
 UNSIGNED = (State.DRAFT, State.COMMITTED)
 FINAL = (State.ARCHIVED, State.REFUSED, State.ABANDONED)
 
 
 def check_transition(window: str, before: State, after: State) -> None:
-    """Return if ``after`` may follow ``before``; WrongState otherwise."""
+    """Check that ``after`` may follow ``before`` (docs/spec/08-services.md §8.2).
+
+    Args:
+        window: its name, for the error.
+
+    Raises:
+        WrongState: there is no such transition.
+    """
     if after not in _NEXT[before]:
         allowed = ", ".join(sorted(_NEXT[before])) or "nothing: the window is finished"
         raise WrongState(f"a {before} window cannot become {after}", where=window, expected=allowed)
 
 
 def check_state(window: str, state: State, allowed: tuple[State, ...]) -> None:
-    """Return if ``state`` is one of ``allowed``; WrongState otherwise."""
+    """Check that ``state`` is one of ``allowed``.
+
+    Args:
+        window: its name, for the error.
+        allowed: those in which the call makes sense.
+
+    Raises:
+        WrongState: none of them.
+    """
     if state not in allowed:
         raise WrongState(f"the window is {state}", where=window, expected=" or ".join(allowed))

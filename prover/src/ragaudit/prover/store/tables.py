@@ -30,6 +30,7 @@ document = Table(
     "prover_document",
     metadata,
     Column("tenant", ForeignKey(tenant.c.name), primary_key=True),
+    # A position is the row's place in the index: it is given, never drawn from a sequence.
     Column("position", BigInteger, primary_key=True, autoincrement=False),
     Column("id", Text, nullable=False),
     Column("content", Text, nullable=False),
@@ -94,6 +95,7 @@ activation = Table(
     Column("message", LargeBinary, nullable=False),
 )
 
+# Salt and body of each leaf; the ledger's own tables hold their digests only.
 entry = Table(
     "prover_entry",
     metadata,
@@ -126,9 +128,11 @@ record = Table(
     Column("position", BigInteger, primary_key=True, autoincrement=False),
     Column("account", Text, nullable=False),
     Column("counter", Integer, nullable=False),
-    Column("openings", LargeBinary, nullable=False),  # canonical JSON, see records.Openings
+    Column("openings", LargeBinary, nullable=False),  # canonical JSON, see RecordOpenings
     Column("issued", BigInteger, nullable=False),
+    # A record without its log entry could not be handed over.
     ForeignKeyConstraint(["window", "position"], ["prover_entry.window", "prover_entry.position"]),
+    # The database refuses a second record for a counter, whatever the code does (check 8).
     UniqueConstraint("window", "account", "counter"),
 )
 
@@ -142,6 +146,7 @@ promise = Table(
     Column("nonce", LargeBinary(32)),  # once revealed
 )
 
+# Stored before they are delivered: a proof is made once, also across restarts.
 response = Table(
     "prover_response",
     metadata,

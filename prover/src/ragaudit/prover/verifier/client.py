@@ -72,11 +72,21 @@ class VerifierClient(Connection):
             raise VerifierMessageRejected("not the verifier's keys", where="/v1/keys") from error
 
     def register(self, policy: bytes, embedder: bytes) -> None:
-        """Hand over the policy and the embedder's manifest, both in canonical JSON."""
+        """Hand over the policy and the embedder's manifest, both in canonical JSON.
+
+        Args:
+            policy: canonical bytes.
+            embedder: canonical bytes.
+        """
         self._send("POST", "/v1/windows", WindowBody(loads(policy), loads(embedder)).encode())
 
     def put_index(self, window: str, tenant: str, version: int, commitment: bytes) -> None:
-        """Hand over an index commitment (docs/spec/05-records.md §5.4)."""
+        """Hand over an index commitment (docs/spec/05-records.md §5.4).
+
+        Args:
+            version: 1, the only one so far.
+            commitment: encoded, with its proof.
+        """
         path = f"{_window(window)}/tenants/{quote(tenant, safe='')}/versions/{version}"
         self._send("PUT", path, commitment, kind="application/octet-stream")
 
@@ -111,6 +121,7 @@ class VerifierClient(Connection):
         Returns:
             The cosignatures, not yet verified, or the size that the cosigner has seen.
         """
+        # Signed with the time of reading: a cosigner declines a head that is older than the skew.
         path, body = "/cosigner/add-checkpoint", request.encode()
         try:
             answer = self._send("POST", path, body, kind="text/plain", time=read)
@@ -121,10 +132,15 @@ class VerifierClient(Connection):
             try:
                 return SizeConflict(parse_conflict(error.content))
             except MalformedNote:
+                # A 409 without a size says nothing of the tree: it stays a refusal.
                 raise error from None
 
     def activation(self, window: str, number: int) -> Activation | None:
-        """Return activation ``number``, from 1, or None before its instant; not authenticated."""
+        """Return activation ``number``, from 1, or None before its instant; not authenticated.
+
+        Args:
+            number: a, from 1, below A.
+        """
         path = f"{_window(window)}/activations/{number}{self._own}"
         value = self._unless_early(path)
         return None if value is None else Activation.from_json(value)
@@ -170,21 +186,38 @@ class VerifierClient(Connection):
             raise VerifierMessageRejected("not whether it was claimed", where="claims") from error
 
     def put_records(self, window: str, data: bytes) -> None:
-        """Hand over all bodies, in the frames of docs/spec/08-services.md §8.3."""
+        """Hand over all bodies, in the frames of docs/spec/08-services.md §8.3.
+
+        Args:
+            data: the whole log in frames, the close entry last.
+        """
         self._send("PUT", f"{_window(window)}/records", data, kind="application/octet-stream")
 
     def close_window(self, window: str, final_checkpoint: bytes) -> None:
-        """Name the final cosigned checkpoint, a note."""
+        """Name the final cosigned checkpoint, a note.
+
+        Args:
+            final_checkpoint: a note in UTF-8, the largest that the verifier cosigned.
+        """
         body = CloseBody(final_checkpoint.decode("utf-8"))
         self._send("POST", f"{_window(window)}/close", body.encode())
 
     def challenge(self, window: str) -> Challenge | None:
-        """Return the challenge, or None before the sampling instant; not checked."""
+        """Return the challenge, or None before the sampling instant; not checked.
+
+        Raises:
+            MalformedError: not a challenge.
+        """
         value = self._unless_early(f"{_window(window)}/challenge")
         return None if value is None else Challenge.from_json(value)
 
     def put_response(self, window: str, position: int, response: bytes) -> None:
-        """Hand over the response for one record; one that the verifier has already stays."""
+        """Hand over the response for one record; one that the verifier has already stays.
+
+        Args:
+            position: of a sampled record in the log.
+            response: encoded (docs/spec/08-services.md §8.5).
+        """
         path = f"{_window(window)}/challenge/{position}"
         try:
             self._send("PUT", path, response, kind="application/octet-stream")
@@ -194,7 +227,11 @@ class VerifierClient(Connection):
                 raise
 
     def verdict(self, window: str) -> bytes | None:
-        """Return the signed verdict as it was sent, or None if there is none yet."""
+        """Return the signed verdict as it was sent, or None if there is none yet.
+
+        Args:
+            window: by name, also one that was refused.
+        """
         try:
             path = f"{_window(window)}/verdict{self._own}"
             return self._send("GET", path, signed=False).content

@@ -90,7 +90,16 @@ class Connection:
         clock: Callable[[], int],
         transport: httpx.BaseTransport | None = None,
     ) -> Self:
-        """Return the client that the settings describe; MalformedSettings as the constructor."""
+        """Return the client that the settings describe.
+
+        Args:
+            key: the provider's, signs the calls.
+            clock: Unix milliseconds.
+            transport: instead of the network, for tests.
+
+        Raises:
+            MalformedSettings: the file of certificate authorities holds none.
+        """
         options = settings.verifier
         return cls(
             options.url,
@@ -183,6 +192,7 @@ class Connection:
                 return f"no TLS with the verifier: {cause.reason or 'broken off'}"
             if isinstance(cause, socket.gaierror):
                 return "the name of the verifier (or proxy) is not known"
+            # The library wraps the reason twice; the operator needs the innermost.
             cause = cause.__cause__ or cause.__context__
         if isinstance(error, httpx.ProxyError):
             return f"the proxy does not connect: {str(error)[:100]}"
@@ -196,6 +206,7 @@ class Connection:
         return f"the connection to the verifier broke off: {type(error).__name__}"
 
     def _signature(self, method: str, path: bytes, body: bytes, time: int) -> dict[str, str]:
+        # Of the request line as it is sent: another encoding has another signature (spec 8.1).
         target, provider = path.decode("ascii"), self._provider
         return SignedRequest.issue(
             self._key, provider=provider, method=method, target=target, body=body, time=time
@@ -205,11 +216,15 @@ class Connection:
 def json_object(response: httpx.Response) -> dict[str, Any]:
     """Return the JSON object of an answer.
 
+    Args:
+        response: of any status, its body read.
+
     Raises:
         VerifierMessageRejected: it is none.
     """
     place = str(response.url)
     try:
+        # Any spelling, but no duplicate keys and no fractions: what is signed has one meaning.
         value = loads_any(response.content)
     except MalformedError as error:
         raise VerifierMessageRejected(f"answer is not JSON: {error.what}", where=place) from error
@@ -235,6 +250,9 @@ def _refused(response: httpx.Response) -> VerifierRefused:
 
 def checked_keys(keys: ShownKeys, pinned: VerifierSettings) -> ShownKeys:
     """Return the verifier's keys if they are the pinned ones.
+
+    Args:
+        pinned: the settings' pins (docs/spec/08-services.md §8.1).
 
     Raises:
         VerifierMessageRejected: another key than the settings name, or an arbiter's that they do
@@ -277,6 +295,11 @@ def check_pins(settings: VerifierSettings) -> None:
 
 def check_clocks(ours: int, verifiers: int, skew: int) -> None:
     """Check that two clocks, in milliseconds, differ by at most ``skew`` seconds.
+
+    Args:
+        ours: this machine's, Unix milliseconds.
+        verifiers: of `GET /v1/keys`, Unix milliseconds.
+        skew: seconds, the policy's.
 
     Raises:
         ClocksDiffer: by more: records would not lie between the cosigned times around them.

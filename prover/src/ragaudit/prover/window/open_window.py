@@ -108,6 +108,7 @@ class OpenWindow:
         self.fence = fence
         self.randomness = randomness
         self.anchor = anchor
+        # From the policy, never from the settings: those may have changed since the commitment.
         self.noise_table = table_for(policy.sigma)
         units = float(self.noise_table.parameters.sigma_units)
         # Which rows an answer scores; None for all of them.
@@ -132,12 +133,17 @@ class OpenWindow:
         return self.policy.origin
 
     def pseudonym_of(self, account: str) -> bytes:
-        """Return the account's 32-byte pseudonym in this window."""
+        """Return the account's 32-byte pseudonym in this window (docs/spec/05-records.md §5.1).
+
+        Args:
+            account: by name; it need not be registered.
+        """
         return pseudonym(self._pseudonym_key, self.name, account)
 
     def account_lock(self, account: str) -> AbstractContextManager[bool]:
         """Return the lock under which an account's queries run one after the other."""
         with self._locks_guard:
+            # Never removed: with a second lock, two queries could use one counter.
             return self._account_locks.setdefault(account, threading.Lock())
 
     @contextmanager
@@ -146,6 +152,9 @@ class OpenWindow:
 
         A database can be restored while the process runs, so each transaction compares head and
         counters with the fence before it writes.
+
+        Args:
+            store: of the prover's database, in which the log's tables are, too.
 
         Raises:
             WindowUnusable: the database is behind the fence. Nothing was written.
@@ -165,6 +174,7 @@ class OpenWindow:
             except RestoredBackup as error:
                 self.on_restored(error)
                 raise WindowUnusable(str(error), where=self.name) from error
+        # Only after the commit: a head that is read for a checkpoint then holds the entry.
         self.log_changed.set()
 
     def activate(self, activation: Activation) -> None:
@@ -172,7 +182,12 @@ class OpenWindow:
         self._activations[activation.a] = activation
 
     def activation_of(self, position: int) -> int | None:
-        """Return the activation of the log entry at ``position``, None while it has none."""
+        """Return the activation of a log entry, None while it has none (spec 5.6).
+
+        Args:
+            position: in the log, from 0.
+        """
+        # Up to the first gap: an entry's activation is the first one that covers it (spec 5.6).
         sizes: list[int] = []
         while (activation := self._activations.get(len(sizes) + 1)) is not None:
             sizes.append(activation.covered_size)
@@ -180,6 +195,9 @@ class OpenWindow:
 
     def activation_randomness(self, number: int) -> bytes:
         """Return rnd_a of a released activation, 32 bytes.
+
+        Args:
+            number: a, from 1.
 
         Raises:
             InternalError: it was not released.
@@ -220,12 +238,17 @@ class WindowFence:
         try:
             fence.check(self.log.entries.root, self.records_of)
         except RagauditError:
+            # The lock on the file goes with it, or no later attempt could open the fence.
             fence.close()
             raise
         self._fence = fence
 
     def check_head(self, connection: Connection) -> TreeHead:
-        """Compare the tree that a transaction reads with the fence; return the tree's head."""
+        """Compare the tree that a transaction reads with the fence; return the tree's head.
+
+        Args:
+            connection: of the transaction, before it writes.
+        """
         # Not of the last commit: what this transaction reads is what it will add to.
         head = self.log.entries.head(connection)
 
@@ -238,7 +261,12 @@ class WindowFence:
         return head
 
     def check_account(self, pseudonym: bytes, used: int) -> None:
-        """Compare the counters of an account that a transaction reads with the fence."""
+        """Compare the counters of an account that a transaction reads with the fence.
+
+        Args:
+            pseudonym: 32 bytes.
+            used: how many counters are logged or promised.
+        """
         with self._lock:
             self.opened().check_account(pseudonym, used)
 

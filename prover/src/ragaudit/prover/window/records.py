@@ -70,9 +70,13 @@ class RecordOpenings:
     def decode(cls, data: bytes) -> "RecordOpenings":
         """Return the openings in ``data``, the strict inverse of `encode`.
 
+        Args:
+            data: as the database holds it.
+
         Raises:
             MalformedRecord: anything else.
         """
+        # Strict also towards our own database: what was tampered with is not answered with.
         names = f"request {Openings.MEMBERS} selected selection_blinding salt_r"
         f = Fields(loads(data), names, MalformedRecord, "stored record")
         return cls(
@@ -130,6 +134,7 @@ def receipt_file(
         key: the provider's.
     """
     stored = record.openings
+    # Rows that were not selected stay hidden: only what T names is opened.
     private = PrivateReceipt(
         openings=stored.openings,
         selected=stored.selected,
@@ -137,6 +142,7 @@ def receipt_file(
         salt_r=stored.salt_r,
         rows=tuple(_served(index, row) for row in rows),
     )
+    # With the stored time of issue: a repeated answer has the same signature, bit for bit.
     public = PublicReceipt.issue(
         key,
         origin=origin,
@@ -186,7 +192,11 @@ def append_entry(
 
 
 def entries(connection: Connection, window: str, start: int = 0) -> Iterator[Entry]:
-    """Return the entries from position ``start`` on, in order, without sketches."""
+    """Return the entries from position ``start`` on, in order, without sketches.
+
+    Args:
+        start: position of the first one, from 0.
+    """
     table = tables.entry
     rows = connection.execute(
         _entry_columns(window).where(table.c.position >= start).order_by(table.c.position)
@@ -197,6 +207,9 @@ def entries(connection: Connection, window: str, start: int = 0) -> Iterator[Ent
 
 def entry_at(connection: Connection, window: str, position: int) -> Entry:
     """Return the entry at a position, without a sketch.
+
+    Args:
+        position: in the log, from 0.
 
     Raises:
         CorruptLog: there is none, which the log's own rows contradict.
@@ -242,20 +255,32 @@ def insert_record(
 
 
 def record_at(connection: Connection, window: str, position: int) -> LoggedRecord | None:
-    """Return the record at a position of the log, None if there is none."""
+    """Return the record at a position of the log, None if there is none.
+
+    Args:
+        position: in the log, from 0.
+    """
     return _record(connection, window, tables.record.c.position == position)
 
 
 def record_of(
     connection: Connection, window: str, account: str, counter: int
 ) -> LoggedRecord | None:
-    """Return an account's record with a counter, None if it was not logged."""
+    """Return an account's record with a counter, None if it was not logged.
+
+    Args:
+        counter: c, from 0.
+    """
     columns = tables.record.c
     return _record(connection, window, (columns.account == account) & (columns.counter == counter))
 
 
 def records(connection: Connection, window: str) -> Iterator[LoggedRecord]:
-    """Return all records of a window one by one, in the log's order."""
+    """Return all records of a window one by one, in the log's order.
+
+    Args:
+        connection: reads the prover's database; open until the last one was taken.
+    """
     for row in connection.execute(_record_columns(window).order_by(tables.record.c.position)):
         yield _logged(row)
 
@@ -281,7 +306,11 @@ def _logged(row: Row[Any]) -> LoggedRecord:
 
 
 def find_promise(connection: Connection, window: str, account: str, counter: int) -> Promise | None:
-    """Return the promise for an account's counter, None if none was made."""
+    """Return the promise for an account's counter, None if none was made.
+
+    Args:
+        counter: c, from 0.
+    """
     message = connection.scalar(
         select(tables.promise.c.message).where(_promised(window, account, counter))
     )
@@ -291,7 +320,13 @@ def find_promise(connection: Connection, window: str, account: str, counter: int
 def put_promise(
     connection: Connection, window: str, account: str, counter: int, promise: Promise
 ) -> None:
-    """Store the promise for an account's counter, in the place of an earlier one."""
+    """Store the promise for an account's counter, in the place of an earlier one.
+
+    Args:
+        connection: of the transaction in which the promise took its time.
+        counter: c, from 0.
+        promise: signed; it leaves only after this is durable.
+    """
     # One for each counter: two that were both remembered could both be sent.
     connection.execute(delete(tables.promise).where(_promised(window, account, counter)))
     connection.execute(
@@ -304,13 +339,23 @@ def put_promise(
 def note_nonce(
     connection: Connection, window: str, account: str, counter: int, nonce: bytes
 ) -> None:
-    """Store the 32-byte nonce that an account revealed for its promise."""
+    """Store the 32-byte nonce that an account revealed for its promise.
+
+    Args:
+        connection: of a transaction that commits before the noise is drawn.
+        counter: of the promise.
+        nonce: verified to be of the account's chain.
+    """
     place = _promised(window, account, counter)
     connection.execute(update(tables.promise).where(place).values(nonce=nonce))
 
 
 def is_revealed(connection: Connection, window: str, account: str, counter: int) -> bool:
-    """Return whether the nonce of a promise was revealed to this prover."""
+    """Return whether the nonce of a promise was revealed to this prover.
+
+    Args:
+        counter: of the promise.
+    """
     place = _promised(window, account, counter)
     return connection.scalar(select(tables.promise.c.nonce).where(place)) is not None
 

@@ -107,11 +107,15 @@ class Registrar:
     ) -> Registered:
         with live.committing(self._store) as transaction:
             connection = transaction.connection
+            # In the same transaction: a window that closes meanwhile gets no entry any more.
             check_state(live.name, self._windows.status(connection, live.name).state, REGISTERS)
             return self._insert(connection, live, account, anchor, dispute_key)
 
     def assign_slot(self, connection: Connection, live: OpenWindow) -> int:
         """Return the slot of the next registration: no two accounts share noise keys.
+
+        Args:
+            connection: of the transaction that logs the registration.
 
         Raises:
             Conflict: every slot of the policy is taken.
@@ -188,7 +192,11 @@ def find(connection: Connection, window: str, account: str) -> Registered | None
 
 
 def find_pseudonym(connection: Connection, window: str, pseudonym: bytes) -> Registered | None:
-    """Return the registration of a pseudonym, None if there is none."""
+    """Return the registration of a pseudonym, None if there is none.
+
+    Args:
+        pseudonym: 32 bytes.
+    """
     table = tables.registration
     return _REGISTRATIONS.find(connection, table.c.window == window, table.c.pseudonym == pseudonym)
 
@@ -203,7 +211,12 @@ def count_record(connection: Connection, window: str, account: str, time: int) -
 
 
 def used_counters(connection: Connection, window: str, pseudonym: bytes) -> int:
-    """Return how many counters of a pseudonym are logged or promised: what the fence compares."""
+    """Return how many counters of a pseudonym are logged or promised: what the fence compares.
+
+    Args:
+        connection: of the transaction that compares them, or a reading one.
+        pseudonym: 32 bytes; one that is not registered has used none.
+    """
     registered = find_pseudonym(connection, window, pseudonym)
     if registered is None:
         return 0
@@ -213,4 +226,5 @@ def used_counters(connection: Connection, window: str, pseudonym: bytes) -> int:
             promise.window == window, promise.account == registered.account
         )
     )
+    # A promise uses its counter, too: another one for it would fail check 12.
     return registered.counter if last is None else max(registered.counter, last + 1)

@@ -77,6 +77,14 @@ class Windows:
     ) -> Window:
         """Store a draft.
 
+        Args:
+            name: of the window; the origin of its log contains it.
+            policy: canonical bytes.
+            embedder: canonical bytes of the manifest.
+            log_seed: of the key that signs the log's checkpoints, 32 bytes.
+            noise_seed: s_W, 32 bytes (spec 5.5).
+            pseudonym_key: 32 bytes.
+
         Raises:
             Conflict: there is a window of this name, whatever its state: names are never reused.
         """
@@ -85,6 +93,7 @@ class Windows:
             known = connection.scalar(select(table.c.name).where(table.c.name == name))
             if known is not None:
                 raise Conflict("the window exists", where=name, expected="another name")
+            # Order of creation, by a counter: the system's clock may be set.
             last = connection.scalar(select(func.max(table.c.number)))
             connection.execute(
                 insert(table).values(
@@ -104,7 +113,11 @@ class Windows:
         return self.get(name)
 
     def get(self, name: str, connection: Connection | None = None) -> Window:
-        """Return a window; UnknownWindow if there is none of this name."""
+        """Return a window; UnknownWindow if there is none of this name.
+
+        Args:
+            connection: of a transaction to read in; a new one if None.
+        """
         if connection is None:
             with self._store.read() as own:
                 return self.get(name, own)
@@ -115,6 +128,9 @@ class Windows:
 
     def status(self, connection: Connection, name: str) -> Status:
         """Return the state of a window, without its large columns.
+
+        Args:
+            connection: of a transaction to read in.
 
         Raises:
             UnknownWindow: there is none of this name.
@@ -145,10 +161,16 @@ class Windows:
     ) -> None:
         """Move a window from one state to the next, with further columns, in ``connection``.
 
+        Args:
+            connection: of the transaction that does what the transition stands for.
+            before: the state that the caller has read.
+            values: further columns by name.
+
         Raises:
             WrongState: no such transition, or the window is no longer in ``before``.
         """
         check_transition(name, before, after)
+        # Read again: another thread may have moved it since the caller looked.
         current = self.get(name, connection).state
         if current != before:
             check_transition(name, current, after)
@@ -157,7 +179,11 @@ class Windows:
         )
 
     def note(self, name: str, **values: Any) -> None:
-        """Store columns other than the state."""
+        """Store columns other than the state.
+
+        Args:
+            values: columns by name.
+        """
         with self._store.write() as connection:
             connection.execute(
                 update(tables.window).where(tables.window.c.name == name).values(**values)
@@ -173,7 +199,13 @@ class Windows:
     def add_activation(
         self, connection: Connection, name: str, number: int, message: bytes
     ) -> None:
-        """Store an activation; the caller has verified it."""
+        """Store an activation; the caller has verified it.
+
+        Args:
+            connection: of the transaction that stores it.
+            number: a, from 1.
+            message: canonical bytes, as the verifier signed it.
+        """
         connection.execute(
             insert(tables.activation).values(window=name, number=number, message=message)
         )
