@@ -57,6 +57,9 @@ class Arbiter:
     def create(cls, folder: Path) -> "Arbiter":
         """Return an arbiter with a fresh key, written into ``folder``.
 
+        Args:
+            folder: where the verifier has no secrets; it is made where there is none.
+
         Raises:
             RefusedError: there is a key, or the secrets of a verifier.
         """

@@ -21,7 +21,7 @@ from ragaudit.verifier.service.bodies import described, parse
 __all__ = ["create_app"]
 
 MAX_CASE_BYTES = 2**24
-_AT_ONCE = 2  # parsed JSON takes up to thirty times its bytes
+_AT_ONCE = 2  # parsed JSON takes up to 35 times its bytes
 
 
 def create_app(

@@ -86,6 +86,7 @@ def _trailer(entries: list[_Entry]) -> bytes:
     directory = b"".join(entry.central_header() for entry in entries)
     count, size = len(entries), len(directory)
     tail = b""
+    # Only then (10.2): with optional records one set of items would have two archives.
     if count >= _MAX_16 or size >= _MAX_32 or offset >= _FAR:
         versions = (_VERSION_64, _VERSION_64, 0, 0)
         sizes = (count, count, size, offset)
@@ -217,6 +218,7 @@ def _walk(file: IO[bytes]) -> Iterator[tuple[_Entry, bytes]]:
         entries.append(entry)
         yield entry, data
     trailer = _trailer(entries)
+    # One byte more than belongs here: what stands behind the end is refused.
     rest = head + file.read(max(0, len(trailer) + 1 - len(head)))
     if rest != trailer:
         raise MalformedBundle("the archive's directory or end is not the one that belongs here")

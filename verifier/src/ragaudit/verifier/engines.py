@@ -58,6 +58,9 @@ class Engine(Protocol):
     def verify_index(self, statement: IndexStatement, proof: bytes) -> None:
         """Check an index argument (spec 4.7).
 
+        Args:
+            proof: as the provider sent it.
+
         Raises:
             ArgumentRejected: it does not establish the statement.
         """
@@ -101,7 +104,13 @@ class Engine(Protocol):
         """
 
     def sketch(self, query: Sequence[int], seed: bytes, bits: int) -> bytes:
-        """Return the sketch of an embedding (spec 2.4), bits / 8 bytes."""
+        """Return the sketch of an embedding (spec 2.4), bits / 8 bytes.
+
+        Args:
+            query: d integers that fit into 16 bits.
+            seed: of the policy's estimator, 32 bytes.
+            bits: a multiple of 8.
+        """
 
 
 class CommittedEmbedder(Protocol):
@@ -178,6 +187,7 @@ class CoreEngine(_Sketching):
 
     def commit_row(self, row: Sequence[int], blinding: bytes) -> bytes:
         """Return the commitment to a completed row (spec 4.1.5), 32 bytes."""
+        # No entry beyond int8 gets here: the row's squared norm is B² = 127² (5.9, step 8).
         rows = np.array([row], dtype=np.int8)
         blindings = np.frombuffer(blinding, dtype=np.uint8).reshape(1, -1)
         return bytes(self._judge(lambda: self._core.commit_rows(rows, blindings)))

@@ -45,7 +45,11 @@ class VerifierKeys:
     arbiter: PublicKey | None = None
 
     def shown(self, time: int) -> ShownKeys:
-        """Return the name and the public keys as they are shown at ``time``, Unix milliseconds."""
+        """Return the name and the public keys, as `GET /v1/keys` shows them.
+
+        Args:
+            time: the verifier's clock, Unix milliseconds.
+        """
         return ShownKeys(
             arbiter=self.arbiter,
             name=self.cosigner.name,
@@ -107,13 +111,17 @@ def load(folder: Path, name: str, arbiter: PublicKey | None = None) -> VerifierK
         statement=PrivateKey.from_seed(read_seed(folder / VERIFIER)),
         verdict=PrivateKey.from_seed(read_seed(folder / VERDICT)),
         activation=read_seed(folder / ACTIVATION),
-        token_digest=read_seed(folder / TOKEN_DIGEST),
+        token_digest=read_seed(folder / TOKEN_DIGEST),  # 32 bytes in hexadecimal, like a seed
         arbiter=arbiter,
     )
 
 
 def read_public(text: str) -> PublicKey:
-    """Return the public key in hexadecimal; MalformedError for any other text."""
+    """Return the public key in hexadecimal.
+
+    Raises:
+        MalformedError: any other text, or a key that docs/spec/01-encoding.md §1.3 refuses.
+    """
     return PublicKey.from_raw(hex_decode(text, SECRET_BYTES))
 
 
@@ -179,6 +187,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
+    # A policy may soon name the key: a power cut must not take the file's name from the folder.
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

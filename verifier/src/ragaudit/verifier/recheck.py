@@ -47,7 +47,7 @@ class Recheck(Found):
         return not self.not_repeated
 
     def raise_for_differences(self) -> None:
-        """Return if the verdict stands, as far as it was repeated.
+        """Check that the verdict stands, as far as it was repeated.
 
         Raises:
             RecheckDiffers: it does not; names the difference that matters most.
@@ -142,6 +142,7 @@ def _policy(bundle: Bundle) -> Policy | None:
     try:
         return Policy.parse(bundle.evidence.get(items.POLICY, b""))
     except RagauditError:
+        # Check 1 says what is wrong with it; the rest is compared all the same.
         return None
 
 

@@ -125,8 +125,13 @@ def load(path: Path) -> Settings:
 def write(path: Path, document: Mapping[str, object]) -> Settings:
     """Write a settings file that only its owner reads, as it may get a password; read it back.
 
+    Args:
+        path: of a file that does not exist.
+        document: members of `Settings`; those left out have their defaults.
+
     Raises:
-        UnavailableError: it cannot be written. MalformedError: as `load`.
+        UnavailableError: it exists, or cannot be written.
+        MalformedError: as `load`.
     """
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -139,7 +144,11 @@ def write(path: Path, document: Mapping[str, object]) -> Settings:
 
 
 def make_data_folder(settings: Settings) -> None:
-    """Make the folder ``data``, for its owner only; UnavailableError if that cannot be."""
+    """Make the folder ``data``, for its owner only.
+
+    Raises:
+        UnavailableError: it cannot be made.
+    """
     try:
         settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:

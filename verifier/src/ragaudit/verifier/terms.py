@@ -43,7 +43,13 @@ class Term:
     of: Callable[[Policy], str | int] | None
 
     def read(self, value: object) -> Fraction:
-        """Return the bound in a member of the document.
+        """Return the bound that a member of the document states.
+
+        Args:
+            value: as the document has it; of the type of ``default``.
+
+        Returns:
+            The bound, exactly.
 
         Raises:
             MalformedError: of another type than the default, or outside low..high.
@@ -62,6 +68,9 @@ class Term:
 
     def check(self, bound: Fraction, policy: Policy) -> None:
         """Check that the policy keeps the bound.
+
+        Args:
+            bound: as :meth:`read` returned it.
 
         Raises:
             RejectedError: it does not; names the bound.

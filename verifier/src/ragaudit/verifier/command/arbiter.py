@@ -15,7 +15,7 @@ from ragaudit.verifier.arbiter import Arbiter, read_window
 from ragaudit.verifier.engines import fastest_engine
 from ragaudit.verifier.keys import read_public
 
-MAX_FILE_BYTES = 2**28
+MAX_FILE_BYTES = 2**28  # the longest canonical JSON (docs/spec/01-encoding.md §1.4)
 
 app = typer.Typer(
     no_args_is_help=True,

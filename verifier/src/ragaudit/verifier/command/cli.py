@@ -291,6 +291,7 @@ def provider_remove(
 def _database(path: Path) -> Iterator[Database]:
     settings = settings_files.load(path)
     settings_files.make_data_folder(settings)
+    # Without the fence: the running service holds it, and these commands attest nothing.
     database = Database(settings.database_url, system_clock)
     try:
         yield database

@@ -159,6 +159,7 @@ def _apply(context: Context, checks: Sequence[Check]) -> tuple[CheckResult, ...]
 
 
 def _outcome(context: Context, results: tuple[CheckResult, ...], result: str | None) -> Outcome:
+    # After the checks: those that counted something left it in ``context.stated``.
     provider, window, seeded = _identity(context.evidence)
     terms = members.known(lambda: context.terms)
     policy = members.known(lambda: context.policy)

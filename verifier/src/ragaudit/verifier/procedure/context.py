@@ -116,7 +116,10 @@ class Context(LogFacts):
         return tuple(found[a].covered_size for a in range(1, self.policy.activations))
 
     def randomness(self, a: int) -> bytes:
-        """Return rnd_a, 32 bytes, of the activation ``a`` >= 1 that a record names.
+        """Return rnd_a, 32 bytes (docs/spec/05-records.md §5.6).
+
+        Args:
+            a: as the record names it, at least 1.
 
         Raises:
             MissingInput: `schedule` if there is no such activation, `sampling` if it was not
@@ -195,6 +198,9 @@ class Context(LogFacts):
         """Return whether the claim shows the nonce of the account's chain.
 
         One of a plain account, or with a counter beyond the limit, cannot.
+
+        Args:
+            claim: of this window; its promise was signed by the provider.
 
         Raises:
             MissingInput: `registrations` for an account that is registered twice.

@@ -62,6 +62,7 @@ class Fact(Generic[T]):
             return self
         known: dict[str, Any] = instance.__dict__.setdefault("_known", {})
         if self._name not in known:
+            # The reason is kept like a value: many checks ask, and all must be told the same.
             known[self._name] = known_or_missing(self._owner, lambda: self._compute(instance))
         value: T = demand(known[self._name])
         return value
@@ -97,6 +98,9 @@ def known_or_missing(owner: str, compute: Callable[[], T], what: str = "") -> "T
 
 def demand(known: "T | MissingInput") -> T:
     """Return a known value.
+
+    Args:
+        known: as :func:`known_or_missing` returned it.
 
     Raises:
         MissingInput: it is none; a fresh exception, as the same one is asked for by many checks.

@@ -85,7 +85,11 @@ class Findings:
             self.missing.setdefault(missing.owner, _clipped(missing.reason))
 
     def note(self, text: str) -> None:
-        """Add a line of evidence that is no fault; beyond MAX_EVIDENCE lines it is dropped."""
+        """Add a line of evidence that is no fault; beyond MAX_EVIDENCE lines it is dropped.
+
+        Args:
+            text: for people; clipped, as a remote party may have chosen parts of it.
+        """
         if len(self.notes) < MAX_EVIDENCE:
             self.notes.append(_clipped(text))
 

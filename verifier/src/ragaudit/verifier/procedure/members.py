@@ -16,8 +16,8 @@ from ragaudit.privacy.sample import stratum_size, tenant_stratum_id
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput
 
-PLACES: Final = 12
-EXACT_SAMPLE: Final = 4096
+PLACES: Final = 12  # of the probabilities, which are rounded against the claim
+EXACT_SAMPLE: Final = 4096  # beyond it a lower bound: the exact power has too many digits
 
 T = TypeVar("T")
 
@@ -230,6 +230,7 @@ def _with_replacement(beta: Fraction, sample: int) -> Fraction:
 def _count(signed: Mapping[str, Any], name: str) -> int:
     """A signed number of records; 0 for what is none, which then differs."""
     number = signed.get(name)
+    # A stranger signed it: with no bound, exact arithmetic on it would not end.
     return number if type(number) is int and 0 <= number < 2**40 else 0
 
 

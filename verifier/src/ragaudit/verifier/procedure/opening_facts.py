@@ -124,6 +124,7 @@ class OpeningFacts(Inputs):
         data = self.item(items.index_name(tenant), "commitments")
         index, opened = IndexCommitment.parse(data), self.opening.tenant(tenant)
         policy = self.policy
+        # An upload says itself whose it is; what counts is the opening, which is countersigned.
         place = (index.window, index.tenant, index.version, index.dimension)
         if place != (policy.window, tenant, 1, policy.dimension):
             raise RejectedError(
@@ -144,6 +145,7 @@ class OpeningFacts(Inputs):
             MissingInput: `index-proof` where it does not hold; otherwise as for :meth:`index`.
         """
         index = self.index(tenant)
+        # Once: an argument about a large index takes minutes, and every sampled record asks.
         if tenant not in self._accepted:
             self._accepted[tenant] = known_or_missing(
                 "index-proof", lambda: self._verified(index), f"index of {tenant}"

@@ -120,6 +120,7 @@ def table(policy: Policy, coalition: int, total: int, counts: Sequence[int]) -> 
 def _counts(context: Context) -> tuple[int, list[int]]:
     """(records of the tenant that has most, records by account); the total when only that is."""
     if context.part == "public":
+        # All records as one tenant's; a re-check puts the signed counts in their place (10.5).
         return context.record_count, []
     tenants = Counter(logged.record.tenant for logged in context.records)
     by_account = [len(records) for records in context.by_account.values()]

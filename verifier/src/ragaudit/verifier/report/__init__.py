@@ -27,6 +27,7 @@ def _render(template: str, report: Report, *, autoescape: bool) -> str:
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=autoescape,  # noqa: S701 - off for plain text only
+        # A misspelt member would be a gap in a page that claims to show everything.
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -224,6 +224,7 @@ def _rows(value: Mapping[str, Any], level: int = 0) -> Iterator[Row]:
     """Rows of a JSON object in the order of the labels, nested objects indented below theirs."""
     for key, item in sorted(value.items(), key=lambda member: wording.place(member[0])):
         label, note = wording.LABELS.get(key, (key.replace("_", " "), ""))
+        # Bounded: a signed object may be nested deeper than a page can show.
         if isinstance(item, Mapping) and level < _MAX_DEPTH:
             yield Row(label, "", note, level)
             yield from _rows(item, level + 1)
@@ -300,6 +301,7 @@ def _member(value: object, name: str) -> object:
 def _signer(verdict: Verdict) -> Signer:
     key = verdict.key.raw.hex()
     commands = [wording.RECHECK.format(key=key)]
+    # Risk is translated from a guarantee, and there is one only then.
     if verdict.result in _HOLDS and not verdict.predicate.worthless:
         commands.append(wording.TRANSLATE.format(key=key))
     return Signer(_signer_name(verdict), key, key_id(verdict.key), tuple(commands))
@@ -320,6 +322,7 @@ def _subjects(verdict: Verdict) -> tuple[tuple[tuple[str, str], ...], str]:
     """Items with digests, and a line about those that are too many to list."""
     items = sorted(verdict.subjects.items())
     responses = sum(name.startswith(RESPONSES) for name, _ in items)
+    # A sample may have thousands: their digests would bury the rest of the page.
     if responses <= wording.MOST_RESPONSES:
         return tuple(items), ""
     others = tuple(item for item in items if not item[0].startswith(RESPONSES))

@@ -193,10 +193,21 @@ _PLACES: Final = {name: place for place, name in enumerate(LABELS)}
 
 
 def gravity(status: str) -> int:
-    """Return where a status stands when the worst comes first; an unknown one stands there."""
+    """Return where a status stands when the worst comes first.
+
+    Args:
+        status: of a check, as it was signed.
+
+    Returns:
+        0 for the worst. An unknown status counts as the worst: it must not hide below a PASS.
+    """
     return _GRAVITY.index(status) if status in _GRAVITY else 0
 
 
 def place(name: str) -> tuple[int, str]:
-    """Return where a member stands among its siblings: known ones in the order above."""
+    """Return where a member stands among its siblings.
+
+    Returns:
+        A sorting key; unknown members come last, by name.
+    """
     return (_PLACES.get(name, len(_PLACES)), name)

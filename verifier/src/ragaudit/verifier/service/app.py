@@ -60,6 +60,7 @@ def create_app(
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
+        # A provider signs the path: nothing is served under another one.
         redirect_slashes=False,
     )
     app.state.service = service
@@ -77,5 +78,6 @@ async def _tick(service: Service) -> None:
         except (ClockStepped, StoreUnavailable) as error:
             _log.error("nothing that is due can be done: %s", error)
         except Exception:
+            # The task must go on: without it no sample is drawn, and deadlines pass.
             _log.exception("a tick failed")
         await asyncio.sleep(service.settings.tick_seconds)

@@ -50,7 +50,11 @@ class Auditor(Protocol):
     """Runs checks and signs; pure but for the key that it holds."""
 
     def check_opening(self, evidence: Evidence, now: int) -> bytes | None:
-        """Run checks 1 to 4 as of ``now`` (Unix milliseconds).
+        """Run checks 1 to 4 (docs/spec/09-audit.md).
+
+        Args:
+            evidence: items that are there before a countersignature.
+            now: Unix milliseconds.
 
         Returns:
             None if the opening may be countersigned, otherwise the signed REFUSED verdict.
@@ -59,15 +63,32 @@ class Auditor(Protocol):
     def judge_dispute(self, file: dict[str, Any], view: WindowView) -> Judgement:
         """Judge a disputed receipt file.
 
+        Args:
+            file: a JSON value of any form (docs/spec/05-records.md §5.10).
+            view: the window's policy and opening, as countersigned.
+
         Raises:
             RagauditError: the provider did not sign it, part for part.
         """
 
     def audit(self, evidence: Evidence, now: int, progress: ReportProgress) -> bytes:
-        """Run every check as of ``now`` (Unix milliseconds); return the signed verdict."""
+        """Run every check.
+
+        Args:
+            evidence: all items, sealed.
+            now: Unix milliseconds; the verdict's time.
+            progress: called from this thread; what it raises ends the run.
+
+        Returns:
+            The signed verdict, a DSSE envelope (docs/spec/10-verdict.md §10.3).
+        """
 
     def result(self, verdict: bytes) -> str:
-        """Return PASS, FAIL, EXCEEDED or REFUSED of a verdict signed here."""
+        """Return PASS, FAIL, EXCEEDED or REFUSED of a verdict signed here.
+
+        Raises:
+            MalformedVerdict, VerdictRejected: not signed here.
+        """
 
     def report_html(self, verdict: bytes) -> str:
         """Return the report for people, one HTML page."""
@@ -160,6 +181,7 @@ class AuditRunner:
         self._auditor = auditor
         self._sampler = sampler
         self._disputes = open_disputes
+        # One: each holds the noise of a batch of records, about 512 MiB (`sample_checks`).
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="audit")
         self._lock = threading.Lock()
         self._running: dict[Origin, Progress] = {}
@@ -179,7 +201,11 @@ class AuditRunner:
         return self._answered(window) and not self._disputes.pending(window)
 
     def start(self, origin: Origin, *, again: bool = False) -> None:
-        """Queue the audit of a window unless it is queued or, without ``again``, has failed."""
+        """Queue the audit of a window unless it is queued, or has failed.
+
+        Args:
+            again: also if it has failed.
+        """
         with self._lock:
             # A failed one would fail at every tick: only the auditor has it run again.
             if origin in self._running or (origin in self._failed and not again):
@@ -245,6 +271,7 @@ class AuditRunner:
             if window.decided is not None:
                 return
             if window.sealed is None:
+                # What arrives before this transaction is evidence, what comes after is refused.
                 evidence.seal(transaction, self._keys, window)
             now = transaction.now
         verdict = self._auditor.audit(
@@ -252,6 +279,7 @@ class AuditRunner:
             now,
             lambda step, done, total: self._report(origin, step, done, total),
         )
+        # The audit may have taken hours: it waits for the clock rather than be done again.
         while not self._decide(origin, verdict):
             if self._stopping.wait(RETRY_SECONDS):
                 raise Stopped("the service is shutting down", where=origin)
@@ -282,7 +310,11 @@ class AuditRunner:
 
 
 def shown_progress(database: Database, runner: AuditRunner, origin: Origin) -> dict[str, Any]:
-    """Return where the audit of a window stands, as JSON."""
+    """Return where the audit of a window stands, as JSON.
+
+    Returns:
+        Body of `GET /v1/windows/{w}/progress` (docs/spec/08-services.md §8.3).
+    """
     with database.read() as connection:
         window = windows.get(connection, origin)
     current = runner.progress(origin)
@@ -309,7 +341,7 @@ class Scheduler:
         Raises:
             ClockStepped: the clock was set; nothing is due until it is known what time it is.
         """
-        self._database.now()
+        self._database.now()  # for what it raises
         self._forget()
         with self._database.read() as connection:
             waiting = windows.undecided(connection)
@@ -333,6 +365,7 @@ class Scheduler:
             instant = windows.policy(connection, window).sampling_instant
         if self._database.now() < 1000 * instant:
             return
+        # First: the list commits to the receipts before n_A, and with it the sample, is out (8.4).
         self._sampler.sign_list(window.origin)
         if challenge.complete(window) and window.challenged is None and window.sealed is None:
             try:

@@ -16,6 +16,8 @@ from ragaudit.ledger.messages.signed import (
 )
 from ragaudit.serving.bodies import Body
 
+# Within it a recorded request can be sent again: so each provider's call is idempotent, or refused
+# the second time (docs/spec/08-services.md §8.1).
 TOLERANCE_MS = 60_000
 
 
@@ -28,10 +30,14 @@ class Provider:
 
 
 def claimed(request: Request, now: int) -> SignedRequest:
-    """Return what the signature headers of a request say, with a time near ``now``.
+    """Return what the signature headers of a request say (docs/spec/08-services.md §8.1).
+
+    Args:
+        now: the verifier's clock, Unix milliseconds.
 
     Raises:
-        NotAuthenticated: a missing, repeated or ill-formed header, or a time too far off.
+        NotAuthenticated: a missing, repeated or ill-formed header, or a time more than 60 s
+            off.
     """
     try:
         claim = SignedRequest.parse(request.headers.getlist)
@@ -51,6 +57,10 @@ def verify_request(request: Request, claim: SignedRequest, key: PublicKey) -> Pr
 
     Needs nothing of the body, so that nobody else's is read: see `demand_digest`.
 
+    Args:
+        claim: of the request, as `claimed` returned it.
+        key: the one that is pinned for ``claim.provider``.
+
     Raises:
         NotAuthenticated: it does not verify under the pinned key.
     """
@@ -62,7 +72,14 @@ def verify_request(request: Request, claim: SignedRequest, key: PublicKey) -> Pr
 
 
 def demand_digest(claim: SignedRequest, body: Body) -> None:
-    """Check that the body is the one whose digest was signed; NotAuthenticated."""
+    """Check that the body is the one whose digest was signed.
+
+    Args:
+        body: as it arrived, with its SHA-256.
+
+    Raises:
+        NotAuthenticated: it is another one.
+    """
     if body.digest != claim.digest:
         raise NotAuthenticated(
             "another body than the one that was signed",
@@ -73,6 +90,7 @@ def demand_digest(claim: SignedRequest, body: Body) -> None:
 
 def target(request: Request) -> str:
     """Return path with query, as sent: percent-encoded, with ``?`` only where a query follows."""
+    # Not the decoded path: two spellings of one path would share a signature.
     raw: bytes = request.scope.get("raw_path") or request.scope["path"].encode()
     path = raw.split(b"?", 1)[0]
     query: bytes = request.scope.get("query_string", b"")
@@ -81,6 +99,9 @@ def target(request: Request) -> str:
 
 def verify_token(request: Request, digest: bytes) -> None:
     """Check the auditor's token against its stored digest, in constant time.
+
+    Args:
+        digest: SHA-256 of the token, 32 bytes.
 
     Raises:
         NotAuthenticated: no bearer token, or another one.

@@ -33,6 +33,9 @@ Schema = dict[str, Any]
 def parse(kind: type[Kind], data: bytes) -> Kind:
     """Return the body that ``data`` is.
 
+    Args:
+        data: JSON in any spelling; what is signed in it is read by classes of its own.
+
     Raises:
         MalformedRequest: not JSON with one meaning, or not a body of this kind.
     """
@@ -40,6 +43,7 @@ def parse(kind: type[Kind], data: bytes) -> Kind:
     try:
         return kind.from_json(value)
     except MalformedError as error:
+        # The call is what is malformed, whichever class of the body found it.
         raise MalformedRequest(error.what, where=error.where, expected=error.expected) from None
 
 

@@ -56,18 +56,31 @@ MAX_SAMPLED = 2**20  # records in them, but for a larger one that is asked about
 
 
 def chain_seed(keys: VerifierKeys, window: Window) -> bytes:
-    """Return s_V = n_A of the window, 32 bytes; secret until the challenge."""
+    """Return s_V of the window, 32 bytes: docs/spec/08-services.md §8.4, countersignature.
+
+    It is n_A (docs/spec/05-records.md §5.6), and secret until the challenge.
+    """
     message = enc(_SEED_TAG, window.name, window.policy_digest, window.chain_salt)
     return hmac.digest(keys.activation, message, hashlib.sha256)
 
 
 def chain_anchor(keys: VerifierKeys, window: Window, count: int) -> bytes:
-    """Return h^A(s_V), what the countersignature commits to; A is ``count``."""
+    """Return h^A(s_V), what the countersignature commits to (docs/spec/05-records.md §5.6).
+
+    Args:
+        count: A, the number of the policy's activation instants.
+    """
     return activation_anchor(window.name, chain_seed(keys, window), count)
 
 
 def release_activation(database: Database, keys: VerifierKeys, origin: Origin, a: int) -> bytes:
     """Return the signed activation of ``a``; the same bytes at every call.
+
+    Args:
+        a: 1 to A - 1; n_A is released with the challenge only.
+
+    Returns:
+        Canonical JSON (docs/spec/08-services.md §8.4).
 
     Raises:
         NotFound: no such window or activation (the last instant has none).
@@ -94,6 +107,7 @@ def ensure_activation(
 
     Args:
         instants: the window's activation instants, Unix seconds.
+        a: 1 to A - 1.
 
     Raises:
         TooEarly: before t_a.
@@ -108,6 +122,8 @@ def ensure_activation(
         window=window.name,
         a=a,
         preimage=activation_preimage(window.name, chain_seed(keys, window), len(instants), a),
+        # Read in the transaction that releases n_a: every cosignature of before t_a is committed
+        # by then, and none of before t_a can follow.
         covered_size=cosigner.covered_size(transaction.connection, window.origin, instant),
         time=transaction.now,
     ).encode()
@@ -151,6 +167,7 @@ class Sampler:
                 window=window.name,
                 digest=receipts_digest(receipts),
                 count=len(receipts),
+                # The end of the intake, not the time of this call, which an outage may delay (8.4).
                 time=1000 * policy.sampling_instant - 1,
             )
             windows.put_item(transaction, origin, RECEIPTS_LIST, message.encode())
@@ -194,6 +211,9 @@ class Sampler:
     def challenge(self, origin: Origin) -> bytes:
         """Return the provider's challenge, drawn now if it was not yet.
 
+        Returns:
+            Canonical JSON (docs/spec/08-services.md §8.4), the same bytes at every call.
+
         Raises:
             TooEarly: before the sampling instant.
             Conflict: the window was not closed and handed over in time.
@@ -205,6 +225,7 @@ class Sampler:
         if window.challenged is None:
             if not complete(window):
                 raise Conflict("not closed and handed over in time", where=origin)
+            # Before n_A leaves the service: no receipt may be chosen by what the sample is (8.4).
             self.sign_list(origin)
             self.draw(origin)
         with self._database.read() as connection:
@@ -212,6 +233,11 @@ class Sampler:
 
     def respond(self, origin: Origin, index: int, body: Body) -> None:
         """Keep the response for a sampled record, with its time of receipt.
+
+        Args:
+            index: leaf index of the record.
+            body: the response (docs/spec/08-services.md §8.5). It is kept unread: what it holds is
+                the business of checks 16 to 19.
 
         Raises:
             NotFound: the record is not in the sample.
@@ -228,12 +254,17 @@ class Sampler:
                 return
             if stored is not None:
                 raise Conflict("another response was given", where=str(index))
+            # Late is allowed: check 16 reads the time of receipt. After sealing, items stand still.
             if window.sealed is not None:
                 raise Conflict("the audit has begun", where=origin)
             windows.put_item(transaction, origin, response_name(index), body.file)
 
     def sample(self, connection: Connection, origin: Origin) -> frozenset[int]:
-        """Return the leaf indices that a window's challenge asks for."""
+        """Return the leaf indices that a window's challenge asks for.
+
+        Raises:
+            InternalError: the window has no challenge.
+        """
         with self._lock:
             known = self._samples.get(origin)
             if known is not None:
@@ -295,6 +326,7 @@ def _records(connection: Connection, origin: Origin) -> Iterator[LoggedRecord]:
 
 def _stratum(drawn: DrawnStratum, tenants: Sequence[str]) -> Stratum:
     of_tenant = drawn.stratum.id in {tenant_stratum_id(tenant) for tenant in tenants}
+    # Null stands for all of the tenant's records, which the provider knows (8.4).
     population = None if of_tenant else drawn.stratum.population
     return Stratum(drawn.stratum.id, population, drawn.sample)
 

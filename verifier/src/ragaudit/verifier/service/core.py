@@ -19,7 +19,14 @@ from ragaudit.verifier.terms import DEFAULT, Terms
 
 @dataclass(frozen=True)
 class Service:
-    """Settings, secrets, database, and the parts that do the work."""
+    """Settings, secrets, database, and the parts that do the work.
+
+    Attributes:
+        terms: on which this verifier audits (docs/spec/09-audit.md §9.4).
+        runner: one audit at a time; it alone calls `auditor.audit`.
+        scheduler: does what an instant has made due.
+        anonymous: places for large unsigned bodies, of which each is held while it is parsed.
+    """
 
     settings: Settings
     keys: VerifierKeys
@@ -38,6 +45,11 @@ class Service:
     @classmethod
     def open(cls, settings: Settings, clock: Clock, auditor: Auditor | None) -> "Service":
         """Load the secrets and open the database.
+
+        Args:
+            clock: Unix milliseconds; every attested time is taken from it.
+            auditor: runs the checks and signs; None for the procedure with the engine of the
+                settings.
 
         Raises:
             MalformedError, RefusedError: `keys.load`, `Terms.load`.
@@ -74,5 +86,6 @@ class Service:
 
     def close(self) -> None:
         """Stop the audit at its next step and close the database."""
+        # In this order: an audit that still runs writes its verdict to the database.
         self.runner.close()
         self.database.close()

@@ -76,6 +76,10 @@ def add_checkpoint(
         cap: bounds the checkpoints of one window.
         read: when the log says that it read the head, Unix milliseconds. A request that is older
             than the policy's skew is not cosigned: entries made since would seem back-dated.
+        key: of the cosigner, type 0x04.
+
+    Returns:
+        A cosignature line, or the refusal of docs/spec/06-ledger.md §6.6.
     """
     try:
         request = AddCheckpointRequest.parse(body)
@@ -101,6 +105,8 @@ def _decide(
     *,
     late: bool,
 ) -> Answer:
+    # The sample's seed depends on the final root and n_A (9.1): who knows n_A must not extend the
+    # log until the sample suits it.
     if transaction.now >= 1000 * policy.sampling_instant:
         return _refusal(UNTRUSTED_LOG, "the sampling instant has passed")
     latest = last(transaction.connection, window.origin)
@@ -109,6 +115,8 @@ def _decide(
     if verdict.checkpoint is None:
         conflict = verdict.stored_size is not None
         return Answer(verdict.status, verdict.body, SIZE_CONTENT_TYPE if conflict else TEXT)
+    # Before what follows: nothing new is attested, so the same head gets its cosignature again,
+    # though the request be late, the log closed or the cap reached (8.3).
     if latest is not None and latest.head == verdict.checkpoint.head:
         line = parse_note(latest.note).signature_of(key.verifier_key)
     elif late:
@@ -129,6 +137,7 @@ def _persist(
     key: SigningKey,
     checkpoint: SignedCheckpoint,
 ) -> NoteSignature:
+    # Rounded down: one of second c was made in [1000·c, 1000·c + 999], as check 9 takes it.
     time = transaction.now // 1000
     line = cosign(checkpoint.note.text, key, time)
     # Lines of other keys are not kept: nobody verified them.

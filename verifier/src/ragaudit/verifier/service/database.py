@@ -53,7 +53,12 @@ _CLOCK = Rows(ClockRow, tables.clock)
 
 @dataclass(frozen=True)
 class Transaction:
-    """An open writing transaction; `now` (Unix milliseconds) is never before an earlier one's."""
+    """An open writing transaction.
+
+    Attributes:
+        now: the verifier's clock when the transaction took the lock, Unix milliseconds; never
+            before that of an earlier transaction.
+    """
 
     connection: Connection
     now: int
@@ -64,7 +69,7 @@ class Database:
 
     Args:
         url: SQLAlchemy URL.
-        clock: the verifier's clock.
+        clock: the verifier's clock, Unix milliseconds.
         fence: of the service; commands that attest nothing do without.
 
     Raises:
@@ -117,6 +122,9 @@ class Database:
             with write_transaction(self._engine) as connection:
                 transaction = Transaction(connection, self._advance(connection))
                 yield transaction
+            # After the commit: a fence ahead of a commit that failed would refuse an honest
+            # database at the next start. Before the answer: written later, it could miss what was
+            # attested.
             if self._fence is not None:
                 self._fence.advance(transaction.now)
 
@@ -126,6 +134,7 @@ class Database:
         query = select(latest_column).where(tables.clock.c.id == _ID).with_for_update()
         latest = connection.execute(query).scalar_one()
         now = self._clock()  # read under the lock: times order as transactions do
+        # A time that was attested binds: nothing of later may look as if it had been before it.
         if now < latest:
             raise ClockStepped("the clock went back", expected="a time already attested")
         connection.execute(update(tables.clock).values(latest=now))

@@ -66,7 +66,11 @@ _SIGNATURE = APIKeyHeader(
 
 
 def auditor(request: Request, service: ServiceOf, _: Annotated[object, Security(_TOKEN)]) -> None:
-    """Demand the auditor's token."""
+    """Demand the auditor's token.
+
+    Raises:
+        NotAuthenticated: it is missing, or another one.
+    """
     verify_token(request, service.keys.token_digest)
 
 
@@ -95,12 +99,17 @@ Caller = Annotated[tuple[SignedRequest, Provider], Depends(_caller)]
 
 
 def signed(limit: Limit) -> Callable[..., AsyncIterator[Signed]]:
-    """Return a dependency: a pinned provider's request, its body of at most ``limit`` bytes."""
+    """Return a dependency: a pinned provider's request, its body of at most ``limit`` bytes.
+
+    Args:
+        limit: asked before the body is read, in a thread, as it may need the database.
+    """
 
     async def dependency(
         caller: Caller, window: WindowName, request: Request, service: ServiceOf
     ) -> AsyncIterator[Signed]:
         claim, provider = caller
+        # The name in the path is the caller's own: no provider reaches another's window (8.3).
         origin = windows.of(provider.name, window)
         most = await to_thread.run_sync(limit, service, origin)
         async for body in receive(request, most):
@@ -111,13 +120,18 @@ def signed(limit: Limit) -> Callable[..., AsyncIterator[Signed]]:
 
 
 def unsigned(limit: Callable[[Service], int]) -> Callable[..., AsyncIterator[Body]]:
-    """Return a dependency: anybody's body, of at most ``limit`` bytes; large ones in turn."""
+    """Return a dependency: anybody's body, of at most ``limit`` bytes; large ones in turn.
+
+    Args:
+        limit: in bytes.
+    """
 
     async def dependency(request: Request, service: ServiceOf) -> AsyncIterator[Body]:
         async for body in receive(request, limit(service), SMALL_BYTES):
             if body.size <= SMALL_BYTES:
                 yield body
                 continue
+            # Parsed JSON takes up to 35 times its bytes: together they must not exhaust memory.
             async with service.anonymous:
                 yield body
 
@@ -128,6 +142,7 @@ def _pinned(service: Service, name: str) -> PublicKey:
     with service.database.read() as connection:
         key = providers.find(connection, name)
     if key is None:
+        # Cut: a stranger chose the name, and the answer repeats it.
         raise NotAuthenticated("not a pinned provider", where=name[:64])
     return key
 

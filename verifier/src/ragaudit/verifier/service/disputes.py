@@ -43,6 +43,7 @@ from ragaudit.verifier.service.submissions import (
 from ragaudit.verifier.service.windows import Window, check_before, check_due
 from sqlalchemy import ColumnElement, Connection, func, select, update
 
+# Quotas of docs/spec/08-services.md §8.9; an account's own, so that nobody uses another's up.
 PER_ACCOUNT = 32
 PER_ANSWER = 2
 _ROW_BYTES = 4096  # a dispute with the public half of its file, generously
@@ -109,12 +110,15 @@ class Disputes:
     def add(self, origin: Origin, document: DisputesBody, shown: Registration | None) -> Counts:
         """Take disputes before the sampling instant; all of a request or none.
 
-        ``shown`` is the account's registration, if it came with them.
+        Args:
+            document: disputes of one account (docs/spec/05-records.md §5.10).
+            shown: the account's registration, if it came with them; None: as the provider gave it.
 
         Raises:
             MalformedError, RejectedError: not of this log, of no registered account, or not
                 signed with its dispute key.
-            TooLate, CapReached.
+            TooLate: from the sampling instant on.
+            CapReached: above a quota (docs/spec/08-services.md §8.9).
         """
         policy = self._policy(origin)
         checked = [Dispute.from_json(dispute) for dispute in document.disputes]
@@ -133,7 +137,15 @@ class Disputes:
     ) -> Counts:
         """Take an account's statement about its registration before the sampling instant.
 
-        Raises as `add`; RejectedError for another anchor than the registration's.
+        With it the account counts as anchored (docs/spec/09-audit.md §9.5).
+
+        Args:
+            document: a registration statement (docs/spec/05-records.md §5.10).
+            shown: as in `add`.
+
+        Raises:
+            MalformedError, TooLate, CapReached: as `add`.
+            RejectedError: as `add`, or the statement has another anchor than the registration.
         """
         policy = self._policy(origin)
         statement = RegistrationStatement.from_json(document.statement)
@@ -151,15 +163,20 @@ class Disputes:
         return {"accepted": int(new), "known": int(not new)}
 
     def demand_unsampled(self, origin: Origin, index: int) -> None:
-        """Return if the verifier may look at the file of a disputed record.
+        """Check that the verifier may look at the file of a disputed record.
 
         Asked before the body of a request is read: the verifier does not receive what it must
         not see.
 
+        Args:
+            index: leaf index of the record.
+
         Raises:
-            TooEarly: the sample is not drawn. TooLate: the audit began.
+            TooEarly: before the sampling instant.
+            TooLate: the audit began.
             NotFound: nobody disputed the record.
-            Conflict: it was sampled, so its noise key is opened to this verifier.
+            Conflict: it was sampled, so its noise key is opened to this verifier; or no sample
+                was drawn.
         """
         if self.standing(origin, index).sampled:
             raise Conflict(
@@ -171,7 +188,16 @@ class Disputes:
             _check_unsealed(windows.get(connection, origin))
 
     def standing(self, origin: Origin, index: int) -> DisputeStatus:
-        """Return what became of the disputes about a record. Raises as `demand_unsampled`."""
+        """Return what became of the disputes about a record.
+
+        Args:
+            index: its leaf index.
+
+        Raises:
+            TooEarly: before the sampling instant.
+            NotFound: nobody disputed the record.
+            Conflict: no sample was drawn.
+        """
         with self._database.read() as connection:
             window = windows.get(connection, origin)
             policy = windows.policy(connection, window)
@@ -188,10 +214,15 @@ class Disputes:
     def judge(self, origin: Origin, index: int, file: dict[str, Any]) -> DisputeStatus:
         """Judge the receipt file of a disputed record that is not in the sample.
 
+        Args:
+            index: leaf index of the record.
+            file: the receipt file as parsed JSON, in whatever form (docs/spec/05-records.md §5.10).
+
         Raises:
             NotFound: nobody disputed this file.
             RejectedError: the provider did not sign it, part for part.
-            Conflict, TooEarly, TooLate: as `demand_unsampled`. CapReached.
+            Conflict, TooEarly, TooLate: as `demand_unsampled`.
+            CapReached: the upheld files of the window take too much.
         """
         self.demand_unsampled(origin, index)
         disputed = file_digest(file)
@@ -208,6 +239,7 @@ class Disputes:
             raise RejectedError("of another record", where="public/index", expected=str(index))
         kept = canonical_json.dumps(file) if judgement.upheld else None
         with self._database.write() as transaction:
+            # Again: judging takes a while, and the audit may have begun meanwhile.
             _check_unsealed(windows.get(transaction.connection, origin))
             values = {"public": judgement.public.encode(), "file": kept, "step": judgement.step}
             transaction.connection.execute(update(_table).where(condition).values(**values))
@@ -217,12 +249,19 @@ class Disputes:
     def find(self, origin: Origin, document: FindingBody) -> Counts:
         """Take a finding of the arbiter about a disputed file, and the file's public half.
 
+        Args:
+            document: a finding (docs/spec/05-records.md §5.10); a proof in the public half is
+                dropped.
+
         Raises:
             MalformedError, RejectedError: not the arbiter's, or the public half is another one.
-            NotFound: nobody disputed this file. TooLate: the audit began.
+            Conflict: the policy names no arbiter.
+            NotFound: nobody disputed this file.
+            TooLate: the audit began.
         """
         policy = self._policy(origin)
         finding = Finding.from_json(document.finding)
+        # Without the proof: nobody signed it, and one half with many proofs would be many halves.
         public = replace(PublicReceipt.from_json(document.public), proof=None)
         if policy.keys.arbiter is None:
             raise Conflict("the policy names no arbiter", where=origin)
@@ -239,6 +278,7 @@ class Disputes:
             rows = _rows(transaction.connection, condition)
             if not rows:
                 raise NotFound("nobody disputed this file", where=str(finding.index))
+            # A finding of 0 does not take back what V itself upheld.
             step = max(finding.step, *(row.step or 0 for row in rows))
             values = {"public": public.encode(), "finding": finding.encode(), "step": step}
             transaction.connection.execute(update(_table).where(condition).values(**values))
@@ -251,6 +291,7 @@ class Disputes:
             arbiter = windows.policy(connection, window).keys.arbiter
             condition = (_table.c.window == window.origin) & _table.c.step.is_(None)
             waiting = {row.position for row in _rows(connection, condition)}
+            # Without an arbiter nobody may judge the file of a sampled record.
             if arbiter is None and waiting:
                 waiting -= self._sampler.sample(connection, window.origin)
         return bool(waiting)
@@ -267,6 +308,8 @@ class Disputes:
         if _rows(connection, mine & (_table.c.identity == dispute.identity)):
             return False
         own = mine & (_table.c.pseudonym == dispute.pseudonym)
+        # So small that all slots at their quota stay below the cap: none takes another's place
+        # (8.9).
         quota = max(1, min(PER_ACCOUNT, self._cap // (policy.slots * _ROW_BYTES)))
         if _count(connection, own) >= quota:
             raise CapReached("too many disputes of one account", expected=f"at most {quota}")

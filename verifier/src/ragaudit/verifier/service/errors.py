@@ -27,7 +27,11 @@ class CapReached(TooMany):
 
 
 class RefusedWindow(RejectedError):
-    """Checks 1 to 4 failed; the problem document carries the signed verdict."""
+    """Checks 1 to 4 failed; the problem document carries the signed verdict.
+
+    Args:
+        verdict: the DSSE envelope of the REFUSED verdict (docs/spec/10-verdict.md §10.3), as JSON.
+    """
 
     def __init__(self, what: str, verdict: Mapping[str, object]) -> None:
         super().__init__(what, expected="the checks of docs/spec/09-audit.md")

@@ -54,7 +54,11 @@ _TIMES = (
 
 
 def seal(transaction: Transaction, keys: VerifierKeys, window: Window) -> None:
-    """Write what the evidence derives from rows; nothing is added to the window afterwards."""
+    """Write what the evidence derives from rows; nothing is added to the window afterwards.
+
+    Args:
+        window: its row, as read in ``transaction``.
+    """
     connection, origin = transaction.connection, window.origin
     instants = windows.policy(connection, window).activation_instants
     # Those that nobody asked for, too: the evidence holds every one that has an instant.
@@ -73,6 +77,7 @@ def seal(transaction: Transaction, keys: VerifierKeys, window: Window) -> None:
     for item, kinds in _LISTS.items():
         found = (submissions.documents(connection, origin, kind) for kind in kinds)
         derived[item] = _array([document for documents in found for document in documents])
+    # Otherwise the handover gave them: `handover` derives the item when it takes one.
     if window.records is None:
         derived[names.ENTRIES] = _given_entries(connection, origin)
     for item, content in derived.items():
@@ -100,7 +105,15 @@ def stored(database: Database, origin: Origin) -> Evidence:
 def status(
     database: Database, result_of: Callable[[bytes], str], sampler: Sampler, origin: Origin
 ) -> dict[str, Any]:
-    """Return state, times (Unix milliseconds) and counts of a window, as JSON."""
+    """Return what `GET /v1/windows/{w}` shows (docs/spec/08-services.md §8.3).
+
+    Args:
+        result_of: reads the result out of a signed verdict.
+        sampler: knows how many records were sampled.
+
+    Returns:
+        JSON; times in Unix milliseconds, null for what has not happened.
+    """
     with database.read() as connection:
         window = windows.get(connection, origin)
         verdict = windows.read_item(connection, origin, windows.VERDICT)
@@ -143,6 +156,12 @@ def verdict(database: Database, origin: Origin) -> bytes:
 
 def bundle(database: Database, origin: Origin, part: Part) -> Iterator[bytes]:
     """Return the evidence bundle, in pieces.
+
+    Args:
+        part: "public" leaves out every confidential item.
+
+    Returns:
+        Pieces of the archive, which is complete, in a file, before the first of them leaves.
 
     Raises:
         NotFound: there is no verdict yet.

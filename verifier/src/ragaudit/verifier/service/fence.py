@@ -25,7 +25,11 @@ _TIME_BYTES = 8
 
 
 class Fence:
-    """The fence of one database; one process at a time. Calls of `advance` come in order."""
+    """The fence of one database; one process at a time. Calls of `advance` come in order.
+
+    Args:
+        path: of the file; its folder is made if there is none.
+    """
 
     def __init__(self, path: Path) -> None:
         """Open the file, or make it.
@@ -50,11 +54,16 @@ class Fence:
             raise RefusedError("another process serves this database", where=str(path)) from None
         times = [_parse(os.pread(self._file, RECORD_BYTES, at)) for at in (0, RECORD_BYTES)]
         self.latest = max(times)
+        # The older record is overwritten next: a crash in the middle leaves the newer one whole.
         self._next = times.index(min(times))
         self._broken = False
 
     def advance(self, time: int) -> None:
-        """Make it durable that ``time`` (Unix milliseconds) was attested.
+        """Make it durable that ``time`` was attested.
+
+        Args:
+            time: Unix milliseconds, of the transaction that was just committed; not below an
+                earlier one.
 
         Raises:
             OSError, StoreUnavailable: it could not be made durable; every later call fails, too.

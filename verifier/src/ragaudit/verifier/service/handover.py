@@ -56,7 +56,14 @@ class StoredEntry:
 
     @classmethod
     def of(cls, index: int, kind: str, salt: bytes, body: bytes) -> "StoredEntry":
-        """Return the row of an entry."""
+        """Return the row of an entry that was given.
+
+        Args:
+            kind: one of docs/spec/05-records.md §5.7, as are salt and body.
+
+        Returns:
+            The row; its pseudonym is that of a registration that can be read.
+        """
         about = _registration(kind, body)
         return cls(index, kind, salt, body, None if about is None else about.pseudonym)
 
@@ -87,6 +94,9 @@ class Handover:
     def put_entries(self, origin: Origin, documents: Sequence[Entry]) -> None:
         """Keep entries other than records as they are given during the window.
 
+        Args:
+            documents: in any order; the leaf index of each is the provider's word until check 5.
+
         Raises:
             MalformedError: a kind that is unknown, or a record.
             Conflict: an index given before with other content, or after the handover.
@@ -99,12 +109,14 @@ class Handover:
                 )
         with self._database.write() as transaction:
             window = _open(transaction, origin)
+            # The entries of a handover are final: one that is added later would not be in it.
             if window.records is not None:
                 raise Conflict("the log was handed over", where=origin)
             known = count_entries(transaction.connection, origin)
             for document in documents:
                 entry = StoredEntry.of(document.index, document.kind, document.salt, document.body)
                 known += _put_entry(transaction, origin, entry)
+            # After the puts: with one too many nothing of the request is kept.
             if known > self._limits.entries:
                 raise CapReached("too many entries", expected=f"at most {self._limits.entries}")
 
@@ -112,8 +124,11 @@ class Handover:
         """Return the registration that an account shows with its proof; None if it shows none.
 
         It is kept as if the provider had given it: a provider that keeps a registration back would
-        otherwise keep back the account's claims and disputes. Nor can it by giving another entry
-        for the index, or more than there is room for: those bind it, and the proof is believed.
+        otherwise keep back the account's claims and disputes. Where the provider gave another
+        entry for the index, or there is no room, nothing is kept, and the proof is believed.
+
+        Args:
+            document: member ``registration`` of a request (docs/spec/08-services.md §8.9).
 
         Raises:
             MalformedError: not a registration, or not a proof.
@@ -142,13 +157,17 @@ class Handover:
     def put_records(self, origin: Origin, body: Body) -> None:
         """Keep the whole log's content, and what is derived from it.
 
+        Args:
+            body: frames, one for each log entry (docs/spec/08-services.md §8.3).
+
         Raises:
             MalformedError: see `read_handover`.
             RejectedError: an entry given before is missing or differs, or there are more entries
                 than the cosigned log and the policy allow.
             CapReached: too many entries other than records.
             TooEarly: before the window's end.
-            Conflict: another handover was given; TooLate: after the sampling instant.
+            Conflict: another handover was given.
+            TooLate: after the sampling instant.
         """
         with self._database.read() as connection:
             window = windows.get(connection, origin)
@@ -164,6 +183,7 @@ class Handover:
                     return
                 if stored is not None:
                     raise Conflict("another handover was given", where=origin)
+                # After the above: what was taken in time is confirmed at any time.
                 _in_time(transaction, window)
                 # The comparison above ran outside of this transaction, as it may take minutes.
                 if entries_of(transaction.connection, origin) != given:
@@ -178,11 +198,15 @@ class Handover:
     def close(self, origin: Origin, request: CloseBody) -> None:
         """Close the window's log at its final checkpoint.
 
+        Args:
+            request: the checkpoint as the log has it; only its tree head is taken from it.
+
         Raises:
             MalformedNote, NoteRejected: not a checkpoint with both signatures.
             RejectedError: not the largest one that was cosigned.
             TooEarly: before the window's end.
-            Conflict: closed at another one; TooLate: after the sampling instant.
+            Conflict: closed at another one.
+            TooLate: after the sampling instant.
         """
         with self._database.write() as transaction:
             window = _open(transaction, origin)
@@ -197,6 +221,7 @@ class Handover:
             if window.closed is not None:
                 return
             _in_time(transaction, window)
+            # V's own copy: the same head may come back with other lines of strangers under it.
             windows.put_item(transaction, origin, FINAL_CHECKPOINT, latest.note)
             windows.advance(transaction, origin, State.CLOSED)
 
@@ -287,7 +312,9 @@ def _most_entries(connection: Connection, window: Window) -> int:
     policy = windows.policy(connection, window)
     latest = cosigner.last(connection, window.origin)
     cosigned = 0 if latest is None else latest.head.size
+    # Opening and close; of each slot its registration and its records (8.3).
     planned = 2 + policy.slots * (1 + policy.queries_per_account) + _OTHER_KINDS
+    # What no checkpoint covers is in no log that anybody confirmed.
     return min(cosigned, planned)
 
 
@@ -303,7 +330,7 @@ def _open(transaction: Transaction, origin: Origin) -> Window:
 
 
 def _in_time(transaction: Transaction, window: Window) -> None:
-    """Return between the window's end and its sampling instant."""
+    """Check that it is between the window's end and its sampling instant."""
     policy = windows.policy(transaction.connection, window)
     check_due(policy.end, transaction.now)
     if transaction.now >= 1000 * policy.sampling_instant:

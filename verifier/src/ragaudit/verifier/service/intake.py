@@ -35,6 +35,7 @@ from ragaudit.verifier.service.submissions import Kind, Submission, check_origin
 from ragaudit.verifier.service.windows import check_before, check_due
 from sqlalchemy import Connection
 
+# Of a private half (5.8): of a record whose noise is opened V must not hold these, too (8.9).
 _PRIVATE_MEMBERS = frozenset({"private", "selection_blinding", "salt_r", "rows", "salt_e"})
 
 CLAIMS_PAGE_BYTES = 8 * 2**20  # a provider need not read all claims at once
@@ -63,16 +64,22 @@ class Intake:
         """Take public halves before the sampling instant.
 
         Args:
+            document: receipts of any accounts; of one account if it comes with a holder statement.
             shown: the account's registration, if it came with them.
 
+        Returns:
+            How many are kept now, and how many were known.
+
         Raises:
-            MalformedError: not a public half. RejectedError: not of this window, not signed by
-                its provider, with a proof that does not verify, or not of the account that
-                signed for it.
-            TooLate, CapReached.
+            MalformedError: not a public half.
+            RejectedError: not of this window, not signed by its provider, with a proof that does
+                not verify, or not of the account that signed for it.
+            TooLate: from the sampling instant on.
+            CapReached: above the account's share, or the cap (docs/spec/08-services.md §8.8).
         """
         policy = self._policy(origin)
         checked = _checked("receipts", document.documents, policy, _receipt)
+        # Their proofs are checked by now; those that are evidence themselves are kept apart, below.
         stripped = [_submission(replace(receipt, proof=None)) for receipt, _ in checked]
         held = self._held(origin, policy, document, document.documents, shown, stripped)
         with self._database.write() as transaction:
@@ -86,7 +93,7 @@ class Intake:
     def refusals(
         self, origin: Origin, document: RefusalsBody, shown: Registration | None
     ) -> Counts:
-        """Take signed refusals before the sampling instant. Args and Raises as `receipts`."""
+        """Take signed refusals before the sampling instant; all else is as for `receipts`."""
         policy = self._policy(origin)
         checked = _checked("refusals", document.documents, policy, _refusal)
         held = self._held(origin, policy, document, document.documents, shown, checked)
@@ -97,18 +104,25 @@ class Intake:
     def claim(self, origin: Origin, document: ClaimBody, shown: Registration | None) -> Counts:
         """Take a promise with its revealed nonce, while it lives and before the window's end.
 
-        ``shown`` is the account's registration, if it came with it.
-
         A promise that is dated ahead, or later than any may be made, is taken: check 12 says so.
 
-        Raises as `receipts`; RejectedError for a promise that has expired, or another nonce than
-        that of the account's chain; Conflict while the account's registration is not known.
+        Args:
+            shown: the account's registration, if it came with it.
+
+        Raises:
+            MalformedError, CapReached: as `receipts`.
+            RejectedError: as `receipts`, or the promise has expired, or the nonce is not that of
+                the account's chain.
+            TooLate: from the window's end on.
+            Conflict: the account's registration is not known.
         """
         policy = self._policy(origin)
         # The nonce shows that the account asked: a promise alone may be made by the provider.
         promise, submission = _claim(document, policy)
         self._check_nonce(origin, policy, promise.record, document.nonce, shown)
         with self._database.write() as transaction:
+            # From the end on the provider reads them, to log each that its log lacks, and closes
+            # (8.3).
             check_before(transaction, origin, policy.end)
             if transaction.now > _expiry(promise.record.time, policy):
                 raise RejectedError("the promise has expired", where="promise")
@@ -138,10 +152,14 @@ class Intake:
         return ClaimsPage([canonical_json.loads(document) for document in found], last)
 
     def claimed(self, origin: Origin, pseudonym: bytes, counter: int, made: int) -> bool:
-        """Return whether a promise for this query was claimed, once one of ``made`` (ms) cannot be.
+        """Return whether a promise for this query was claimed, once one of ``made`` cannot be.
 
         If not, the provider may supersede that promise: the writing transaction orders this
         behind every claim of it.
+
+        Args:
+            counter: of the query, from 0.
+            made: time of the promise that was not answered, Unix milliseconds.
 
         Raises:
             TooEarly: such a promise has not expired.
@@ -150,6 +168,7 @@ class Intake:
         with self._database.write() as transaction:
             left = _expiry(made, policy) + 1 - transaction.now
             if left > 0:
+                # Rounded up: who waits this long is not early again.
                 raise TooEarly("the promise has not expired", retry_after=-(-left // 1000))
             return submissions.claimed(transaction.connection, origin, pseudonym, counter)
 
@@ -225,6 +244,7 @@ class Intake:
             submissions.hold(transaction, origin, owned, share)
         for submission in owned:
             new += submissions.put(transaction, origin, submission)
+        # After the puts: what is too much rolls the whole request back.
         for account in {submission.account for submission in owned}:
             submissions.check_share(connection, origin, kind, account, share)
         submissions.check_cap(connection, origin, kind, self._cap)
@@ -287,6 +307,7 @@ def _checked(
         try:
             checked.append(check(document, policy))
         except RagauditError as error:
+            # 400 or 422, whatever family a part names: a request is malformed, or false.
             family = MalformedError if isinstance(error, MalformedError) else RejectedError
             where = f"{what}/{number}: {error.where}" if error.where else f"{what}/{number}"
             raise family(error.what, where=where, expected=error.expected) from error

@@ -52,6 +52,9 @@ _PROVIDERS = Rows(Pinned, tables.provider)
 def add(database: Database, name: str, key: PublicKey) -> None:
     """Pin ``key`` for ``name``; pinning the same key again changes nothing.
 
+    Args:
+        key: verifies its requests (8.1), and must be ``keys.provider`` of its policies.
+
     Raises:
         MalformedRecord: not a provider's name.
         Conflict: another key is pinned for the name, or the key for another name.
@@ -100,6 +103,8 @@ def check_identity(policy: dict[str, Any], provider: str, keys: Mapping[str, str
 
     Args:
         keys: what the members of the policy's ``keys`` must be, all but ``log``.
+        policy: JSON that nobody has checked.
+        provider: who signed the request.
 
     Raises:
         MalformedError: no policy, or an ill-formed window name.
@@ -161,6 +166,7 @@ def bytes_left(connection: Connection, provider: str, limits: Limits) -> int:
         CapReached: there are none left.
     """
     columns, item = tables.window.c, tables.item.c
+    # Refused windows, too: their bytes count for good.
     own = (columns.provider == provider) & columns.countersigned.is_(None)
     held = select(func.coalesce(func.sum(item.size), 0)).where(
         item.window.in_(select(columns.origin).where(own))
@@ -172,7 +178,10 @@ def bytes_left(connection: Connection, provider: str, limits: Limits) -> int:
 
 
 def forget_expired(transaction: Transaction) -> list[Origin]:
-    """Remove the windows that can no longer be countersigned and return their origins."""
+    """Remove the windows that can no longer be countersigned and return their origins.
+
+    A day after start or registration, whichever is later (docs/spec/08-services.md §8.3).
+    """
     expired = [
         window.origin
         for window in windows.unsettled(transaction.connection)
@@ -186,6 +195,7 @@ def forget_expired(transaction: Transaction) -> list[Origin]:
 def _start(connection: Connection, window: Window) -> int:
     """Return when a window starts, in Unix milliseconds; nobody has checked its policy yet."""
     start = windows.unchecked_policy(connection, window.origin).get("start")
+    # ``type``, not isinstance: true is an int to Python. A start that is past counts no more.
     return max(window.registered, 1000 * start) if type(start) is int else window.registered
 
 

@@ -53,7 +53,13 @@ from sqlalchemy import Connection
 
 
 class Registrar:
-    """Registers windows and countersigns their openings."""
+    """Registers windows and countersigns their openings.
+
+    Args:
+        auditor: runs checks 1 to 4, and signs refusals.
+        terms: of this verifier; every countersignature names their digest (docs/spec 9.4).
+        limits: of what one provider may leave waiting.
+    """
 
     def __init__(
         self,
@@ -72,7 +78,14 @@ class Registrar:
         self._guard = threading.Lock()
 
     def register(self, provider: Provider, request: WindowBody) -> tuple[Window, bool]:
-        """File a window; return it, and whether it is new.
+        """File a window; one with the same content again changes nothing.
+
+        Args:
+            provider: who signed the request.
+            request: policy and manifest, which nobody has checked.
+
+        Returns:
+            The window as it is stored, and whether it is new.
 
         Raises:
             MalformedError, RejectedError: `providers.check_identity`.
@@ -82,6 +95,7 @@ class Registrar:
             CapReached: the provider has too many windows that are not countersigned, or new ones.
         """
         keys = {**self._keys.public(), "provider": provider.key.raw.hex()}
+        # The cosigner's name is part of its vkey, and no member of a policy's ``keys``.
         keys.pop("name")
         name = check_identity(request.policy, provider.name, keys)
         _check_slots(request.policy.get("slots"), self._limits.submitted_bytes)
@@ -121,6 +135,7 @@ class Registrar:
             log_key=log_key,
             chain_salt=secrets.token_bytes(SECRET_BYTES),
         )
+        # As V holds it now: a window that ends later changes nothing of this evidence (10.1).
         previous = _previous(transaction.connection, provider, policy)
         if previous is not None:
             documents = {**documents, PREVIOUS: previous}
@@ -143,6 +158,10 @@ class Registrar:
     def put_index(self, origin: Origin, tenant: str, body: Body) -> None:
         """Store a tenant's index commitment; the same one again changes nothing.
 
+        Args:
+            tenant: of the policy as it was registered.
+            body: an index commitment (docs/spec/05-records.md §5.4).
+
         Raises:
             MalformedError: not an index commitment, by the lengths of its parts.
             NotFound: no such window, or no such tenant in its policy.
@@ -152,9 +171,11 @@ class Registrar:
         check_index_lengths(body.file, body.size)
         with self._database.write() as transaction:
             window = windows.get(transaction.connection, origin)
+            # Otherwise anything could be uploaded under names that no check looks at.
             if tenant not in _tenants(windows.unchecked_policy(transaction.connection, origin)):
                 raise NotFound("no such tenant in the policy", where=tenant)
             stored = windows.find_item(transaction.connection, origin, index_name(tenant))
+            # Before the state is looked at: the same upload again is confirmed at any time.
             if stored is not None and stored.digest == body.digest:
                 return
             if stored is not None:
@@ -165,6 +186,12 @@ class Registrar:
 
     def countersign(self, origin: Origin, request: OpeningBody) -> bytes:
         """Check the opening and return its countersignature; the same bytes for the same opening.
+
+        Args:
+            request: entry 0 of the log with its salt, and the checkpoint of the empty log.
+
+        Returns:
+            Canonical JSON of the countersignature (docs/spec/08-services.md §8.4).
 
         Raises:
             Conflict: another opening was countersigned, or an index commitment is missing.
@@ -197,6 +224,7 @@ class Registrar:
 
     def _accept(self, window: Window, request: OpeningBody, given: dict[str, bytes]) -> bytes:
         with self._database.write() as transaction:
+            # Again: while the checks ran, another call may have countersigned or refused.
             settled = self._settled_now(transaction, window, given)
             if settled is not None:
                 return settled
@@ -303,6 +331,7 @@ def _previous(connection: Connection, provider: Provider, policy: dict[str, Any]
     except MalformedError:
         return None
     before = windows.find(connection, Origin(origin))
+    # Of another provider, or never countersigned: V vouches for no such log.
     if before is None or before.provider != provider.name or before.countersigned is None:
         return None
     keys = windows.policy(connection, before).keys

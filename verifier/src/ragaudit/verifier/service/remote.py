@@ -77,7 +77,9 @@ class Remote:
         """Start the audit, unless there is a verdict.
 
         Raises:
-            NotDue: it cannot start yet. ServiceRefused: any other refusal. ServiceAway: no answer.
+            NotDue: it cannot start yet.
+            ServiceRefused: any other refusal.
+            ServiceAway: no answer.
         """
         if self.state(window) not in FINAL:
             self._json("POST", f"/v1/windows/{window}/audit")
@@ -87,7 +89,10 @@ class Remote:
         return str(self._json("GET", f"/v1/windows/{window}")["state"])
 
     def wait(self, window: str, show: Callable[[str, int, int], None]) -> None:
-        """Return when there is a verdict; ``show`` is called with step, done and total.
+        """Return when there is a verdict.
+
+        Args:
+            show: called with step, done and total at every poll.
 
         Raises:
             AuditFailed: the audit stopped without one.
@@ -96,6 +101,7 @@ class Remote:
             progress = self._json("GET", f"/v1/windows/{window}/progress")
             if progress["state"] in FINAL:
                 return
+            # No state says so: a window whose audit failed is still being audited.
             if str(progress["step"]).startswith("failed"):
                 raise AuditFailed(
                     "the audit failed", where=window, expected="see the service's log"

@@ -62,6 +62,7 @@ def standing(
 def judge(
     window: AnyWindow,
     index: LeafIndex,
+    # Before ``body``: dependencies are resolved in this order, and refused means unread (8.3).
     _allowed: Annotated[None, Depends(_unsampled)],
     body: ReceiptFileJson,
     service: ServiceOf,

@@ -27,6 +27,7 @@ from ragaudit.verifier.service.dependencies import (
     unsigned,
 )
 
+# An opening of 2^20 bytes, in hexadecimal, with room for the rest of its request.
 MAX_REGISTRATION_BYTES = 4 * 2**20
 
 router = APIRouter()

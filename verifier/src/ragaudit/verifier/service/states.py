@@ -39,7 +39,10 @@ FINAL = (State.DECIDED, State.REFUSED)
 
 
 def check_transition(window: str, before: State, after: State) -> None:
-    """Return if ``after`` may follow ``before``.
+    """Check that ``after`` may follow ``before``.
+
+    Args:
+        window: for the message only.
 
     Raises:
         Conflict: it may not.
@@ -50,7 +53,10 @@ def check_transition(window: str, before: State, after: State) -> None:
 
 
 def check_state(window: str, state: State, allowed: tuple[State, ...]) -> None:
-    """Return if ``state`` is one of ``allowed``.
+    """Check that ``state`` is one of ``allowed``.
+
+    Args:
+        window: for the message only.
 
     Raises:
         Conflict: it is none of them.

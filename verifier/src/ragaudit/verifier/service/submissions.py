@@ -78,9 +78,12 @@ _table = tables.submission
 
 
 def put(transaction: Transaction, window: Origin, submission: Submission) -> bool:
-    """Store a submission unless it is known, or a third at its place; return whether it was.
+    """Store a submission unless it is known, or a third at its place: docs/spec 8.8.
 
     Those that their account signed for are counted apart at a place: no others keep them out.
+
+    Returns:
+        Whether it is stored now and was not before.
     """
     if stored(transaction.connection, window, submission) is not None:
         return False
@@ -96,6 +99,10 @@ def make_room(transaction: Transaction, window: Origin, submission: Submission, 
     For claims: who shows the nonce of a query was given it by the account, which reveals none
     before it has the answers to all queries before. So the claim that matters is of the last
     query, and the provider, who can claim every answered one, must not fill the share with them.
+
+    Args:
+        submission: a claim that is not stored.
+        share: bytes that claims of one account may take.
     """
     connection = transaction.connection
     own = _of(window, submission.kind) & (_table.c.account == submission.account)
@@ -121,6 +128,7 @@ def hold(transaction: Transaction, window: Origin, batch: Sequence[Submission], 
 
     Args:
         batch: of one kind and of one account, all `held`.
+        share: bytes that submissions of this kind and of one account may take.
     """
     connection = transaction.connection
     new = [submission for submission in batch if stored(connection, window, submission) is None]
@@ -166,6 +174,7 @@ def page(
 
     Args:
         most: bytes that they have together; a single one may have more.
+        after: identity of the last document of the page before; empty for the first page.
 
     Returns:
         The documents, and the identity of the last one where more follow, else None.
@@ -175,6 +184,7 @@ def page(
     held, last, more = 0, after, False
     sizes = select(_table.c.identity, size).where(rest).order_by(_table.c.identity)
     for identity, length in connection.execute(sizes):
+        # The first is taken at any size: a page without documents would be asked for again.
         if last != after and held + length > most:
             more = True
             break
@@ -205,6 +215,9 @@ def check_share(
 ) -> None:
     """Check what an account's documents of a kind take.
 
+    Args:
+        account: a pseudonym, or `NOBODY` for all strangers together.
+
     Raises:
         CapReached: they exceed its ``share``, in bytes.
     """
@@ -223,12 +236,22 @@ def fits(
 
 
 def share(cap: int, slots: int) -> int:
-    """Return the bytes of ``cap`` that each of a window's accounts has to itself."""
+    """Return the bytes that each account of a window has to itself: docs/spec 8.8.
+
+    Args:
+        cap: bytes that a kind may take in a window.
+        slots: of the policy.
+    """
     return cap // (slots + 1)  # one is of all strangers together
 
 
 def claimed(connection: Connection, window: Origin, account: bytes, counter: int) -> bool:
-    """Return whether there is a claim for this query of an account."""
+    """Return whether there is a claim for this query of an account.
+
+    Args:
+        account: the pseudonym.
+        counter: of the query, from 0.
+    """
     place = (_table.c.account == account) & (_table.c.position == counter)
     query = select(func.count()).select_from(_table).where(_of(window, Kind.CLAIM) & place)
     return bool(connection.execute(query).scalar_one())
@@ -246,6 +269,7 @@ def holder(
 
     Args:
         shown: the account's registration, if it came with the request.
+        documents: as they were submitted, in their order: that is what was signed (5.10).
 
     Raises:
         MalformedRecord: not a holder's statement.
@@ -256,6 +280,7 @@ def holder(
         return None
     statement = HolderStatement.from_json(body.holder)
     check_origin(statement.origin, policy)
+    # Under each: of a pseudonym that is registered twice nobody can say which key is its own.
     for registration in registrations(connection, origin, statement.pseudonym, shown):
         statement.verify(dispute_key(registration))
     statement.verify_documents(documents)
@@ -269,12 +294,16 @@ def registrations(
 
     An account that shows its own does not depend on the provider's handing entries over.
 
+    Args:
+        shown: the registration that came with the request and was proven (`Handover.shown`).
+
     Raises:
         RejectedError: there is none.
     """
     if shown is None:
         own = handover.registrations(connection, origin, pseudonym)
     else:
+        # For itself only: with another's registration nobody signs for this account.
         own = [shown] if shown.pseudonym == pseudonym else []
     if not own:
         raise RejectedError(

@@ -59,6 +59,7 @@ window = Table(
     Column("deadline", BigInteger),
     Column("sealed", BigInteger),
     Column("decided", BigInteger),
+    # A log key signs for one window only (docs/spec/06-ledger.md §6.4).
     UniqueConstraint("provider", "log_key"),
 )
 

@@ -107,6 +107,9 @@ def of(provider: str, name: str) -> Origin:
 def resolve(connection: Connection, name: str) -> Origin:
     """Return the key of the only window of this name, whoever's it is.
 
+    Args:
+        name: of a window; it is its provider's own, so that others may use it too.
+
     Raises:
         NotFound: no such window.
         Ambiguous: several providers have one.
@@ -134,7 +137,11 @@ def find_by_origin_hash(connection: Connection, digest: bytes) -> Window | None:
 
 
 def find_by_log_key(connection: Connection, provider: str, key: bytes) -> Window | None:
-    """Return the provider's window whose log signs with this public key."""
+    """Return the provider's window whose log signs with this public key.
+
+    Args:
+        key: raw Ed25519 public key, 32 bytes.
+    """
     columns = tables.window.c
     return _WINDOWS.find(connection, columns.provider == provider, columns.log_key == key)
 
@@ -152,10 +159,10 @@ def get(connection: Connection, origin: Origin) -> Window:
 
 
 def demand_countersigned(window: Window) -> Window:
-    """Return the window.
+    """Return the window if it is countersigned.
 
     Raises:
-        Conflict: it is not countersigned.
+        Conflict: it is not.
     """
     if window.countersigned is None:
         raise Conflict(
@@ -180,13 +187,20 @@ def unsettled(connection: Connection) -> list[Window]:
 
 
 def insert_window(transaction: Transaction, **values: Any) -> None:
-    """Store a window that is registered now, with the columns of its identity."""
+    """Store a window that is registered now.
+
+    Args:
+        values: columns of `Window` from ``origin`` to ``chain_salt``.
+    """
     statement = insert(tables.window).values(registered=transaction.now, **values)
     transaction.connection.execute(statement)
 
 
 def advance(transaction: Transaction, origin: Origin, after: State, **times: int) -> None:
-    """Move a window to its next state, as of now, with further times.
+    """Move a window to its next state, as of now.
+
+    Args:
+        times: further columns, Unix milliseconds.
 
     Raises:
         Conflict: it does not follow the present one.
@@ -196,13 +210,18 @@ def advance(transaction: Transaction, origin: Origin, after: State, **times: int
 
 
 def note(transaction: Transaction, origin: Origin, **times: int | None) -> None:
-    """Store times of a window other than that of its next state."""
+    """Store times of a window other than that of its next state.
+
+    Args:
+        times: columns of the row, Unix milliseconds.
+    """
     statement = update(tables.window).where(tables.window.c.origin == origin).values(**times)
     transaction.connection.execute(statement)
 
 
 def forget(transaction: Transaction, origin: Origin) -> None:
     """Remove a window that was never countersigned, with its items."""
+    # No other table has rows of it: what else is submitted needs a countersignature.
     for table in (tables.chunk, tables.item):
         transaction.connection.execute(delete(table).where(table.c.window == origin))
     statement = delete(tables.window).where(tables.window.c.origin == origin)
@@ -238,6 +257,7 @@ def put_item(
 
     Args:
         content: bytes, or a file that is read from its start.
+        name: as in docs/spec/10-verdict.md §10.1, or `VERDICT`.
     """
     source = io.BytesIO(content) if isinstance(content, bytes) else content
     source.seek(0)
@@ -254,7 +274,11 @@ def put_item(
 
 
 def find_item(connection: Connection, window: Origin, name: str) -> Item | None:
-    """Return an item's description, or None if there is none."""
+    """Return an item's description, or None if there is none.
+
+    Args:
+        name: as in docs/spec/10-verdict.md §10.1.
+    """
     columns = tables.item.c
     return _ITEMS.find(connection, columns.window == window, columns.name == name)
 
@@ -268,7 +292,10 @@ def list_items(connection: Connection, window: Origin, prefix: str = "") -> list
 
 
 def stream_item(connection: Connection, window: Origin, name: str) -> Iterator[bytes]:
-    """Yield the chunks of an item, in order."""
+    """Yield the chunks of an item, in order; none if there is no such item.
+
+    Their digest is not compared: `read_item` does that.
+    """
     columns = tables.chunk.c
     condition = (columns.window == window) & (columns.name == name)
     number = 0
@@ -299,28 +326,34 @@ def read_item(connection: Connection, window: Origin, name: str) -> bytes | None
 
 
 def check_due(instant: int, now: int) -> None:
-    """Return from ``instant`` on.
+    """Check that ``instant`` has come.
 
     Args:
         instant: Unix seconds.
         now: Unix milliseconds.
 
     Raises:
-        TooEarly: before it, with the seconds to wait.
+        TooEarly: it has not; with the seconds to wait.
     """
     if now < 1000 * instant:
         raise TooEarly(
             "the instant has not come",
+            # Rounded up: who waits this long is not early again.
             retry_after=-(-(1000 * instant - now) // 1000),
             expected=f"{rfc3339(1000 * instant)} or later",
         )
 
 
 def check_before(transaction: Transaction, origin: Origin, until: int) -> None:
-    """Return before the instant ``until`` (Unix seconds).
+    """Check that the instant ``until`` has not come.
+
+    Args:
+        transaction: the one that stores what arrived; judged by an earlier time, it could commit
+            after the instant.
+        until: Unix seconds.
 
     Raises:
-        TooLate: from it on.
+        TooLate: it has.
     """
     if transaction.now >= 1000 * until:
         raise TooLate("taken no more", where=origin, expected=f"before {until}")
