@@ -48,6 +48,9 @@ def certified_distance(table: Table) -> Fraction:
 
     It holds for a uniform key stream: ``L + 1`` times the table's distance from ``D_s``,
     plus the distances of the ``L`` convolutions.
+
+    Args:
+        table: its thresholds are measured, not how they were made.
     """
     levels = table.parameters.levels
     look_ups = (levels + 1) * table_distance(table)
@@ -61,6 +64,9 @@ def table_distance(table: Table) -> Fraction:
     """Return an upper bound of the distance between the table's law and ``D_s``.
 
     ``1/2 (sum_(|v| <= w) |P[v] - D_s(v)| + D_s[|v| > w])`` with every term rounded up.
+
+    Args:
+        table: as of `certified_distance`.
     """
     parameters = table.parameters
     w = parameters.half_width
@@ -68,6 +74,7 @@ def table_distance(table: Table) -> Fraction:
     tail = _tail_high(half[w + 1], half[w + 2])
     z_low = half[0].low + 2 * sum(p.low for p in half[1 : w + 1])
     z_high = half[0].high + 2 * sum(p.high for p in half[1 : w + 1]) + tail
+    # The last value has the mass that is left, so the masses sum to 1 whatever the thresholds are.
     edges = [0, *table.values(), 1 << THRESHOLD_BITS]
     total = Fraction(tail, z_low)
     sum_units = 0  # in units of 2^-_BITS, each rounded up
@@ -76,6 +83,7 @@ def table_distance(table: Table) -> Fraction:
         p = half[abs(index - w)]
         low = (p.low << _BITS) // z_high
         high = -((-p.high << _BITS) // z_low)
+        # The distance to the end of the enclosure that is farther away.
         sum_units += max(mass - low, high - mass)
     total += Fraction(sum_units, 1 << _BITS)
     return total / 2
@@ -85,6 +93,10 @@ def convolution_distance(parameters: NoiseParameters, level: int) -> Fraction:
     """Return the bound ``ε_l / (1 - ε_l)`` of level ``l`` (1 <= l <= L).
 
     ``ε_l = 2 sum_(j>=1) r^(j²) <= 2 r / (1 - r)`` with ``r = exp(-2 π² t²/K²)``.
+
+    Args:
+        parameters: of the sampler.
+        level: 1..L.
     """
     s2 = parameters.base_variance
     k2 = parameters.factor**2

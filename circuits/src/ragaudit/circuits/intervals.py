@@ -20,13 +20,24 @@ class Interval(NamedTuple):
 
 
 def enclose(value: Fraction, bits: int) -> Interval:
-    """Return the tightest interval around a rational >= 0."""
+    """Return the tightest interval around a rational >= 0.
+
+    Args:
+        value: at least 0.
+        bits: of the interval.
+    """
     scaled = value.numerator << bits
     return Interval(scaled // value.denominator, -(-scaled // value.denominator))
 
 
 def multiply(a: Interval, b: Interval, bits: int) -> Interval:
-    """Return an enclosure of the product of two intervals at ``bits``."""
+    """Return an enclosure of the product of two intervals at ``bits``.
+
+    Args:
+        a, b: at ``bits``, as is the result.
+        bits: of all three intervals.
+    """
+    # Each end is rounded away from the product: a bound made of these is never too small.
     return Interval((a.low * b.low) >> bits, -((-a.high * b.high) >> bits))
 
 
@@ -35,6 +46,10 @@ def exp_negative(value: Fraction, bits: int) -> Interval:
 
     The argument is halved until it is at most 1/2, the alternating series is summed until
     its next term is below one unit (which bounds the remainder), and the result squared back.
+
+    Args:
+        value: at least 0.
+        bits: of the interval.
     """
     halvings = max(0, (2 * value.numerator // value.denominator).bit_length())
     argument = enclose(value / 2**halvings, bits)

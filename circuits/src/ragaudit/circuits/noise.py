@@ -31,6 +31,7 @@ KEY_BYTES = 32
 # ChaCha20's block counter has 32 bits and blocks have 2^6 bytes (RFC 8439 §2.3).
 MAX_STREAM_BYTES = 2**38
 
+# Spec 3.1. A direct table has at most 2 · 13 · 512 thresholds, 208 KiB.
 _DIRECT_LIMIT = 512
 _FACTOR_LIMIT = 256
 _TAIL = 13  # standard deviations kept in the table
@@ -61,6 +62,9 @@ class NoiseParameters:
     def for_sigma(cls, sigma: str) -> "NoiseParameters":
         """Return the parameters of a decimal sigma (cosine units).
 
+        Args:
+            sigma: of the policy (docs/spec/01-encoding.md §1.8).
+
         Raises:
             MalformedError: not a decimal string, or sigma_units outside [16, 2^40].
         """
@@ -69,6 +73,10 @@ class NoiseParameters:
     @classmethod
     def for_units(cls, units: Fraction, sigma: str) -> "NoiseParameters":
         """Return the parameters for an exact sigma_units, named ``sigma`` in messages.
+
+        Args:
+            units: S, on the lattice of scores.
+            sigma: the text that messages name.
 
         Raises:
             MalformedError: units outside [16, 2^40].
@@ -117,7 +125,11 @@ class Table:
 
 @lru_cache(maxsize=16)
 def table(parameters: NoiseParameters) -> Table:
-    """Return the specification's table (docs/spec/03-noise.md §3.2)."""
+    """Return the specification's table (docs/spec/03-noise.md §3.2).
+
+    Args:
+        parameters: of the sampler.
+    """
     bits = _START_BITS
     while True:
         thresholds = _thresholds(parameters, bits)
@@ -129,7 +141,11 @@ def table(parameters: NoiseParameters) -> Table:
 
 @lru_cache(maxsize=16)
 def table_for(sigma: str) -> Table:
-    """Return the table of a decimal sigma; raises as `NoiseParameters.for_sigma`."""
+    """Return the table of a decimal sigma; raises as `NoiseParameters.for_sigma`.
+
+    Args:
+        sigma: of the policy.
+    """
     return table(NoiseParameters.for_sigma(sigma))
 
 
@@ -180,6 +196,8 @@ def noise_key(
         MalformedError: a byte string of another length.
     """
     read_optional_digest(nonce)
+    # Window, tenant and version are in it as well: one key used for two indexes would give both
+    # answers the same noise, which cancels in their difference.
     message = enc(
         "ragaudit/v1/noise",
         window,
@@ -210,6 +228,8 @@ def sample_noise(noise_table: Table, key: bytes, count: int) -> npt.NDArray[np.i
         RefusedError: more than 2^38 bytes of key stream would be used.
     """
     parameters = noise_table.parameters
+    # The same number for every sample: no rejection, so a position's bytes depend on its index
+    # alone, and the time on no value.
     per_sample = parameters.levels + 1
     length = THRESHOLD_BYTES * per_sample * count
     if count < 0:
@@ -224,6 +244,7 @@ def sample_noise(noise_table: Table, key: bytes, count: int) -> npt.NDArray[np.i
         value, weight = 0, 1
         for _ in range(per_sample):
             u = int.from_bytes(stream[at : at + THRESHOLD_BYTES], "little")
+            # bisect_right counts the T_v <= u, which is how 3.4 defines x.
             value += weight * (bisect_right(thresholds, u) - parameters.half_width)
             weight *= parameters.factor
             at += THRESHOLD_BYTES
@@ -289,6 +310,7 @@ def _thresholds(parameters: NoiseParameters, bits: int) -> list[int] | None:
         low += p.low
         high += p.high
         floor = (low << THRESHOLD_BITS) // z_high
+        # Where both ends have one floor it is the real number's, so all builders get one table.
         if floor != (high << THRESHOLD_BITS) // z_low:
             return None
         thresholds.append(floor)

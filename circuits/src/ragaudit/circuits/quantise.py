@@ -65,12 +65,17 @@ def quantise_rows(matrix: npt.ArrayLike) -> npt.NDArray[np.int8]:
         # A power of two changes no rounding; squares then neither overflow nor vanish.
         _, exponents = np.frexp(largest[block])
         sizes = np.ldexp(np.abs(values[block]), -exponents[:, np.newaxis])
+        # Signs come last: -x has the integers of x with the other sign (spec 2.1).
         result[block] = np.copysign(_rounded_at_largest_scale(sizes), values[block])
     return result
 
 
 def squared_norms(rows: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Return the integer squared norms int64[N] of integer rows [N, d]."""
+    """Return the integer squared norms int64[N] of integer rows [N, d].
+
+    Args:
+        rows: integers [N, d] of absolute value below 2^15, so that no sum overflows.
+    """
     wide = rows.astype(np.int64)
     norms: npt.NDArray[np.int64] = np.einsum("ij,ij->i", wide, wide)
     return norms
@@ -78,6 +83,9 @@ def squared_norms(rows: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
 
 def distance(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> int:
     """Return ``sum (a_j - b_j)²`` of two integer vectors.
+
+    Args:
+        a, b: integers [d].
 
     Raises:
         MalformedError: different lengths.
@@ -209,6 +217,8 @@ def _exactly(sizes: npt.NDArray[np.float64]) -> list[int]:
     squared = 0
     while True:
         scale, together = steps[0][0], []
+        # Entries that step at one scale step together or not at all: the order of entries must not
+        # decide (spec 2.1).
         while steps and steps[0][0] == scale:
             together.append(heappop(steps)[1])
         squared += sum(2 * integers[entry] + 1 for entry in together)

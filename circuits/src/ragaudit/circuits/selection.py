@@ -97,6 +97,8 @@ def select(
     if len(values) <= top_k:
         chosen = np.arange(len(values))
     else:
+        # By value and never by rank: a tie that positions decide would release more than the noised
+        # values.
         rank = top_k - 1 if keep_ties else top_k
         boundary = np.partition(values, len(values) - 1 - rank)[len(values) - 1 - rank]
         chosen = np.flatnonzero(values >= boundary if keep_ties else values > boundary)
@@ -165,6 +167,7 @@ def _positions(allowed: Sequence[int], count: int) -> npt.NDArray[np.int64]:
     positions = np.array(sorted(allowed), dtype=np.int64)
     if len(positions) and not 0 <= positions[0] <= positions[-1] < count:
         raise MalformedError("allowed position out of range", expected=f"0 to {count - 1}")
+    # A position given twice would count twice towards the boundary.
     if np.any(positions[1:] == positions[:-1]):
         raise MalformedError("allowed position repeated", expected="distinct positions")
     return positions

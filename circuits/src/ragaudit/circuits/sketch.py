@@ -41,12 +41,17 @@ def sketch(query: npt.NDArray[np.int16], seed: bytes, bits: int) -> bytes:
 def hamming(a: bytes, b: bytes) -> int:
     """Return the number of differing bits of two sketches.
 
+    Args:
+        a, b: of one policy, bits / 8 bytes each; the distance is what spec 7.1 bounds.
+
     Raises:
         MalformedError: different lengths.
     """
     if len(a) != len(b):
         raise MalformedError("sketches have different lengths", expected=f"{len(a)} bytes")
     return (int.from_bytes(a, "little") ^ int.from_bytes(b, "little")).bit_count()
+
+    # A window's queries all have the policy's seed: its vectors are hashed once.
 
 
 @lru_cache(maxsize=8)

@@ -91,6 +91,7 @@ class IndexStatement:
             MalformedError: a digest that is not 32 bytes.
         """
         context = structure(
+            # All that the proof is about: it holds under no other window, tenant, version or root.
             "context/index",
             read_digest(policy_digest),
             window,
@@ -158,6 +159,8 @@ class SelectionStatement:
             MalformedError: a digest that is not 32 bytes.
         """
         context = structure(
+            # With the body, the proof is of this record alone; with C_seed and rnd_a, of the noise
+            # that the record had to have.
             "context/selection",
             read_digest(record.policy_digest),
             record.window,

@@ -39,6 +39,9 @@ class Embedder(Protocol):
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """Return float32[n, d], row i for text i, whatever the other texts are.
 
+        Args:
+            texts: n of them, none empty.
+
         Raises:
             MalformedError: a text that is empty or not Unicode, or that has no embedding
                 (NaN, infinity, all zero); ``where`` names it.
@@ -51,9 +54,13 @@ class Embedder(Protocol):
 def checked_texts(texts: Sequence[str]) -> list[str]:
     """Return the texts as a list.
 
+    Args:
+        texts: as a caller gives them.
+
     Raises:
         MalformedError: a text that is empty or not Unicode; ``where`` names the first.
     """
+    # A text is a sequence of texts too: of its characters.
     if isinstance(texts, str):
         raise MalformedError("one text instead of several", expected="a sequence of texts")
     for number, text in enumerate(texts):
@@ -86,6 +93,7 @@ def checked_embeddings(
         )
     infinite = ~np.all(np.isfinite(vectors), axis=1)
     zero = ~np.any(vectors, axis=1)
+    # None of them can be quantised (spec 2.1).
     for bad, what in ((infinite, "embedding with NaN or infinity"), (zero, "null embedding")):
         if np.any(bad):
             raise MalformedError(what, where=f"text {int(np.argmax(bad))}", expected="known words")
@@ -96,7 +104,11 @@ _BLOCK = 2**20
 
 
 def file_digest(path: Path) -> str:
-    """Return the SHA-256 of a file in hexadecimal; OSError if it cannot be read."""
+    """Return the SHA-256 of a file in hexadecimal; OSError if it cannot be read.
+
+    Args:
+        path: of a file of any size; one block of it is in memory.
+    """
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(_BLOCK):

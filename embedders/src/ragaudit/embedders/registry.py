@@ -9,6 +9,7 @@ from ragaudit.encoding.errors import UnsupportedError
 __all__ = ["DEFAULT", "load", "names"]
 
 DEFAULT = NAME
+# A fixed table: a name that stands in a policy must never become an import.
 _KNOWN: Mapping[str, Callable[[], Embedder]] = {NAME: WordLlamaEmbedder}
 
 

@@ -63,6 +63,9 @@ class WordLlamaEmbedder:
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """Return float32[n, 256]; a row depends on its own text only.
 
+        Args:
+            texts: n of them, none empty.
+
         Raises:
             MalformedError: as `base.Embedder.embed`.
         """
@@ -98,6 +101,7 @@ def _checked_files(folder: Path) -> dict[str, str]:
             digests[path] = file_digest(folder / path)
         except OSError as error:
             raise EmbedderUnavailable("a file of wordllama is missing", where=path) from error
+        # Before anything parses the file.
         if digests[path] != pinned:
             raise EmbedderUnavailable("a file of wordllama is another", where=path, expected=pinned)
     return digests
@@ -107,6 +111,7 @@ def _load(folder: Path) -> Any:
     with _root_logger_untouched():
         from wordllama import WordLlama  # noqa: PLC0415 - slow, and it configures logging
 
+        # A file that it fetched now would not be one whose digest was compared.
         return WordLlama.load("l2_supercat", cache_dir=folder, dim=DIMENSION, disable_download=True)
 
 

@@ -52,10 +52,14 @@ def loads(data: bytes) -> Any:
     Spaces, another key order, duplicate keys, floats, other escapes, a byte order mark,
     invalid UTF-8, deep nesting and trailing bytes are all refused.
 
+    Args:
+        data: from anybody, of any length; above MAX_BYTES nothing is parsed.
+
     Raises:
         MalformedError: ``data`` is not canonical.
     """
     value = _parse(data)
+    # Compared as bytes: what the parser lets pass, in this version or the next, comes out here.
     if dumps(value) != data:
         raise MalformedError("not in canonical form", expected="RFC 8785 encoding")
     return value
@@ -67,6 +71,9 @@ def loads_any(data: bytes) -> Any:
     Spaces, another order of keys and other escapes are accepted, as people and other libraries
     write them; duplicate keys, fractions, lone surrogates, deep nesting and integers out of range
     are refused, as in :func:`loads`: two readers must never understand one document differently.
+
+    Args:
+        data: as of :func:`loads`.
 
     Raises:
         MalformedError: anything else.
@@ -193,6 +200,7 @@ def _refuse(what: str) -> Callable[[str], NoReturn]:
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
+    # This reader would take the last of two equal keys, another one the first.
     if len(value) != len(pairs):
         raise MalformedError("duplicate key in object")
     return value

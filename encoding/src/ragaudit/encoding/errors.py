@@ -66,6 +66,7 @@ class RagauditError(Exception):
 
 
 def _rebuild(kind: type[RagauditError], what: str, where: str, expected: str) -> RagauditError:
+    # Not __init__ of the class: those of TooEarly and others take arguments of their own.
     error = kind.__new__(kind)
     RagauditError.__init__(error, what, where=where, expected=expected)
     return error

@@ -11,7 +11,11 @@ _WORD_START = re.compile(r"(?<!^)(?=[A-Z])")
 
 
 def problem_name(kind: type[RagauditError]) -> str:
-    """Return the kebab-case name of an error class without its ``Error`` suffix."""
+    """Return the kebab-case name of an error class without its ``Error`` suffix.
+
+    Args:
+        kind: of the error; the names that both services use stand in docs/spec/08-services.md.
+    """
     return _WORD_START.sub("-", kind.__name__.removesuffix("Error") or "error").lower()
 
 
@@ -32,6 +36,7 @@ def problem(error: RagauditError, status: int, instance: str | None = None) -> d
     name = problem_name(type(error))
     members: Mapping[str, str | None]
     if isinstance(error, InternalError):
+        # The error's own text may name internals, or quote what a request held.
         members = {"detail": "An internal error occurred; it has been logged."}
     else:
         members = {"detail": str(error), "where": error.where, "expected": error.expected}
@@ -51,6 +56,9 @@ def reason(document: object) -> str:
     """Return what a problem document of another party says in words: its detail, else its title.
 
     Empty if ``document``, any JSON value, is no such document.
+
+    Args:
+        document: the body of a reply, as a JSON reader gives it.
     """
     if not isinstance(document, Mapping):
         return ""

@@ -26,9 +26,11 @@ def service_url(text: str, where: str = "URL") -> str:
         port = parts.port
     except ValueError:
         raise MalformedError("not a URL", where=where, expected=expected) from None
+    # Such characters could end a request line, or a line of a log.
     strange = any(character.isspace() or not character.isprintable() for character in text)
     if strange or parts.scheme not in {"http", "https"} or not parts.hostname or port == 0:
         raise MalformedError("not the URL of a service", where=where, expected=expected)
+    # A password in a URL would be in every error and log line that names the service.
     if parts.username is not None or parts.query or parts.fragment:
         raise MalformedError(
             "a URL of a service has no password, query or fragment", where=where, expected=expected
@@ -57,6 +59,7 @@ def check_environment(service: str, members: Iterable[str], *, beside: Iterable[
         if not variable.startswith(f"{prefix}_") or variable in beside:
             continue
         member = "__".join(variable.split("__")[:2])
+        # Otherwise a variable that is misspelt would leave the default in force, unnoticed.
         if member not in settings:
             raise MalformedError(
                 "no such setting", where=name, expected=f"{prefix}__SECTION__MEMBER"

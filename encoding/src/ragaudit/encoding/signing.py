@@ -41,6 +41,8 @@ class PublicKey:
         if len(self.raw) != KEY_BYTES:
             raise MalformedError("public key has a wrong length", expected=f"{KEY_BYTES} bytes")
         y = int.from_bytes(self.raw, "little") & (2**255 - 1)
+        # A second encoding of one key would count as another key where a policy wants them
+        # different.
         if y >= _P:
             raise MalformedError("public key is not canonical", expected="y below 2^255 - 19")
         if y in _SMALL_ORDER_Y:
@@ -49,6 +51,9 @@ class PublicKey:
     @classmethod
     def from_raw(cls, raw: bytes) -> "PublicKey":
         """Return the key of 32 bytes.
+
+        Args:
+            raw: as RFC 8032 §5.1.2 encodes a point.
 
         Raises:
             MalformedError: another length, not canonical, or of small order.
@@ -62,6 +67,10 @@ class PublicKey:
 
     def verify_raw(self, signature: bytes, message: bytes) -> None:
         """Check ``signature`` over bytes that have their own framing (notes, DSSE).
+
+        Args:
+            signature: 64 bytes.
+            message: whole, with its framing.
 
         Raises:
             SignatureRejected: wrong length or not a signature of ``message``.
@@ -103,6 +112,9 @@ class PrivateKey:
     def from_seed(cls, seed: bytes) -> "PrivateKey":
         """Return the key of a 32-byte RFC 8032 seed.
 
+        Args:
+            seed: 32 secret bytes.
+
         Raises:
             MalformedError: another length.
         """
@@ -113,7 +125,11 @@ class PrivateKey:
         return self._seed
 
     def sign_raw(self, message: bytes) -> bytes:
-        """Return the 64-byte signature over bytes that have their own framing."""
+        """Return the 64-byte signature over bytes that have their own framing.
+
+        Args:
+            message: whole; one key signs one framing only (docs/spec/01-encoding.md §1.3).
+        """
         return self._key.sign(message)
 
 
@@ -128,11 +144,18 @@ def sign(private: PrivateKey, what: str, *fields: Field) -> bytes:
     Raises:
         MalformedError, TypeError: fields that `enc` refuses.
     """
+    # The tag stands in every signed message, so none of one kind is one of another.
     return private.sign_raw(enc(SIGN_PREFIX + what, *fields))
 
 
 def verify(public: PublicKey, signature: bytes, what: str, *fields: Field) -> None:
     """Check a signature made by :func:`sign` with the same name and fields.
+
+    Args:
+        public: of the party that must have signed; never a key that the message names.
+        signature: 64 bytes.
+        what: name of the signed thing, part of its tag.
+        fields: as of `sign`.
 
     Raises:
         SignatureRejected: it does not verify.

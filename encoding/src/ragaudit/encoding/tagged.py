@@ -36,6 +36,7 @@ def enc(tag: str, *fields: Field) -> bytes:
         raise MalformedError("tag length out of range", expected=f"1 to {MAX_TAG_BYTES} bytes")
     if len(fields) > MAX_FIELDS:
         raise MalformedError("too many fields", where=tag, expected=f"at most {MAX_FIELDS}")
+    # Every length stands before what it measures: no field can run over into the next.
     parts = [len(name).to_bytes(2, "little"), name, len(fields).to_bytes(2, "little")]
     for field in fields:
         data = _field_bytes(field)
@@ -55,6 +56,7 @@ def decode(tag: str, data: bytes, count: int) -> tuple[bytes, ...]:
         MalformedError: another tag, another number of fields, a field that runs past the end, or
             bytes left over.
     """
+    # Tag and count are the reader's: the data has no say in how it is read.
     head = enc(tag)[:-2] + count.to_bytes(2, "little")
     if data[: len(head)] != head:
         raise MalformedError("wrong tag or field count", where=tag, expected=f"{count} fields")
@@ -65,10 +67,12 @@ def decode(tag: str, data: bytes, count: int) -> tuple[bytes, ...]:
             raise MalformedError("truncated", where=f"{tag} field {number}")
         length = int.from_bytes(data[at : at + 8], "little")
         at += 8
+        # Before the slice, which would take what there is and say nothing.
         if len(data) - at < length:
             raise MalformedError("field runs past the end", where=f"{tag} field {number}")
         fields.append(bytes(data[at : at + length]))
         at += length
+    # Bytes left over would give one message many encodings, and so many digests.
     if at != len(data):
         raise MalformedError("bytes left over", where=tag, expected=f"{at} bytes in all")
     return tuple(fields)
@@ -76,7 +80,6 @@ def decode(tag: str, data: bytes, count: int) -> tuple[bytes, ...]:
 
 def read_int(field: bytes) -> int:
     """Return the integer of an 8-byte field.
-
     Raises:
         MalformedError: another length.
     """
@@ -87,6 +90,9 @@ def read_int(field: bytes) -> int:
 
 def read_text(field: bytes) -> str:
     """Return the text of a field.
+
+    Args:
+        field: as `decode` returns it; Unicode is not normalised.
 
     Raises:
         MalformedError: not strict UTF-8.
@@ -99,7 +105,6 @@ def read_text(field: bytes) -> str:
 
 def read_digest(field: bytes) -> bytes:
     """Return a 32-byte digest field.
-
     Raises:
         MalformedError: another length.
     """
@@ -110,7 +115,6 @@ def read_digest(field: bytes) -> bytes:
 
 def read_optional_digest(field: bytes) -> bytes | None:
     """Return a 32-byte digest field, or None when the field is absent (zero length).
-
     Raises:
         MalformedError: another length.
     """
@@ -124,6 +128,7 @@ def _field_bytes(field: Field) -> bytes:
         return field
     if isinstance(field, str):
         return _text_bytes(field)
+    # To Python true is an int; it would be encoded as the number 1.
     if isinstance(field, int) and not isinstance(field, bool):
         if not _INT_MIN <= field <= _INT_MAX:
             raise MalformedError("integer out of range", expected="-2^63 to 2^63 - 1")

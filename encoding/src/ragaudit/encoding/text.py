@@ -13,6 +13,7 @@ DECIMAL = r"(0|[1-9][0-9]{0,8})(\.[0-9]{1,12})?"
 
 MAX_PLACES = 12
 
+# Lower case only: keys and digests are compared as text too, and have one spelling.
 _HEX = re.compile(r"(?:[0-9a-f]{2})*", re.ASCII)
 _DECIMAL = re.compile(DECIMAL, re.ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -58,6 +59,7 @@ def b64_decode(text: str, length: int | None = None) -> bytes:
         data = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:
         raise MalformedError("not base64", expected="RFC 4648 §4") from error
+    # The decoder ignores trailing bits: several texts would stand for the same bytes.
     if b64_encode(data) != text:
         raise MalformedError("base64 is not canonical", expected="RFC 4648 §4 with zero bits")
     return _sized(data, length)
@@ -91,12 +93,22 @@ def is_decimal(text: str) -> bool:
 
 
 def ceil_decimal(value: Fraction, places: int) -> str:
-    """Return the least decimal with ``places`` places that is not below ``value``."""
+    """Return the least decimal with ``places`` places that is not below ``value``.
+
+    Args:
+        value: what is promised, so that it is never promised too small.
+        places: after the point, 0 or more.
+    """
     return _scaled(-((-value * 10**places) // 1), places)
 
 
 def floor_decimal(value: Fraction, places: int) -> str:
-    """Return the greatest decimal with ``places`` places that is not above ``value``."""
+    """Return the greatest decimal with ``places`` places that is not above ``value``.
+
+    Args:
+        value: what is granted, so that it is never granted too large.
+        places: after the point, 0 or more.
+    """
     return _scaled(value * 10**places // 1, places)
 
 

@@ -50,6 +50,7 @@ async def receive(request: Request, limit: int, memory: int = MEMORY_BYTES) -> A
     """
     if _announced(request.scope) > limit:
         raise _too_large(limit)
+    # Counted as it arrives as well: the announced length is the sender's word, and may be missing.
     digest, size = hashlib.sha256(), 0
     with tempfile.SpooledTemporaryFile(max_size=memory) as file:
         async for data in request.stream():
@@ -80,6 +81,7 @@ class BodyLimit:
         body, more = bytearray(), True
         while more and not excess:
             message = await receive()
+            # A hang-up: nobody waits for an answer.
             if message["type"] != "http.request":
                 return
             body += message.get("body", b"")

@@ -127,6 +127,8 @@ class EvenClock:
         """
         with self._lock:
             now, offset = self._read()
+            # Only the offset is believed, never the other clock's time: what is stamped stays our
+            # own.
             if abs(now - theirs) <= tolerance:
                 self._offset = offset
 

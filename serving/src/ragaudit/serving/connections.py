@@ -42,7 +42,11 @@ class ConnectionLimits:
 
 
 def protocol_factory(limits: ConnectionLimits) -> Callable[..., "LimitedConnection"]:
-    """Return a factory of one server's connections, which share the bound on their number."""
+    """Return a factory of one server's connections, which share the bound on their number.
+
+    Args:
+        limits: for each connection, and for all of them together.
+    """
     waited_for: dict[LimitedConnection, None] = {}
 
     def make(**parts: Any) -> LimitedConnection:
@@ -147,6 +151,7 @@ class LimitedConnection(H11Protocol):
         if phase == self._phase:
             return
         self._cancel()
+        # The deadline of a phase runs from its beginning: bytes that trickle in do not renew it.
         self._phase, self._since, self._received = phase, self.loop.time(), 0
         self._waited_for[self] = None
         self._deadline = self.loop.call_later(seconds, self._late)

@@ -29,6 +29,7 @@ class LineFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as one line."""
+        # A newline in a message would let its author write log lines of any content.
         return " | ".join(filter(None, super().format(record).splitlines()))
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
@@ -43,7 +44,11 @@ class LineFormatter(logging.Formatter):
 
 
 def where_raised(error: BaseException) -> str:
-    """Return type and innermost frames of an exception, without its text."""
+    """Return type and innermost frames of an exception, without its text.
+
+    Args:
+        error: as it was caught, with its traceback.
+    """
     return _frames(type(error).__name__, error.__traceback__)
 
 
@@ -74,6 +79,7 @@ def configure(level: str) -> None:
     handler = _StandardError()
     handler.setFormatter(LineFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    # httpx logs the URLs of calls, and some of them hold pseudonyms (spec 8.3).
     logging.getLogger("httpx").setLevel(logging.WARNING)
     # Faults and hang-ups of peers are not logged: anybody could fill the disk with them.
     for name in ("uvicorn", "asyncio"):

@@ -96,7 +96,11 @@ def documented(*statuses: int | str) -> dict[int | str, dict[str, Any]]:
 
 
 def status_of(error: RagauditError) -> HTTPStatus:
-    """Return the HTTP status of an error: its family's."""
+    """Return the HTTP status of an error: its family's.
+
+    Args:
+        error: of any class; one that no family of the table fits is answered with 500.
+    """
     found = (STATUSES[kind] for kind in error.family.__mro__ if kind in STATUSES)
     return next(found, HTTPStatus.INTERNAL_SERVER_ERROR)
 
@@ -119,7 +123,11 @@ def response(error: RagauditError, instance: str, status: int | None = None) -> 
 
 
 def install(app: FastAPI) -> None:
-    """Answer every error of ``app`` with a problem document."""
+    """Answer every error of ``app`` with a problem document.
+
+    Args:
+        app: before its first request.
+    """
     app.add_exception_handler(RagauditError, _ours)
     app.add_exception_handler(RequestValidationError, _parameter)
     app.add_exception_handler(HTTPException, _framework)
@@ -129,6 +137,7 @@ def install(app: FastAPI) -> None:
 
 def _ours(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RagauditError)
+    # Only what an operator can mend is logged: what callers get wrong could fill the disk.
     if isinstance(error, InternalError | UnavailableError):
         _log.error("%s %s: %s (%s)", request.method, _route(request), error, where_raised(error))
     return response(error, request.url.path)

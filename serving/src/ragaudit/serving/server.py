@@ -72,6 +72,9 @@ def run(
 def check_log_level(name: str) -> str:
     """Return the name of a log level in lower case.
 
+    Args:
+        name: in any case, as an operator writes it.
+
     Raises:
         MalformedError: any other text.
     """

@@ -49,11 +49,16 @@ class FileSettings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Let the environment override the file, and read nothing else."""
+        # No .env file and no folder of secrets: what a service runs with stands where operators
+        # look.
         return env_settings, init_settings
 
     @classmethod
     def read(cls, path: Path) -> Self:
         """Return the settings of a YAML file and the environment, paths as they are written.
+
+        Args:
+            path: of the file.
 
         Raises:
             MalformedSettings: the file is missing, is not YAML, or a member is unknown, missing or
@@ -67,6 +72,7 @@ class FileSettings(BaseSettings):
         try:
             return cls(**document)
         except ValidationError as error:
+            # Without the cause, whose text quotes the values.
             raise malformed(error, str(path)) from None
         except (SettingsError, TypeError):
             raise MalformedSettings(
@@ -77,7 +83,12 @@ class FileSettings(BaseSettings):
 
 
 def malformed(error: ValidationError, where: str) -> MalformedSettings:
-    """Return the first validation error without the values that it was about."""
+    """Return the first validation error without the values that it was about.
+
+    Args:
+        error: of a section or of a whole file.
+        where: the file, for the error.
+    """
     member, what, expected = first_fault(error)
     return MalformedSettings(
         what, where=f"{where}: {member}" if member else where, expected=expected
@@ -85,7 +96,13 @@ def malformed(error: ValidationError, where: str) -> MalformedSettings:
 
 
 def beside(folder: Path, section: Model, *names: str) -> Model:
-    """Return a section whose paths ``names``, where they are given, are relative to ``folder``."""
+    """Return a section whose paths ``names``, where they are given, are relative to ``folder``.
+
+    Args:
+        folder: of the settings file.
+        section: is not changed.
+        names: of its members that are paths or None.
+    """
     paths: Mapping[str, Path | None] = {name: getattr(section, name) for name in names}
     given = {name: folder / path for name, path in paths.items() if path is not None}
     return section.model_copy(update=given)
@@ -93,6 +110,7 @@ def beside(folder: Path, section: Model, *names: str) -> Model:
 
 def _document(path: Path) -> dict[str, object]:
     try:
+        # safe_load makes plain values only, never objects of a class that the file names.
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise MalformedSettings(f"cannot read: {error.strerror}", where=str(path)) from None

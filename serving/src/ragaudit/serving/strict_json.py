@@ -19,6 +19,9 @@ __all__ = ["StrictRoute", "json_object", "json_value", "signed_json"]
 def json_value(data: bytes) -> Any:
     """Return the value of a JSON body.
 
+    Args:
+        data: the body, in any spelling.
+
     Raises:
         MalformedRequest: not JSON, or a value that has no canonical form.
     """
@@ -33,7 +36,11 @@ def json_value(data: bytes) -> Any:
 
 
 def json_object(data: bytes) -> dict[str, Any]:
-    """Return the object of a JSON body; MalformedRequest for anything else."""
+    """Return the object of a JSON body; MalformedRequest for anything else.
+
+    Args:
+        data: the body, in any spelling.
+    """
     value = json_value(data)
     if not isinstance(value, dict):
         raise MalformedRequest("not an object", where="body")
@@ -41,13 +48,18 @@ def json_object(data: bytes) -> dict[str, Any]:
 
 
 def signed_json(content: bytes) -> Response:
-    """Return the answer that holds a signed message, byte for byte as it was signed."""
+    """Return the answer that holds a signed message, byte for byte as it was signed.
+
+    Args:
+        content: canonical JSON. A framework that wrote it anew could break the signature.
+    """
     return Response(content, media_type="application/json")
 
 
 class _StrictRequest(Request):
     async def json(self) -> Any:
         """Return the body's value; MalformedRequest if it has no canonical form."""
+        # The framework would use json.loads, which takes the last of two equal keys.
         return json_value(await self.body())
 
 

@@ -26,13 +26,20 @@ def first_fault(error: ValidationError) -> tuple[str, str, str]:
     """Return where the first fault is, what is wrong and what would be right.
 
     The value itself is left out: it may be a secret.
+
+    Args:
+        error: of the validating library, with one fault at least.
     """
     first = error.errors(include_url=False, include_input=False)[0]
     return (".".join(map(str, first["loc"])), *in_words(first))
 
 
 def in_words(fault: Mapping[str, Any]) -> tuple[str, str]:
-    """Return what is wrong and what would be right, of one fault as the library lists it."""
+    """Return what is wrong and what would be right, of one fault as the library lists it.
+
+    Args:
+        fault: an item of `ValidationError.errors()`.
+    """
     pattern = fault.get("ctx", {}).get("pattern")
     if pattern in _PATTERNS_IN_WORDS:
         return "not in the form that is demanded", _PATTERNS_IN_WORDS[pattern]

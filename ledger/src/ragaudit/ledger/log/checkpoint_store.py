@@ -69,6 +69,9 @@ class CheckpointStore:
     def sign(self, key: SigningKey) -> SignedCheckpoint:
         """Return a stored, signed checkpoint of the committed tree; the last one if it is.
 
+        Args:
+            key: of the log, type 0x01.
+
         Raises:
             CorruptLog: entries, tiles, head and the last signed checkpoint do not agree.
             CheckpointConflict: another process stored a checkpoint meanwhile.
@@ -80,6 +83,7 @@ class CheckpointStore:
             return last
         if last:
             proof = self._store.consistency_proof(last.head.size, head.size)
+            # With the verifier's own code: what we would reject of others is not signed.
             verify_consistency(old=last.head, new=head, proof=proof)
         signed = sign_checkpoint(Checkpoint(self._store.log_key.name, head), key)
         # Never store what others could not read, or a signature of another key.
@@ -89,9 +93,6 @@ class CheckpointStore:
 
     def add_cosignatures(self, size: int, lines: Iterable[NoteSignature]) -> SignedCheckpoint:
         """Add the verified cosignatures among ``lines`` to a checkpoint, and return it. Idempotent.
-
-        Lines of unknown keys are dropped.
-
         Args:
             size: of the checkpoint.
             lines: those of unknown keys are dropped.
@@ -105,6 +106,8 @@ class CheckpointStore:
             text = signed.note.text
             pairs = [(line, key) for line in lines for key in self._cosigners.keys if line.by(key)]
             for line, key in pairs:
+                # Before it is kept: a false line of a known cosigner makes the whole note
+                # unreadable to all.
                 verify_cosignature(text, line, key)
             note = signed.note.with_signatures(line for line, _ in pairs)
             signed = SignedCheckpoint(signed.checkpoint, note)
@@ -115,13 +118,20 @@ class CheckpointStore:
         return signed
 
     def latest(self, cosignatures: int = 0) -> SignedCheckpoint | None:
-        """Return the largest signed checkpoint with at least so many cosignatures, or None."""
+        """Return the largest signed checkpoint with at least so many cosignatures, or None.
+
+        Args:
+            cosignatures: 0: any signed checkpoint, also one that nobody may see yet (6.2).
+        """
         with read_transaction(self._store.engine) as connection:
             size = self._size(connection, cosignatures, largest=True)
             return None if size is None else self._read(connection, size)
 
     def at(self, size: int) -> SignedCheckpoint:
         """Return the signed checkpoint of ``size``.
+
+        Args:
+            size: in leaves.
 
         Raises:
             UnknownResource: there is none.
@@ -130,16 +140,25 @@ class CheckpointStore:
             return self._read(connection, size)
 
     def covering(self, index: int) -> SignedCheckpoint | None:
-        """Return the smallest checkpoint with leaf ``index`` and a quorum, or None."""
+        """Return the smallest checkpoint with leaf ``index`` and a quorum, or None.
+
+        Args:
+            index: of the leaf, from 0.
+        """
         with read_transaction(self._store.engine) as connection:
             size = self._size(connection, self._cosigners.quorum, above=index)
             return None if size is None else self._read(connection, size)
 
     def tlog_proof(self, index: int) -> TlogProof | None:
-        """Return the .tlog-proof of leaf ``index``; None until a cosigned checkpoint covers it."""
+        """Return the .tlog-proof of leaf ``index``; None until a cosigned checkpoint covers it.
+
+        Args:
+            index: of the leaf, from 0.
+        """
         signed = self.covering(index)
         if signed is None:
             return None
+        # The count in the table only finds the row; a proof that is given out must hold.
         verify_cosigned(signed.encode(), self._store.log_key, self._cosigners)
         path = self._store.inclusion_proof(index, signed.head.size)
         return TlogProof(index, path, signed.encode())
@@ -150,6 +169,9 @@ class CheckpointStore:
         Nothing beyond the last cosigned checkpoint is served. Otherwise somebody who got a signed
         checkpoint early could take it to the cosigner later, and entries made since would seem
         older than they are.
+
+        Args:
+            path: below the log's prefix, as a stranger asks for it.
 
         Raises:
             UnknownResource: there is no such thing.
@@ -173,6 +195,8 @@ class CheckpointStore:
     def _insert(self, signed: SignedCheckpoint, expected: int) -> None:
         size = signed.head.size
         with write_transaction(self._store.engine) as connection:
+            # The last signed size is the lock: of two processes that signed from one checkpoint,
+            # one fails here, and its note is seen by nobody.
             moved = _ADVANCE.change(connection, log=self._log, expected=expected, new_size=size)
             if moved != 1:
                 raise CheckpointConflict(

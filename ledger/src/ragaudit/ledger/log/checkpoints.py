@@ -53,11 +53,15 @@ class Checkpoint:
     def parse(cls, text: str) -> "Checkpoint":
         """Return the checkpoint of a note text.
 
+        Args:
+            text: of a note, its final newline included.
+
         Raises:
             MalformedNote: not exactly three lines, a size with leading zeros, a root that is not 32
                 bytes, an empty tree with another root than SHA-256("").
         """
         lines = text.split("\n")
+        # Extension lines are refused: they would be signed with no meaning that all readers share.
         if len(lines) != 4 or lines[3]:
             raise MalformedNote("not a checkpoint", expected="origin, size and root, a line each")
         root = decode_base64(lines[2], "checkpoint root")
@@ -81,6 +85,7 @@ class SignedCheckpoint:
     note: Note
 
     def __post_init__(self) -> None:
+        # Signatures are over the text: a head from elsewhere beside it would pass for a signed one.
         if self.note.text != self.checkpoint.text:
             raise MalformedNote("note and checkpoint differ", expected=self.checkpoint.text)
 
@@ -97,6 +102,9 @@ class SignedCheckpoint:
 def parse_size(text: str) -> int:
     """Return a tree size or index: ASCII decimal, no sign, no leading zero, at most 2^63 - 1.
 
+    Args:
+        text: of a checkpoint, a proof or a request, as received.
+
     Raises:
         MalformedNote: any other text.
     """
@@ -111,6 +119,10 @@ def sign_checkpoint(checkpoint: Checkpoint, key: SigningKey) -> SignedCheckpoint
 
     The caller must never have two inconsistent ones signed: `checkpoint_store` sees to that.
 
+    Args:
+        checkpoint: of a head that was read back and is consistent with the last signed one.
+        key: of the log, type 0x01.
+
     Raises:
         MalformedNote: the key's name is not the origin, or it is not of type 0x01.
     """
@@ -122,6 +134,9 @@ def sign_checkpoint(checkpoint: Checkpoint, key: SigningKey) -> SignedCheckpoint
 def parse_checkpoint(data: bytes) -> SignedCheckpoint:
     """Return a signed checkpoint *without verifying it*.
 
+    Args:
+        data: the note, as received.
+
     Raises:
         MalformedNote: not a note, or its text is not a checkpoint.
     """
@@ -132,11 +147,17 @@ def parse_checkpoint(data: bytes) -> SignedCheckpoint:
 def verify_checkpoint(data: bytes, log_key: VerifierKey) -> SignedCheckpoint:
     """Return the checkpoint in ``data`` if the log, whose origin is the key's name, has signed it.
 
+    Args:
+        data: the note, as received.
+        log_key: of type 0x01; its name is the origin.
+
     Raises:
         MalformedNote: not a signed checkpoint.
         NoteRejected: another origin, or no valid signature of ``log_key``.
     """
     signed = parse_checkpoint(data)
+    # A key signs one log only, but a note names two things: the key of the line and the origin of
+    # the text. Both must be this log's.
     if signed.checkpoint.origin != log_key.name:
         raise NoteRejected("checkpoint of another log", where="origin", expected=log_key.name)
     verify_note(signed.note, log_key)

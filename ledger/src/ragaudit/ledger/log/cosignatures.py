@@ -51,6 +51,7 @@ class CosignerPolicy:
     def __post_init__(self) -> None:
         for key in self.keys:
             _demand_type(key)
+        # The signed message names no cosigner, so one signature would count for each of the names.
         if len({key.public.raw for key in self.keys}) < len(self.keys):
             raise MalformedNote("one key under two cosigner names", where="cosigners")
         if not 0 <= self.quorum <= len(self.keys):
@@ -86,7 +87,12 @@ class CosignedCheckpoint:
 
 
 def cosignature_message(text: str, timestamp: int) -> bytes:
-    """Return the bytes that a cosigner signs for the note text ``text`` at ``timestamp``."""
+    """Return the bytes that a cosigner signs for the note text ``text`` at ``timestamp``.
+
+    Args:
+        text: of the note, its final newline included.
+        timestamp: Unix seconds.
+    """
     return f"cosignature/v1\ntime {timestamp}\n{text}".encode()
 
 
@@ -110,12 +116,21 @@ def cosign(text: str, key: SigningKey, timestamp: int) -> NoteSignature:
 
 
 def cosignature_time(line: NoteSignature) -> int:
-    """Return the Unix seconds that a cosignature line states; the caller has verified it."""
+    """Return the Unix seconds that a cosignature line states; the caller has verified it.
+
+    Args:
+        line: of a cosigner, at least eight bytes.
+    """
     return int.from_bytes(line.blob[:_TIME_BYTES], "big")
 
 
 def verify_cosignature(text: str, line: NoteSignature, key: VerifierKey) -> Cosignature:
     """Check one cosignature line over the note text ``text``, and return it.
+
+    Args:
+        text: of the checkpoint's note.
+        line: that claims to be of ``key``.
+        key: of the cosigner, type 0x04.
 
     Raises:
         NoteRejected: another key's line, a wrong length or time, or it does not verify.
@@ -147,6 +162,7 @@ def verify_cosigned(
         NoteRejected: another origin, a bad signature of a known key, or too few cosigners.
     """
     signed = verify_checkpoint(data, log_key)
+    # A log that vouches for itself could show each reader another tree.
     if any(key.public == log_key.public for key in cosigners.keys):
         raise NoteRejected("the log's own key among its cosigners", where="cosigners")
     valid = _verify_all(signed, cosigners.keys)
@@ -159,6 +175,7 @@ def verify_cosigned(
 
 def _verify_all(signed: SignedCheckpoint, keys: Sequence[VerifierKey]) -> tuple[Cosignature, ...]:
     lines = [(signed.note.signature_of(key), key) for key in keys]
+    # Beyond the quorum too: a false line of a known key is a forgery, not a missing signature.
     return tuple(
         verify_cosignature(signed.note.text, line, key) for line, key in lines if line is not None
     )

@@ -58,6 +58,9 @@ class AddCheckpointRequest:
     def parse(cls, body: bytes) -> "AddCheckpointRequest":
         """Return the request of a body; the checkpoint stays bytes.
 
+        Args:
+            body: as received, from anybody.
+
         Raises:
             MalformedNote: another form, which is answered with 400.
         """
@@ -105,8 +108,8 @@ def judge(
 ) -> Verdict:
     """Return the decision on an add-checkpoint request, made in the order of tlog-witness.
 
-    The caller reads ``stored``, judges and persists the new head in
-    one atomic step, and only then cosigns and answers.
+    The caller reads ``stored``, judges and persists the new head in one atomic step, and only then
+    cosigns and answers.
 
     Args:
         request: parsed.
@@ -117,6 +120,7 @@ def judge(
         signed = parse_checkpoint(request.checkpoint)
     except MalformedNote as error:
         return Verdict(BAD_REQUEST, None, error.what)
+    # The log's signature comes before all that costs more: for a stranger no proof is verified.
     origin = signed.checkpoint.origin
     if origin not in log_keys:
         return Verdict(UNKNOWN_ORIGIN, None, "unknown origin")
@@ -128,6 +132,8 @@ def judge(
         return Verdict(BAD_REQUEST, None, "old size above the checkpoint's size")
     latest = stored.get(origin)
     stored_size = latest.size if latest else 0
+    # Compared with what was cosigned last, not with what the request says: a log that went back, or
+    # that forked, has no proof from there.
     if request.old_size != stored_size:
         return Verdict(SIZE_CONFLICT, None, "another old size", stored_size)
     try:
@@ -148,6 +154,9 @@ def _check_first(request: AddCheckpointRequest) -> None:
 def parse_cosignatures(body: bytes) -> tuple[NoteSignature, ...]:
     """Return the signature lines of a 200 reply, not verified.
 
+    Args:
+        body: as a cosigner sent it.
+
     Raises:
         MalformedNote: anything but 1..48 signature lines.
     """
@@ -167,6 +176,9 @@ def encode_cosignatures(lines: tuple[NoteSignature, ...]) -> bytes:
 def parse_conflict(body: bytes) -> int:
     """Return the size in the body of a 409 reply.
 
+    Args:
+        body: as a cosigner sent it; at most the repeated request depends on it.
+
     Raises:
         MalformedNote: the body is not a size and a newline (some cosigners answer so to a fork).
     """
@@ -177,6 +189,9 @@ def parse_conflict(body: bytes) -> int:
 
 def parse_hash_line(line: str) -> bytes:
     """Return one hash of 32 bytes from base64.
+
+    Args:
+        line: without its newline.
 
     Raises:
         MalformedNote: anything else.

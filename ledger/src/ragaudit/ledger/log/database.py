@@ -119,6 +119,8 @@ def take_database(engine: Engine) -> DatabaseLock:
     )
     file = database_file(engine)
     if file is not None:
+        # On a file beside it: SQLite locks the database file itself, and closing any descriptor of
+        # that would drop SQLite's own locks.
         descriptor = _open_lock(file.with_name(file.name + ".lock"))
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -213,6 +215,10 @@ def refused_statements() -> Iterator[None]:
 def demand_version(found: int, known: int) -> None:
     """Check the version of the tables that a database has.
 
+    Args:
+        found: in the database.
+        known: to this code.
+
     Raises:
         UnsupportedError: it is not the one that this code knows.
     """
@@ -236,6 +242,7 @@ def make_private(engine: Engine) -> None:
     try:
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
+            # A file that was there before keeps the mode it had, whatever `open` was told.
             os.fchmod(descriptor, 0o600)
         finally:
             os.close(descriptor)
@@ -285,6 +292,8 @@ def _begin_sqlite(connection: Connection) -> None:
 
 def _begin_postgresql(connection: Connection) -> None:
     if connection.get_execution_options().get(_WRITES, False):
+        # A cluster's default may let a commit return before it is on the disk: an index would be
+        # told and then be given out again.
         connection.exec_driver_sql("SET LOCAL synchronous_commit TO on")
 
 

@@ -1,4 +1,4 @@
-"""The fence: how far the log had come, durable outside the database (spec 8.7).
+"""The fence: how far the log had come, durable outside the database (spec 6.10).
 
 A database restored from a backup has lost its last rows, and would give their indices, counters
 and noise a second time. So before an answer leaves, the tree head and the account's counter are
@@ -61,6 +61,9 @@ class FenceRecord:
     @classmethod
     def parse(cls, data: bytes) -> "FenceRecord":
         """Return the record of 96 bytes; the strict inverse of `encode`.
+
+        Args:
+            data: of the file.
 
         Raises:
             MalformedError: anything else.
@@ -134,6 +137,8 @@ class Fence:
         with self._lock:
             if self._broken:
                 raise InternalError("an earlier write failed: open it again", where="fence")
+            # A failed write may have reached the disk or not, and fsync reports a loss once only:
+            # from here on nothing may leave on the strength of this file.
             self._broken = True  # until the write below is known to be on the disk
             count = os.pwrite(self._file, record.encode(), self._end)
             if count != RECORD_BYTES:
@@ -172,11 +177,17 @@ class Fence:
             raise RestoredBackup(
                 "the database is behind the fence", where=self._origin, expected=error.expected
             ) from error
+        # The size alone is not enough: a restored database that went on has the size again, with
+        # other records under the indices that were given out.
         if root != self.head.root_hash:
             raise RestoredBackup("the database holds another history", where=self._origin)
 
     def check_account(self, pseudonym: bytes, records: int) -> None:
         """Compare an account's number of records in the database with the fence.
+
+        Args:
+            pseudonym: of the account, 32 bytes.
+            records: how many of it the database has.
 
         Raises:
             RestoredBackup: there are fewer.
@@ -197,6 +208,7 @@ class Fence:
         os.close(self._process_lock)
 
     def _merge(self, record: FenceRecord) -> None:
+        # Threads write in any order, so the last record of the file need not be the highest.
         if record.head.size > self.head.size:
             self.head = record.head
         if record.pseudonym is not None:
@@ -209,6 +221,7 @@ class Fence:
                 raise RestoredBackup("the fence is missing", where=str(self.path))
             return
         data = self.path.read_bytes()
+        # Against the fence of another window a restored database would seem up to date.
         if not data.startswith(self._header):
             raise MalformedError("the fence of another log", where=str(self.path))
         starts = range(len(self._header), len(data), RECORD_BYTES)
@@ -233,6 +246,7 @@ class Fence:
             os.fsync(stream.fileno())
         # Whole or not at all: a crash here leaves the old fence, which is as high.
         temporary.replace(self.path)
+        # Without this a loss of power may undo the rename.
         directory = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(directory)

@@ -86,6 +86,10 @@ class LogRows:
     def entries(self, connection: Connection, start: int, end: int) -> Iterator[bytes]:
         """Yield the leaf data, 32 bytes each, of entries start..end-1.
 
+        Args:
+            connection: in whose transaction they are read.
+            start, end: positions from 0, the end excluded.
+
         Raises:
             UnknownResource: at the first that is missing.
         """
@@ -97,6 +101,7 @@ class LogRows:
         )
         expected = start
         for position, leaf_data in rows:
+            # A gap is not skipped: the entries after it would be hashed at another place.
             if position != expected:
                 break
             yield bytes(leaf_data)
@@ -106,6 +111,10 @@ class LogRows:
 
     def tile(self, connection: Connection, tile: Tile) -> bytes:
         """Return the hashes of a tile, cut to its width.
+
+        Args:
+            connection: in whose transaction it is read.
+            tile: the stored one may be wider: earlier widths of a tile are its beginnings.
 
         Raises:
             UnknownResource: it does not exist, or is not this wide.
@@ -118,6 +127,10 @@ class LogRows:
     def source(self, connection: Connection, size: int) -> TileHashSource:
         """Return the hashes of the first ``size`` leaves.
 
+        Args:
+            connection: in whose transaction tiles are read, when they are asked for.
+            size: of the tree, at most the log's.
+
         Raises:
             UnknownResource: the log is smaller.
         """
@@ -129,12 +142,24 @@ class LogRows:
         return TileHashSource(size, lambda tile: self.tile(connection, tile))
 
     def insert_entries(self, connection: Connection, first: int, leaves: Sequence[bytes]) -> None:
-        """Insert leaf data, 32 bytes each, from position ``first`` on."""
+        """Insert leaf data, 32 bytes each, from position ``first`` on.
+
+        Args:
+            connection: of the transaction that holds the lock of the head.
+            first: the size of the log before.
+            leaves: leaf data.
+        """
         for position, leaf in enumerate(leaves, start=first):
             _INSERT_ENTRY.change(connection, log_id=self.log_id, position=position, leaf_data=leaf)
 
     def write_tile(self, connection: Connection, tile: Tile, hashes: bytes) -> None:
-        """Store a tile in place of its narrower version."""
+        """Store a tile in place of its narrower version.
+
+        Args:
+            connection: of the transaction that holds the lock of the head.
+            tile: its coordinates and new width.
+            hashes: all of its hashes, 32 bytes each.
+        """
         place = self._place(tile)
         if not _UPDATE_TILE.change(connection, **place, new_width=tile.width, new_hashes=hashes):
             _INSERT_TILE.change(
@@ -144,6 +169,11 @@ class LogRows:
 
     def write_head(self, connection: Connection, old: TreeHead, new: TreeHead) -> None:
         """Replace the head ``old`` by ``new``.
+
+        Args:
+            connection: of the transaction that holds the lock.
+            old: as it was read under the lock; the statement compares its size.
+            new: after the append.
 
         Raises:
             CorruptLog: the head is not ``old``, in spite of the lock.

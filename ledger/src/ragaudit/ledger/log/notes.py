@@ -66,6 +66,9 @@ class VerifierKey:
     def parse(cls, vkey: str) -> "VerifierKey":
         """Return the key of a vkey string.
 
+        Args:
+            vkey: ``<name>+<hex key id>+<base64(type || public key)>``.
+
         Raises:
             MalformedNote: another form, an unknown type, or a key id that is not this key's.
         """
@@ -82,6 +85,8 @@ class VerifierKey:
             raise
         except MalformedError as error:
             raise MalformedNote(error.what, where="verifier key") from error
+        # A vkey that was mistyped, or put together of two, would otherwise match no line of any
+        # note and look like a missing signature.
         if key.key_id.hex() != key_id:
             raise MalformedNote("verifier key with another key's id", expected=key.key_id.hex())
         return key
@@ -127,7 +132,11 @@ class NoteSignature:
         return f"{_DASH}{self.name} {b64_encode(self.key_id + self.blob)}\n"
 
     def by(self, key: VerifierKey) -> bool:
-        """Return whether the line claims to be of ``key``."""
+        """Return whether the line claims to be of ``key``.
+
+        Args:
+            key: compared by name and key id, which anybody can write: only verifying proves it.
+        """
         return self.name == key.name and self.key_id == key.key_id
 
 
@@ -149,6 +158,8 @@ class Note:
             raise MalformedNote(
                 f"{len(self.signatures)} signatures", where="note", expected=f"1..{MAX_SIGNATURES}"
             )
+        # With two lines of one key, one reader could verify the first and another the second, and
+        # they would disagree about the note.
         if len({(line.name, line.key_id) for line in self.signatures}) < len(self.signatures):
             raise MalformedNote("two signatures of one key", where="note")
 
@@ -161,15 +172,24 @@ class Note:
         return next((line for line in self.signatures if line.by(key)), None)
 
     def with_signatures(self, more: Iterable[NoteSignature]) -> "Note":
-        """Return this note with those lines of ``more`` whose keys it did not have yet."""
+        """Return this note with those lines of ``more`` whose keys it did not have yet.
+
+        Args:
+            more: lines over the same text, verified by the caller.
+        """
         have = {(line.name, line.key_id): line for line in self.signatures}
         for line in more:
+            # The line that is there stays: it may have been served, and one size has one cosigned
+            # note.
             have.setdefault((line.name, line.key_id), line)
         return Note(self.text, tuple(have.values()))
 
 
 def check_name(name: str) -> None:
     """Check that a key name has 1..255 bytes of UTF-8 without Unicode spaces, controls or plus.
+
+    Args:
+        name: of a key; for a log, its origin.
 
     Raises:
         MalformedNote: any other name.
@@ -187,6 +207,9 @@ def check_name(name: str) -> None:
 def parse_note(data: bytes) -> Note:
     """Return the note in ``data``, without verifying a signature.
 
+    Args:
+        data: as received.
+
     Raises:
         MalformedNote: too long, not UTF-8, control characters, no signature, a line that is not a
             signature line, base64 that is not canonical, two lines of one key.
@@ -197,6 +220,7 @@ def parse_note(data: bytes) -> Note:
         whole = data.decode()
     except UnicodeDecodeError:
         raise MalformedNote("note is not UTF-8") from None
+    # A carriage return or an escape could show a person another text than the one that is signed.
     if _CONTROL.search(whole):
         raise MalformedNote("a control character", where="note", expected="newlines only")
     # The text may hold empty lines itself: the last one separates.
@@ -208,6 +232,9 @@ def parse_note(data: bytes) -> Note:
 
 def parse_signature_lines(lines: str) -> tuple[NoteSignature, ...]:
     """Return the signatures of 1..48 lines, each ending in a newline.
+
+    Args:
+        lines: what follows the empty line of a note, or a cosigner's reply.
 
     Raises:
         MalformedNote: anything else.

@@ -67,6 +67,9 @@ class Prepared:
     def row(self, connection: Connection, **values: Any) -> Row | None:
         """Run a query of at most one row and return it, or None.
 
+        Args:
+            connection, values: as of `rows`.
+
         Raises:
             InternalError: several rows; other errors as `rows`.
         """
@@ -76,7 +79,11 @@ class Prepared:
         return rows[0] if rows else None
 
     def change(self, connection: Connection, **values: Any) -> int:
-        """Run a statement that writes; return how many rows it changed. Raises as `rows`."""
+        """Run a statement that writes; return how many rows it changed. Raises as `rows`.
+
+        Args:
+            connection, values: as of `rows`.
+        """
         changed, _ = self._run(connection, values, _count)
         return changed
 
@@ -104,6 +111,7 @@ class Prepared:
         except dialect.loaded_dbapi.Error as error:
             if dialect.is_disconnect(error, driver, None):
                 connection.invalidate()
+            # No statement and no parameters in the error: they hold salts and bodies.
             raise DBAPIError.instance(
                 None, None, error, dialect.loaded_dbapi.Error, hide_parameters=True,
                 dialect=dialect,

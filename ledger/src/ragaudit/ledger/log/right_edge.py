@@ -19,7 +19,12 @@ class Frontier:
 
     @classmethod
     def of(cls, source: HashSource, size: int) -> "Frontier":
-        """Return the frontier of the first ``size`` leaves of ``source``."""
+        """Return the frontier of the first ``size`` leaves of ``source``.
+
+        Args:
+            source: of a tree with at least ``size`` leaves.
+            size: of the frontier's tree.
+        """
         peaks, start = [], 0
         for level in reversed(range(size.bit_length())):
             if size >> level & 1:
@@ -28,8 +33,14 @@ class Frontier:
         return cls(size, peaks)
 
     def append(self, leaf: bytes) -> None:
-        """Append a leaf hash of 32 bytes."""
+        """Append a leaf hash of 32 bytes.
+
+        Args:
+            leaf: as `tree.leaf_hash` returns it.
+        """
         node, size = leaf, self.size
+        # A trailing one bit is a complete subtree of that height, which the new node completes to
+        # one twice as large.
         while size & 1:
             node = node_hash(self._peaks.pop(), node)
             size >>= 1
@@ -68,7 +79,14 @@ class RightEdge:
         return cls(Frontier.of(source, size), tiles)
 
     def extend(self, leaves: Iterable[bytes]) -> dict[tuple[int, int], bytes]:
-        """Append leaf hashes; return the tiles that changed, by (level, index)."""
+        """Append leaf hashes; return the tiles that changed, by (level, index).
+
+        Args:
+            leaves: leaf hashes, 32 bytes each.
+
+        Returns:
+            All hashes of each changed tile, not only the new ones: tiles are stored whole.
+        """
         changed: dict[tuple[int, int], bytes] = {}
         for leaf in leaves:
             self._append(leaf, changed)

@@ -35,7 +35,11 @@ class Rows(Generic[T]):
         return select(*self.columns).where(*conditions)
 
     def of(self, values: Sequence[Any]) -> T:
-        """Return the instance of a row's values, in the order of `columns`."""
+        """Return the instance of a row's values, in the order of `columns`.
+
+        Args:
+            values: as the driver gives them.
+        """
         if not self._enums:
             return self._kind(*values)
         named = dict(zip(self._names, values, strict=True))
@@ -44,6 +48,10 @@ class Rows(Generic[T]):
     def find(self, connection: Connection, *conditions: ColumnElement[bool]) -> T | None:
         """Return the only row for which all conditions hold, or None.
 
+        Args:
+            connection: in whose transaction it is read.
+            conditions: that hold for one row at most.
+
         Raises:
             MultipleResultsFound: several do.
         """
@@ -51,7 +59,12 @@ class Rows(Generic[T]):
         return None if row is None else self.of(row)
 
     def all(self, connection: Connection, query: Select[Any]) -> list[T]:
-        """Return the rows of a query that `select` began, in its order."""
+        """Return the rows of a query that `select` began, in its order.
+
+        Args:
+            connection: in whose transaction it is read.
+            query: of `select`, perhaps with an order and a limit.
+        """
         return [self.of(row) for row in connection.execute(query)]
 
     def insert(self, connection: Connection, row: T, **further: Any) -> None:

@@ -48,6 +48,9 @@ class SplitView:
     def parse(cls, data: bytes) -> "SplitView":
         """Return the evidence of bytes; the strict inverse of `encode`.
 
+        Args:
+            data: as received.
+
         Raises:
             MalformedProof: anything else.
         """
@@ -86,12 +89,17 @@ def find_split_view(
 def verify_split_view(evidence: SplitView, log_key: VerifierKey) -> None:
     """Check that the log of ``log_key`` signed two inconsistent checkpoints.
 
+    Args:
+        evidence: as received.
+        log_key: of the log that is accused.
+
     Raises:
         MalformedNote, NoteRejected: a checkpoint is not the log's.
         MalformedProof, ProofRejected: the proof is wrong, or there is no contradiction.
     """
     older = verify_checkpoint(evidence.older, log_key).head
     newer = verify_checkpoint(evidence.newer, log_key).head
+    # Both signatures were verified above: what anybody can make up accuses no log.
     if evidence.prefix_root == older.root_hash:
         raise ProofRejected("the two checkpoints agree", where="split view")
     verify_consistency(

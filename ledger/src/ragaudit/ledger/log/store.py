@@ -54,6 +54,10 @@ class LogStore:
     def create(cls, engine: Engine, log_key: VerifierKey) -> "LogStore":
         """Create the tables and an empty log, or open the log if this origin exists; return it.
 
+        Args:
+            engine: of the database.
+            log_key: its name is the origin.
+
         Raises:
             UnknownResource, CorruptLog: as `open`.
         """
@@ -67,6 +71,10 @@ class LogStore:
     @classmethod
     def open(cls, engine: Engine, log_key: VerifierKey) -> "LogStore":
         """Return the log, its head checked against its tiles and its last entries.
+
+        Args:
+            engine: of the database.
+            log_key: its name is the origin; the log must have been created with this key.
 
         Raises:
             UnknownResource: no log of this origin, or it has another key.
@@ -103,6 +111,10 @@ class LogStore:
     def extend(self, connection: Connection, leaves: Sequence[bytes]) -> int:
         """Append several leaves in order; return the index of the first.
 
+        Args:
+            connection: of `transaction`; it holds the log's lock from here on.
+            leaves: leaf data, 32 bytes each.
+
         Raises:
             LogFrozen, MalformedRecord, InternalError: as `append`.
         """
@@ -128,11 +140,16 @@ class LogStore:
         """Close the log for good; return its final head. Idempotent."""
         demand_writer(connection)
         row = self.rows.head(connection, lock=True)
+        # Under the lock: an append either ends before this, or finds the log closed.
         self.rows.freeze(connection)
         return row.head
 
     def head(self, connection: Connection | None = None) -> TreeHead:
-        """Return size and root as committed, or as ``connection`` sees them in its transaction."""
+        """Return size and root as committed, or as ``connection`` sees them in its transaction.
+
+        Args:
+            connection: an open transaction, whose own appends count; by default a new one.
+        """
         if connection is not None:
             return self.rows.head(connection).head
         return self._reading(self.rows.head).head
@@ -144,6 +161,10 @@ class LogStore:
     def root(self, size: int, connection: Connection | None = None) -> bytes:
         """Return the root of the first ``size`` leaves, committed or in ``connection``'s view.
 
+        Args:
+            size: at most the log's.
+            connection: as of `head`.
+
         Raises:
             UnknownResource: the log is smaller.
         """
@@ -154,6 +175,10 @@ class LogStore:
     def inclusion_proof(self, index: int, size: int) -> tuple[bytes, ...]:
         """Return the inclusion proof of leaf ``index`` in the first ``size`` committed leaves.
 
+        Args:
+            index: of the leaf, from 0.
+            size: of a checkpoint under which it is to be proven.
+
         Raises:
             UnknownResource: the log is smaller.
             MalformedProof: not 0 <= index < size.
@@ -162,6 +187,9 @@ class LogStore:
 
     def consistency_proof(self, old_size: int, new_size: int) -> tuple[bytes, ...]:
         """Return the consistency proof between two committed sizes; empty from the empty tree.
+
+        Args:
+            old_size, new_size: of two checkpoints, the older first.
 
         Raises:
             UnknownResource: the log is smaller.
@@ -175,6 +203,9 @@ class LogStore:
 
     def entries(self, start: int, end: int) -> tuple[bytes, ...]:
         """Return the leaf data of the committed entries start..end-1.
+
+        Args:
+            start, end: positions from 0, the end excluded.
 
         Raises:
             UnknownResource: one is missing.
@@ -207,6 +238,8 @@ class LogStore:
         head = self.rows.head(connection).head
         try:
             edge = RightEdge.of(self.rows.source(connection, since.size))
+            # What was signed is the anchor: tiles that were changed together with the head would
+            # agree with each other, but not with it.
             if edge.frontier.root() != since.root_hash:
                 raise CorruptLog("the tiles contradict an earlier root", where=self.log_key.name)
             leaves = self.rows.entries(connection, since.size, head.size)
@@ -223,8 +256,10 @@ class LogStore:
     def _check_right_edge(self, connection: Connection) -> None:
         """Check the head against tiles and last entries, and that nothing is beyond it."""
         head = self.rows.head(connection).head
+        # An entry beyond the head would be a second one at an index that is given out next.
         if self.rows.last_position(connection) != head.size - 1:
             raise CorruptLog("the last entry is not the head's", where=self.log_key.name)
+        # Only the last bundle (6.9): a start must not take longer the larger the log is.
         start = max(head.size - 1, 0) // TILE_WIDTH * TILE_WIDTH
         try:
             base = TreeHead(start, root_hash(self.rows.source(connection, start), start))

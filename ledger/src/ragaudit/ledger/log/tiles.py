@@ -79,6 +79,9 @@ def entries_path(bundle: EntryBundle) -> str:
 def parse_path(path: str) -> Tile | EntryBundle:
     """Return the tile or bundle at ``path``; the inverse of both functions above.
 
+    Args:
+        path: below the log's prefix, as a stranger asks for it.
+
     Raises:
         MalformedTile: any other string, also a non-canonical index such as ``x000/005``.
     """
@@ -86,6 +89,7 @@ def parse_path(path: str) -> Tile | EntryBundle:
     if match is None:
         raise MalformedTile("not a tile path", expected="tile/<L>/<N>[.p/<W>]")
     level, digits, suffix = match.groups()
+    # A path has one spelling, so a cache cannot be made to keep one tile under many names.
     index = int(digits.replace("x", "").replace("/", ""))
     if digits != _index_path(index):
         raise MalformedTile("tile index with a needless leading group", expected=_index_path(index))
@@ -108,7 +112,12 @@ def _width_suffix(width: int) -> str:
 
 
 def tile_at(level: int, index: int, size: int) -> Tile | None:
-    """Return the widest tile (level, index) of a tree of ``size`` leaves, None if empty."""
+    """Return the widest tile (level, index) of a tree of ``size`` leaves, None if empty.
+
+    Args:
+        level, index: of the tile.
+        size: of the tree, in leaves.
+    """
     width = min((size >> TILE_HEIGHT * level) - index * TILE_WIDTH, TILE_WIDTH)
     return Tile(level, index, width) if width > 0 else None
 
@@ -117,20 +126,29 @@ def tiles_of(size: int, since: int = 0) -> Iterator[Tile]:
     """Yield the tiles that a tree of ``size`` leaves has and one of ``since`` leaves has not.
 
     Lower levels first; per level at most one partial tile, the last.
+
+    Args:
+        size, since: in leaves, since <= size.
     """
     level = 0
     while size >> TILE_HEIGHT * level:
         count, old = size >> TILE_HEIGHT * level, since >> TILE_HEIGHT * level
         for index in range(old // TILE_WIDTH, -(-count // TILE_WIDTH)):
             tile = tile_at(level, index, size)
+            # A partial tile that has grown is another resource, under a path of its own.
             if tile is not None and tile != tile_at(level, index, since):
                 yield tile
         level += 1
 
 
 def bundles_of(size: int, since: int = 0) -> Iterator[EntryBundle]:
-    """Yield the entry bundles that a tree of ``size`` leaves has and one of ``since`` has not."""
+    """Yield the entry bundles that a tree of ``size`` leaves has and one of ``since`` has not.
+
+    Args:
+        size, since: as of `tiles_of`.
+    """
     for tile in tiles_of(size, since):
+        # Bundles have the coordinates of the tiles of level 0, which come first.
         if tile.level:
             return
         yield EntryBundle(tile.index, tile.width)
@@ -199,6 +217,8 @@ class TileHashSource:
         """
         if tile not in self._tiles:
             data = self._read(tile)
+            # `RightEdge` appends to these bytes: a hash too many or too few would shift all that
+            # follow.
             if len(data) != tile.width * HASH_BYTES:
                 raise MalformedTile(
                     f"{len(data)} bytes", where=tile_path(tile), expected=f"{tile.width} hashes"
@@ -225,6 +245,10 @@ def encode_entry_bundle(entries: Sequence[bytes]) -> bytes:
 
 def decode_entry_bundle(data: bytes, width: int) -> tuple[bytes, ...]:
     """Return the ``width`` entries of a bundle; nothing may be left over.
+
+    Args:
+        data: as a log serves it; nothing shows yet that these are its entries (spec 6.2).
+        width: of the bundle, from its path.
 
     Raises:
         MalformedTile: cut short, or bytes beyond the last entry.

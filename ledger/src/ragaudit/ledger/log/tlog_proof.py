@@ -47,11 +47,15 @@ class TlogProof:
     def parse(cls, data: bytes) -> "TlogProof":
         """Return the proof in a file's bytes; nothing is verified and the checkpoint stays bytes.
 
+        Args:
+            data: a `.tlog-proof` file, as received.
+
         Raises:
             MalformedNote: another header, an ``extra`` line, a bad index or hash line.
         """
         if len(data) > MAX_PROOF_BYTES:
             raise MalformedNote("proof too long", expected=f"at most {MAX_PROOF_BYTES} bytes")
+        # The first empty line ends the path; the note after it has empty lines of its own.
         head, separator, checkpoint = data.partition(b"\n\n")
         if not separator or not head.isascii():
             raise MalformedNote("not a tlog-proof", expected=HEADER)
@@ -86,5 +90,6 @@ def verify_tlog_proof(
         MalformedProof, ProofRejected: the path (`tree.verify_inclusion`).
     """
     cosigned = verify_cosigned(proof.checkpoint, log_key, cosigners)
+    # Size and root come from the checkpoint, which is signed, and from nowhere in the proof.
     verify_inclusion(leaf=leaf, index=proof.index, head=cosigned.signed.head, proof=proof.path)
     return cosigned

@@ -19,12 +19,22 @@ EMPTY_ROOT = hashlib.sha256(b"").digest()
 
 
 def leaf_hash(data: bytes) -> bytes:
-    """Return the hash of a leaf with content ``data``: SHA-256(0x00 || data), RFC 6962 §2.1."""
+    """Return the hash of a leaf with content ``data``: SHA-256(0x00 || data), RFC 6962 §2.1.
+
+    Args:
+        data: the leaf's content; for our logs the 32 bytes of leaf data of spec 5.7.
+    """
+    # The prefixes keep leaves and nodes apart: without them, 64 bytes of leaf data could be two
+    # hashes, and an interior node would pass for an entry.
     return hashlib.sha256(b"\x00" + data).digest()
 
 
 def node_hash(left: bytes, right: bytes) -> bytes:
-    """Return the hash of an interior node: SHA-256(0x01 || left || right), RFC 6962 §2.1."""
+    """Return the hash of an interior node: SHA-256(0x01 || left || right), RFC 6962 §2.1.
+
+    Args:
+        left, right: hashes of the two subtrees, 32 bytes each.
+    """
     return hashlib.sha256(b"\x01" + left + right).digest()
 
 
@@ -47,6 +57,8 @@ class TreeHead:
         if not 0 <= self.size <= MAX_TREE_SIZE:
             raise MalformedProof("tree size out of range", expected=f"0..{MAX_TREE_SIZE}")
         _check_hashes((self.root_hash,), "tree head")
+        # Every tree continues the empty one without a proof: a root of its own would be a head that
+        # nothing contradicts.
         if self.size == 0 and self.root_hash != EMPTY_ROOT:
             raise MalformedProof("an empty tree with a root of its own", expected='SHA-256("")')
 
@@ -78,12 +90,22 @@ def _range_hash(source: HashSource, start: int, size: int) -> bytes:
 
 
 def root_hash(source: HashSource, size: int) -> bytes:
-    """Return the root of the first ``size`` leaves of ``source``."""
+    """Return the root of the first ``size`` leaves of ``source``.
+
+    Args:
+        source: of a tree with at least ``size`` leaves.
+        size: 0 for the empty tree.
+    """
     return _range_hash(source, 0, size) if size else EMPTY_ROOT
 
 
 def inclusion_proof(source: HashSource, index: int, size: int) -> tuple[bytes, ...]:
     """Return RFC 6962 §2.1.1 PATH(index, D[size]): sibling hashes from the leaf to the root.
+
+    Args:
+        source: of a tree with at least ``size`` leaves.
+        index: of the leaf, from 0.
+        size: of the tree in which it is proven, which may be an earlier one.
 
     Raises:
         MalformedProof: not 0 <= index < size.
@@ -105,6 +127,10 @@ def inclusion_proof(source: HashSource, index: int, size: int) -> tuple[bytes, .
 
 def consistency_proof(source: HashSource, old_size: int, new_size: int) -> tuple[bytes, ...]:
     """Return RFC 6962 §2.1.2 PROOF(old_size, D[new_size]); empty if the sizes are equal.
+
+    Args:
+        source: of a tree with at least ``new_size`` leaves.
+        old_size, new_size: of the two trees, the older first.
 
     Raises:
         MalformedProof: not 0 < old_size <= new_size (an empty tree needs no proof).
@@ -128,13 +154,21 @@ def consistency_proof(source: HashSource, old_size: int, new_size: int) -> tuple
 
 
 def inclusion_proof_length(index: int, size: int) -> int:
-    """Return how many hashes prove leaf ``index`` in a tree of ``size`` leaves."""
+    """Return how many hashes prove leaf ``index`` in a tree of ``size`` leaves (spec 6.1).
+
+    Args:
+        index, size: 0 <= index < size.
+    """
     shared = (index ^ (size - 1)).bit_length()
     return shared + (index >> shared).bit_count()
 
 
 def consistency_proof_length(old_size: int, new_size: int) -> int:
-    """Return how many hashes prove ``new_size`` from ``old_size``, 0 < old <= new."""
+    """Return how many hashes prove ``new_size`` from ``old_size`` (spec 6.1).
+
+    Args:
+        old_size, new_size: 0 < old_size <= new_size.
+    """
     if old_size == new_size:
         return 0
     last, end = old_size - 1, new_size - 1
@@ -147,6 +181,12 @@ def consistency_proof_length(old_size: int, new_size: int) -> int:
 def root_from_inclusion_proof(leaf: bytes, index: int, size: int, proof: Sequence[bytes]) -> bytes:
     """Return the root which ``proof`` gives to leaf hash ``leaf`` at ``index`` (RFC 9162 §2.1.3.2).
 
+    Args:
+        leaf: 32 bytes, `leaf_hash` of the entry.
+        index: of the leaf, from 0.
+        size: of the tree, from a source that is trusted; it fixes the proof's length.
+        proof: sibling hashes, 32 bytes each, from the leaf to the root.
+
     Raises:
         MalformedProof: index outside the tree, a hash of the wrong length, or too many or too few
             of them.
@@ -154,6 +194,8 @@ def root_from_inclusion_proof(leaf: bytes, index: int, size: int, proof: Sequenc
     if not 0 <= index < size <= MAX_TREE_SIZE:
         raise MalformedProof("no such leaf in the tree", where=f"leaf {index}, size {size}")
     _check_hashes((leaf, *proof), "inclusion proof")
+    # Before any hashing: a proof of another length could lead from an interior node to the root, or
+    # from below a leaf.
     _check_length(len(proof), inclusion_proof_length(index, size), "inclusion proof")
     fn, sn, root = index, size - 1, leaf
     for sibling in proof:
@@ -211,10 +253,13 @@ def verify_consistency(*, old: TreeHead, new: TreeHead, proof: Sequence[bytes]) 
     if old.size == 0:
         return
     if old.size == new.size:
+        # This alone is a split view: no proof could reconcile them.
         if old.root_hash != new.root_hash:
             raise ProofRejected("one size, two roots", where=where, expected=old.root_hash.hex())
         return
     old_root, new_root = _roots_from_consistency_proof(old, new.size, proof)
+    # Both roots have to come out: the first shows that the old tree was not rewritten, the second
+    # that the new one contains it.
     if old_root != old.root_hash:
         raise ProofRejected("the consistency proof leads to another older root", where=where)
     if new_root != new.root_hash:
@@ -272,11 +317,18 @@ class MemoryTree:
         return len(self._levels[0])
 
     def append(self, data: bytes) -> int:
-        """Append a leaf with content ``data``; return its index."""
+        """Append a leaf with content ``data``; return its index.
+
+        Args:
+            data: of any length.
+        """
         return self.append_hash(leaf_hash(data))
 
     def append_hash(self, leaf: bytes) -> int:
         """Append a 32-byte leaf hash; return its index.
+
+        Args:
+            leaf: as `leaf_hash` returns it.
 
         Raises:
             MalformedProof: another length.
@@ -322,5 +374,9 @@ class MemoryTree:
 
 
 def root(leaves: Iterable[bytes]) -> bytes:
-    """Return the root over leaf contents: RFC 6962 §2.1 MTH(D[n])."""
+    """Return the root over leaf contents: RFC 6962 §2.1 MTH(D[n]).
+
+    Args:
+        leaves: contents, not hashes.
+    """
     return MemoryTree(leaves).root()

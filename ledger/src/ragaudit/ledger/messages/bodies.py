@@ -52,6 +52,9 @@ class Body(ABC):
     def from_json(cls, value: Any) -> Self:
         """Return the body of a JSON value; what it envelops is not read.
 
+        Args:
+            value: as a JSON reader gives it, in any spelling.
+
         Raises:
             MalformedRequest: a missing or unknown member, or one of another type.
             MalformedError: not an entry (`EntriesBody`), not a registration's proof.
@@ -264,6 +267,7 @@ class CaseBody(Body):
 def _documents(f: Fields, name: str) -> list[Json]:
     documents = [item for _, item in f.objects(name, 0, MAX_BATCH)]
     for number, document in enumerate(documents):
+        # Nothing more is checked here: its own class says what a document is, and whose.
         if not isinstance(document, dict):
             raise f.error(f"{name}[{number}]", "not an object")
     return documents

@@ -41,6 +41,7 @@ class Chain:
         """
         if len(value) != DIGEST_BYTES:
             raise MalformedRecord("a chain value of the wrong length", expected="32 bytes")
+        # The number comes out of a message: without a bound it would cost its checker hours.
         if not 0 <= steps <= MAX_CHAIN:
             raise MalformedRecord(f"{steps} steps of a chain", expected=f"0..{MAX_CHAIN}")
         for _ in range(steps):
@@ -49,7 +50,14 @@ class Chain:
 
 
 def activation_chain(window: str) -> Chain:
-    """Return the chain h(x) = SHA-256(enc("ragaudit/v1/activation", window, x))."""
+    """Return the chain h(x) = SHA-256(enc("ragaudit/v1/activation", window, x)).
+
+    Args:
+        window: its name; it is hashed at every step.
+
+    Raises:
+        MalformedRecord: not a window's name.
+    """
     return Chain("ragaudit/v1/activation", check_window(window))
 
 
@@ -120,6 +128,7 @@ def activation_of(index: int, covered_sizes: Sequence[int]) -> int | None:
         covered_sizes: of a = 1, 2, .. as far as they are known, a < A: size of the largest
             checkpoint cosigned strictly before t_a.
     """
+    # A checkpoint of size s covers the entries 0..s-1.
     return next((a for a, size in enumerate(covered_sizes, start=1) if size > index), None)
 
 
@@ -159,7 +168,7 @@ class NonceChain:
             raise MalformedRecord(f"chain of {length}", expected=f"1..{MAX_CHAIN}")
         self.length = length
         self._chain = nonce_chain(window, pseudonym)
-        self._values = [self._chain.walk(seed, 0)]
+        self._values = [self._chain.walk(seed, 0)]  # no step, but the seed's length is checked
         for _ in range(length // _STRIDE):
             self._values.append(self._chain.walk(self._values[-1], _STRIDE))
         self.anchor = self._at(length)

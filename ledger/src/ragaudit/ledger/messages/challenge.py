@@ -20,7 +20,7 @@ from ragaudit.ledger.messages.signed import VerifierMessage
 
 RECEIPTS_LIST_TAG: Final = PREFIX + "receipts-list"
 RECEIPTS_PER_GROUP: Final = 1000
-MAX_STRATA: Final = 2_000_000
+MAX_STRATA: Final = 2_000_000  # one for each account and each tenant, with room
 MAX_RECORDS: Final = 2**40
 MAX_STRATUM_ID_BYTES: Final = 128
 
@@ -31,6 +31,8 @@ def receipts_digest(receipts: Iterable[tuple[int, bytes]]) -> bytes:
     Args:
         receipts: (leaf index, identity of 32 bytes) of each, in any order.
     """
+    # Sorted, so that the digest names a set and says nothing of who came first; in groups, because
+    # `enc` counts its fields in two bytes.
     fields: list[Field] = []
     groups: list[bytes] = []
     for count, (index, identity) in enumerate(sorted(receipts), start=1):
@@ -212,6 +214,7 @@ class Challenge(VerifierMessage):
 
     def signed_fields(self) -> tuple[Field, ...]:
         """Return the window, and the digest of the message without its signature."""
+        # Strata are lists of lists, for which `enc` has no field: their canonical JSON is digested.
         unsigned = canonical_json.dumps(JsonMessage.to_json(self))
         return (self.window, hashlib.sha256(unsigned).digest())
 
@@ -242,7 +245,11 @@ class Challenge(VerifierMessage):
         """
         self._demand("window", self.window, policy.window)
         self.verify(policy.keys.verifier)
+        # It has a signature and a time of its own, because it was made before the challenge: signed
+        # only as a part of it, it could be as late.
         self.receipts_list.authenticate(policy)
+        # n_A was fixed by the countersigned anchor: the verifier cannot draw until a sample suits
+        # it.
         verify_activation_preimage(policy.window, anchor, policy.activations, self.preimage)
 
 
@@ -312,10 +319,12 @@ class Response:
         for part, limit in ((f[5], MAX_QUERY_BYTES), (f[9], MAX_FILTER_BYTES)):
             if len(part) > limit:
                 raise MalformedError("text too long", where="response", expected=f"{limit} bytes")
+        # Before anything verifies it: what a proof costs its reader grows with its length.
         if len(f[12]) > MAX_PROOF_BYTES:
             raise MalformedError("proof too long", where="response")
         if len(f[7]) != 2 * dimension:
             raise MalformedError("embedding", where="response", expected=f"{dimension} times i16")
+        # A text without its salt is refused below: nothing could compare it with the record.
         disclosed = bool(f[4] or f[5])
         return cls(
             index=read_int(f[0]),
@@ -333,6 +342,8 @@ class Response:
 
 
 def _path(data: bytes) -> tuple[bytes, ...]:
+    # A bound only; the due lengths follow from slots and r of the policy, see
+    # `merkle_commitments.verify_key_opening`.
     if len(data) % DIGEST_BYTES or len(data) > MAX_PATH * DIGEST_BYTES:
         raise MalformedError("path", where="response", expected=f"at most {MAX_PATH} hashes")
     return tuple(data[at : at + DIGEST_BYTES] for at in range(0, len(data), DIGEST_BYTES))

@@ -23,6 +23,8 @@ def opening_digest(salt: bytes, body: bytes) -> bytes:
         salt: of the entry, 32 bytes.
         body: of the entry, as it is logged.
     """
+    # With the salt, which is part of the entry: its leaf data follows from the two, and no other
+    # entry 0 can be shown to an account.
     return structure("opening-digest", salt, body)
 
 
@@ -88,6 +90,8 @@ class Countersignature(VerifierMessage):
 
     def signed_fields(self) -> tuple[Field, ...]:
         """Return what the signature is over, in order."""
+        # One signature over all of them: nobody can show that the verifier agreed to this policy
+        # with another opening, or on other terms.
         digests = (self.policy_digest, self.opening_digest, self.terms_digest)
         return (self.window, *digests, self.activation_anchor, self.time)
 
@@ -116,7 +120,10 @@ class Countersignature(VerifierMessage):
             SignatureRejected: not signed with `keys.verifier`.
         """
         self._demand("window", self.window, policy.window)
+        # Two providers may have windows of one name (8.3): the policy's digest says which is meant.
         self._demand("policy", self.policy_digest, policy.digest)
+        # Salt and body come from whoever shows the opening; this makes them the ones that were
+        # judged.
         found = opening_digest(opening_salt, opening_body)
         self._demand("opening", self.opening_digest, found)
         self.verify(policy.keys.verifier)
@@ -194,6 +201,9 @@ class Activation(VerifierMessage):
             ChainRejected: not the chain's value.
         """
         self._demand("window", self.window, policy.window)
+        # The signature covers the size, of which the chain says nothing; the chain fixed n_a before
+        # the window, even for the verifier, which could sign any value. Neither check replaces the
+        # other.
         self._demand("activation", self.a, number)
         self.verify(policy.keys.verifier)
         verify_activation_preimage(policy.window, anchor, number, self.preimage)

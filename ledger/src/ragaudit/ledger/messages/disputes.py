@@ -52,6 +52,8 @@ class RegistrationStatement(AccountMessage):
 
     def signed_fields(self) -> tuple[Field, ...]:
         """Return what the signature is over, in order."""
+        # The anchor is signed too: where the provider made the chain itself and registered it for
+        # an account, no statement is about it, and the records count as plain (9.5).
         return (self.origin, self.pseudonym, self.anchor)
 
     def _members(self) -> dict[str, Any]:
@@ -107,6 +109,8 @@ class HolderStatement(AccountMessage):
 
     def signed_fields(self) -> tuple[Field, ...]:
         """Return what the signature is over, in order."""
+        # By digest of the documents: a copied statement would let the provider present others as
+        # the account's, and fill its share with them (8.8).
         return (self.origin, self.pseudonym, self.digest)
 
     def _members(self) -> dict[str, Any]:
@@ -181,11 +185,15 @@ class Dispute(AccountMessage):
 
     def signed_fields(self) -> tuple[Field, ...]:
         """Return what the signature is over, in order."""
+        # The answer digest leaves out index, salt and body, which the provider can sign again for
+        # another place; the file's digest covers them.
         return (self.origin, self.pseudonym, self.index, self.answer_digest, self.file_digest)
 
     @property
     def identity(self) -> bytes:
         """What makes two disputes the same one, whoever signed how often: 32 bytes."""
+        # Without the signature: an Ed25519 signer can sign one message in many ways, and each would
+        # take up room (8.8).
         return structure("dispute", *self.signed_fields())
 
     def _members(self) -> dict[str, Any]:
@@ -254,6 +262,8 @@ class Finding(AccountMessage):
 
     def signed_fields(self) -> tuple[Field, ...]:
         """Return what the signature is over, in order."""
+        # The file by digest and the place by index, but no row: the verifier takes findings about
+        # sampled records, whose noise it has, and must not learn which rows they hold (8.9).
         named = (self.origin, self.index, self.answer_digest, self.file_digest)
         return (*named, self.step, self.time)
 
@@ -314,6 +324,7 @@ def documents_digest(documents: Sequence[Any]) -> bytes:
     Args:
         documents: JSON values in their order.
     """
+    # As they are submitted, a proof included: what is held is what the account chose to show.
     return structure("submission", *(canonical_json.dumps(document) for document in documents))
 
 
@@ -327,6 +338,8 @@ def file_digest(receipt_file: Mapping[str, Any]) -> bytes:
         receipt_file: a JSON value.
     """
     public = receipt_file.get("public")
+    # An account may dispute before a proof exists and show the file afterwards: one digest has to
+    # fit both.
     unproven = {**public, "proof": None} if isinstance(public, Mapping) else public
     return structure("receipt/file", canonical_json.dumps({**receipt_file, "public": unproven}))
 

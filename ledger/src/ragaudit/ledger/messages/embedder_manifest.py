@@ -40,6 +40,7 @@ class EmbedderManifest:
     def __post_init__(self) -> None:
         _check_text("name", self.name)
         _check_text("prompt_template", self.prompt_template)
+        # Without a place for it every text would have the same embedding.
         if "{text}" not in self.prompt_template:
             raise MalformedError(
                 "no place for the text", where="prompt_template", expected="{text}"
@@ -50,6 +51,8 @@ class EmbedderManifest:
             )
         _check_texts("schema", self.schema)
         _check_texts("files", self.files)
+        # Each file by digest: an auditor must run the model that embedded the index, not one of its
+        # name.
         for path, digest in self.files.items():
             if _DIGEST.fullmatch(digest) is None:
                 raise MalformedError(
@@ -60,9 +63,13 @@ class EmbedderManifest:
     def from_json(cls, value: Any) -> "EmbedderManifest":
         """Return the manifest of a parsed JSON value with exactly the members of §5.3.
 
+        Args:
+            value: as a JSON reader gives it.
+
         Raises:
             MalformedError: a missing, unknown, ill-typed or out-of-range member.
         """
+        # Exactly these: C_emb would otherwise commit to members that nobody compares.
         if not isinstance(value, dict) or value.keys() != _MEMBERS:
             raise MalformedError("not an embedder manifest", expected=", ".join(sorted(_MEMBERS)))
         if value["format"] != FORMAT:
@@ -72,6 +79,9 @@ class EmbedderManifest:
     @classmethod
     def parse(cls, data: bytes) -> "EmbedderManifest":
         """Return the manifest of its canonical bytes, at most 2^20.
+
+        Args:
+            data: canonical JSON: another spelling would have another C_emb.
 
         Raises:
             MalformedError: anything else.

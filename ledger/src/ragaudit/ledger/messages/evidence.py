@@ -52,6 +52,9 @@ class EvidenceList(ABC, Generic[M]):
     def parse(cls, data: bytes) -> Self:
         """Return the list in ``data``, the inverse of `encode`.
 
+        Args:
+            data: an item of the evidence.
+
         Raises:
             MalformedError: not a canonical JSON list of such messages.
         """
@@ -109,6 +112,7 @@ class Entries(EvidenceList[Entry]):
     def _messages(cls, listed: list[Any]) -> Iterator[Entry]:
         last = -1
         for entry in map(cls.read, listed):
+            # With two entries of one index, readers could disagree on which one counts.
             if entry.index <= last:
                 raise MalformedError("entries", expected="rising indices")
             last = entry.index
@@ -167,11 +171,15 @@ class KeptDispute:
     def from_json(cls, value: Any) -> Self:
         """Return the dispute of a JSON value, the strict inverse of `to_json`.
 
+        Args:
+            value: an item of `confidential/disputes.json`.
+
         Raises:
             MalformedRecord: not such a dispute. Nothing is verified.
         """
         f = Fields(value, _DISPUTE_MEMBERS, MalformedRecord, "dispute")
         file, finding = f.raw("file"), f.raw("finding")
+        # Not parsed: the dispute may have been upheld because the file is not of the form of 5.8.
         if file is not None and not isinstance(file, dict):
             raise MalformedRecord("not an object", where="dispute.file")
         return cls(

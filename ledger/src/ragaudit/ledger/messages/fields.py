@@ -102,7 +102,8 @@ M = TypeVar("M", bound=JsonMessage)
 class Fields:
     """The members of a JSON object, each read once with its type and range.
 
-    Every reader raises the given error class, naming the member's path.
+    Every reader takes the name of a member; bounds are included. It raises the given error class,
+    naming the member's path.
 
     Attributes:
         where: the object's place, for errors.
@@ -141,6 +142,7 @@ class Fields:
             ("unknown", set(value) - expected),
         ):
             if members:
+                # Cut, because an unknown name is the sender's text and ends up in a log line.
                 raise error(f"{problem} member", where=self.path(min(members)[:64]))
         self._value: dict[str, Any] = value
 
@@ -186,6 +188,7 @@ class Fields:
     def constant(self, name: str, expected: object) -> None:
         """Demand exactly ``expected`` (a text, number, null or an object of such)."""
         value = self._value[name]
+        # 1 == True in Python: without the types, true would pass for 1.
         if type(value) is not type(expected) or value != expected:
             raise self.error(name, "another value", expected=repr(expected))
 
@@ -232,6 +235,7 @@ class Fields:
         """Return an Ed25519 key, in lower-case hexadecimal."""
         data = self.hex(name, KEY_BYTES)
         try:
+            # Keys of small order are refused here: under them signatures verify that nobody made.
             return PublicKey.from_raw(data)
         except MalformedError as error:
             raise self.error(name, error.what, error.expected) from error
@@ -240,6 +244,8 @@ class Fields:
         """Return the member ``origin``, the name of a log."""
         origin = self.text("origin", 1, MAX_NAME_BYTES)
         try:
+            # An origin is the first line of a checkpoint: one with a newline in it would forge the
+            # rest.
             check_name(origin)
         except MalformedNote as error:
             raise self.error("origin", error.what, error.expected) from error
@@ -274,6 +280,7 @@ class Fields:
         They travel in base64 of 16 bits each, see `int16_bytes`.
         """
         text = self._value[name]
+        # The length is bounded before anything is decoded: it is the sender's choice.
         if not isinstance(text, str) or not 0 < len(text) <= 4 * -(-2 * longest // 3):
             raise self.error(name, "not such a text", expected=f"base64 of 1..{longest} i16")
         try:
@@ -316,7 +323,11 @@ class Fields:
 
 
 def int16_bytes(vector: Sequence[int]) -> bytes:
-    """Return integers in -2^15..2^15-1 as 16 bits each, little endian two's complement."""
+    """Return integers in -2^15..2^15-1 as 16 bits each, little endian two's complement.
+
+    Args:
+        vector: an embedding or a row; these bytes are what its digest covers (spec 5.7, 5.8).
+    """
     return struct.pack(f"<{len(vector)}h", *vector)
 
 
@@ -339,6 +350,7 @@ def parsed_body(tag: str, data: bytes, count: int, build: Callable[[tuple[bytes,
     """
     try:
         return build(decode(tag, data, count))
+    # It already says which field is wrong.
     except MalformedRecord:
         raise
     except MalformedError as error:

@@ -101,10 +101,13 @@ class Entry:
             raise MalformedError(error.what, where=where, expected=error.expected) from error
         if entry.index != index:
             raise MalformedError(f"index {entry.index}", where=where, expected=str(index))
+        # The reserved kinds too: it is check 9 that fails a window with such an entry, so the entry
+        # has to be handed over.
         if entry.kind not in KINDS:
             raise MalformedError("unknown kind", where=where, expected=", ".join(sorted(KINDS)))
         if len(salt) != SALT_BYTES:
             raise MalformedError("salt of the wrong length", where=where, expected="32 bytes")
+        # The body of a record commits to its sketch; beside another kind nothing would bind it.
         if entry.kind != Record.KIND and (salt_s or sketch):
             raise MalformedError("a sketch beside no record", where=where)
         return entry
@@ -151,7 +154,9 @@ def read_handover(file: BinaryIO) -> Iterator[Entry]:
     while header := file.read(LENGTH_BYTES):
         where = f"handover entry {index}"
         length = int.from_bytes(header, "little")
+        # Only the opening, entry 0, grows with the number of tenants.
         most = MAX_FRAME_BYTES if index else MAX_OPENING_BYTES
+        # Before it is read: eight bytes can ask for 2^64.
         if len(header) < LENGTH_BYTES or length > most:
             raise MalformedError("frame length", where=where, expected=f"0..{most}")
         data = file.read(length)
@@ -180,6 +185,7 @@ def check_index_lengths(file: BinaryIO, size: int) -> None:
     wrong = MalformedRecord("not an index commitment", where=INDEX_TAG, expected="9 parts")
     if file.read(len(head)) != head:
         raise wrong
+    # Only seeks depend on what is claimed: a false length cannot make this read or allocate more.
     lengths, at = [], len(head)
     for _ in range(9):
         file.seek(at)
@@ -191,6 +197,7 @@ def check_index_lengths(file: BinaryIO, size: int) -> None:
         if at > size:
             raise wrong
     commitments, columns, digests, proof = lengths[5:]
+    # version, N and d are integers of 8 bytes; public columns are refused in version 1 (5.4).
     fixed = all(length == 8 for length in lengths[2:5])
     alike = commitments == digests and commitments % POINT_BYTES == 0
     if at != size or not fixed or not alike or columns or proof > MAX_INDEX_PROOF_BYTES:

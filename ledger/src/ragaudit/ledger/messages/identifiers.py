@@ -10,6 +10,7 @@ from ragaudit.ledger.errors import MalformedRecord
 PSEUDONYM_BYTES = 32
 MAX_DOCUMENT_ID_BYTES = 512
 
+# Neither name has a slash, so `<provider>/ragaudit/<window>` can be read in one way only.
 _PROVIDER = re.compile(r"[a-z0-9]([a-z0-9.-]{0,62}[a-z0-9])?", re.ASCII)
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?", re.ASCII)
 
@@ -46,6 +47,7 @@ def check_document_id(name: str) -> str:
     try:
         length = len(name.encode())
     except UnicodeEncodeError:
+        # Lone surrogates have no UTF-8, so no digest could name them.
         length = 0
     if not 1 <= length <= MAX_DOCUMENT_ID_BYTES:
         raise MalformedRecord("not a document id", expected=f"1..{MAX_DOCUMENT_ID_BYTES} bytes")
@@ -53,12 +55,22 @@ def check_document_id(name: str) -> str:
 
 
 def log_origin(provider: str, window: str) -> str:
-    """Return the origin of the window's log, which is also the name of its key."""
+    """Return the origin of the window's log, which is also the name of its key.
+
+    Args:
+        provider, window: names, of the grammar of 5.1.
+
+    Raises:
+        MalformedRecord: a name that is none.
+    """
     return f"{check_provider(provider)}/ragaudit/{check_window(window)}"
 
 
 def read_origin(origin: str) -> tuple[str, str]:
     """Return provider and window of a log's origin, the inverse of `log_origin`.
+
+    Args:
+        origin: of a checkpoint or a message, as an untrusted party sent it.
 
     Raises:
         MalformedRecord: not such an origin.
@@ -75,11 +87,13 @@ def pseudonym(key: bytes, window: str, account: str) -> bytes:
         window: its name.
         account: its name at the provider.
     """
+    # Keyed: whoever has a list of account names cannot hash them all and compare with the log.
     message = enc("ragaudit/v1/pseudonym", check_window(window), account)
     return hmac.digest(key, message, hashlib.sha256)
 
 
 def _checked(pattern: re.Pattern[str], name: str, what: str) -> str:
+    # fullmatch, because `$` lets a final newline through, and names are lines of signed notes.
     if pattern.fullmatch(name) is None:
         raise MalformedRecord(f"not a {what} name", expected=pattern.pattern)
     return name

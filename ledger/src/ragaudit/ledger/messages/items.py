@@ -152,6 +152,8 @@ class PreviousWindow(JsonMessage):
         Raises:
             RagauditError: not a checkpoint that log and cosigner signed.
         """
+        # The cosigner's too: with the log key alone a provider could make up another end of that
+        # window for the new policy to continue.
         cosigners = CosignerPolicy((self.cosigner,), 1)
         return verify_cosigned(note, self.log, cosigners).signed.head
 
@@ -212,6 +214,7 @@ def _times(f: Fields, name: str) -> dict[str, int]:
     value = f.raw(name)
     if not isinstance(value, dict):
         raise f.error(name, "not an object")
+    # The names are data here, so all of them are expected; `_index` and `_identity` read them.
     times = Fields(value, " ".join(value), MalformedRecord, f.path(name))
     return {key: times.integer(key, 0, MAX_TIME) for key in value}
 

@@ -308,7 +308,7 @@ def _previous_checkpoint(f: Fields, provider: str, window: str) -> str | None:
     note = f.text("previous_checkpoint", 1, MAX_NOTE_BYTES)
     origin = parse_checkpoint(note.encode()).checkpoint.origin
     before = origin.removeprefix(f"{provider}/ragaudit/")
-    if before in (origin, window):
+    if before in (origin, window):  # another provider's, or this window itself
         raise f.error("previous_checkpoint", "not of another window of this provider")
     check_window(before)
     return note

@@ -73,6 +73,8 @@ class Promise(AccountMessage):
         Args:
             policy: of the promise's window; life and skew are its.
         """
+        # The verifier takes a claim up to time + life + skew by its own clock (5.8), which may be
+        # behind this one by another skew.
         skew = 1000 * policy.clock_skew_seconds
         return self.record.time + policy.promise_life + 2 * skew + 1
 
@@ -118,8 +120,10 @@ class Promise(AccountMessage):
         Raises:
             ReceiptRejected: a bad signature, an opening that does not open, another counter or K.
         """
+        # The signature first: whatever is found wrong after it accuses the provider.
         AccountMessage.verify(self, key)
         record = self.record
+        # The counter fixes the noise and K how much is released; the openings cover neither.
         if (record.counter, record.top_k) != (self.request.counter, self.request.top_k):
             raise ReceiptRejected("another counter or K than asked", where="promise")
         self.openings.verify(record, self.request)
@@ -133,6 +137,8 @@ class Promise(AccountMessage):
         Raises:
             ReceiptRejected: it contradicts the promise.
         """
+        # Compared whole: with the nonce the provider can compute the noise, and any field still
+        # open (query, K, time) would be a choice of what to answer with it.
         if record.promised() != self.record:
             raise ReceiptRejected("the record contradicts the promise", where="promise")
 
@@ -195,6 +201,7 @@ class Refusal(AccountMessage):
         return cls(
             f.origin(),
             f.hex("pseudonym", PSEUDONYM_BYTES),
+            # r itself included: after the last query the account has r records.
             f.integer("counter", 0, MAX_QUERIES),
             cast("Reason", f.choice("reason", "budget", "closed", "unavailable")),
             f.integer("time", 0, MAX_TIME),
@@ -215,6 +222,7 @@ class Refusal(AccountMessage):
         Raises:
             ReceiptRejected: the account had records left; this contradicts the policy.
         """
+        # No count is wrong by itself for the other reasons; one above the log's is for check 14.
         if self.reason == "budget" and self.counter < queries:
             raise ReceiptRejected(
                 f"refused after {self.counter} records", where="budget", expected=f"{queries}"
@@ -240,6 +248,8 @@ class Claim(JsonMessage):
         Raises:
             RefusedError: it has more than MAX_CLAIM_BYTES, and no verifier takes it.
         """
+        # Found out only after the reveal, it would be too late: the provider would have the nonce,
+        # and no verifier would take the claim.
         data = canonical_json.dumps(self.to_json())
         if len(data) > MAX_CLAIM_BYTES:
             raise RefusedError(
@@ -273,6 +283,7 @@ class ClaimsPage(JsonMessage):
 
     @classmethod
     def _read(cls, f: Fields) -> Self:
+        # A page is bounded in bytes (8.3), and so by what the caller reads.
         claims = tuple(item for _, item in f.objects("claims", 0, MAX_TIME))
         return cls(claims, f.optional(f.hex, "next", DIGEST_BYTES))
 

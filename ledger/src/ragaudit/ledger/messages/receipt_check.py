@@ -226,6 +226,7 @@ class _Check:
         private, record = self.file.private, self.record
         if len(private.selected) > record.top_k:
             _reject(f"{len(private.selected)} rows", expected=f"at most K = {record.top_k}")
+        # B_sel can commit to positions that no row of the index has.
         if private.selected and private.selected[-1] >= record.rows:
             _reject(f"position {private.selected[-1]}", expected=f"below N = {record.rows}")
         made = self.operations.commit_selection(private.selected, private.selection_blinding)
@@ -315,7 +316,7 @@ def _check_body(record: Record, request: Request, view: WindowView) -> None:
     _same("window", record.window, policy.window)
     _same("version", record.version, tenant.version)
     _same("rows", record.rows, tenant.rows)
-    _same("epoch", record.epoch, 1)
+    _same("epoch", record.epoch, 1)  # the only one of version 1
     _same("top_k", record.top_k, request.top_k)
     if record.top_k > policy.top_k_max:
         _reject(f"K = {record.top_k}", "top_k", f"1..{policy.top_k_max}")
@@ -363,6 +364,7 @@ def _check_openings(
     embedding = openings.embedding
     if len(embedding) != policy.dimension:
         _reject(f"{len(embedding)} entries", "embedding", f"{policy.dimension}")
+    # A longer query has scores beyond B², which noise of this sigma does not cover.
     if sum(entry * entry for entry in embedding) > SQUARED_NORM:
         _reject("norm above the bound", "embedding", f"squared norm at most {SQUARED_NORM}")
     terms = policy.estimator

@@ -95,6 +95,8 @@ class PublicReceipt(AccountMessage):
 
     def signed_fields(self) -> tuple[Field, ...]:
         """Return what the signature is over, in order."""
+        # Place and body under one signature: a cosigned checkpoint with another leaf there
+        # contradicts it, and nothing else is needed to prove that (6.7).
         place = (self.origin, self.index, self.salt, self.body)
         return (*place, self.issued, self.answer_digest)
 
@@ -114,7 +116,11 @@ class PublicReceipt(AccountMessage):
         return leaf_data(self.salt, Record.KIND, self.body)
 
     def with_proof(self, proof: TlogProof) -> "PublicReceipt":
-        """Return the receipt with its inclusion proof, which is not checked here."""
+        """Return the receipt with its inclusion proof, which is not checked here.
+
+        Args:
+            proof: of the log entry at `index`, under a cosigned checkpoint.
+        """
         return replace(self, proof=proof.encode().decode())
 
     def _members(self) -> dict[str, Any]:
@@ -132,6 +138,7 @@ class PublicReceipt(AccountMessage):
     def _read(cls, f: Fields) -> Self:
         receipt = cls(
             origin=f.origin(),
+            # JSON holds no integer above 2^53 - 1 (1.4), though a tree might have such a leaf.
             index=f.integer("index", 0, min(MAX_TREE_SIZE, MAX_TIME)),
             salt=f.hex("salt", SALT_BYTES),
             body=f.hex("body", limit=MAX_BODY_BYTES),
@@ -157,11 +164,13 @@ class PublicReceipt(AccountMessage):
             ReceiptRejected: no proof yet, of another index, or another log's receipt.
             MalformedNote, MalformedProof, NoteRejected, ProofRejected: the proof itself.
         """
+        # The provider promised a place in the log that its receipt names, and in no other.
         if self.origin != log_key.name:
             raise ReceiptRejected("of another log", where="receipt", expected=log_key.name)
         if self.proof is None:
             raise ReceiptRejected("the inclusion proof is outstanding", where="receipt")
         proof = TlogProof.parse(self.proof.encode())
+        # A true proof of another place does not keep what this receipt promises.
         if proof.index != self.index:
             raise ReceiptRejected("a proof of another index", where="receipt")
         leaf = leaf_hash(self.leaf_data)
@@ -315,6 +324,7 @@ def answer_digest(request: Request, answer: Answer, private: PrivateReceipt) -> 
     Args:
         request, answer, private: of one receipt file; salt_r of the private half hides them.
     """
+    # In canonical bytes: whoever keeps the parts as JSON values can still repeat the digest.
     halves = (request.encode(), answer.encode(), private.encode())
     return structure("answer", private.salt_r, *halves)
 
@@ -340,14 +350,18 @@ def bound_receipt(document: Mapping[str, Any], policy: Policy) -> PublicReceipt:
             "public": public,
             "private": {"salt_r": str(salt)} as private,
             **more,
+            # A member beside these would be covered by no digest.
         } if form == FILE_FORMAT and not more:
             receipt = PublicReceipt.from_json(public, "public")
             if receipt.origin != policy.origin:
                 raise ReceiptRejected("of another log", where="origin", expected=policy.origin)
+            # Before the digest: anybody can make up parts that fit each other, and they accuse
+            # nobody.
             receipt.verify(policy.keys.provider)
             parts = [canonical_json.dumps(part) for part in (request, answer, private)]
             digest = structure("answer", hex_decode(salt, SALT_BYTES), *parts)
             if digest != receipt.answer_digest:
                 raise ReceiptRejected("another answer was signed", where="answer_digest")
+            # A proof is nobody's statement: whoever brings the file could have put any into it.
             return replace(receipt, proof=None)
     raise MalformedError("not a receipt file", where="receipt file", expected=FILE_FORMAT)

@@ -92,7 +92,7 @@ class TenantOpening:
     def __post_init__(self) -> None:
         check_tenant(self.tenant)
         check_range("rows", self.rows, 1, MAX_ROWS)
-        check_range("version", self.version, 1, 1)
+        check_range("version", self.version, 1, 1)  # later ones are reserved entries (5.7)
         check_digests(self.index_root, self.proof_digest)
 
     def encode(self) -> bytes:
@@ -131,6 +131,7 @@ class Opening(EntryBody):
         check_digests(self.policy_digest, self.embedder_digest, self.seed_root)
         check_range("number of tenants", len(self.tenants), 1, MAX_TENANTS)
         names = [tenant.tenant for tenant in self.tenants]
+        # With two indexes of one tenant, readers could disagree on which one is searched.
         if names != sorted(set(names)):
             raise MalformedRecord("tenants not rising and distinct", where=self.KIND)
 

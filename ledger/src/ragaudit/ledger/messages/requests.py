@@ -13,7 +13,7 @@ from ragaudit.ledger.messages.records import MAX_QUERIES, MAX_ROWS, Record
 
 MAX_QUERY_BYTES = 8192
 MAX_FILTER_BYTES = 8192
-MAX_SKETCH_BYTES = 64
+MAX_SKETCH_BYTES = 64  # 512 bits
 MAX_CONTENT_BYTES = 2**20  # of a row; an answer of K rows is held in memory
 
 
@@ -48,7 +48,9 @@ class Request(JsonMessage):
     def _read(cls, f: Fields) -> Self:
         text = f.text("filter", 0, MAX_FILTER_BYTES)
         if text:
+            # Refused and not passed over: the answer would be one to another question.
             raise UnsupportedError("filters", where=f.where, expected="empty text in version 1")
+        # A plain account gives none: the provider takes the next one.
         counter = f.optional(f.integer, "counter", 0, MAX_QUERIES - 1)
         return cls(
             f.text("query", 1, MAX_QUERY_BYTES), f.integer("top_k", 1, LIMITS.top_k), counter
@@ -111,6 +113,9 @@ class Answer(JsonMessage):
 
 def read_row(f: Fields) -> tuple[int, str, str]:
     """Return position, id and content of a row, members of ``f``.
+
+    Args:
+        f: an object that has position, id, content and columns among its members.
 
     Raises:
         MalformedRecord: one of them out of range.
@@ -175,7 +180,14 @@ class Openings:
 
     @classmethod
     def read(cls, f: Fields) -> "Openings":
-        """Return the openings among the members of a larger object; MalformedRecord."""
+        """Return the openings among the members of a larger object.
+
+        Args:
+            f: an object that has `MEMBERS` among its own.
+
+        Raises:
+            MalformedRecord: one of them ill-typed or out of range.
+        """
         return cls(
             query=f.text("query", 1, MAX_QUERY_BYTES),
             salt_q=f.hex("salt_q", SALT_BYTES),
@@ -201,6 +213,8 @@ class Openings:
         """
         if (self.query, self.filter) != (request.query, request.filter):
             raise ReceiptRejected("another query or filter than asked", where="openings")
+        # All four: the embedding decides the scores and the sketch the coalition estimate, and the
+        # verifier must not be shown others than the account.
         for name, digest, expected in (
             ("filter", salted(self.salt_f, self.filter), record.filter_digest),
             ("query", salted(self.salt_q, self.query), record.query_digest),

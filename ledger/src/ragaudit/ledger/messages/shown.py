@@ -107,10 +107,13 @@ class ShownWindow(JsonMessage):
         signed, shown = self.countersignature, self.opening
         if signed is None or shown is None:
             raise RejectedError("not countersigned", where=self.WHERE)
+        # A caller may have pinned the digest, or gone by the name: both must be the policy's.
         self._demand("window", self.window, self.policy.window)
         self._demand("policy_digest", self.policy_digest, self.policy.digest)
         opening = Opening.parse(shown.body)
         signed.authenticate(self.policy, opening_salt=shown.salt, opening_body=shown.body)
+        # The countersignature names policy and opening side by side; only the opening's body says
+        # that they belong together.
         self._demand("opening: policy", opening.policy_digest, self.policy.digest)
         return signed, opening
 
@@ -123,9 +126,14 @@ class ShownWindow(JsonMessage):
             ChainRejected: an activation is not the chain's.
         """
         signed, opening = self.countersigned()
+        # Otherwise an account would repeat embeddings (5.9, step 9) with a model that the provider
+        # chose later.
         self._demand("embedder", self.embedder.digest(), opening.embedder_digest)
+        # Before any of them is checked: each costs a signature and a walk along the chain.
         if len(self.activations) > self.policy.activations:
             raise RejectedError("too many activations", where=self.WHERE)
+        # By place: one left out or given twice would shift the covered sizes, and with them the
+        # activation that a record has to name (5.6).
         for number, activation in enumerate(self.activations, start=1):
             activation.authenticate(self.policy, anchor=signed.activation_anchor, number=number)
         return signed, opening
@@ -149,6 +157,9 @@ class WindowList:
     @classmethod
     def from_json(cls, value: Any) -> Self:
         """Return the windows of a JSON value, the strict inverse of `to_json`.
+
+        Args:
+            value: a JSON array, as the provider sent it.
 
         Raises:
             MalformedError: not an array, or one of its windows is none.
@@ -187,6 +198,7 @@ class RegistrationEntry(JsonMessage):
     @classmethod
     def _read(cls, f: Fields) -> Self:
         return cls(
+            # Entry 0 is the opening.
             index=f.integer("index", 1, MAX_TIME),
             salt=f.hex("salt", SALT_BYTES),
             body=f.hex("body", limit=MAX_BODY_BYTES),
@@ -212,9 +224,13 @@ class RegistrationEntry(JsonMessage):
         if self.proof is None:
             return False
         proof = TlogProof.parse(self.proof.encode())
+        # The index decides which activation the account's records have (5.6), so the proof must be
+        # of this place, not merely of this log.
         if proof.index != self.index:
             raise RejectedError(f"a proof of leaf {proof.index}", where="registration")
+        # Under the kind's name: the entry of a record is no registration, whatever its body says.
         leaf = leaf_hash(leaf_data(self.salt, Registration.KIND, self.body))
+        # A log's signature alone could be of a tree that is shown to this account only.
         cosigners = CosignerPolicy((policy.keys.cosigner,), 1)
         verify_tlog_proof(proof, leaf=leaf, log_key=policy.keys.log, cosigners=cosigners)
         return True

@@ -44,6 +44,7 @@ class SignedMessage(JsonMessage):
 
     def __init_subclass__(cls) -> None:
         """Name the format, and the place in errors unless there is another, after the kind."""
+        # One word for format and tag, so that two kinds with different names never share a tag.
         if kind := getattr(cls, "KIND", ""):
             cls.FORMAT, cls.WHERE = PREFIX + kind, cls.WHERE or kind
 
@@ -64,6 +65,8 @@ class SignedMessage(JsonMessage):
         Raises:
             SignatureRejected: ``key`` did not sign this.
         """
+        # Under the kind's own tag (1.3): a refusal's signature can never be shown as one of a
+        # statement, even where the fields of both encode alike.
         verify(key, self.signature, self.KIND, *self.signed_fields())
 
     def _signed(self, key: PrivateKey) -> Self:
@@ -110,6 +113,7 @@ DIGEST_HEADER: Final = "Content-Digest"
 DIGEST_FORM: Final = "sha-256=:<base64>: (RFC 9530)"
 _KIND: Final = "request"
 _EXPECTED: Final = f"{PROVIDER_HEADER}, {TIME_HEADER} and {SIGNATURE_HEADER}"
+# One spelling, since the number is signed and not its text; no more digits than 2^53 has.
 _TIME: Final = re.compile(r"0|[1-9][0-9]{0,15}", re.ASCII)
 _SHA256: Final = re.compile(r"sha-256=:([A-Za-z0-9+/=]{44}):", re.ASCII)
 
@@ -143,6 +147,8 @@ class SignedRequest:
             body: signed by its digest, so that headers can be checked before a body is taken.
             time: Unix milliseconds; the verifier refuses old requests, so none can be replayed.
         """
+        # Method and target are signed with it: a body that is signed for one call must not serve
+        # for another one.
         digest = sha256(body).digest()
         return cls(provider, time, digest, sign(key, _KIND, method, target, digest, time))
 
@@ -157,7 +163,7 @@ class SignedRequest:
 
     @classmethod
     def parse(cls, values: Callable[[str], Sequence[str]]) -> Self:
-        """Return what the headers of a request say, the strict inverse of `headers`.
+        """Return what the headers of a request say, the strict inverse of `encode`.
 
         Args:
             values: the values of a header, whatever the case of its name.
@@ -176,7 +182,10 @@ class SignedRequest:
         return cls(provider, int(time), _digest(values(DIGEST_HEADER)), signed)
 
     def verify(self, key: PublicKey, *, method: str, target: str) -> None:
-        """Check the signature. Whether the body has `digest` is the caller's to compare.
+        """Check the signature alone.
+
+        That the body has `digest`, and that `time` is within 60 s of the clock, the caller checks
+        (docs/spec/08-services.md §8.1).
 
         Args:
             key: of the provider that the request names.
@@ -190,6 +199,7 @@ class SignedRequest:
 
 def _single(values: Callable[[str], Sequence[str]], name: str) -> str:
     found = values(name)
+    # Where a header comes twice, a proxy may judge one and this service the other.
     if len(found) != 1:
         raise MalformedError(f"{len(found)} values", where=name.lower(), expected=_EXPECTED)
     return found[0]
@@ -198,6 +208,8 @@ def _single(values: Callable[[str], Sequence[str]], name: str) -> str:
 def _digest(values: Sequence[str]) -> bytes:
     """SHA-256 of the field Content-Digest (RFC 9530), which has this one member."""
     if not values:
+        # A request without the header has signed that it has no body: one that is slipped in later
+        # has another digest (8.1).
         return sha256().digest()
     found = _SHA256.fullmatch(values[0])
     if len(values) != 1 or found is None:

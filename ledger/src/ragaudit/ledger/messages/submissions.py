@@ -25,12 +25,19 @@ class Submission(NamedTuple):
 
     @classmethod
     def total(cls, parts: Iterable["Submission"]) -> "Submission":
-        """Return the sum of the replies to several requests."""
+        """Return the sum of the replies to several requests.
+
+        Args:
+            parts: one for each request; of none the sum is zero.
+        """
         return cls(*(sum(column) for column in zip(*parts, strict=True)))
 
     @classmethod
     def from_json(cls, value: Any) -> "Submission":
         """Return the counts of a JSON value.
+
+        Args:
+            value: the verifier's reply.
 
         Raises:
             MalformedRecord: not exactly the members `accepted` and `known`, each a number >= 0.
