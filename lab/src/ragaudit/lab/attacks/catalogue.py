@@ -41,6 +41,9 @@ def find(name: str) -> Cheat:
 
     Raises:
         UnsupportedError: there is none.
+
+    Args:
+        name: as `ragaudit attack list` prints it.
     """
     for cheat in CATALOGUE:
         if cheat.name == name:

@@ -75,12 +75,14 @@ class ServiceCheat(Cheat):
         return "service"
 
     def components(self, honest: Components) -> Components:
-        """``honest`` with this cheat's parts."""
+        """Return honest components with this cheat's parts in their place."""
         return replace(honest, **self.parts)
 
     @property
     def from_the_start(self) -> bool:
         """Whether the window differs from an honest one before its first query."""
+        # These act on queries or later: an honest prepared window is as good to begin with, and
+        # saves the proof of the index for each cheat.
         return not set(self.parts) <= {"mechanism", "stages", "promises", "closing", "challenges"}
 
 
@@ -139,5 +141,9 @@ class Intrusion(Cheat):
         return "REPELLED"
 
     def repelled(self, attempt: Attempt) -> bool:
-        """Whether an attempt got nowhere, for the named reason."""
+        """Return whether an attempt got nowhere, for the named reason.
+
+        Args:
+            attempt: what came of it; one repelled for another reason shows nothing of these guards.
+        """
         return not attempt.through and self.reason in attempt.said

@@ -38,28 +38,34 @@ class Intruder(Scenario):
     """A pinned provider beside an honest window; subclasses say what it does."""
 
     def attempt(self) -> Attempt:
-        """Intrude, and see what comes of it."""
+        """Bring the honest window up, intrude, and return what comes of it."""
         with ExitStack() as stack:
             self.open(stack)
             return self.intrude()
 
     def intrude(self) -> Attempt:
-        """What it does."""
+        """Do what this intruder does and return what came of it."""
         raise NotImplementedError
 
     def as_provider(self) -> "Caller":
-        """The honest window's own provider, which the verifier has pinned."""
+        """Return the calls of the honest window's own provider, which the verifier has pinned."""
         key = load_key(self.folder / "prover" / "keys" / "provider.key")
         return Caller(PROVIDER, key, self.verifier.transport, self.clock)
 
     def as_rival(self) -> "Caller":
-        """Another provider that the verifier has pinned."""
+        """Return the calls of another provider, which the verifier pins now."""
         key = seeded(RIVAL)
         providers.add(self.verifier.service.database, RIVAL, key.public)
         return Caller(RIVAL, key, self.verifier.transport, self.clock)
 
     def policy(self, window: str, provider: str = PROVIDER) -> dict[str, Any]:
-        """As much of a policy as the verifier files: names and keys, and no terms at all."""
+        """Return as much of a policy as the verifier files: names and keys, and no terms at all.
+
+        Args:
+            window: its name.
+            provider: whose policy: `PROVIDER` or `RIVAL`. Each window has a log key of its own, or
+                the verifier would decline the second (docs/spec/08-services.md §8.3).
+        """
         keys = {**self.prover.policy.to_json()["keys"]}
         if provider == RIVAL:
             keys["provider"] = seeded(RIVAL).public.raw.hex()
@@ -75,35 +81,70 @@ class Intruder(Scenario):
 
 
 class Caller:
-    """A provider's calls to the verifier, each of any content (docs/spec/08-services.md §8.1)."""
+    """A provider's calls to the verifier, each of any content (docs/spec/08-services.md §8.1).
+
+    Every call returns what the verifier says: `TAKEN`, or the status with what was wrong.
+    """
 
     def __init__(
         self, name: str, key: PrivateKey, transport: httpx.BaseTransport, clock: Clock
     ) -> None:
+        """Sign calls as a provider.
+
+        Args:
+            name: the provider's.
+            key: the provider's, which the verifier has pinned.
+            transport: leads to the verifier.
+            clock: of the scenario, for the signed time.
+        """
         self._name = name
         self._key = key
         self._clock = clock
         self._http = httpx.Client(transport=transport, base_url="http://verifier.test")
 
     def register(self, policy: dict[str, Any]) -> str:
-        """File a window; what the verifier says."""
+        """File a window.
+
+        Args:
+            policy: the document as JSON; the embedder's manifest is left empty.
+        """
         return self.send("POST", "/v1/windows", dumps({"policy": policy, "embedder": {}}))
 
     def put_index(self, window: str, commitment: bytes) -> str:
-        """Upload an index commitment of the tenant acme; what the verifier says."""
+        """Upload an index commitment of the tenant acme.
+
+        Args:
+            window: its name.
+            commitment: any bytes.
+        """
         return self.send("PUT", f"/v1/windows/{window}/tenants/acme/versions/1", commitment)
 
     def put_records(self, window: str, handover: bytes) -> str:
-        """Hand a log over; what the verifier says."""
+        """Hand a log over.
+
+        Args:
+            window: its name.
+            handover: any bytes.
+        """
         return self.send("PUT", f"/v1/windows/{window}/records", handover)
 
     def open_falsely(self, window: str) -> str:
-        """Ask for the countersignature of an opening that is none; what the verifier says."""
+        """Ask for the countersignature of an opening that is none, so that the window is refused.
+
+        Args:
+            window: its name.
+        """
         opening = {"opening": "00", "salt": "00" * 32, "empty_checkpoint": "none"}
         return self.send("POST", f"/v1/windows/{window}/countersign", dumps(opening))
 
     def send(self, method: str, path: str, body: bytes) -> str:
-        """Make a signed call; `TAKEN`, or the status with what was wrong."""
+        """Make a signed call.
+
+        Args:
+            method: of HTTP.
+            path: with the query, as it goes into the signature (docs/spec/08-services.md §8.1).
+            body: any bytes.
+        """
         signed = SignedRequest.issue(
             self._key,
             provider=self._name,

@@ -51,16 +51,22 @@ class Staged:
         )
 
     def without(self, checks: Sequence[str]) -> Outcome:
-        """The procedure over the same evidence without some of its checks.
+        """Judge the same evidence without some checks.
 
-        A refused window has no evidence beyond its opening: the result is None if nothing is
-        left to refuse. `stage` with ``without`` goes on from there.
+        A refused window has no evidence beyond its opening: the result is None if nothing is left
+        to refuse. `stage` with ``without`` goes on from there.
+
+        Args:
+            checks: ids (docs/spec/09-audit.md) of the checks to leave out.
         """
         return self._again.without(checks)
 
 
 def run(name: str) -> Outcome:
-    """Stage the cheat called ``name`` in this process; what the verifier concludes.
+    """Stage the cheat called ``name`` in this process and return what the verifier concludes.
+
+    Args:
+        name: of the catalogue.
 
     Raises:
         UnsupportedError: there is no such cheat, or it is an intrusion.
@@ -116,6 +122,7 @@ def intrude(
 @contextmanager
 def _without(guards: Sequence[Guard]) -> Iterator[None]:
     """Take functions away from the verifier of this process."""
+    # Restored whatever happens: other cheats are staged in this process afterwards.
     there = [(each, getattr(each.owner, each.name)) for each in guards]
     try:
         for guard, _ in there:

@@ -23,7 +23,10 @@ __all__ = ["main", "service_cheat", "show_list"]
 
 
 def service_cheat(name: str) -> ServiceCheat:
-    """The cheat called ``name``.
+    """Return the cheat called ``name``.
+
+    Args:
+        name: of the catalogue.
 
     Raises:
         UnsupportedError: there is none, or no service can stage it.

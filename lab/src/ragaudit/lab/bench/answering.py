@@ -46,7 +46,13 @@ T = TypeVar("T")
 
 
 def answer(task: Task) -> list[Measurement]:
-    """Answering in this process with its steps, beside exact search with NumPy and FAISS."""
+    """Measure answering in this process and its steps, beside exact search with NumPy and FAISS.
+
+    The steps are timed inside the whole: their sum is the whole, but for what is called the rest.
+
+    Args:
+        task: workload, number of runs and allowance.
+    """
     task.stage("NumPy")
     baseline = numpy_search(task.work, task.runs)
     task.stage("FAISS")
@@ -57,6 +63,7 @@ def answer(task: Task) -> list[Measurement]:
         desk = InProcess(
             task.work,
             Path(folder),
+            # One more than counts: the first warms up.
             task.runs + 1,
             mechanism=_timed(Mechanism, _OF_MECHANISM, taken),
             stages=_timed_stages(taken),

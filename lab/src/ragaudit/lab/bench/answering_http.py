@@ -37,9 +37,14 @@ _NOT_OPEN = ("refused", "abandoned")
 
 
 def answer_http(task: Task) -> list[Measurement]:
-    """Answering one plain query, entry durable, signed receipt included, and its completion by a
-    cosigned checkpoint; beside embedding the query and NumPy's exact search. Then what the
-    prover's process spends on an answer while clients ask without a pause.
+    """Measure answering one plain query over HTTP.
+
+    The entry is durable and the signed receipt included; then its completion by a cosigned
+    checkpoint; beside embedding the query and NumPy's exact search. Then what the prover's process
+    spends on an answer while clients ask without a pause.
+
+    Args:
+        task: its dimension must be the embedder's; its rows are passages of Python's documentation.
 
     Raises:
         UnsupportedError: another dimension than the embedder's.
@@ -101,7 +106,15 @@ class _Window:
         self._keys = self._open(sizes, runs)
 
     def answer(self, runs: int) -> tuple[list[float], list[float]]:
-        """Seconds of each answer, and from each answer to its proof."""
+        """Ask one query after the other, each proven before the next.
+
+        Args:
+            runs: queries that count; a few before them warm the services up.
+
+        Returns:
+            Seconds of each answer, and seconds from each answer to its cosigned proof, which is
+            asked for every `_POLL_SECONDS`.
+        """
         answered, completed = [], []
         [turns] = self._turns(1, runs + _WARM_UP)
         for number, (key, question) in enumerate(turns):
@@ -115,9 +128,16 @@ class _Window:
         return answered, completed
 
     def keep_busy(self, clients: int, runs: int) -> Measurement | None:
-        """User and system time of the prover's process while each client asks ``runs`` times.
+        """Measure user and system time of the prover's process while clients ask without a pause.
 
-        Checkpoints are in it. None where the system does not tell the time of a process.
+        Checkpoints are in it.
+
+        Args:
+            clients: how many ask at once, each in a thread of its own.
+            runs: queries of each.
+
+        Returns:
+            The measurement; None where the system does not tell the time of a process.
         """
         turns = self._turns(clients, runs)
         begun = processor_seconds(self._pid)

@@ -29,7 +29,14 @@ _SAMPLE = ("seed", "embedding", "selection")
 
 
 def audit(task: Task) -> list[Measurement]:
-    """Both sides of an audit, beside drawing the noise of the records once."""
+    """Measure both sides of an audit, beside drawing the noise of the records once.
+
+    Args:
+        task: the workload's R records are one tenant's, and all are in the sample.
+
+    Raises:
+        InternalError: a check of the sample fails: what is timed must be an honest audit.
+    """
     work, records = task.work, task.work.sizes.records
     window = AuditedWindow(work, records, lambda n: task.stage("answering", n, records))
     task.stage("committing and proving the index")

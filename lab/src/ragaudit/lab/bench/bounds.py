@@ -63,7 +63,14 @@ class Domain:
 def bounds(
     domain: Domain, runs: int, allowance: float, notify: Notify = silent
 ) -> list[Measurement]:
-    """Time one bound of every kind."""
+    """Time one bound of every kind, each group beside a plain way to the same value.
+
+    Args:
+        domain: the records.
+        runs: under the clock, at most.
+        allowance: seconds after which no further run of a bound is begun.
+        notify: told which bound is timed.
+    """
 
     def timed(bench: Bench) -> Measurement:
         notify(bench[0], 0, 0)

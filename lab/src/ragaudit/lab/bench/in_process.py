@@ -184,6 +184,7 @@ def _policy(sizes: Sizes, slots: int, provider: PrivateKey, log_key: PrivateKey)
         dimension=sizes.dimension,
         verifier=shown,
         previous_checkpoint=None,
+        # In the past, so that the window has begun and queries are answered at once.
         now=_clock() - 10_000,
     )
 
@@ -197,6 +198,8 @@ def _index(work: Workload, documents: Sequence[Document]) -> CommittedIndex:
         rows=work.rows,
         blindings=work.blindings,
         salts=random.bytes(BYTES * count),
+        # Answering copies them into receipts and no more; real ones take longer to make than all
+        # that is measured.
         commitments=random.bytes(BYTES * count),
         root=bytes(BYTES),
         proof=b"",
@@ -208,4 +211,5 @@ def _clock() -> int:
 
 
 def _forget_durability(connection: Any, _: object) -> None:
+    # What a disk takes would drown the steps; it is in what is measured over HTTP.
     connection.execute("PRAGMA synchronous=OFF")

@@ -18,15 +18,21 @@ _PACKAGES = ("ragaudit-cli", "ragaudit-core", "numpy", "faiss-cpu")
 
 
 def available_cores() -> int:
-    """Number of cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 @contextlib.contextmanager
 def limited_to(cores: int | None) -> Iterator[int]:
-    """Keep every thread of this process on ``cores`` cores; yields their number.
+    """Keep every thread of this process on so many cores.
 
-    Libraries that make their threads later make as many as that; None leaves all as it is.
+    Libraries that make their threads later make as many as that.
+
+    Args:
+        cores: how many; None leaves all as it is.
+
+    Returns:
+        A context manager that yields the number of cores and gives them all back.
 
     Raises:
         MalformedError: fewer cores are available.
@@ -52,7 +58,11 @@ def _pin(cores: set[int]) -> None:
 
 
 def processor_seconds(process: int) -> float | None:
-    """User and system time of a process so far; None where there is no /proc."""
+    """Return user and system time of a process so far, in seconds; None where there is no /proc.
+
+    Args:
+        process: its id.
+    """
     try:
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -61,7 +71,7 @@ def processor_seconds(process: int) -> float | None:
 
 
 def machine() -> dict[str, Any]:
-    """Processor, its instruction sets of note, cores and memory of this machine."""
+    """Return processor, its instruction sets of note, cores and memory of this machine."""
     described = _cpuinfo()
     flags = set(described.get("flags", "").split())
     return {
@@ -76,7 +86,7 @@ def machine() -> dict[str, Any]:
 
 
 def software() -> dict[str, str]:
-    """Versions of Python and of what computes."""
+    """Return the versions of Python and of what computes."""
     return {"python": platform.python_version(), **{each: _version(each) for each in _PACKAGES}}
 
 

@@ -64,7 +64,13 @@ class Measurement:
         size_bytes: int | None = None,
         details: Mapping[str, float] | None = None,
     ) -> "Measurement":
-        """This measurement with its ratio against ``baseline``."""
+        """Return this measurement with its ratio against another one.
+
+        Args:
+            baseline: of which a record is what a record is here.
+            size_bytes: as of the attribute; what there is already stays if it is not given.
+            details: added to those that there are.
+        """
         return replace(
             self,
             baseline=baseline.name,
@@ -84,8 +90,14 @@ def measure(
 ) -> Measurement:
     """Run ``action`` once to warm up and up to ``runs`` times under the clock.
 
-    No run is begun once the runs took ``allowance`` seconds together; one always counts. If the
-    first, which warms up, takes longer than that, it is the one that counts.
+    If the first run, which warms up, takes longer than the allowance, it is the one that counts.
+
+    Args:
+        name: of the measurement; perf samples it if its name is the one that is wanted.
+        action: what runs; its result is dropped.
+        runs: under the clock, at most; one always counts.
+        records: that one run treats.
+        allowance: seconds under the clock after which no further run is begun.
     """
     gc.collect()
     forgot = reset_peak()
@@ -99,7 +111,11 @@ def measure(
 
 
 def measure_once(name: str, action: Callable[[], object], *, records: int = 1) -> Measurement:
-    """Run ``action`` once, under the clock: what is long, or cannot be repeated."""
+    """Run ``action`` once, under the clock: what is long, or cannot be repeated.
+
+    Args:
+        name, action, records: as of `measure`.
+    """
     gc.collect()
     forgot = reset_peak()
     with sampled(name):
@@ -124,13 +140,25 @@ def _seconds(action: Callable[[], object]) -> float:
 
 
 def summarise(name: str, seconds: Sequence[float]) -> Measurement:
-    """The measurement of runs that were timed elsewhere; at least one."""
+    """Return the measurement of runs that were timed elsewhere.
+
+    Args:
+        name: of the measurement.
+        seconds: of each run; at least one.
+    """
     runs = len(seconds)
     return Measurement(name, statistics.median(seconds), min(seconds), max(seconds), runs)
 
 
 def together(name: str, parts: Sequence[Measurement]) -> Measurement:
-    """What runs one after the other, from measurements of its parts."""
+    """Return the measurement of what runs one part after the other.
+
+    Medians and extremes are added up; a sum of medians is itself no median.
+
+    Args:
+        name: of the whole.
+        parts: at least one.
+    """
     return Measurement(
         name,
         median=sum(each.median for each in parts),

@@ -12,7 +12,11 @@ _RESET_PEAK = "5"  # proc_pid_clear_refs(5): "reset the peak resident set size"
 
 
 def reset_peak(clear: Path = _CLEAR) -> bool:
-    """Make the present resident size the peak; False where the system does not allow it."""
+    """Make the present resident size the peak; return whether the system allowed it.
+
+    Args:
+        clear: where Linux is told to; another path in tests.
+    """
     try:
         clear.write_text(_RESET_PEAK)
     except OSError:
@@ -21,7 +25,12 @@ def reset_peak(clear: Path = _CLEAR) -> bool:
 
 
 def peak_memory_mib(status: Path = _STATUS) -> float:
-    """Largest resident size of this process, in MiB, since its start or the last `reset_peak`."""
+    """Return the largest resident size of this process, in MiB, since its start or `reset_peak`.
+
+    Args:
+        status: where Linux tells it; where there is no such file, that of `getrusage` is taken,
+            which is since the start.
+    """
     try:
         lines = status.read_text().splitlines()
     except OSError:

@@ -43,7 +43,11 @@ _DISTINCT_VALUES = 2**18
 
 
 def index(task: Task) -> list[Measurement]:
-    """Making an index from its embeddings, beside hashing its rows one by one."""
+    """Measure making an index from its embeddings, beside hashing its rows one by one.
+
+    Args:
+        task: its workload gets the commitments, so that later scenarios need not make them.
+    """
     work, sizes = task.work, task.work.sizes
     halves: list[tuple[float, float]] = []
     proofs: list[bytes] = []
@@ -104,7 +108,11 @@ def index(task: Task) -> list[Measurement]:
 
 
 def prove(task: Task) -> list[Measurement]:
-    """Proving one record after the other, beside NumPy's exact search for such a query."""
+    """Measure proving one record after the other, beside NumPy's exact search for such a query.
+
+    Args:
+        task: every run proves another of its records.
+    """
     work = task.work
     questions = _questions(task, task.runs + 1)
     turns = itertools.cycle(questions)
@@ -119,7 +127,11 @@ def prove(task: Task) -> list[Measurement]:
 
 
 def verify(task: Task) -> list[Measurement]:
-    """Verifying R records of one tenant at once, beside drawing the noise of one again."""
+    """Measure verifying R records of one tenant at once, beside drawing the noise of one again.
+
+    Args:
+        task: of its R records only some are distinct, see `_DISTINCT_VALUES`.
+    """
     work, records = task.work, task.work.sizes.records
     drawing = measure(DRAW, work.draw_noise, task.runs)
     first = _questions(task, 1)
@@ -178,7 +190,7 @@ def _in_new_processes(job: _Batch, runs: int) -> Measurement:
 
 
 def reference(task: Task) -> list[Measurement]:
-    """The reference verifier on one record, beside the compiled one on the same proof."""
+    """Measure the reference verifier on one record, beside the compiled one on the same proof."""
     work = task.work
     (question,) = _questions(task, 1)
     batch = [work.proven(question)]

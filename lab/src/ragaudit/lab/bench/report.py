@@ -34,7 +34,14 @@ _SYMBOLS: Final = {
 def report(
     name: str, sizes: Sizes | Domain, cores: int, measurements: list[Measurement]
 ) -> dict[str, Any]:
-    """Everything that is said of one scenario, for a program."""
+    """Return everything that is said of one scenario, as JSON values.
+
+    Args:
+        name: of the scenario.
+        sizes: of the workload.
+        cores: on which it ran.
+        measurements: in the order in which they are shown.
+    """
     peaks = [each.peak_mib for each in measurements if each.peak_mib is not None]
     return {
         "scenario": name,
@@ -64,7 +71,13 @@ def progress() -> Iterator[Notify]:
 
 
 def show(found: dict[str, Any], measurements: list[Measurement], as_json: bool) -> None:
-    """Print a report."""
+    """Print a report.
+
+    Args:
+        found: of `report`.
+        measurements: the same that it was made of.
+        as_json: whether to print the report as it is, else as a table.
+    """
     if as_json:
         typer.echo(json.dumps(found))
         return

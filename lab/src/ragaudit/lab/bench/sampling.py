@@ -20,7 +20,11 @@ PIPES = "RAGAUDIT_BENCH_PERF"
 
 @contextmanager
 def sampled(name: str) -> Iterator[None]:
-    """Sample what is done inside, if the measurement ``name`` is the one that is wanted."""
+    """Sample what is done inside, if this measurement is the one that is wanted.
+
+    Args:
+        name: of the measurement; compared with the environment variable `WANTED`.
+    """
     pipes = os.environ.get(PIPES)
     if pipes is None or os.environ.get(WANTED) != name:
         yield
@@ -36,4 +40,5 @@ def _tell(pipes: Path, command: str) -> None:
     with (pipes / "control").open("w") as control:
         control.write(f"{command}\n")
     with (pipes / "acknowledged").open() as acknowledged:
+        # perf has begun, or stopped, only when it answers; else runs next to this one are sampled.
         acknowledged.readline()

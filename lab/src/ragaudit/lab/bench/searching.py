@@ -17,7 +17,12 @@ FAISS_INT8 = "FAISS int8 search, bare"
 
 
 def numpy_search(work: Workload, runs: int) -> Measurement:
-    """The K nearest rows in float32: a matrix product and a partial sort."""
+    """Measure the K nearest rows in float32: a matrix product and a partial sort.
+
+    Args:
+        work: index and query.
+        runs: under the clock, at most.
+    """
     units, top_k = work.units(), work.sizes.top_k
     query = work.query().astype(np.float32)
 
@@ -29,14 +34,28 @@ def numpy_search(work: Workload, runs: int) -> Measurement:
 
 
 def faiss_search(work: Workload, runs: int) -> Measurement | None:
-    """The same with FAISS's flat inner-product index; None where FAISS is not installed."""
+    """Measure the same with FAISS's flat inner-product index.
+
+    Args:
+        work, runs: as of `numpy_search`.
+
+    Returns:
+        The measurement; None where FAISS is not installed.
+    """
     if find_spec("faiss") is None:
         return None
     return measure(FAISS, _faiss(work), runs)
 
 
 def faiss_int8_search(work: Workload, runs: int) -> Measurement | None:
-    """FAISS over the very int8 vectors that answering scores, four to a float's bytes."""
+    """Measure FAISS over the very int8 vectors that answering scores, a quarter of float32's bytes.
+
+    Args:
+        work, runs: as of `numpy_search`.
+
+    Returns:
+        The measurement; None where FAISS is not installed.
+    """
     if find_spec("faiss") is None:
         return None
     import faiss  # noqa: PLC0415 - optional

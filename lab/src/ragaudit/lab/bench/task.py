@@ -33,11 +33,20 @@ class Task:
     allowance: float = ALLOWANCE
 
     def stage(self, what: str, done: int = 0, total: int = 0) -> None:
-        """Say what is being done."""
+        """Say what is being done.
+
+        Args:
+            what: in words.
+            done, total: how much of it is done, and out of how much; 0 for unknown.
+        """
         self.notify(what, done, total)
 
     def measure(self, name: str, action: Callable[[], object], records: int = 1) -> Measurement:
-        """Measure ``action``, saying so."""
+        """Measure ``action`` with this task's runs and allowance, saying so.
+
+        Args:
+            name, action, records: as of `ragaudit.lab.bench.measure.measure`.
+        """
         self.stage(name)
         return measure(name, action, self.runs, records=records, allowance=self.allowance)
 
@@ -57,6 +66,6 @@ SCENARIOS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def find(name: str) -> Scenario:
-    """The scenario called ``name``."""
+    """Return the scenario of a name of `SCENARIOS`."""
     module, function = SCENARIOS[name]
     return cast(Scenario, getattr(import_module(f"ragaudit.lab.bench.{module}"), function))

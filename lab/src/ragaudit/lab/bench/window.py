@@ -40,6 +40,7 @@ class AuditedWindow(Window):
         sizes = work.sizes
         self.work, self.records, self._notify = work, records, notify
         self.queries_per_account = sizes.queries
+        # Not below the coalition_max of the scenario's policy.
         self.slots = max(2, -(-records // sizes.queries))
         self.sigma = sizes.sigma
         self._responses: dict[int, bytes] = {}
@@ -101,7 +102,7 @@ class AuditedWindow(Window):
         return TenantIndex(tenant, [], [], [], found.rows, found.blindings, commitment)
 
     def play(self) -> None:
-        """Once: the responses that were made of it stay."""
+        """Play once: the responses that were made of it stay."""
         if not self.asked:
             super().play()
 
@@ -123,7 +124,7 @@ class AuditedWindow(Window):
         return select(self.work.scorer.scores(embedding) + noise, top_k)
 
     def receipts(self) -> list[dict[str, Any]]:
-        """None: the sample is what is measured."""
+        """Return none: the sample is what is measured."""
         return []
 
     @cached_property
@@ -156,7 +157,11 @@ class AuditedWindow(Window):
         return ChallengeWorker(store=nothing, mechanism=Mechanism(nothing), verifier=nothing)
 
     def prove(self, asked: Asked) -> bytes:
-        """By the prover's own worker, which draws the noise again."""
+        """Prove by the prover's own worker, which draws the noise again.
+
+        Args:
+            asked: one of `asked`; no noise is kept with it.
+        """
         opened = RecordOpenings(
             asked.request, asked.openings, asked.selected, asked.selection_blinding, bytes(32)
         )
@@ -164,7 +169,7 @@ class AuditedWindow(Window):
         return self._worker.prove(self.live, asked.record, logged)
 
     def response(self, asked: Asked) -> bytes:
-        """The response to the challenge, made once."""
+        """Return the response to the challenge, made once: a second call does not prove again."""
         if asked.index not in self._responses:
             self._responses[asked.index] = super().response(asked)
         return self._responses[asked.index]

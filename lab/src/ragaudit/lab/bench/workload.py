@@ -29,9 +29,15 @@ _ROWS_A_TOPIC = 40
 
 @dataclass(frozen=True)
 class Sizes:
-    """N rows of d entries, K asked for, sigma as in the policy, R records together.
+    """The sizes of a workload.
 
-    ``queries`` is r, queries of an account: noise keys of r counters are committed to together.
+    Attributes:
+        rows: N.
+        dimension: d.
+        top_k: K.
+        sigma: as in the policy, a decimal.
+        records: R, which are proven or verified together.
+        queries: r, of an account: noise keys of r counters are committed to together.
     """
 
     rows: int
@@ -80,8 +86,10 @@ class Workload:
     """Random directions with some structure: topics, documents around them, a query near one.
 
     Args:
+        sizes: how large.
         folder: where rows, blindings and commitments are kept for other processes, which then
             load them instead of making them again; None to keep nothing.
+        seed: of all vectors; blindings and proofs are random.
     """
 
     def __init__(self, sizes: Sizes, folder: Path | None = None, seed: int = 1) -> None:
@@ -90,7 +98,7 @@ class Workload:
         self._folder = folder
 
     def embeddings(self) -> list[npt.NDArray[np.float32]]:
-        """Blocks of float32[., d]: what an embedder gives, and an index is made of."""
+        """Return blocks of float32[., d]: what an embedder gives, and an index is made of."""
         return [block for _, block in self._embeddings()]
 
     @cached_property
@@ -126,7 +134,7 @@ class Workload:
         return self._kept("commitments", make).tobytes()
 
     def units(self) -> npt.NDArray[np.float32]:
-        """float32[N, d]: the same vectors as a search without noise and records keeps them."""
+        """Return float32[N, d], unit vectors: what a search without noise and records keeps."""
         rows = np.empty((self.sizes.rows, self.sizes.dimension), dtype=np.float32)
         for start in range(0, len(rows), _BLOCK_ROWS):
             block = self.vectors[start : start + _BLOCK_ROWS].astype(np.float32)
@@ -139,19 +147,31 @@ class Workload:
         return core.Scorer(self.vectors)
 
     def query(self, number: int = 0) -> npt.NDArray[np.int16]:
-        """int16[d], near document ``number`` (from the first again after the last)."""
+        """Return int16[d], a quantised vector near a document.
+
+        Args:
+            number: of the document; from the first again after the last.
+        """
         random = np.random.default_rng([self.seed, 2, number])
         near = self.vectors[number % self.sizes.rows].astype(np.float64)
         noise = random.standard_normal(self.sizes.dimension)
         return quantise(near + 0.5 * noise * np.std(near)).astype(np.int16)
 
     def draw_noise(self, number: int = 0) -> npt.NDArray[np.int64]:
-        """int64[N] under the key of record ``number``, as the verifier draws it again."""
+        """Return int64[N], the noise of a record, as the verifier draws it again.
+
+        Args:
+            number: of the record; its key is a digest of that.
+        """
         key = structure("bench", "noise", number)
         return engine("core").sample_noise(self.sizes.sigma, key, self.sizes.rows)
 
     def question(self, number: int = 0) -> Question:
-        """Query, noise and answer of record ``number``."""
+        """Return query, noise and answer of a record, with the sizes of F and U (spec 4.6.2).
+
+        Args:
+            number: of the record.
+        """
         query, noise, top_k = self.query(number), self.draw_noise(number), self.sizes.top_k
         selected = select(self.scorer.scores(query) + noise, top_k)
         blinding = core.random_scalars(1)[0].tobytes()
@@ -162,7 +182,11 @@ class Workload:
         return Question(query, noise, selected, blinding, commitment, above, undecided)
 
     def index_statement(self, commitments: bytes) -> IndexStatement:
-        """What there is to prove of the rows, committed to by these 32 N bytes."""
+        """Return what there is to prove of the rows.
+
+        Args:
+            commitments: C_0 || .. || C_(N-1), 32 bytes each.
+        """
         return IndexStatement.of(
             policy_digest=_DIGEST,
             window=_NAME,
@@ -174,7 +198,7 @@ class Workload:
         )
 
     def statement(self, question: Question) -> SelectionStatement:
-        """What there is to prove of one record."""
+        """Return what there is to prove of one record."""
         return SelectionStatement.of(
             _Record(self.sizes.top_k, question.commitment),
             body=b"",
@@ -187,7 +211,7 @@ class Workload:
         )
 
     def prove(self, question: Question) -> bytes:
-        """The selection argument of one record."""
+        """Return the selection argument of one record."""
         return core.prove_selection(
             self.statement(question),
             self.rows,
@@ -197,11 +221,15 @@ class Workload:
         )
 
     def proven(self, question: Question) -> ProvenSelection:
-        """What the verifier checks of one record."""
+        """Return what the verifier checks of one record: its statement and a new proof."""
         return self.statement(question), self.prove(question)
 
     def keep_commitments(self, commitments: bytes) -> None:
-        """Take over commitments to `rows` under `blindings` that were made elsewhere."""
+        """Take over commitments that were made elsewhere.
+
+        Args:
+            commitments: to `rows` under `blindings`, as `commitments` has them.
+        """
         self._kept("commitments", lambda: np.frombuffer(commitments, dtype=np.uint8))
         self.__dict__["commitments"] = commitments
 
@@ -227,6 +255,7 @@ class Workload:
             return found
         made = make()
         self._folder.mkdir(parents=True, exist_ok=True)
+        # Renamed when it is whole: no other process loads half a file.
         unfinished = path.with_suffix(f".{os.getpid()}.npy")
         np.save(unfinished, made)
         unfinished.replace(path)

@@ -11,6 +11,9 @@ __all__ = ["library"]
 def library(name: str) -> Any:
     """Return a module of an optional library.
 
+    Args:
+        name: of the module; its first part is the library that the error names.
+
     Raises:
         UnsupportedError: the library is not installed.
     """

@@ -32,6 +32,9 @@ def dp_event(event: Event) -> Any:
     Each part is a self-composition of Gaussian releases whose noise multiplier is the reciprocal
     of one query's mu, variance correction included; the sampler's distance is not in it.
 
+    Args:
+        event: noisy scores, coalitions, and compositions of those.
+
     Raises:
         UnsupportedError: an unknown event.
         RefusedError: a part without a query.
@@ -53,6 +56,9 @@ def dp_event(event: Event) -> Any:
 
 def loss_distribution(event: Event) -> Any:
     """Return dp-accounting's pessimistic ``PrivacyLossDistribution`` of an event, composed by it.
+
+    Args:
+        event: as of `dp_event`; parts without a query are left out.
 
     Raises:
         UnsupportedError: an unknown event.

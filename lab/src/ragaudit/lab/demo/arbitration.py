@@ -19,6 +19,13 @@ def arbitrate(
 ) -> None:  # fmt: skip
     """Take a receipt file to the arbiter in ``folder``, and its finding to the verifier.
 
+    Args:
+        folder: of the arbiter, which shares nothing with the verifier.
+        file: the receipt file as JSON.
+        window: its name.
+        verifier_key: public, in hex, known from elsewhere and not from the provider.
+        prover, verifier: addresses.
+
     Raises:
         RefusedError: the verifier does not take the finding.
     """

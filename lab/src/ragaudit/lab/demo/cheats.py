@@ -32,7 +32,7 @@ class Cheat:
     components: Callable[[Any], Any] | None
 
     def stage(self) -> Any:
-        """Stage it in this process on a small window; the outcome of the procedure."""
+        """Stage it in this process on a small window and return the outcome of the procedure."""
         return importlib.import_module("ragaudit.lab.attacks.running").run(self.name)
 
 
@@ -66,7 +66,14 @@ def cheats() -> list[Cheat]:
 
 
 def find(name: str) -> Cheat:
-    """Return the cheat of this name; UnsupportedError if there is none."""
+    """Return the cheat of a name.
+
+    Args:
+        name: of the catalogue.
+
+    Raises:
+        UnsupportedError: there is none that ends in a verdict.
+    """
     for each in cheats():
         if each.name == name:
             return each

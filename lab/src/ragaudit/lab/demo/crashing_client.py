@@ -12,11 +12,13 @@ from typing import NoReturn
 from ragaudit.client import Client
 from ragaudit.client.revealing import Revealing
 
+# 128 + 9, what a shell shows of a process that was killed.
 EXIT_CRASHED = 137
 
 
 def crash(*_: object, **__: object) -> NoReturn:
     """End the process where a real client would reveal the nonce."""
+    # No handler, flush or finally runs: only what was durable before is there afterwards.
     os._exit(EXIT_CRASHED)
 
 

@@ -22,12 +22,22 @@ class Operator:
         run(self._service.aclose())
 
     def create_account(self, tenant: str, name: str) -> str:
-        """Return the API key, which is shown this one time."""
+        """Create an account and return its API key, which is shown this one time.
+
+        Args:
+            tenant: of the account.
+            name: new in this service.
+        """
         body = {"tenant": tenant, "name": name}
         return str(run(self._service.post("/v1/operator/accounts", body, repeatable=False))["key"])
 
     def create_window(self, window: WindowPlan, pace: float) -> dict[str, Any]:
-        """Return the status of the new window, its instants among it."""
+        """Create a window and return its status, its instants among it.
+
+        Args:
+            window: as it is planned.
+            pace: how many times slower this machine is than an idle one of the usual speed.
+        """
         body = {"window": window.name, "overrides": window.overrides(pace)}
         status = run(self._service.post("/v1/operator/windows", body, repeatable=False))
         return dict(status)
@@ -63,7 +73,11 @@ class Auditor:
         return dict(run(self._service.get(f"/v1/windows/{window}/progress")))
 
     def verdict(self, window: str) -> dict[str, Any] | None:
-        """Return the predicate of the signed verdict, or None while there is none."""
+        """Return the predicate of a window's verdict; None while there is none.
+
+        The signature is not checked here: the commands that the demonstration prints at its end do
+        that.
+        """
         try:
             envelope = run(self._service.request("GET", f"/v1/windows/{window}/verdict"))
         except ProviderRefusal as error:
@@ -73,5 +87,10 @@ class Auditor:
         return Verdict.unverified(envelope).to_json()
 
     def download(self, window: str, what: str) -> bytes:
-        """Return a file of the window: verdict, report.html, report.txt, bundle ..."""
+        """Return a file of the window.
+
+        Args:
+            window: its name.
+            what: "verdict", "report.html", "report.txt", "bundle" or "bundle/confidential".
+        """
         return run(self._service.request("GET", f"/v1/windows/{window}/{what}"))

@@ -71,7 +71,11 @@ class WindowPlan:
     terms: dict[str, Any] = field(repr=False)
 
     def overrides(self, pace: float) -> dict[str, Any]:
-        """What the operator asks for when the machine is ``pace`` times slower."""
+        """Return what the operator asks for when the machine is ``pace`` times slower.
+
+        Args:
+            pace: by which all times are stretched; mode, beta, eta and minimum stay.
+        """
         return {
             **self.terms,
             "opens_after_seconds": round(pace * self.opens_after),
@@ -101,12 +105,16 @@ class Plan:
     embedder: Embedder = field(repr=False)
 
     def sigma(self) -> str:
-        """The noise parameter: the one chosen, or the least that gives epsilon_acc."""
+        """Return the noise parameter: the one chosen, or the least that gives epsilon_acc."""
         chosen = self.windows[0].terms["sigma"]
         return str(chosen or calibrate(EPSILON_ACC, DELTA_ACC, QUERIES_PER_ACCOUNT, RELATION, 1))
 
     def sample_questions(self, count: int) -> dict[str, list[str]]:
-        """About ``count`` of the questions per tenant."""
+        """Return some of the questions of each tenant, for estimating recall.
+
+        Args:
+            count: about how many of each tenant, the same number of each of its accounts.
+        """
         sample: dict[str, list[str]] = {}
         for account in self.accounts:
             mine = account.questions[self.windows[0].name][: -(-count // ACCOUNTS_PER_TENANT)]
@@ -114,7 +122,7 @@ class Plan:
         return sample
 
     def questions(self, window: str) -> int:
-        """How many questions are asked in a window."""
+        """Return how many questions are asked in a window."""
         return sum(len(account.questions.get(window, ())) for account in self.accounts)
 
 
@@ -140,7 +148,7 @@ def make_plan(embedder: Embedder, *, sigma: str | None, seed: str | None) -> Pla
 
 
 def measure_pace() -> float:
-    """How much longer than usual things take here and now, from 1 to `LARGEST_PACE`.
+    """Return how much longer than usual things take here and now, from 1 to `LARGEST_PACE`.
 
     The windows' instants have to be fixed beforehand, in seconds: on a slow or busy machine
     they are chosen further apart. Twice the usual time is within the margin that they have.

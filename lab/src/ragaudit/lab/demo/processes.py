@@ -67,7 +67,10 @@ class ServiceProcess:
         return self._process.pid
 
     def wait_ready(self, seconds: float = 60.0) -> None:
-        """Return when ``/readyz`` says so.
+        """Wait until ``/readyz`` says that the service is ready.
+
+        Args:
+            seconds: how long at most.
 
         Raises:
             ServiceFailed: the process ended, or is not ready in time.
@@ -88,7 +91,11 @@ class ServiceProcess:
             raise ServiceFailed(f"ended with status {status}\n{self.tail()}", where=self.name)
 
     def tail(self, lines: int = _TAIL_LINES) -> str:
-        """The last lines of the log."""
+        """Return the last lines of the log, or words that say that there is none.
+
+        Args:
+            lines: how many at most.
+        """
         try:
             text = self.log.read_text(encoding="utf-8", errors="replace")
         except OSError:
@@ -115,7 +122,7 @@ class ServiceProcess:
 
 
 def free_port() -> int:
-    """A port on loopback that was free a moment ago.
+    """Return a port on loopback that was free a moment ago.
 
     It may be taken before the service binds it; then the service ends with a message and
     the caller, which sees ServiceFailed, takes another one.

@@ -52,7 +52,14 @@ class Services:
         return self.work / "verifier" / "verifier.yaml"
 
     def ingest(self, corpus: Mapping[str, Sequence[Passage]]) -> None:
-        """Give every tenant's passages to the prover, as JSON Lines."""
+        """Give every tenant's passages to the prover, as JSON Lines.
+
+        Args:
+            corpus: passages by tenant.
+
+        Raises:
+            ServiceFailed: the command failed.
+        """
         for tenant, passages in corpus.items():
             path = self.work / "documents" / f"{tenant}.jsonl"
             path.parent.mkdir(exist_ok=True)
@@ -61,7 +68,14 @@ class Services:
             _run("prover", "ingest", tenant, str(path), "--settings", str(self.prover_settings))
 
     def start_verifier(self, stack: ExitStack) -> ServiceProcess:
-        """Start `ragaudit verifier serve`; it ends with the stack."""
+        """Start `ragaudit verifier serve` on a free port; its address is kept for the prover.
+
+        Args:
+            stack: ends the process.
+
+        Raises:
+            ServiceFailed: the service did not become ready.
+        """
         arguments = ["verifier", "serve", "--settings", str(self.verifier_settings)]
         process = _start(
             stack, "verifier", command(*arguments), self.work,
@@ -76,7 +90,15 @@ class Services:
         return process
 
     def start_prover(self, stack: ExitStack, cheat: str | None) -> ServiceProcess:
-        """Start `ragaudit prover serve`, or the cheating one; it ends with the stack."""
+        """Start `ragaudit prover serve`, or a cheating one; the verifier must run.
+
+        Args:
+            stack: ends the process.
+            cheat: name of the one to stage; None for the honest service.
+
+        Raises:
+            ServiceFailed: the service did not become ready.
+        """
         settings = str(self.prover_settings)
         arguments = command("prover", "serve", "--settings", settings)
         if cheat is not None:
@@ -99,12 +121,20 @@ class Services:
 
 
 def command(*arguments: str) -> list[str]:
-    """The `ragaudit` command of this environment with arguments."""
+    """Return the `ragaudit` command of this environment with arguments."""
     return [sys.executable, "-m", "ragaudit.cli", *arguments]
 
 
 def prepare(work: Path, pool: Executor) -> Services:
-    """Run `ragaudit verifier init`, `prover init`, `verifier provider add` in ``work``."""
+    """Run `ragaudit verifier init`, `prover init`, `verifier provider add`, and make an arbiter.
+
+    Args:
+        work: an empty folder, in which each party gets one of its own.
+        pool: in which the verifier's keys are made meanwhile.
+
+    Raises:
+        ServiceFailed: a command failed.
+    """
     directory = ("--directory", str(work / "verifier"))
     verifier = pool.submit(_run, "verifier", "init", "--name", VERIFIER, *directory)
     folder = ("--folder", str(work / "prover"))

@@ -34,7 +34,13 @@ _PLAIN_WORDS = (
 
 
 def show_accounts(console: Console, traffic: Traffic, window: str) -> None:
-    """One line per account: what it asked, what its client checked."""
+    """Print one line per account: what it asked, what its client checked.
+
+    Args:
+        console: where.
+        traffic: after its questions.
+        window: of which window.
+    """
     table = Table(title=f"accounts in {window}", title_justify="left")
     for heading in ("account", "kind", "answers", "receipts submitted", "remarks"):
         numeric = heading in ("answers", "receipts submitted")
@@ -54,7 +60,7 @@ def show_accounts(console: Console, traffic: Traffic, window: str) -> None:
 
 
 def show_complaints(console: Console, complaints: Sequence[Complaint]) -> None:
-    """What client libraries refused, each kind once with its number."""
+    """Print what client libraries refused, each kind once with its number, ten kinds at most."""
     if not complaints:
         return
     kinds: dict[str, list[Complaint]] = {}
@@ -102,7 +108,14 @@ def show_verdict(console: Console, predicate: Mapping[str, Any]) -> None:
 
 
 def show_utility(console: Console, rows: Iterable[UtilityRow], chosen: str, top_k: int) -> None:
-    """Recall beside epsilon; for the operator's eyes only."""
+    """Print recall beside epsilon; for the operator's eyes only.
+
+    Args:
+        console: where.
+        rows: of several sigmas.
+        chosen: sigma of this window, which is marked.
+        top_k: K.
+    """
     table = Table(
         title="what the noise costs (for the operator's eyes; in no verdict, in no bundle)",
         title_justify="left",
@@ -147,7 +160,13 @@ def _epsilon_table(found: EpsilonTable) -> Table:
 
 
 def show_where_to_look(console: Console, evidence: Path, windows: Sequence[str]) -> None:
-    """Say which files are there, and what is to be seen in them."""
+    """Say which files are there, and what is to be seen in them.
+
+    Args:
+        console: where.
+        evidence: folder with one folder for each window.
+        windows: their names.
+    """
     console.print("\nWhat to look at:", style="bold")
     for window in windows:
         console.print(f"  {evidence / window}/", soft_wrap=True, highlight=False)

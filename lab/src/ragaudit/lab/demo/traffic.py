@@ -76,11 +76,16 @@ class Traffic:
         self._stopping.set()
 
     def anchored(self, account: str) -> bool:
-        """Whether the account asks through a nonce chain."""
+        """Return whether an account asks through a nonce chain."""
         return any(each.name == account and each.anchored for each in self._plan.accounts)
 
     def register(self, window: str, progress: Callable[[], object]) -> None:
-        """Register every account that will ask something in the window."""
+        """Register every account that will ask something in the window.
+
+        Args:
+            window: its name.
+            progress: called after each account.
+        """
 
         def one(account: AccountPlan) -> None:
             with self._client(account, window) as client:
@@ -139,7 +144,14 @@ class Traffic:
                 attempt(partial(self._submit, client, receipts, outcome))
 
     def settle(self, window: str) -> None:
-        """Once the sample is drawn: have the verifier, or the arbiter, judge what was disputed."""
+        """Have the verifier, or the arbiter, judge what was disputed, once the sample is drawn.
+
+        The verifier is asked first: only files of records that it sampled go to the arbiter, since
+        it holds the noise of those (docs/spec/08-services.md §8.9).
+
+        Args:
+            window: its name.
+        """
         for account, of, file in self._disputed:
             if of != window:
                 continue
@@ -189,6 +201,8 @@ class Traffic:
             if not self._disputing:
                 return
             if isinstance(received, dict) and received.get("format") == _RECEIPT_FILE:
+                # A second dispute of the account, or one that comes too late, is refused; the
+                # complaint stays.
                 with suppress(RefusedError):
                     self._dispute(account, window, client, received)
 

@@ -42,11 +42,11 @@ class Claim:
     delta_policy: str
 
     def epsilon_acc(self, sigma: str) -> Decimal | None:
-        """Epsilon of one account's answers at delta_acc; None if no finite one exists."""
+        """Return epsilon of one account's answers at delta_acc; None if no finite one exists."""
         return epsilon_of(sigma, self.relation, self.queries, self.delta_acc)
 
     def epsilon_audit(self, sigma: str) -> Decimal | None:
-        """Epsilon of the largest coalition's answers at delta_policy."""
+        """Return epsilon of the largest coalition's answers at delta_policy; None as above."""
         queries = self.queries * self.coalition
         return epsilon_of(sigma, self.relation, queries, self.delta_policy)
 
@@ -62,7 +62,17 @@ class UtilityRow:
 
 
 def epsilon_of(sigma: str, relation: str, queries: int, delta: str) -> Decimal | None:
-    """Return the headline epsilon rounded up to three places, or None."""
+    """Return the headline epsilon (docs/spec/07-coalition.md §7.4) rounded up to three places.
+
+    Args:
+        sigma: a decimal.
+        relation: of the policy.
+        queries: how many are seen together.
+        delta: a decimal.
+
+    Returns:
+        The epsilon; None if no finite one exists.
+    """
     event = NoisyScores.of_policy(sigma, relation, 1, queries)
     try:
         value = gaussian.epsilon(event, Fraction(delta))
@@ -107,6 +117,7 @@ def _recall(sigma: str, scored: Sequence[npt.NDArray[np.int64]], top_k: int) -> 
     thresholds = table(parameters).thresholds
     found = []
     for each in scored:
+        # Not a key of the windows: an estimate for the operator must not tell of their noise.
         key = secrets.token_bytes(32)
         noise = core.sample_noise(thresholds, parameters.factor, parameters.levels, key, len(each))
         nearest = set(np.argpartition(each, -top_k)[-top_k:].tolist())

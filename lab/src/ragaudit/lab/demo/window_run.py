@@ -77,6 +77,9 @@ class WindowRun:
     def await_verdict(self, check_alive: Callable[[], None]) -> dict[str, Any]:
         """Return the predicate of the signed verdict.
 
+        Args:
+            check_alive: raises if a service ended; called at each turn.
+
         Raises:
             ServiceFailed: there is none in time, or a service ended.
         """
@@ -99,7 +102,7 @@ class WindowRun:
         return verdict
 
     def shown(self) -> dict[str, Any]:
-        """What the provider shows of the window now."""
+        """Return what the provider shows of the window now."""
         return self._operator.window(self.window.name)
 
     def _await_start(self, registered: float) -> None:

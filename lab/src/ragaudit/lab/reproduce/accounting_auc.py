@@ -69,7 +69,7 @@ class Simulated(NamedTuple):
 
 
 def caption_auc(cell: PaperCell) -> float:
-    """Return what the paper's caption says that the AUC is: 1/2 + Phi(z)/2."""
+    """Return what the paper's caption says that the AUC is: 1/2 + Phi(z)/2, z = mu/2."""
     return 0.5 + 0.5 * float(stats.norm.cdf(float(cell.gaussian.mu) / 2))
 
 
@@ -79,6 +79,11 @@ def simulate(cell: PaperCell, seed: int, trials: int = TRIALS) -> Simulated:
     The mean of k n noisy scores is drawn directly: it is Gaussian with the variance of one
     score over k n. The error is that of two independent Gaussian samples of size T without signal,
     ``sqrt((2T + 1)/(12 T²))``, an upper limit where there is signal.
+
+    Args:
+        cell: mu of the coalition.
+        seed: fixed for each cell, so that the numbers are repeatable.
+        trials: T, runs in each world.
     """
     draws = np.random.default_rng(seed).standard_normal((2, trials))
     draws[1] += float(cell.gaussian.mu)
@@ -95,6 +100,9 @@ def growth(first: Simulated, last: Simulated) -> Simulated:
     """Return how many times 2 AUC - 1 of ``first`` that of ``last`` is, with its standard error.
 
     The error is that of a ratio of independent numbers to first order.
+
+    Args:
+        first, last: independent simulations; ``auc`` of the result is the ratio.
     """
     low, high = 2 * first.auc - 1, 2 * last.auc - 1
     relative = math.hypot(2 * first.error / low, 2 * last.error / high)

@@ -33,42 +33,58 @@ class PaperCell:
         self.gaussian = self.release.gaussian(accounts)
 
     def leading(self) -> float:
-        """The leading term of (5.2) at delta_comp = delta_acc."""
+        """Return the leading term of (5.2) at delta_comp = delta_acc."""
         return float(self.bound.leading)
 
     def total(self) -> float:
-        """The bound that Theorem 3.4 proves, at joint delta (k + 1) 1e-6."""
+        """Return the bound that Theorem 3.4 proves, at joint delta (k + 1) 1e-6."""
         return float(self.bound.guarantee().epsilon)
 
     def exact(self, delta: Fraction = DELTA) -> float:
-        """The least epsilon of k n releases."""
+        """Return the least epsilon of k n releases.
+
+        Args:
+            delta: of the guarantee; that of the paper by default.
+        """
         return float(self.gaussian.at_delta(delta).epsilon)
 
     def renyi(self) -> float:
-        """Equation (3.6) at 1e-6."""
+        """Return epsilon by equation (3.6) at delta 1e-6."""
         sigma = self.release.sigma(Fraction(1))
         queries = self.accounts * QUERIES
         form = collusion.renyi_closed_form(sigma, Decimal(1), queries, DELTA, _RELATION)
         return float(form.guarantee().epsilon)
 
     def grid(self, conversion: str) -> float:
-        """The best of the orders 2 to 64, by (R3) or by Canonne, Kamath and Steinke."""
+        """Return the least epsilon over the Rényi orders 2 to 64.
+
+        Args:
+            conversion: "R3" for Mironov's, else that of Canonne, Kamath and Steinke.
+        """
         convert = renyi.mironov_epsilon if conversion == "R3" else renyi.canonne_epsilon
         rho = decimal_of(self.gaussian.zero_concentrated().rho)
         return float(min(convert(rho, decimal_of(DELTA), Decimal(order)) for order in GRID))
 
     def auc(self) -> float:
-        """The AUC of the best attack, the test by the pooled mean: Phi(mu/sqrt 2)."""
+        """Return the AUC of the best attack, the test by the pooled mean: Phi(mu/sqrt 2)."""
         return float(risk.auc(decimal_of(self.gaussian.mu)))
 
     def advantage(self) -> float:
-        """Its advantage, ``2 Phi(mu/2) - 1``."""
+        """Return the best attack's advantage, ``2 Phi(mu/2) - 1``."""
         return float(self.gaussian.total_variation().value)
 
 
 @lru_cache
 def exactly_calibrated(epsilon_acc: str, accounts: int = 1) -> GaussianDp:
-    """Return mu-GDP of k accounts under the least noise that gives one (epsilon_acc, 1e-6)."""
+    """Return mu-GDP of k accounts under the least noise that gives one (epsilon_acc, 1e-6).
+
+    Args:
+        epsilon_acc: of one account, in digits.
+        accounts: k.
+
+    Raises:
+        InternalError: no mu has this epsilon.
+    """
     mu = calibration.largest_mu(Fraction(epsilon_acc), DELTA)
     if mu is None:
         raise InternalError("no mu without a sampler's share", where=f"epsilon {epsilon_acc}")
@@ -76,5 +92,10 @@ def exactly_calibrated(epsilon_acc: str, accounts: int = 1) -> GaussianDp:
 
 
 def delta_at(guarantee: GaussianDp, epsilon: str) -> float:
-    """Return the least delta at an epsilon given in digits."""
+    """Return the least delta at an epsilon given in digits.
+
+    Args:
+        guarantee: mu-GDP.
+        epsilon: >= 0.
+    """
     return float(gaussian.delta(decimal_of(guarantee.mu), Decimal(epsilon)))

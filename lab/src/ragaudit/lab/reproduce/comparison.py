@@ -78,7 +78,7 @@ class Comparison:
         return None if self.paper is None else float(Decimal(self.ours) - Decimal(self.paper))
 
     def cells(self) -> tuple[str, ...]:
-        """The columns as text; ours with one digit more than the reference."""
+        """Return the columns as text; ours with one digit more than the reference."""
         places = max(0, 1 - _exponent(Decimal(self.reference)))
         ours = _without_rounding_error(self.ours)
         shown = f"{ours:.3e}" if 0 < abs(ours) < 1e-3 else f"{ours:.{places}f}"
@@ -137,7 +137,12 @@ def sampling_tolerance(error: float, samples: int) -> float:
 
 
 def as_text(table: Table, width: int = 100) -> str:
-    """Return the table as aligned text; numbered reasons and the notes follow it."""
+    """Return the table as aligned text; numbered reasons and the notes follow it.
+
+    Args:
+        table: what is shown.
+        width: of the notes, in columns; rows may be longer.
+    """
     reasons: dict[str, int] = {}
     lines = []
     for row in table.rows:
@@ -193,6 +198,10 @@ def as_json(tables: Sequence[Table]) -> dict[str, object]:
 
 def write_files(folder: Path, files: dict[str, bytes]) -> None:
     """Write files into a folder, which is made if need be; all contents exist beforehand.
+
+    Args:
+        folder: made if it is missing.
+        files: contents by name.
 
     Raises:
         RefusedError: the folder or a file cannot be written.

@@ -76,10 +76,15 @@ class Audit:
 def audits(
     runs: int, generator: np.random.Generator, advance: Callable[[int], object]
 ) -> tuple[Audit, ...]:
-    """Simulate everything; ``advance`` is called with the numbers of runs done.
+    """Simulate every audit of Figures 7 to 9.
 
     There are ``2 * runs * REPEATS`` runs per audit: as many attacks on another record, which
     LDP-Auditor needs.
+
+    Args:
+        runs: of one repeat.
+        generator: of all randomness.
+        advance: called with the number of runs done since the last call.
     """
     return tuple(
         _audit(universe, records, kind, epsilon, runs, generator, advance)
@@ -88,7 +93,7 @@ def audits(
 
 
 def cases() -> Iterator[tuple[str, int, str, float]]:
-    """Universe, its size, mechanism and epsilon of each audit."""
+    """Yield universe, its size, mechanism and epsilon of each audit."""
     for universe, records in UNIVERSES.items():
         for kind in KINDS:
             for epsilon in EPSILONS:
@@ -96,7 +101,13 @@ def cases() -> Iterator[tuple[str, int, str, float]]:
 
 
 def mechanism(kind: str, records: int, epsilon: float) -> LocalMechanism:
-    """The mechanism; subset selection by the paper's rule for the size."""
+    """Return the mechanism of an audit.
+
+    Args:
+        kind: of `KINDS`.
+        records: m.
+        epsilon: subset selection takes its size from it, by the paper's rule.
+    """
     if kind == "SS":
         return LocalMechanism("ss", subset_size(records, epsilon))
     return LocalMechanism("grr" if kind == "GRR" else "oue")
@@ -117,6 +128,7 @@ def _audit(
         # LDP-Auditor's false positives: a record is named that another's report is about.
         absent = simulate(attacked, prior, runs, generator, advance)
         named = generator.integers(0, records - 1, runs)
+        # Uniform over all records but the target.
         named += named >= absent.targets
         wrong = int(np.count_nonzero(absent.guesses == named))
         auditor.append(ldp_auditor_epsilon(found.successes, wrong, runs, ALPHA))
@@ -134,7 +146,7 @@ def _audit(
 
 
 def tables(found: tuple[Audit, ...]) -> tuple[Table, ...]:
-    """The comparisons of Figure 7, and those of Figure 8 that have a reference."""
+    """Return the comparisons of Figure 7, and those of Figure 8 that have a reference."""
     return _figure_7(found), _figure_8(found)
 
 
@@ -192,7 +204,7 @@ def _left_out(found: tuple[Audit, ...]) -> tuple[str, ...]:
 
 
 def unsettled(audit: Audit) -> str:
-    """Why the runs do not settle a digit of the model-based epsilon; empty if they do."""
+    """Return why the runs do not settle a digit of the model-based epsilon; "" if they do."""
     if infinite := sum(map(math.isinf, audit.estimates)):
         return f"{infinite} of {REPEATS} estimates infinite"
     error = _epsilon_error(audit)

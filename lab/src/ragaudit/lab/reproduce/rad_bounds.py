@@ -50,7 +50,7 @@ def tables() -> tuple[Table, ...]:
 
 
 def mechanism_curves() -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Figure 1: optimum by epsilon, m = 11, and Theorem 4.2; Gaussian: sd 1/epsilon."""
+    """Return Figure 1: optimum by epsilon, m = 11, and Theorem 4.2; Gaussian: sd 1/epsilon."""
     positive = EPSILONS[1:]
     scenario = Scenario.uniform(11)
 
@@ -70,7 +70,7 @@ def mechanism_curves() -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
 
 def black_box_curves() -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Figure 3: bounds by epsilon, m = 10, delta = 1e-5, and OUE's own optimum."""
+    """Return Figure 3: bounds by epsilon, m = 10, delta = 1e-5, and OUE's own optimum."""
     scenario, across = Scenario.uniform(10), EPSILONS[:101]
 
     def curve(bound: Callable[..., Bound]) -> np.ndarray:
@@ -86,7 +86,11 @@ def black_box_curves() -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
 
 def continuous_prior(name: str) -> ContinuousPrior:
-    """The prior of Figure 10 ("uniform") or 11 ("beta")."""
+    """Return the prior of Figure 10 or 11.
+
+    Args:
+        name: "uniform" for Figure 10, else Beta(0.1, 0.1), on [0, 1].
+    """
     return (
         ContinuousPrior.uniform(0.0, 1.0) if name == "uniform" else ContinuousPrior.beta(0.1, 0.1)
     )

@@ -52,7 +52,12 @@ class Point:
 
 
 def points(samples: int, generator: np.random.Generator) -> tuple[Point, ...]:
-    """Return every point of both figures."""
+    """Return every point of both figures, by quadrature and simulated.
+
+    Args:
+        samples: attacks at each point.
+        generator: of all randomness.
+    """
     return tuple(
         _point(name, epsilon, eta, samples, generator)
         for name in PRIORS

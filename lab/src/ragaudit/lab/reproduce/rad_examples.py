@@ -60,11 +60,16 @@ def tables() -> tuple[Table, ...]:
 
 
 def simplex_advantage(records: int, noise_multiplier: float, steps: int = STEPS) -> float:
-    """The exact optimum against DP-SGD whose candidates' gradients form a simplex of norm C.
+    """Return the exact optimum against DP-SGD whose candidates' gradients form a simplex of norm C.
 
     Uniform prior, no knowledge, exact guesses. Such gradients are as far apart as ``records``
     vectors of norm C can be; they stand to each other as orthogonal ones of norm
     ``C sqrt(m/(m-1))``, so the success is ``E[Phi(X + a)^(m-1)]``, X standard normal.
+
+    Args:
+        records: m >= 2.
+        noise_multiplier: sigma > 0.
+        steps: T, full batch.
     """
     m = records
     a = math.sqrt(steps) / noise_multiplier * math.sqrt(m / (m - 1))
@@ -80,7 +85,15 @@ def simplex_advantage(records: int, noise_multiplier: float, steps: int = STEPS)
 def printed_gradient_bound(
     records: int, noise_multiplier: float, *, replaced: bool, steps: int = STEPS
 ) -> float:
-    """Theorem 5.1 for DP-SGD; ``replaced`` takes the mu of two records, else the printed one."""
+    """Return Theorem 5.1 for DP-SGD.
+
+    Args:
+        records: m >= 2, uniform prior.
+        noise_multiplier: sigma > 0.
+        replaced: whether to take the mu of two records, ``2 sqrt(T)/sigma``, or the printed one,
+            ``sqrt(T)/sigma``, which is for an absent record.
+        steps: T, full batch.
+    """
     mu = (2 if replaced else 1) * math.sqrt(steps) / noise_multiplier
     return min(trade_off_forms(PriorSummary.uniform(records), GaussianTradeOff(mu)))
 

@@ -35,6 +35,9 @@ ADVANTAGE = "reconstruction advantage (RAD)"
 def figures(found: "Simulations") -> dict[str, bytes]:
     """Return the files of all figures, by name.
 
+    Args:
+        found: all that was simulated.
+
     Raises:
         RagauditError: matplotlib is not installed.
     """

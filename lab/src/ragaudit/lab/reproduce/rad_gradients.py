@@ -68,14 +68,26 @@ class Attack:
 
 
 def batches(runs: int = RUNS) -> int:
-    """How many times :func:`attack_digits` calls ``advance``."""
+    """Return how many times :func:`attack_digits` calls ``advance``.
+
+    Args:
+        runs: trainings per noise multiplier.
+    """
     return len(NOISE_MULTIPLIERS) * math.ceil(runs / BATCH)
 
 
 def attack_digits(
     generator: np.random.Generator, advance: Callable[[int], object], trainings: int = RUNS
 ) -> tuple[Attack, ...]:
-    """Train and attack, ``trainings`` >= 2 times per noise multiplier.
+    """Train on scikit-learn's digits and attack every training.
+
+    Args:
+        generator: of all randomness.
+        advance: called with 1 after each batch of trainings.
+        trainings: >= 2, per noise multiplier.
+
+    Returns:
+        One result for each noise multiplier and kind of knowledge.
 
     Raises:
         RagauditError: scikit-learn is not installed.
@@ -150,6 +162,7 @@ def _trained(
         flat = (runs, features * CLASSES)
         isolated[:, step] = np.moveaxis(released - fixed, 1, 0).reshape(flat)
         means[:, :, step] = np.moveaxis(single, 2, 0).reshape(runs, CANDIDATES, -1)
+        # The size of the batch is public: dividing the released sum by it tells nothing more.
         weights -= LEARNING_RATE * released / (KNOWN + 1)
     attack = GradientAttack(_threat(AuxiliaryKnowledge.none(CANDIDATES)), CLIPPING_NORM, sigma)
     return [
@@ -230,7 +243,13 @@ def _as_printed(run: _Run) -> Evidence:
 
 
 def bound_at(knowledge: str, sigma: float, *, replaced: bool) -> float:
-    """Theorem 5.1 without knowledge, else 4.2; with the mu of two records, or as printed."""
+    """Return Theorem 5.1 without knowledge, else Theorem 4.2.
+
+    Args:
+        knowledge: "none" or another of the attacker's.
+        sigma: the noise multiplier.
+        replaced: as of `printed_gradient_bound`.
+    """
     if knowledge == "none":
         return printed_gradient_bound(CANDIDATES, sigma, replaced=replaced)
     mu = (2 if replaced else 1) * math.sqrt(STEPS) / sigma

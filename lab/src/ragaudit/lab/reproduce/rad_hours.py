@@ -94,7 +94,13 @@ def cells() -> int:
 
 
 def optimum(prior: FinitePrior, epsilon: float, eta: float) -> float:
-    """Return the optimal advantage against a prior over 0 to 100 hours."""
+    """Return the optimal advantage against a prior over 0 to 100 hours.
+
+    Args:
+        prior: over the hours 0 to 100.
+        epsilon: > 0, of Laplace noise for sensitivity 100; the output is clamped to the range.
+        eta: hours by which a guess may be off.
+    """
     noise = LaplaceNoise.calibrated(epsilon, 100.0)
     return line_advantage(HOURS, noise, _threat(prior, eta), clamp=(0.0, 100.0)).value
 
@@ -102,7 +108,13 @@ def optimum(prior: FinitePrior, epsilon: float, eta: float) -> float:
 def points(
     runs: int, generator: np.random.Generator, advance: Callable[[int], object]
 ) -> tuple[Hours, ...]:
-    """Attack ``runs`` >= 2 times for each prior, epsilon and eta."""
+    """Attack ``runs`` >= 2 times for each prior, epsilon and eta.
+
+    Args:
+        runs: attacks for each.
+        generator: of all randomness.
+        advance: called with 1 after each.
+    """
     found = []
     for name, prior in priors().items():
         for epsilon in EPSILONS:
@@ -161,6 +173,7 @@ def _point(
 ) -> Hours:  # fmt: skip
     noise, threat = LaplaceNoise.calibrated(epsilon, 100.0), _threat(prior, eta)
     targets = generator.choice(prior.records, runs, p=prior.probabilities)
+    # Clamped after the noise, which is post-processing and leaves epsilon as it is.
     outputs = np.clip(HOURS[targets] + generator.laplace(0.0, noise.scale, runs), 0.0, 100.0)
     guesses = _best(threat, noise, generator)[_nearest(outputs)]
     samples = contributions(targets, guesses, threat)

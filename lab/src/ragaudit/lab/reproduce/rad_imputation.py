@@ -58,7 +58,11 @@ class Imputation:
 def impute(
     generator: np.random.Generator, advance: Callable[[int], object] = lambda done: None
 ) -> tuple[Imputation, ...]:
-    """Attack both data sets; ``advance`` is called once per seed.
+    """Attack both data sets without looking at any output.
+
+    Args:
+        generator: of all randomness.
+        advance: called with 1 after each seed.
 
     Raises:
         RagauditError: scikit-learn is not installed.

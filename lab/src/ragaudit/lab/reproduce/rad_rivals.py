@@ -59,12 +59,16 @@ class Statement:
 
 
 def rivals(audits: Sequence[Audit]) -> tuple[Rivals, ...]:
-    """Return the means of each audit."""
+    """Return the means over the repeats of each audit."""
     return tuple(map(_means, audits))
 
 
 def statements(audits: Sequence[Audit]) -> tuple[Statement, ...]:
-    """Return what section 7.3.4 says of LDP-Auditor."""
+    """Return what section 7.3.4 says of LDP-Auditor, as printed, corrected and found.
+
+    Args:
+        audits: all of one number of runs.
+    """
     found, runs = rivals(audits), audits[0].runs
     by_mean = sum(_nearer(each.model_based, each.ldp_auditor, each.epsilon) for each in found)
     certified = sum(_nearer(each.certified, each.ldp_auditor, each.epsilon) for each in found)

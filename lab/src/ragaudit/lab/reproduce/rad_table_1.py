@@ -79,7 +79,7 @@ class Applicability:
 
 
 def applicability() -> tuple[Applicability, ...]:
-    """Table 1, as our code applies it."""
+    """Return Table 1, as our code applies it."""
     return tuple(
         _row(notion, knowledge, eta, paper, corrected, reason)
         for notion, knowledge, eta, paper, corrected, reason in TABLE_1

@@ -35,12 +35,20 @@ FORMULA = "Example 4.7; Eq. (3) with Laplace noise's own trade-off function"
 
 
 def advantage_error(advantage: float) -> float:
-    """Return the error at 95 % of the least Laplace noise that keeps an advantage."""
+    """Return the error at 95 % of the least Laplace noise that keeps an advantage.
+
+    Args:
+        advantage: to be kept; the records' range is 1, and so is the error's unit.
+    """
     return QUANTILE * laplace_scale(advantage, RECORDS, 1.0)
 
 
 def success_error(success: float) -> float:
-    """Return the error at 95 % of the least Laplace noise for which Eq. (3) keeps a success."""
+    """Return the error at 95 % of the least Laplace noise for which Eq. (3) keeps a success.
+
+    Args:
+        success: probability to be kept; the error's unit is the records' range.
+    """
     found = largest_parameter(
         lambda epsilon: laplace_success(CHANCE, epsilon), success, limit=LARGEST_EPSILON
     )

@@ -141,6 +141,11 @@ def check_claim(
 ) -> ClaimCheck:
     """Compare a claimed (epsilon, delta) with what was seen; the claim is converted by name.
 
+    Args:
+        estimate: with its lower confidence bound.
+        scenario: prior, success sets and knowledge of the attack that was run.
+        claim: under any relation from which the scenario's follows.
+
     Raises:
         RefusedError: nothing about these records follows from the claim's relation.
     """

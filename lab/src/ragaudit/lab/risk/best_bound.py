@@ -62,7 +62,7 @@ class BestBound:
     normalized: NormalizedAdvantage
 
     def to_json(self) -> dict[str, Any]:
-        """The result as JSON values."""
+        """Return the result as JSON values."""
         return {
             "value": self.value,
             "winner": self.winner.to_json(),

@@ -52,6 +52,11 @@ def total_variation_epsilon(
     """Return epsilon at which Theorem 4.2 gives ``advantage``: ``ln((1+r-2 delta)/(1-r))``.
 
     ``r = advantage/(1 - kappa)``. 0 if delta alone allows it, infinite if r >= 1.
+
+    Args:
+        advantage: the target.
+        collision_probability: kappa, 0 to 1; 0 is the safe one.
+        delta: 0 to 1.
     """
     target = check_finite(advantage, "advantage")
     d = check_delta(delta)
@@ -66,6 +71,11 @@ def grr_epsilon(advantage: float, records: int, collision_probability: float) ->
     """Return epsilon of generalized randomized response with this optimal advantage.
 
     ``ln((1 + r (m-1))/(1 - r))``, ``r = advantage/(1 - kappa)``: full knowledge, or exact guesses.
+
+    Args:
+        advantage: the target.
+        records: m >= 2.
+        collision_probability: kappa, 0 to 1.
     """
     target = check_finite(advantage, "advantage")
     m = check_integer(records, "records", least=2)
@@ -79,6 +89,12 @@ def ss_epsilon(advantage: float, records: int, subset: int) -> float:
     """Return epsilon of subset selection with this value, for a fixed subset size.
 
     Uniform prior, exact guesses, no auxiliary knowledge.
+
+    Args:
+        advantage: the target.
+        records: m >= 2.
+        subset: omega, 1 to records - 1; a mechanism that takes it from epsilon needs
+            :func:`largest_parameter`.
     """
     target = check_finite(advantage, "advantage")
     m = check_integer(records, "records", least=2)
@@ -95,6 +111,11 @@ def uniform_exact_guess_epsilon(advantage: float, records: int, delta: float = 0
 
     ``ln((1 + g m - delta m)/(1 - g m/(m-1)))``; infinite ("no finite epsilon explains this") if
     the denominator is not positive, 0 if the numerator is below it.
+
+    Args:
+        advantage: g, the target.
+        records: m >= 2.
+        delta: 0 to 1.
     """
     target = check_finite(advantage, "advantage")
     m = check_integer(records, "records", least=2)
@@ -108,13 +129,23 @@ def laplace_scale(advantage: float, records: int, span: float) -> float:
     """Return the scale b of Laplace noise with this value, for equal gaps and uniform prior.
 
     It is the least safe scale for any positions within ``span`` (exact guesses, no knowledge).
+
+    Args:
+        advantage: the target.
+        records: m >= 2.
+        span: distance of the extreme records, > 0; the scale has its unit.
     """
     width, ratio = check_positive(span, "span"), laplace_epsilon(advantage, records)
     return width / ratio if ratio > 0 else math.inf
 
 
 def laplace_epsilon(advantage: float, records: int) -> float:
-    """Return ``span/b`` of :func:`laplace_scale`: ``-2 (m-1) ln(1 - g m/(m-1))``."""
+    """Return ``span/b`` of :func:`laplace_scale`: ``-2 (m-1) ln(1 - g m/(m-1))``.
+
+    Args:
+        advantage: g, the target.
+        records: m >= 2.
+    """
     target = check_finite(advantage, "advantage")
     m = check_integer(records, "records", least=2)
     share = target * m / (m - 1)
@@ -127,6 +158,11 @@ def gaussian_scale(advantage: float, records: int, span: float) -> float:
     """Return the standard deviation of Gaussian noise with this value, as `laplace_scale`.
 
     ``span/(2 (m-1) Phi^-1(1/2 + g m/(2(m-1))))``.
+
+    Args:
+        advantage: g, the target.
+        records: m >= 2.
+        span: distance of the extreme records, > 0; the deviation has its unit.
     """
     target = check_finite(advantage, "advantage")
     m = check_integer(records, "records", least=2)
@@ -181,7 +217,12 @@ def least_parameter(
     """Return the least parameter with ``bound >= advantage``: for an audit.
 
     What an observed advantage proves: every smaller parameter would forbid it. Infinite if
-    ``bound(limit)`` stays below. Arguments as in :func:`largest_parameter`.
+    ``bound(limit)`` stays below.
+
+    Args:
+        bound, limit: as of :func:`largest_parameter`.
+        advantage: the lower confidence limit of what was observed; at <= ``bound(0)`` the parameter
+            is 0.
     """
     target = check_finite(advantage, "advantage")
     _, reached = _bisect(lambda value: bound(value) < target, limit)
@@ -194,9 +235,14 @@ def least_parameter(
 def continuous_largest_parameter(
     bound: Callable[[float], float], advantage: float, *, limit: float = 1e4
 ) -> Crossing:
-    """As :func:`largest_parameter`, for a continuous bound that is costly: about 15 evaluations.
+    """Return `largest_parameter` of a continuous bound that is costly, in about 15 evaluations.
 
     Infinite if the target is at the supremum ``bound(limit)``, but for rounding, or above it.
+
+    Args:
+        bound: continuous and non-decreasing on [0, limit].
+        advantage: the target.
+        limit: beyond it the parameter counts as infinite.
     """
     target, evaluate = check_finite(advantage, "advantage"), cache(bound)
     root = _root(evaluate, target, limit)
@@ -209,7 +255,12 @@ def continuous_largest_parameter(
 def continuous_least_parameter(
     bound: Callable[[float], float], advantage: float, *, limit: float = 1e4
 ) -> Crossing:
-    """As :func:`least_parameter`; arguments and limits of :func:`continuous_largest_parameter`."""
+    """Return `least_parameter` of a continuous bound that is costly, in about 15 evaluations.
+
+    Args:
+        bound, limit: as of :func:`continuous_largest_parameter`.
+        advantage: as of :func:`least_parameter`.
+    """
     target, evaluate = check_finite(advantage, "advantage"), cache(bound)
     root = _root(evaluate, target, limit)
     if root == 0 or math.isinf(root):
@@ -223,6 +274,11 @@ def largest_mu(advantage: float, summary: PriorSummary, *, limit: float = 1e3) -
 
     The mu of two *different* records: full-batch DP-SGD over T steps has ``2 sqrt(T)/sigma``
     (the paper's Example 5.7 takes ``sqrt(T)/sigma``, which is for an absent record).
+
+    Args:
+        advantage: the target.
+        summary: of the prior.
+        limit: beyond it mu counts as infinite.
     """
 
     def bound(mu: float) -> float:

@@ -46,18 +46,33 @@ _NEGLIGIBLE = 60.0
 
 
 def grr_total_variation(records: int, epsilon: float) -> float:
-    """Return ``(e^eps - 1)/(e^eps + m - 1)``."""
+    """Return ``(e^eps - 1)/(e^eps + m - 1)``.
+
+    Args:
+        records: m >= 2.
+        epsilon: >= 0.
+    """
     p, _ = grr_probabilities(records, epsilon)
     return -math.expm1(-check_epsilon(epsilon)) * p
 
 
 def oue_total_variation(epsilon: float) -> float:
-    """Return ``tanh(eps/2)/2``; it does not depend on the number of records."""
+    """Return ``tanh(eps/2)/2``; it does not depend on the number of records.
+
+    Args:
+        epsilon: >= 0.
+    """
     return math.tanh(check_epsilon(epsilon) / 2) / 2
 
 
 def ss_total_variation(records: int, epsilon: float, subset: int) -> float:
-    """Return ``(p m - w)/(m - 1)``, w = subset, p the probability that it has the record."""
+    """Return ``(p m - w)/(m - 1)``, w = subset, p the probability that it has the record.
+
+    Args:
+        records: m >= 2.
+        epsilon: >= 0.
+        subset: omega, 1 to records - 1.
+    """
     m = check_integer(records, "records", least=2)
     return ss_advantage_uniform(m, epsilon, subset) * m * subset / (m - 1)
 
@@ -68,6 +83,10 @@ def grr_advantage(threat: ThreatModel, epsilon: float) -> float:
 
     Covers any prior with: full auxiliary knowledge and any eta; exact guesses and any auxiliary
     knowledge; no auxiliary knowledge and any eta.
+
+    Args:
+        threat: prior, success sets and auxiliary knowledge.
+        epsilon: >= 0.
 
     Raises:
         AssumptionError: partial auxiliary knowledge together with inexact guesses.
@@ -92,6 +111,13 @@ def oue_advantage(threat: ThreatModel, epsilon: float) -> float:
     """Return the optimal advantage against optimal unary encoding (Example 4.5).
 
     Covers any prior with full auxiliary knowledge and any eta, or with none and exact guesses.
+
+    Args:
+        threat: prior, success sets and auxiliary knowledge.
+        epsilon: >= 0.
+
+    Raises:
+        AssumptionError: another threat.
     """
     if threat.auxiliary.is_full:
         return oue_total_variation(epsilon) * _spread(threat)
@@ -111,6 +137,10 @@ def oue_advantage_uniform(records: int, epsilon: float) -> float:
     """Return the uniform prior's value, no auxiliary knowledge, exact guesses.
 
     ``expm1(eps)/(2m) (1 - (e^eps/(1+e^eps))^(m-1))``, which tends to ``(m-1)/(2m)``.
+
+    Args:
+        records: m >= 2, of any size.
+        epsilon: >= 0, of any size: nothing overflows or cancels.
     """
     m = check_integer(records, "records", least=2)
     loss = check_epsilon(epsilon)
@@ -128,6 +158,14 @@ def ss_advantage(threat: ThreatModel, epsilon: float, subset: int) -> float:
 
     Covers any prior with full auxiliary knowledge and any eta, or with none and exact guesses
     (the latter for a non-uniform prior is not in the paper: note, claim 3.5).
+
+    Args:
+        threat: prior, success sets and auxiliary knowledge.
+        epsilon: >= 0.
+        subset: omega, 1 to records - 1.
+
+    Raises:
+        AssumptionError: another threat.
     """
     m = threat.records
     omega = check_integer(subset, "subset", least=1, most=m - 1)
@@ -152,6 +190,11 @@ def ss_advantage_uniform(records: int, epsilon: float, subset: int) -> float:
     """Return the uniform prior's value, no auxiliary knowledge, exact guesses.
 
     ``(p m - w)/(m w) = (m - w)(e^eps - 1)/(m (w e^eps + m - w))`` with w = subset.
+
+    Args:
+        records: m >= 2.
+        epsilon: >= 0.
+        subset: omega, 1 to records - 1.
     """
     m = check_integer(records, "records", least=2)
     omega = check_integer(subset, "subset", least=1, most=m - 1)

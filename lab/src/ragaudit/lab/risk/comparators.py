@@ -26,7 +26,7 @@ _STEPS = 200
 def ldp_auditor_epsilon(
     true_positives: int, false_positives: int, trials: int, alpha: float, delta: float = 0.0
 ) -> float:
-    """LDP-Auditor's estimate ``ln((TPR_low - delta)/FPR_high)``.
+    """Return LDP-Auditor's estimate ``ln((TPR_low - delta)/FPR_high)``.
 
     As its code does: ``alpha/2`` goes into a *two-sided* Clopper-Pearson interval of each rate,
     so each side has ``alpha/4`` and both together err with probability at most ``alpha/2``.
@@ -56,10 +56,17 @@ def ldp_auditor_epsilon(
 def one_run_p_value(
     canaries: int, guesses: int, correct: int, epsilon: float, delta: float = 0.0
 ) -> float:
-    """How plausible ``correct`` is under (epsilon, delta)-DP, with every canary in one run.
+    """Return how plausible ``correct`` is under (epsilon, delta)-DP, with every canary in one run.
 
     Each of ``canaries`` records was included by its own fair coin; the auditor guessed about
     ``guesses`` of them and was right about ``correct``.
+
+    Args:
+        canaries: m, 1 to 10^7.
+        guesses: r, 1 to ``canaries``.
+        correct: v, 0 to ``guesses``.
+        epsilon: >= 0.
+        delta: 0 to 1.
 
     Raises:
         InvalidArgumentError: a value out of its range.
@@ -84,7 +91,11 @@ def one_run_p_value(
 def one_run_epsilon(
     canaries: int, guesses: int, correct: int, confidence: float, delta: float = 0.0
 ) -> float:
-    """The largest epsilon (found from below) that one run refutes with this confidence.
+    """Return the largest epsilon (found from below) that one run refutes with this confidence.
+
+    Args:
+        canaries, guesses, correct, delta: as of :func:`one_run_p_value`.
+        confidence: between 0 and 1.
 
     Returns:
         0 if not even epsilon = 0 is refuted; at most 10^4.

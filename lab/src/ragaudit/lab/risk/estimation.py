@@ -86,7 +86,12 @@ class AdvantageEstimate:
 
 
 def check_confidence(confidence: object, name: str = "confidence") -> float:
-    """Return a confidence strictly between 0 and 1."""
+    """Return a confidence strictly between 0 and 1.
+
+    Args:
+        confidence: a number of any kind.
+        name: of the argument, for the error.
+    """
     return real(confidence, name, above=0, below=1)
 
 
@@ -107,6 +112,7 @@ def from_counts(successes: int, trials: int, records: int, confidence: float) ->
     s = check_integer(successes, "successes", least=0, most=n)
     m = check_integer(records, "records", least=2)
     level = check_confidence(confidence)
+    # The difference may be rounded up by half a unit; what is certified may not.
     lower = math.nextafter(proportion_low(s, n, level) - 1 / m, -math.inf)
     return AdvantageEstimate(s / n - 1 / m, lower, level, n, Method.CLOPPER_PEARSON)
 
@@ -143,10 +149,14 @@ def proportion_low(successes: int, trials: int, confidence: float) -> float:
 def proportion_high(successes: int, trials: int, confidence: float) -> float:
     """Return Clopper and Pearson's upper limit of a rate, one-sided, never below the exact one.
 
-    One less the lower limit of the failures' rate; arguments as for :func:`proportion_low`.
+    One less the lower limit of the failures' rate.
+
+    Args:
+        successes, trials, confidence: as of :func:`proportion_low`.
     """
     n = check_integer(trials, "trials", least=1, most=LARGEST_TRIALS)
     s = check_integer(successes, "successes", least=0, most=n)
+    # One less the limit may be rounded down; an upper limit may not.
     return min(1.0, math.nextafter(1 - proportion_low(n - s, n, confidence), math.inf))
 
 
@@ -188,6 +198,13 @@ def from_contributions(
 
     Hoeffding 1963, Theorem 2; Maurer and Pontil 2009, Theorem 4 (empirical Bernstein).
 
+    Args:
+        samples: shape (n,), n >= 2.
+        low, high: what a sample can be at least and at most, whatever the data; never read off
+            them.
+        confidence: in (0, 1), one-sided.
+        method: Hoeffding or empirical Bernstein.
+
     Raises:
         InvalidArgumentError: a sample outside [low, high], fewer than two samples, or a method
             that needs counts.
@@ -195,6 +212,7 @@ def from_contributions(
     values = check_vector(samples, "samples", least=2)
     level = check_confidence(confidence)
     least, most = check_finite(low, "low"), check_finite(high, "high")
+    # Sums of probabilities round; beyond this no rounding explains a sample out of range.
     rounding = 1e-9
     if values.min() < least - rounding or values.max() > most + rounding:
         raise InvalidArgumentError(
@@ -207,6 +225,7 @@ def from_contributions(
     elif method is Method.EMPIRICAL_BERNSTEIN:
         logarithm = math.log(2) - math.log1p(-level)
         variance = float(values.var(ddof=1))
+        # ln(2/(1 - level)) where Hoeffding has ln(1/(1 - level)): the variance is estimated too.
         width = math.sqrt(2 * variance * logarithm / n) + 7 * spread * logarithm / (3 * (n - 1))
     else:
         raise AssumptionError(
@@ -261,6 +280,10 @@ def check_drawn_from(targets: IntegerArray, prior: FinitePrior) -> None:
     Each record's count is compared with its binomial law; honest draws are refused with
     probability at most 1e-9 (both tails, all records, Bonferroni). That catches a wrong prior and
     a favorite target, not subtle dependence.
+
+    Args:
+        targets: shape (n,), record numbers.
+        prior: what they are said to be drawn from.
 
     Raises:
         InvalidArgumentError: the targets are refused, or are no records.

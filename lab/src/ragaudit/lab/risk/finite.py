@@ -75,6 +75,9 @@ def channel_total_variation(
 ) -> float:
     """Return the largest total variation between two rows of a channel, in [0, 1].
 
+    Args:
+        channel: shape (records, outputs), rows sum to 1 within 1e-9.
+
     Raises:
         InvalidArgumentError: a bad channel, or more than ``LARGEST_WORK`` differences.
     """
@@ -116,7 +119,12 @@ def best_gains(
 
 @typed
 def record_gains(likelihoods: FloatArray, threat: ThreatModel) -> FloatArray:
-    """Return ``pi_z (p(theta|z) - p(theta))``, shape (records, outputs)."""
+    """Return ``pi_z (p(theta|z) - p(theta))``, shape (records, outputs).
+
+    Args:
+        likelihoods: shape (records, outputs): probabilities or densities ``p(theta | z)``.
+        threat: its prior counts.
+    """
     prior = threat.prior.probabilities
     gains = likelihoods - prior @ likelihoods
     gains *= prior[:, None]
@@ -129,6 +137,10 @@ def guess_options(threat: ThreatModel, *, allow_abstain: bool = False) -> tuple[
 
     Guesses that gain the same stand for each other. All records are guesses, those of other
     classes too: so an attacker declines, which gains 0.
+
+    Args:
+        threat: success sets and auxiliary knowledge count.
+        allow_abstain: as of :func:`finite_advantage`.
 
     Returns:
         Functions from the records' gains to those of the guesses, one function for classes of

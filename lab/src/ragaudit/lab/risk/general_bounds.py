@@ -51,7 +51,12 @@ _RELATIVE_PER_RECORD = 2.0**-51
 
 @typed
 def total_variation_bound(scenario: Scenario, guarantee: Guarantee) -> Bound:
-    """Return ``TV (1 - kappa)``: any prior, knowledge and eta (Theorem 4.2)."""
+    """Return ``TV (1 - kappa)``: any prior, knowledge and eta (Theorem 4.2).
+
+    Args:
+        scenario: of any kind.
+        guarantee: under the scenario's relation.
+    """
     scenario.require(guarantee)
     curve = trade_off(guarantee)
     value = curve.total_variation * (1 - float(scenario.summary.collision_probability))
@@ -65,6 +70,10 @@ def trade_off_forms(summary: PriorSummary, curve: TradeOff) -> tuple[float, floa
     First: the largest gap over ``[kappa_minus, kappa_plus]``. Second: ``1 - kappa`` times the
     largest over ``[max(0, (kappa_minus - kappa)/(1 - kappa)), min(1, kappa_plus/(1 - kappa))]``,
     0 if kappa = 1. Neither is always the smaller one.
+
+    Args:
+        summary: kappa, kappa_minus and kappa_plus of the prior.
+        curve: of the guarantee.
     """
     first = curve.largest_gap(float(summary.least_ball), float(summary.largest_ball))
     rest = 1 - float(summary.collision_probability)
@@ -79,7 +88,15 @@ def trade_off_forms(summary: PriorSummary, curve: TradeOff) -> tuple[float, floa
 
 @typed
 def trade_off_bound(scenario: Scenario, guarantee: Guarantee) -> Bound:
-    """Return the smaller form of Theorem 5.1: no auxiliary knowledge, any eta."""
+    """Return the smaller form of Theorem 5.1: no auxiliary knowledge, any eta.
+
+    Args:
+        scenario: without auxiliary knowledge.
+        guarantee: under the scenario's relation.
+
+    Raises:
+        AssumptionError: another relation, or auxiliary knowledge.
+    """
     scenario.require(guarantee)
     scenario.require_no_knowledge()
     curve = trade_off(guarantee)
@@ -98,6 +115,9 @@ def approximate_dp_terms(
 
     Args:
         tightened: False gives the paper's first term, with delta instead of (1 - kappa) delta.
+
+    Returns:
+        Three upper bounds, each of which may exceed 1.
     """
     eps, d = check_epsilon(epsilon), check_delta(delta)
     rest = 1 - float(summary.collision_probability)
@@ -111,6 +131,13 @@ def approximate_dp_bound(scenario: Scenario, guarantee: Guarantee) -> Bound:
     """Return the least term of Proposition 5.3: no auxiliary knowledge, any eta.
 
     Never below Theorem 5.1 for the same guarantee (claim 6.7); Gaussian DP is refused.
+
+    Args:
+        scenario: without auxiliary knowledge.
+        guarantee: approximate DP, total variation or a profile, under the scenario's relation.
+
+    Raises:
+        AssumptionError: another relation, auxiliary knowledge, or Gaussian DP.
     """
     scenario.require(guarantee)
     scenario.require_no_knowledge()
@@ -162,6 +189,10 @@ def exact_guess_bound(scenario: Scenario, guarantee: Guarantee) -> Bound:
 
     Of a guarantee with many (epsilon, delta), such as mu-GDP, the least over them (claim 7.5).
 
+    Args:
+        scenario: with its prior, exact guesses and no auxiliary knowledge.
+        guarantee: under the scenario's relation.
+
     Raises:
         AssumptionError: another scenario, or a prior that is not given.
     """
@@ -184,7 +215,13 @@ def exact_guess_bound(scenario: Scenario, guarantee: Guarantee) -> Bound:
 
 
 def uniform_exact_guess_value(records: int, epsilon: float, delta: float) -> float:
-    """Return ``(m-1)/m (e^eps - 1 + m delta)/(e^eps + m - 1)`` (Corollary 5.6); may exceed 1."""
+    """Return ``(m-1)/m (e^eps - 1 + m delta)/(e^eps + m - 1)`` (Corollary 5.6); may exceed 1.
+
+    Args:
+        records: m >= 2.
+        epsilon: >= 0.
+        delta: 0 to 1.
+    """
     m = check_integer(records, "records", least=2)
     return _guess_budget(m, check_epsilon(epsilon), check_delta(delta)) / m
 
@@ -194,6 +231,13 @@ def uniform_exact_guess_bound(scenario: Scenario, guarantee: Guarantee) -> Bound
     """Return Corollary 5.6: uniform prior, no auxiliary knowledge, exact guesses.
 
     Of a guarantee with many (epsilon, delta), such as mu-GDP, the least over them (claim 7.5).
+
+    Args:
+        scenario: a uniform prior, exact guesses and no auxiliary knowledge.
+        guarantee: under the scenario's relation.
+
+    Raises:
+        AssumptionError: another relation or scenario.
     """
     scenario.require(guarantee)
     _require_exact(scenario)

@@ -101,6 +101,11 @@ class GradientAttack:
         The record of the class with the largest gain. If no gain is positive, any record outside
         the class, which declines; if there is none outside, the largest gain all the same.
 
+        Args:
+            evidence: of one run.
+            label: class of the target, which the attacker knows.
+            generator: for ties.
+
         Raises:
             InvalidArgumentError: no such class.
         """
@@ -114,12 +119,23 @@ class GradientAttack:
         return int(generator.choice(inside[gains >= gains.max()]))
 
     def members(self, evidence: Evidence) -> npt.NDArray[np.bool_]:
-        """Return, for each candidate, whether an attacker who knows it whole calls it a member."""
+        """Return, for each candidate, whether an attacker who knows it whole calls it a member.
+
+        Args:
+            evidence: of one run.
+
+        Returns:
+            Shape (records,).
+        """
         return np.asarray(evidence.gain > 0)
 
 
 def clip(gradients: npt.ArrayLike, clipping_norm: float) -> FloatArray:
     """Scale vectors (last axis) down to Euclidean length ``clipping_norm`` where they are longer.
+
+    Args:
+        gradients: shape (..., dimension).
+        clipping_norm: C > 0.
 
     Raises:
         InvalidArgumentError: ``clipping_norm`` not positive, or a gradient that is not finite.
@@ -183,6 +199,13 @@ def printed_rule(isolated: npt.ArrayLike, candidates: npt.ArrayLike) -> FloatArr
 
     Eq. (19) with sums over steps; shapes as for :meth:`GradientAttack.evidence`. A positive value
     is the printed test for membership.
+
+    Args:
+        isolated: shape (steps, dimension).
+        candidates: shape (records, steps, dimension).
+
+    Returns:
+        Shape (records,).
     """
     noisy, means = number_array(isolated, "isolated"), number_array(candidates, "candidates")
     if noisy.ndim != 2 or means.shape[1:] != noisy.shape or not len(means):

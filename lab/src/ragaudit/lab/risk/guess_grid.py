@@ -25,6 +25,7 @@ _CONCENTRATED: Final = 1e-3
 """Largest product of a cell's mass and its width, in scales of the density, that is resolved."""
 _TAIL: Final = 1e-14
 """Probability beyond the outermost quantiles."""
+# Down to neighboring floats, but for quantiles next to 0.
 _BISECTIONS: Final = 60
 _STENCIL: Final = np.arange(-2, 3)
 _QUARTIC: Final = np.linalg.inv(np.vander(_STENCIL.astype(np.float64), increasing=True))
@@ -48,7 +49,7 @@ class _Cells(NamedTuple):
 
     @classmethod
     def of(cls, prior: ContinuousPrior, low: FloatArray, high: FloatArray) -> "_Cells":
-        """The cells [low_i, high_i]; moments by parts, ``integral of F`` by Simpson's rule."""
+        """Return the cells [low_i, high_i]; moments by parts, integral of F by Simpson's rule."""
         places = np.concatenate([low, (low + high) / 2, high])
         first, middle, last = np.asarray(prior.cdf(places)).reshape(3, len(low))
         masses, width = last - first, high - low
@@ -128,7 +129,14 @@ class GuessGrid:
         self._balls = masses[self._last] - masses[self._first]
 
     def best_gains(self, theta: FloatArray) -> FloatArray:
-        """Return the best guess's gain for each output; shape (outputs,) to (outputs,)."""
+        """Return the best guess's gain for each output.
+
+        Args:
+            theta: shape (outputs,), in the records' unit.
+
+        Returns:
+            Shape (outputs,).
+        """
         batch = max(1, _CELLS // len(self._edges))
         parts = np.split(theta, range(batch, len(theta), batch))
         return np.concatenate([self._best_gains(part) for part in parts])

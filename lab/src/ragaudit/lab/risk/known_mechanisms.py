@@ -54,16 +54,34 @@ class KnownMechanism(Protocol):
         """From this value on the advantage is its supremum, to the precision of floats."""
 
     def guarantee(self, value: float) -> ApproximateDp | GaussianDp:
-        """What it guarantees between two records, whatever they are."""
+        """Return what the mechanism guarantees between two records, whatever they are.
+
+        Args:
+            value: of the parameter, >= 0.
+        """
 
     def advantage(self, threat: ThreatModel, value: float) -> float:
-        """The largest advantage of any attack (Theorem 4.3), in [0, 1 - kappa]."""
+        """Return the largest advantage of any attack (Theorem 4.3), in [0, 1 - kappa].
+
+        Args:
+            threat: over the mechanism's records.
+            value: of the parameter, >= 0.
+        """
 
     def total_variation(self, records: int, value: float) -> float:
-        """The largest total variation between two records."""
+        """Return the largest total variation between two records, in [0, 1].
+
+        Args:
+            records: m >= 2.
+            value: of the parameter, >= 0.
+        """
 
     def attacked(self, value: float) -> simulation.Attacked:
-        """The optimal attack on it, for simulation."""
+        """Return the optimal attack on the mechanism, for simulation.
+
+        Args:
+            value: of the parameter, >= 0.
+        """
 
 
 @dataclass(frozen=True)
@@ -195,7 +213,11 @@ class NoiseMechanism:
         return _LARGEST_GAP * self.span / float(np.diff(self.positions).min())
 
     def noise(self, value: float) -> LaplaceNoise | GaussianNoise | None:
-        """The noise at a parameter >= 0, no less than at the largest; None if it is infinite."""
+        """Return the noise at a parameter; None if it is infinite.
+
+        Args:
+            value: range/scale, >= 0; above `largest` it counts as that, lest the scale underflow.
+        """
         share = min(check_non_negative(value, self.parameter), self.largest)
         scale = self.span / share if share else math.inf
         if math.isinf(scale):
@@ -234,7 +256,13 @@ class NoiseMechanism:
 
 @typed
 def exact_bounds(mechanism: KnownMechanism, threat: ThreatModel, value: float) -> tuple[Bound, ...]:
-    """Return Theorem 4.3 for the mechanism itself, and Theorem 4.2 with its total variation."""
+    """Return Theorem 4.3 for the mechanism itself, and Theorem 4.2 with its total variation.
+
+    Args:
+        mechanism: whose advantage is known.
+        threat: over its records.
+        value: of its parameter, >= 0.
+    """
     scenario = Scenario.of_threat(threat)
     exact = Assumptions(
         prior=scenario.prior_name,

@@ -50,6 +50,10 @@ def grr_probabilities(records: int, epsilon: float) -> tuple[float, float]:
     """Return ``(p, q)``: P[output = record] and P[output = one given other record].
 
     Generalized randomized response: ``p = e^eps/(e^eps + m - 1)``, ``q = 1/(e^eps + m - 1)``.
+
+    Args:
+        records: m >= 2.
+        epsilon: >= 0.
     """
     m = check_integer(records, "records", least=2)
     odds = math.exp(-check_epsilon(epsilon))
@@ -58,7 +62,18 @@ def grr_probabilities(records: int, epsilon: float) -> tuple[float, float]:
 
 
 def grr_channel(records: int, epsilon: float) -> FloatArray:
-    """Return the (records, records) channel of generalized randomized response."""
+    """Return the (records, records) channel of generalized randomized response.
+
+    Args:
+        records: m >= 2, at most 4,096 (`LARGEST_CHANNEL`).
+        epsilon: >= 0.
+
+    Returns:
+        Entry ``[z, theta]`` is ``p(theta | z)``.
+
+    Raises:
+        InvalidArgumentError: a value out of its range, or more entries than are built.
+    """
     p, q = grr_probabilities(records, epsilon)
     _check_size("records", records, records)
     channel = np.full((records, records), q)
@@ -67,7 +82,11 @@ def grr_channel(records: int, epsilon: float) -> FloatArray:
 
 
 def oue_probabilities(epsilon: float) -> tuple[float, float]:
-    """Return ``(1/2, q)``: P[bit = 1] at the record and elsewhere, ``q = 1/(e^eps + 1)``."""
+    """Return ``(1/2, q)``: P[bit = 1] at the record and elsewhere, ``q = 1/(e^eps + 1)``.
+
+    Args:
+        epsilon: >= 0.
+    """
     return 0.5, float(special.expit(-check_epsilon(epsilon)))
 
 
@@ -75,6 +94,9 @@ def oue_outputs(records: int) -> npt.NDArray[np.bool_]:
     """Return all outputs of optimal unary encoding, shape (2^records, records).
 
     Row ``k`` is the binary expansion of ``k``, record 0 at the most significant bit.
+
+    Args:
+        records: m, 2 to 19 (`LARGEST_CHANNEL`).
     """
     m = check_integer(records, "records", least=2)
     if m > 24:
@@ -88,6 +110,10 @@ def oue_channel(records: int, epsilon: float) -> FloatArray:
     """Return the (records, 2^records) channel of optimal unary encoding.
 
     Columns are in the order of :func:`oue_outputs`.
+
+    Args:
+        records: as of :func:`oue_outputs`.
+        epsilon: >= 0.
     """
     bits = oue_outputs(records)
     _, q = oue_probabilities(epsilon)
@@ -126,6 +152,9 @@ def ss_probability(records: int, epsilon: float, subset: int) -> float:
 
     Args:
         subset: omega, 1 to records - 1.
+
+    Raises:
+        InvalidArgumentError: a value out of its range.
     """
     m = check_integer(records, "records", least=2)
     omega = check_integer(subset, "subset", least=1, most=m - 1)
@@ -133,7 +162,15 @@ def ss_probability(records: int, epsilon: float, subset: int) -> float:
 
 
 def ss_outputs(records: int, subset: int) -> npt.NDArray[np.bool_]:
-    """Return all subsets of ``subset`` records, lexicographic; shape (outputs, records)."""
+    """Return all subsets of ``subset`` records, lexicographic; shape (outputs, records).
+
+    Args:
+        records: m >= 2.
+        subset: omega, 1 to records - 1.
+
+    Raises:
+        InvalidArgumentError: a value out of its range, or more than `LARGEST_CHANNEL` bits.
+    """
     m = check_integer(records, "records", least=2)
     omega = check_integer(subset, "subset", least=1, most=m - 1)
     count = math.comb(m, omega)
@@ -149,7 +186,13 @@ def ss_outputs(records: int, subset: int) -> npt.NDArray[np.bool_]:
 
 
 def ss_channel(records: int, epsilon: float, subset: int) -> FloatArray:
-    """Return the (records, outputs) channel of subset selection; columns as `ss_outputs`."""
+    """Return the (records, outputs) channel of subset selection; columns as `ss_outputs`.
+
+    Args:
+        records: m >= 2.
+        epsilon: >= 0.
+        subset: omega, 1 to records - 1.
+    """
     members = ss_outputs(records, subset)
     p = ss_probability(records, epsilon, subset)
     inside = p / math.comb(records - 1, subset - 1)
@@ -174,13 +217,25 @@ class AdditiveNoise(Protocol):
         """Whether the density's slope jumps at 0."""
 
     def density(self, x: FloatArray) -> FloatArray:
-        """Return the density at noise value x."""
+        """Return the density at noise value x, element by element.
+
+        Args:
+            x: any shape, in the records' unit.
+        """
 
     def cdf(self, x: FloatArray) -> FloatArray:
-        """Return P[noise <= x]."""
+        """Return P[noise <= x], element by element and precise in the lower tail.
+
+        Args:
+            x: any shape, in the records' unit.
+        """
 
     def total_variation(self, distance: float) -> float:
-        """Return the total variation between two records ``distance`` >= 0 apart."""
+        """Return the total variation, in [0, 1], between the outputs of two records.
+
+        Args:
+            distance: of the records, >= 0, in their unit.
+        """
 
 
 @dataclass(frozen=True)
@@ -315,7 +370,12 @@ class ExponentialMechanism:
         return -1 / (s * math.expm1(-(self.high - self.low) / s))
 
     def density(self, theta: FloatArray, record: FloatArray) -> FloatArray:
-        """Return ``p(theta | record)``, broadcast over both."""
+        """Return ``p(theta | record)``, broadcast over both.
+
+        Args:
+            theta: outputs in [low, high].
+            record: records in [low, high].
+        """
         s = self.scale
         total = -s * (np.expm1((self.low - record) / s) + np.expm1((record - self.high) / s))
         heights: FloatArray = np.asarray(np.subtract(theta, record))

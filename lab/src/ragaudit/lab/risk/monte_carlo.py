@@ -54,6 +54,7 @@ def monte_carlo_advantage(
     total = 0.0
     for theta in generator.uniform(low, high, outer):
         records = _drawn(draw, inner, mechanism)
+        # Records of its own: with those of the gains both means would err together.
         mixture = float(mechanism.density(theta, _drawn(draw, inner, mechanism)).mean())
         records.sort()
         gains = np.concatenate([[0.0], np.cumsum(mechanism.density(theta, records) - mixture)])

@@ -63,6 +63,7 @@ def posterior(prior: FinitePrior, log_likelihoods: npt.ArrayLike) -> FloatArray:
             where="log_likelihoods",
             expected="no NaN, and a finite value for some record of positive prior in each row",
         )
+    # Less the peak: the likelihoods of a whole run underflow by themselves.
     weights = np.exp(joint - peak)
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
@@ -93,14 +94,25 @@ class OptimalAttack:
         return self.threat.success.sums(gains[:, members].T, members).T
 
     def best_guesses(self, log_likelihoods: npt.ArrayLike, label: int = 0) -> list[int]:
-        """Return every optimal guess for one output, shape (records,); any of them is right."""
+        """Return every optimal guess for one output, shape (records,); any of them is right.
+
+        Args:
+            log_likelihoods: shape (records,), as a row of :func:`posterior`.
+            label: number of the target's class.
+        """
         row = self.weights(np.atleast_2d(np.asarray(log_likelihoods, dtype=np.float64)), label)[0]
         return [int(guess) for guess in np.flatnonzero(row >= row.max() - _TIE)]
 
     def guess(
         self, log_likelihoods: npt.ArrayLike, label: int, generator: np.random.Generator
     ) -> IntegerArray:
-        """Return an optimal guess for each output, ties broken uniformly; shape (outputs,)."""
+        """Return an optimal guess for each output, ties broken uniformly; shape (outputs,).
+
+        Args:
+            log_likelihoods: shape (outputs, records), as for :meth:`weights`.
+            label: number of the class that all targets are of.
+            generator: for ties.
+        """
         values = np.asarray(log_likelihoods, dtype=np.float64)
         found = np.empty(len(values), dtype=np.int64)
         rows = max(1, _CHUNK_CELLS // self.threat.records)

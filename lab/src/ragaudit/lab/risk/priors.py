@@ -137,6 +137,8 @@ class ContinuousPrior:
                 where="high",
                 expected=f"{SHORTEST:g} to {LONGEST:g} above low",
             )
+        # A spot check: no number of places proves it, but a density, a law of another interval or
+        # one that is not vectorized shows.
         grid = np.asarray(self.cdf(np.linspace(low, high, 129)), dtype=np.float64)
         if grid.shape != (129,):
             raise InvalidArgumentError(
@@ -152,13 +154,22 @@ class ContinuousPrior:
 
     @classmethod
     def uniform(cls, low: float, high: float) -> Self:
-        """Return the uniform law on [low, high]."""
+        """Return the uniform law on [low, high].
+
+        Args:
+            low, high: ends of the interval, low < high.
+        """
         a, b = check_finite(low, "low"), check_finite(high, "high")
         return cls(a, b, lambda x: np.clip((x - a) / (b - a), 0.0, 1.0), "uniform", True)
 
     @classmethod
     def beta(cls, a: float, b: float, low: float = 0.0, high: float = 1.0) -> Self:
-        """Return the Beta(a, b) law stretched to [low, high]; a, b > 0."""
+        """Return the Beta(a, b) law stretched to [low, high].
+
+        Args:
+            a, b: > 0; below 1 the density is infinite at that end.
+            low, high: ends of the interval, low < high.
+        """
         first, second = check_positive(a, "a"), check_positive(b, "b")
         start, end = check_finite(low, "low"), check_finite(high, "high")
 
@@ -174,7 +185,12 @@ class ContinuousPrior:
         return 0.0
 
     def ball_masses(self, centers: FloatArray, eta: float) -> FloatArray:
-        """Return ``pi([x - eta, x + eta])`` for every center x of the interval."""
+        """Return ``pi([x - eta, x + eta])`` for every center x.
+
+        Args:
+            centers: places in [low, high], any shape.
+            eta: >= 0, in the records' unit.
+        """
         reach, places = check_non_negative(eta, "eta"), number_array(centers, "centers")
         upper = self.cdf(np.minimum(places + reach, self.high))
         return np.asarray(upper - self.cdf(np.maximum(places - reach, self.low)))
@@ -186,6 +202,11 @@ def continuous_summary(prior: ContinuousPrior, eta: float, points: int = 4097) -
 
     Ball masses are taken on a grid and widened by what can lie between its points, so
     ``least_ball`` is never too large, ``largest_ball`` never too small.
+
+    Args:
+        prior: of the records.
+        eta: >= 0, in the records' unit.
+        points: of the grid, >= 2.
     """
     centers = np.linspace(prior.low, prior.high, check_integer(points, "points", least=2))
     reach = check_non_negative(eta, "eta")

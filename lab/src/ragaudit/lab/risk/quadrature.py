@@ -91,6 +91,7 @@ def integrate(
     for level in range(levels + 1):
         half = (high - low) / 2
         nodes = low[:, None] + half[:, None] * (1 + _NODES)
+        # Exactly: the sum may round to beyond the end, where the function need not be defined.
         nodes[:, -1] = high
         heights = function(nodes.ravel()).reshape(nodes.shape)
         estimates = half * (heights @ _WEIGHTS)

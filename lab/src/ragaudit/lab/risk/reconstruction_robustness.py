@@ -49,7 +49,7 @@ class SuccessBound:
     label: str = LABEL
 
     def to_json(self) -> dict[str, Any]:
-        """The bound as JSON values, label included."""
+        """Return the bound as JSON values, label included."""
         return {
             "success_probability_at_most": self.value,
             "equation": self.equation,
@@ -59,21 +59,39 @@ class SuccessBound:
 
 
 def pure_dp_success(largest_ball: float, epsilon: float) -> float:
-    """Return ``min(1, kappa_plus e^eps)``."""
+    """Return ``min(1, kappa_plus e^eps)``.
+
+    Args:
+        largest_ball: kappa_plus, 0 to 1.
+        epsilon: >= 0.
+    """
     kappa = check_probability(largest_ball, "largest_ball")
     return min(1.0, kappa + times_expm1(kappa, check_epsilon(epsilon)))
 
 
 @typed
 def trade_off_success(largest_ball: float, curve: TradeOff) -> float:
-    """Return ``1 - f(kappa_plus)``."""
+    """Return ``1 - f(kappa_plus)``.
+
+    Args:
+        largest_ball: kappa_plus, 0 to 1.
+        curve: f, of the guarantee.
+    """
     kappa = check_probability(largest_ball, "largest_ball")
     return min(1.0, curve.gap(kappa) + kappa)
 
 
 @typed
 def pure_dp_success_bound(scenario: Scenario, guarantee: ApproximateDp) -> SuccessBound:
-    """Return Eq. (1). With delta > 0 it is false: use :func:`trade_off_success_bound`."""
+    """Return Eq. (1). With delta > 0 it is false: use :func:`trade_off_success_bound`.
+
+    Args:
+        scenario: without auxiliary knowledge.
+        guarantee: with delta 0, under the scenario's relation.
+
+    Raises:
+        AssumptionError: another scenario or guarantee.
+    """
     scenario.require(guarantee)
     scenario.require_no_knowledge()
     if guarantee.delta != 0:
@@ -87,7 +105,15 @@ def pure_dp_success_bound(scenario: Scenario, guarantee: ApproximateDp) -> Succe
 
 @typed
 def trade_off_success_bound(scenario: Scenario, guarantee: Guarantee) -> SuccessBound:
-    """Return Eq. (3), for any guarantee with a trade-off function."""
+    """Return Eq. (3), for any guarantee with a trade-off function.
+
+    Args:
+        scenario: without auxiliary knowledge.
+        guarantee: under the scenario's relation.
+
+    Raises:
+        AssumptionError: another scenario or relation.
+    """
     scenario.require(guarantee)
     scenario.require_no_knowledge()
     curve = trade_off(guarantee)
@@ -98,6 +124,10 @@ def trade_off_success_bound(scenario: Scenario, guarantee: Guarantee) -> Success
 @typed
 def success_bound(scenario: Scenario, guarantee: Guarantee) -> SuccessBound:
     """Return the one that applies: Eq. (1) for pure DP, Eq. (3) otherwise.
+
+    Args:
+        scenario: without auxiliary knowledge.
+        guarantee: under the scenario's relation.
 
     Raises:
         AssumptionError: the attacker may know something about the target.

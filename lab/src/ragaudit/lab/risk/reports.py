@@ -27,7 +27,14 @@ BoolArray = npt.NDArray[np.bool_]
 def randomized_response(
     targets: IntegerArray, records: int, epsilon: float, generator: np.random.Generator
 ) -> IntegerArray:
-    """Generalized randomized response: one record per target, shape (n,)."""
+    """Draw reports of generalized randomized response: one record per target, shape (n,).
+
+    Args:
+        targets: shape (n,), the true records.
+        records: m >= 2.
+        epsilon: >= 0.
+        generator: of all randomness.
+    """
     keep, _ = grr_probabilities(records, epsilon)
     true = _targets(targets, records)
     kept = generator.random(len(true)) < keep
@@ -39,7 +46,14 @@ def randomized_response(
 def unary_encoding(
     targets: IntegerArray, records: int, epsilon: float, generator: np.random.Generator
 ) -> BoolArray:
-    """Optimal unary encoding: one vector of bits per target, shape (n, records)."""
+    """Draw reports of optimal unary encoding: one vector of bits per target, shape (n, records).
+
+    Args:
+        targets, records, epsilon, generator: as of :func:`randomized_response`.
+
+    Raises:
+        InvalidArgumentError: a value out of its range, or more than `LARGEST_REPORTS` bits.
+    """
     at_target, elsewhere = oue_probabilities(epsilon)
     true = _targets(targets, records, cells=records)
     bits = generator.random((len(true), records)) < elsewhere
@@ -51,7 +65,15 @@ def unary_encoding(
 def subset_selection(
     targets: IntegerArray, records: int, epsilon: float, subset: int, generator: np.random.Generator
 ) -> BoolArray:
-    """Subset selection: membership in the reported subset, shape (n, records)."""
+    """Draw reports of subset selection: membership in the reported subset, shape (n, records).
+
+    Args:
+        targets, records, epsilon, generator: as of :func:`randomized_response`.
+        subset: omega, 1 to records - 1.
+
+    Raises:
+        InvalidArgumentError: a value out of its range, or more than `LARGEST_REPORTS` bits.
+    """
     share = ss_probability(records, epsilon, subset)
     true = _targets(targets, records, cells=records)
     inside = generator.random(len(true)) < share

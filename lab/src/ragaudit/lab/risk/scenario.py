@@ -69,7 +69,12 @@ class Scenario:
     @classmethod
     @typed
     def of_threat(cls, threat: ThreatModel) -> Self:
-        """The scenario of a threat model; its auxiliary knowledge counts as ANY unless none."""
+        """Return the scenario of a threat model.
+
+        Args:
+            threat: its auxiliary knowledge counts as ANY unless it is none; so bounds that ask for
+                none refuse it, and those that hold with any remain.
+        """
         name = "uniform" if threat.prior.is_uniform else "given"
         return cls(
             threat.summary,
@@ -84,7 +89,12 @@ class Scenario:
     @classmethod
     @typed
     def uniform(cls, records: int, knowledge: Knowledge = Knowledge.NONE) -> Self:
-        """Uniform prior over any number >= 2 of records, exact guesses; needs no memory."""
+        """Return the scenario of a uniform prior and exact guesses; it needs no memory.
+
+        Args:
+            records: m >= 2.
+            knowledge: of the attacker.
+        """
         m = check_integer(records, "records", least=2)
         return cls(
             PriorSummary.uniform(m),
@@ -98,16 +108,24 @@ class Scenario:
     @classmethod
     @typed
     def continuous(cls, prior: ContinuousPrior, eta: float) -> Self:
-        """Continuous records, loss ``|z' - z|``, no auxiliary knowledge."""
+        """Return the scenario of continuous records, loss ``|z' - z|``, no auxiliary knowledge.
+
+        Args:
+            prior: of the records.
+            eta: >= 0, largest distance that counts as success, in the records' unit.
+        """
         summary = continuous_summary(prior, eta)
         return cls(summary, Knowledge.NONE, exact_guesses=False, prior_name=prior.name)
 
     @classmethod
     def unknown_prior(cls, records: int | None = None) -> Self:
-        """Any prior (over at most ``records`` records, if given), any knowledge, any eta.
+        """Return the scenario of any prior, any knowledge and any eta.
 
-        All that is left is total variation; the "two easiest records" of the paper's protocol
-        can understate the risk by half (note, claim 6.6).
+        All that is left is total variation; the "two easiest records" of the paper's protocol can
+        understate the risk by half (note, claim 6.6).
+
+        Args:
+            records: at most so many, >= 2; None for any number.
         """
         least = 0.0 if records is None else 1 / check_integer(records, "records", least=2)
         summary = PriorSummary.of(least, 0, 1)
@@ -117,7 +135,7 @@ class Scenario:
     def absence(
         cls, presence: float = 0.5, relation: NeighboringRelation = NeighboringRelation.ADD_REMOVE
     ) -> Self:
-        """Whether one known document is present: the two "records" are it and its absence.
+        """Return the scenario of one known document, present or not: the "records" are both cases.
 
         Args:
             presence: prior probability that it is present, in [0, 1].
@@ -138,6 +156,9 @@ class Scenario:
     @typed
     def require(self, guarantee: Guarantee) -> None:
         """Refuse a guarantee for another relation than the one between the records.
+
+        Args:
+            guarantee: of the mechanism.
 
         Raises:
             AssumptionError: convert it by name: ``guarantee.under(NeighboringRelation.REPLACE)``.
@@ -193,7 +214,7 @@ class Bound:
     composes: bool = True
 
     def to_json(self) -> dict[str, Any]:
-        """The bound as JSON values."""
+        """Return the bound as JSON values."""
         return {
             "value": self.value,
             "theorem": self.theorem,
@@ -216,7 +237,12 @@ class NormalizedAdvantage(NamedTuple):
 
 @typed
 def normalized(advantage: float, summary: PriorSummary) -> NormalizedAdvantage:
-    """Return the advantage divided by ``1 - kappa_pi``."""
+    """Return the advantage divided by ``1 - kappa_pi``.
+
+    Args:
+        advantage: an advantage, or a bound of one.
+        summary: of the prior.
+    """
     value, possible = check_finite(advantage, "advantage"), 1 - float(summary.collision_probability)
     if possible <= 0:
         return NormalizedAdvantage(0.0, False)

@@ -74,7 +74,11 @@ class Guesses:
         return int(np.count_nonzero(self.targets == self.guesses))
 
     def hits(self, success: SuccessSets) -> int:
-        """Number of guesses that count as right; all are records of the success sets."""
+        """Return the number of guesses that count as right.
+
+        Args:
+            success: over the records that targets and guesses are numbers of.
+        """
         if success.table is None:
             return self.successes
         return int(np.count_nonzero(success.table[self.guesses, self.targets]))
@@ -87,7 +91,16 @@ class Attacked(Protocol):
     def guess(
         self, targets: IntegerArray, prior: FinitePrior, generator: np.random.Generator
     ) -> IntegerArray:
-        """Release something about each target and name a record from it; shape (n,)."""
+        """Release something about each target and name a record from it.
+
+        Args:
+            targets: shape (n,), the true records; the attack sees only what is released of them.
+            prior: over all records.
+            generator: of all randomness, the mechanism's and the attack's.
+
+        Returns:
+            Shape (n,), the record named for each target.
+        """
 
 
 @dataclass(frozen=True)

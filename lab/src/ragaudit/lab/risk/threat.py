@@ -54,19 +54,34 @@ class AuxiliaryKnowledge:
 
     @classmethod
     def none(cls, records: int) -> Self:
-        """Nothing: one class. Reconstruction of a whole record."""
+        """Return no knowledge: one class. Reconstruction of a whole record.
+
+        Args:
+            records: 2 to 10^7.
+        """
         m = check_integer(records, "records", least=2, most=LARGEST_DOMAIN)
         return cls(_frozen(np.zeros(m, dtype=np.int64)))
 
     @classmethod
     def full(cls, records: int) -> Self:
-        """The whole record: each is its own class. Membership inference."""
+        """Return knowledge of the whole record: each is its own class. Membership inference.
+
+        Args:
+            records: 2 to 10^7.
+        """
         m = check_integer(records, "records", least=2, most=LARGEST_DOMAIN)
         return cls(_frozen(np.arange(m, dtype=np.int64)))
 
     @classmethod
     def of_labels(cls, labels: Sequence[object]) -> Self:
-        """The class of each record, by any hashable label. Attribute inference."""
+        """Return the class of each record, by any hashable label. Attribute inference.
+
+        Args:
+            labels: one for each record; a text stands for its characters.
+
+        Raises:
+            InvalidArgumentError: fewer than two labels, or one that is not hashable.
+        """
         given = [*labels] if isinstance(labels, str) else sequence(labels, "auxiliary")
         if len(given) < 2:
             raise InvalidArgumentError("too few labels", where="auxiliary", expected="at least 2")
@@ -130,12 +145,16 @@ class SuccessSets:
 
     @classmethod
     def exact(cls, records: int) -> Self:
-        """Only the record itself counts: eta below the least distance."""
+        """Return the sets in which only the record itself counts: eta below the least distance.
+
+        Args:
+            records: 2 to 10^7.
+        """
         return cls(check_integer(records, "records", least=2, most=LARGEST_DOMAIN), None)
 
     @classmethod
     def from_losses(cls, losses: Sequence[Sequence[float]] | FloatArray, eta: float) -> Self:
-        """Success sets of a loss table.
+        """Return the success sets of a loss table.
 
         Args:
             losses: shape (records, records), entry ``[g, z]`` the loss of guess ``g`` for
@@ -157,9 +176,17 @@ class SuccessSets:
 
     @classmethod
     def on_line(cls, positions: Sequence[float] | FloatArray, eta: float) -> Self:
-        """Success sets of records on a line with loss ``|x - x'|``; eta >= 0 in their unit.
+        """Return the success sets of records on a line with loss ``|x - x'|``.
 
         Distances are compared as binary floats: at equality choose eta a little larger.
+
+        Args:
+            positions: shape (records,), finite; two records may stand in one place.
+            eta: largest distance that counts as success, >= 0, in the positions' unit.
+
+        Raises:
+            InvalidArgumentError: more than `LARGEST_LOSS_TABLE` records with guesses that are not
+                exact.
         """
         x = check_vector(positions, "positions", least=2)
         threshold = check_non_negative(eta, "eta")
@@ -183,14 +210,23 @@ class SuccessSets:
         return self.table is None
 
     def hits(self, guess: int, record: int) -> bool:
-        """Whether ``guess`` succeeds when the target is ``record``."""
+        """Return whether a guess succeeds.
+
+        Args:
+            guess: the record that is named.
+            record: the target.
+        """
         for index, name in ((guess, "guess"), (record, "record")):
             check_integer(index, name, least=0, most=self.records - 1)
         return guess == record if self.table is None else bool(self.table[guess, record])
 
     @typed
     def masses(self, prior: FinitePrior) -> FloatArray:
-        """Return the prior probability of the success set of each guess; shape (records,)."""
+        """Return the prior probability of the success set of each guess; shape (records,).
+
+        Args:
+            prior: over the same number of records.
+        """
         _check_sizes(prior, self.records, "success")
         if self.table is None:
             return prior.probabilities
@@ -261,14 +297,23 @@ class ThreatModel:
     @classmethod
     @typed
     def reconstruction(cls, prior: FinitePrior, success: SuccessSets | None = None) -> Self:
-        """No auxiliary knowledge; exact guesses unless ``success`` says otherwise."""
+        """Return the threat without auxiliary knowledge.
+
+        Args:
+            prior: over the records.
+            success: when a guess counts; exact guesses if it is not given.
+        """
         sets = SuccessSets.exact(prior.records) if success is None else success
         return cls(prior, sets, AuxiliaryKnowledge.none(prior.records))
 
     @classmethod
     @typed
     def membership(cls, prior: FinitePrior) -> Self:
-        """Full auxiliary knowledge, exact guesses."""
+        """Return the threat with full auxiliary knowledge and exact guesses.
+
+        Args:
+            prior: over the records.
+        """
         return cls(prior, SuccessSets.exact(prior.records), AuxiliaryKnowledge.full(prior.records))
 
     @property

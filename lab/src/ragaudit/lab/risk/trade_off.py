@@ -46,18 +46,31 @@ def approximate_total_variation(epsilon: float, delta: float) -> float:
     """Return ``(e^eps - 1 + 2 delta)/(e^eps + 1)``, in [0, 1] (Eq. 2).
 
     The largest total variation of an (epsilon, delta)-DP mechanism; ``tanh(eps/2)`` if pure.
+
+    Args:
+        epsilon: >= 0.
+        delta: 0 to 1.
     """
     eps, d = check_epsilon(epsilon), check_delta(delta)
     return min(1.0, math.tanh(eps / 2) + 2 * d * float(special.expit(-eps)))
 
 
 def gaussian_total_variation(mu: float) -> float:
-    """Return ``2 Phi(mu/2) - 1``."""
+    """Return ``2 Phi(mu/2) - 1``, the total variation of mu-GDP (Dong, Roth and Su 2022).
+
+    Args:
+        mu: >= 0.
+    """
     return math.erf(check_non_negative(mu, "mu") / (2 * math.sqrt(2)))
 
 
 def composed_total_variation(value: float, releases: float) -> float:
-    """Return ``1 - (1 - value)^releases`` for that many adaptive releases."""
+    """Return ``1 - (1 - value)^releases``: the largest for adaptive releases together.
+
+    Args:
+        value: of one release, 0 to 1.
+        releases: how many, >= 0; need not be whole.
+    """
     variation = check_probability(value, "value")
     count = check_non_negative(releases, "releases")
     if variation == 1:
@@ -82,10 +95,18 @@ class TradeOff(Protocol):
         """Some (epsilon, delta) under which the guarantee is differentially private."""
 
     def gap(self, alpha: float) -> float:
-        """Return ``1 - f(alpha) - alpha`` in [0, 1], alpha in [0, 1]."""
+        """Return ``1 - f(alpha) - alpha``, in [0, 1].
+
+        Args:
+            alpha: false positive rate, 0 to 1.
+        """
 
     def largest_gap(self, low: float, high: float) -> float:
-        """Return the maximum of the gap over [low, high], 0 <= low <= high <= 1."""
+        """Return the maximum of the gap over [low, high].
+
+        Args:
+            low, high: false positive rates, 0 <= low <= high <= 1.
+        """
 
 
 @dataclass(frozen=True)
@@ -117,11 +138,16 @@ class GaussianTradeOff:
         return ((0.0, self.delta(0.0)),)
 
     def delta(self, epsilon: float) -> float:
-        """Return the least delta: ``Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu)``."""
+        """Return the least delta: ``Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu)``.
+
+        Args:
+            epsilon: >= 0.
+        """
         eps = check_epsilon(epsilon)
         if self.mu == 0:
             return 0.0
         shift = eps / self.mu
+        # In logarithms: e^eps overflows and the tail underflows long before their product does.
         tail = math.exp(eps + float(special.log_ndtr(-self.mu / 2 - shift)))
         return min(1.0, max(0.0, float(special.ndtr(self.mu / 2 - shift)) - tail))
 
@@ -265,10 +291,14 @@ Guarantee = ApproximateDp | GaussianDp | TotalVariation | PrivacyProfile
 
 
 def trade_off(guarantee: Guarantee) -> TradeOff:
-    """Return the guarantee's trade-off function; total variation tv is (0, tv)-DP.
+    """Return the guarantee's trade-off function.
+
+    Args:
+        guarantee: a total variation tv counts as (0, tv)-DP; rho-zCDP has to be converted by name
+            first (``ZeroConcentratedDp.at_delta``).
 
     Raises:
-        AssumptionError: another kind; convert it by name (``ZeroConcentratedDp.at_delta``).
+        AssumptionError: another kind.
     """
     if isinstance(guarantee, PrivacyProfile):
         return guarantee
@@ -294,7 +324,12 @@ def _clamped_peak(curve: TradeOff, low: float, high: float, peak: float) -> floa
 
 
 def times_expm1(factor: float, exponent: float) -> float:
-    """``factor (e^exponent - 1)``, infinite instead of an overflow; 0 if the factor is 0."""
+    """Return ``factor (e^exponent - 1)``, infinite instead of an overflow; 0 if the factor is 0.
+
+    Args:
+        factor: >= 0.
+        exponent: of any size.
+    """
     if factor == 0:
         return 0.0
     if exponent <= 700:

@@ -73,7 +73,7 @@ class Translation:
     success: str
 
     def sentences(self) -> tuple[str, ...]:
-        """The limits in words, one claim per sentence."""
+        """Return the limits in words, one claim per sentence."""
         relation = self.relation
         return (
             f"Membership: {membership_sentence(_decimal(self.membership_advantage), relation)}",
@@ -97,6 +97,9 @@ def largest_auc(guarantee: ApproximateDp | GaussianDp) -> float:
     """Return the area over the trade-off curve, the largest AUC of any test.
 
     ``1 - (1 - delta)^2/(1 + e^eps)``, or ``Phi(mu/sqrt 2)`` (Dong, Roth and Su 2022).
+
+    Args:
+        guarantee: approximate or Gaussian DP.
     """
     if isinstance(guarantee, GaussianDp):
         return float(special.ndtr(float(guarantee.mu) / math.sqrt(2)))

@@ -44,7 +44,7 @@ class _Brackets(NamedTuple):
     at_right: FloatArray
 
     def where(self, chosen: npt.NDArray[np.bool_]) -> "_Brackets":
-        """Those for which ``chosen``, shape (n,), is true."""
+        """Return those for which ``chosen``, shape (n,), is true."""
         return _Brackets(
             self.group[chosen],
             self.left[chosen],
@@ -54,7 +54,7 @@ class _Brackets(NamedTuple):
         )
 
     def leads(self) -> tuple[FloatArray, FloatArray]:
-        """How far the largest function at either end is above the one that leads at the other."""
+        """Return, for each end, its largest function's lead over the other end's largest there."""
         rows = np.arange(len(self.left))
         first, second = self.at_left.argmax(axis=1), self.at_right.argmax(axis=1)
         return (
@@ -63,7 +63,7 @@ class _Brackets(NamedTuple):
         )
 
     def split(self, middle: FloatArray, at_middle: FloatArray) -> "_Brackets":
-        """Both halves of each."""
+        """Return both halves of each; ``at_middle`` has the heights at ``middle``."""
         lower = self._replace(right=middle, at_right=at_middle)
         upper = self._replace(left=middle, at_left=at_middle)
         return _Brackets(*(np.concatenate(pair) for pair in zip(lower, upper, strict=True)))
@@ -99,6 +99,7 @@ def upper_envelope(
             break
         brackets = brackets.where(open_)
         ratio = above_left[open_] / (above_left[open_] + above_right[open_])
+        # Where functions bend, regula falsi alone moves one end only and creeps.
         if level % _BISECT_EVERY == _BISECT_EVERY - 1:
             ratio = np.full(len(ratio), 0.5)
         middle = brackets.left + (brackets.right - brackets.left) * ratio

@@ -38,7 +38,15 @@ class AssumptionError(InvalidArgumentError):
 
 
 def check_finite(value: object, name: str) -> float:
-    """Return a number of any kind as a float (:func:`ragaudit.privacy.numbers.real`)."""
+    """Return a number of any kind as a float (:func:`ragaudit.privacy.numbers.real`).
+
+    Args:
+        value: an int, float, text, Decimal or Fraction; no bool, and nothing that is not finite.
+        name: of the argument, for the error.
+
+    Raises:
+        InvalidArgumentError: another type, or out of range; so for all checks of this module.
+    """
     return real(value, name)
 
 
@@ -68,14 +76,26 @@ def check_delta(value: object) -> float:
 
 
 def check_integer(value: object, name: str, *, least: int, most: int = LARGEST_COUNT) -> int:
-    """Return an integer of [least, most]; a bool or a float is none."""
+    """Return an integer of [least, most]; a bool or a float is none.
+
+    Args:
+        value: an int, or a NumPy integer.
+        name: of the argument, for the error.
+        least, most: ends of the range, both allowed.
+    """
     return count(value, name, least=least, most=most)
 
 
 def check_vector(
     values: Sequence[float] | npt.NDArray[np.generic], name: str, *, least: int = 1
 ) -> FloatArray:
-    """Return finite numbers as a read-only float64 vector of at least ``least`` entries."""
+    """Return finite numbers as a read-only float64 vector of at least ``least`` entries.
+
+    Args:
+        values: a list of numbers of any kind, or an array.
+        name: of the argument, for the error.
+        least: fewest entries.
+    """
     vector = number_array(values, name)
     if vector.ndim != 1:
         raise InvalidArgumentError(f"{vector.ndim} dimensions", where=name, expected="a vector")
@@ -90,7 +110,11 @@ def check_vector(
 def probability_vector(
     values: Sequence[float] | npt.NDArray[np.generic], name: str, *, least: int = 1
 ) -> FloatArray:
-    """Return a read-only vector of probabilities: >= 0, sum 1 within ``SUM_TOLERANCE``."""
+    """Return a read-only vector of probabilities: >= 0, sum 1 within ``SUM_TOLERANCE``.
+
+    Args:
+        values, name, least: as of :func:`check_vector`.
+    """
     vector = check_vector(values, name, least=least)
     if (vector < 0).any():
         raise InvalidArgumentError("a negative probability", where=name, expected="at least 0")
@@ -106,6 +130,10 @@ def row_stochastic(
     """Return a read-only matrix whose rows are probability vectors.
 
     Shape (records, outputs): entry ``[z, theta]`` is ``p(theta | z)``.
+
+    Args:
+        values: a list of rows, or an array.
+        name: of the argument, for the error.
     """
     matrix = number_array(values, name)
     if matrix.ndim != 2 or 0 in matrix.shape:
@@ -136,7 +164,12 @@ def number_array(values: object, name: str, *, finite: bool = True) -> FloatArra
 
 
 def integer_array(values: object, name: str) -> IntegerArray:
-    """Return a copy as int64 of whole numbers, of any shape."""
+    """Return a copy as int64 of whole numbers, of any shape.
+
+    Args:
+        values: numbers without fraction, also floats; an array of any shape, or nested lists.
+        name: of the argument, for the error.
+    """
     raw = number_array(values, name)
     if (np.abs(raw) > LARGEST_COUNT).any() or (raw != np.floor(raw)).any():
         raise InvalidArgumentError("not whole numbers", where=name, expected="whole numbers")

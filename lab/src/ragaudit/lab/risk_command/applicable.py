@@ -54,7 +54,10 @@ def check_mechanism(mechanism: MechanismName, given: dict[str, object]) -> None:
 
 
 def check_companions(given: dict[str, object]) -> None:
-    """Refuse an option without the one that it belongs to; ``given`` as above.
+    """Refuse an option without the one that it belongs to.
+
+    Args:
+        given: options by name; None: not given.
 
     Raises:
         MalformedError: named after the option.

@@ -250,6 +250,7 @@ def _report(
         comparators["ldp_auditor"] = ldp_auditor_epsilon(
             successes, false_positives, trials, 1 - confidence, delta
         )
+    # One-run auditing includes each canary by a fair coin: two candidates, equally probable.
     if scenario.records == 2 and scenario.is_uniform and trials <= LARGEST_CANARIES:
         comparators["one_run_if_all_trials_were_in_one_run"] = one_run_epsilon(
             trials, trials, successes, confidence, delta

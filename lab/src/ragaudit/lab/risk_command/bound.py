@@ -128,6 +128,8 @@ def _promised(
     relation: NeighboringRelation | None,
 ) -> "Guarantee":
     given = claimed(epsilon, delta, mu, relation or NeighboringRelation.REPLACE)
+    # The candidates stand in one place: whatever relation is stated, this is the one that covers
+    # them, at its price.
     return given.under(NeighboringRelation.REPLACE)
 
 

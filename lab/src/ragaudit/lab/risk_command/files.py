@@ -11,7 +11,11 @@ LARGEST_BYTES = 256 * 2**20
 
 
 def read_numbers(text: str, option: str) -> list[float]:
-    """A list of numbers: JSON, or apart by commas and spaces; or a file of them.
+    """Return a list of numbers.
+
+    Args:
+        text: JSON, or numbers apart by commas and spaces; or the name of a file of them.
+        option: of the command line, for the error.
 
     Raises:
         MalformedError: named after the option.
@@ -22,7 +26,11 @@ def read_numbers(text: str, option: str) -> list[float]:
 
 
 def read_matrix(path: Path, option: str) -> list[list[float]]:
-    """Rows of numbers: a JSON list of lists, or CSV without a heading.
+    """Return rows of numbers.
+
+    Args:
+        path: a JSON list of lists, or CSV without a heading; at most 256 MiB.
+        option: of the command line, for the error.
 
     Raises:
         MalformedError: named after the option.
@@ -38,7 +46,11 @@ def read_matrix(path: Path, option: str) -> list[list[float]]:
 
 
 def read_labels(text: str, option: str) -> list[str]:
-    """One label per record: a JSON list, or apart by commas or lines; or a file of them.
+    """Return one label per record.
+
+    Args:
+        text: a JSON list, or labels apart by commas or lines; or the name of a file of them.
+        option: of the command line, for the error.
 
     Raises:
         MalformedError: named after the option.
@@ -82,6 +94,7 @@ def _json(text: str, option: str) -> object:
 
 
 def _floats(values: object, option: str) -> list[float]:
+    # Python would read true as 1.
     if not isinstance(values, list) or any(isinstance(value, bool) for value in values):
         raise MalformedError("not a list of numbers", where=option, expected="0.5,0.3,0.2")
     try:

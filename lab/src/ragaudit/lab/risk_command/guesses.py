@@ -18,9 +18,11 @@ _NUMBER = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 
 def read_guesses(path: Path) -> "Guesses":
-    """The pairs of a CSV file with the columns target and guess, or of a JSON list of pairs.
+    """Return the pairs of targets and guesses in a file.
 
-    Records are numbered from 0.
+    Args:
+        path: CSV with the columns target and guess, or a JSON list of pairs; records are numbered
+            from 0. At most 1 GiB.
 
     Raises:
         MalformedError: no such file, too large, or a row that is no pair of record numbers.

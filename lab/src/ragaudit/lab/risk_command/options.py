@@ -123,7 +123,11 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 def prior_of(records: int | None, prior: str | None) -> "FinitePrior":
-    """The prior of --records or --prior; exactly one of them.
+    """Return the prior of --records or --prior.
+
+    Args:
+        records: of a uniform prior.
+        prior: probabilities as text, or the name of a file of them; exactly one of both is given.
 
     Raises:
         MalformedError: both, neither, or no probabilities.
@@ -151,7 +155,11 @@ class Line:
 
     @classmethod
     def of(cls, eta: float | None, span: float | None) -> Self:
-        """The line of --eta and --span.
+        """Return the line of --eta and --span.
+
+        Args:
+            eta: 0 or None for exact guesses.
+            span: 1 if it is not given.
 
         Raises:
             MalformedError: a length out of range.
@@ -159,13 +167,13 @@ class Line:
         return cls(_length(eta, "--eta") if eta else 0.0, 1.0 if span is None else _length(span))
 
     def positions(self, records: int) -> "FloatArray":
-        """Where the records lie."""
+        """Return where the records lie, float64[records], from 0 to the span."""
         import numpy as np  # noqa: PLC0415
 
         return np.linspace(0.0, self.span, records)
 
     def success(self, records: int) -> "SuccessSets":
-        """Which guesses count."""
+        """Return which guesses count: exact ones only if eta is 0."""
         from ragaudit.lab.risk.threat import SuccessSets  # noqa: PLC0415
 
         if self.eta == 0:
@@ -173,7 +181,7 @@ class Line:
         return SuccessSets.on_line(self.positions(records), self.eta)
 
     def nearness(self) -> "Nearness | None":
-        """The same in words; None if near guesses do not count."""
+        """Return what `success` says in words; None if near guesses do not count."""
         from ragaudit.lab.risk.translation import Nearness  # noqa: PLC0415
 
         return Nearness(self.eta, self.span) if self.eta else None
@@ -188,7 +196,13 @@ def _length(value: float, option: str = "--span") -> float:
 def threat_of(
     prior: "FinitePrior", line: Line, known: "AuxiliaryKnowledge | None" = None
 ) -> "ThreatModel":
-    """The threat model of the options; without knowledge of the target unless it is given."""
+    """Return the threat model of the options.
+
+    Args:
+        prior: over the records.
+        line: on which they lie.
+        known: what the attacker knows of the target; nothing if it is not given.
+    """
     from ragaudit.lab.risk.threat import AuxiliaryKnowledge, ThreatModel  # noqa: PLC0415
 
     auxiliary = AuxiliaryKnowledge.none(prior.records) if known is None else known
@@ -198,7 +212,14 @@ def threat_of(
 def scenario_of(
     records: int | None, prior: str | None, line: Line, knowledge: Knowledge = Knowledge.NONE
 ) -> "Scenario":
-    """What bounds for unknown mechanisms need; a uniform prior without --eta is never listed."""
+    """Return what bounds for unknown mechanisms need.
+
+    Args:
+        records, prior: as of `prior_of`; a uniform prior without --eta is never listed, so 10^7
+            records cost no memory.
+        line: on which the records lie.
+        knowledge: of the attacker.
+    """
     from ragaudit.lab.risk import scenario  # noqa: PLC0415
     from ragaudit.lab.risk.priors import LARGEST_DOMAIN  # noqa: PLC0415
     from ragaudit.lab.risk.validation import check_integer  # noqa: PLC0415
@@ -212,7 +233,7 @@ def scenario_of(
 
 
 def knowledge_of(knowledge: Knowledge, records: int) -> "AuxiliaryKnowledge":
-    """What the attacker knows, by --knowledge."""
+    """Return what the attacker knows, by --knowledge, of one of so many records."""
     from ragaudit.lab.risk.threat import AuxiliaryKnowledge  # noqa: PLC0415
 
     if knowledge is Knowledge.NONE:
@@ -223,7 +244,13 @@ def knowledge_of(knowledge: Knowledge, records: int) -> "AuxiliaryKnowledge":
 def known_mechanism(
     name: MechanismName, records: int, subset: int | None, line: Line
 ) -> "KnownMechanism":
-    """The mechanism of a name other than blackbox and channel.
+    """Return the mechanism of a name.
+
+    Args:
+        name: any but blackbox and channel.
+        records: m.
+        subset: of subset selection, which needs it.
+        line: on which the records lie, for noise.
 
     Raises:
         MalformedError: another name, or subset selection without a subset's size.
@@ -267,7 +294,12 @@ def named(options: Mapping[str, str]) -> Iterator[None]:
 
 
 def by_option(command: Callable[P, None], **others: str) -> Callable[P, None]:
-    """Return a command whose errors name its options; ``others`` beside those of its parameters."""
+    """Return a command whose errors name its options.
+
+    Args:
+        command: whose parameters are named as its options are.
+        others: what the user calls further arguments of the library, by their names.
+    """
     options = {name: f"--{name.replace('_', '-')}" for name in signature(command).parameters}
 
     @wraps(command)
@@ -281,7 +313,12 @@ def by_option(command: Callable[P, None], **others: str) -> Callable[P, None]:
 def claimed(
     epsilon: float | None, delta: float | None, mu: float | None, relation: NeighboringRelation
 ) -> "ApproximateDp | GaussianDp":
-    """The guarantee of --epsilon (and --delta) or --mu; exactly one of them.
+    """Return the guarantee of --epsilon (and --delta) or --mu.
+
+    Args:
+        epsilon, mu: exactly one of them is given.
+        delta: 0 if it is not given.
+        relation: under which the guarantee holds.
 
     Raises:
         MalformedError: both, neither, or delta together with mu.

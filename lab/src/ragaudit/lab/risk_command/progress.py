@@ -8,7 +8,15 @@ __all__ = ["counted"]
 
 @contextmanager
 def counted(function: Callable[[float], float], quiet: bool) -> Iterator[Callable[[float], float]]:
-    """The function, but the number of its evaluations is shown while they last."""
+    """Show the number of a function's evaluations while they last.
+
+    Args:
+        function: of which the evaluations are counted.
+        quiet: show nothing, as on a standard error that is no terminal.
+
+    Returns:
+        A context manager that yields the function to call instead.
+    """
     from rich.console import Console  # noqa: PLC0415
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
 

@@ -21,17 +21,17 @@ def as_json(value: Any) -> None:
 
 
 def up(value: float) -> str:
-    """Six decimals, rounded up: for upper limits."""
+    """Return a number with six decimals, rounded up: for upper limits."""
     return _shown(value, ROUND_CEILING)
 
 
 def down(value: float) -> str:
-    """Six decimals, rounded down: for lower limits."""
+    """Return a number with six decimals, rounded down: for lower limits."""
     return _shown(value, ROUND_FLOOR)
 
 
 def nearest(value: float) -> str:
-    """Six decimals, rounded to the nearest: for estimates."""
+    """Return a number with six decimals, rounded to the nearest: for estimates."""
     return _shown(value, ROUND_HALF_EVEN)
 
 

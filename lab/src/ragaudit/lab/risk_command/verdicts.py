@@ -105,6 +105,7 @@ def _stated(predicate: dict[str, Any], where: str, *, signed: bool) -> Stated:
             raise MalformedError(
                 "no window, result or epsilon table", where=where, expected="a verdict of spec 10"
             )
+    # Noise from a seed that somebody chose hides nothing from whoever knows it.
     if result not in _JUDGED or worthless:
         raise RefusedError(
             "the verdict is worthless as evidence" if worthless

@@ -30,6 +30,7 @@ class Account:
 
     @property
     def dispute_key(self) -> PrivateKey:
+        """Return the key, made from the name, that signs what the account says (spec 5.10)."""
         return seeded(f"dispute key of {self.name}")
 
 
@@ -47,12 +48,25 @@ class TenantIndex:
 
     @property
     def vectors(self) -> npt.NDArray[np.int8]:
+        """Return int8[N, d]: the rows without the four integers that complete their norm to B²."""
         return np.ascontiguousarray(self.rows[:, :-4])
 
 
 @dataclass
 class Asked:
-    """A query that was answered and logged."""
+    """A query that was answered and logged.
+
+    Attributes:
+        record, body: the record, and the bytes that were logged; a cheat may let them differ.
+        salt: of the leaf.
+        embedding: int16[d], the query vector e.
+        key: k, the key of the noise (docs/spec/05-records.md §5.5), 32 bytes.
+        noise: int64[N], z for every row of the index.
+        served_tenant: whose index was scored; an honest window's is the account's.
+        selected: T, row positions in rising order.
+        selection_blinding: rho_sel, a canonical scalar of 32 bytes.
+        index: place in the log; -1 until the record is logged.
+    """
 
     account: Account
     request: Request

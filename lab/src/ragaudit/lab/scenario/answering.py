@@ -29,13 +29,25 @@ class AnsweringWindow(OpenedWindow):
     # --- the log -----------------------------------------------------------------------------
 
     def checkpoint(self, time: int) -> None:
-        """Sign the tree as it is and have it cosigned at `start` + ``time``."""
+        """Sign the tree as it is, have it cosigned, and keep the note.
+
+        Args:
+            time: of the cosignature, seconds after `start`; negative before the window.
+        """
         note = self.cosigned(self.tree, self.start + time)
         self.checkpoints.append((self.tree.size, self.start + time, note))
 
     # --- accounts ----------------------------------------------------------------------------
 
     def register(self, name: str, tenant: str, anchored: bool, time: int) -> None:
+        """Register an account and log its entry, on the next slot.
+
+        Args:
+            name: in this scenario; its hash is the pseudonym.
+            tenant: of the account.
+            anchored: whether it brings the anchor of a nonce chain.
+            time: seconds after `start`.
+        """
         pseudonym = hashlib.sha256(f"pseudonym of {name}".encode()).digest()
         chain = (
             chains.NonceChain(self.window, pseudonym, self.draw(), self.queries_per_account)
@@ -57,13 +69,25 @@ class AnsweringWindow(OpenedWindow):
         self.append("registration", account.registration.encode())
 
     def alter_registration(self, account: Account, body: Registration) -> Registration:
-        """For cheats."""
+        """Return the registration to log: a hook for cheats, which may log another one.
+
+        Args:
+            account: who registers.
+            body: the honest entry.
+        """
         return body
 
     # --- queries -----------------------------------------------------------------------------
 
     def query(self, name: str, text: str, top_k: int, time: int) -> Asked:
-        """Answer and log a query at `start` + ``time``."""
+        """Answer and log a query, and count it.
+
+        Args:
+            name: of a registered account.
+            text: the query.
+            top_k: K.
+            time: of the record, seconds after `start`.
+        """
         account = self.accounts[name]
         asked = self.answer(account, text, top_k, 1000 * (self.start + time))
         account.queries += 1
@@ -71,12 +95,23 @@ class AnsweringWindow(OpenedWindow):
         return asked
 
     def log_record(self, asked: Asked) -> None:
+        """Log an answered query; its place and the leaf's salt are set on it."""
         asked.index = self.append("record", asked.body)
         asked.salt = self.entries[asked.index][1]
         self.sketches[asked.index] = (asked.openings.salt_s, asked.openings.sketch)
         self.asked.append(asked)
 
     def answer(self, account: Account, text: str, top_k: int, time: int) -> Asked:
+        """Return an answered query that is not logged and not counted.
+
+        Args:
+            account: its next counter is used, with the nonce of its chain if it has one and it is
+                not used up; beyond the chain the record has no nonce, so a cheat can go over its
+                budget.
+            text: the query.
+            top_k: K.
+            time: of the record, Unix milliseconds.
+        """
         openings = self.open_query(account, text)[0]
         record = self.promised(account, openings, top_k, time)
         if account.chain is not None and account.queries < account.chain.length:
@@ -89,7 +124,14 @@ class AnsweringWindow(OpenedWindow):
     def serve(
         self, account: Account, request: Request, openings: Openings, record: Record
     ) -> Asked:
-        """Draw the noise of a record, select, and commit to the selection; log nothing."""
+        """Draw the noise of a record, select, and commit to the selection; log nothing.
+
+        Args:
+            account: decides, by `served_tenant`, whose index is scored.
+            request: goes into the receipt as it is.
+            openings: of the record's digests.
+            record: what is claimed; noise and proof are about it, altered or not.
+        """
         embedding = np.array(openings.embedding, dtype=np.int16)
         key = self.noise_secret(record)
         noise = self.noise(record, key)
@@ -114,9 +156,16 @@ class AnsweringWindow(OpenedWindow):
         )
 
     def embed(self, text: str) -> npt.NDArray[np.int16]:
+        """Return int16[d], the quantised vector of a query: a hook for cheats."""
         return self.embedder.embed(text).astype(np.int16)
 
     def open_query(self, account: Account, text: str) -> tuple[Openings, npt.NDArray[np.int16]]:
+        """Return the openings of a query's digests, with fresh salts, and its vector int16[d].
+
+        Args:
+            account: who asks; a cheat may treat one differently.
+            text: the query.
+        """
         embedding = self.embed(text)
         openings = Openings(
             query=text,
@@ -131,10 +180,22 @@ class AnsweringWindow(OpenedWindow):
         return openings, embedding
 
     def make_sketch(self, account: Account, embedding: npt.NDArray[np.int16]) -> bytes:
+        """Return the sketch of a query vector (spec 2.4): a hook for cheats."""
         return sketch(embedding, self.policy.estimator.seed, BITS)
 
     def promised(self, account: Account, openings: Openings, top_k: int, time: int) -> Record:
-        """What a promise would say of the record."""
+        """Return the record that a promise would name: nonce and C_sel are absent.
+
+        Args:
+            account: registered; the slot and the counter are its.
+            openings: whose digests the record holds.
+            top_k: K.
+            time: Unix milliseconds.
+
+        Returns:
+            The record under the later of the activations of opening and registration, as check 9
+            demands; the first one where no checkpoint covers either.
+        """
         registration = account.registration
         assert registration is not None
         place = next(
@@ -143,6 +204,8 @@ class AnsweringWindow(OpenedWindow):
             if kind == "registration" and body == registration.encode()
         )
         sizes = self.covered_sizes()
+        # Check 9 demands the larger of the two. An entry that no instant covers has none: 1 stands
+        # in for it.
         due = [chains.activation_of(index, sizes) or 1 for index in (0, place)]
         encoded = np.array(openings.embedding, dtype="<i2").tobytes()
         return Record(
@@ -167,17 +230,32 @@ class AnsweringWindow(OpenedWindow):
         )
 
     def alter_record(self, account: Account, record: Record) -> Record:
-        """For cheats; what follows (noise, selection, proof) is about the altered record."""
+        """Return the record to go on with: a hook for cheats.
+
+        What follows (noise, selection, proof) is about the altered record.
+        """
         return record
 
     def encode_record(self, record: Record) -> bytes:
+        """Return the body to log: a hook for cheats that log other bytes than they prove."""
         return record.encode()
 
     def noise_secret(self, record: Record) -> bytes:
+        """Return k, the key that C_seed holds at the record's slot and counter (§5.5), 32 bytes.
+
+        Computed from the secret and not from the tree, so there is one for counters beyond the
+        budget.
+        """
         slot = merkle_commitments.slot_key(self.seed_secret, self.window, record.epoch, record.slot)
         return merkle_commitments.counter_key(slot, record.counter)
 
     def noise(self, record: Record, key: bytes) -> npt.NDArray[np.int64]:
+        """Return int64[N], the noise of a record (docs/spec/03-noise.md §3.3, §3.4).
+
+        Args:
+            record: names the activation and the nonce on which the key stream depends.
+            key: k, of 32 bytes; `noise_secret` has the honest one.
+        """
         stream = noise_key(
             key,
             window=record.window,
@@ -200,6 +278,7 @@ class AnsweringWindow(OpenedWindow):
         )
 
     def served_tenant(self, account: Account) -> str:
+        """Return whose index answers an account: a hook for cheats."""
         return account.tenant
 
     def select(
@@ -209,4 +288,12 @@ class AnsweringWindow(OpenedWindow):
         noise: npt.NDArray[np.int64],
         top_k: int,
     ) -> tuple[int, ...]:
+        """Return T, the selected rows in rising order (docs/spec/02-integers.md §2.3).
+
+        Args:
+            tenant: whose index is scored.
+            embedding: int16[d].
+            noise: int64[N].
+            top_k: K; fewer rows are selected where noised scores tie at the boundary.
+        """
         return select(scores(self.indices[tenant].vectors, embedding) + noise, top_k)

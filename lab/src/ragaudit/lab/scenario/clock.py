@@ -26,5 +26,9 @@ class Clock:
         return self.now
 
     def at(self, seconds: int) -> None:
-        """Go to a Unix second; never back."""
+        """Go to a Unix second, or stay where the clock is if that is later: it never goes back.
+
+        Args:
+            seconds: Unix time in whole seconds, though the clock itself counts milliseconds.
+        """
         self.now = max(self.now, 1000 * seconds)

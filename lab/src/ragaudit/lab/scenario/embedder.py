@@ -18,7 +18,11 @@ class HashEmbedder:
         self.name = name
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Return float32[n, d]."""
+        """Return the vector of each text, float32[n, d] with integer entries in [-2^15, 2^15).
+
+        Entries are pairs of bytes of SHAKE-256 of the text. They are far longer than B until the
+        caller quantises them (docs/spec/02-integers.md §2.1).
+        """
         hashes = b"".join(shake_256(text.encode()).digest(2 * self.dimension) for text in texts)
         entries = np.frombuffer(hashes, dtype="<i2").reshape(-1, self.dimension)
         return entries.astype(np.float32)

@@ -66,7 +66,7 @@ class OpenedWindow:
     sigma = "4"
 
     def script(self) -> list[Event]:
-        """What happens: register and query name an account, checkpoint is cosigned."""
+        """Return what happens: register and query name an account, checkpoint is cosigned."""
         return [
             ("register", "alice", "acme", True, -25),
             ("register", "bob", "acme", False, -24),
@@ -115,9 +115,11 @@ class OpenedWindow:
         self.noise_table = table(NoiseParameters.for_sigma(self.policy.sigma))
 
     def draw(self) -> bytes:
+        """Return 32 bytes of the window's own generator: the same in every run of one seed."""
         return self.random.randbytes(32)
 
     def scalar(self) -> bytes:
+        """Return a canonical scalar as 32 bytes, of the window's own generator."""
         return self.random.randbytes(31) + b"\0"  # canonical: below 2^248
 
     def _key(self) -> PrivateKey:
@@ -125,6 +127,7 @@ class OpenedWindow:
 
     @property
     def pins(self) -> Pins:
+        """Return the public keys that whoever judges the window has pinned."""
         return Pins(
             self.provider_key.public,
             self.cosigner_key.verifier_key,
@@ -133,6 +136,7 @@ class OpenedWindow:
         )
 
     def policy_json(self) -> dict[str, Any]:
+        """Return the policy document; `overrides` are changes as `policy_document` takes them."""
         keys = key_members(
             log=self.log_key,
             provider=self.provider_key,
@@ -158,16 +162,24 @@ class OpenedWindow:
         return policy_document(keys, {**members, **self.overrides})
 
     def previous_log(self) -> SigningKey:
-        """The key of the log of the window before."""
+        """Return the key of the log of the window before."""
         return SigningKey(f"{self.provider}/ragaudit/w0", ED25519, seeded("the window before"))
 
     def previous_checkpoint(self, leaves: int = 3) -> str | None:
-        """The final checkpoint of the window before, with ``leaves`` entries."""
+        """Return the cosigned final checkpoint of the window before, which the policy names.
+
+        Args:
+            leaves: entries of that window's log; a cheat names a checkpoint of another size.
+        """
         tree = MemoryTree([bytes([n]) * 32 for n in range(leaves)])
         return self.cosigned(tree, self.start - 1000, self.previous_log())
 
     def previous(self) -> bytes:
-        """What the verifier holds of the window before."""
+        """Return the item ``previous.json``: what the verifier holds of the window before (§10.1).
+
+        It takes the honest checkpoint whatever the policy names, so that check 1 has both to
+        compare.
+        """
         final = OpenedWindow.previous_checkpoint(self)
         return PreviousWindow(
             self.previous_log().verifier_key,
@@ -178,20 +190,23 @@ class OpenedWindow:
     # --- before the window -------------------------------------------------------------------
 
     def vectors(self, tenant: str) -> npt.NDArray[np.int8]:
-        """int8[N, d]: the embeddings of the tenant's texts."""
+        """Return int8[N, d]: the quantised embeddings of the tenant's texts."""
         return np.stack([self.embedder.embed(text) for text in self.texts(tenant)])
 
     def texts(self, tenant: str) -> list[str]:
+        """Return the contents of a tenant's documents, in row order."""
         return [f"document {i} of {tenant}" for i in range(self.rows)]
 
     def document_id(self, tenant: str, position: int) -> str:
+        """Return the identifier of a tenant's document at a row."""
         return f"{tenant}-{position}"
 
     def completed(self, tenant: str) -> npt.NDArray[np.int8]:
-        """int8[N, d+4], what is committed to."""
+        """Return int8[N, d+4]: the rows that are committed to, each of squared norm B²."""
         return core.complete_rows(self.vectors(tenant))
 
     def build_index(self, tenant: str) -> TenantIndex:
+        """Commit to a tenant's documents and prove the index (docs/spec/05-records.md §5.4)."""
         texts = self.texts(tenant)
         rows = self.completed(tenant)
         count = len(rows)
@@ -216,6 +231,13 @@ class OpenedWindow:
         return TenantIndex(tenant, texts, ids, salts, rows, blindings, commitment)
 
     def index_statement(self, tenant: str, commitments: bytes, root: bytes) -> IndexStatement:
+        """Return the statement of a tenant's index argument (docs/spec/04-arguments.md §4.7.1).
+
+        Args:
+            tenant: whose index.
+            commitments: C_0 || .. || C_(N-1), 32 bytes each.
+            root: C_idx; it enters the argument's context.
+        """
         return IndexStatement.of(
             policy_digest=self.policy.digest,
             window=self.window,
@@ -232,9 +254,17 @@ class OpenedWindow:
         rows: npt.NDArray[np.int8],
         blindings: npt.NDArray[np.uint8],
     ) -> bytes:
+        """Return pi_idx: a hook for cheats.
+
+        Args:
+            statement: what is claimed.
+            rows: int8[N, d+4].
+            blindings: uint8[N, 32], rho_i as canonical scalars.
+        """
         return core.prove_index(statement, rows, blindings)
 
     def build_opening(self) -> Opening:
+        """Return the opening entry over the indexes and seed as they were built (§5.7)."""
         return Opening(
             self.policy.digest,
             self.embedder.digest,
@@ -248,7 +278,7 @@ class OpenedWindow:
         )
 
     def open(self) -> None:
-        """Everything up to the countersignature."""
+        """Make everything up to the countersignature."""
         self.indices = {tenant: self.build_index(tenant) for tenant in self.tenants}
         self.seed_commitment = SeedCommitment.build(
             self.seed_secret, self.window, 1, self.slots, self.queries_per_account
@@ -258,7 +288,7 @@ class OpenedWindow:
         self.empty_checkpoint = self.sign_head(MemoryTree())
 
     def opening_items(self) -> dict[str, bytes]:
-        """The evidence that the verifier has before it countersigns."""
+        """Return the evidence that the verifier has before it countersigns."""
         _, salt, body = self.entries[0]
         return {
             names.POLICY: self.policy.canonical,
@@ -274,12 +304,22 @@ class OpenedWindow:
         }
 
     def append(self, kind: str, body: bytes) -> int:
+        """Log an entry under a fresh salt and return its index.
+
+        Args:
+            kind: of the entry (docs/spec/05-records.md §5.7).
+            body: its bytes, well-formed or not.
+        """
         salt = self.draw()
         self.entries.append((kind, salt, body))
         return self.tree.append(leaf_data(salt, kind, body))
 
     def leaves(self, size: int | None = None) -> list[bytes]:
-        """The first ``size`` leaves of the entries as they are now, logged or not."""
+        """Return the leaf data of the entries as they are now, logged or not.
+
+        Args:
+            size: of how many, from the first; None for all.
+        """
         return [leaf_data(salt, kind, body) for kind, salt, body in self.entries[:size]]
 
     def log_again(self) -> None:
@@ -287,26 +327,52 @@ class OpenedWindow:
         self.tree = MemoryTree(self.leaves())
 
     def forked(self, size: int) -> MemoryTree:
-        """Another log of ``size`` entries, of which the last is not this window's."""
+        """Return another log of the same length, whose last entry is not this window's.
+
+        Args:
+            size: number of entries, at least 1.
+        """
         return MemoryTree([*self.leaves(size - 1), b"f" * 32])
 
     def sign_head(self, tree: MemoryTree, key: SigningKey | None = None) -> str:
+        """Return the signed note of a tree's head, without a cosignature.
+
+        Args:
+            tree: any tree.
+            key: of the log; this window's if it is not given.
+        """
         log = key or self.log_key
         return sign_checkpoint(Checkpoint(log.name, tree.head()), log).encode().decode()
 
     def cosigned(self, tree: MemoryTree, time: int, key: SigningKey | None = None) -> str:
-        """The note of a tree's head, cosigned at the Unix second ``time``."""
+        """Return the note of a tree's head with the log's signature and the cosigner's.
+
+        Unlike the cosigner it checks nothing: forks and rewritten logs get their cosignature too.
+
+        Args:
+            tree: any tree.
+            time: of the cosignature, Unix seconds.
+            key: of the log; this window's if it is not given.
+        """
         note = parse_note(self.sign_head(tree, key).encode())
         return note.with_signatures([cosign(note.text, self.cosigner_key, time)]).encode().decode()
 
     def preimage(self, a: int) -> bytes:
+        """Return n_a of the activation chain (docs/spec/05-records.md §5.6), for a = 1..A."""
         return chains.activation_preimage(self.window, self.chain_seed, len(self.instants), a)
 
     def randomness(self, a: int) -> bytes:
+        """Return rnd_a (docs/spec/05-records.md §5.6).
+
+        Args:
+            a: an activation; from A on the last one that is not the sampling nonce stands in for
+                n_a, so that records with an activation that there is not can be made.
+        """
         known = min(a, len(self.instants) - 1)
         return chains.activation_randomness(self.window, a, self.preimage(known))
 
     def covered_sizes(self) -> list[int]:
+        """Return covered_size(a) for a = 1..A-1 (docs/spec/05-records.md §5.6)."""
         return [
             max((size for size, time, _ in self.checkpoints if time < instant), default=0)
             for instant in self.instants[:-1]

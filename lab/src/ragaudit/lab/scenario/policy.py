@@ -14,12 +14,15 @@ from ragaudit.verifier.terms import Terms
 
 START: Final = 1_900_000_000
 END: Final = START + 120
+# t_1 <= start < t_2 < end <= t_3, the sampling instant (spec 5.2).
 INSTANTS: Final = (START - 10, START + 60, END + 50)
 DEADLINE_SECONDS: Final = 1000
 COUNTERSIGNED: Final = START - 30  # what happens when, in a window that goes as it should
 CLOSED: Final = END + 1
+# Between the end and the sampling instant, or the verifier takes nothing (spec 8.3).
 HANDED_OVER: Final = END + 5
 CHALLENGED: Final = INSTANTS[-1] + 1
+# The fewest that a policy may have (spec 5.2).
 BITS: Final = 64
 THETA: Final = "0.9"
 
@@ -40,7 +43,11 @@ SMALL_TERMS: Final = Terms.of(
 
 
 def small_terms_file(folder: Path) -> Path:
-    """Write `SMALL_TERMS` as a settings file names them; return its path."""
+    """Write `SMALL_TERMS` as TOML and return the file's path.
+
+    Args:
+        folder: where ``terms.toml`` goes; made if it is missing.
+    """
     path = folder / "terms.toml"
     folder.mkdir(parents=True, exist_ok=True)
     path.write_text(SMALL_TERMS.to_toml(), encoding="utf-8")
@@ -48,7 +55,7 @@ def small_terms_file(folder: Path) -> Path:
 
 
 def seeded(label: str) -> PrivateKey:
-    """Return the key of a label, the same in every run."""
+    """Return the private key whose seed is the SHA-256 of a label: the same in every run."""
     return PrivateKey.from_seed(sha256(label.encode()).digest())
 
 
@@ -61,7 +68,15 @@ def key_members(
     verdict: PrivateKey,
     arbiter: PrivateKey | None = None,
 ) -> dict[str, str | None]:
-    """Return the policy's member "keys"."""
+    """Return the policy's member "keys" (docs/spec/05-records.md §5.2).
+
+    Args:
+        log, cosigner: signers of notes; their verifier keys are C2SP vkeys, the others' are hex.
+        provider: signs receipts, promises and refusals.
+        verifier: signs countersignature, activations and challenge.
+        verdict: signs the verdict.
+        arbiter: signs findings; None for a policy without an arbiter.
+    """
     return {
         "arbiter": None if arbiter is None else arbiter.public.raw.hex(),
         "log": str(log.verifier_key),
@@ -80,6 +95,9 @@ def policy_document(
     Args:
         keys: the member "keys"; `key_members` makes it.
         changes: other values by member, or by "member/member" for one inside an object.
+
+    Returns:
+        A document of its own that `Policy` accepts; ``changes`` may make it one that it refuses.
     """
     document: dict[str, Any] = {
         "format": FORMAT,

@@ -51,7 +51,15 @@ class Account:
     complaints: list[str] = field(default_factory=list)
 
     def attempt(self, action: Any) -> Any:
-        """Do something; a complaint of the library is noted and is no reason to stop."""
+        """Do something and return its result.
+
+        Args:
+            action: called without arguments. A complaint of the library, an error of the project,
+                is noted and is no reason to stop: cheated accounts go on.
+
+        Returns:
+            What ``action`` returns; None after a complaint.
+        """
         try:
             return action()
         except RagauditError as error:
@@ -59,7 +67,12 @@ class Account:
             return None
 
     def ask(self, text: str, top_k: int) -> None:
-        """Ask a question; an answer that the library rejects is kept as it came."""
+        """Ask a question; an answer that the library rejects is kept as it came, to be disputed.
+
+        Args:
+            text: the query.
+            top_k: K.
+        """
         for name in ("query", "reveal"):
             self.transport.answered.pop(name, None)
         found = self.attempt(lambda: self.client.search(text, top_k))
@@ -71,7 +84,11 @@ class Account:
                 self.rejected.append(answer)
 
     def submit(self, *, disputes: bool) -> None:
-        """Complete the receipts and hand their public halves in; dispute what was rejected."""
+        """Complete the receipts and hand their public halves in.
+
+        Args:
+            disputes: whether to dispute the answers that the library rejected as well.
+        """
         for receipt in self.receipts:
             self.attempt(lambda receipt=receipt: receipt.complete(0.0))
         self.attempt(lambda: self.client.submit(self.receipts))
@@ -95,7 +112,12 @@ class Conclusion:
     auditor: ScenarioAuditor = field(repr=False)
 
     def without(self, checks: Sequence[str]) -> Outcome:
-        """The procedure, or the checks before the window, again without some of them."""
+        """Judge the same evidence again without some checks.
+
+        Args:
+            checks: ids (docs/spec/09-audit.md) that are left out: of the checks before the window
+                if it was refused, of the whole procedure otherwise.
+        """
         if self.outcome.result == REFUSED:
             return self.auditor.judge_opening(checks)
         return self.auditor.judge(checks)
@@ -166,12 +188,18 @@ class Scenario:
         return Prepared(self.folder, self.keys, self.clock.now)
 
     def open(self, stack: ExitStack) -> None:
-        """Everything before the first activation instant."""
+        """Bring the window up to its first activation instant.
+
+        Args:
+            stack: what is opened is closed with it, clients before services before the loop.
+        """
         self.loop = Loop()
         stack.callback(self.loop.close)
         if self._prepared is None:
             made = new_prover_folder(self.folder / "prover")
         else:
+            # A copy for each: one prepared window serves any number of cheats, and none sees
+            # another's.
             shutil.copytree(self._prepared.folder, self.folder, dirs_exist_ok=True)
             made = prover_folder(self.folder / "prover")
             self.clock.now = self._prepared.now
@@ -233,6 +261,8 @@ class Scenario:
         self.prover.checkpoint()
         for account in self.accounts.values():
             account.submit(disputes=self.disputes)
+        # Still before the end: from the sampling instant on receipts and disputes are refused (spec
+        # 8.3).
         self.after_submission()
         self.clock.at(policy.end)
         self.troubles += self.prover.drive()
@@ -240,6 +270,7 @@ class Scenario:
         self.verifier.tick()
         self.troubles += self.prover.drive()
         self.after_sampling()
+        # Proofs leave the prover at this second and not before (spec 5.2).
         self.clock.at(sampling + policy.release_seconds)
         self.troubles += self.prover.drive()
         self.verifier.tick()
@@ -250,7 +281,11 @@ class Scenario:
         self.troubles += self.prover.drive()
 
     def before_second(self, at: int) -> None:
-        """What happens between the first activation instant and the second."""
+        """Play what happens between the first activation instant and the second.
+
+        Args:
+            at: the first instant, Unix seconds.
+        """
         self.clock.at(at + 1)
         self.ask("alice", "the first question of alice", 3)
         self.clock.at(at + 2)
@@ -265,7 +300,11 @@ class Scenario:
         self.ask("bob", "the second question of bob", 3)
 
     def after_second(self, at: int) -> None:
-        """What happens after the second activation instant."""
+        """Play what happens after the second activation instant.
+
+        Args:
+            at: that instant, Unix seconds.
+        """
         self.clock.at(at + 1)
         self.ask("dora", "the first question of dora", 3)
         self.ask("carol", "the second question of carol", 2)
@@ -274,17 +313,28 @@ class Scenario:
         self.ask("alice", "the third question of alice", 3)
 
     def after_submission(self) -> None:
-        """What accounts do after they handed their receipts in."""
+        """Do what accounts do after they handed their receipts in: nothing, in ordinary traffic."""
 
     def after_sampling(self) -> None:
-        """What accounts do when the sample is drawn: every record is in it, and only the arbiter
-        may see what they dispute."""
+        """Do what accounts do when the sample is drawn.
+
+        Every record is in it, so only the arbiter may see what they dispute
+        (docs/spec/08-services.md §8.9).
+        """
         for account in self.accounts.values():
             for file in account.rejected if self.disputes else ():
                 self.arbitrate(account.name, file)
 
     def arbitrate(self, name: str, file: dict[str, Any]) -> None:
-        """Take a disputed receipt file to the arbiter, and its finding to the verifier."""
+        """Take a disputed receipt file to the arbiter, and its finding to the verifier.
+
+        Args:
+            name: of the account; what the arbiter declines becomes its complaint.
+            file: the receipt file as JSON.
+
+        Raises:
+            InternalError: the verifier did not take the finding.
+        """
         with self.http("prover", name) as prover:
             window = prover.get(f"/v1/windows/{WINDOW}").json()
         try:
@@ -299,11 +349,22 @@ class Scenario:
             raise InternalError(f"the verifier did not take a finding: {answer.text}")
 
     def ask(self, name: str, text: str, top_k: int) -> None:
-        """An account asks a question."""
+        """Let an account ask a question.
+
+        Args:
+            name: of the account.
+            text: the query.
+            top_k: K.
+        """
         self.accounts[name].ask(text, top_k)
 
     def http(self, service: str, account: str | None = None) -> httpx.Client:
-        """A bare client of "prover" or "verifier", for what no library does; close it."""
+        """Return a bare HTTP client, for what no library does; the caller closes it.
+
+        Args:
+            service: "prover" or "verifier".
+            account: whose API key goes with every request; None for none.
+        """
         transport = {"prover": self.prover.transport, "verifier": self.verifier.transport}[service]
         headers = {} if account is None else {"Authorization": f"Bearer {self.keys[account]}"}
         return httpx.Client(transport=transport, base_url=f"http://{service}.test", headers=headers)

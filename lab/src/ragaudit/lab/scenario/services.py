@@ -63,6 +63,7 @@ TENANTS: Final = ("acme", "beta")
 ROWS: Final = 20
 
 _POLL_SECONDS = 0.002
+# Far more than a window has: what has not come to rest by then never will.
 _MOST_STEPS = 100
 
 SETTINGS: Final = WindowSettings(
@@ -99,6 +100,8 @@ class SteppedDriver(Driver):
         self._thread = threading.get_ident()
 
     def step(self, name: str) -> bool:
+        # A step that the service's own threads took between two moves of the clock would make the
+        # order of events, and with it every staged cheat, depend on the machine.
         return threading.get_ident() == self._thread and super().step(name)
 
     def checkpoint(self, name: str) -> None:
@@ -119,7 +122,16 @@ class Prover:
     def open(
         cls, made: SetUp, components: Components, loop: Loop, clock: Clock, verifier: AppTransport
     ) -> "Prover":
-        """A service on the settings, keys and database that were made."""
+        """Open a service on the settings, keys and database that were made.
+
+        Args:
+            made: the provider's folder.
+            components: honest but for one cheat. Driver, embedder, transport and clock are
+                replaced, so that time stands still between steps and nothing needs a network.
+            loop: on which the application runs.
+            clock: of the whole scenario.
+            verifier: leads to the verifier, whose keys this prover does not pin.
+        """
         found = load_settings(made.settings)
         settings = found.model_copy(
             update={
@@ -140,7 +152,15 @@ class Prover:
         return cls(app.state.service, app, AppTransport(app, loop), token)
 
     def operate(self, path: str, body: dict[str, Any]) -> Any:
-        """An operator's call."""
+        """Make an operator's call and return its answer.
+
+        Args:
+            path: below ``/v1/operator/``.
+            body: as JSON.
+
+        Raises:
+            InternalError: the service answered with an error.
+        """
         headers = {"Authorization": f"Bearer {self.token}"}
         with httpx.Client(transport=self.transport, base_url="http://prover.test") as http:
             answer = http.post(f"/v1/operator/{path}", json=body, headers=headers)
@@ -157,7 +177,14 @@ class Prover:
         return Policy.parse(self.service.windows.get(WINDOW).policy)
 
     def drive(self) -> list[str]:
-        """Take steps until nothing changes; what went wrong, if anything did."""
+        """Take steps until nothing changes.
+
+        Returns:
+            What went wrong, in words: one line, after which the window is left as it is, or none.
+
+        Raises:
+            InternalError: the window never comes to rest.
+        """
         for _ in range(_MOST_STEPS):
             try:
                 if not self.service.driver.step(WINDOW):
@@ -171,16 +198,22 @@ class Prover:
         self.service.driver.checkpoint(WINDOW)
 
     def close(self) -> None:
+        """Stop the service and its threads."""
         self.service.stop()
 
 
 def documents(tenant: str, count: int = ROWS) -> list[Document]:
-    """Return a tenant's documents."""
+    """Return a tenant's documents, texts that differ in number and tenant only.
+
+    Args:
+        tenant: its name.
+        count: how many.
+    """
     return [Document(f"{tenant}-{i}", f"document {i} of {tenant}") for i in range(count)]
 
 
 def ingest(made: SetUp) -> None:
-    """Give every tenant its documents."""
+    """Store the documents of every tenant in the provider's database, which is closed again."""
     store = Store.open(load_settings(made.settings).store.url)
     for tenant in TENANTS:
         StoredDocuments(store).add(tenant, documents(tenant))
@@ -205,6 +238,7 @@ class ScenarioAuditor:
         self.outcome: Outcome | None = None
 
     def check_opening(self, evidence: Evidence, now: int) -> bytes | None:
+        # In memory: it is judged again, without some checks, when the service is gone.
         self.opening = Evidence.of({name: evidence[name] for name in evidence}), now
         outcome = self.judge_opening(self._without)
         if outcome.result != REFUSED:
@@ -221,7 +255,14 @@ class ScenarioAuditor:
         return self.outcome.sign(self._key, evidence.digests(), time=now)
 
     def judge_opening(self, without: Sequence[str] = ()) -> Outcome:
-        """Run the checks before the window over its opening, without some of them."""
+        """Run the checks before the window over its opening.
+
+        Args:
+            without: ids of checks to leave out.
+
+        Raises:
+            InternalError: no opening was handed in.
+        """
         if self.opening is None:
             raise InternalError("the window was never handed in")
         evidence, now = self.opening
@@ -231,7 +272,14 @@ class ScenarioAuditor:
         )
 
     def judge(self, without: Sequence[str] = ()) -> Outcome:
-        """Run the procedure over the evidence, without some checks."""
+        """Run the procedure over the evidence.
+
+        Args:
+            without: ids of checks to leave out.
+
+        Raises:
+            InternalError: the window was never audited.
+        """
         if self.evidence is None:
             raise InternalError("the window was never audited")
         left = tuple(each for each in CHECKS if each.id not in without)
@@ -272,7 +320,17 @@ class Verifier:
         without: Sequence[str],
         limits: Limits,
     ) -> "Verifier":
-        """A verifier that has pinned the provider's key; a fresh one in a new folder."""
+        """Open a verifier that has pinned the provider's key.
+
+        Args:
+            folder: of the verifier; one that has no secrets yet gets new keys. The arbiter's folder
+                stands beside it: the two parties share nothing.
+            loop: on which the application runs.
+            clock: of the whole scenario.
+            made: the provider's folder, for its public key.
+            without: ids of checks that this verifier does not make.
+            limits: on what it takes and keeps; small ones are soon reached.
+        """
         arbiter = open_arbiter(folder.parent / "arbiter")
         settings = VerifierSettings(
             name=VERIFIER,
@@ -282,6 +340,7 @@ class Verifier:
             terms=small_terms_file(folder),
             limits=limits,
         )
+        # A copied verifier keeps its keys: the countersigned policy names them.
         fresh = not settings.secrets.exists()
         if fresh:
             verifier_keys.create(settings.secrets, VERIFIER)
@@ -294,12 +353,21 @@ class Verifier:
         return cls(app, service, auditor, AppTransport(app, loop), key, arbiter, clock)
 
     def arbitrate(self, file: dict[str, Any], window: Any) -> tuple[Finding, PublicReceipt]:
-        """The arbiter's finding about a receipt file; ``window`` as the provider shows it."""
+        """Return the arbiter's finding about a receipt file, with its public half.
+
+        Args:
+            file: the receipt file as JSON.
+            window: as the provider shows it (docs/spec/08-services.md §8.6).
+
+        Raises:
+            RagauditError: the file accuses nobody, or the window is not what the verifier
+                countersigned.
+        """
         view = read_window(window, PublicKey.from_raw(bytes.fromhex(self.key)))
         return self.arbiter.judge(file, view, fastest_engine(), self.clock)
 
     def tick(self) -> None:
-        """Do what is due, and wait for an audit that began."""
+        """Do what is due by the clock, and wait for an audit that began."""
         self.service.scheduler.tick()
         while self.service.runner.busy():
             time.sleep(_POLL_SECONDS)
@@ -309,19 +377,23 @@ class Verifier:
 
 
 def open_arbiter(folder: Path) -> Arbiter:
-    """Return the scenario's arbiter, whose folder is its own."""
+    """Return the scenario's arbiter, from a folder of its own; made if it is missing."""
     return Arbiter(folder) if folder.exists() else Arbiter.create(folder)
 
 
 def prover_folder(folder: Path) -> SetUp:
-    """What `new_prover_folder` made."""
+    """Return what `new_prover_folder` made in a folder, or in a copy of it."""
     keys = folder / "keys"
     provider = load_key(keys / "provider.key").public
     return SetUp(folder / "prover.yaml", keys / "operator.token", provider)
 
 
 def new_prover_folder(folder: Path) -> SetUp:
-    """Settings, keys and documents of the scenario's provider."""
+    """Make settings, keys and documents of the scenario's provider.
+
+    Args:
+        folder: an empty one, or none yet.
+    """
     made = set_up(folder, provider=PROVIDER, verifier="http://verifier.test")
     ingest(made)
     return made

@@ -25,7 +25,17 @@ class SubmittingWindow(AnsweringWindow):
     """The window with everything that accounts give to the verifier."""
 
     def promise(self, name: str, text: str, top_k: int, time: int) -> Promise:
-        """Promise an anchored account's next query without logging it."""
+        """Sign a promise of an anchored account's next query without logging it.
+
+        Args:
+            name: of an account that registered with a chain.
+            text: the query.
+            top_k: K.
+            time: of the promise, seconds after `start`.
+
+        Returns:
+            The promise; the account's counter stays where it is.
+        """
         account = self.accounts[name]
         openings, _ = self.open_query(account, text)
         record = self.promised(account, openings, top_k, 1000 * (self.start + time))
@@ -38,7 +48,7 @@ class SubmittingWindow(AnsweringWindow):
         )
 
     def promise_of(self, asked: Asked) -> Promise:
-        """The promise that a logged record keeps."""
+        """Return the promise that a logged record keeps: without nonce and C_sel (§5.8)."""
         return Promise.issue(
             self.provider_key,
             origin=self.origin,
@@ -48,13 +58,28 @@ class SubmittingWindow(AnsweringWindow):
         )
 
     def claim(self, promise: Promise, nonce: bytes, received: int | None = None) -> None:
-        """Hand a claim to the verifier at `start` + ``received``; 2 s after it was promised."""
+        """Hand a claim to the verifier.
+
+        Args:
+            promise: what the provider signed.
+            nonce: what the account revealed for it.
+            received: when the verifier takes it, seconds after `start`; 2 s after the promise's own
+                time if it is not said.
+        """
         self.claims.append(Claim(promise, nonce).to_json())
         made = promise.record.time + 2000
         taken = made if received is None else 1000 * (self.start + received)
         self.claimed.setdefault(promise.identity, taken)
 
     def refuse(self, name: str, counter: int, reason: str, time: int) -> None:
+        """Sign a refusal and hand it to the verifier (docs/spec/05-records.md §5.8).
+
+        Args:
+            name: of the account that is refused.
+            counter: number of its queries that the provider says are logged.
+            reason: "budget", "closed" or "unavailable"; check 14 says which contradict the log.
+            time: seconds after `start`.
+        """
         refusal = Refusal.issue(
             self.provider_key,
             origin=self.origin,
@@ -68,6 +93,11 @@ class SubmittingWindow(AnsweringWindow):
     # --- receipts ----------------------------------------------------------------------------
 
     def private_half(self, asked: Asked) -> PrivateReceipt:
+        """Return the private half of the receipt of a logged query (§5.8), under a fresh salt_r.
+
+        Rows are those of the index that served the query, so a cheat with another tenant's index
+        shows.
+        """
         index = self.indices[asked.served_tenant]
         tree = IndexTree(index.commitment.commitments, index.commitment.row_digests)
         rows = tuple(
@@ -89,6 +119,10 @@ class SubmittingWindow(AnsweringWindow):
         )
 
     def receipt_file(self, asked: Asked) -> ReceiptFile:
+        """Return the whole receipt of a logged query, issued 1 ms after the record's time.
+
+        Each call draws another salt_r, so two files of one record have different identities (§8.8).
+        """
         private = self.private_half(asked)
         answer = Answer(tuple(Document(row.position, row.id, row.content) for row in private.rows))
         public = PublicReceipt.issue(
@@ -103,12 +137,19 @@ class SubmittingWindow(AnsweringWindow):
         return ReceiptFile(asked.request, answer, public, private)
 
     def proof_for(self, index: int) -> TlogProof:
-        """An inclusion proof under the first cosigned checkpoint that covers ``index``."""
+        """Return an inclusion proof under the first cosigned checkpoint that covers ``index``.
+
+        Args:
+            index: place of the entry in the log.
+
+        Raises:
+            StopIteration: no checkpoint covers it yet.
+        """
         size, _, note = next(each for each in self.checkpoints if each[0] > index)
         return TlogProof(index, self.tree.inclusion_proof(index, size), note.encode())
 
     def receipts(self) -> list[dict[str, Any]]:
-        """The public halves that accounts submitted: all of the first four records."""
+        """Return the public halves that accounts submitted: those of the first four records."""
         found = []
         for asked in self.asked[:4]:
             public = self.receipt_file(asked).public
@@ -116,14 +157,20 @@ class SubmittingWindow(AnsweringWindow):
         return found
 
     def disputes(self) -> list[dict[str, Any]]:
-        """What accounts disputed, as the verifier keeps it."""
+        """Return what accounts disputed, as the verifier keeps it; nothing in an honest window."""
         return []
 
     def dispute(
         self, asked: Asked, about: dict[str, Any] | None = None, **kept: Any
     ) -> dict[str, Any]:
-        """A dispute of the account that asked ``about`` a receipt file; ``kept``: step, file,
-        finding."""
+        """Return an entry of the item of disputes, signed by the account that asked.
+
+        Args:
+            asked: the query whose record is disputed.
+            about: the receipt file as JSON; the honest one if it is not given.
+            kept: members ``step``, ``file`` and ``finding`` that the verifier has; null where left
+                out.
+        """
         file = about or self.receipt_file(asked).to_json()
         key = asked.account.dispute_key
         dispute = Dispute.issue(key, pseudonym=asked.account.pseudonym, receipt_file=file)
@@ -131,11 +178,11 @@ class SubmittingWindow(AnsweringWindow):
         return {"dispute": dispute.to_json(), **empty, **kept}
 
     def judged(self) -> list[dict[str, Any]]:
-        """Public halves of the disputed files that somebody judged."""
+        """Return public halves of disputed files that were judged; none in an honest window."""
         return []
 
     def statements(self) -> list[dict[str, Any]]:
-        """What accounts say of their registrations: each anchored one shows its chain."""
+        """Return the registration statements: each anchored account shows its chain (§9.5)."""
         return [
             RegistrationStatement.issue(
                 account.dispute_key,
@@ -150,6 +197,7 @@ class SubmittingWindow(AnsweringWindow):
     # --- the close ---------------------------------------------------------------------------
 
     def estimate(self) -> int:
+        """Return k_hat of the records so far (spec 7.2), for the close entry."""
         records = [
             coalition.Record(
                 a.record.pseudonym,

@@ -18,7 +18,14 @@ class Loop:
         self._thread.start()
 
     def call(self, transport: httpx.ASGITransport, request: httpx.Request) -> httpx.Response:
-        """The whole response to a request."""
+        """Run a request on the loop and return its whole response.
+
+        Blocks the calling thread, which must not be the loop's own.
+
+        Args:
+            transport: leads into the application; nothing leaves the process.
+            request: as a client prepared it.
+        """
         return asyncio.run_coroutine_threadsafe(_answer(transport, request), self._loop).result()
 
     def close(self) -> None:
@@ -26,6 +33,7 @@ class Loop:
         asyncio.run_coroutine_threadsafe(
             self._loop.shutdown_default_executor(), self._loop
         ).result()
+        # Only now: a worker thread that outlived the loop would answer into a closed one.
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -41,6 +49,13 @@ class AppTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
     """
 
     def __init__(self, app: FastAPI, loop: Loop) -> None:
+        """Lead into an application.
+
+        Args:
+            app: the application.
+            loop: the one on which it always runs, whichever thread or loop asks.
+        """
+        # An exception of the application is a 500 to its caller, as over a network.
         self._transport = httpx.ASGITransport(app, raise_app_exceptions=False)
         self._loop = loop
         self.asked: dict[str, Any] = {}

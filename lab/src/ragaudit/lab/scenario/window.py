@@ -55,16 +55,18 @@ class Window(SubmittingWindow):
     """An honest window; see the module's description."""
 
     def close(self) -> None:
+        """Log the close entry, dated at the window's end, and have the final root cosigned."""
         body = Close(self.window, len(self.asked), self.estimate(), 1000 * END)
         self.append("close", self.alter_close(body).encode())
+        # Strictly before the sampling instant, or check 16 says that the root followed the sample.
         self.checkpoint(CLOSED - START)
 
     def alter_close(self, body: Close) -> Close:
-        """For cheats."""
+        """Return the close entry to log: a hook for cheats."""
         return body
 
     def play(self) -> None:
-        """The whole window, up to the final checkpoint."""
+        """Play the whole window, up to the final checkpoint."""
         self.open()
         for event, *arguments in self.script():
             getattr(self, event)(*arguments)
@@ -73,9 +75,15 @@ class Window(SubmittingWindow):
     # --- the verifier ------------------------------------------------------------------------
 
     def countersignature(self) -> bytes:
+        """Return a countersignature in time: 20 s before the first activation instant."""
         return self.countersigned_at(1000 * COUNTERSIGNED)
 
     def countersigned_at(self, time: int) -> bytes:
+        """Return the verifier's countersignature of this opening (docs/spec/08-services.md §8.4).
+
+        Args:
+            time: Unix milliseconds; check 1 refuses one that is not before start and t_1.
+        """
         _, salt, body = self.entries[0]
         return Countersignature.issue(
             self.verifier_key,
@@ -90,6 +98,12 @@ class Window(SubmittingWindow):
         ).encode()
 
     def activation(self, a: int, covered: int) -> dict[str, Any]:
+        """Return the signed activation a as JSON (docs/spec/08-services.md §8.4).
+
+        Args:
+            a: 1..A-1.
+            covered: covered_size(a).
+        """
         return Activation.issue(
             self.verifier_key,
             window=self.window,
@@ -100,6 +114,11 @@ class Window(SubmittingWindow):
         ).to_json()
 
     def receipts_list(self, receipts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Return the signed receipts list as JSON (docs/spec/08-services.md §8.4).
+
+        Args:
+            receipts: public halves as JSON; those of one identity at one index count once (§8.8).
+        """
         read = [PublicReceipt.from_json(each) for each in receipts]
         listed = {(each.index, each.identity) for each in read}
         return ReceiptsList.issue(
@@ -111,6 +130,11 @@ class Window(SubmittingWindow):
         ).to_json()
 
     def draw_sample(self, receipts: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Return the strata with their samples as JSON (docs/spec/09-audit.md §9.1).
+
+        Args:
+            receipts: public halves that were submitted before the sampling instant.
+        """
         drawn = sampling.draw_sample(
             self.logged(),
             tenants=self.policy.tenants,
@@ -128,6 +152,7 @@ class Window(SubmittingWindow):
         ]
 
     def logged(self) -> list[sampling.LoggedRecord]:
+        """Return the records of the entries as they are now, for the sample."""
         found = []
         for i, (kind, salt, body) in enumerate(self.entries):
             if kind == "record":
@@ -136,6 +161,12 @@ class Window(SubmittingWindow):
         return found
 
     def challenge(self, strata: list[dict[str, Any]], listed: dict[str, Any]) -> dict[str, Any]:
+        """Return the signed challenge as JSON (docs/spec/08-services.md §8.4).
+
+        Args:
+            strata: of `draw_sample`.
+            listed: of `receipts_list`.
+        """
         return Challenge.issue(
             self.verifier_key,
             window=self.window,
@@ -148,7 +179,11 @@ class Window(SubmittingWindow):
         ).to_json()
 
     def sign_challenge(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Sign a challenge as it is, also one that no verifier would write."""
+        """Sign a challenge as it is, also one that no verifier would write.
+
+        Args:
+            message: with or without a signature, which is replaced.
+        """
         unsigned = {name: value for name, value in message.items() if name != "signature"}
         digest = hashlib.sha256(canonical_json.dumps(unsigned)).digest()
         signature = sign(self.verifier_key, "challenge", message["window"], digest)
@@ -157,6 +192,11 @@ class Window(SubmittingWindow):
     # --- responses ---------------------------------------------------------------------------
 
     def open_key(self, asked: Asked) -> merkle_commitments.KeyOpening:
+        """Return the opening of a record's noise key (docs/spec/05-records.md §5.5).
+
+        The key is the one that was used. C_seed has no path for a slot, counter or epoch beyond the
+        policy's: the paths are empty then, so that the check which owns that defect is reached.
+        """
         record = asked.record
         if (
             record.epoch != 1
@@ -167,7 +207,7 @@ class Window(SubmittingWindow):
         return replace(self.seed_commitment.open(record.slot, record.counter), key=asked.key)
 
     def statement(self, asked: Asked) -> SelectionStatement:
-        """The honest statement about the record, over the index that served it."""
+        """Return the honest statement about a record, over the index that served it (§4.6.1)."""
         index = self.indices[asked.served_tenant].commitment
         return SelectionStatement.of(
             asked.record,
@@ -181,6 +221,7 @@ class Window(SubmittingWindow):
         )
 
     def prove(self, asked: Asked) -> bytes:
+        """Return the selection argument of a record: a hook for cheats."""
         index = self.indices[asked.served_tenant]
         return core.prove_selection(
             self.statement(asked),
@@ -191,6 +232,7 @@ class Window(SubmittingWindow):
         )
 
     def response(self, asked: Asked) -> bytes:
+        """Return the response to the challenge about one record (docs/spec/08-services.md §8.5)."""
         openings = asked.openings
         shown = self.policy.query_text_disclosure == "sampled"
         return Response(
@@ -210,13 +252,14 @@ class Window(SubmittingWindow):
     # --- everything --------------------------------------------------------------------------
 
     def handover(self) -> bytes:
+        """Return the handover of the entries as they are now, with the sketches of records."""
         return write_handover(
             Entry(i, kind, salt, body, *self.sketches.get(i, (b"", b"")))
             for i, (kind, salt, body) in enumerate(self.entries)
         )
 
     def handed_over(self) -> dict[str, bytes]:
-        """The items that the verifier derives from a handover of `entries`."""
+        """Return the items that the verifier derives from a handover of the entries."""
         entries = [Entry(i, *entry).to_json() for i, entry in enumerate(self.entries)]
         others = [entry for entry in entries if entry["kind"] != "record"]
         return {
@@ -226,7 +269,10 @@ class Window(SubmittingWindow):
         }
 
     def items(self) -> dict[str, bytes]:
-        """All items of the evidence of the played window."""
+        """Play the window and return all items of its evidence (docs/spec/10-verdict.md §10.1).
+
+        A window plays once: a second call logs everything again.
+        """
         self.play()
         receipts, disputes = self.receipts(), self.disputes()
         listed = self.receipts_list(receipts)
@@ -234,6 +280,7 @@ class Window(SubmittingWindow):
         sampled = {i for stratum in strata for i in stratum["sample"]}
         by_index = {asked.index: asked for asked in self.asked}
         covered = self.covered_sizes()
+        # The clock's item names one time of intake for each sampled record: half a second in.
         received = 1000 * CHALLENGED + 500
         dumps = canonical_json.dumps
         return {
@@ -260,8 +307,9 @@ class Window(SubmittingWindow):
         }
 
     def evidence_of_opening(self) -> Evidence:
-        """What the verifier has before it countersigns."""
+        """Return what the verifier has before it countersigns; the window must be open."""
         return Evidence.of(self.opening_items())
 
     def evidence(self) -> Evidence:
+        """Play the window and return its evidence; once, as `items`."""
         return Evidence.of(self.items())

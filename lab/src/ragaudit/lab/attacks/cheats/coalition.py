@@ -11,14 +11,21 @@ from ragaudit.prover.window.open_window import OpenWindow
 
 
 class UnderstatesTheCoalition(Closing):
-    """Claims that nobody acts together."""
+    """Claims that nobody acts together.
+
+    Check 20 (`coalition`) recomputes k_hat from the sketches.
+    """
 
     def coalition_claim(self, live: OpenWindow, logged: Any) -> int:
         return max(1, super().coalition_claim(live, logged) - 1)
 
 
 class PullsApart(Window):
-    """carol and dora ask the same within a second; dora's record is dated 20 s later."""
+    """carol and dora ask the same within a second; dora's record is dated 20 s later.
+
+    Check 20 (`coalition`) joins records that what check 9 accepts as dating could have pulled apart
+    (docs/spec/07-coalition.md §7.2), so it still counts two.
+    """
 
     def script(self) -> list[Event]:
         at = 90
@@ -31,7 +38,7 @@ class PullsApart(Window):
         ]
 
     def estimate(self) -> int:
-        """As if times were exact."""
+        """Return k_hat as if times were exact: no skew, delay or life in tau."""
         records = [
             coalition.Record(each.record.pseudonym, each.record.time, each.openings.sketch)
             for each in self.asked

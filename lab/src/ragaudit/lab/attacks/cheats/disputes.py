@@ -22,7 +22,10 @@ from ragaudit.verifier.service.disputes import PER_ACCOUNT
 
 
 class OtherK(Admitted):
-    """Logs, and answers with, one row fewer than were asked for."""
+    """Logs, and answers with, one row fewer than were asked for.
+
+    Check 15 (`disputes`): step 3 of a receipt's check compares the asked K.
+    """
 
     def record(self, request: Request, openings: Openings) -> Record:
         record = super().record(request, openings)
@@ -30,14 +33,20 @@ class OtherK(Admitted):
 
 
 class WithholdsADocument(Logged):
-    """The last selected document is not in the answer."""
+    """The last selected document is not in the answer.
+
+    Check 15 (`disputes`): step 7 wants a document for each selected row.
+    """
 
     def answer_documents(self) -> Answer:
         return Answer(super().answer_documents().documents[:-1])
 
 
 class RewritesContent(Selected):
-    """Serves other content than was committed to."""
+    """Serves other content than was committed to.
+
+    Check 15 (`disputes`): step 8 compares each content with its row's digest.
+    """
 
     def documents(self) -> list[SelectedRow]:
         rows = super().documents()
@@ -55,7 +64,10 @@ class _AnyOrder(Answer):
 
 
 class OrdersByScore(Logged):
-    """Answers best first: the order tells what the noise hid."""
+    """Answers best first: the order tells what the noise hid.
+
+    Check 15 (`disputes`): an answer in any but rising order has not the form that step 4 wants.
+    """
 
     def answer(self) -> ReceiptFile:
         embedding = np.array(self.record.openings.openings.embedding, dtype=np.int16)
@@ -75,9 +87,24 @@ _BASE: Final = f"/v1/windows/{WINDOW}"
 
 
 class Bare:
-    """An account without a library: it registers a dispute key and keeps receipt files."""
+    """An account without a library: it registers a dispute key and keeps receipt files.
+
+    Attributes:
+        key: the dispute key.
+        files: the receipt files that came, as JSON, unchecked.
+        pseudonym: of the registration, 32 bytes.
+    """
 
     def __init__(self, scenario: Scenario, name: str) -> None:
+        """Create the account in the tenant acme, and register it as a plain one.
+
+        Args:
+            scenario: an open one; the account's API key is noted there.
+            name: a new one.
+
+        Raises:
+            InternalError: the prover declined.
+        """
         self.name = name
         self.key = PrivateKey.from_seed(structure("dispute key of", name.encode()))
         self.files: list[dict[str, Any]] = []
@@ -91,23 +118,34 @@ class Bare:
         self.pseudonym = bytes.fromhex(shown["pseudonym"])
 
     def ask(self, text: str) -> None:
+        """Ask for two documents and keep the receipt file, whatever it says."""
         body = {"query": text, "top_k": 2, "filter": ""}
         with self._scenario.http("prover", self.name) as prover:
             self.files.append(demand(prover.post(f"{_BASE}/query", json=body)))
 
     def dispute(self, file: dict[str, Any], *, of: bytes | None = None) -> httpx.Response:
-        """Dispute a file as this account, or in the name of another pseudonym."""
+        """Dispute a file and return the verifier's response, also a refusal.
+
+        Args:
+            file: the receipt file as JSON.
+            of: the pseudonym in whose name to dispute; this account's own if it is not given. The
+                signature is this account's in either case.
+        """
         made = Dispute.issue(self.key, pseudonym=of or self.pseudonym, receipt_file=file)
         with self._scenario.http("verifier") as verifier:
             return verifier.post(f"{_BASE}/disputes", json={"disputes": [made.to_json()]})
 
 
 class FloodsDisputes(Scenario):
-    """mallory, the provider's, fills the intake; vera's one true dispute comes last."""
+    """mallory, the provider's, fills the intake; vera's one true dispute comes last.
+
+    Check 15 (`disputes`) still sees it: each account has a quota of its own (§8.9).
+    """
 
     def before_second(self, at: int) -> None:
         super().before_second(at)
         self.mallory, self.vera = Bare(self, "mallory"), Bare(self, "vera")
+        # Without a cosigned registration before the second instant neither could ask (check 9).
         self.prover.checkpoint()
 
     def after_second(self, at: int) -> None:
@@ -125,17 +163,23 @@ class FloodsDisputes(Scenario):
             public = {**true["public"], "answer_digest": digest}
             again = {**true, "private": private, "public": public}
             taken += self.mallory.dispute(again).is_success
+        # Then no quota stopped mallory, and that vera's dispute is taken would show nothing.
         if taken > PER_ACCOUNT:
             raise InternalError(f"{taken} disputes of one account were taken")
         demand(self.vera.dispute(true))
 
     def after_sampling(self) -> None:
-        """vera's record was sampled, so she goes to the arbiter."""
+        """Take vera's file to the arbiter, since her record was sampled."""
         (true,) = self.vera.files
         self.arbitrate(self.vera.name, true)
 
 
 def demand(answer: httpx.Response) -> Any:
+    """Return the JSON of a response.
+
+    Raises:
+        InternalError: the response is an error, which no staging expects here.
+    """
     if not answer.is_success:
         raise InternalError(f"{answer.request.url.path}: {answer.status_code} {answer.text}")
     return answer.json()

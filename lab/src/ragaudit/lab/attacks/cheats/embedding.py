@@ -18,7 +18,10 @@ Embedding = npt.NDArray[np.int16]
 
 
 class OtherTenant(Query):
-    """Plain accounts are served from, and logged under, another tenant's index."""
+    """Plain accounts are served from, and logged under, another tenant's index.
+
+    Check 10 (`containment`) compares each record's tenant with its registration's.
+    """
 
     def admit(self, *, anchored: bool) -> Admitted:
         admitted = super().admit(anchored=anchored)
@@ -30,14 +33,20 @@ class OtherTenant(Query):
 
 
 class HidesAFilter(Admitted):
-    """Commits to a filter that nobody asked for."""
+    """Commits to a filter that nobody asked for.
+
+    Check 18 (`embedding`) opens the filter to the empty text only.
+    """
 
     def openings(self, request: Request) -> Openings:
         return replace(super().openings(request), filter="price < 10")
 
 
 class OtherDigest(Admitted):
-    """The record's digest is of another vector than the one that is opened."""
+    """The record's digest is of another vector than the one that is opened.
+
+    Check 18 (`embedding`) opens e under the record's digest.
+    """
 
     def record(self, request: Request, openings: Openings) -> Record:
         record = super().record(request, openings)
@@ -46,27 +55,38 @@ class OtherDigest(Admitted):
 
 
 class OffTheText(Mechanism):
-    """The vector is of the question and something that the account did not write."""
+    """The vector is of the question and something that the account did not write.
+
+    Check 18 (`embedding`) embeds the text again and allows the policy's tolerance.
+    """
 
     def embed(self, query: str) -> npt.NDArray[np.float32]:
         return super().embed(f"{query} (sponsored)")
 
 
 class FalseSketch(Mechanism):
-    """The sketch of the opposite vector: the estimator sees other neighbours."""
+    """The sketch of the opposite vector: the estimator sees other neighbours.
+
+    Check 18 (`embedding`) recomputes the sketch from e.
+    """
 
     def sketch(self, embedding: Embedding, seed: bytes, bits: int) -> bytes:
         return bytes(255 - byte for byte in super().sketch(embedding, seed, bits))
 
 
 class LongQuery(Window):
-    """A query vector of twice the length: beside such scores the noise is small."""
+    """A query vector of twice the length: beside such scores the noise is small.
+
+    Check 18 (`embedding`) wants |e|² <= B².
+    """
 
     def embed(self, text: str) -> npt.NDArray[np.int16]:
         vector = super().embed(text)
         return (2 * vector).astype(np.int16) if text == "second question of bob" else vector
 
     def prove(self, asked: Asked) -> bytes:
+        # The core proves nothing about such a vector, and check 18 owns the defect (spec 9.6):
+        # check 19 does not run for this record, with a proof or without.
         return b"" if asked.request.query == "second question of bob" else super().prove(asked)
 
 

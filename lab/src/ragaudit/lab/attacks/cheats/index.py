@@ -18,17 +18,24 @@ from ragaudit.verifier.reference.field import ORDER
 
 
 class LongRow(IndexBuilder):
-    """One row of norm 128."""
+    """One row of norm 128.
+
+    Check 4 (`index-proof`) wants every completed row of squared norm B².
+    """
 
     def complete_rows(self, vectors: Rows) -> Rows:
         rows = super().complete_rows(vectors)
         rows[3] = 0
+        # 4·64² = 128²: one above B, and every entry still fits 8 bits.
         rows[3, :4] = 64
         return rows
 
 
 class WrongSquares(IndexBuilder):
-    """The squares of one row do not complete it: its norm may be anything."""
+    """The squares of one row do not complete it: its norm may be anything.
+
+    Check 4 (`index-proof`) wants every completed row of squared norm B².
+    """
 
     def complete_rows(self, vectors: Rows) -> Rows:
         rows = super().complete_rows(vectors)
@@ -37,7 +44,10 @@ class WrongSquares(IndexBuilder):
 
 
 class ForeignRow(IndexBuilder):
-    """One commitment is to another row than the one that is proven and served."""
+    """One commitment is to another row than the one that is proven and served.
+
+    Check 4 (`index-proof`): the argument is about the commitments that are published.
+    """
 
     def commit_rows(self, rows: Rows, blindings: Scalars) -> bytes:
         return super().commit_rows(np.concatenate([rows[1:2], rows[1:]]), blindings)
@@ -50,7 +60,11 @@ HUGE: Final = 10**19
 
 
 class ForgedIndex(Window):
-    """beta's index is committed to rows of any integers, under a proof of the forging prover."""
+    """beta's index is committed to rows of any integers, under a proof of the forging prover.
+
+    Attributes:
+        committed: the rows of d + 4 integers that are committed to.
+    """
 
     committed: Integers
 
@@ -63,7 +77,11 @@ class ForgedIndex(Window):
         return self.forged(index) if tenant == "beta" else index
 
     def forged(self, index: TenantIndex) -> TenantIndex:
-        """The index with other rows, and an argument about them all the same."""
+        """Return the index with other commitments, and an argument about them all the same.
+
+        Args:
+            index: the honest one; its digests, blindings and answers stay.
+        """
         self.committed, claim = self.forge(index.rows.tolist())
         blindings = blindings_of(index)
         commitments = index_prover.commit_field_rows(reference, self.committed, blindings, claim)
@@ -79,12 +97,19 @@ class ForgedIndex(Window):
         return index
 
     def forge(self, rows: Integers) -> tuple[Integers, index_prover.Claim]:
-        """The rows to commit to, and what is claimed of them."""
+        """Return the rows to commit to, and what is claimed of them.
+
+        Args:
+            rows: N honest rows of d + 4 integers; they may be changed in place.
+        """
         raise NotImplementedError
 
 
 class WrapsTheField(ForgedIndex):
-    """A row of beta has entries near 2^251 whose squares sum to B² modulo the group order."""
+    """A row of beta has entries near 2^251 whose squares sum to B² modulo the group order.
+
+    Check 4 (`index-proof`): projections by random bits of such a row exceed 42 bits (§4.7.3).
+    """
 
     def forge(self, rows: Integers) -> tuple[Integers, index_prover.Claim]:
         rows[3] = [*wrapping_pair(self.random.getrandbits), *[0] * (len(rows[3]) - 2)]
@@ -95,7 +120,8 @@ class HidesAnOffset(ForgedIndex):
     """All rows of beta have entries of 10^19: the difference to short rows is hidden in C_m.
 
     A common shift of all scores changes no selection, so beta's records are proven over these rows,
-    and hold.
+    and hold. Check 4 (`index-proof`) weighs C_m as a row of its own, where `index/v1` gave it
+    weight 1 (docs/spec/04-arguments.md §4.7.6).
     """
 
     def script(self) -> list[Event]:
@@ -125,15 +151,23 @@ class HidesAnOffset(ForgedIndex):
 
 
 def blindings_of(index: TenantIndex) -> list[int]:
-    """rho_i of every row."""
+    """Return rho_i of every row as integers below the group order."""
     return [int.from_bytes(each.tobytes(), "little") for each in index.blindings]
 
 
 def wrapping_pair(random_bits: Any) -> Sequence[int]:
-    """(x, y), both huge, with x² + y² = B² modulo the group order."""
+    """Return (x, y) with x² + y² = B² modulo the group order, both far from any short integer.
+
+    Args:
+        random_bits: returns an integer of so many random bits, as `random.Random.getrandbits`.
+
+    Returns:
+        Two integers in 0..l-1, each more than 2^43 away from 0 modulo l.
+    """
     while True:
         x = random_bits(250)
         y = _square_root((SQUARED_NORM - x * x) % ORDER)
+        # Beyond the 42 bits that a projection may have (spec 4.7.3).
         if y is not None and min(x, ORDER - x, y, ORDER - y) > 2**43:
             return x, y
 

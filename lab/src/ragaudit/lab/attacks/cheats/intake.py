@@ -15,10 +15,13 @@ from ragaudit.ledger.messages.promises import Refusal
 from ragaudit.prover.answering.query import Stages
 from ragaudit.verifier.service import submissions
 
+# Of the 1,000 refusals that a request may hold (spec 8.3).
 _AT_ONCE = 200
 
+# Far more than the two claims that are kept for one query (spec 8.8).
 _RESIGNED = 20
 
+# The status of a cap that is reached (spec 8).
 _FULL = 429
 
 
@@ -26,12 +29,17 @@ class FloodsTheIntake(Scenario):
     """The provider fills what room there is before it breaks alice's second promise.
 
     It signs refusals to pseudonyms that it invents, until no more are taken, and alice's first
-    promise again and again. The room is small here, and the flood with it.
+    promise again and again. The room is small here, and the flood with it. Check 12 (`promises`)
+    still gets alice's claim: her share is her own, and a signature makes no new claim (§8.8).
+
+    Attributes:
+        room: bytes that the verifier's intake keeps of each kind.
     """
 
     room = 2**18
 
     def before_second(self, at: int) -> None:
+        # The default of 240 MiB (spec 8.8) is too much to fill in a test.
         self.verifier.service.intake._cap = self.room
         super().before_second(at)
 
@@ -78,7 +86,10 @@ class FloodsTheIntake(Scenario):
 
 
 class BreaksTheThird(BreaksPromises):
-    """Answers twice, then takes a nonce, looks at the noise, and does not answer."""
+    """Answers twice, then takes a nonce, looks at the noise, and does not answer.
+
+    Check 12 (`promises`) catches it if the claim was taken.
+    """
 
     counter = 2
 
@@ -86,7 +97,8 @@ class BreaksTheThird(BreaksPromises):
 class CrowdsOutClaims(FloodsTheIntake):
     """The provider claims what it answered alice, until her share of the intake is full.
 
-    It has her promises and nonces. Her questions are long here, and the share is the least.
+    It has her promises and nonces. Her questions are long here, and the share is the least. Check
+    12 (`promises`) still gets her last claim, which removes those of earlier queries (§8.8).
     """
 
     room = 7 * submissions.LEAST_SHARE_BYTES  # of six accounts, and of strangers
@@ -104,7 +116,10 @@ class CrowdsOutClaims(FloodsTheIntake):
 
 
 class DropsTheThird(DropsALeaf):
-    """Signs a receipt for a plain account's third query and never logs it."""
+    """Signs a receipt for a plain account's third query and never logs it.
+
+    Check 13 (`receipts`) catches it if the receipt was taken.
+    """
 
     counter = 2
 
@@ -112,7 +127,8 @@ class DropsTheThird(DropsALeaf):
 class CrowdsOutReceipts(FloodsTheIntake):
     """The provider submits bob's first receipts, until his share of the intake is full.
 
-    It made them, and they are true. The share holds two receipts here, and bob has three.
+    It made them, and they are true. The share holds two receipts here, and bob has three. Check 13
+    (`receipts`) still gets his third: what an account holds removes what it does not (§8.8).
     """
 
     room = 7 * 4096  # of six accounts, and of strangers

@@ -27,19 +27,28 @@ from sqlalchemy import select
 
 OTHERS: Final = "w2"  # a window that is the honest provider's
 
+# 64 bytes each, so one index stays below the MiB that it may have in these scenarios.
 _NOISE_ROWS = 10_000
 _NO_BOUND = 2**31
 
 
 def index_of_noise(window: str, rows: int) -> bytes:
-    """Bytes with the form of an index commitment; nothing in them is one."""
+    """Return bytes with the lengths of an index commitment (§5.4); nothing in them is one.
+
+    Args:
+        window: that they name.
+        rows: N; 64 bytes each.
+    """
     noise = secrets.token_bytes(32 * rows)
     form = ("ragaudit/v1/index/commitment", window, "acme", 1, rows, 4)
     return enc(*form, noise, None, noise, b"no argument")
 
 
 class StoresNoise(Intruder):
-    """Uploads bytes that have nothing of an index commitment."""
+    """Uploads bytes that have nothing of an index commitment.
+
+    Repelled by the form of an index commitment, which is read before anything is kept.
+    """
 
     def intrude(self) -> Attempt:
         provider = self.as_provider()
@@ -49,7 +58,10 @@ class StoresNoise(Intruder):
 
 
 class FillsTheStore(Intruder):
-    """Uploads noise in the form of an index commitment for one window after the other."""
+    """Uploads noise in the form of an index commitment for one window after the other.
+
+    Repelled by the bound on the bytes of a provider's windows that have no countersignature.
+    """
 
     limits = Limits(waiting_bytes=2 * MIB, index_bytes=MIB)  # soon full
 
@@ -62,13 +74,17 @@ class FillsTheStore(Intruder):
         return Attempt(self.kept() > self.limits.waiting_bytes, answer)
 
     def waste(self, window: str) -> str:
-        """What the verifier says to one more window of noise."""
+        """Register one more window of noise and return what the verifier says to its upload.
+
+        Args:
+            window: a new name.
+        """
         provider = self.as_provider()
         provider.register(self.policy(window))
         return provider.put_index(window, index_of_noise(window, _NOISE_ROWS))
 
     def kept(self) -> int:
-        """Bytes of index commitments of noise that the verifier keeps."""
+        """Return the bytes of index commitments of noise that the verifier keeps."""
         with self.verifier.service.database.read() as connection:
             mine = tables.window.c.name.startswith("noise-")
             found = connection.execute(select(tables.window.c.origin).where(mine)).scalars()
@@ -80,17 +96,25 @@ class FillsTheStore(Intruder):
 
 
 class FillsTheStoreWithRefusals(FillsTheStore):
-    """Has every window refused, whose evidence stays, and comes back when that is forgotten."""
+    """Has every window refused, whose evidence stays, and comes back when that is forgotten.
+
+    Repelled by the same bound: the bytes of refused windows count for good (§8.3).
+    """
 
     def waste(self, window: str) -> str:
         answer = super().waste(window)
         self.as_provider().open_falsely(window)
+        # By then the quota of new windows is free again, and only what is kept for good still
+        # counts.
         self.clock.now += 2 * providers.DAY_MS
         return answer
 
 
 class RegistersWithoutEnd(Intruder):
-    """Registers more windows than anybody will ever play."""
+    """Registers more windows than anybody will ever play.
+
+    Repelled by the bound on a provider's windows that wait for a countersignature.
+    """
 
     def intrude(self) -> Attempt:
         answer, number = TAKEN, 0
@@ -100,12 +124,19 @@ class RegistersWithoutEnd(Intruder):
         return Attempt(answer == TAKEN, answer)
 
     def register(self, window: str) -> str:
-        """What the verifier says to one more window."""
+        """Return what the verifier says to one more window.
+
+        Args:
+            window: a new name.
+        """
         return self.as_provider().register(self.policy(window))
 
 
 class RegistersAndIsRefused(RegistersWithoutEnd):
-    """Has every window refused at once, so that none of them waits."""
+    """Has every window refused at once, so that none of them waits.
+
+    Repelled by the bound on a provider's new windows in 24 hours.
+    """
 
     limits = Limits(windows_per_day=6)
 
@@ -118,7 +149,13 @@ class RegistersAndIsRefused(RegistersWithoutEnd):
 
 
 class LogsMoreThanTheLog(Intruder):
-    """Hands over entries that no cosigned checkpoint has."""
+    """Hands over entries that no cosigned checkpoint has.
+
+    Repelled by their number: no more are read than the largest cosigned checkpoint has.
+
+    Attributes:
+        count, size: how many entries are made up, and the bytes of each body.
+    """
 
     count, size = 4, 100
 
@@ -132,7 +169,7 @@ class LogsMoreThanTheLog(Intruder):
         return Attempt(answer == TAKEN, answer)
 
     def entries(self) -> Iterator[Entry]:
-        """The log's entries, and well-formed ones after them."""
+        """Yield the log's entries, and well-formed ones after them."""
         number = 0
         with self.prover.service.store.read() as connection:
             for entry in entries(connection, WINDOW):
@@ -149,7 +186,10 @@ class FloodsTheHandover(LogsMoreThanTheLog):
 
 
 class TakesAName(Intruder):
-    """Registers the name under which another provider is going to."""
+    """Registers the name under which another provider is going to.
+
+    Repelled because a window's name is its provider's own (§8.3).
+    """
 
     def intrude(self) -> Attempt:
         self.as_rival().register(self.policy(OTHERS, RIVAL))
@@ -158,7 +198,10 @@ class TakesAName(Intruder):
 
 
 class WritesIntoAnothersWindow(Intruder):
-    """Uploads an index for another provider's window, so that its own is refused."""
+    """Uploads an index for another provider's window, so that its own is refused.
+
+    Repelled because a provider's call is about that provider's window only (§8.3).
+    """
 
     def intrude(self) -> Attempt:
         self.as_provider().register(self.policy(OTHERS))

@@ -15,7 +15,13 @@ from ragaudit.prover.window.records import LoggedRecord
 
 
 class DropsALeaf(Selected):
-    """Signs a receipt for a plain account's second query and never logs it."""
+    """Signs a receipt for a plain account's second query and never logs it.
+
+    Check 13 (`receipts`) wants the leaf of each public half at its index.
+
+    Attributes:
+        counter: of the query that is dropped.
+    """
 
     counter = 1
 
@@ -23,23 +29,31 @@ class DropsALeaf(Selected):
         if self.registered.anchor is not None or self.record.counter != self.counter:
             return super().commit_record(state)
         body = self.stamp(self.registered, self.record).encode()
+        # The place that the leaf would have; the next entry takes it, and check 13 finds that one.
         position, issued = self.window.log.entries.head().size, self.context.clock()
         return LoggedRecord(position, self.salt, body, self.opened, issued)
 
 
 class RewritesALeaf(Selected):
-    """Signs a receipt for one record of a plain account and logs another in its place."""
+    """Signs a receipt for one record of a plain account and logs another in its place.
+
+    Check 13 (`receipts`) wants the leaf that was signed, byte for byte.
+    """
 
     def commit_record(self, state: State) -> LoggedRecord:
         logged = super().commit_record(state)
         if self.registered.anchor is not None:
             return logged
         entry = Record.parse(logged.body)
+        # By one millisecond: the record that is logged passes every check of its time.
         return replace(logged, body=replace(entry, time=entry.time - 1).encode())
 
 
 class TwoCheckpoints(Window):
-    """One account is shown a checkpoint of a size of which the cosigner saw another."""
+    """One account is shown a checkpoint of a size of which the cosigner saw another.
+
+    Check 6 (`split-view`) holds every known checkpoint to the final log's prefix of its size.
+    """
 
     def receipts(self) -> list[dict[str, Any]]:
         found = super().receipts()
@@ -53,21 +67,29 @@ class TwoCheckpoints(Window):
 
 
 class RewritesTheLog(Window):
-    """A record that was cosigned gets another salt before the close."""
+    """A record that was cosigned gets another salt before the close.
+
+    Check 6 (`split-view`): the checkpoint that the cosigner stored is no prefix of the final log.
+    """
 
     def close(self) -> None:
         index = self.asked[1].index
         kind, _, body = self.entries[index]
+        # The salt alone: whatever reads bodies still passes, and check 6 is on its own.
         self.entries[index] = (kind, b"s" * 32, body)
         self.log_again()
         super().close()
 
     def receipts(self) -> list[dict[str, Any]]:
+        # A receipt would name the old leaf and fail check 13 as well.
         return []
 
 
 class RestoresABackup(Window):
-    """A record is answered, lost with a restored database, and its counter used again."""
+    """A record is answered, lost with a restored database, and its counter used again.
+
+    Check 13 (`receipts`): the receipt of the lost record names a leaf that is not there.
+    """
 
     def script(self) -> list[Event]:
         script = super().script()
@@ -76,7 +98,11 @@ class RestoresABackup(Window):
         return [*script[:at], ("restore", "bob"), again, *script[at:]]
 
     def restore(self, name: str) -> None:
-        """Go back to the state before the last record."""
+        """Go back to the state before the last record, whose receipt the account has kept.
+
+        Args:
+            name: of the account that asked.
+        """
         lost = self.asked.pop()
         self.kept = self.receipt_file(lost).public.to_json()
         self.entries.pop()

@@ -23,10 +23,15 @@ LARGEST_EPSILON: Final = "50"
 
 
 class AltersPolicy(PolicyBuilder):
-    """A policy document with other members."""
+    """A policy document with other members; subclasses say which."""
 
     def changes(self, document: Mapping[str, Any], now: int) -> dict[str, Any]:
-        """The members that differ; ``now`` in seconds."""
+        """Return the members that differ.
+
+        Args:
+            document: the honest policy's members.
+            now: Unix seconds.
+        """
         raise NotImplementedError
 
     def document(self, *, now: int, **arguments: Any) -> dict[str, Any]:
@@ -35,7 +40,10 @@ class AltersPolicy(PolicyBuilder):
 
 
 class LatePolicy(AltersPolicy):
-    """The window has begun before the policy can be countersigned."""
+    """The window has begun before the policy can be countersigned.
+
+    Check 1 (`policy`) wants the countersignature before the start.
+    """
 
     def changes(self, document: Mapping[str, Any], now: int) -> dict[str, Any]:
         _, *later = document["activation_instants"]
@@ -43,21 +51,30 @@ class LatePolicy(AltersPolicy):
 
 
 class KMaxIsN(AltersPolicy):
-    """K_max is no longer below N: an answer may be the whole index."""
+    """K_max is no longer below N: an answer may be the whole index.
+
+    Check 1 (`policy`) wants K_max < N for every tenant.
+    """
 
     def changes(self, document: Mapping[str, Any], now: int) -> dict[str, Any]:
         return {"top_k_max": LIMITS.top_k}
 
 
 class BoastsEpsilon(AltersPolicy):
-    """The advertised epsilon is smaller than what sigma gives."""
+    """The advertised epsilon is smaller than what sigma gives.
+
+    Check 2 (`accounting`) computes epsilon_acc from sigma.
+    """
 
     def changes(self, document: Mapping[str, Any], now: int) -> dict[str, Any]:
         return {"epsilon_acc": "1"}
 
 
 class NoFiniteEpsilon(AltersPolicy):
-    """Noise that barely suffices for one account; a coalition's epsilon has no finite bound."""
+    """Noise that barely suffices for one account; a coalition's epsilon has no finite bound.
+
+    Check 2 (`accounting`) wants a finite epsilon for k_max·r queries.
+    """
 
     def changes(self, document: Mapping[str, Any], now: int) -> dict[str, Any]:
         sigma = calibrate(
@@ -71,14 +88,20 @@ class NoFiniteEpsilon(AltersPolicy):
 
 
 class AcceptsEveryVector(AltersPolicy):
-    """Every query vector is within the tolerance of every text's."""
+    """Every query vector is within the tolerance of every text's.
+
+    Check 1 (`policy`) compares it with the verifier's terms (9.4).
+    """
 
     def changes(self, document: Mapping[str, Any], now: int) -> dict[str, Any]:
         return {"embedder_tolerance": 65_535}
 
 
 class SamplesOfOne(AltersPolicy):
-    """A sample finds a window in which everything is bad, and no other."""
+    """A sample finds a window in which everything is bad, and no other.
+
+    Check 1 (`policy`) compares beta, eta and minimum with the verifier's terms (9.4).
+    """
 
     def changes(self, document: Mapping[str, Any], now: int) -> dict[str, Any]:
         loose = {"eta": "0.999", "minimum": 0}
@@ -87,14 +110,20 @@ class SamplesOfOne(AltersPolicy):
 
 
 class PromisesNothing(AltersPolicy):
-    """Epsilon 50 at delta one in ten."""
+    """Epsilon 50 at delta one in ten.
+
+    Check 1 (`policy`) compares both with the verifier's terms (9.4).
+    """
 
     def changes(self, document: Mapping[str, Any], now: int) -> dict[str, Any]:
         return {"epsilon_acc": "50", "delta_acc": "0.1"}
 
 
 class AltersPolicyAfterwards(Committer):
-    """The opening that is countersigned names another policy than the registered one."""
+    """The opening that is countersigned names another policy than the registered one.
+
+    Check 3 (`commitments`) recomputes the policy's digest in the opening.
+    """
 
     def opening(
         self,
@@ -108,7 +137,10 @@ class AltersPolicyAfterwards(Committer):
 
 
 class CountersignedLate(Window):
-    """The countersignature's clock says that the window had begun."""
+    """The countersignature's clock says that the window had begun.
+
+    Check 1 (`policy`) reads that time, whoever signed it.
+    """
 
     at = START
 
@@ -117,10 +149,14 @@ class CountersignedLate(Window):
 
 
 class RunsAnotherPolicy(Window):
-    """The verifier countersigned one policy, the provider runs another."""
+    """The verifier countersigned one policy, the provider runs another.
+
+    Check 1 (`policy`) wants the countersignature to name this policy.
+    """
 
     def countersignature(self) -> bytes:
         kept = self.policy
+        # One byte: the digest differs, and nothing that the window does.
         self.policy = replace(kept, canonical=kept.canonical + b" ")
         try:
             return super().countersignature()
@@ -129,14 +165,20 @@ class RunsAnotherPolicy(Window):
 
 
 class ContinuesElsewhere(Window):
-    """The policy names a checkpoint of the window before which is not its last one."""
+    """The policy names a checkpoint of the window before which is not its last one.
+
+    Check 1 (`policy`) wants the final one of a closed window that the verifier knows.
+    """
 
     def previous_checkpoint(self, leaves: int = 2) -> str | None:
         return super().previous_checkpoint(leaves)
 
 
 class KeepsItsLogKey(Window):
-    """The log signs with the key of the window before."""
+    """The log signs with the key of the window before.
+
+    Check 1 (`policy`) wants another log key in each window.
+    """
 
     def previous_log(self) -> SigningKey:
         return SigningKey(super().previous_log().name, ED25519, self.log_key.private)

@@ -26,14 +26,21 @@ from sqlalchemy import delete
 
 
 class ForeignNonce(Promised):
-    """Another nonce than the client's chain has, so that the noise is the provider's choice."""
+    """Another nonce than the client's chain has, so that the noise is the provider's choice.
+
+    Check 11 (`nonces`) wants nonces of the account's chain; check 12 (`promises`) sees the claim of
+    the right one, which no record keeps.
+    """
 
     def select(self, nonce: bytes) -> Selected:
         return super().select(structure("another nonce", nonce))
 
 
 class BreaksPromises(Promises):
-    """Takes the second nonce, looks at the noise, and does not answer."""
+    """Takes the second nonce, looks at the noise, and does not answer.
+
+    Check 12 (`promises`) wants every claim kept by a record.
+    """
 
     counter = 1
 
@@ -44,14 +51,20 @@ class BreaksPromises(Promises):
 
 
 class ForgetsClaims(Closing):
-    """Does not log the claims that the verifier hands over."""
+    """Does not log the claims that the verifier hands over, as an honest prover does at the close.
+
+    Without it every broken promise would be mended there, and check 12 would pass.
+    """
 
     def log_claims(self, live: OpenWindow, claims: Any) -> None:
         pass
 
 
 class PromisesTwice(Promises):
-    """Forgets what it promised and promises anew."""
+    """Forgets what it promised and promises anew.
+
+    Check 12 (`promises`) wants no two promises that differ for one counter.
+    """
 
     def promise(self, live: OpenWindow, account: Account, request: Request) -> Promise:
         table = tables.promise
@@ -64,7 +77,10 @@ class PromisesTwice(Promises):
 
 
 class AsksTwice(Scenario):
-    """alice asks for a promise, loses it in a crash, and asks something else; she kept both."""
+    """alice asks for a promise, loses it in a crash, and asks something else.
+
+    She kept both promises and claims both, so check 12 (`promises`) has the two to compare.
+    """
 
     def before_second(self, at: int) -> None:
         super().before_second(at)
@@ -98,11 +114,15 @@ class AsksTwice(Scenario):
 
 _PATIENCE_SECONDS = 6.0
 
+# Longer than the account waits, so that it gives up first and claims.
 _HELD_SECONDS = 7.0
 
 
 class BreaksTheSecond(Promises):
-    """Takes the second nonce, logs nothing, and answers something else."""
+    """Takes the second nonce, logs nothing, and answers something else; subclasses say what.
+
+    Check 12 (`promises`) gets the claim, whatever the account was answered.
+    """
 
     _earlier: ReceiptFile | None = None
 
@@ -113,7 +133,11 @@ class BreaksTheSecond(Promises):
         return self._earlier
 
     def instead(self, earlier: ReceiptFile) -> ReceiptFile:
-        """What is answered; ``earlier`` is the receipt of the account's first query."""
+        """Return what is answered.
+
+        Args:
+            earlier: the receipt of the account's first query.
+        """
         raise NotImplementedError
 
 
@@ -153,7 +177,13 @@ class HoldsTheReply(BreaksTheSecond):
 
 
 class PromisesAhead(Window):
-    """alice's promise is dated 15 s after she claimed it; it is kept at the close."""
+    """alice's promise is dated 15 s after she claimed it; it is kept at the close.
+
+    Check 12 (`promises`) wants it made at most the skew after the verifier took it.
+
+    Attributes:
+        made, taken: when the promise is dated and when it is claimed, seconds after `start`.
+    """
 
     made, taken = 65, 50
 
@@ -170,7 +200,10 @@ DEMANDS_CHAINS: Final = Terms.of({**SMALL_TERMS.to_json(), "least_anchored_share
 
 @dataclass
 class AnchoredByTheProvider(Window):
-    """The chains are the provider's own; the accounts never heard of them."""
+    """The chains are the provider's own; the accounts never heard of them.
+
+    Check 11 (`nonces`) counts the accounts that showed their chain, where the terms demand a share.
+    """
 
     terms: Terms = DEMANDS_CHAINS
 

@@ -24,17 +24,21 @@ FIELD = 2**255 - 19  # of ristretto255, RFC 9496 §4
 
 
 class AltersProofs(ChallengeWorker):
-    """Hands over other proofs than the prover made."""
+    """Hands over other proofs than the prover made; subclasses say which."""
 
     def prove(self, live: OpenWindow, record: Record, logged: LoggedRecord) -> bytes:
         return self.altered(super().prove(live, record, logged))
 
     def altered(self, proof: bytes) -> bytes:
+        """Return the bytes to hand over in place of a proof."""
         raise NotImplementedError
 
 
 class ReplaysAProof(ChallengeWorker):
-    """One record's proof for every record."""
+    """One record's proof for every record.
+
+    Check 19 (`selection`): the record's body is in the context of its argument.
+    """
 
     _first: bytes | None = None
 
@@ -45,7 +49,10 @@ class ReplaysAProof(ChallengeWorker):
 
 
 class FlipsABit(AltersProofs):
-    """One bit of every proof is wrong."""
+    """One bit of every proof is wrong.
+
+    Check 19 (`selection`) catches it.
+    """
 
     def altered(self, proof: bytes) -> bytes:
         middle = len(proof) // 2
@@ -53,7 +60,10 @@ class FlipsABit(AltersProofs):
 
 
 class NonCanonicalPoint(AltersProofs):
-    """The first point is encoded as its negative field element, which decodes to the same."""
+    """The first point is encoded as its negative field element, which decodes to the same.
+
+    Check 19 (`selection`) decodes canonical encodings only.
+    """
 
     def altered(self, proof: bytes) -> bytes:
         value = int.from_bytes(proof[:32], "little")
@@ -61,7 +71,10 @@ class NonCanonicalPoint(AltersProofs):
 
 
 class NonCanonicalScalar(AltersProofs):
-    """The last scalar is encoded with the group order added, which is the same scalar."""
+    """The last scalar is encoded with the group order added, which is the same scalar.
+
+    Check 19 (`selection`) decodes canonical encodings only.
+    """
 
     def altered(self, proof: bytes) -> bytes:
         value = int.from_bytes(proof[-32:], "little")
@@ -69,7 +82,10 @@ class NonCanonicalScalar(AltersProofs):
 
 
 class OtherContext(ChallengeWorker):
-    """Proves under the context of another window."""
+    """Proves under the context of another window.
+
+    Check 19 (`selection`) recomputes the context from the window's policy and log.
+    """
 
     def statement(
         self, live: OpenWindow, record: Record, logged: LoggedRecord
@@ -78,11 +94,21 @@ class OtherContext(ChallengeWorker):
         return replace(honest, context=structure("another window", honest.context))
 
 
+# Rows of U, of which alone the argument speaks: the others' place is decided by the noise (spec
+# 4.6.2), so only these can trade places.
 NEAR = 2 * SQUARED_NORM
 
 
 class OwnThresholds(Window):
-    """Two rows trade places, each measured against a threshold of its own."""
+    """Two rows trade places, each measured against a threshold of its own.
+
+    The shift is a component on A_U of C_t. Check 19 (`selection`): the form of the opening has no
+    theta on that block, so what C_t holds there does not count towards Y
+    (docs/spec/04-arguments.md §4.6.7).
+
+    Attributes:
+        traded: the selected row that gave way and the one that took its place; None before.
+    """
 
     traded: tuple[int, int] | None = None
 

@@ -17,7 +17,10 @@ from sqlalchemy import Connection
 
 
 class SharesASlot(Registrar):
-    """The second account gets the slot, and so the noise keys, of the first."""
+    """The second account gets the slot, and so the noise keys, of the first.
+
+    Check 7 (`registrations`) wants slots 0, 1, 2, ... in log order.
+    """
 
     def assign_slot(self, connection: Connection, live: OpenWindow) -> int:
         slot = super().assign_slot(connection, live)
@@ -25,7 +28,10 @@ class SharesASlot(Registrar):
 
 
 class InTwoTenants(Registrar):
-    """An account is registered in another tenant as well."""
+    """An account is registered in another tenant as well.
+
+    Check 7 (`registrations`) wants one tenant for each pseudonym.
+    """
 
     def _insert(
         self,
@@ -52,7 +58,10 @@ class InTwoTenants(Registrar):
 
 
 class SkipsACounter(Query):
-    """Draws the noise of a plain account's query, dislikes it, and goes on to the next counter."""
+    """Draws the noise of a plain account's query, dislikes it, and goes on to the next counter.
+
+    Check 8 (`counters`) wants counters 0, 1, 2, ... of each pseudonym.
+    """
 
     def admit(self, *, anchored: bool) -> Admitted:
         admitted = super().admit(anchored=anchored)
@@ -65,14 +74,20 @@ class SkipsACounter(Query):
 
 
 class RepeatsACounter(Window):
-    """bob's second query is counted as his first: one noise for two answers."""
+    """bob's second query is counted as his first: one noise for two answers.
+
+    Check 8 (`counters`) wants each counter once.
+    """
 
     def alter_record(self, account: Account, record: Record) -> Record:
         return replace(record, counter=0) if account.name == "bob" else record
 
 
 class OverBudget(Window):
-    """bob, who has four queries, is answered five times."""
+    """bob, who has four queries, is answered five times.
+
+    Check 8 (`counters`) wants counters below r.
+    """
 
     def script(self) -> list[Event]:
         more = [("query", "bob", f"once more, {i}", 1, 82 + i) for i in range(3)]

@@ -10,18 +10,25 @@ from ragaudit.ledger.messages.records import Close
 from ragaudit.prover.lifecycle.challenges import ChallengeWorker
 from ragaudit.prover.window.open_window import OpenWindow
 
+# Less than the two seconds by which the scenario outlasts the deadline.
 _MARGIN_MS = 1500
 
 
 class WithholdsAnAnswer(ChallengeWorker):
-    """Never answers for the first record of the sample."""
+    """Never answers for the first record of the sample.
+
+    Check 16 (`sampling`) wants every sampled record answered.
+    """
 
     def prepare(self, live: OpenWindow, positions: Sequence[int], notify: Any = None) -> None:
         super().prepare(live, positions[1:], notify)
 
 
 class AnswersLate(ChallengeWorker):
-    """Answers when the deadline has passed."""
+    """Answers when the deadline has passed.
+
+    Check 16 (`sampling`) wants every answer by the deadline.
+    """
 
     def deliver(self, live: OpenWindow) -> None:
         policy = live.policy
@@ -31,7 +38,10 @@ class AnswersLate(ChallengeWorker):
 
 
 class ClosesLate(Window):
-    """The final root is cosigned when the sampling nonce is known."""
+    """The final root is cosigned when the sampling nonce is known.
+
+    Check 16 (`sampling`) wants the final checkpoint cosigned before the sampling instant.
+    """
 
     def close(self) -> None:
         body = Close(self.window, len(self.asked), self.estimate(), 1000 * END)
@@ -40,7 +50,10 @@ class ClosesLate(Window):
 
 
 class OtherSamplingNonce(Window):
-    """The sample is drawn with a nonce that the verifier did not commit to."""
+    """The sample is drawn with a nonce that the verifier did not commit to.
+
+    Check 16 (`sampling`) wants n_A on the countersigned chain.
+    """
 
     def challenge(self, strata: list[dict[str, Any]], listed: dict[str, Any]) -> dict[str, Any]:
         message = super().challenge(strata, listed)

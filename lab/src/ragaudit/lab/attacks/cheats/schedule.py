@@ -18,27 +18,37 @@ from ragaudit.prover.window.records import append_entry
 from ragaudit.prover.window.registrations import Registered
 from sqlalchemy import Connection
 
+# Fixed: what is logged against the rules has nothing to hide.
 SALT = b"\x5a" * 32
 
 
 def append(connection: Connection, live: OpenWindow, body: Any) -> int:
-    """Log an entry that the honest prover would not."""
+    """Log an entry that the honest prover would not, under a fixed salt; return its index.
+
+    Args:
+        connection: a transaction of the prover's store, under the window's commit lock.
+        live: the open window.
+        body: an entry with ``KIND`` and ``encode()``.
+    """
     return append_entry(connection, live.log.entries, live.name, body.KIND, SALT, body.encode())
 
 
 class OldActivation(Query):
-    """Noise of the opening's activation, whatever the registration's: it was known before."""
+    """Noise of the opening's activation, whatever the registration's: it was known before.
+
+    Check 9 (`schedule`) wants the later activation of opening and registration.
+    """
 
     def activation(self, registered: Registered) -> int | None:
         return self.window.activation_of(0)
 
 
 class RegistersLate(Scenario):
-    """dora, who registers while the window is open, is the account that shows it."""
+    """Ordinary traffic, in which dora, who registers while the window is open, shows it."""
 
 
 class _LogsMore(Closing):
-    """Logs an entry that the policy does not schedule, before the close."""
+    """Logs, before the close, an entry that the policy does not schedule; subclasses say which."""
 
     def log_claims(self, live: OpenWindow, claims: Any) -> None:
         super().log_claims(live, claims)
@@ -50,7 +60,10 @@ class _LogsMore(Closing):
 
 
 class NewEpoch(_LogsMore):
-    """New noise keys in the middle of the window."""
+    """New noise keys in the middle of the window.
+
+    Check 9 (`schedule`) allows no epoch entry after the opening.
+    """
 
     def entry(self, live: OpenWindow) -> Any:
         root = structure("another seed", live.seed.commit().root)
@@ -58,7 +71,10 @@ class NewEpoch(_LogsMore):
 
 
 class NewVersion(_LogsMore):
-    """A new version of an index in the middle of the window."""
+    """A new version of an index in the middle of the window.
+
+    Check 9 (`schedule`) allows no version entry after the opening.
+    """
 
     def entry(self, live: OpenWindow) -> Any:
         tenant, index = next(iter(live.indexes.items()))
@@ -67,7 +83,10 @@ class NewVersion(_LogsMore):
 
 
 class BeforeTheOpening(Window):
-    """Nothing is cosigned before the first instant; records use its randomness all the same."""
+    """Nothing is cosigned before the first instant; records use its randomness all the same.
+
+    Check 9 (`schedule`) activates an entry by the first instant before which the cosigner saw it.
+    """
 
     def script(self) -> list[Event]:
         return [event for event in super().script() if event != ("checkpoint", -20)]
@@ -77,7 +96,10 @@ class BeforeTheOpening(Window):
 
 
 class MadeUpAfterTheEnd(Window):
-    """When the window is over, the log gets a record of bob that fits between its checkpoints."""
+    """When the window is over, the log gets a record of bob that fits between its checkpoints.
+
+    Check 9 (`schedule`) wants a record covered by a checkpoint soon after its time: (3) of 9.3.
+    """
 
     def close(self) -> None:
         self.query("bob", "a question that nobody asked", 2, 84)
@@ -85,13 +107,19 @@ class MadeUpAfterTheEnd(Window):
 
 
 class PromisesInThePast(PromisesAhead):
-    """alice's fourth promise is dated before her third answer, so that it expires early."""
+    """alice's fourth promise is dated before her third answer, so that it expires early.
+
+    Check 9 (`schedule`) wants times that do not decrease per account.
+    """
 
     made, taken = 35, 55
 
 
 class PromisesAtTheEnd(Window):
-    """alice gets a promise and an answer when the window has five seconds left."""
+    """alice gets a promise and an answer when the window has five seconds left.
+
+    Check 9 (`schedule`) wants promises before the claim margin (9.3).
+    """
 
     def script(self) -> list[Event]:
         late = ("query", "alice", "the last question before the end", 1, 115)

@@ -17,7 +17,10 @@ from ragaudit.prover.randomness import EPOCH, SeedTree
 
 
 class EqualKeys(SeedTree):
-    """The keys of slot 0, committed to in every slot."""
+    """The keys of slot 0, committed to in every slot.
+
+    Check 17 (`seed`) wants opened keys pairwise distinct.
+    """
 
     def key(self, slot: int, counter: int) -> bytes:
         return counter_key(slot_key(self._secret, self._window, EPOCH, 0), counter)
@@ -37,7 +40,10 @@ class EqualKeys(SeedTree):
 
 
 class UncommittedKey(SeedTree):
-    """Another key than the committed one, picked when the activation was known."""
+    """Another key than the committed one, picked when the activation was known.
+
+    Check 17 (`seed`) wants each opened key in C_seed at its place.
+    """
 
     def key(self, slot: int, counter: int) -> bytes:
         return structure("picked", super().key(slot, counter))

@@ -29,14 +29,20 @@ Scores = npt.NDArray[np.int64]
 
 
 class SelectsThenAddsNoise(Mechanism):
-    """The best rows by true score; the noise decides nothing."""
+    """The best rows by true score; the noise decides nothing.
+
+    Check 19 (`selection`): the argument holds for y = s + z only.
+    """
 
     def select(self, exact: Scores, noise: Scores, top_k: int) -> tuple[int, ...]:
         return tuple(sorted(np.argsort(-exact, kind="stable")[:top_k].tolist()))
 
 
 class NoiseOnWinnersOnly(Mechanism):
-    """Noise for the 2 K best rows, none for the others, which it keeps out."""
+    """Noise for the 2 K best rows, none for the others, which it keeps out.
+
+    Check 19 (`selection`) draws the noise of every row.
+    """
 
     def select(self, exact: Scores, noise: Scores, top_k: int) -> tuple[int, ...]:
         winners = np.argsort(-exact, kind="stable")[: 2 * top_k].tolist()
@@ -44,7 +50,10 @@ class NoiseOnWinnersOnly(Mechanism):
 
 
 class HalfTheSigma(Mechanism):
-    """The right key, a distribution half as wide."""
+    """The right key, a distribution half as wide.
+
+    Check 19 (`selection`) recomputes z from the opened key and the policy's sigma.
+    """
 
     def draw_noise(
         self, live: OpenWindow, index: CommittedIndex, record: Record, nonce: bytes | None
@@ -53,7 +62,10 @@ class HalfTheSigma(Mechanism):
 
 
 class OtherSampler(Mechanism):
-    """Rounded Gaussians of the right width from a generator of its own."""
+    """Rounded Gaussians of the right width from a generator of its own.
+
+    Check 19 (`selection`) recomputes z from the opened key.
+    """
 
     def draw_noise(
         self, live: OpenWindow, index: CommittedIndex, record: Record, nonce: bytes | None
@@ -65,7 +77,10 @@ class OtherSampler(Mechanism):
 
 
 class SwapsOneRow(Mechanism):
-    """One selected row makes room for another."""
+    """One selected row makes room for another.
+
+    Check 19 (`selection`): no argument for the committed set holds.
+    """
 
     def select(self, exact: Scores, noise: Scores, top_k: int) -> tuple[int, ...]:
         chosen = super().select(exact, noise, top_k)
@@ -74,21 +89,30 @@ class SwapsOneRow(Mechanism):
 
 
 class OneRowTooMany(Mechanism):
-    """K + 1 rows."""
+    """K + 1 rows.
+
+    Check 19 (`selection`): no argument for the committed set holds.
+    """
 
     def select(self, exact: Scores, noise: Scores, top_k: int) -> tuple[int, ...]:
         return super().select(exact, noise, top_k + 1)
 
 
 class FeignsTies(Mechanism):
-    """One row fewer, as if it had been tied at the boundary."""
+    """One row fewer, as if it had been tied at the boundary.
+
+    Check 19 (`selection`): only rows that tie with y_(K+1) may be missing.
+    """
 
     def select(self, exact: Scores, noise: Scores, top_k: int) -> tuple[int, ...]:
         return super().select(exact, noise, top_k)[1:]
 
 
 class CommitsBeyondTheIndex(Mechanism):
-    """The committed selection holds a position that no committed row has."""
+    """The committed selection holds a position that no committed row has.
+
+    Check 19 (`selection`): B_sel may hold A_i of the index's rows only.
+    """
 
     def selection_commitment(self, selected: Sequence[int], blinding: bytes) -> bytes:
         return core.commit_selection([*selected, 10**6], blinding)
@@ -97,7 +121,8 @@ class CommitsBeyondTheIndex(Mechanism):
 class StaleIndex(Mechanism):
     """Scores an older version of the index, whose rows stood elsewhere and had no bounded norm.
 
-    With bounded rows the noise would hide the change in most records.
+    With bounded rows the noise would hide the change in most records. Check 19 (`selection`) is
+    about the rows that C_idx holds.
     """
 
     def scores(
@@ -108,11 +133,15 @@ class StaleIndex(Mechanism):
 
 
 class DisputesItsOwnAnswers(Scenario):
-    """mallory is the provider's. It disputes her answers, and tries to in everybody's name."""
+    """mallory is the provider's. It disputes her answers, and tries to in everybody's name.
+
+    Check 19 (`selection`) sees these records all the same: a dispute takes none out of the sample.
+    """
 
     def before_second(self, at: int) -> None:
         super().before_second(at)
         self.mallory = Bare(self, "mallory")
+        # Without a cosigned registration before the second instant mallory could not ask (check 9).
         self.prover.checkpoint()
 
     def after_second(self, at: int) -> None:
@@ -128,12 +157,16 @@ class DisputesItsOwnAnswers(Scenario):
             for receipt in account.receipts:
                 owner = receipt.file.public.record.pseudonym
                 refused = self.mallory.dispute(receipt.file.to_json(), of=owner)
+                # Or the provider could burden any account with disputes of its own making.
                 if refused.status_code != httpx.codes.UNPROCESSABLE_ENTITY:
                     raise InternalError("a dispute that the account did not sign was taken")
 
 
 class Noiseless(Window):
-    """The true top K of every record."""
+    """The true top K of every record.
+
+    Check 19 (`selection`) adds the noise of the opened key.
+    """
 
     def select(
         self, tenant: str, embedding: Embedding, noise: Scores, top_k: int
@@ -143,7 +176,10 @@ class Noiseless(Window):
 
 @dataclass
 class NoiselessAndDisputed(Noiseless):
-    """Mode B, and a dispute about every record."""
+    """Mode B, and a dispute about every record.
+
+    Check 19 (`selection`): nothing takes a record out of the strata (9.1).
+    """
 
     mode: str = "B"
 
@@ -152,7 +188,10 @@ class NoiselessAndDisputed(Noiseless):
 
 
 class OtherIndex(Window):
-    """bob is answered from another tenant's index; the record does not say so."""
+    """bob is answered from another tenant's index; the record does not say so.
+
+    Check 19 (`selection`) takes C_idx of the tenant that the account is registered in.
+    """
 
     def served_tenant(self, account: Account) -> str:
         return "beta" if account.name == "bob" else super().served_tenant(account)
@@ -162,7 +201,14 @@ _MOST_TEXTS = 200_000
 
 
 class Tied(Window):
-    """bob's second question is one whose noised scores tie at the boundary."""
+    """bob's second question is one whose noised scores tie at the boundary.
+
+    The honest selection leaves the tied rows out (docs/spec/02-integers.md §2.3); subclasses keep
+    some.
+
+    Attributes:
+        top_k: K of that question; large, so that a tie is found soon.
+    """
 
     top_k = 30
 
@@ -176,7 +222,17 @@ class Tied(Window):
         return super().query(name, self.tying(account, time), self.top_k, time)
 
     def tying(self, account: Account, time: int) -> str:
-        """A text whose embedding ties; the noise does not depend on the text."""
+        """Return a text whose noised scores tie at the boundary.
+
+        It can be searched for because the noise does not depend on the text.
+
+        Args:
+            account: who asks; its next counter decides the noise.
+            time: seconds after `START`.
+
+        Raises:
+            AssertionError: none of `_MOST_TEXTS` texts ties.
+        """
         openings, _ = self.open_query(account, "any")
         record = self.promised(account, openings, self.top_k, 1000 * (START + time))
         noise = self.noise(record, self.noise_secret(record))
@@ -200,19 +256,31 @@ class Tied(Window):
         return tuple(sorted((*honest, *self.chosen(tied, exact, missing))))
 
     def chosen(self, tied: list[int], exact: Scores, missing: int) -> list[int]:
-        """Tied rows that are selected nevertheless."""
+        """Return the tied rows that are selected nevertheless.
+
+        Args:
+            tied: rows whose noised score is y_(K+1), rising.
+            exact: int64[N], the scores without noise.
+            missing: how many rows K still has room for.
+        """
         raise NotImplementedError
 
 
 class KeepsTies(Tied):
-    """Fills the answer up to K rows with tied ones."""
+    """Fills the answer up to K rows with tied ones.
+
+    Check 19 (`selection`) wants y above y_(K+1).
+    """
 
     def chosen(self, tied: list[int], exact: Scores, missing: int) -> list[int]:
         return tied[:missing]
 
 
 class BreaksTiesByScore(Tied):
-    """Of the tied rows, those with the best true scores are selected."""
+    """Of the tied rows, those with the best true scores are selected.
+
+    Check 19 (`selection`) wants none of them; such a rule would tell of scores without noise.
+    """
 
     def chosen(self, tied: list[int], exact: Scores, missing: int) -> list[int]:
         return sorted(tied, key=lambda i: -int(exact[i]))[:missing]

@@ -15,8 +15,10 @@ from typing import Any, Final
 
 from ragaudit.lab.attacks.forging.moves import Mask, Moves, Spelled, modules, weighted_sum
 
+# Spec 4.7.1 and 4.7.3: 309 projections of 42 bits, in limbs of 14.
 PROJECTIONS, LIMBS, LIMB_BITS = 309, 3, 14
 R = PROJECTIONS * LIMBS
+# Makes the range of honest projections, -2^41 to 2^41, one of 42 bits without a sign.
 OFFSET = 2**41
 
 Sparse = dict[int, int]
@@ -55,10 +57,14 @@ HONEST: Final = Claim()
 
 
 def offset_claim(rows: list[list[int]], offset: Sequence[int]) -> tuple[list[list[int]], Claim]:
-    """Rows to commit to, and the claim that they are ``rows``: the offset is hidden in C_m.
+    """Return rows to commit to, and the claim that they are ``rows``: the offset is hidden in C_m.
 
     What is committed is rows - offset, of any size. A verifier that gives C_m weight 1 adds the
     offset to every row, and finds ``rows``.
+
+    Args:
+        rows: N completed rows of d + 4 integers, each of squared norm B².
+        offset: d + 4 integers.
     """
     committed = [[a - b for a, b in zip(row, offset, strict=True)] for row in rows]
     hidden = {FIRST_COLUMN + j: value for j, value in enumerate(offset)}
@@ -66,10 +72,14 @@ def offset_claim(rows: list[list[int]], offset: Sequence[int]) -> tuple[list[lis
 
 
 def junk_claim(rows: list[list[int]], junk: Sequence[int]) -> tuple[list[list[int]], Claim]:
-    """Rows to commit to, and the claim that they are ``rows``: the rest is on a generator of masks.
+    """Return rows to commit to, and the claim that they are ``rows``, with a mask generator's help.
 
     Row i is committed with its entry 0 less by ``junk[i]``, and with ``junk[i]`` times the
     generator after G_(d+3). A verifier that has one there for the mask of entry 0 adds the two.
+
+    Args:
+        rows: N completed rows of d + 4 integers, each of squared norm B².
+        junk: N integers.
     """
     committed = [[row[0] - more, *row[1:]] for row, more in zip(rows, junk, strict=True)]
     place = FIRST_COLUMN + len(rows[0])
@@ -81,7 +91,14 @@ def junk_claim(rows: list[list[int]], junk: Sequence[int]) -> tuple[list[list[in
 def commit_field_rows(
     package: ModuleType, rows: list[list[int]], blindings: list[int], claim: Claim = HONEST
 ) -> bytes:
-    """C_i for rows of arbitrary field elements, with what the claim leaves in them."""
+    """Return C_0 || .. || C_(N-1) for rows of arbitrary field elements, 32 bytes each.
+
+    Args:
+        package: the reference package or a mutated copy.
+        rows: N rows of d + 4 integers.
+        blindings: rho_i.
+        claim: its stray components and spellings are in the commitments.
+    """
     tools = modules(package)
     generator = tools.generators.generator
     width = len(rows[0])
@@ -103,7 +120,16 @@ def _degrees(tools: Any, rows: int, width: int) -> list[int]:
 def begin(
     package: ModuleType, context: bytes, rows: int, width: int, commitments: bytes, early: bool
 ) -> tuple[Any, list[tuple[list[int], list[int]]]]:
-    """The transcript after V0, and (u_q, v_q); ``early`` draws before C is absorbed."""
+    """Return the transcript after V0, and (u_q, v_q) of every projection (spec 4.7.2).
+
+    Args:
+        package: the reference package or a mutated copy.
+        context: 32 bytes.
+        rows: N.
+        width: d + 4.
+        commitments: C, which is absorbed before the projections are drawn,
+        early: or after, for a verifier with that fault.
+    """
     tools = modules(package)
     le = tools.field.le
     transcript = tools.transcript.Transcript(tools.index.ARGUMENT)
@@ -126,7 +152,15 @@ def prove_index(
     blindings: list[int],
     claim: Claim = HONEST,
 ) -> tuple[bytes, bytes]:
-    """(commitments, proof) for completed rows of d + 4 entries; nothing checks what they hold."""
+    """Return (commitments, proof) for rows; nothing checks what they hold.
+
+    Args:
+        package: the reference package or a mutated copy.
+        context: 32 bytes, of the statement.
+        rows: N completed rows of d + 4 integers, which are committed to.
+        blindings: rho_i.
+        claim: what is claimed of the rows instead; honest by default.
+    """
     commitments = commit_field_rows(package, rows, blindings, claim)
     transcript, projections = begin(
         package, context, len(rows), len(rows[0]), commitments, claim.early_projections
@@ -155,7 +189,7 @@ class _Index(Moves):
         self.md = tools.field.variables_for(self.width)
 
     def limbs(self) -> list[int]:
-        """n_i for i < R; of a projection out of range only the low 42 bits."""
+        """Return n_i for i < R; of a projection out of range only the low 42 bits."""
         limbs = []
         for u, v in self.projections:
             p = sum(
@@ -185,6 +219,7 @@ class _Index(Moves):
         sigma, r_m, r_g = self.random(), self.random(), self.random()
         a = [self.random() for _ in range(1 + sum(degrees))]
         R_list = bases[-len(a) :]
+        # Honestly the mask row of X has sigma at column 0 and nothing else (spec 4.7.3).
         C_m = stray.get("C_m", {FIRST_COLUMN: sigma})
         for k, (column, mask, blind) in enumerate(zip(columns, masks, blinds, strict=True)):
             terms = [*zip(column, P, strict=True), (mask, P_star), (blind, H)]
@@ -274,6 +309,7 @@ class _Index(Moves):
                 else:
                     weights = M_N
                     final = [column[0] for column in kap]
+                    # The factor eq(y, 0) of spec 4.7.4: limbs stand at y = 0 only.
                     limb_part = eq_y0 * (1 - point) * self._limb_at(alpha, final, M_R[0], omega[0])
                 shift = self.md if over_rows else variables
                 row_part = 0

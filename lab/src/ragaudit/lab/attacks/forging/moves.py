@@ -12,6 +12,7 @@ from typing import Any
 Spelled = Mapping[int, Callable[[bytes], bytes]]
 """How elements of a proof are spelled, by their number; the transcript runs over what is sent."""
 
+# Of ristretto255 (RFC 9496 §4): the field, and the order of the group.
 FIELD = 2**255 - 19
 GROUP = 2**252 + 27742317777372353535851937790883648493
 
@@ -32,7 +33,12 @@ def unreduced(scalar: bytes) -> bytes:
 
 
 def modules(package: ModuleType) -> SimpleNamespace:
-    """The modules of the reference package, or of a mutated copy of it."""
+    """Return the modules of the reference package, or of a mutated copy of it, by name.
+
+    Args:
+        package: whose submodules are imported. A mutated copy drops one rule, and the proof that
+            this prover then makes is for the mutated relation.
+    """
     names = ("field", "ristretto", "generators", "transcript", "selection", "index")
     return SimpleNamespace(
         **{name: importlib.import_module(f"{package.__name__}.{name}") for name in names}
@@ -40,6 +46,7 @@ def modules(package: ModuleType) -> SimpleNamespace:
 
 
 def weighted_sum(tools: SimpleNamespace, terms: list[tuple[int, Any]]) -> Any:
+    """Return the sum of scalar·point over ``terms``; scalars are reduced by the group order."""
     order = tools.field.ORDER
     return tools.ristretto.multiscalar((scalar % order, point) for scalar, point in terms)
 
@@ -57,7 +64,13 @@ def _times(tools: SimpleNamespace, scalar: int, point: Any) -> Any:
 
 @dataclass
 class Mask:
-    """g(v) = a_0 + sum a_(k,e) v_k^e, summed over the cube while variables get bound."""
+    """The mask g of a sumcheck, summed over the cube while variables get bound (spec 4.5).
+
+    Attributes:
+        coefficients: a_0, then a_(k,1..deg_k) of each variable in turn.
+        degrees: deg_k of each variable.
+        order: of the group, by which values are reduced.
+    """
 
     coefficients: list[int]
     degrees: list[int]
@@ -69,34 +82,59 @@ class Mask:
         self.bound = self.coefficients[0]
 
     def total(self) -> int:
+        """Return G_sum, the sum of g over the cube, not reduced."""
         n = len(self.degrees)
         return (1 << n) * self.coefficients[0] + (1 << n - 1) * sum(self.coefficients[1:])
 
     def at(self, k: int, X: int) -> int:
-        """Sum over the variables after k, variable k at X, the earlier ones bound."""
+        """Return the sum over the variables after k, variable k at X, the earlier ones bound.
+
+        Args:
+            k: the variable of this round, from 0.
+            X: where its polynomial is evaluated.
+        """
         left = len(self.degrees) - k - 1
         value = self.bound + sum(c * X**e for e, c in enumerate(self.own[k], start=1))
         later = sum(c for own in self.own[k + 1 :] for c in own)
         return int((1 << left) * value + ((1 << left - 1) * later if left else 0))
 
     def bind(self, k: int, r_k: int) -> None:
+        """Bind variable k to the challenge r_k; variables are bound in order."""
         self.bound += sum(c * r_k**e for e, c in enumerate(self.own[k], start=1))
         self.bound %= self.order
 
 
 class Moves:
-    """A prover that talks to its own transcript."""
+    """A prover that talks to its own transcript.
+
+    Attributes:
+        spelled: other spellings of elements, by their number; empty for an honest prover.
+        proof: what was sent so far.
+    """
 
     def __init__(self, tools: SimpleNamespace, transcript: Any) -> None:
+        """Go on from a transcript that has absorbed the statement.
+
+        Args:
+            tools: of `modules`.
+            transcript: of the same package.
+        """
         self.tools, self.transcript = tools, transcript
         self.order: int = tools.field.ORDER
         self.spelled: Spelled = {}
         self.proof = b""
 
     def random(self) -> int:
+        """Return a scalar below the group order from the system's randomness."""
         return secrets.randbelow(self.order)
 
     def send(self, tag: str | None, data: bytes) -> None:
+        """Add an element to the proof and absorb it as it is sent, however it is spelled.
+
+        Args:
+            tag: under which it is absorbed; None for the last ones of OPEN, which are not.
+            data: 32 bytes.
+        """
         if (spelling := self.spelled.get(len(self.proof) // 32)) is not None:
             data = spelling(data)
         if tag is not None:
@@ -104,13 +142,20 @@ class Moves:
         self.proof += data
 
     def send_point(self, tag: str, terms: list[tuple[int, Any]]) -> None:
+        """Send the weighted sum of ``terms``: (scalar, point) each."""
         self.send(tag, self.tools.ristretto.encode(weighted_sum(self.tools, terms)))
 
     def send_scalar(self, tag: str | None, value: int) -> None:
+        """Send a scalar, reduced by the group order; ``tag`` as of `send`."""
         self.send(tag, self.tools.field.le(value % self.order, 32))
 
     def send_round(self, values: list[int]) -> int:
-        """Send the polynomial with these values at 0, 1, ..; returns the challenge."""
+        """Send a round of the sumcheck and return the challenge r_k (spec 4.5).
+
+        Args:
+            values: of the round's polynomial at 0, 1, 2 and, for degree 3, at 3. The coefficient
+                c_1 is not sent: the verifier derives it.
+        """
         coefficients = self._interpolate(values)
         for j, coefficient in enumerate(coefficients):
             if j != 1:
@@ -126,11 +171,21 @@ class Moves:
         return [v % self.order for v in (y0, y1 - y0 - c2 - c3, c2, c3)][: len(values)]
 
     def fold(self, table: list[int], X: int) -> list[int]:
+        """Return a table with its first variable, the top bit of the index, at X."""
         middle = len(table) // 2
         pairs = zip(table[:middle], table[middle:], strict=True)
         return [(low + X * (high - low)) % self.order for low, high in pairs]
 
     def open(self, g: list[Any], L: list[int], a: list[int], rho: int, x: int) -> None:
+        """Send OPEN (spec 4.4) for the witness (a, rho), true or not, which ends the proof.
+
+        Args:
+            g: n generators.
+            L: n values of the form.
+            a: n values of the witness.
+            rho: its blinding.
+            x: the challenge before OPEN; V is not needed, as the prover folds a and L themselves.
+        """
         tools, order = self.tools, self.order
         Q, H = tools.generators.generator("Q"), tools.generators.generator("H")
         size = 1 << max(1, tools.field.variables_for(len(g)))

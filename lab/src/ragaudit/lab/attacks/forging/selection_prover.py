@@ -17,11 +17,12 @@ from ragaudit.circuits.statements import SelectionStatement
 from ragaudit.lab.attacks.forging.moves import Mask, Moves, modules, weighted_sum
 from ragaudit.verifier.reference.statement import Statement
 
+# W of spec 4.1.2 for B = 127: distances to the threshold lie in 0..4B² < 2^16.
 BITS = 16
 
 
 def four_squares(total: int) -> tuple[int, int, int, int]:
-    """w with sum w² = total, by search (total <= 127²)."""
+    """Return four integers >= 0 whose squares sum to ``total``, by search (0 <= total <= 127²)."""
     for a in range(int(total**0.5) + 1, -1, -1):
         for b in range(min(a, int(max(total - a * a, 0) ** 0.5) + 1), -1, -1):
             rest = total - a * a - b * b
@@ -36,7 +37,13 @@ def four_squares(total: int) -> tuple[int, int, int, int]:
 
 @dataclass
 class Index:
-    """Committed rows: ``completed`` has d + 4 entries per row."""
+    """Committed rows.
+
+    Attributes:
+        completed: N rows of d + 4 integers.
+        blindings: rho_i.
+        commitments: C_0 || .. || C_(N-1).
+    """
 
     completed: list[list[int]]
     blindings: list[int]
@@ -45,12 +52,20 @@ class Index:
 
 @dataclass
 class Assignment:
-    """What the prover claims about the rows of U, and where it may lie.
+    """What the prover claims about the rows of U, and where it may lie (spec 4.6.2, 4.6.4).
 
-    ``shift`` adds a component on A_U[q] to C_t and the same amount to Y_q: a threshold of its own
-    for row q. ``moved`` adds a component on A_U[q] to D_m: the b that is proven is then the A part
-    of B_sel plus ``moved``. ``lift`` is a vector on G_0.. in C_t: it adds <lift, e> to
-    *every* Y, and ``tau`` must have it too. All are zero for an honest prover.
+    All but the first four are zero or empty for an honest prover.
+
+    Attributes:
+        b, b3, b4: the tables, one entry for each row of U.
+        tau: the threshold.
+        shift: a component on A_U[q] of C_t, and the same amount on Y_q: a threshold of its own for
+            row q.
+        moved: a component on A_U[q] of D_m: the b that is proven is then the A part of B_sel plus
+            ``moved``.
+        lift: a vector on G_0.. in C_t: it adds <lift, e> to *every* Y, and ``tau`` must have it
+            too.
+        masks: values of mask rows, by the table's name ("b", "u0", "Y", ...), that are not random.
     """
 
     b: list[int]
@@ -64,7 +79,7 @@ class Assignment:
 
 
 def reference_statement(statement: SelectionStatement) -> Statement:
-    """The statement as the reference verifier reads it, with what it derives."""
+    """Return the statement as the reference verifier reads it, with what it derives."""
     allowed = range(statement.rows) if statement.allowed is None else sorted(statement.allowed)
     return Statement(
         context=statement.context,
@@ -79,7 +94,12 @@ def reference_statement(statement: SelectionStatement) -> Statement:
 
 
 def commit_rows(package: ModuleType, rows: list[list[int]]) -> Index:
-    """Complete and commit rows of norm at most 127."""
+    """Complete and commit rows.
+
+    Args:
+        package: the reference package or a mutated copy.
+        rows: N rows of d integers, each of norm at most 127.
+    """
     tools = modules(package)
     completed = [[*row, *four_squares(127**2 - sum(v * v for v in row))] for row in rows]
     blindings = [secrets.randbelow(tools.field.ORDER) for _ in rows]
@@ -93,7 +113,13 @@ def commit_rows(package: ModuleType, rows: list[list[int]]) -> Index:
 
 
 def commit_selection(package: ModuleType, positions: list[int], blinding: int) -> bytes:
-    """B_sel of any multiset of positions."""
+    """Return B_sel of any multiset of positions.
+
+    Args:
+        package: the reference package or a mutated copy.
+        positions: any, also repeated or beyond the index.
+        blinding: rho_sel.
+    """
     tools = modules(package)
     terms = [(1, tools.generators.generator("A", i)) for i in positions]
     return bytes(
@@ -104,7 +130,13 @@ def commit_selection(package: ModuleType, positions: list[int], blinding: int) -
 
 
 def scores(index: Index, query: list[int], noise: list[int]) -> list[int]:
-    """y_i = <e, X_i> + z_i."""
+    """Return y_i = <e, X_i> + z_i of every row, as exact integers.
+
+    Args:
+        index: its rows are completed; the last four entries of each meet no entry of ``query``.
+        query: e, d integers.
+        noise: z, N integers.
+    """
     return [
         sum(a * b for a, b in zip(row, query, strict=False)) + z
         for row, z in zip(index.completed, noise, strict=True)
@@ -112,7 +144,13 @@ def scores(index: Index, query: list[int], noise: list[int]) -> list[int]:
 
 
 def select(y: list[int], top_k: int, allowed: list[int]) -> list[int]:
-    """T of the specification."""
+    """Return T (spec 4.6.1), in the order of ``allowed``.
+
+    Args:
+        y: noised scores of all rows.
+        top_k: K.
+        allowed: positions, rising.
+    """
     if len(allowed) <= top_k:
         return list(allowed)
     boundary = sorted((y[i] for i in allowed), reverse=True)[top_k]
@@ -120,7 +158,12 @@ def select(y: list[int], top_k: int, allowed: list[int]) -> list[int]:
 
 
 def honest_assignment(statement: Any, y: list[int]) -> Assignment:
-    """The values of spec 4.6.2 for the statement's own T."""
+    """Return the values of spec 4.6.2 for the statement's own T.
+
+    Args:
+        statement: of the reference verifier, with U, F and more than K allowed positions.
+        y: noised scores of all rows; false ones give the tables of a lie.
+    """
     boundary = sorted((y[i] for i in statement.allowed), reverse=True)[statement.top_k]
     b = [int(y[i] > boundary) for i in statement.U]
     tied = [q for q, i in enumerate(statement.U) if y[i] == boundary]
@@ -134,7 +177,13 @@ def honest_assignment(statement: Any, y: list[int]) -> Assignment:
 
 
 def prove_everything(package: ModuleType, statement: Any, blinding: int) -> bytes:
-    """The proof of selection-all: B_sel - sum A_i = blinding·H."""
+    """Return the proof of selection-all (spec 4.6.8): B_sel - sum A_i = blinding·H.
+
+    Args:
+        package: the reference package or a mutated copy.
+        statement: with at most K allowed positions.
+        blinding: rho_sel.
+    """
     tools = modules(package)
     transcript = tools.selection.begin(statement)
     t = secrets.randbelow(tools.field.ORDER)
@@ -147,7 +196,15 @@ def prove_everything(package: ModuleType, statement: Any, blinding: int) -> byte
 def prove_boundary(
     package: ModuleType, statement: Any, index: Index, assignment: Assignment, blinding: int
 ) -> bytes:
-    """Run the selection argument on ``assignment``; nothing checks that it is true."""
+    """Run the selection argument (spec 4.6.4 to 4.6.7); nothing checks that the claim is true.
+
+    Args:
+        package: the reference package or a mutated copy.
+        statement: with more than K allowed positions.
+        index: rows and blindings that open the statement's commitments, or do not.
+        assignment: the secret tables.
+        blinding: rho_sel.
+    """
     return _Boundary(modules(package), statement, index, assignment, blinding).prove()
 
 
@@ -169,7 +226,7 @@ class _Boundary(Moves):
         self.lifted = sum(h * e for h, e in zip(self.lift, statement.query, strict=False))
 
     def column_values(self) -> list[list[int]]:
-        """b, b3, b4, u_0..u_15 over the rows of U."""
+        """Return b, b3, b4, u_0..u_15 over the rows of U."""
         given = self.given
         bits: list[list[int]] = [[] for _ in range(BITS)]
         for q, Y in enumerate(self.threshold_distances()):
@@ -179,7 +236,7 @@ class _Boundary(Moves):
         return [given.b, given.b3, given.b4, *bits]
 
     def threshold_distances(self) -> list[int]:
-        """Y_q as integers."""
+        """Return Y_q as integers, with the claimed shifts and lift."""
         y = scores(self.index, list(self.statement.query), list(self.statement.noise))
         lifted = self.lifted - self.given.tau
         return [y[i] + lifted + self.shift[q] for q, i in enumerate(self.statement.U)]
@@ -193,11 +250,15 @@ class _Boundary(Moves):
         Y_mask = self.given.masks.get("Y", self.random())
         unit = [0] * (self.size - 1) + [1]
         _, chi_on_mask_row = selection.row_weights(unit, unit, self.u)
+        # The form adds -chi(r) tau and the lift on the mask row: sigma makes up for both, so that
+        # the row holds Y_mask whatever is claimed.
         sigma = Y_mask + chi_on_mask_row * self.given.tau - self.lifted
         r_t, r_g, s1, s2 = (self.random() for _ in range(4))
         a = [self.random() for _ in range(3 * m + 1)]
 
         # P1
+        # Column 0 is not sent: the verifier takes B_sel for it, less the rows of F, with D_m's
+        # mask.
         for column, mask, blind in list(zip(columns, masks, blinds, strict=True))[1:]:
             terms = list(zip(column, self.A, strict=True))
             self.send_point("point1", [*terms, (mask, self.A_star), (blind, self.H)])

@@ -42,6 +42,11 @@ class Inputs:
 def render(inputs: Inputs, document: Path, figures: Path) -> None:
     """Write the document and its figures; ``figures`` lies beside or below the document.
 
+    Args:
+        inputs: everything that is shown; nothing is measured here.
+        document: the Markdown file to write.
+        figures: a folder, made if it is missing.
+
     Raises:
         MalformedError: the template names something that there is not.
     """

@@ -29,7 +29,13 @@ class Fit:
 
 
 def fit(points: Sequence[Point]) -> Fit | None:
-    """The least-squares line through (log x, log y); None unless two x differ.
+    """Return the least-squares line through (log x, log y).
+
+    Args:
+        points: (x, y), all positive.
+
+    Returns:
+        The fit; None unless two x differ.
 
     Raises:
         ValueError: a coordinate is not positive.
@@ -52,7 +58,11 @@ def fit(points: Sequence[Point]) -> Fit | None:
 
 
 def local_exponent(points: Sequence[Point]) -> float | None:
-    """The slope between the two largest x; None unless there are two."""
+    """Return the slope between the two largest x; None unless there are two.
+
+    Args:
+        points: (x, y), all positive, in any order.
+    """
     ordered = sorted(points)[-2:]
     found = fit(ordered) if len(ordered) == 2 else None
     return None if found is None else found.exponent

@@ -42,7 +42,7 @@ class Circuit:
     threads: int
 
     def arguments(self) -> list[str]:
-        """The command line of the comparison."""
+        """Return the command line of the comparison."""
         named = {
             "--circuit": self.circuit,
             "--index": self.index,
@@ -53,12 +53,19 @@ class Circuit:
         return [str(part) for option in named.items() for part in option] + ["--json"]
 
     def matches(self, report: Report) -> bool:
-        """Whether a report is of this run."""
+        """Return whether a report is of this run."""
         return all(getattr(self, name) == report[name] for name in _MEMBERS)
 
 
 def circuits(path: Path) -> list[Circuit]:
-    """The runs that a matrix declares in ``[[groth16]]``, lists multiplied out; MalformedError."""
+    """Return the runs that a matrix declares in ``[[groth16]]``, lists multiplied out.
+
+    Args:
+        path: the matrix, a TOML file.
+
+    Raises:
+        MalformedError: not readable, or a member missing or unknown.
+    """
     try:
         declared = tomllib.loads(path.read_text()).get("groth16", [])
         return [
@@ -73,7 +80,14 @@ def circuits(path: Path) -> list[Circuit]:
 
 
 def load(path: Path) -> list[Report]:
-    """Stored reports; none if there is no file; MalformedError."""
+    """Return stored reports; none if there is no file.
+
+    Args:
+        path: a JSON list of reports.
+
+    Raises:
+        MalformedError: another layout than `SCHEMA`.
+    """
     if not path.exists():
         return []
     try:
@@ -138,7 +152,12 @@ def _measured(circuit: Circuit, root: Path) -> dict[str, Any]:
 
 
 def render(reports: Sequence[Report], results: Results) -> str:
-    """The paper's circuits, each beside our argument for a record of the same sizes."""
+    """Return the paper's circuits as a table, each beside our argument for the same sizes.
+
+    Args:
+        reports: of the comparison; `NONE` stands for the table if there are none.
+        results: ours, of which those with the same sizes, cores and one record are taken.
+    """
     if not reports:
         return NONE
     headings = (

@@ -40,7 +40,12 @@ class Case:
         )
 
     def arguments(self, keep: Path, seconds: float | None = None) -> list[str]:
-        """The command line after ``ragaudit bench``; ``seconds`` is another allowance."""
+        """Return the command line after ``ragaudit bench``.
+
+        Args:
+            keep: folder for rows and commitments, which the cases share.
+            seconds: another allowance than the command's own.
+        """
         options: dict[str, object] = {
             "--rows": self.rows,
             "--dim": self.dimension,
@@ -60,7 +65,7 @@ class Case:
         return [self.scenario, *flat, "--json"]
 
     def matches(self, report: Mapping[str, Any]) -> bool:
-        """Whether a report is of this case, whatever its number of runs."""
+        """Return whether a report is of this case, whatever its number of runs."""
         sizes = report["sizes"]
         return (self.scenario, self.cores) == (report["scenario"], report["cores"]) and all(
             getattr(self, name) == sizes[name]
@@ -69,7 +74,7 @@ class Case:
 
 
 def load(path: Path, cores: int, max_rows: int | None = None) -> list[Case]:
-    """The cases of a matrix, each once, those with few rows first.
+    """Return the cases of a matrix, each once, those with few rows first.
 
     Args:
         cores: number of cores that "all" means; cases that need more are left out.

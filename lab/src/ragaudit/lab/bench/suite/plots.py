@@ -31,7 +31,7 @@ def growth(
     y: str,
     targets: Mapping[str, Target] | None = None,
 ) -> Figure:
-    """Series on two logarithmic axes, one panel beside the other; targets as dashes.
+    """Draw series on two logarithmic axes, one panel beside the other; targets as dashes.
 
     Args:
         panels: series by the panel's title.
@@ -67,7 +67,12 @@ def _draw(axes: Axes, number: int, series: Series, target: Target | None) -> Non
 
 
 def speed_up(several: Sequence[Series], x: str, y: str) -> Figure:
-    """How many times faster than with the fewest cores, against the number of cores."""
+    """Draw how many times faster than with the fewest cores, against the number of cores.
+
+    Args:
+        several: seconds against cores, with at least two points each.
+        x, y: labels of the axes.
+    """
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=(7.0, 4.6), layout="constrained")
         axes = figure.subplots()
@@ -92,7 +97,7 @@ def speed_up(several: Sequence[Series], x: str, y: str) -> Figure:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write an SVG without a date."""
+    """Write an SVG without a date: the same bytes from the same results."""
     metadata: dict[str, Any] = {"Date": None, "Creator": "ragaudit bench"}
     with mpl.rc_context(_STYLE):
         figure.savefig(path, format="svg", metadata=metadata)

@@ -23,6 +23,7 @@ from ragaudit.lab.bench.suite.targets import Outcome
 
 __all__ = ["Bounds", "Profile", "bounds", "load", "parse", "possible", "save", "take", "unmet"]
 
+# A prime, so that samples do not fall into step with timers.
 _HERTZ = 499
 _SECONDS = 5  # of samples, or one run if that is longer
 _RUNS = 1000
@@ -51,7 +52,14 @@ class Profile:
 
 
 def load(path: Path) -> list[Profile]:
-    """The profiles in a file; none if there is no file; MalformedError."""
+    """Return the profiles in a file; none if there is no file.
+
+    Args:
+        path: a JSON list, as `save` writes it.
+
+    Raises:
+        MalformedError: another layout.
+    """
     if not path.exists():
         return []
     try:
@@ -69,7 +77,14 @@ def save(path: Path, profiles: Sequence[Profile]) -> None:
 
 
 def bounds(path: Path) -> Bounds:
-    """What bounds a target, by its name and number of rows; MalformedError."""
+    """Return what bounds a target, in words, by its name and number of rows.
+
+    Args:
+        path: benchmarks/bounds.toml, written by hand.
+
+    Raises:
+        MalformedError: not readable, or a member missing.
+    """
     try:
         entries = tomllib.loads(path.read_text()).get("bound", [])
         return {(each["what"], each["rows"]): each["why"] for each in entries}
@@ -78,12 +93,18 @@ def bounds(path: Path) -> Bounds:
 
 
 def possible() -> bool:
-    """Whether perf is installed."""
+    """Return whether perf is installed."""
     return shutil.which("perf") is not None
 
 
 def take(outcome: Outcome, case: Case, keep: Path, commit: str) -> Profile:
     """Run a case under perf and sample the target's measurement.
+
+    Args:
+        outcome: the target that is not met.
+        case: the declared case that measures it; it runs longer here, for more samples.
+        keep: folder of rows and commitments.
+        commit: of the sources, to be stored with the profile.
 
     Raises:
         UnsupportedError: there is no perf here.
@@ -92,6 +113,7 @@ def take(outcome: Outcome, case: Case, keep: Path, commit: str) -> Profile:
     perf = shutil.which("perf")
     if perf is None:
         raise UnsupportedError("perf is not installed", expected="Linux perf in the PATH")
+    # The seconds end it: a short measurement has to run often for enough samples.
     often = replace(case, runs=_RUNS)
     arguments = ["bench", *often.arguments(keep, _SECONDS)]
     with tempfile.TemporaryDirectory(prefix="ragaudit-perf-") as folder:
@@ -127,7 +149,14 @@ def _call(command: Sequence[str], environment: Mapping[str, str]) -> str:
 
 
 def parse(report: str) -> tuple[tuple[float, str, str], ...]:
-    """Shares from the text of ``perf report -t ';' -F overhead,dso,symbol``."""
+    """Return the shares in a report of perf, without those below 2 percent.
+
+    Args:
+        report: text of ``perf report -t ';' -F overhead,dso,symbol``.
+
+    Returns:
+        Percent, library and function of each, in the report's order.
+    """
     found = []
     for line in report.splitlines():
         match = _LINE.fullmatch(line)
@@ -150,7 +179,13 @@ def _short(symbol: str) -> str:
 
 
 def unmet(outcomes: Sequence[Outcome], profiles: Sequence[Profile], known: Bounds) -> str:
-    """A section for each target that was measured and not met."""
+    """Return a section for each target that was measured and not met.
+
+    Args:
+        outcomes: of all targets.
+        profiles: where the time of some goes.
+        known: what bounds them, in words.
+    """
     missed = [each for each in outcomes if each.met is False]
     if not missed:
         return "Every target that was measured is met."

@@ -17,7 +17,10 @@ _OTHERS = ("system", "proves", "setting", "figure", "note", "source", "version_d
 
 
 def load(path: Path) -> Mapping[str, Any]:
-    """The file's tables; nothing if there is no file.
+    """Return the file's tables; nothing if there is no file.
+
+    Args:
+        path: docs/benchmarks/published.toml.
 
     Raises:
         MalformedError: not TOML, or an entry without one of the members that are shown.
@@ -38,7 +41,12 @@ def load(path: Path) -> Mapping[str, Any]:
 
 
 def render(figures: Mapping[str, Any], groth16: Sequence[Mapping[str, Any]]) -> str:
-    """The paper's table beside what its circuits have when built, then the figures of others."""
+    """Return the paper's table beside what its circuits have when built, then others' figures.
+
+    Args:
+        figures: of `load`.
+        groth16: reports of the comparison, for the circuits as built.
+    """
     parts = [
         _model(figures, groth16) if "table1" in figures else "",
         _others(figures["published"]) if "published" in figures else "",

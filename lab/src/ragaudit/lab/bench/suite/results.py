@@ -32,7 +32,10 @@ class Results:
 
     @classmethod
     def load(cls, path: Path) -> "Results":
-        """The results in a file; none if there is no file.
+        """Return the results in a file; none if there is no file.
+
+        Args:
+            path: as `save` writes it.
 
         Raises:
             MalformedError: not such a file.
@@ -48,30 +51,49 @@ class Results:
         return cls(tuple(document["results"]))
 
     def save(self, path: Path) -> None:
-        """Write all or nothing."""
+        """Write all or nothing: an interrupted run leaves the results that were there.
+
+        Args:
+            path: of the file; its folder is made if it is missing.
+        """
         text = json.dumps({"format": FORMAT, "results": list(self.results)}, indent=1)
         path.parent.mkdir(parents=True, exist_ok=True)
+        # Renamed when it is whole: results of hours survive an interruption here.
         unfinished = path.with_suffix(f".{os.getpid()}.tmp")
         unfinished.write_text(text + "\n")
         unfinished.replace(path)
 
     def of(self, case: Case) -> Mapping[str, Any] | None:
-        """The result of a case."""
+        """Return the result of a case; None if it was not measured."""
         return next((each for each in self.results if case.matches(each)), None)
 
     def has(self, case: Case, commit: str) -> bool:
-        """Whether a case was measured at a commit whose sources nobody changed."""
+        """Return whether a case was measured at a commit whose sources nobody changed.
+
+        Args:
+            case: to be measured.
+            commit: of :func:`commit`; one that is marked as changed is never had.
+        """
         found = self.of(case)
         return found is not None and found["commit"] == commit and not commit.endswith(UNCOMMITTED)
 
     def with_result(self, case: Case, result: Mapping[str, Any]) -> "Results":
-        """These results, the case's replaced."""
+        """Return these results with one added, which replaces the case's.
+
+        Args:
+            case: what was measured.
+            result: its report with ``commit`` and ``date``.
+        """
         others = (each for each in self.results if not case.matches(each))
         return Results((*others, result))
 
 
 def commit(folder: Path) -> str:
-    """The commit of the sources in ``folder``, marked if they were changed since."""
+    """Return the commit of the sources, marked with `UNCOMMITTED` if they were changed since.
+
+    Args:
+        folder: in the repository; outside of one the commit is "unknown", and marked.
+    """
     try:
         head = _git(folder, "rev-parse", "HEAD")
         changes = _git(folder, "status", "--porcelain", "--", ".", *_NOT_SOURCES)

@@ -32,7 +32,12 @@ class Places:
 
     @classmethod
     def of(cls, inputs: Path, output: Path | None) -> "Places":
-        """Everything in ``output``, or in the repository that ``inputs`` lies in."""
+        """Return where everything is read and written.
+
+        Args:
+            inputs: folder of matrix, targets, template and bounds.
+            output: folder for all that is written; None for the repository that ``inputs`` lies in.
+        """
         if output is None:
             docs = inputs.parent / "docs"
             return cls(inputs, inputs / "results", docs / "benchmarks.md", docs / "benchmarks")
@@ -61,6 +66,13 @@ def measure(
 ) -> None:
     """Measure the matrix, and profile the targets that are not met.
 
+    Args:
+        places: where everything is.
+        max_rows: leave out cases with more rows; None for no limit.
+        keep: folder of rows and commitments; a temporary one if it is not given.
+        profile: whether to profile the targets that are not met.
+        tell: called with a line about each case.
+
     Raises:
         MalformedError: matrix or targets.
         InternalError: a measurement failed; what was measured before it is stored.
@@ -78,6 +90,9 @@ def measure(
 
 def compare(places: Places, max_rows: int | None, tell: Callable[[str], None]) -> None:
     """Measure the Groth16 comparison that the matrix declares.
+
+    Args:
+        places, max_rows, tell: as of :func:`measure`.
 
     Raises:
         MalformedError: the matrix.
@@ -114,6 +129,9 @@ def _profile(
 
 def render(places: Places) -> None:
     """Make document and plots from what is stored.
+
+    Args:
+        places: where everything is.
 
     Raises:
         MalformedError: an input.

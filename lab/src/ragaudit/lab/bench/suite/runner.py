@@ -29,6 +29,7 @@ def run(cases: Sequence[Case], path: Path, commit: str, tell: Tell, folder: Path
         InternalError: a measurement failed; what was measured before it is stored.
     """
     for number, case in enumerate(cases, start=1):
+        # Read again for each case: nothing that was stored meanwhile is overwritten.
         results = Results.load(path)
         place = f"{number}/{len(cases)} {case}"
         if results.has(case, commit):
@@ -48,6 +49,7 @@ def run(cases: Sequence[Case], path: Path, commit: str, tell: Tell, folder: Path
 
 def _measured(case: Case, folder: Path) -> dict[str, Any]:
     """Standard error stays the terminal's: progress is shown there."""
+    # A process of its own: peak memory, caches and pinned cores begin afresh for each case.
     command = [sys.executable, "-m", "ragaudit.cli", "bench", *case.arguments(folder)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)  # noqa: S603
     if done.returncode != 0:

@@ -23,7 +23,12 @@ class Series:
 
 
 def against_rows(targets: Sequence[Target], results: Results) -> list[Series]:
-    """Every target's value, in its unit, against N."""
+    """Return every target's value, in its unit, against N.
+
+    Args:
+        targets: those that are stated for one N only are left out.
+        results: all that is stored.
+    """
     return [
         _series(each.what, results, each.applies, _rows, each.value)
         for each in targets
@@ -32,7 +37,11 @@ def against_rows(targets: Sequence[Target], results: Results) -> list[Series]:
 
 
 def memory_against_rows(targets: Sequence[Target], results: Results) -> list[Series]:
-    """The peak memory in MiB of what every target measures, against N."""
+    """Return the peak memory, in MiB, of what every target measures, against N.
+
+    Args:
+        targets, results: as of :func:`against_rows`.
+    """
 
     def peak(target: Target) -> Callable[[Result], float | None]:
         def of(result: Result) -> float | None:
@@ -55,7 +64,13 @@ _UNDECIDED = {
 
 
 def against_undecided(results: Results, rows: int, cores: int) -> list[Series]:
-    """Seconds of one record against |U|: an index of ``rows`` rows, less and less noise."""
+    """Return seconds of one record against |U|: the same index under less and less noise.
+
+    Args:
+        results: all that is stored.
+        rows: N of those that are taken.
+        cores: on which they ran.
+    """
 
     def applies(scenario: str) -> Callable[[Result], bool]:
         wanted = (scenario, rows, 1, cores)
@@ -82,7 +97,10 @@ def against_undecided(results: Results, rows: int, cores: int) -> list[Series]:
 
 
 def against_cores(results: Results) -> list[Series]:
-    """Seconds of everything that was measured with several numbers of cores."""
+    """Return seconds of everything that was measured with several numbers of cores.
+
+    Baselines and parts of other measurements are left out.
+    """
     found: dict[tuple[str, int, str, int], dict[float, float]] = {}
     for result in results.results:
         sizes = result["sizes"]

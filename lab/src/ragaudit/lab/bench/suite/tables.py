@@ -23,13 +23,19 @@ NOTHING = "not measured"
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool = True) -> str:
-    """A table; the first column to the left, the others to the right if they are ``numbers``."""
+    """Return a Markdown table.
+
+    Args:
+        headings: of the columns.
+        rows: cells, as many as headings in each.
+        numbers: whether columns but the first stand to the right.
+    """
     aligned = ["---", *("---:" if numbers else "---" for _ in headings[1:])]
     return "\n".join(f"| {' | '.join(row)} |" for row in (headings, aligned, *rows))
 
 
 def conditions(results: Results) -> str:
-    """Machine, software and commits of the results, as a list."""
+    """Return machine, software, commits and dates of the results, as a list."""
     several = results.results
     machines = _distinct(_machine(each["machine"]) for each in several)
     software = _distinct(
@@ -55,7 +61,7 @@ def _distinct(values: Iterable[str]) -> list[str]:
 
 
 def reached(outcomes: Sequence[Outcome]) -> str:
-    """Each target beside what was measured."""
+    """Return each target beside what was measured, as a table."""
     headings = (
         "", "N", "target", "measured", "measured / target", "", "peak memory", "runs",
         "against the baseline",
@@ -104,7 +110,13 @@ def _runs(found: Mapping[str, Any]) -> str:
 
 
 def growth(series: Sequence[Series], x: str, unit: Mapping[str, str]) -> str:
-    """Each series with the exponent of its growth; ``unit`` by the series' name."""
+    """Return each series with the exponent of its growth, as a table.
+
+    Args:
+        series: with rising x.
+        x: name of the abscissa.
+        unit: by the series' name; seconds where a name is missing.
+    """
     columns = sorted({a for each in series for a, _ in each.points})
     headings = ("", *(f"{x} = {a:,.0f}" for a in columns), "exponent", "95 %", "last step")
     rows = []
@@ -133,7 +145,7 @@ def _interval(found: Fit) -> str:
 
 
 def cores(series: Sequence[Series]) -> str:
-    """Each series with its speed-up from the fewest to the most cores."""
+    """Return each series with its speed-up from the fewest to the most cores, as a table."""
     columns = sorted({a for each in series for a, _ in each.points})
     headings = (
         "",
@@ -151,7 +163,13 @@ def cores(series: Sequence[Series]) -> str:
 
 
 def overhead(results: Sequence[Mapping[str, Any]], answer: str, baselines: Sequence[str]) -> str:
-    """Answering beside exact search, by N."""
+    """Return answering beside exact search, by N, as a table.
+
+    Args:
+        results: of the scenario "answer".
+        answer: name of the whole answer's measurement.
+        baselines: names of the searches'.
+    """
     headings = ("N", *baselines, answer, *(f"ratio to {each.split()[0]}" for each in baselines))
     rows = []
     for each in sorted(results, key=lambda result: float(result["sizes"]["rows"])):
@@ -172,7 +190,7 @@ def overhead(results: Sequence[Mapping[str, Any]], answer: str, baselines: Seque
 
 
 def measurements(result: Mapping[str, Any]) -> str:
-    """Everything of one result."""
+    """Return everything of one result, as a table."""
     headings = ("", "median", "a record", "lowest", "highest", "runs", "ratio", "peak", "bytes")
     return table(headings, [_measurement(each) for each in result["measurements"]])
 

@@ -23,7 +23,13 @@ class Target:
     """One row of the table: the largest value allowed, by number of rows.
 
     Attributes:
+        what: in words, unique.
+        scenario: of `ragaudit bench`.
+        measurement: its name there.
+        unit: of `UNITS`.
+        most: largest value allowed, by number of rows.
         sigma: None where it does not matter.
+        records: R.
         memory_gib: largest peak memory allowed, by number of rows.
     """
 
@@ -37,14 +43,21 @@ class Target:
     memory_gib: Mapping[int, float] = field(default_factory=dict)
 
     def applies(self, result: Mapping[str, Any]) -> bool:
-        """Whether a result is of this target's sizes, whatever its rows."""
+        """Return whether a result is of this target's sizes, whatever its rows."""
         sizes = result["sizes"]
         wanted = (self.scenario, _CORES, _DIMENSION, _TOP_K, self.records)
         found = (result["scenario"], result["cores"], sizes["dimension"], sizes["top_k"])
         return (*found, sizes["records"]) == wanted and self.sigma in (None, sizes["sigma"])
 
     def value(self, result: Mapping[str, Any]) -> float:
-        """The measured value in this target's unit."""
+        """Return the measured value in this target's unit.
+
+        Args:
+            result: to which the target applies.
+
+        Raises:
+            MalformedError: it has no such measurement.
+        """
         found = measurement(result, self.measurement)
         if self.unit == "bytes":
             return float(found["size_bytes"])
@@ -75,7 +88,10 @@ class Outcome:
 
 
 def load(path: Path) -> list[Target]:
-    """The targets in a file.
+    """Return the targets in a file.
+
+    Args:
+        path: benchmarks/targets.toml.
 
     Raises:
         MalformedError: not readable, or a member missing, unknown or of a wrong type.
@@ -96,7 +112,12 @@ def _target(table: Mapping[str, Any]) -> Target:
 
 
 def outcomes(targets: Sequence[Target], results: Results) -> Iterator[Outcome]:
-    """Every target at each of its numbers of rows."""
+    """Yield every target at each of its numbers of rows, measured or not.
+
+    Args:
+        targets: of :func:`load`.
+        results: all that is stored; of several with the same rows the last counts.
+    """
     for target in targets:
         measured = {each["sizes"]["rows"]: each for each in results.results if target.applies(each)}
         for rows, most in target.most.items():
@@ -115,7 +136,15 @@ def outcomes(targets: Sequence[Target], results: Results) -> Iterator[Outcome]:
 
 
 def measurement(result: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """A measurement of a result; MalformedError if it has none of that name."""
+    """Return a measurement of a result.
+
+    Args:
+        result: a report of `ragaudit bench`.
+        name: of the measurement.
+
+    Raises:
+        MalformedError: the result has none of that name.
+    """
     for each in result["measurements"]:
         if each["name"] == name:
             found: Mapping[str, Any] = each
