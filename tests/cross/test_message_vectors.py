@@ -1,13 +1,10 @@
 """What prover and verifier tell each other, against bytes made from the specification alone."""
 
 import base64
-import hashlib
-import importlib.util
 import io
 import json
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,25 +33,14 @@ from ragaudit.privacy.accounting.table import EpsilonTable
 from ragaudit.privacy.sample import LoggedRecord, draw_sample, sampling_seed
 from ragaudit.verifier.bundle import read_archive, write_archive
 from ragaudit.verifier.evidence import Evidence
+from vector_scripts import VECTORS, script
 
-VECTORS = Path(__file__).parents[1] / "vectors"
 MESSAGES: dict[str, Any] = json.loads((VECTORS / "messages.json").read_bytes())
 EPSILON: dict[str, Any] = json.loads((VECTORS / "epsilon.json").read_bytes())
 KEY = PrivateKey.from_seed(bytes.fromhex(MESSAGES["verifier_seed"]))
 PUBLIC = PublicKey(bytes.fromhex(MESSAGES["verifier_key"]))
 OTHER = PrivateKey.from_seed(bytes(32)).public
-
-
-@pytest.mark.parametrize(
-    "name", ["make_messages", pytest.param("make_epsilon", marks=pytest.mark.slow)]
-)
-def test_vectors_regenerate(name: str) -> None:
-    spec = importlib.util.spec_from_file_location(name, VECTORS / f"{name}.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    for file, content in module.build().items():
-        assert (VECTORS / file).read_bytes() == content
+vector = script("make_messages").some  # the bytes that stand for a digest, salt or key
 
 
 def test_countersignature() -> None:
@@ -65,14 +51,10 @@ def test_countersignature() -> None:
         read.verify(OTHER)
     assert opening_digest(vector("salt 0"), b"opening body") == read.opening_digest
     again = Countersignature.issue(
-        KEY,
-        window=read.window,
-        policy_digest=read.policy_digest,
-        opening_digest=read.opening_digest,
-        terms_digest=read.terms_digest,
-        activation_anchor=read.activation_anchor,
-        time=read.time,
-    )
+        KEY, window=read.window, policy_digest=read.policy_digest,
+        opening_digest=read.opening_digest, terms_digest=read.terms_digest,
+        activation_anchor=read.activation_anchor, time=read.time,
+    )  # fmt: skip
     assert again == read
     assert again.encode() == data
 
@@ -130,13 +112,9 @@ def test_activation() -> None:
     with pytest.raises(SignatureRejected):
         read.verify(OTHER)
     again = Activation.issue(
-        KEY,
-        window=read.window,
-        a=read.a,
-        preimage=read.preimage,
-        covered_size=read.covered_size,
+        KEY, window=read.window, a=read.a, preimage=read.preimage, covered_size=read.covered_size,
         time=read.time,
-    )
+    )  # fmt: skip
     assert again.encode().decode() == case["message"]
 
 
@@ -161,15 +139,10 @@ def test_challenge() -> None:
     with pytest.raises(SignatureRejected):
         read.verify(OTHER)
     again = Challenge.issue(
-        KEY,
-        window=read.window,
-        final_root=read.final_root,
-        final_size=read.final_size,
-        preimage=read.preimage,
-        receipts_list=read.receipts_list,
-        strata=read.strata,
+        KEY, window=read.window, final_root=read.final_root, final_size=read.final_size,
+        preimage=read.preimage, receipts_list=read.receipts_list, strata=read.strata,
         deadline=read.deadline,
-    )
+    )  # fmt: skip
     assert again.encode() == data
     assert [each.population for each in read.strata] == [None, (5,)]
 
@@ -206,40 +179,23 @@ def test_record_leaf_noise_key_and_contexts() -> None:
     assert leaf_data(bytes.fromhex(case["salt"]), "record", body).hex() == case["leaf"]
     randomness = bytes.fromhex(case["randomness"])
     found = noise_key(
-        bytes.fromhex(case["key"]),
-        window=record.window,
-        tenant=record.tenant,
-        version=record.version,
-        pseudonym=record.pseudonym,
-        epoch=record.epoch,
-        slot=record.slot,
-        counter=record.counter,
-        activation_randomness=randomness,
-        nonce=record.nonce or b"",
-    )
+        bytes.fromhex(case["key"]), window=record.window, tenant=record.tenant,
+        version=record.version, pseudonym=record.pseudonym, epoch=record.epoch, slot=record.slot,
+        counter=record.counter, activation_randomness=randomness, nonce=record.nonce or b"",
+    )  # fmt: skip
     assert found.hex() == case["noise_key"]
     policy, index_root = bytes.fromhex(case["policy_digest"]), bytes.fromhex(case["index_root"])
     assert record.policy_digest == policy
     commitments = bytes(64)
     of_index = IndexStatement.of(
-        policy_digest=policy,
-        window=record.window,
-        tenant=record.tenant,
-        version=record.version,
-        index_root=index_root,
-        dimension=4,
-        commitments=commitments,
-    )
+        policy_digest=policy, window=record.window, tenant=record.tenant, version=record.version,
+        index_root=index_root, dimension=4, commitments=commitments,
+    )  # fmt: skip
     of_selection = SelectionStatement.of(
-        record,
-        body=body,
-        index_root=index_root,
-        commitments=commitments,
-        seed_root=bytes.fromhex(case["seed_root"]),
-        activation_randomness=randomness,
-        query=np.zeros(4, dtype=np.int16),
-        noise=np.zeros(2, dtype=np.int64),
-    )
+        record, body=body, index_root=index_root, commitments=commitments,
+        seed_root=bytes.fromhex(case["seed_root"]), activation_randomness=randomness,
+        query=np.zeros(4, dtype=np.int16), noise=np.zeros(2, dtype=np.int64),
+    )  # fmt: skip
     assert (of_index.context.hex(), of_selection.context.hex()) == (
         case["index_context"],
         case["selection_context"],
@@ -337,10 +293,7 @@ def test_the_cross_check_needs_no_library(case: dict[str, Any]) -> None:
     """The row of 7.4 that another library computes, from the chapter's definition of it."""
     from mpmath import mpf, sqrt
 
-    spec = importlib.util.spec_from_file_location("make_epsilon", VECTORS / "make_epsilon.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = script("make_epsilon")
     terms, table = case["arguments"], case["table"]
     queries = terms["coalition"] * terms["queries_per_account"]
     squared = table["parameters"]["squared_sensitivity_units"] * queries
@@ -349,8 +302,3 @@ def test_the_cross_check_needs_no_library(case: dict[str, Any]) -> None:
     reference = mpf(table["gaussian_limit"]["epsilon"])
     found = module.loss_distribution(mu, module.number(terms["delta_policy"]), reference)
     assert canonical_json.dumps(found) == canonical_json.dumps(table["loss_distribution"])
-
-
-def vector(label: str) -> bytes:
-    """The 32 bytes that stand for a digest, salt or key in the vectors."""
-    return hashlib.sha256(b"ragaudit messages vector: " + label.encode()).digest()

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from make_encoding import pack as enc
 
 FOLDER = Path(__file__).parent
 WINDOW, TENANT, PROVIDER = "2026-w47", "clinic-a", "rag.example.com"
@@ -25,23 +26,7 @@ ORIGIN = f"{PROVIDER}/ragaudit/{WINDOW}"
 START_MS = 1_800_000_000_000
 
 
-def enc(tag: str, *fields: bytes | str | int | None) -> bytes:
-    out = struct.pack("<H", len(tag.encode())) + tag.encode() + struct.pack("<H", len(fields))
-    for field in fields:
-        match field:
-            case None:
-                data = b""
-            case int():
-                data = struct.pack("<q", field)
-            case str():
-                data = field.encode()
-            case _:
-                data = field
-        out += struct.pack("<Q", len(data)) + data
-    return out
-
-
-def sha(tag: str, *fields: bytes | str | int | None) -> bytes:
+def sha(tag: str, *fields: object) -> bytes:
     return hashlib.sha256(enc("ragaudit/v1/" + tag, *fields)).digest()
 
 
@@ -71,24 +56,26 @@ def public(key: Ed25519PrivateKey) -> bytes:
     return key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
 
 
-def signed(what: str, *fields: bytes | str | int | None) -> str:
-    return VERIFIER.sign(enc("ragaudit/v1/sign/" + what, *fields)).hex()
+def message(
+    kind: str, fields: dict[str, object], key: Ed25519PrivateKey = VERIFIER
+) -> dict[str, object]:
+    """A message whose signature covers its members in their order; bytes are shown in hex."""
+    shown = {n: value.hex() if isinstance(value, bytes) else value for n, value in fields.items()}
+    signature = key.sign(enc(f"ragaudit/v1/sign/{kind}", *fields.values())).hex()
+    return {"format": f"ragaudit/v1/{kind}", **shown, "signature": signature}
 
 
 def countersignature_message() -> str:
     """8.4, of an opening with the salt and body given beside it."""
-    opening = sha("opening-digest", some("salt 0"), b"opening body")
-    digests = (some("policy digest"), opening, some("terms digest"), some("activation anchor"))
-    names = ("policy_digest", "opening_digest", "terms_digest", "activation_anchor")
-    time = START_MS - 3_600_000
-    message = {
-        "format": "ragaudit/v1/countersignature",
+    fields: dict[str, object] = {
         "window": WINDOW,
-        **{name: digest.hex() for name, digest in zip(names, digests, strict=True)},
-        "time": time,
-        "signature": signed("countersignature", WINDOW, *digests, time),
+        "policy_digest": some("policy digest"),
+        "opening_digest": sha("opening-digest", some("salt 0"), b"opening body"),
+        "terms_digest": some("terms digest"),
+        "activation_anchor": some("activation anchor"),
+        "time": START_MS - 3_600_000,
     }
-    return canonical(message).decode()
+    return canonical(message("countersignature", fields)).decode()
 
 
 def activation_cases() -> dict[str, object]:
@@ -98,22 +85,15 @@ def activation_cases() -> dict[str, object]:
     for _ in range(3):
         chain.append(sha("activation", WINDOW, chain[-1]))
     anchor, preimages = chain[3], {1: chain[2], 2: chain[1], 3: chain[0]}
-    size, time = 17, START_MS - 600_000
-    message = {
-        "format": "ragaudit/v1/activation",
-        "window": WINDOW,
-        "a": 1,
-        "preimage": preimages[1].hex(),
-        "covered_size": size,
-        "time": time,
-        "signature": signed("activation", WINDOW, 1, preimages[1], size, time),
-    }
+    fields = {"window": WINDOW, "a": 1, "preimage": preimages[1], "covered_size": 17}
     return {
         "last_preimage": last.hex(),
         "anchor": anchor.hex(),
         "preimages": {str(a): preimage.hex() for a, preimage in preimages.items()},
         "randomness": {str(a): sha("rnd", WINDOW, a, preimages[a], None).hex() for a in (1, 2)},
-        "message": canonical(message).decode(),
+        "message": canonical(
+            message("activation", {**fields, "time": START_MS - 600_000})
+        ).decode(),
     }
 
 
@@ -127,14 +107,8 @@ def receipts_digest(receipts: list[tuple[int, bytes]]) -> bytes:
 
 def receipts_list(receipts: list[tuple[int, bytes]]) -> dict[str, object]:
     digest, time = receipts_digest(receipts), START_MS + 7_200_000 - 1
-    return {
-        "format": "ragaudit/v1/receipts-list",
-        "window": WINDOW,
-        "digest": digest.hex(),
-        "count": len(receipts),
-        "time": time,
-        "signature": signed("receipts-list", WINDOW, digest, len(receipts), time),
-    }
+    fields = {"window": WINDOW, "digest": digest, "count": len(receipts), "time": time}
+    return message("receipts-list", fields)
 
 
 def receipts_list_cases() -> list[dict[str, object]]:
@@ -144,18 +118,13 @@ def receipts_list_cases() -> list[dict[str, object]]:
         receipts = [(n, some(f"receipt {n}")) for n in range(size)]
         if size == 1001:
             receipts[1000] = (7, some("another receipt 7"))
-        cases.append(
-            {
-                "count": size,
-                "doubled": size == 1001,
-                "message": canonical(receipts_list(receipts)).decode(),
-            }
-        )
+        listed = canonical(receipts_list(receipts)).decode()
+        cases.append({"count": size, "doubled": size == 1001, "message": listed})
     return cases
 
 
 def challenge_message() -> str:
-    message = {
+    unsigned = {
         "format": "ragaudit/v1/challenge",
         "window": WINDOW,
         "final_root": some("final root").hex(),
@@ -168,8 +137,9 @@ def challenge_message() -> str:
         ],
         "deadline": START_MS + 9_000_000,
     }
-    digest = hashlib.sha256(canonical(message)).digest()
-    return canonical({**message, "signature": signed("challenge", WINDOW, digest)}).decode()
+    digest = hashlib.sha256(canonical(unsigned)).digest()
+    signed = message("challenge", {"window": WINDOW, "digest": digest})
+    return canonical({**unsigned, "signature": signed["signature"]}).decode()
 
 
 def record_body() -> bytes:
@@ -225,23 +195,12 @@ def response_cases() -> list[dict[str, object]]:
     paths = [[some(f"{kind} {i}") for i in range(n)] for kind, n in (("counter", 6), ("slot", 2))]
     cases: list[dict[str, object]] = []
     for query in ("what is a lease?", None):
-        message = enc(
-            "ragaudit/v1/response",
-            17,
-            some("k"),
-            b"".join(paths[0]),
-            b"".join(paths[1]),
-            None if query is None else some("salt q"),
-            query,
-            some("salt e"),
-            embedding,
-            some("salt f"),
-            "",
-            some("salt s"),
-            some("sketch")[:8],
-            b"stands for the proof",
-        )
-        cases.append({"query": query, "message": message.hex()})
+        encoded = enc(
+            "ragaudit/v1/response", 17, some("k"), b"".join(paths[0]), b"".join(paths[1]),
+            None if query is None else some("salt q"), query, some("salt e"), embedding,
+            some("salt f"), "", some("salt s"), some("sketch")[:8], b"stands for the proof",
+        )  # fmt: skip
+        cases.append({"query": query, "message": encoded.hex()})
     return cases
 
 
@@ -294,12 +253,8 @@ def sample_cases() -> list[dict[str, object]]:
         groups: dict[str, list[int]] = {}
         for each in records:
             if each["index"] in receipts:
-                key = (
-                    f"account:{each['pseudonym']}"
-                    if by == "account"
-                    else f"receipts:{each['tenant']}"
-                )
-                groups.setdefault(key, []).append(int(str(each["index"])))
+                kind, member = {"account": ("account", "pseudonym")}.get(by, ("receipts", by))
+                groups.setdefault(f"{kind}:{each[member]}", []).append(int(str(each["index"])))
         strata += [(key, "submitters", groups[key]) for key in sorted(groups)]
         drawn = []
         for name, kind, population in strata:
@@ -312,13 +267,8 @@ def sample_cases() -> list[dict[str, object]]:
             def rank(index: int, name: str = name) -> bytes:
                 return hmac.digest(seed, enc("ragaudit/v1/sample", name, index), "sha256")
 
-            drawn.append(
-                {
-                    "id": name,
-                    "population": population,
-                    "sample": sorted(sorted(population, key=rank)[:size]),
-                }
-            )
+            sample = sorted(sorted(population, key=rank)[:size])
+            drawn.append({"id": name, "population": population, "sample": sample})
         cases.append({"audit": audit, "strata": drawn})
     return [
         {
@@ -354,14 +304,9 @@ def bundle_cases() -> list[dict[str, object]]:
                 info.create_version = info.extract_version = 10
                 archive.writestr(info, files[name])
                 info.external_attr = 0  # the library puts permissions there
-        cases.append(
-            {
-                "part": part,
-                "items": {name: data.hex() for name, data in items.items()},
-                "verdict": "{}",
-                "archive": base64.b64encode(buffer.getvalue()).decode(),
-            }
-        )
+        archive64 = base64.b64encode(buffer.getvalue()).decode()
+        shown = {name: data.hex() for name, data in items.items()}
+        cases.append({"part": part, "items": shown, "verdict": "{}", "archive": archive64})
     return cases
 
 
@@ -379,11 +324,7 @@ def verdict_envelope() -> str:
         "time": START_MS,
         "engine": "core",
         "checks": [{**check, "status": "FAIL"}],
-        "epsilon": {},
-        "sampling": {},
-        "counts": {},
-        "coalition": {},
-        "scope": {},
+        **{name: {} for name in ("epsilon", "sampling", "counts", "coalition", "scope")},
         "not_covered": ["n"],
         "assumptions": ["a"],
     }
@@ -395,66 +336,37 @@ def verdict_envelope() -> str:
     }
     kind, payload = "application/vnd.in-toto+json", canonical(statement)
     signature = VERDICT.sign(f"DSSEv1 {len(kind)} {kind} {len(payload)} ".encode() + payload)
-    envelope = {
-        "payload": base64.b64encode(payload).decode(),
-        "payloadType": kind,
-        "signatures": [
-            {
-                "keyid": hashlib.sha256(public(VERDICT)).hexdigest(),
-                "sig": base64.b64encode(signature).decode(),
-            }
-        ],
-    }
-    return canonical(envelope).decode()
+    keyid = hashlib.sha256(public(VERDICT)).hexdigest()
+    signatures = [{"keyid": keyid, "sig": base64.b64encode(signature).decode()}]
+    shown = {"payload": base64.b64encode(payload).decode(), "payloadType": kind}
+    return canonical({**shown, "signatures": signatures}).decode()
 
 
 def account_messages() -> dict[str, object]:
     """5.10: what an account signs with its dispute key, and a finding of the arbiter."""
     account, arbiter = signing_key("dispute key"), signing_key("arbiter key")
 
-    def message(
-        kind: str, key: Ed25519PrivateKey, fields: dict[str, bytes | str | int | None]
-    ) -> str:
-        shown = {
-            name: value.hex() if isinstance(value, bytes) else value
-            for name, value in fields.items()
-        }
-        signature = key.sign(enc(f"ragaudit/v1/sign/{kind}", *fields.values())).hex()
-        return canonical(
-            {"format": f"ragaudit/v1/{kind}", **shown, "signature": signature}
-        ).decode()
+    def by(key: Ed25519PrivateKey, kind: str, fields: dict[str, object]) -> str:
+        return canonical(message(kind, fields, key)).decode()
 
     file_digest = sha("receipt/file", b'{"stands":"for a receipt file"}')
-    disputed: dict[str, bytes | str | int | None] = {
-        "origin": ORIGIN,
-        "pseudonym": some("ann"),
-        "index": 17,
-        "answer_digest": some("answer"),
-        "file_digest": file_digest,
-    }
+    who: dict[str, object] = {"origin": ORIGIN, "pseudonym": some("ann")}
+    answer = {"index": 17, "answer_digest": some("answer"), "file_digest": file_digest}
+    disputed = {**who, **answer}
     submitted = [b'{"stands":"for a receipt"}', b'{"stands":"for another"}']
-    held: dict[str, bytes | str | int | None] = {
-        "origin": ORIGIN,
-        "pseudonym": some("ann"),
-        "digest": sha("submission", *submitted),
-    }
-    finding = {name: value for name, value in disputed.items() if name != "pseudonym"}
+    finding = {"origin": ORIGIN, **answer, "step": 8, "time": START_MS + 8}
     return {
         "dispute_key": public(account).hex(),
         "arbiter_key": public(arbiter).hex(),
         "statements": [
-            message(
-                "registration-statement",
-                account,
-                {"origin": ORIGIN, "pseudonym": some("ann"), "anchor": anchor},
-            )
+            by(account, "registration-statement", {**who, "anchor": anchor})
             for anchor in (some("nonce anchor"), None)
         ],
-        "holder": message("holder-statement", account, held),
+        "holder": by(account, "holder-statement", {**who, "digest": sha("submission", *submitted)}),
         "submission": [each.decode() for each in submitted],
-        "dispute": message("dispute", account, disputed),
+        "dispute": by(account, "dispute", disputed),
         "dispute_identity": sha("dispute", *disputed.values()).hex(),
-        "finding": message("finding", arbiter, {**finding, "step": 8, "time": START_MS + 8}),
+        "finding": by(arbiter, "finding", finding),
     }
 
 

@@ -1,11 +1,9 @@
-"""docs/spec/02-integers.md: quantisation, scores, selection, sketch; statement contexts."""
+"""Quantisation, scores, selection and sketches: exact integers, by definition and by vectors."""
 
-import importlib.util
 import json
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from ragaudit.circuits import quantise, selection, sketch, statements
+from ragaudit.circuits import quantise, selection, sketch
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.parameters import SQUARED_NORM, B
 
@@ -75,9 +73,7 @@ def test_bracketing_and_exact_arithmetic_agree() -> None:
         assert np.abs(quantise.quantise_rows(rows)).tolist() == expected
 
 
-def test_few_rows_of_real_embeddings_need_exact_arithmetic(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_few_rows_of_real_embeddings_need_exact_arithmetic(monkeypatch: pytest.MonkeyPatch) -> None:
     """Float entries, and entries of an index that was quantised before: both are bracketed."""
     asked = []
     exact = quantise._exactly
@@ -129,16 +125,6 @@ def test_quantise_known_answers(case: dict[str, Any]) -> None:
     assert quantise.quantise(vector).tolist() == case["integers"]
 
 
-@pytest.mark.slow
-def test_quantise_vectors_regenerate() -> None:
-    spec = importlib.util.spec_from_file_location("make_quantise", VECTORS / "make_quantise.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    for name, content in module.build().items():
-        assert (VECTORS / name).read_bytes() == content
-
-
 @pytest.mark.parametrize("axis", [0, 5])
 @pytest.mark.parametrize("value", [1.0, -2.5, 5e-324, 1.7e308])
 def test_one_hot_vectors_reach_the_bound(axis: int, value: float) -> None:
@@ -160,20 +146,12 @@ def test_rows_equal_single_vectors_in_any_layout() -> None:
 @pytest.mark.parametrize(
     ("vector", "reason"),
     [
-        ([0.0, 0.0], "zero"),
-        ([1.0, float("nan")], "NaN"),
-        ([1.0, float("inf")], "NaN or infinity"),
-        ([-float("inf"), 1.0], "infinity"),
-        ([], "shape"),
-        ([[1.0]], "shape"),
-        (1.0, "shape"),
-        ([1j], "type"),
-        (["1"], "type"),
-        ([True], "type"),
-        ([None], "type"),
-        ([0.0] * 4096 + [1.0], "shape"),
+        ([0.0, 0.0], "zero"), ([1.0, float("nan")], "NaN"),
+        ([1.0, float("inf")], "NaN or infinity"), ([-float("inf"), 1.0], "infinity"), ([], "shape"),
+        ([[1.0]], "shape"), (1.0, "shape"), ([1j], "type"), (["1"], "type"), ([True], "type"),
+        ([None], "type"), ([0.0] * 4096 + [1.0], "shape"),
     ],
-)
+)  # fmt: skip
 def test_vectors_that_are_refused(vector: Any, reason: str) -> None:
     with pytest.raises(MalformedError, match=reason):
         quantise.quantise(vector)
@@ -345,74 +323,3 @@ def test_opposite_embeddings_differ_everywhere_but_in_zero_products() -> None:
 def test_sketch_refusals(call: Callable[[Any], object]) -> None:
     with pytest.raises(MalformedError):
         call(np.ones(4, dtype=np.int16))
-
-
-CONTEXT: dict[str, Any] = {
-    "policy_digest": bytes([1]) * 32,
-    "window": "w",
-    "tenant": "t",
-    "version": 1,
-    "index_root": bytes([2]) * 32,
-}
-SELECTION: dict[str, Any] = CONTEXT | {
-    "seed_root": bytes([3]) * 32,
-    "activation_randomness": bytes([4]) * 32,
-    "body": b"body",
-}
-RECORD = ("policy_digest", "window", "tenant", "version")
-COMMITMENTS = bytes(range(96))
-QUERY = np.arange(5, dtype=np.int16)
-NOISE = np.arange(3, dtype=np.int64)
-
-
-def index_statement(**context: Any) -> statements.IndexStatement:
-    return statements.IndexStatement.of(**context, dimension=5, commitments=COMMITMENTS)
-
-
-def selection_statement(
-    selection_commitment: bytes | None = bytes(32), **context: Any
-) -> statements.SelectionStatement:
-    of_record = {name: context.pop(name) for name in RECORD}
-    record: Any = SimpleNamespace(**of_record, top_k=2, selection_commitment=selection_commitment)
-    return statements.SelectionStatement.of(
-        record, **context, commitments=COMMITMENTS, query=QUERY, noise=NOISE
-    )
-
-
-def test_contexts_follow_the_registry() -> None:
-    from hashlib import sha256
-
-    from ragaudit.encoding.tagged import enc
-
-    values = list(SELECTION.values())
-    assert (
-        selection_statement(**SELECTION).context
-        == sha256(enc("ragaudit/v1/context/selection", *values)).digest()
-    )
-    assert (
-        index_statement(**CONTEXT).context
-        == sha256(enc("ragaudit/v1/context/index", *values[:5])).digest()
-    )
-
-
-@pytest.mark.parametrize("name", SELECTION)
-def test_every_part_of_a_context_counts(name: str) -> None:
-    other = {str: "x", int: 2, bytes: bytes(32)}[type(SELECTION[name])]
-    changed = SELECTION | {name: other}
-    assert selection_statement(**changed).context != selection_statement(**SELECTION).context
-    if name in CONTEXT:
-        again = index_statement(**(CONTEXT | {name: other}))
-        assert again.context != index_statement(**CONTEXT).context
-    if isinstance(SELECTION[name], bytes) and name != "body":
-        with pytest.raises(MalformedError):
-            selection_statement(**(SELECTION | {name: bytes(31)}))
-
-
-def test_statements_take_the_rest_as_it_is() -> None:
-    index, selection = index_statement(**CONTEXT), selection_statement(**SELECTION)
-    assert (index.rows, index.dimension, index.commitments) == (3, 5, COMMITMENTS)
-    assert (selection.rows, selection.top_k, selection.allowed) == (3, 2, None)
-    assert selection.query is QUERY and selection.noise is NOISE  # not copied
-    assert selection.commitments is COMMITMENTS
-    assert index.squared_norm == selection.squared_norm == SQUARED_NORM
-    assert selection_statement(None, **SELECTION).selection_commitment == b""

@@ -7,11 +7,7 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    PublicFormat,
-    load_pem_public_key,
-)
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
 from ragaudit.cli.key import app
 from ragaudit.encoding.commands import ExitCode
 from ragaudit.encoding.signing import PrivateKey, PublicKey

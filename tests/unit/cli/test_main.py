@@ -56,13 +56,9 @@ def test_help_imports_no_member() -> None:
     heavy, _, ours = done.stderr.strip().partition("] ")
     assert heavy == "["
     assert set(ast.literal_eval(ours)) == {
-        "ragaudit.cli",
-        "ragaudit.cli.main",
-        "ragaudit.encoding",
-        "ragaudit.encoding.commands",
-        "ragaudit.encoding.errors",
-        "ragaudit.encoding.problems",
-    }
+        "ragaudit.cli", "ragaudit.cli.main", "ragaudit.encoding", "ragaudit.encoding.commands",
+        "ragaudit.encoding.errors", "ragaudit.encoding.problems",
+    }  # fmt: skip
 
 
 def test_unknown_command_is_refused() -> None:

@@ -1,13 +1,11 @@
 """The commands and the program of the section on planning in docs/operations.md."""
 
 import json
-import os
-import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from chapters import DOCS, blocks, run_program, shell
 from ragaudit.cli.plan.collection import FEWEST_SUGGESTED
 from ragaudit.cli.plan.run import SIGMAS
 from ragaudit.privacy.planning import GOOD_GAIN, USELESS_GAIN, Service, Targets, budget
@@ -15,14 +13,9 @@ from ragaudit.privacy.words import EMPTY_ADVANTAGE, WEAK_ADVANTAGE, Strength
 from ragaudit.prover.backends import Document, StoredDocuments
 from ragaudit.prover.store.database import Store
 
-SECTION = (Path(__file__).parents[3] / "docs/operations.md").read_text().split("\n## 8. ")[1]
+SECTION = (DOCS / "operations.md").read_text().split("\n## 8. ")[1]
+SCRIPT = blocks(SECTION, "sh")[0]
 PROSE = " ".join(SECTION.split())
-
-
-def block(language: str) -> str:
-    found = re.search(rf"^```{language}\n(.*?)^```$", SECTION, re.DOTALL | re.MULTILINE)
-    assert found is not None
-    return found[1]
 
 
 @pytest.fixture
@@ -39,33 +32,13 @@ def provider(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(arguments: list[str], folder: Path) -> str:
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    result = subprocess.run(
-        arguments,
-        cwd=folder,
-        env={**os.environ, "PATH": path},
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-    assert result.returncode == 0, result.stderr
-    return result.stdout
-
-
 @pytest.mark.slow
 def test_the_commands_run(provider: Path) -> None:
-    output = run(["sh", "-e", "-c", block("sh")], provider)
+    output = shell(SCRIPT, provider)
     assert "sigma = 9.233901" in output and "k_max" in output
     plan = json.loads((provider / "plan.json").read_text())
     assert plan["retrieval"]["indexes"] == [
-        {
-            "name": "shop",
-            "rows": 6,
-            "dimension": 256,
-            "questions": 2,
-            "question_source": "as given",
-        }
+        {"name": "shop", "rows": 6, "dimension": 256, "questions": 2, "question_source": "as given"}
     ]
     assert [row["windows"] for row in plan["over_windows"]] == [2, 3, 4]
     assert len(list((provider / "plots").iterdir())) == 8
@@ -80,8 +53,8 @@ def test_the_recall_figures_are_those_of_the_command(tmp_path: Path) -> None:
         if line.startswith(("| sigma | 0", "| recall@5"))
     ]
     printed = dict(zip(rows[0][1:], map(float, rows[1][1:]), strict=True))
-    first = block("sh").splitlines()[0].replace("--no-simulate", "--seed chapter --json")
-    found = json.loads(run(["sh", "-e", "-c", first], tmp_path))["retrieval"]
+    first = SCRIPT.splitlines()[0].replace("--no-simulate", "--seed chapter --json")
+    found = json.loads(shell(first, tmp_path))["retrieval"]
     points = {point["sigma"]: point for point in found["points"]}
     assert printed.pop("0") == pytest.approx(found["quantised_recall"]["mean"], abs=2e-3)
     assert printed.pop("9.234 (planned)") == pytest.approx(
@@ -95,7 +68,9 @@ def test_the_recall_figures_are_those_of_the_command(tmp_path: Path) -> None:
 
 
 def test_the_program_runs(tmp_path: Path) -> None:
-    *points, last = run([sys.executable, "-c", block("python")], tmp_path).splitlines()
+    *points, last = run_program(
+        [sys.executable, "-c", blocks(SECTION, "python")[0]], tmp_path
+    ).splitlines()
     assert points[0].startswith("9.233901 19.8")
     assert len(points) == 5 and points[1].startswith("0.01 ")
     assert last.endswith("useless, empty")

@@ -59,32 +59,8 @@ def honest(_call: str, reply: Any) -> Any:
 # Every outcome but a checked answer is claimed
 
 
-def garbage(_reply: Any) -> Any:
-    return httpx.Response(200, text="<html>all is well</html>")
-
-
-def an_empty_object(_reply: Any) -> Any:
-    return {}
-
-
-def nested_without_end(_reply: Any) -> Any:
-    return httpx.Response(200, content=b"[" * 200_000)
-
-
-def not_found(_reply: Any) -> Any:
-    return httpx.Response(404, text="not here")
-
-
-def moved(_reply: Any) -> Any:
-    return httpx.Response(301, headers={"Location": "http://elsewhere"})
-
-
-def compressed(_reply: Any) -> Any:
-    return httpx.Response(200, headers={"Content-Encoding": "x"}, content=b"")
-
-
-def closed(_reply: Any) -> Any:
-    return httpx.Response(409, json={"title": "Closed"})
+def replied(status: int = 200, **reply: Any) -> Callable[[Any], httpx.Response]:
+    return lambda _reply: httpx.Response(status, **reply)
 
 
 def false_answer(reply: Any) -> Any:
@@ -97,31 +73,38 @@ def reformatted(reply: Any) -> Any:
     return httpx.Response(200, text=json.dumps(reply, indent=2))
 
 
-OUTCOMES = [
-    garbage, an_empty_object, nested_without_end, not_found, moved, compressed, closed,
-    false_answer, reformatted,
-]  # fmt: skip
+garbage = replied(text="<html>all is well</html>")
+closed = replied(409, json={"title": "Closed"})
+OUTCOMES = {
+    "garbage": garbage,
+    "an_empty_object": lambda _reply: {},
+    "nested_without_end": replied(content=b"[" * 200_000),
+    "not_found": replied(404, text="not here"),
+    "moved": replied(301, headers={"Location": "http://elsewhere"}),
+    "compressed": replied(headers={"Content-Encoding": "x"}, content=b""),
+    "closed": closed,
+    "false_answer": false_answer,
+    "reformatted": reformatted,
+}
 
 
-@pytest.mark.parametrize("outcome", OUTCOMES)
+@pytest.mark.parametrize("outcome", OUTCOMES.values(), ids=OUTCOMES)
 def test_whatever_a_reveal_ends_in_is_claimed(
     opened: Open, provider: Any, verifier: Any, outcome: Any
 ) -> None:
     client = opened()
     client.register()
     provider.interfere = on("reveal", outcome)
-    with pytest.raises(
-        (AnswerRejected, PromiseUnanswered), match="the verifier has the claim"
-    ) as e:
+    ends = (AnswerRejected, PromiseUnanswered)
+    with pytest.raises(ends, match="the verifier has the claim") as caught:
         client.search("what is it?")
-    assert e.value.claimed  # type: ignore[attr-defined]
+    assert caught.value.claimed  # type: ignore[attr-defined]
     (claim,) = claims_of(verifier)
     assert Promise.from_json(claim["promise"]) == provider.pending[0].promise
     assert bytes.fromhex(claim["nonce"]) == provider.pending[0].nonce
     provider.interfere = honest
     result = client.resume()
-    assert result is not None
-    assert result.receipt.counter == 0
+    assert result is not None and result.receipt.counter == 0
     assert client.resume() is None
     assert len(claims_of(verifier)) == 1
 
@@ -395,10 +378,8 @@ def test_a_cancelled_caller_does_not_stop_what_was_revealed(
         await asyncio.sleep(0)
         going_on.set()
         assert (await waiting).receipt.counter == 1
-        assert [each.request.query for each in await client.receipts()] == [
-            "question 0",
-            "question 1",
-        ]
+        queries = [each.request.query for each in await client.receipts()]
+        assert queries == ["question 0", "question 1"]
         await client.aclose()
 
     asyncio.run(story())

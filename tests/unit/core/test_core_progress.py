@@ -39,11 +39,7 @@ NAMES = ["commit_rows", "prove_index", "verify_index", "prove_selection", "verif
 
 @pytest.fixture(params=NAMES)
 def long_call(
-    request: pytest.FixtureRequest,
-    large: Any,
-    record: Any,
-    proof: bytes,
-    index_proof: bytes,
+    request: pytest.FixtureRequest, large: Any, record: Any, proof: bytes, index_proof: bytes
 ) -> Callable[[core.Progress], object]:
     return long_calls(large, record, proof, index_proof)[request.param]
 

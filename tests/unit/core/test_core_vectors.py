@@ -46,16 +46,12 @@ def test_transcript() -> None:
 
 def selection(case: dict[str, Any]) -> tuple[SelectionStatement, bytes]:
     statement = SelectionStatement(
-        context=bytes.fromhex(case["context"]),
-        rows=case["rows"],
-        commitments=bytes.fromhex("".join(case["C"])),
-        query=np.array(case["e"], dtype=np.int16),
-        noise=np.array(case["z"], dtype=np.int64),
-        top_k=case["K"],
-        selection_commitment=bytes.fromhex(case["B_sel"]),
-        allowed=case["allowed"],
+        context=bytes.fromhex(case["context"]), rows=case["rows"],
+        commitments=bytes.fromhex("".join(case["C"])), query=np.array(case["e"], dtype=np.int16),
+        noise=np.array(case["z"], dtype=np.int64), top_k=case["K"],
+        selection_commitment=bytes.fromhex(case["B_sel"]), allowed=case["allowed"],
         squared_norm=case["B2"],
-    )
+    )  # fmt: skip
     return statement, bytes.fromhex(case["proof"])
 
 

@@ -1,5 +1,6 @@
 """WordLlama: offline, pinned, the same vector for the same text whatever surrounds it."""
 
+import hashlib
 import logging
 import socket
 import subprocess
@@ -10,17 +11,14 @@ from typing import NoReturn
 import numpy as np
 import pytest
 from ragaudit.embedders import registry, wordllama
-from ragaudit.embedders.base import Embedder, EmbedderUnavailable, embed_quantised
+from ragaudit.embedders.base import Embedder, EmbedderUnavailable, embed_quantised, file_digest
 from ragaudit.embedders.wordllama import WordLlamaEmbedder
 from ragaudit.encoding.errors import MalformedError, UnsupportedError
 
 TEXTS = [
-    "How do I open a file for reading?",
-    "A context manager closes what it opened.",
-    "naïve café ∑ 東京",
-    "x" * 5000,
-    "a longer text " * 400,
-]
+    "How do I open a file for reading?", "A context manager closes what it opened.",
+    "naïve café ∑ 東京", "x" * 5000, "a longer text " * 400,
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -151,3 +149,9 @@ def test_registry_refuses_unknown_names() -> None:
     with pytest.raises(UnsupportedError, match="unknown embedder"):
         registry.load("other")
     assert registry.names() == (registry.DEFAULT,)
+
+
+def test_file_digest_reads_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "weights"
+    path.write_bytes(b"x" * 3_000_000)
+    assert file_digest(path) == hashlib.sha256(b"x" * 3_000_000).hexdigest()

@@ -23,16 +23,10 @@ CHAPTER = Path(__file__).resolve().parents[3] / "docs" / "operations.md"
 @pytest.mark.parametrize(
     ("kind", "code"),
     [
-        (RejectedError, 1),
-        (MalformedError, 2),
-        (InvalidArgumentError, 2),
-        (UnsupportedError, 2),
-        (UnavailableError, 3),
-        (RefusedError, 4),
-        (InternalError, 70),
-        (RagauditError, 70),
+        (RejectedError, 1), (MalformedError, 2), (InvalidArgumentError, 2), (UnsupportedError, 2),
+        (UnavailableError, 3), (RefusedError, 4), (InternalError, 70), (RagauditError, 70),
     ],
-)
+)  # fmt: skip
 def test_a_family_has_one_code(kind: type[RagauditError], code: int) -> None:
     assert exit_code(kind("x")) == code
 

@@ -13,11 +13,11 @@ import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
 from ragaudit.encoding import canonical_json, errors, problems, text
-from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.errors import MalformedError, RejectedError
+from ragaudit.encoding.problems import problem, reason
 from ragaudit.encoding.signing import SignatureRejected
 
 KNOWN = json.loads((Path(__file__).parents[2] / "vectors" / "encoding.json").read_bytes())
-
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 scalars = st.one_of(st.none(), st.booleans(), st.integers(-(2**53) + 1, 2**53 - 1), texts)
 documents = st.recursive(
@@ -144,14 +144,10 @@ def test_errors_read_well_and_survive_copies() -> None:
 def test_problem_documents() -> None:
     document = problems.problem(SignatureRejected("no", where="w", expected="e"), 422, "/a/1")
     assert document == {
-        "type": "urn:ragaudit:problem:signature-rejected",
-        "title": "Signature rejected",
-        "status": 422,
-        "detail": "w: no (expected e)",
-        "where": "w",
-        "expected": "e",
+        "type": "urn:ragaudit:problem:signature-rejected", "title": "Signature rejected",
+        "status": 422, "detail": "w: no (expected e)", "where": "w", "expected": "e",
         "instance": "/a/1",
-    }
+    }  # fmt: skip
     assert "where" not in problems.problem(errors.RefusedError("limit"), 429)
     canonical_json.dumps(document)
 
@@ -180,3 +176,20 @@ def test_lone_surrogates_are_refused_at_their_place(value: object, where: str) -
     with pytest.raises(MalformedError, match="lone surrogates") as caught:
         canonical_json.dumps(value)
     assert (caught.value.where or "") == where
+
+
+def test_the_reason_is_what_the_error_said() -> None:
+    error = RejectedError("another key", where="keys", expected="ours")
+    assert reason(problem(error, 422)) == str(error)
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ({"detail": "d", "title": "t"}, "d"), ({"detail": "", "title": "t"}, "t"),
+        ({"detail": 1, "title": "t"}, "t"), ({"detail": ["d"]}, ""), ({}, ""), ([], ""), (None, ""),
+        ("detail", ""),
+    ],
+)  # fmt: skip
+def test_documents_of_another_form_give_no_reason(document: Any, said: str) -> None:
+    assert reason(document) == said

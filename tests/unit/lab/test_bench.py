@@ -9,10 +9,14 @@ import jsonschema
 import pytest
 from ragaudit.encoding.errors import InternalError, MalformedError
 from ragaudit.lab.bench.command import app
+from ragaudit.lab.bench.in_process import InProcess
 from ragaudit.lab.bench.window import AuditedWindow
+from ragaudit.lab.bench.workload import Sizes, Workload
 from ragaudit.lab.demo import services
 from ragaudit.lab.demo.processes import ServiceFailed
 from ragaudit.lab.scenario.accounts import Asked
+from ragaudit.ledger.messages.receipts import ReceiptFile
+from ragaudit.ledger.messages.requests import Request
 from ragaudit.verifier.terms import Terms
 from typer.testing import CliRunner
 
@@ -99,9 +103,7 @@ def test_an_audit_measures_both_sides_once() -> None:
     assert proving["size_bytes"] > 6 * 32 * 48
 
 
-def test_an_audit_whose_proofs_do_not_hold_is_not_measured(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_audit_whose_proofs_do_not_hold_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = AuditedWindow.prove
 
     def forged(window: AuditedWindow, asked: Asked) -> bytes:
@@ -198,3 +200,54 @@ def test_what_the_machine_or_the_sampler_cannot_do_is_refused(
 def test_options_out_of_range_are_refused(options: list[str]) -> None:
     result = CliRunner().invoke(app, options)
     assert result.exit_code == 2, result.output
+
+
+BASELINES = {
+    "enumerate randomized response": 6,
+    "round to 10,000 cells, enumerate": 6,
+    "nested Monte Carlo, 1,000 x 1,000": 6,
+}
+
+
+def test_every_bound_stands_beside_its_baseline() -> None:
+    result = CliRunner().invoke(app, ["bounds", "--domain", "12", "--runs", "1", "--json"])
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found["scenario"] == "bounds"
+    assert found["sizes"] == {"domain": 12}
+    measured = {each["name"]: each for each in found["measurements"]}
+    assert {name for name, each in measured.items() if each["baseline"] is None} == set(BASELINES)
+    for baseline, count in BASELINES.items():
+        beside = [each for each in measured.values() if each["baseline"] == baseline]
+        assert len(beside) == count
+        for each in beside:
+            assert each["ratio"] == pytest.approx(each["median"] / measured[baseline]["median"])
+
+
+def test_the_table_names_the_domain() -> None:
+    result = CliRunner().invoke(app, ["bounds", "--domain", "9", "--runs", "1"])
+    assert result.exit_code == 0, result.output
+    assert "bounds: m = 9" in result.stdout
+    assert CliRunner().invoke(app, ["bounds", "--domain", "2"]).exit_code == 2
+
+
+def test_every_reply_is_another_record_and_fits_its_receipt(tmp_path: Path) -> None:
+    bench = InProcess(Workload(Sizes(60, 16, 3, "2", queries=40)), tmp_path, queries=42)
+    files = [ReceiptFile.parse(bench.answer()) for _ in range(42)]
+    bench.close()
+    public = [each.public for each in files]
+    records = [each.record for each in public]
+    assert [(each.slot, each.counter) for each in records[38:]] == [
+        (0, 38),
+        (0, 39),
+        (1, 0),
+        (1, 1),
+    ]
+    assert [each.index for each in public] == list(range(2, 44))  # after two registrations
+    for number, file in enumerate(files):
+        private = file.private
+        assert file.request == Request(f"Question number {number}?", 3)
+        file.verify_answer_digest()
+        assert 1 <= len(private.selected) <= 3
+        assert [each.position for each in private.rows] == list(private.selected)
+        assert [each.id for each in private.rows] == [str(at) for at in private.selected]

@@ -1,34 +1,20 @@
-"""The matrix, its stored results, and the document that they render to."""
+"""The matrix of benchmarks: its cases, what is stored, what the command renders."""
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
+from bench_results import HEAD, INPUTS, proving, result
 from ragaudit.encoding.errors import InternalError, MalformedError
 from ragaudit.lab.bench.command import app
-from ragaudit.lab.bench.measure import Measurement
-from ragaudit.lab.bench.report import report
-from ragaudit.lab.bench.suite import (
-    document,
-    profiles,
-    run,
-    runner,
-    series,
-    tables,
-    targets,
-)
-from ragaudit.lab.bench.suite.fitting import fit, local_exponent
+from ragaudit.lab.bench.suite import document, run, runner
 from ragaudit.lab.bench.suite.matrix import Case, load
 from ragaudit.lab.bench.suite.results import UNCOMMITTED, Results, commit
-from ragaudit.lab.bench.workload import Sizes
 from typer.testing import CliRunner
 
-INPUTS = Path(__file__).parents[3] / "benchmarks"
 SCHEMA = json.loads((INPUTS / "results.schema.json").read_text())
-HEAD = "0123456789abcdef0123456789abcdef01234567"
 MATRIX = """
 [defaults]
 dimension = 8
@@ -42,58 +28,6 @@ runs = 1
 scenario = ["prove", "verify"]
 rows = [20, 30]
 """
-
-
-def result(
-    scenario: str, name: str, rows: int, seconds: float, *, sigma: str = "2", cores: int = 2,
-    records: int = 1, peak: float = 100.0, dimension: int = 384, **details: float,
-) -> dict[str, Any]:  # fmt: skip
-    """A result as it is stored: a baseline of a second, and one measurement."""
-    baseline = Measurement("baseline", 1.0, 1.0, 1.0, 1, peak_mib=1.0)
-    found = Measurement(name, seconds, seconds, seconds, 5, records=records, peak_mib=peak)
-    sizes = Sizes(rows, dimension, 5, sigma, records)
-    told = report(scenario, sizes, cores, [baseline, found.beside(baseline, 64, details)])
-    return {"commit": HEAD, "date": "2026-01-02T03:04:05+00:00", **json.loads(json.dumps(told))}
-
-
-def proving(rows: int, seconds: float, **options: Any) -> dict[str, Any]:
-    return result("prove", "prove one record", rows, seconds, **options)
-
-
-# --- fitting -----------------------------------------------------------------------------------
-
-
-def test_an_exact_power_law_is_found_exactly() -> None:
-    found = fit([(x, 3 * x**0.75) for x in (10.0, 100.0, 1000.0)])
-    assert found is not None
-    assert found.exponent == pytest.approx(0.75)
-    assert found.factor == pytest.approx(3)
-    assert found.half_width == pytest.approx(0, abs=1e-9)
-
-
-def test_the_interval_is_students_t_for_the_scatter() -> None:
-    """x = 1, e, e^2; log y = 0, 1.5, 1.5: slope 0.75, residuals -1/4, 1/2, -1/4.
-
-    Variance (1/16 + 1/4 + 1/16) / 1 = 3/8 over a spread of 2; t(0.975, 1) = tan(0.475 pi).
-    """
-    points = [(1.0, 1.0), (math.e, math.exp(1.5)), (math.e**2, math.exp(1.5))]
-    found = fit(points)
-    assert found is not None
-    assert found.exponent == pytest.approx(0.75)
-    assert found.half_width == pytest.approx(math.tan(0.475 * math.pi) * math.sqrt(3 / 16))
-
-
-def test_two_points_have_no_interval_and_one_no_line() -> None:
-    found = fit([(1.0, 8.0), (2.0, 4.0)])
-    assert found is not None
-    assert (found.exponent, found.half_width) == (pytest.approx(-1), None)  # type: ignore[comparison-overlap]
-    assert fit([(1.0, 8.0)]) is None
-    assert fit([(2.0, 8.0), (2.0, 9.0)]) is None
-    assert local_exponent([(1.0, 8.0)]) is None
-
-
-def test_the_last_step_is_between_the_two_largest() -> None:
-    assert local_exponent([(100.0, 90.0), (1.0, 5.0), (10.0, 9.0)]) == pytest.approx(1)
 
 
 # --- matrix ------------------------------------------------------------------------------------
@@ -149,28 +83,6 @@ def test_every_declared_case_is_a_command() -> None:
 
 
 SCHEMA_SCENARIOS = SCHEMA["$defs"]["report"]["properties"]["scenario"]["enum"]
-
-
-def test_every_target_is_measured_by_the_matrix() -> None:
-    declared = load(INPUTS / "matrix.toml", 2)
-    for target in targets.load(INPUTS / "targets.toml"):
-        rows = {
-            case.rows
-            for case in declared
-            if target.applies(
-                {
-                    "scenario": case.scenario,
-                    "cores": case.cores,
-                    "sizes": {
-                        "dimension": case.dimension,
-                        "top_k": case.top_k,
-                        "records": case.records,
-                        "sigma": case.sigma,
-                    },
-                }
-            )
-        }
-        assert set(target.most) <= rows, target.what
 
 
 # --- results -----------------------------------------------------------------------------------
@@ -235,151 +147,6 @@ def test_a_failed_measurement_keeps_what_was_measured_before(
     with pytest.raises(InternalError):
         runner.run(several, path, HEAD, told.append, tmp_path)
     assert [line.endswith("stored") for line in told] == [True, True]
-
-
-# --- targets -----------------------------------------------------------------------------------
-
-
-def outcome(seconds: float, peak: float = 100.0) -> targets.Outcome:
-    target = targets.Target(
-        "index", "prove", "prove one record", "seconds", {1000: 0.2}, memory_gib={1000: 1}
-    )
-    (found,) = targets.outcomes([target], Results((proving(1000, seconds, peak=peak),)))
-    return found
-
-
-def test_a_target_is_met_by_time_and_memory() -> None:
-    assert outcome(0.2).met is True
-    assert outcome(0.21).met is False
-    assert outcome(0.1, peak=1025.0).met is False
-
-
-def test_a_target_that_was_not_measured_is_neither() -> None:
-    (target, *_) = targets.load(INPUTS / "targets.toml")
-    found = list(targets.outcomes([target], Results()))
-    assert [each.met for each in found] == [None] * 4
-    assert tables.reached(found).count("not measured") == 4
-
-
-def test_other_sizes_do_not_count_for_a_target() -> None:
-    (target,) = [
-        each for each in targets.load(INPUTS / "targets.toml") if each.what == "prove one record"
-    ]
-    for other in (
-        proving(1000, 1.0, sigma="0.25"),
-        proving(1000, 1.0, cores=1),
-        proving(1000, 1.0, records=2),
-        proving(1000, 1.0, dimension=256),
-    ):
-        assert not target.applies(other)
-    assert target.applies(proving(1000, 1.0))
-
-
-def test_a_batch_counts_for_each_of_its_records() -> None:
-    target = targets.Target("v", "verify", "v", "seconds a record", {10: 1.0}, records=100)
-    assert target.value(result("verify", "v", 10, 50.0, records=100)) == 0.5
-    with pytest.raises(MalformedError, match="no measurement"):
-        target.value(result("verify", "w", 10, 50.0, records=100))
-
-
-def test_targets_are_read_strictly(tmp_path: Path) -> None:
-    path = tmp_path / "targets.toml"
-    for text in ("", "[[target]]\nwhat = 'x'\n", '[[target]]\nunit = "hours"\nmost = {1 = 2}\n'):
-        path.write_text(text)
-        with pytest.raises(MalformedError, match="targets"):
-            targets.load(path)
-
-
-# --- series, tables, profiles --------------------------------------------------------------------
-
-
-def test_series_collect_what_varies() -> None:
-    found = Results(
-        (
-            proving(1000, 0.4, undecided=100.0),
-            proving(1000, 0.9, cores=1, undecided=100.0),
-            proving(1000, 0.1, sigma="4", undecided=10.0),
-            proving(100, 0.1, undecided=90.0),
-        )
-    )
-    goals = [each for each in targets.load(INPUTS / "targets.toml") if each.scenario == "prove"]
-    by_rows = {each.name: each.points for each in series.against_rows(goals, found)}
-    assert by_rows["prove one record"] == ((100.0, 0.1), (1000.0, 0.4))
-    by_undecided = {each.name: each.points for each in series.against_undecided(found, 1000, 2)}
-    assert by_undecided["prove one record"] == ((10.0, 0.1), (100.0, 0.4))
-    (by_cores,) = series.against_cores(found)
-    assert by_cores.points == ((1.0, 0.9), (2.0, 0.4))
-    shown = tables.cores([by_cores])
-    assert "| 1 core | 2 cores | speed-up | exponent |" in shown
-    assert "| 900 ms | 400 ms | 2.25 | -1.17 |" in shown
-
-
-def test_tables_have_a_cell_for_every_heading() -> None:
-    shown = tables.growth(
-        [series.Series("a", ((10.0, 1.0), (100.0, 10.0))), series.Series("b", ((10.0, 64.0),))],
-        "N",
-        {"b": "bytes"},
-    )
-    lines = shown.splitlines()
-    assert {line.count("|") for line in lines} == {7}
-    assert lines[2] == "| a | 1.00 s | 10.0 s | 1.00 | two points | 1.00 |"
-    assert lines[3] == "| b | 64 bytes |  |  |  |  |"
-
-
-PERF = """# To display the perf.data header info, please use --header/--header-only options.
-#
-# Overhead;Shared Object;Symbol
- 38.14% ;_core.abi3.so       ;[.] <&a::FieldElement as <&a::FieldElement as core::ops::Mul>::mul
-  9.62% ;_core.abi3.so       ;[.] curve25519_dalek::backend::serial::u64::scalar::Scalar52::mul
-  2.00% ;libc.so.6           ;[.] __memmove_avx512_unaligned_erms
-  1.99% ;libc.so.6           ;[.] rare
-"""
-
-
-def test_perfs_report_is_read_down_to_two_percent() -> None:
-    found = profiles.parse(PERF)
-    assert [(share, library) for share, library, _ in found] == [
-        (38.14, "_core.abi3.so"), (9.62, "_core.abi3.so"), (2.0, "libc.so.6"),
-    ]  # fmt: skip
-    assert [name for _, _, name in found] == [
-        "FieldElement::mul", "Scalar52::mul", "__memmove_avx512_unaligned_erms",
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("symbol", "short"),
-    [
-        (
-            "<&dalek::avx2::Element4 as <&dalek::Element4 as Mul>::mul::__X__>::_impl_mul",
-            "Element4::mul",
-        ),
-        ("hashbrown::raw::RawTable<(K, V), A>::reserve_rehash", "RawTable::reserve_rehash"),
-        ("dalek::scalar::<impl dalek::u64::Scalar52>::pack", "scalar::pack"),
-        ("main", "main"),
-    ],
-)
-def test_functions_have_short_names(symbol: str, short: str) -> None:
-    ((_, _, name),) = profiles.parse(f" 50.00% ;core.so ;[.] {symbol}\n")
-    assert name == short
-
-
-def test_what_is_not_met_says_what_bounds_it_and_shows_its_profile(tmp_path: Path) -> None:
-    taken = profiles.Profile("index", 1000, HEAD, "ragaudit bench prove", profiles.parse(PERF))
-    profiles.save(tmp_path / "profiles.json", [taken])
-    assert profiles.load(tmp_path / "profiles.json") == [taken]
-    assert profiles.load(tmp_path / "none.json") == []
-    (tmp_path / "bounds.toml").write_text(
-        '[[bound]]\nwhat = "index"\nrows = 1000\nwhy = "Group additions."\n'
-    )
-    known = profiles.bounds(tmp_path / "bounds.toml")
-    shown = profiles.unmet([outcome(1.0)], [taken], known)
-    assert "### index, N = 1,000\n\nGroup additions." in shown
-    assert "| 9.6 % |" in shown
-    assert "No profile is stored." in profiles.unmet([outcome(1.0)], [], {})
-    assert "is met" in profiles.unmet([outcome(0.1)], [taken], known)
-    (tmp_path / "profiles.json").write_text('[{"what": "x"}]')
-    with pytest.raises(MalformedError):
-        profiles.load(tmp_path / "profiles.json")
 
 
 # --- the document ------------------------------------------------------------------------------

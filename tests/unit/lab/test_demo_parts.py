@@ -1,19 +1,32 @@
-"""Parts of the demonstration that need no running service."""
+"""Parts of the demonstration: corpus, questions, and services that are awaited and ended."""
 
 import io
 import json
+import os
+import sys
+import time
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from ragaudit.circuits.quantise import quantise_rows
+from ragaudit.cli.corpus import (
+    LARGEST_COSINE,
+    PASSAGES_PER_TENANT,
+    candidates,
+    distinct,
+    load_corpus,
+)
+from ragaudit.embedders.base import embed_quantised
 from ragaudit.embedders.registry import load
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.lab.demo import command, show
 from ragaudit.lab.demo.cheats import cheats, find
 from ragaudit.lab.demo.plan import EPSILON_ACC, LARGEST_PACE, TOP_K, make_plan, measure_pace
+from ragaudit.lab.demo.processes import ServiceFailed, ServiceProcess, free_port
 from ragaudit.lab.demo.traffic import Complaint
 from ragaudit.lab.demo.utility import Claim, UtilityRow, epsilon_of, utility_table
 from ragaudit.privacy.accounting.report import epsilon_report
@@ -137,3 +150,102 @@ def test_a_cheat_that_no_service_can_stage_is_staged_here() -> None:
     result = CliRunner().invoke(command.app, ["--cheat", constructed.name, "--json"])
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["result"] == constructed.result
+
+
+def test_corpus_has_three_tenants_and_enough_passages() -> None:
+    corpus = load_corpus()
+    assert len(corpus) >= 3
+    assert sum(map(len, corpus.values())) >= 1500
+    for passages in corpus.values():
+        assert len(passages) <= PASSAGES_PER_TENANT
+        assert len({passage.id for passage in passages}) == len(passages)
+        assert all(len(passage.id.encode()) <= 512 for passage in passages)
+    assert load_corpus() == corpus
+
+
+def test_questions_are_many_and_far_apart() -> None:
+    embedder = load()
+    taken: list[np.ndarray[tuple[int], np.dtype[np.int8]]] = []
+    total = 0
+    for passages in load_corpus().values():
+        questions = list(candidates(passages))
+        vectors = embed_quantised(embedder, questions)
+        chosen = distinct(vectors, taken, 1000)
+        taken += [vectors[i] for i in chosen]
+        total += len(chosen)
+        assert all(questions[i].endswith("?") for i in chosen)
+        assert len(chosen) >= 90
+    rows = np.array(taken, dtype=np.float64)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    cosines = rows @ rows.T - 2 * np.eye(len(rows))
+    assert cosines.max() <= LARGEST_COSINE + 1e-12
+    assert total >= 400
+
+
+SERVER = """
+import http.server, sys
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200); self.end_headers()
+http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+"""
+
+
+def start(tmp_path: Path, program: str) -> ServiceProcess:
+    port = free_port()
+    return ServiceProcess(
+        "toy",
+        [sys.executable, "-c", program, str(port)],
+        url=f"http://127.0.0.1:{port}",
+        log=tmp_path / "toy.log",
+    )
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_ready_then_ended(tmp_path: Path) -> None:
+    with start(tmp_path, SERVER) as service:
+        service.wait_ready(20)
+        service.check_alive()
+        assert alive(service.pid)
+    assert not alive(service.pid)
+
+
+def test_an_error_inside_the_block_ends_the_process(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), start(tmp_path, SERVER) as service:
+        raise KeyboardInterrupt
+    assert not alive(service.pid)
+
+
+def test_a_service_that_ends_shows_its_log(tmp_path: Path) -> None:
+    with (
+        start(tmp_path, "import sys; sys.exit('the disk is on fire')") as service,
+        pytest.raises(ServiceFailed, match="the disk is on fire"),
+    ):
+        service.wait_ready(20)
+
+
+def test_a_service_that_is_never_ready_is_reported(tmp_path: Path) -> None:
+    with (
+        start(tmp_path, "import time; print('busy', flush=True); time.sleep(60)") as service,
+        pytest.raises(ServiceFailed, match="not ready"),
+    ):
+        service.wait_ready(1)
+
+
+def test_a_deaf_process_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ragaudit.lab.demo.processes._GRACE_SECONDS", 0.2)
+    program = (
+        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "print('deaf', flush=True); time.sleep(60)"
+    )
+    with start(tmp_path, program) as service:
+        while "deaf" not in service.tail():
+            time.sleep(0.05)
+    assert not alive(service.pid)

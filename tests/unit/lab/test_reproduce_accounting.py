@@ -84,13 +84,10 @@ def test_references_are_those_of_the_oracle() -> None:
     """The digits of the recomputation are the oracle's, wherever that has the cell."""
     values = {entry["name"]: entry for entry in ORACLE["values"]}
     fields = {
-        "comp/closed_leading": "leading",
-        "comp/gdp_exact_eps_d1e-6": "exact",
-        "comp/gdp_exact_eps_djoint": "exact_joint",
-        "comp/rdp_opt_3.6": "renyi",
-        "comp/rdp_grid_2_64_R3": "grid",
-        "comp/rdp_grid_2_64_CKS": "canonne",
-    }
+        "comp/closed_leading": "leading", "comp/gdp_exact_eps_d1e-6": "exact",
+        "comp/gdp_exact_eps_djoint": "exact_joint", "comp/rdp_opt_3.6": "renyi",
+        "comp/rdp_grid_2_64_R3": "grid", "comp/rdp_grid_2_64_CKS": "canonne",
+    }  # fmt: skip
     by_cell = {(float(cell.epsilon_acc), cell.accounts): cell for cell in CELLS}
     compared = 0
     for name, entry in values.items():
@@ -111,8 +108,7 @@ def test_the_best_order_of_the_grid_is_the_recomputed_one() -> None:
             PaperCell(cell.epsilon_acc, cell.accounts).gaussian.zero_concentrated().rho
         )
         best = min(
-            range(2, 65),
-            key=lambda a: renyi.mironov_epsilon(rho, Decimal("1e-6"), Decimal(a)),
+            range(2, 65), key=lambda a: renyi.mironov_epsilon(rho, Decimal("1e-6"), Decimal(a))
         )
         assert best == cell.grid_order
 

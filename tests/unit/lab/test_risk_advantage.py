@@ -15,17 +15,9 @@ from ragaudit.lab.risk import closed_forms, mechanisms
 from ragaudit.lab.risk.continuous import ExactGuessWarning, continuous_advantage
 from ragaudit.lab.risk.finite import channel_total_variation, finite_advantage
 from ragaudit.lab.risk.mechanisms import ExponentialMechanism, GaussianNoise, LaplaceNoise
-from ragaudit.lab.risk.monte_carlo import (
-    monte_carlo_advantage,
-    nested_deviation,
-    outer_deviation,
-)
+from ragaudit.lab.risk.monte_carlo import monte_carlo_advantage, nested_deviation, outer_deviation
 from ragaudit.lab.risk.one_dimensional import line_advantage
-from ragaudit.lab.risk.priors import (
-    ContinuousPrior,
-    FinitePrior,
-    continuous_summary,
-)
+from ragaudit.lab.risk.priors import ContinuousPrior, FinitePrior, continuous_summary
 from ragaudit.lab.risk.quadrature import integrate
 from ragaudit.lab.risk.threat import AuxiliaryKnowledge, SuccessSets, ThreatModel
 

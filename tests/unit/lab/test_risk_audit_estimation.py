@@ -15,11 +15,7 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 from ragaudit.encoding.errors import InvalidArgumentError
 from ragaudit.lab.risk import mechanisms
-from ragaudit.lab.risk.comparators import (
-    ldp_auditor_epsilon,
-    one_run_epsilon,
-    one_run_p_value,
-)
+from ragaudit.lab.risk.comparators import ldp_auditor_epsilon, one_run_epsilon, one_run_p_value
 from ragaudit.lab.risk.estimation import (
     Method,
     check_drawn_from,
@@ -167,10 +163,7 @@ def test_claim_2_3_favorite_targets_and_wrong_priors_are_refused() -> None:
         (lambda: contributions(np.array([0]), np.array([-1]), UNIFORM), "guesses"),
         (lambda: contributions(np.array([0]), np.array([0, 1]), UNIFORM), "guesses"),
         (lambda: contributions(np.array([]), np.array([]), UNIFORM), "targets"),
-        (
-            lambda: from_contributions(np.array([0.0, 2.0]), -1, 1, 0.9, Method.HOEFFDING),
-            "samples",
-        ),
+        (lambda: from_contributions(np.array([0.0, 2.0]), -1, 1, 0.9, Method.HOEFFDING), "samples"),
         (lambda: from_contributions(np.array([0.0]), -1, 1, 0.9, Method.HOEFFDING), "samples"),
     ],
 )

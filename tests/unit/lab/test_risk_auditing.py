@@ -25,12 +25,7 @@ from ragaudit.lab.risk.auditing import (
 )
 from ragaudit.lab.risk.best_bound import best_bound
 from ragaudit.lab.risk.calibration import uniform_exact_guess_epsilon
-from ragaudit.lab.risk.estimation import (
-    AdvantageEstimate,
-    Method,
-    from_counts,
-    from_guesses,
-)
+from ragaudit.lab.risk.estimation import AdvantageEstimate, Method, from_counts, from_guesses
 from ragaudit.lab.risk.finite import finite_advantage
 from ragaudit.lab.risk.known_mechanisms import LocalMechanism, NoiseMechanism, exact_bounds
 from ragaudit.lab.risk.priors import FinitePrior

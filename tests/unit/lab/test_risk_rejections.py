@@ -48,8 +48,13 @@ NEAR = ThreatModel.reconstruction(FinitePrior.uniform(3), SuccessSets.on_line([0
 PART = ThreatModel(
     FinitePrior.uniform(3), SuccessSets.on_line([0, 1, 2], 1), AuxiliaryKnowledge.of_labels("aab")
 )
-PURE = ApproximateDp.of(1, 0, REPLACE)
+PURE, ONE = ApproximateDp.of(1, 0, REPLACE), GaussianDp.of(1, REPLACE)
+CONCENTRATED = ZeroConcentratedDp.of(1, REPLACE)
+ADD_REMOVED = TotalVariation.of(0.1, NeighboringRelation.ADD_REMOVE)
+NULL_REPLACED = PrivacyProfile([(1.0, 0.0)], NeighboringRelation.NULL_REPLACE)
 INTERVAL = ContinuousPrior.uniform(0, 1)
+THREE, TENTH = Scenario.uniform(3), Scenario.continuous(INTERVAL, 0.1)
+PRIOR, MANY = FinitePrior.uniform(3), ThreatModel.reconstruction(FinitePrior.uniform(3000))
 
 BAD: list[tuple[str, Callable[[], Any]]] = [
     ("prior", lambda: FinitePrior([0.5, 0.4])),
@@ -83,12 +88,7 @@ BAD: list[tuple[str, Callable[[], Any]]] = [
     ("record", lambda: SuccessSets.exact(3).hits(0, -1)),
     ("auxiliary", lambda: AuxiliaryKnowledge.of_labels("a")),
     ("success", lambda: ThreatModel.reconstruction(FinitePrior.uniform(3), SuccessSets.exact(2))),
-    (
-        "auxiliary",
-        lambda: ThreatModel(
-            FinitePrior.uniform(3), SuccessSets.exact(3), AuxiliaryKnowledge.none(2)
-        ),
-    ),
+    ("auxiliary", lambda: ThreatModel(PRIOR, SuccessSets.exact(3), AuxiliaryKnowledge.none(2))),
     ("epsilon", lambda: mechanisms.grr_channel(3, -1)),
     ("epsilon", lambda: mechanisms.grr_channel(3, math.inf)),
     ("records", lambda: mechanisms.grr_channel(1, 1)),
@@ -111,14 +111,7 @@ BAD: list[tuple[str, Callable[[], Any]]] = [
     ("channel", lambda: finite_advantage([[1.5, -0.5]] * 3, UNIFORM)),
     ("channel", lambda: channel_total_variation([0.5, 0.5])),  # type: ignore[list-item]
     ("positions", lambda: line_advantage([0, 1], LaplaceNoise(1), UNIFORM)),
-    (
-        "positions",
-        lambda: line_advantage(
-            np.arange(3000),  # type: ignore[arg-type]
-            LaplaceNoise(1),
-            ThreatModel.reconstruction(FinitePrior.uniform(3000)),
-        ),
-    ),
+    ("positions", lambda: line_advantage(np.arange(3000), LaplaceNoise(1), MANY)),  # type: ignore[arg-type]
     ("clamp", lambda: line_advantage([0, 1, 2], LaplaceNoise(1), UNIFORM, clamp=(1, 1))),
     ("positions", lambda: line_advantage([0, 1e200, 2e200], LaplaceNoise(1), UNIFORM)),
     ("noise", lambda: line_advantage([0, 1, 2], LaplaceNoise(1e-200), UNIFORM)),
@@ -131,12 +124,7 @@ BAD: list[tuple[str, Callable[[], Any]]] = [
     (
         "draw",
         lambda: monte_carlo_advantage(
-            lambda n: np.full(n, 2.0),
-            ExponentialMechanism(1),
-            0.1,
-            outer=2,
-            inner=2,
-            guesses=2,
+            lambda n: np.full(n, 2.0), ExponentialMechanism(1), 0.1, outer=2, inner=2, guesses=2,
             generator=np.random.default_rng(0),
         ),
     ),
@@ -149,11 +137,8 @@ BAD: list[tuple[str, Callable[[], Any]]] = [
     ("value", lambda: composed_total_variation(1.1, 2)),
     ("prior", lambda: general_bounds.exact_guess_knapsack(np.array([0.5, 0.4]), 1, 0)),
     ("records", lambda: general_bounds.uniform_exact_guess_value(1, 1, 0)),
-    ("guarantees", lambda: best_bound(Scenario.uniform(3), [])),
-    (
-        "epsilon",
-        lambda: best_bound(Scenario.uniform(3), [ApproximateDp.of(10**400, 0, REPLACE)]),
-    ),
+    ("guarantees", lambda: best_bound(THREE, [])),
+    ("epsilon", lambda: best_bound(THREE, [ApproximateDp.of(10**400, 0, REPLACE)])),
     ("presence", lambda: Scenario.absence(1.5)),
     ("relation", lambda: Scenario.absence(0.5, REPLACE)),
     ("advantage", lambda: calibration.grr_epsilon(math.nan, 3, 0.1)),
@@ -161,66 +146,27 @@ BAD: list[tuple[str, Callable[[], Any]]] = [
     ("span", lambda: calibration.gaussian_scale(0.1, 3, -1)),
     ("collision_probability", lambda: calibration.total_variation_epsilon(0.1, 1.2)),
     ("limit", lambda: calibration.largest_parameter(lambda x: x, 0.5, limit=0)),
-]
+]  # fmt: skip
 
 WRONG_ASSUMPTIONS: list[tuple[str, Callable[[], Any]]] = [
     ("threat", lambda: closed_forms.grr_advantage(PART, 1)),
     ("threat", lambda: closed_forms.oue_advantage(NEAR, 1)),
     ("threat", lambda: closed_forms.ss_advantage(NEAR, 1, 1)),
     ("positions", lambda: closed_forms.noise_advantage_uniform([0, 0, 1], LaplaceNoise(1))),
-    (
-        "relation",
-        lambda: general_bounds.total_variation_bound(
-            Scenario.uniform(3), TotalVariation.of(0.1, NeighboringRelation.ADD_REMOVE)
-        ),
-    ),
-    (
-        "relation",
-        lambda: best_bound(
-            Scenario.uniform(3), [PrivacyProfile([(1.0, 0.0)], NeighboringRelation.NULL_REPLACE)]
-        ),
-    ),
-    (
-        "knowledge",
-        lambda: general_bounds.trade_off_bound(Scenario.uniform(3, Knowledge.ANY), PURE),
-    ),
-    (
-        "knowledge",
-        lambda: general_bounds.approximate_dp_bound(Scenario.of_threat(PART), PURE),
-    ),
+    ("relation", lambda: general_bounds.total_variation_bound(THREE, ADD_REMOVED)),
+    ("relation", lambda: best_bound(THREE, [NULL_REPLACED])),
+    ("knowledge", lambda: general_bounds.trade_off_bound(Scenario.uniform(3, Knowledge.ANY), PURE)),
+    ("knowledge", lambda: general_bounds.approximate_dp_bound(Scenario.of_threat(PART), PURE)),
     ("knowledge", lambda: general_bounds.trade_off_bound(Scenario.unknown_prior(), PURE)),
-    (
-        "exact_guesses",
-        lambda: general_bounds.exact_guess_bound(Scenario.of_threat(NEAR), PURE),
-    ),
-    (
-        "exact_guesses",
-        lambda: general_bounds.uniform_exact_guess_bound(Scenario.continuous(INTERVAL, 0.1), PURE),
-    ),
-    ("prior", lambda: general_bounds.exact_guess_bound(Scenario.uniform(3), PURE)),
-    (
-        "prior",
-        lambda: general_bounds.uniform_exact_guess_bound(Scenario.of_threat(SKEWED), PURE),
-    ),
-    (
-        "guarantee",
-        lambda: general_bounds.approximate_dp_bound(
-            Scenario.of_threat(SKEWED), GaussianDp.of(1, REPLACE)
-        ),
-    ),
-    (
-        "guarantee",
-        lambda: best_bound(Scenario.uniform(3), [ZeroConcentratedDp.of(1, REPLACE)]),  # type: ignore[list-item]
-    ),
-    ("guarantee", lambda: trade_off(ZeroConcentratedDp.of(1, REPLACE))),  # type: ignore[arg-type]
-    (
-        "delta",
-        lambda: pure_dp_success_bound(Scenario.uniform(3), ApproximateDp.of(1, 0.1, REPLACE)),
-    ),
-    (
-        "knowledge",
-        lambda: trade_off_success_bound(Scenario.uniform(3, Knowledge.ANY), PURE),
-    ),
+    ("exact_guesses", lambda: general_bounds.exact_guess_bound(Scenario.of_threat(NEAR), PURE)),
+    ("exact_guesses", lambda: general_bounds.uniform_exact_guess_bound(TENTH, PURE)),
+    ("prior", lambda: general_bounds.exact_guess_bound(THREE, PURE)),
+    ("prior", lambda: general_bounds.uniform_exact_guess_bound(Scenario.of_threat(SKEWED), PURE)),
+    ("guarantee", lambda: general_bounds.approximate_dp_bound(Scenario.of_threat(SKEWED), ONE)),
+    ("guarantee", lambda: best_bound(THREE, [CONCENTRATED])),  # type: ignore[list-item]
+    ("guarantee", lambda: trade_off(CONCENTRATED)),  # type: ignore[arg-type]
+    ("delta", lambda: pure_dp_success_bound(THREE, ApproximateDp.of(1, 0.1, REPLACE))),
+    ("knowledge", lambda: trade_off_success_bound(Scenario.uniform(3, Knowledge.ANY), PURE)),
 ]
 
 

@@ -30,22 +30,13 @@ def test_round_trip_and_digest() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"format": "ragaudit/v2/embedder"},
-        {"name": ""},
-        {"name": 7},
-        {"dimension": 0},
-        {"dimension": 4097},
-        {"dimension": True},
-        {"dimension": "3"},
-        {"prompt_template": "no place"},
-        {"schema": []},
-        {"schema": {"pooling": 1}},
-        {"files": {"a": "AB" * 32}},
-        {"files": {"a": "ab" * 31}},
-        {"files": {"": "ab" * 32}},
+        {"format": "ragaudit/v2/embedder"}, {"name": ""}, {"name": 7}, {"dimension": 0},
+        {"dimension": 4097}, {"dimension": True}, {"dimension": "3"},
+        {"prompt_template": "no place"}, {"schema": []}, {"schema": {"pooling": 1}},
+        {"files": {"a": "AB" * 32}}, {"files": {"a": "ab" * 31}}, {"files": {"": "ab" * 32}},
         {"extra": 1},
     ],
-)
+)  # fmt: skip
 def test_other_forms_are_refused(change: dict[str, Any]) -> None:
     with pytest.raises(MalformedError):
         EmbedderManifest.from_json({**VALID, **change})

@@ -76,15 +76,10 @@ def test_other_activation_preimages_are_rejected() -> None:
 @pytest.mark.parametrize(
     ("index", "covered", "expected"),
     [
-        (0, [], None),
-        (0, [0], None),
-        (0, [1], 1),
-        (4, [4, 4, 5], 3),
-        (3, [4, 4, 5], 1),
-        (9, [4, 9], None),
-        (2, [9, 1], 1),
+        (0, [], None), (0, [0], None), (0, [1], 1), (4, [4, 4, 5], 3), (3, [4, 4, 5], 1),
+        (9, [4, 9], None), (2, [9, 1], 1),
     ],
-)
+)  # fmt: skip
 def test_an_entry_is_activated_by_the_first_instant_that_covers_it(
     index: Any, covered: Any, expected: Any
 ) -> None:

@@ -27,25 +27,17 @@ FILE: dict[str, Any] = {
     "request": {"query": "q"},
     "answer": {"documents": []},
     "public": {
-        "origin": ORIGIN,
-        "index": 7,
-        "answer_digest": "0d" * 32,
-        "signature": "00" * 64,
+        "origin": ORIGIN, "index": 7, "answer_digest": "0d" * 32, "signature": "00" * 64,
         "proof": None,
     },
     "private": {"salt_r": "01" * 32},
-}
+}  # fmt: skip
 STATEMENT = RegistrationStatement.issue(KEY, origin=ORIGIN, pseudonym=ANN, anchor=b"\x0a" * 32)
 DISPUTE = Dispute.issue(KEY, pseudonym=ANN, receipt_file=FILE)
 FINDING = Finding.issue(
-    KEY,
-    origin=ORIGIN,
-    index=7,
-    answer_digest=b"\x0d" * 32,
-    file_digest=DISPUTE.file_digest,
-    step=8,
-    time=1_800_000_000_000,
-)
+    KEY, origin=ORIGIN, index=7, answer_digest=b"\x0d" * 32, file_digest=DISPUTE.file_digest,
+    step=8, time=1_800_000_000_000,
+)  # fmt: skip
 DOCUMENTS = [{"index": 1}, {"index": 2}]
 HOLDER = HolderStatement.issue(KEY, origin=ORIGIN, pseudonym=ANN, documents=DOCUMENTS)
 EACH = [STATEMENT, DISPUTE, FINDING, HOLDER]
@@ -63,16 +55,10 @@ def test_round_trip_and_signature(message: Any) -> None:
 
 
 CHANGES = {
-    "origin": "rag.example.com/ragaudit/w2",
-    "pseudonym": b"\xab" * 32,
-    "anchor": b"\x0b" * 32,
-    "index": 8,
-    "answer_digest": b"\x0e" * 32,
-    "file_digest": b"\x0f" * 32,
-    "step": 0,
-    "time": 5,
+    "origin": "rag.example.com/ragaudit/w2", "pseudonym": b"\xab" * 32, "anchor": b"\x0b" * 32,
+    "index": 8, "answer_digest": b"\x0e" * 32, "file_digest": b"\x0f" * 32, "step": 0, "time": 5,
     "digest": b"\x10" * 32,
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("message", EACH, ids=lambda each: type(each).__name__)

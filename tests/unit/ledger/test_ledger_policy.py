@@ -58,10 +58,7 @@ POLICY: dict[str, Any] = {
     "query_text_disclosure": "sampled",
     "embedder_tolerance": 0,
     "estimator": {
-        "theta": "0.9",
-        "tau_seconds": 3600,
-        "sketch_bits": 256,
-        "seed": "05" * 32,
+        "theta": "0.9", "tau_seconds": 3600, "sketch_bits": 256, "seed": "05" * 32,
         "hamming_threshold": 40,
     },
     "filter_grammar": "empty",
@@ -79,15 +76,12 @@ POLICY: dict[str, Any] = {
     "claim_margin_seconds": 5,
     "release_seconds": 20,
     "keys": {
-        "arbiter": None,
-        "log": vkey(ORIGIN, ED25519, 1),
-        "provider": hex_key(2),
-        "cosigner": vkey("regulator.example/cosigner", COSIGNATURE_V1, 3),
-        "verifier": hex_key(4),
+        "arbiter": None, "log": vkey(ORIGIN, ED25519, 1), "provider": hex_key(2),
+        "cosigner": vkey("regulator.example/cosigner", COSIGNATURE_V1, 3), "verifier": hex_key(4),
         "verdict": hex_key(5),
     },
     "experiment_seed": None,
-}
+}  # fmt: skip
 
 
 def changed(path: Any, value: Any) -> Any:
@@ -160,14 +154,18 @@ def test_members_of_members_are_exact(path: Any) -> None:
         Policy.from_json(POLICY | {path: []})
 
 
-GOOD = [
+def by_field(*rows: tuple[Any, ...]) -> list[tuple[str, Any]]:
+    """Each value of a row with the field that the row begins with."""
+    return [(row[0], value) for row in rows for value in row[1:]]
+
+
+GOOD = by_field(
     ("start", 1_799_990_000),
     ("end", 1_800_000_001 + 43_200),
-    ("epsilon_acc", "1000"),
-    ("epsilon_acc", "0.000000000001"),
+    ("epsilon_acc", "1000", "0.000000000001"),
     ("delta_acc", "0.1"),
-    ("sigma", "0.000992001985"),  # just above 16 / 16129
-    ("sigma", "68169857.261826"),
+    # "0.000992001985": just above 16 / 16129
+    ("sigma", "0.000992001985", "68169857.261826"),
     ("relation", "null-replace"),
     ("rows_per_document", 1000),
     ("dimension", 4096),
@@ -188,7 +186,7 @@ GOOD = [
     ("release_seconds", 86_399),
     ("previous_checkpoint", previous()),
     ("experiment_seed", "a run for the paper"),
-]
+)
 
 
 @pytest.mark.parametrize(("path", "value"), GOOD, ids=str)
@@ -196,89 +194,58 @@ def test_values_at_the_ends_of_their_ranges(path: Any, value: Any) -> None:
     Policy.from_json(changed(path, value))
 
 
-BAD = [
+BAD = by_field(
     ("format", "ragaudit/v2/policy"),
-    ("provider", "Rag"),
-    ("provider", 5),
-    ("window", "w.1"),
-    ("window", "w2"),  # the log's key is another window's
-    ("start", 0),
-    ("start", True),
-    ("start", "1800000000"),
-    ("start", 1_799_989_999),  # before the first activation
-    ("end", 1_800_000_000),
-    ("end", 1_800_000_000 + 400 * 86_400 + 1),
-    ("end", 1_800_043_200),  # at the last activation before the sampling instant
-    ("end", 1_800_100_001),  # after the sampling instant
-    ("previous_checkpoint", "text"),
-    ("previous_checkpoint", previous(ORIGIN)),
-    ("previous_checkpoint", previous("other.example/ragaudit/w0")),
-    ("previous_checkpoint", previous("rag.example.com/ragaudit/w.0")),
-    ("previous_checkpoint", 0),
-    ("epsilon_acc", "0"),
-    ("epsilon_acc", "0.0"),
-    ("epsilon_acc", "1000.000000000001"),
-    ("epsilon_acc", 1),
-    ("epsilon_acc", "1e0"),
-    ("epsilon_acc", "01"),
-    ("epsilon_acc", "+1"),
-    ("epsilon_acc", ".5"),
-    ("epsilon_acc", "1."),
-    ("epsilon_acc", "1.0000000000000"),
-    ("epsilon_acc", "\u0661"),
-    ("epsilon_acc", "1\n"),
+    ("provider", "Rag", 5),
+    # "w2": the log's key is another window's
+    ("window", "w.1", "w2"),
+    # 1_799_989_999: before the first activation
+    ("start", 0, True, "1800000000", 1_799_989_999),
+    # 1_800_043_200: at the last activation before the sampling instant
+    # 1_800_100_001: after the sampling instant
+    ("end", 1_800_000_000, 1_800_000_000 + 400 * 86_400 + 1, 1_800_043_200, 1_800_100_001),
+    (
+        "previous_checkpoint", "text", previous(ORIGIN), previous("other.example/ragaudit/w0"),
+        previous("rag.example.com/ragaudit/w.0"), 0,
+    ),
+    (
+        "epsilon_acc", "0", "0.0", "1000.000000000001", 1, "1e0", "01", "+1", ".5", "1.",
+        "1.0000000000000", "\u0661", "1\n",
+    ),
     ("delta_acc", "0.100000000001"),
     ("delta_policy", "0"),
-    ("sigma", "0.000992001984"),
-    ("sigma", "68169857.261827"),
-    ("sigma", "0"),
-    ("relation", "add"),
-    ("relation", None),
-    ("rows_per_document", 0),
-    ("rows_per_document", 1001),
-    ("norm_bound", 128),
-    ("norm_bound", "127"),
-    ("dimension", 0),
-    ("dimension", 4097),
-    ("top_k_max", 0),
-    ("top_k_max", 1001),
-    ("queries_per_account", 0),
-    ("queries_per_account", 500_001),  # times 100 slots
-    ("slots", 0),
-    ("slots", 250_001),
-    ("slots", 1_000_001),
-    ("coalition_max", 0),
-    ("coalition_max", 101),
-    ("tenants", []),
-    ("tenants", [{"id": "alpha"}]),
-    ("tenants", ["alpha"]),
-    ("tenants", POLICY["tenants"][::-1]),
-    ("tenants", POLICY["tenants"][:1] * 2),
-    ("tenants", [{"id": "Alpha", "owner_key": None}]),
-    ("tenants", [{"id": f"t{i:04}", "owner_key": None} for i in range(1001)]),
-    ("calibration", ""),
-    ("calibration", "é" * 251),
-    ("activation_instants", [1_799_990_000]),
-    ("activation_instants", [1_799_990_000, 1_799_990_000, 1_800_100_000]),
-    ("activation_instants", [1_799_990_000, 1_800_100_000]),  # as many rounds as instants
-    ("activation_instants", [1_799_990_000, 1_800_043_200, "1800100000"]),
-    ("activation_rounds", [None, None]),
-    ("activation_rounds", [None, None, 7]),
+    ("sigma", "0.000992001984", "68169857.261827", "0"),
+    ("relation", "add", None),
+    ("rows_per_document", 0, 1001),
+    ("norm_bound", 128, "127"),
+    ("dimension", 0, 4097),
+    ("top_k_max", 0, 1001),
+    # 500_001: times 100 slots
+    ("queries_per_account", 0, 500_001),
+    ("slots", 0, 250_001, 1_000_001),
+    ("coalition_max", 0, 101),
+    (
+        "tenants", [], [{"id": "alpha"}], ["alpha"], POLICY["tenants"][::-1],
+        POLICY["tenants"][:1] * 2, [{"id": "Alpha", "owner_key": None}],
+        [{"id": f"t{i:04}", "owner_key": None} for i in range(1001)],
+    ),
+    ("calibration", "", "é" * 251),
+    # [1_799_990_000, 1_800_100_000]: as many rounds as instants
+    (
+        "activation_instants",
+        [1_799_990_000],
+        [1_799_990_000, 1_799_990_000, 1_800_100_000],
+        [1_799_990_000, 1_800_100_000],
+        [1_799_990_000, 1_800_043_200, "1800100000"],
+    ),
+    ("activation_rounds", [None, None], [None, None, 7]),
     ("query_text_disclosure", "always"),
-    ("embedder_tolerance", -1),
-    ("embedder_tolerance", 65_536),
-    ("estimator.theta", "1"),
-    ("estimator.theta", "0"),
-    ("estimator.tau_seconds", 0),
-    ("estimator.tau_seconds", 10**7 + 1),
-    ("estimator.sketch_bits", 56),
-    ("estimator.sketch_bits", 65),
-    ("estimator.sketch_bits", 520),
-    ("estimator.seed", "05" * 31),
-    ("estimator.seed", "0A" * 32),
-    ("estimator.seed", None),
-    ("estimator.hamming_threshold", -1),
-    ("estimator.hamming_threshold", 257),
+    ("embedder_tolerance", -1, 65_536),
+    ("estimator.theta", "1", "0"),
+    ("estimator.tau_seconds", 0, 10**7 + 1),
+    ("estimator.sketch_bits", 56, 65, 520),
+    ("estimator.seed", "05" * 31, "0A" * 32, None),
+    ("estimator.hamming_threshold", -1, 257),
     ("audit.mode", "C"),
     ("audit.beta", "1"),
     ("audit.tenants.eta", "1.0"),
@@ -292,25 +259,25 @@ BAD = [
     ("merge_delay_seconds", 0),
     ("clock_skew_seconds", 86_401),
     ("promise_life_seconds", False),
-    ("claim_margin_seconds", 0),
-    ("claim_margin_seconds", 86_400),  # as long as the window
-    ("release_seconds", 0),
-    ("release_seconds", 86_400),  # at the deadline
-    ("keys.log", vkey("rag.example.com/ragaudit/w2", ED25519, 1)),
-    ("keys.log", vkey(ORIGIN, COSIGNATURE_V1, 1)),
-    ("keys.log", "vkey"),
+    # 86_400: as long as the window
+    ("claim_margin_seconds", 0, 86_400),
+    # 86_400: at the deadline
+    ("release_seconds", 0, 86_400),
+    (
+        "keys.log",
+        vkey("rag.example.com/ragaudit/w2", ED25519, 1),
+        vkey(ORIGIN, COSIGNATURE_V1, 1),
+        "vkey",
+    ),
     ("keys.cosigner", vkey("regulator.example/cosigner", ED25519, 3)),
-    ("keys.provider", hex_key(2).upper()),
-    ("keys.provider", "00" * 32),
-    ("keys.arbiter", "00" * 32),
-    ("keys.arbiter", hex_key(4)),
+    ("keys.provider", hex_key(2).upper(), "00" * 32),
+    ("keys.arbiter", "00" * 32, hex_key(4)),
     ("keys.provider", "01" + "00" * 31),
     ("keys.verdict", hex_key(4)),
     ("keys.verifier", hex_key(1)),
     ("keys.provider", hex_key(3)),
-    ("experiment_seed", ""),
-    ("experiment_seed", 5),
-]
+    ("experiment_seed", "", 5),
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(("path", "value"), BAD, ids=lambda each: str(each)[:40])

@@ -22,9 +22,7 @@ DEMO = VECTORS["log"]
 ORIGIN = "audit.example/ledger/demo"
 LOG = SigningKey(ORIGIN, ED25519, PrivateKey.from_seed(bytes.fromhex(DEMO["log_seed"])))
 COSIGNER = SigningKey(
-    "witness.example/w1",
-    COSIGNATURE_V1,
-    PrivateKey.from_seed(bytes.fromhex(DEMO["cosigner_seed"])),
+    "witness.example/w1", COSIGNATURE_V1, PrivateKey.from_seed(bytes.fromhex(DEMO["cosigner_seed"]))
 )
 COSIGNERS = CosignerPolicy((COSIGNER.verifier_key,), 1)
 TREE = MemoryTree(entry.encode() for entry in DEMO["entries"])
@@ -178,21 +176,13 @@ def test_every_status_of_the_table() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        b"",
-        b"old 3",
-        b"old 3\n",
-        b"old 03\n\nnote",
-        b"old -1\n\nnote",
-        b"Old 3\n\nnote",
-        b"new 3\n\nnote",
-        b"old  3\n\nnote",
-        b"old 3\nAAAA\n\nnote",
+        b"", b"old 3", b"old 3\n", b"old 03\n\nnote", b"old -1\n\nnote", b"Old 3\n\nnote",
+        b"new 3\n\nnote", b"old  3\n\nnote", b"old 3\nAAAA\n\nnote",
         b"old 3\n" + b64_encode(bytes(33)).encode() + b"\n\nnote",
         b"old 3\n" + (b64_encode(bytes(32)).encode() + b"\n") * 64 + b"\nnote",
-        b"old 3\n\xc3\xa9\n\nnote",
-        b"old 3\n\n" + bytes(10**6),
+        b"old 3\n\xc3\xa9\n\nnote", b"old 3\n\n" + bytes(10**6),
     ],
-)
+)  # fmt: skip
 def test_malformed_requests_are_refused(body: Any) -> None:
     with pytest.raises(MalformedNote):
         AddCheckpointRequest.parse(body)

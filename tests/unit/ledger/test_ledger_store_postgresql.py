@@ -1,52 +1,24 @@
 """The stored log on PostgreSQL: only the URL differs."""
 
-import hashlib
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from ledger_logs import COSIGNER, COSIGNERS, KEY, fill, leaves
 from ragaudit.encoding.errors import RefusedError
-from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.errors import CorruptLog, LogFrozen, StoreUnavailable
 from ragaudit.ledger.log.checkpoint_store import CheckpointStore
-from ragaudit.ledger.log.cosignatures import CosignerPolicy, cosign
+from ragaudit.ledger.log.cosignatures import cosign
 from ragaudit.ledger.log.database import open_engine, read_transaction, take_database
-from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, SigningKey
 from ragaudit.ledger.log.store import LogStore
 from ragaudit.ledger.log.tlog_proof import verify_tlog_proof
 from ragaudit.ledger.log.tree import MemoryTree, leaf_hash
 from sqlalchemy import text
 
-KEY = SigningKey("provider.example/ragaudit/w1", ED25519, PrivateKey.from_seed(b"\x01" * 32))
-COSIGNER = SigningKey("cosigner.example/1", COSIGNATURE_V1, PrivateKey.from_seed(b"\x02" * 32))
-COSIGNERS = CosignerPolicy((COSIGNER.verifier_key,), 1)
-
-
-def leaves(count: Any, start: int = 0) -> Any:
-    return [hashlib.sha256(b"leaf %d" % i).digest() for i in range(start, start + count)]
-
-
-def fill(store: Any, count: Any) -> Any:
-    with store.transaction() as connection:
-        return store.extend(connection, leaves(count, store.head(connection).size))
-
 
 @pytest.fixture
 def url(postgresql: Any) -> Any:
     return postgresql.create("ledger")
-
-
-@pytest.fixture
-def engine(url: Any) -> Iterator[Any]:
-    engine = open_engine(url)
-    yield engine
-    engine.dispose()
-
-
-@pytest.fixture
-def store(engine: Any) -> Any:
-    return LogStore.create(engine, KEY.verifier_key)
 
 
 def test_append_prove_sign_and_cosign(store: Any) -> None:

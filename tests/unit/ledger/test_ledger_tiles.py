@@ -71,11 +71,7 @@ def test_coordinates_out_of_range_are_refused(index: Any, width: Any) -> None:
 
 def test_tiles_of_seventy_thousand_leaves() -> None:
     tiles = list(tiles_of(70_000))
-    assert [t for t in tiles if t.width < 256] == [
-        Tile(0, 273, 112),
-        Tile(1, 1, 17),
-        Tile(2, 0, 1),
-    ]
+    assert [t for t in tiles if t.width < 256] == [Tile(0, 273, 112), Tile(1, 1, 17), Tile(2, 0, 1)]
     assert sum(t.level == 0 for t in tiles) == 274
     assert Tile(1, 0) in tiles
     assert list(bundles_of(70_000))[-1] == EntryBundle(273, 112)

@@ -41,29 +41,19 @@ OTHER = PrivateKey.from_seed(b"o" * 32)
 LISTED = ReceiptsList.issue(KEY, window="w", digest=b"d" * 32, count=2, time=5)
 MESSAGES: dict[str, VerifierMessage] = {
     "countersignature": Countersignature.issue(
-        KEY,
-        window="w",
-        policy_digest=b"p" * 32,
-        opening_digest=b"o" * 32,
-        terms_digest=b"t" * 32,
-        activation_anchor=b"a" * 32,
-        time=7,
+        KEY, window="w", policy_digest=b"p" * 32, opening_digest=b"o" * 32, terms_digest=b"t" * 32,
+        activation_anchor=b"a" * 32, time=7,
     ),
     "activation": Activation.issue(
         KEY, window="w", a=1, preimage=b"n" * 32, covered_size=3, time=7
     ),
     "receipts-list": LISTED,
     "challenge": Challenge.issue(
-        KEY,
-        window="w",
-        final_root=b"r" * 32,
-        final_size=9,
-        preimage=b"n" * 32,
+        KEY, window="w", final_root=b"r" * 32, final_size=9, preimage=b"n" * 32,
         receipts_list=LISTED,
-        strata=(Stratum("tenant:t", None, (1, 2)), Stratum("account:00", (1,), (1,))),
-        deadline=99,
+        strata=(Stratum("tenant:t", None, (1, 2)), Stratum("account:00", (1,), (1,))), deadline=99,
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", MESSAGES)
@@ -164,18 +154,10 @@ def test_a_clock() -> None:
 
 
 RESPONSE = Response(
-    index=4,
-    key=KeyOpening(b"k" * 32, (b"1" * 32, b"2" * 32), (b"3" * 32,)),
-    salt_q=b"q" * 32,
-    query=b"what?",
-    salt_e=b"e" * 32,
-    embedding=(1, -2, 32767, -32768),
-    salt_f=b"f" * 32,
-    filter=b"",
-    salt_s=b"s" * 32,
-    sketch=b"12345678",
-    proof=b"proof",
-)
+    index=4, key=KeyOpening(b"k" * 32, (b"1" * 32, b"2" * 32), (b"3" * 32,)), salt_q=b"q" * 32,
+    query=b"what?", salt_e=b"e" * 32, embedding=(1, -2, 32767, -32768), salt_f=b"f" * 32,
+    filter=b"", salt_s=b"s" * 32, sketch=b"12345678", proof=b"proof",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("shown", [True, False])
@@ -216,13 +198,7 @@ def test_a_handover() -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [
-        {"index": 7},
-        {"kind": "other"},
-        {"salt": b"1"},
-        {"kind": "version"},
-        {"body": bytes(4096)},
-    ],
+    [{"index": 7}, {"kind": "other"}, {"salt": b"1"}, {"kind": "version"}, {"body": bytes(4096)}],
 )
 def test_a_handover_of_another_form(changes: dict[str, Any]) -> None:
     data = write_handover((ENTRIES[0], replace(ENTRIES[1], **changes)))
@@ -267,15 +243,9 @@ def test_entries_as_json() -> None:
 
 
 ACCOUNT = ShownAccount(
-    tenant="acme",
-    pseudonym=b"p" * 32,
-    slot=3,
-    anchor=None,
-    dispute_key=b"d" * 32,
-    counter=1,
-    remaining=2,
-    registration=RegistrationEntry(1, b"s" * 32, b"body", None),
-)
+    tenant="acme", pseudonym=b"p" * 32, slot=3, anchor=None, dispute_key=b"d" * 32, counter=1,
+    remaining=2, registration=RegistrationEntry(1, b"s" * 32, b"body", None),
+)  # fmt: skip
 
 
 def test_accounts() -> None:
@@ -295,14 +265,7 @@ def test_accounts_of_another_form(name: str) -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [
-        {"index": 0},
-        {"salt": "00"},
-        {"body": "00" * 4097},
-        {"proof": ""},
-        {"proof": 1},
-        {"more": 1},
-    ],
+    [{"index": 0}, {"salt": "00"}, {"body": "00" * 4097}, {"proof": ""}, {"proof": 1}, {"more": 1}],
 )
 def test_registration_entries_of_another_form(changes: dict[str, Any]) -> None:
     entry = RegistrationEntry(1, b"s" * 32, b"body", "proof")
@@ -350,15 +313,10 @@ def test_pages_of_claims(page: ClaimsPage) -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        None,
-        [],
-        {"claims": []},
-        {"claims": {}, "next": None},
-        {"claims": [], "next": "00"},
-        {"claims": [], "next": 1},
-        {"claims": [], "next": None, "more": 1},
+        None, [], {"claims": []}, {"claims": {}, "next": None}, {"claims": [], "next": "00"},
+        {"claims": [], "next": 1}, {"claims": [], "next": None, "more": 1},
     ],
-)
+)  # fmt: skip
 def test_pages_of_claims_of_another_form(value: Any) -> None:
     with pytest.raises(MalformedError, match="claims page"):
         ClaimsPage.from_json(value)
@@ -423,8 +381,7 @@ def test_the_window_before_as_evidence(final: bytes | None) -> None:
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [{"log": ""}, {"log": None}, {"cosigner": "x"}, {"final_checkpoint": 1}, {"more": 1}],
+    "changes", [{"log": ""}, {"log": None}, {"cosigner": "x"}, {"final_checkpoint": 1}, {"more": 1}]
 )
 def test_the_window_before_of_another_form(changes: dict[str, Any]) -> None:
     value = PREVIOUS.to_json()

@@ -41,13 +41,10 @@ OPENING = Opening(POLICY.digest, EMBEDDER.digest(), bytes(32), TENANTS)
 
 def countersigned(body: bytes, key: PrivateKey = KEY, **changes: Any) -> Countersignature:
     members = {
-        "window": POLICY.window,
-        "policy_digest": POLICY.digest,
-        "opening_digest": opening_digest(SALT, body),
-        "terms_digest": bytes(32),
-        "activation_anchor": activation_anchor(POLICY.window, SEED, COUNT),
-        "time": 7,
-    }
+        "window": POLICY.window, "policy_digest": POLICY.digest,
+        "opening_digest": opening_digest(SALT, body), "terms_digest": bytes(32),
+        "activation_anchor": activation_anchor(POLICY.window, SEED, COUNT), "time": 7,
+    }  # fmt: skip
     return Countersignature.issue(key, **{**members, **changes})
 
 
@@ -111,15 +108,10 @@ def test_no_member_is_optional_or_of_another_form(name: str) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"index": 1},
-        {"index": False},
-        {"salt": "00" * 31},
-        {"salt": None},
-        {"body": "0"},
-        {"body": "00" * (MAX_OPENING_BYTES + 1)},
-        {"more": 1},
+        {"index": 1}, {"index": False}, {"salt": "00" * 31}, {"salt": None}, {"body": "0"},
+        {"body": "00" * (MAX_OPENING_BYTES + 1)}, {"more": 1},
     ],
-)
+)  # fmt: skip
 def test_openings_of_another_form(changes: dict[str, Any]) -> None:
     value = WINDOW.to_json()
     with pytest.raises(MalformedRecord, match=r"window\.opening"):

@@ -132,20 +132,11 @@ GOOD: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("epsilon", "0"),
-        ("epsilon", "nan"),
-        ("epsilon", "-1"),
-        ("delta", "0"),
-        ("delta", "1"),
-        ("delta", "1e-6x"),
-        ("accounts", 0),
-        ("accounts", True),
-        ("rate", 1.5),
-        ("rate", -3),
-        ("windows", 0),
-        ("group_size", 0),
+        ("epsilon", "0"), ("epsilon", "nan"), ("epsilon", "-1"), ("delta", "0"), ("delta", "1"),
+        ("delta", "1e-6x"), ("accounts", 0), ("accounts", True), ("rate", 1.5), ("rate", -3),
+        ("windows", 0), ("group_size", 0),
     ],
-)
+)  # fmt: skip
 def test_bad_calibration_input_is_refused_by_name(field: str, value: Any) -> None:
     arguments = {**GOOD, field: value}
     with pytest.raises(MalformedError) as caught:

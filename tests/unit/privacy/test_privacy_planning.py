@@ -248,27 +248,13 @@ def test_curves() -> None:
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("epsilon", "0"),
-        ("epsilon", "-1"),
-        ("epsilon", "1e3"),
-        ("delta", "0"),
-        ("delta", "1"),
-        ("delta", "nan"),
-        ("delta_policy", "1.5"),
-        ("delta_policy", ""),
-        ("queries", 0),
-        ("queries", True),
-        ("queries", 2.0),
-        ("queries", 10**13 + 1),
-        ("coalition", 0),
-        ("rows_per_document", 0),
-        ("rows_per_document", 1001),
-        ("relation", "add-remove"),
-        ("slots", 2),
-        ("windows", 0),
-        ("windows", -3),
+        ("epsilon", "0"), ("epsilon", "-1"), ("epsilon", "1e3"), ("delta", "0"), ("delta", "1"),
+        ("delta", "nan"), ("delta_policy", "1.5"), ("delta_policy", ""), ("queries", 0),
+        ("queries", True), ("queries", 2.0), ("queries", 10**13 + 1), ("coalition", 0),
+        ("rows_per_document", 0), ("rows_per_document", 1001), ("relation", "add-remove"),
+        ("slots", 2), ("windows", 0), ("windows", -3),
     ],
-)
+)  # fmt: skip
 def test_bad_targets_name_the_field(field: str, value: object) -> None:
     with pytest.raises(MalformedError) as caught:
         replace(TARGETS, **{field: value})  # type: ignore[arg-type]

@@ -172,12 +172,7 @@ def test_an_interval_needs_a_finite_range() -> None:
 def test_without_noise_retrieval_is_exact() -> None:
     asked: list[int] = []
     found = simulate(
-        [FIVE, FIVE[::-1].copy()],
-        {"1": nothing},
-        largest,
-        top_k=2,
-        trials=2,
-        progress=asked.append,
+        [FIVE, FIVE[::-1].copy()], {"1": nothing}, largest, top_k=2, trials=2, progress=asked.append
     )
     (point,) = found.points
     assert point.recall.mean == 1.0 and point.returned == 2.0
@@ -215,11 +210,7 @@ def test_questions_without_an_answer_have_no_rank_loss() -> None:
 
 def test_points_rise_with_sigma_and_are_found_by_value() -> None:
     found = simulate(
-        [FIVE, FIVE],
-        {"10": nothing, "2": nothing, "0.5": nothing},
-        largest,
-        top_k=1,
-        trials=1,
+        [FIVE, FIVE], {"10": nothing, "2": nothing, "0.5": nothing}, largest, top_k=1, trials=1
     )
     assert [point.sigma for point in found.points] == ["0.5", "2", "10"]
     assert found.at("2.000").sigma == "2"
@@ -337,10 +328,7 @@ def at(sigma: str, low: float, mean: float, high: float) -> Simulation:
         (STRONG, (0.0, 0.9, 1.0), Service.UNDECIDED, Strength.MEANINGFUL, "ask more"),
         (STRONG, (0.0, 0.0, 0.1), Service.USELESS, Strength.MEANINGFUL, "promise meaningful: "),
         (
-            UNBOUNDED,
-            (0.6, 0.7, 0.8),
-            Service.WEAK,
-            Strength.EMPTY,
+            UNBOUNDED, (0.6, 0.7, 0.8), Service.WEAK, Strength.EMPTY,
             "no finite epsilon for one account",
         ),
         (EMPTY, (0.0, 0.02, 0.04), Service.USELESS, Strength.EMPTY, "promise empty: "),
@@ -348,7 +336,7 @@ def at(sigma: str, low: float, mean: float, high: float) -> Simulation:
         (BROKEN, None, Service.NOT_SIMULATED, Strength.WEAK, "has epsilon 3.31 at delta 0.000001"),
         (STRONG, None, Service.NOT_SIMULATED, Strength.MEANINGFUL, "Retrieval not simulated; "),
     ],
-)
+)  # fmt: skip
 def test_the_verdict(
     plan: Budget, retrieval: Any, service: Service, promise: Strength, words: str
 ) -> None:

@@ -1,6 +1,7 @@
 """Answering: receipts that check, refusals, bad requests; against the real verifier."""
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import httpx
@@ -27,6 +28,10 @@ def counter_of(world: Any, account: str) -> int:
     return registered.counter
 
 
+def record_of(value: Any) -> Record:
+    return Record.parse(bytes.fromhex(value["public"]["body"]))
+
+
 def log_size(world: Any) -> int:
     return world.service.open_windows.get("w1").log.entries.head().size
 
@@ -36,8 +41,7 @@ def test_a_plain_answer_and_its_receipt(world: Any) -> None:
     answer = world.ask(query="rye bread", top_k=3)
     assert answer.status_code == 200, answer.text
     value = answer.json()
-    public = value["public"]
-    record = Record.parse(bytes.fromhex(public["body"]))
+    record = record_of(value)
     assert (record.tenant, record.top_k, record.counter, record.nonce) == ("one", 3, 0, None)
     file = ReceiptFile.parse(answer.content)  # as it came: a file that every command takes
     assert file.request == Request("rye bread", 3)
@@ -45,9 +49,8 @@ def test_a_plain_answer_and_its_receipt(world: Any) -> None:
     file.public.verify(world.policy().keys.provider)
     positions = [each["position"] for each in value["answer"]["documents"]]
     assert positions == sorted(positions) == value["private"]["selected"]
-    assert {each["id"] for each in value["answer"]["documents"]} == {
-        f"one-{position}" for position in positions
-    }
+    ids = {each["id"] for each in value["answer"]["documents"]}
+    assert ids == {f"one-{position}" for position in positions}
 
 
 def test_the_proof_completes_the_receipt(world: Any) -> None:
@@ -67,11 +70,10 @@ def test_the_selection_is_noise_then_select_of_the_committed_rows(world: Any) ->
     live = world.service.open_windows.get("w1")
     index = live.indexes["one"]
     private = value["private"]
-    record = Record.parse(bytes.fromhex(value["public"]["body"]))
+    record = record_of(value)
     noise = world.service.mechanism.draw_noise(live, index, record, None)
-    exact = index.vectors.astype(np.int64) @ np.frombuffer(
-        b64_decode(private["embedding"]), "<i2"
-    ).astype(np.int64)
+    embedding = np.frombuffer(b64_decode(private["embedding"]), "<i2").astype(np.int64)
+    exact = index.vectors.astype(np.int64) @ embedding
     boundary = np.sort(exact + noise)[-3]
     assert private["selected"] == np.flatnonzero(exact + noise > boundary).tolist()
     blinding = bytes.fromhex(private["selection_blinding"])
@@ -84,8 +86,7 @@ def test_every_answer_has_its_own_noise(world: Any) -> None:
     live = world.service.open_windows.get("w1")
     seen = set()
     for _ in range(3):
-        public = world.ask(query="the same query").json()["public"]
-        record = Record.parse(bytes.fromhex(public["body"]))
+        record = record_of(world.ask(query="the same query").json())
         noise = world.service.mechanism.draw_noise(live, live.indexes["one"], record, None)
         seen.add(noise.tobytes())
     assert len(seen) == 3
@@ -182,14 +183,12 @@ def test_outside_the_window_refusals_are_signed(world: Any) -> None:
 
 def test_stopped_by_the_operator(world: Any) -> None:
     world.open()
-    assert (
-        world.api.post("/v1/operator/windows/w1/close", headers=world.operator).status_code == 200
-    )
+    close = partial(world.api.post, "/v1/operator/windows/w1/close", headers=world.operator)
+    assert close().status_code == 200
     assert world.ask().json()["refusal"]["reason"] == "closed"
     world.service.driver.step("w1")
     assert world.state() is State.CLOSED
-    again = world.api.post("/v1/operator/windows/w1/close", headers=world.operator)
-    assert again.status_code == 409
+    assert close().status_code == 409
 
 
 def test_a_late_registration_waits_for_its_activation(world: Any) -> None:
@@ -206,7 +205,7 @@ def test_a_late_registration_waits_for_its_activation(world: Any) -> None:
     world.service.driver.step("w1")
     answer = world.ask()
     assert answer.status_code == 200
-    record = Record.parse(bytes.fromhex(answer.json()["public"]["body"]))
+    record = record_of(answer.json())
     assert record.activation == 2 and record.time >= 1000 * world.policy().activation_instants[1]
 
 
@@ -222,17 +221,16 @@ def test_registration(world: Any) -> None:
     assert world.post("/v1/windows/w1/registration", "ada", {}).status_code == 409
     world.drive(State.COUNTERSIGNED)
     anchor = "ab" * 32
-    first = world.post("/v1/windows/w1/registration", "ada", {"anchor": anchor})
+
+    def register(anchor: object) -> Any:
+        return world.post("/v1/windows/w1/registration", "ada", {"anchor": anchor})
+
+    first, again = register(anchor), register(anchor)
     assert first.status_code == 201 and first.json()["slot"] == 0
-    again = world.post("/v1/windows/w1/registration", "ada", {"anchor": anchor})
     assert again.status_code == 200
     assert again.json()["registration"]["index"] == first.json()["registration"]["index"] == 1
-    for other in (None, "cd" * 32):
-        answer = world.post("/v1/windows/w1/registration", "ada", {"anchor": other})
-        assert answer.status_code == 409
-    for bad in ("AB" * 32, "ab" * 31, 7):
-        answer = world.post("/v1/windows/w1/registration", "ada", {"anchor": bad})
-        assert answer.status_code == 400
+    assert {register(other).status_code for other in (None, "cd" * 32)} == {409}
+    assert {register(bad).status_code for bad in ("AB" * 32, "ab" * 31, 7)} == {400}
     world.service.driver.checkpoint("w1")
     shown = world.api.get("/v1/windows/w1/account", headers=world.headers("ada")).json()
     assert shown["registration"]["proof"].startswith("c2sp.org/tlog-proof")
@@ -250,10 +248,9 @@ def test_slots_run_out(world: Any) -> None:
 
 def test_keys_and_windows_that_nobody_knows(open_world: Any) -> None:
     world = open_world
+    body = {"query": "x", "top_k": 1}
     for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic x"}):
-        answer = world.api.post(
-            "/v1/windows/w1/query", json={"query": "x", "top_k": 1}, headers=headers
-        )
+        answer = world.api.post("/v1/windows/w1/query", json=body, headers=headers)
         assert answer.status_code == 401 and answer.headers["WWW-Authenticate"] == "Bearer"
     assert world.ask(name="none").status_code == 404
     assert world.api.get("/v1/windows/none").status_code == 404
@@ -294,8 +291,7 @@ def test_a_fence_that_fails_answers_nothing_and_recovers(
     assert answer.status_code == 503 and "fence" in answer.json()["detail"]
     # The entry was durable: its counter is consumed, and its noise is never used again.
     assert counter_of(world, "ada") == 1
-    record = world.ask().json()["public"]["body"]
-    assert Record.parse(bytes.fromhex(record)).counter == 1
+    assert record_of(world.ask().json()).counter == 1
 
 
 def test_documents_that_changed_are_not_served(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -312,19 +308,11 @@ def test_documents_that_changed_are_not_served(world: Any, monkeypatch: pytest.M
     assert answer.status_code == 503 and log_size(world) == size
 
 
-class Blind(Mechanism):
-    """An embedder that fails."""
-
-    vector = np.zeros(16, dtype=np.float32)
-
-    def embed(self, query: str) -> Any:
-        return self.vector
-
-
 @pytest.mark.parametrize("value", [0.0, np.nan, np.inf])
 def test_embeddings_that_are_none(make_world: Any, value: float) -> None:
-    class Broken(Blind):
-        vector = np.full(16, value, dtype=np.float32)
+    class Broken(Mechanism):
+        def embed(self, query: str) -> Any:
+            return np.full(16, value, dtype=np.float32)
 
     world = make_world(mechanism=Broken)
     world.open()
@@ -352,20 +340,15 @@ def test_queries_of_one_account_at_the_same_time(world: Any) -> None:
         transport = httpx.ASGITransport(world.api.app)
         body = {"query": "bread", "top_k": 2, "filter": ""}
         async with httpx.AsyncClient(transport=transport, base_url="http://prover") as client:
-            asked = [
-                client.post("/v1/windows/w1/query", json=body, headers=world.headers("ada"))
-                for _ in range(8)
-            ]
+            url, headers = "/v1/windows/w1/query", world.headers("ada")
+            asked = (client.post(url, json=body, headers=headers) for _ in range(8))
             return await asyncio.gather(*asked)
 
     answers = asyncio.run(at_once())
     assert sorted(each.status_code for each in answers) == [200] * 6 + [429] * 2
-    bodies = [
-        bytes.fromhex(each.json()["public"]["body"]) for each in answers if each.status_code == 200
-    ]
-    assert sorted(Record.parse(body).counter for body in bodies) == list(range(6))
-    times = [Record.parse(body) for body in bodies]
-    assert [each.counter for each in sorted(times, key=lambda each: each.time)] == list(range(6))
+    bodies = [each.json()["public"]["body"] for each in answers if each.status_code == 200]
+    records = [Record.parse(bytes.fromhex(body)) for body in bodies]
+    assert [each.counter for each in sorted(records, key=lambda each: each.time)] == list(range(6))
 
 
 def test_the_cosigner_may_remember_less_than_we_think(world: Any) -> None:

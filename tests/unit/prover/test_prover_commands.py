@@ -1,16 +1,20 @@
-"""The commands, the operator's API, and the background threads."""
+"""The commands, the operator's API, the background threads, and docs/operations.md as it stands."""
 
 import json
+import re
 import stat
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from chapters import DOCS, blocks, run_program, shell
 from ragaudit.encoding.errors import InternalError, MalformedRequest, NotAuthenticated
 from ragaudit.prover.command.cli import app
 from ragaudit.prover.command.operator_commands import read_overrides
 from ragaudit.prover.errors import VerifierUnreachable
 from ragaudit.prover.jobs import log_once
+from ragaudit.prover.settings import Settings
 from ragaudit.prover.store.states import State
 from ragaudit.serving.problems import status_of
 from typer.testing import CliRunner
@@ -154,15 +158,9 @@ def test_what_everybody_sees(open_world: Any) -> None:
     (shown,) = world.api.get("/v1/windows").json()
     assert shown == world.api.get("/v1/windows/w1").json()
     assert set(shown) == {
-        "window",
-        "state",
-        "policy",
-        "policy_digest",
-        "countersignature",
-        "opening",
-        "embedder",
+        "window", "state", "policy", "policy_digest", "countersignature", "opening", "embedder",
         "activations",
-    }
+    }  # fmt: skip
     secrets = world.service.windows.get("w1")
     text = json.dumps(shown)
     assert secrets.noise_seed.hex() not in text and secrets.pseudonym_key.hex() not in text
@@ -191,10 +189,7 @@ def test_failed_steps_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
     logged = log_once("w1", VerifierUnreachable("away"), "")
     assert log_once("w1", VerifierUnreachable("away"), logged) == logged
     log_once("w1", ValueError("a secret"), logged)
-    assert [each.message for each in caplog.records] == [
-        "window w1: away",
-        "window w1: ValueError",
-    ]
+    assert [each.message for each in caplog.records] == ["window w1: away", "window w1: ValueError"]
 
 
 def wait(condition: Any) -> None:
@@ -204,3 +199,36 @@ def wait(condition: Any) -> None:
     while not condition():
         assert time.monotonic() < until
         time.sleep(0.02)
+
+
+CHAPTER = (DOCS / "operations.md").read_text()
+
+
+@pytest.fixture
+def chapter_files(tmp_path: Path) -> Path:
+    (tmp_path / "manual.md").write_text(
+        "# Returns\nSend it back.\n# Hours\nNine to five.\n# Price\nIt is free.\n"
+    )
+    rows = [f'{{"id": "q{n}", "text": "answer number {n}"}}' for n in range(4)]
+    (tmp_path / "faq.jsonl").write_text("\n".join(rows))
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_the_chapters_commands_and_program_run(chapter_files: Path) -> None:
+    output = shell(blocks(CHAPTER, "sh")[0], chapter_files)
+    assert "provider_key: " in output and '"name": "ada"' in output
+    program = [sys.executable, "-c", blocks(CHAPTER, "python")[0]]
+    assert run_program(program, chapter_files).strip() == "alive ready"
+
+
+def test_every_setting_is_in_the_chapter() -> None:
+    def names(model: Any) -> list[str]:
+        found: list[Any] = []
+        for name, member in model.model_fields.items():
+            inner = member.annotation
+            found += names(inner) if hasattr(inner, "model_fields") else [name]
+        return found
+
+    missing = [name for name in names(Settings) if re.search(rf"`[a-z.]*{name}`", CHAPTER) is None]
+    assert missing == []

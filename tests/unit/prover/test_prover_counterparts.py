@@ -171,9 +171,7 @@ def test_an_answer_that_takes_longer_than_the_skew(
     if not checked:
         record = Admitted.record
         monkeypatch.setattr(
-            Admitted,
-            "record",
-            lambda *arguments: replace(record(*arguments), time=timed.clock()),
+            Admitted, "record", lambda *arguments: replace(record(*arguments), time=timed.clock())
         )
         monkeypatch.setattr(Selected, "stamp", lambda self, current, record: record)
     timed.open()

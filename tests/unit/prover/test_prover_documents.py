@@ -206,13 +206,9 @@ def policy_for(tenant: str) -> bytes:
 
 def draft(windows: Windows, name: str = "w1", policy: bytes = b"{}") -> None:
     windows.create(
-        name,
-        policy=policy,
-        embedder=b"{}",
-        log_seed=bytes(32),
-        noise_seed=bytes(32),
+        name, policy=policy, embedder=b"{}", log_seed=bytes(32), noise_seed=bytes(32),
         pseudonym_key=bytes(32),
-    )
+    )  # fmt: skip
 
 
 ALLOWED = {
@@ -268,13 +264,9 @@ class TestWindows:
     def test_secrets_are_not_shown(self, store: Store) -> None:
         windows = Windows(store)
         windows.create(
-            "w",
-            policy=b"{}",
-            embedder=b"{}",
-            log_seed=b"l" * 32,
-            noise_seed=b"s" * 32,
+            "w", policy=b"{}", embedder=b"{}", log_seed=b"l" * 32, noise_seed=b"s" * 32,
             pseudonym_key=b"p" * 32,
-        )
+        )  # fmt: skip
         shown = repr(windows.get("w"))
         assert not any(letter * 4 in shown for letter in "lsp")
 

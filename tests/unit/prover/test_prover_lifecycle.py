@@ -2,16 +2,13 @@
 
 import json
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
 import pytest
-from ragaudit import core
-from ragaudit.circuits.statements import IndexStatement
 from ragaudit.encoding.canonical_json import dumps, loads
-from ragaudit.encoding.errors import Conflict, MalformedSettings, RejectedError
+from ragaudit.encoding.errors import Conflict, RejectedError
 from ragaudit.encoding.signing import PrivateKey, SignatureRejected, sign
 from ragaudit.encoding.text import b64_decode
 from ragaudit.ledger.errors import ChainRejected, MalformedRecord
@@ -23,13 +20,10 @@ from ragaudit.ledger.messages.records import Close
 from ragaudit.prover.errors import (
     ChallengeRejected,
     ClocksDiffer,
-    MalformedDocument,
     VerifierMessageRejected,
     VerifierUnreachable,
 )
-from ragaudit.prover.index import IndexBuilder, last_index
-from ragaudit.prover.lifecycle.policy_builder import PolicyBuilder, noise_of
-from ragaudit.prover.settings import VerifierSettings, WindowSettings
+from ragaudit.prover.settings import VerifierSettings
 from ragaudit.prover.store.states import State
 from ragaudit.prover.verifier.connection import check_clocks, checked_keys
 
@@ -398,161 +392,3 @@ class TestVerifierMessages:
         named = VerifierSettings(arbiter_key=shown.arbiter.raw.hex())
         assert checked_keys(shown, named) is shown
         assert checked_keys(shown, VerifierSettings(allow_unpinned=True)) is shown
-
-
-class TestPolicies:
-    """What the settings make of a policy."""
-
-    def test_sigma_and_epsilon_determine_each_other(self) -> None:
-        calibrated = WindowSettings(epsilon_acc="5", sigma=None)
-        sigma, epsilon, _ = noise_of(calibrated)
-        given = calibrated.model_copy(update={"sigma": sigma, "epsilon_acc": None})
-        assert epsilon == "5" and float(noise_of(given)[1]) <= 5
-
-    @pytest.mark.parametrize(
-        "settings",
-        [
-            WindowSettings(sigma=None, epsilon_acc=None),
-            WindowSettings(sigma="0.01", epsilon_acc=None),
-        ],
-    )
-    def test_noise_that_cannot_be(self, settings: WindowSettings) -> None:
-        with pytest.raises(MalformedSettings):
-            noise_of(settings)
-
-    @pytest.mark.parametrize(
-        "overrides",
-        [
-            {"coalition_max": 4, "sigma": "2", "delta_policy": "0.000000000001"},
-            {"estimator": {"sketch_bits": 65}},
-            {"experiment_seed": ""},
-            {"slots": 10**6, "queries_per_account": 10**6},
-            {"audit": {"mode": "B", "beta": "1"}},
-        ],
-    )
-    def test_overrides_that_make_no_policy(self, world: Any, overrides: dict[str, Any]) -> None:
-        body = {"window": "w1", "overrides": overrides}
-        answer = world.api.post("/v1/operator/windows", json=body, headers=world.operator)
-        assert answer.status_code == 400, answer.text
-        assert world.service.windows.all() == []
-
-    def test_too_few_documents_for_k(self, world: Any) -> None:
-        with pytest.raises(MalformedDocument, match="12 documents"):
-            world.create(top_k_max=12)
-
-    def test_seeded_windows_say_so(self, world: Any) -> None:
-        world.create(experiment_seed="again")
-        world.drive(State.COUNTERSIGNED)
-        assert world.policy().experiment_seed == "again"
-        one, two = (world.service.open_windows.get("w1").indexes[each] for each in ("one", "two"))
-        assert one.salts != two.salts
-        world.service.windows.note("w1", unusable="over")
-
-    def test_a_dishonest_policy_is_refused(self, make_world: Any) -> None:
-        class Loud(PolicyBuilder):
-            def document(self, **values: Any) -> Any:
-                return {**super().document(**values), "epsilon_acc": "0.0001"}
-
-        world = make_world(policy_builder=Loud)
-        world.create()
-        world.drive(State.REFUSED)
-
-
-class TestIndex:
-    """Building the index commitment."""
-
-    def builder(self, world: Any, documents: Any, kind: Any = IndexBuilder) -> IndexBuilder:
-        class Given:
-            def pages(self, _tenant: Any, _rows: Any) -> Iterator[Any]:
-                yield documents
-
-        from ragaudit.prover.randomness import OsRandomness
-
-        return kind(Given(), world.service.embedder, OsRandomness(), 100)
-
-    def build(self, world: Any, documents: Any) -> Any:
-        return self.builder(world, documents).build(
-            policy_digest=bytes(32), window="w1", tenant="one"
-        )
-
-    def test_two_builds_hide_what_is_equal(self, world: Any) -> None:
-        documents = world.service.backend.fetch("one", ["one-0", "one-1", "one-2"])
-        first, second = self.build(world, documents), self.build(world, documents)
-        assert first.rows.tobytes() == second.rows.tobytes()
-        for name in ("root", "commitments", "salts", "proof"):
-            assert getattr(first, name) != getattr(second, name)
-        assert "salts=" not in repr(first)
-
-    def test_a_new_version_commits_to_changed_rows_only(
-        self, world: Any, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        ids = [f"one-{n}" for n in range(6)]
-        documents = world.service.backend.fetch("one", ids)
-        before = self.build(world, documents)
-        # One document replaced, one left out, one new, and another order.
-        replaced = replace(documents[1], content=documents[5].content)
-        after = [documents[4], replaced, documents[0], documents[2], documents[3]]
-        committed: list[int] = []
-
-        class Counting(IndexBuilder):
-            def commit_rows(self, rows: Any, blindings: Any) -> Any:
-                committed.append(len(rows))
-                return super().commit_rows(rows, blindings)
-
-        again = self.builder(world, after, Counting).build(
-            policy_digest=bytes(32), window="w1", tenant="one", previous=before
-        )
-        assert committed == [1]
-        assert again.commitments == core.commit_rows(again.rows, again.blindings)
-        old = {before.commitments[at : at + 32] for at in range(0, len(before.commitments), 32)}
-        assert not old & {again.commitments[at : at + 32] for at in range(0, 160, 32)}
-        assert not set(map(bytes, before.blindings)) & set(map(bytes, again.blindings))
-        statement = IndexStatement.of(
-            policy_digest=bytes(32), window="w1", tenant="one", version=1,
-            index_root=again.root, dimension=again.dimension, commitments=again.commitments,
-        )  # fmt: skip
-        assert statement.rows == 5
-        core.verify_index(statement, again.proof)
-
-    def test_a_second_window_builds_on_the_first(self, make_world: Any) -> None:
-        seen = []
-
-        class Watching(IndexBuilder):
-            def build(self, **values: Any) -> Any:
-                seen.append(None if values["previous"] is None else values["previous"].tenant)
-                return super().build(**values)
-
-        world = make_world(index_builder=Watching)
-        world.create()
-        world.drive(State.COMMITTED)
-        assert seen == [None, None]
-        with world.service.store.read() as connection:
-            found = last_index(connection, "two")
-            assert last_index(connection, "unknown") is None
-        assert found is not None and found.tenant == "two"
-
-    def test_bad_documents(self, world: Any) -> None:
-        documents = world.service.backend.fetch("one", ["one-0", "one-1"])
-        with pytest.raises(MalformedDocument, match="1 documents"):
-            self.build(world, documents[:1])
-        with pytest.raises(MalformedDocument, match="duplicate"):
-            self.build(world, [*documents, documents[0]])
-
-    def test_an_interrupted_commitment_is_continued(self, make_world: Any) -> None:
-        builds = []
-
-        class Interrupted(IndexBuilder):
-            def build(self, **values: Any) -> Any:
-                builds.append(values["tenant"])
-                if builds == ["one", "two"]:
-                    raise VerifierUnreachable("killed here")
-                return super().build(**values)
-
-        world = make_world(index_builder=Interrupted)
-        world.create()
-        with pytest.raises(VerifierUnreachable):
-            world.service.driver.step("w1")
-        assert world.state() is State.DRAFT
-        world.restart(replace(world.components, index_builder=Interrupted))
-        world.drive(State.COMMITTED)
-        assert builds == ["one", "two", "two"]

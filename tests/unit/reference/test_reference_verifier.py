@@ -298,30 +298,18 @@ def record(seed: int, rows: int, dimension: int, spread: int, top_k: int, allowe
     blinding = rng.randrange(ORDER)
     selected = prover.select(y, top_k, positions)
     statement = Statement(
-        context=rng.randbytes(32),
-        rows=rows,
-        commitments=index.commitments,
-        query=tuple(query),
-        noise=tuple(noise),
-        top_k=top_k,
-        selection=prover.commit_selection(reference, selected, blinding),
-        allowed=positions,
-    )
+        context=rng.randbytes(32), rows=rows, commitments=index.commitments, query=tuple(query),
+        noise=tuple(noise), top_k=top_k,
+        selection=prover.commit_selection(reference, selected, blinding), allowed=positions,
+    )  # fmt: skip
     return Record(statement, index, y, blinding)
 
 
 def verify(statement: Statement, proof: bytes) -> None:
     reference.verify_selection(
-        statement.context,
-        statement.rows,
-        statement.commitments,
-        statement.query,
-        statement.noise,
-        statement.top_k,
-        statement.selection,
-        proof,
-        list(statement.allowed),
-    )
+        statement.context, statement.rows, statement.commitments, statement.query, statement.noise,
+        statement.top_k, statement.selection, proof, list(statement.allowed),
+    )  # fmt: skip
 
 
 @st.composite
@@ -354,8 +342,7 @@ def test_another_selection_is_rejected(given_record: Record, data: st.DataObject
         )
     )
     claim = replace(
-        statement,
-        selection=prover.commit_selection(reference, wrong, given_record.blinding),
+        statement, selection=prover.commit_selection(reference, wrong, given_record.blinding)
     )
     with pytest.raises(reference.ProofRejected):
         verify(claim, replace(given_record, statement=claim).prove())

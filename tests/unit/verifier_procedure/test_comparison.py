@@ -183,10 +183,8 @@ def test_the_result_follows_from_the_signed_statuses(part: Part) -> None:
         for status in ("FAIL", "NOT RUN", "EXCEEDED"):
             false = altered(signed(), ("checks", position, "status"), status)
             expected = "EXCEEDED" if status == "EXCEEDED" else "FAIL"
-            found = compare(false, part)
-            assert found.differences[0] == (
-                f"result: signed PASS, the signed checks give {expected}"
-            )
+            first = compare(false, part).differences[0]
+            assert first == f"result: signed PASS, the signed checks give {expected}"
 
 
 @pytest.mark.parametrize("part", ["public", "all"])
@@ -205,13 +203,8 @@ def test_the_difference_that_matters_most_comes_first() -> None:
     false = altered(false, ("checks", 6, "status"), "FAIL")
     kinds = [each.split(":")[0] for each in compare(false, "all").differences]
     assert list(dict.fromkeys(kinds)) == [
-        "result",
-        "check 7 registrations",
-        "window",
-        "epsilon",
-        "counts",
-        "assumptions",
-    ]
+        "result", "check 7 registrations", "window", "epsilon", "counts", "assumptions",
+    ]  # fmt: skip
     epsilon = [each for each in compare(false, "all").differences if each.startswith("epsilon")]
     assert epsilon[0].startswith('epsilon: headline: epsilon: signed "0.1", recomputed "')
 
@@ -328,21 +321,14 @@ def test_a_fault_that_only_the_confidential_part_shows_is_not_denied() -> None:
     predicate["counts"] = dict.fromkeys(predicate["counts"])
     predicate["counts"]["receipts"] = signed()["counts"]["receipts"]
     predicate["coalition"] = {"claimed": None, "estimated": None, "max": 2}
-    predicate["not_covered"] = [
-        each
-        for each in predicate["not_covered"]
-        if not each.startswith(("What plain accounts", "Whose chain"))
-    ]
+    absent = ("What plain accounts", "Whose chain")
+    texts = [each for each in predicate["not_covered"] if not each.startswith(absent)]
+    predicate["not_covered"] = texts
     found = compare(predicate, "public")
     assert found.differences == ()
     listed = " ".join(found.not_repeated)
-    for part in (
-        "check 5 log",
-        "check 7 registrations",
-        "epsilon",
-        "counts: accounts",
-        "coalition",
-    ):
+    parts = ("check 5 log", "check 7 registrations", "epsilon", "counts: accounts", "coalition")
+    for part in parts:
         assert part in listed
     assert compare(predicate, "all").differences
 
@@ -384,9 +370,8 @@ def test_a_part_of_the_proofs_refutes_and_does_not_confirm() -> None:
     found = compare(failed, "all", outcome=again, proofs=(1, 6))
     assert found.differences == ()
     assert "check 19 selection: 1 of 6 sampled records" in found.not_repeated
-    refuted = compare(
-        signed(), "all", outcome=outcome_with("selection", Status.FAIL), proofs=(1, 6)
-    )
+    false = outcome_with("selection", Status.FAIL)
+    refuted = compare(signed(), "all", outcome=false, proofs=(1, 6))
     assert refuted.differences[0].startswith("check 19 selection: signed PASS, recomputed FAIL")
 
 

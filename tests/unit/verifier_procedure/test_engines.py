@@ -85,14 +85,9 @@ def proven(count: int) -> list[ProvenSelection]:
         selected = sorted(int(i) for i in np.argsort(noised)[-2:])
         blinding = generator.randbytes(31) + b"\0"
         statement = SelectionStatement(
-            context=generator.randbytes(32),
-            rows=6,
-            commitments=commitments,
-            query=query,
-            noise=noise,
-            top_k=2,
-            selection_commitment=core.commit_selection(selected, blinding),
-        )
+            context=generator.randbytes(32), rows=6, commitments=commitments, query=query,
+            noise=noise, top_k=2, selection_commitment=core.commit_selection(selected, blinding),
+        )  # fmt: skip
         proof = core.prove_selection(statement, rows, blindings, selected, blinding)
         made.append((statement, proof))
     return made

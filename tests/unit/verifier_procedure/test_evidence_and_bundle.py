@@ -17,12 +17,9 @@ from ragaudit.verifier.bundle import MalformedBundle, open_bundle, read_archive,
 from ragaudit.verifier.evidence import Evidence
 
 ITEMS = {
-    "public/policy.json": b"{}",
-    "public/leaves.bin": bytes(96),
-    index_name("acme"): b"index",
-    "confidential/records.bin": b"",
-    response_name(7): b"response",
-}
+    "public/policy.json": b"{}", "public/leaves.bin": bytes(96), index_name("acme"): b"index",
+    "confidential/records.bin": b"", response_name(7): b"response",
+}  # fmt: skip
 VERDICT = b"signed"
 
 
@@ -35,20 +32,12 @@ def archive(items: dict[str, bytes] = ITEMS, part: bundles.Part = "all") -> byte
 @pytest.mark.parametrize(
     "name",
     [
-        "policy.json",
-        "public/../policy.json",
-        "/public/policy.json",
-        "public/index/acme/2.bin",
-        "public/index/ACME/1.bin",
-        "public/index/a/b/1.bin",
-        "confidential/responses/007.bin",
-        "confidential/responses/-1.bin",
-        "confidential/responses/1.bin/x",
-        "public/policy.json\n",
-        "public\\policy.json",
-        "",
+        "policy.json", "public/../policy.json", "/public/policy.json", "public/index/acme/2.bin",
+        "public/index/ACME/1.bin", "public/index/a/b/1.bin", "confidential/responses/007.bin",
+        "confidential/responses/-1.bin", "confidential/responses/1.bin/x", "public/policy.json\n",
+        "public\\policy.json", "",
     ],
-)
+)  # fmt: skip
 def test_other_names_are_refused(name: str) -> None:
     with pytest.raises(MalformedError, match="no evidence item"):
         Evidence.of({name: b""})

@@ -1,126 +1,18 @@
-"""Reports say what the verdict says, and nothing in them runs, loads or breaks out."""
-
-from __future__ import annotations
+"""Both reports of a verdict: complete, accessible, nothing in them becomes markup."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.messages import verdict as verdicts
-from ragaudit.ledger.messages.verdict import Verdict
-from ragaudit.privacy.accounting import GAMMA
-from ragaudit.privacy.accounting.report import epsilon_report
-from ragaudit.privacy.guarantees import TotalVariation
-from ragaudit.verifier.procedure import CHECKS, CheckResult, Outcome, Status, members
+from ragaudit.verifier.procedure import CHECKS, Outcome, Status, members
 from ragaudit.verifier.report import render_html, render_text, wording
+from report_cases import KEY, KEYS, SCOPE, TABLE, Page, outcome, signed, strata
 
-KEY = PrivateKey.from_seed(b"k" * 32)
 HOSTILE = '<script>alert("x")</script>&<img src=x onerror=y>'
-
-
-TABLE = epsilon_report("4", "replace", 1, 4, 2, "0.00001", GAMMA, 5, [3, 2, 2, 1], "20", "0.00001")
-
-
-KEYS = {
-    "provider": "aa" * 32,
-    "log": "rag.example/ragaudit/w1+b3268e6c+AZF8w/cAdUtphcBYYuH6PONVS45QiHlj2WD6dU50U2m9",
-    "cosigner": "verifier.example/cosigner+bcae4261+BAiFXFCBMVW+fgqK9ySdyMTXVYiE8zcsAiYlOEytWZ5I",
-    "verifier": "bb" * 32,
-    "verdict": "cc" * 32,
-}
-SCOPE = {
-    "policy_digest": "ef" * 32,
-    "start": 1_700_000_000,
-    "end": 1_700_086_400,
-    "sampling_instant": 1_700_090_000,
-    "tenants": [{"id": "acme", "rows": 12345}, {"id": "umbrella", "rows": None}],
-    "top_k_max": 7,
-    "queries_per_account": 4,
-    "slots": 64,
-    "audit": {"mode": "B", "beta": "0.013", "eta": "0.00000077"},
-    "keys": KEYS,
-}
-
-
-def outcome(result: str = "PASS", **changes: object) -> Outcome:
-    checks = tuple(
-        CheckResult(c.number, c.id, c.title, Status.PASS, f"in order, {c.id}") for c in CHECKS
-    )
-    base = Outcome(
-        window="w1",
-        provider="rag.example",
-        engine="core",
-        result=result,
-        worthless=False,
-        terms="5a" * 32,
-        checks=checks,
-        epsilon=TABLE,
-        sampling={
-            "mode": "B",
-            "beta": "0.1",
-            "strata": [
-                {
-                    "id": "tenant:acme",
-                    "eta": "0.0009765625",
-                    "population": 1200,
-                    "bad": 120,
-                    "sample": 300,
-                    "miss_probability": "0.000000953674",
-                    "with_replacement": "0.999998000000",
-                }
-            ],
-        },
-        counts={"records": 1200, "accounts": 4, "anchored": 2, "plain": 2, "records_plain": 7},
-        coalition={"claimed": 1, "estimated": 1, "max": 2},
-        scope=SCOPE,
-        not_covered=(*members.NOT_COVERED, members.UNSAMPLED, members.PLAIN),
-        assumptions=members.ASSUMPTIONS,
-    )
-    return replace(base, **changes)  # type: ignore[arg-type]
-
-
-DIGESTS = {"public/policy.json": "ab" * 32, "confidential/records.bin": "cd" * 32}
-
-
-def signed(value: Outcome, **members: object) -> Verdict:
-    """The verdict of an outcome, some members of its predicate replaced by anything."""
-    predicate = {**value.predicate(time=1_700_000_000_000).to_json(), **members}
-    envelope = verdicts.sign_statement(verdicts.statement(DIGESTS, predicate), KEY)
-    return verdicts.Verdict.verify(envelope, KEY.public)
-
-
-class Page(HTMLParser):
-    """Texts, tags and attributes of a page; unbalanced tags fail."""
-
-    VOID = frozenset({"meta", "br"})
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.tags: list[str] = []
-        self.attributes: list[tuple[str, str | None]] = []
-        self.text = ""
-        self.feed(html)
-        assert self.open == []
-        self.text = " ".join(self.text.split())
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes += attrs
-        if tag not in self.VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if not self.open or self.open[-1] != "style":
-            self.text += data
 
 
 @pytest.mark.parametrize("result", ["PASS", "FAIL", "EXCEEDED", "REFUSED"])
@@ -218,85 +110,6 @@ def test_a_time_beyond_the_calendar_is_shown_as_a_number() -> None:
     assert f"{2**53 - 1} ms" in render_text(verdict)
 
 
-# --- the guarantee, and how good it looks ---------------------------------------------------------
-
-
-def with_advantage(advantage: str) -> Outcome:
-    membership = TotalVariation.of(advantage, TABLE.parameters.relation)
-    return outcome(epsilon=replace(TABLE, risk=replace(TABLE.risk, membership=membership)))
-
-
-@pytest.mark.parametrize(
-    ("advantage", "word", "tone"),
-    [
-        ("0.010000", "meaningful", "good"),
-        ("0.099999", "meaningful", "good"),
-        ("0.100000", "weak", "warn"),
-        ("0.499999", "weak", "warn"),
-        ("0.500000", "empty", "hollow"),
-        ("0.900000", "empty", "hollow"),
-    ],
-)
-def test_a_pass_looks_as_good_as_its_guarantee(advantage: str, word: str, tone: str) -> None:
-    verdict = signed(with_advantage(advantage))
-    html = render_html(verdict)
-    assert f'<header class="{tone}">' in html
-    assert f"<small>the guarantee is {word}</small>" in html
-    assert f"PASS: the guarantee is {word}" in render_text(verdict)
-    for report in (Page(html).text, " ".join(render_text(verdict).split())):
-        assert f"Membership advantage {advantage}" in report
-        assert "weak from 0.1 on, empty from 0.5 on" in report
-
-
-def test_the_guarantee_stands_first_in_one_sentence_and_the_rest_below_in_order() -> None:
-    page = Page(render_html(signed(outcome()))).text
-    text = " ".join(render_text(signed(outcome())).split())
-    for report in (page, text):
-        headline = TABLE.headline.epsilon
-        places = [
-            report.index(part)
-            for part in (
-                "Anybody who sees every answer of 2 accounts together",
-                f"epsilon {headline} at delta 0.00001 under replace",
-                "Every mandatory check passed",
-                "One account alone",
-                "All records of the largest tenant",
-                "As many queries as were asked",
-                "by Rényi accounting",
-                "by another library",
-                "if noise were continuous",
-                "Closed form of the source paper",
-            )
-        ]
-        assert places == sorted(places)
-    assert page.index("What was audited") < page.index("Other ways to count")
-
-
-@pytest.mark.parametrize(
-    "value", [outcome("FAIL"), outcome("REFUSED"), outcome(worthless=True)], ids=lambda o: o.result
-)
-def test_where_there_is_no_guarantee_none_is_printed(value: Outcome) -> None:
-    verdict = signed(value)
-    for report in (Page(render_html(verdict)).text, " ".join(render_text(verdict).split())):
-        assert "uarantee of this window" not in report
-        assert not re.search("guarantee is (meaningful|weak|empty)", report)
-        assert "Anybody who sees" not in report
-        assert "ther ways to count" not in report.lower()
-        assert "None of this is established" in report
-        assert report.index("None of this is established") < report.index("One account alone")
-        assert "risk translate" not in report
-    assert '<header class="bad">' in render_html(verdict)
-
-
-def test_a_table_that_is_none_gives_no_sentence_and_no_green() -> None:
-    whole = TABLE.to_json()
-    above_one = {**whole, "risk": {**whole["risk"], "membership_advantage": "2.000000"}}
-    for epsilon in ({}, {"headline": {"epsilon": "1"}}, above_one, {**whole, "moons": 3}):
-        html = render_html(signed(outcome(), epsilon=epsilon))
-        assert '<header class="hollow">' in html
-        assert "Anybody who sees" not in html
-
-
 # --- what was audited, what failed, who signed ----------------------------------------------------
 
 
@@ -384,8 +197,8 @@ def test_members_that_nobody_foresaw_are_shown() -> None:
     for report in (Page(render_html(signed(value))).text, render_text(signed(value))):
         for part in ("moons", "colour of ink", "blue", "y7", "11"):
             assert part in report
-    for strata in ("none at all", {"x": "none at all"}, ["none at all"]):
-        odd = signed(outcome(scope={"tenants": strata}), sampling={"mode": "B", "strata": strata})
+    for shape in ("none at all", {"x": "none at all"}, ["none at all"]):
+        odd = signed(outcome(scope={"tenants": shape}), sampling={"mode": "B", "strata": shape})
         for report in (Page(render_html(odd)).text, render_text(odd)):
             assert report.count("none at all") == 2
 
@@ -406,11 +219,6 @@ def test_responses_that_are_too_many_are_counted_and_said_to_be() -> None:
         assert "stand in verdict.json only" in report
         assert "cd" * 32 in report
         assert "ab" * 32 not in report
-
-
-def strata(*sizes: tuple[str, int, int]) -> dict[str, object]:
-    found = [{"id": name, "population": n, "sample": s} for name, n, s in sizes]
-    return {"mode": "A", "strata": found}
 
 
 @pytest.mark.parametrize(

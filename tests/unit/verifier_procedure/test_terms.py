@@ -49,14 +49,8 @@ BOUNDS = [
     ("most_beta", {"audit/beta": "0.999"}),
     ("most_eta_tenants", {"audit/tenants": {"eta": "0.06", "minimum": 10}}),
     ("least_sample_tenants", {"audit/tenants": {"eta": "0.05", "minimum": 9}}),
-    (
-        "most_eta_submitters",
-        {"audit/submitters": {"by": "account", "eta": "0.51", "minimum": 1}},
-    ),
-    (
-        "least_sample_submitters",
-        {"audit/submitters": {"by": "tenant", "eta": "0.5", "minimum": 0}},
-    ),
+    ("most_eta_submitters", {"audit/submitters": {"by": "account", "eta": "0.51", "minimum": 1}}),
+    ("least_sample_submitters", {"audit/submitters": {"by": "tenant", "eta": "0.5", "minimum": 0}}),
     ("most_epsilon_acc", {"epsilon_acc": "50"}),
     ("most_delta_acc", {"delta_acc": "0.1"}),
     ("most_delta_policy", {"delta_policy": "0.1"}),
@@ -75,10 +69,7 @@ BOUNDS = [
             "merge_delay_seconds": 600,
         },
     ),
-    (
-        "most_sampling_delay_seconds",
-        {"activation_instants": [*INSTANTS[:-1], END + 7 * DAY + 1]},
-    ),
+    ("most_sampling_delay_seconds", {"activation_instants": [*INSTANTS[:-1], END + 7 * DAY + 1]}),
     ("most_deadline_seconds", {"audit/deadline_seconds": 7 * DAY + 1}),
     ("most_clock_skew_seconds", {"clock_skew_seconds": 61}),
     ("most_merge_delay_seconds", {"merge_delay_seconds": 601}),

@@ -60,13 +60,10 @@ def test_a_reader_that_shares_no_code_verifies_it() -> None:
     body = base64.b64decode(envelope["payload"], validate=True)
     message = b" ".join(
         [
-            b"DSSEv1",
-            str(len(envelope["payloadType"])).encode(),
-            envelope["payloadType"].encode(),
-            str(len(body)).encode(),
-            body,
+            b"DSSEv1", str(len(envelope["payloadType"])).encode(), envelope["payloadType"].encode(),
+            str(len(body)).encode(), body,
         ]
-    )
+    )  # fmt: skip
     public = Ed25519PublicKey.from_public_bytes(KEY.public.raw)
     public.verify(base64.b64decode(envelope["signatures"][0]["sig"]), message)
     statement = json.loads(body)
@@ -106,10 +103,7 @@ def envelope_of(value: Any) -> bytes:
             "payload": base64.b64encode(body).decode(),
             "payloadType": verdict.PAYLOAD_TYPE,
             "signatures": [
-                {
-                    "keyid": verdict.key_id(KEY.public),
-                    "sig": base64.b64encode(signature).decode(),
-                }
+                {"keyid": verdict.key_id(KEY.public), "sig": base64.b64encode(signature).decode()}
             ],
         }
     )

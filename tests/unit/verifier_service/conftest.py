@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from verifier_service_harness import Desk, RecordingAuditor
+from verifier_service_harness import Desk, RecordingAuditor, Story
 
 
 @pytest.fixture
@@ -16,3 +16,9 @@ def auditor() -> RecordingAuditor:
 def desk(tmp_path: Path, auditor: RecordingAuditor) -> Iterator[Desk]:
     with Desk(tmp_path, auditor).running() as running:
         yield running
+
+
+@pytest.fixture
+def story(desk: Desk) -> Story:
+    desk.open_window()
+    return Story(desk)

@@ -6,7 +6,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import pytest
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.signing import verify
 from ragaudit.ledger.messages.chains import verify_activation_preimage
@@ -31,12 +30,6 @@ BASE = f"/v1/windows/{WINDOW}"
 DEADLINE = 100  # seconds, of the harness's policy
 
 
-@pytest.fixture
-def story(desk: Any) -> Story:
-    desk.open_window()
-    return Story(desk)
-
-
 def tick(desk: Any) -> None:
     desk.service.scheduler.tick()
 
@@ -48,6 +41,21 @@ def settle(desk: Any) -> None:
             return
         threading.Event().wait(0.01)
     raise AssertionError("the audit does not end")
+
+
+def judge(desk: Any) -> str:
+    """Let the audit begin if it may and end, and return the window's state."""
+    tick(desk)
+    settle(desk)
+    return state(desk)
+
+
+def sampled(story: Any) -> Any:
+    """Finish an honest window and reach its sampling instant."""
+    story.finish()
+    story.desk.clock.at(SAMPLING)
+    tick(story.desk)
+    return story.desk
 
 
 def state(desk: Any) -> str:
@@ -166,18 +174,14 @@ def test_the_list_is_the_same_after_an_outage(tmp_path: Path, auditor: Any) -> N
 
 
 def test_the_challenge_is_drawn_without_being_asked_for(story: Any) -> None:
-    story.finish()
-    story.desk.clock.at(SAMPLING)
-    tick(story.desk)
-    assert state(story.desk) == "challenged"
-    deadline = story.desk.client.get(BASE).json()["times"]["deadline"]
+    desk = sampled(story)
+    assert state(desk) == "challenged"
+    deadline = desk.client.get(BASE).json()["times"]["deadline"]
     assert deadline == 1000 * (SAMPLING + DEADLINE)
 
 
 def test_responses(story: Any) -> None:
-    story.finish()
-    story.desk.clock.at(SAMPLING)
-    tick(story.desk)
+    sampled(story)
     index = story.records[0]
     assert respond(story, index).status_code == 204
     assert respond(story, index).status_code == 204
@@ -195,46 +199,25 @@ def answer_all(story: Any) -> None:
 
 
 def test_the_audit_runs_when_everything_is_answered(story: Any, auditor: Any) -> None:
-    desk = story.desk
     submit(story, 3)
-    story.finish()
-    desk.clock.at(SAMPLING)
-    tick(desk)
+    desk = sampled(story)
     problem_of(audit(desk), 409, "conflict")
     desk.clock.now += 5000
     answer_all(story)
-    tick(desk)
-    settle(desk)
-    assert state(desk) == "decided"
+    assert judge(desk) == "decided"
     assert desk.client.get(f"{BASE}/verdict").content == auditor.verdict
     evidence = auditor.seen[-1]
+    public = [
+        "activations.json", "checkpoints.json", "clock.json", "countersignature.json",
+        "embedder.json", "empty-checkpoint.txt", "entries.json", "final-checkpoint.txt",
+        "index/t1/1.bin", "index/t2/1.bin", "judged.json", "leaves.bin", "opening.json",
+        "policy.json", "receipts-list.json", "receipts.json", "refusals.json", "statements.json",
+        "terms.json",
+    ]  # fmt: skip
+    confidential = ["challenge.json", "claims.json", "disputes.json", "records.bin"]
+    confidential += [f"responses/{index}.bin" for index in story.records]
     assert sorted(evidence) == sorted(
-        [
-            "public/policy.json",
-            "public/embedder.json",
-            "public/countersignature.json",
-            "public/activations.json",
-            "public/receipts-list.json",
-            "public/empty-checkpoint.txt",
-            "public/final-checkpoint.txt",
-            "public/opening.json",
-            "public/index/t1/1.bin",
-            "public/index/t2/1.bin",
-            "public/entries.json",
-            "public/leaves.bin",
-            "public/checkpoints.json",
-            "public/receipts.json",
-            "public/refusals.json",
-            "public/statements.json",
-            "public/judged.json",
-            "public/terms.json",
-            "public/clock.json",
-            "confidential/records.bin",
-            "confidential/claims.json",
-            "confidential/disputes.json",
-            "confidential/challenge.json",
-            *(f"confidential/responses/{index}.bin" for index in story.records),
-        ]
+        [f"public/{name}" for name in public] + [f"confidential/{name}" for name in confidential]
     )
     clock = canonical_json.loads(evidence["public/clock.json"])
     assert clock == {
@@ -251,20 +234,13 @@ def test_the_audit_runs_when_everything_is_answered(story: Any, auditor: Any) ->
 
 
 def test_the_audit_waits_for_the_deadline_only(story: Any, auditor: Any) -> None:
-    desk = story.desk
-    story.finish()
-    desk.clock.at(SAMPLING)
-    tick(desk)
+    desk = sampled(story)
     assert respond(story, story.records[0]).status_code == 204
     desk.clock.at(SAMPLING + DEADLINE)
-    tick(desk)
-    settle(desk)
-    assert state(desk) == "challenged"
+    assert judge(desk) == "challenged"
     desk.clock.now += 1
     assert respond(story, story.records[1]).status_code == 204  # late: kept, and marked by its time
-    tick(desk)
-    settle(desk)
-    assert state(desk) == "decided"
+    assert judge(desk) == "decided"
     clock = canonical_json.loads(auditor.seen[-1]["public/clock.json"])
     assert clock["responses"] == {
         str(story.records[0]): 1000 * SAMPLING,
@@ -279,9 +255,7 @@ def test_a_silent_provider_gets_a_verdict(story: Any, auditor: Any) -> None:
     body = {"entries": story.documents()[:3]}
     assert story.send("POST", "entries", body).status_code == 204
     desk.clock.at(SAMPLING)
-    tick(desk)
-    settle(desk)
-    assert state(desk) == "decided"
+    assert judge(desk) == "decided"
     evidence = auditor.seen[-1]
     assert "confidential/challenge.json" not in evidence
     assert "public/final-checkpoint.txt" not in evidence
@@ -293,13 +267,8 @@ def test_a_silent_provider_gets_a_verdict(story: Any, auditor: Any) -> None:
 def test_a_record_that_cannot_be_read_is_judged_without_a_challenge(
     story: Any, auditor: Any
 ) -> None:
-    desk = story.desk
     story.entries[3].body = b"not a record"
-    story.finish()
-    desk.clock.at(SAMPLING)
-    tick(desk)
-    settle(desk)
-    assert state(desk) == "decided"
+    assert judge(sampled(story)) == "decided"
     assert "confidential/challenge.json" not in auditor.seen[-1]
     assert auditor.seen[-1]["confidential/records.bin"] == story.handover()
 
@@ -318,10 +287,8 @@ def test_a_failed_audit_starts_again_when_the_auditor_asks(tmp_path: Path) -> No
     with Desk(tmp_path, auditor).running() as desk:
         desk.open_window()
         desk.clock.at(SAMPLING)
-        tick(desk)
-        settle(desk)
-        tick(desk)
-        settle(desk)
+        judge(desk)
+        judge(desk)
         found = desk.client.get(f"{BASE}/progress").json()
         assert found["state"] == "auditing"
         assert found["step"].startswith("failed")
@@ -359,9 +326,7 @@ def test_an_audit_that_a_shutdown_stops_starts_again(tmp_path: Path) -> None:
     again = Desk(tmp_path, RecordingAuditor())
     again.clock.at(SAMPLING + 1)
     with again.running():
-        tick(again)
-        settle(again)
-        assert state(again) == "decided"
+        assert judge(again) == "decided"
     assert sorted(again.auditor.seen[-1]) == sorted(auditor.seen[-1])  # type: ignore[union-attr]
 
 
@@ -373,8 +338,7 @@ def test_bundles_and_reports(story: Any, auditor: Any) -> None:
     desk.clock.at(SAMPLING)
     tick(desk)
     answer_all(story)
-    tick(desk)
-    settle(desk)
+    judge(desk)
     public = read_archive(io.BytesIO(desk.client.get(f"{BASE}/bundle").content))
     assert public.part == "public"
     assert public.verdict == auditor.verdict
@@ -392,13 +356,9 @@ def test_bundles_and_reports(story: Any, auditor: Any) -> None:
 
 
 def test_the_evidence_does_not_change_after_it_was_sealed(story: Any, auditor: Any) -> None:
-    desk = story.desk
-    story.finish()
-    desk.clock.at(SAMPLING)
-    tick(desk)
+    desk = sampled(story)
     answer_all(story)
-    tick(desk)
-    settle(desk)
+    judge(desk)
     before = auditor.seen[-1].digests()
     problem_of(respond(story, story.records[0], b"another"), 409, "conflict")
     assert respond(story, story.records[0], b"response 3").status_code == 204
@@ -414,10 +374,7 @@ def test_the_evidence_does_not_change_after_it_was_sealed(story: Any, auditor: A
 
 def test_the_auditor_cannot_hurry(story: Any) -> None:
     problem_of(audit(story.desk), 409, "conflict")
-    story.finish()
-    story.desk.clock.at(SAMPLING)
-    tick(story.desk)
-    problem_of(audit(story.desk), 409, "conflict")
+    problem_of(audit(sampled(story)), 409, "conflict")
 
 
 def test_status_of_windows(desk: Any) -> None:
@@ -428,9 +385,5 @@ def test_status_of_windows(desk: Any) -> None:
     assert found["state"] == "registered"
     assert found["times"]["registered"] == desk.clock.now
     assert found["result"] is None
-    assert desk.client.get(f"{BASE}/progress").json() == {
-        "state": "registered",
-        "step": "",
-        "done": 0,
-        "total": 0,
-    }
+    idle = {"state": "registered", "step": "", "done": 0, "total": 0}
+    assert desk.client.get(f"{BASE}/progress").json() == idle

@@ -56,13 +56,9 @@ def test_init(folder: Any) -> None:
     assert loaded.database_url == f"sqlite:///{folder / 'data' / 'verifier.db'}"
     files = sorted(path.name for path in loaded.secrets.iterdir())
     assert files == [
-        "activation.key",
-        "auditor-token",
-        "auditor-token.sha256",
-        "cosigner.key",
-        "verdict.key",
+        "activation.key", "auditor-token", "auditor-token.sha256", "cosigner.key", "verdict.key",
         "verifier.key",
-    ]
+    ]  # fmt: skip
     for path in loaded.secrets.iterdir():
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
     held = keys.load(loaded.secrets, NAME)
@@ -95,19 +91,11 @@ def test_init_needs_a_key_name(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "RAGAUDIT_VERIFIER__LISTN__PORT",
-        "RAGAUDIT_VERIFIER__LISTEN__PROT",
-        "RAGAUDIT_VERIFIER_LISTEN_PORT",
-        "RAGAUDIT_VERIFIER__LISTEN",
-    ],
-)
+@pytest.mark.parametrize("name", ["__LISTN__PORT", "__LISTEN__PROT", "_LISTEN_PORT", "__LISTEN"])
 def test_variables_that_set_nothing_are_refused(
     folder: Any, monkeypatch: pytest.MonkeyPatch, name: Any
 ) -> None:
-    monkeypatch.setenv(name, "x")
+    monkeypatch.setenv(f"RAGAUDIT_VERIFIER{name}", "x")
     run("provider", "list", "--settings", folder / "verifier.yaml", code=2)
 
 
@@ -128,16 +116,11 @@ def test_providers(folder: Any) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "- a",
-        "name: x",
-        "name: x\ndata: d\nsecrets: s\nunknown: 1",
+        "", "- a", "name: x", "name: x\ndata: d\nsecrets: s\nunknown: 1",
         "name: x\ndata: d\nsecrets: s\nlisten: {port: 70000}",
-        "name: x\ndata: d\nsecrets: s\nengine: fast",
-        "name: [",
-        "1: 2",
+        "name: x\ndata: d\nsecrets: s\nengine: fast", "name: [", "1: 2",
     ],
-)
+)  # fmt: skip
 def test_settings_that_cannot_be_used(tmp_path: Path, text: Any) -> None:
     path = tmp_path / "verifier.yaml"
     path.write_text(text)
@@ -154,11 +137,8 @@ def test_the_environment_overrides_the_file(folder: Any, monkeypatch: pytest.Mon
     monkeypatch.setenv("RAGAUDIT_VERIFIER__LISTEN__PORT", "9999")
     monkeypatch.setenv("RAGAUDIT_VERIFIER__ENGINE", "reference")
     loaded = settings.load(folder / "verifier.yaml")
-    assert (loaded.listen.port, loaded.listen.host, loaded.engine) == (
-        9999,
-        "127.0.0.1",
-        "reference",
-    )
+    assert (loaded.listen.port, loaded.listen.host) == (9999, "127.0.0.1")
+    assert loaded.engine == "reference"
     monkeypatch.setenv("RAGAUDIT_VERIFIER__LISTEN__PORT", "none")
     run("provider", "list", "--settings", folder / "verifier.yaml", code=2)
 
@@ -183,8 +163,7 @@ def test_secrets_that_cannot_be_used(folder: Any, name: Any, content: Any, mode:
         path.write_text(content)
         path.chmod(mode)
     output = run("serve", "--settings", folder / "verifier.yaml", code=2)
-    assert output.startswith("error: ")
-    assert content is None or not content or content not in output
+    assert output.startswith("error: ") and (not content or content not in output)
 
 
 def test_no_representation_shows_a_secret(folder: Any) -> None:
@@ -202,8 +181,7 @@ def test_serve_refuses_positions_that_are_none(folder: Any) -> None:
     path = folder / "verifier.yaml"
     path.write_text(path.read_text() + "positions: positions.bin\n")
     missing = run("serve", "--settings", path, code=2)
-    assert "cannot read" in missing
-    assert str(folder / "positions.bin") in missing
+    assert "cannot read" in missing and str(folder / "positions.bin") in missing
     (folder / "positions.bin").write_bytes(bytes(64))
     assert "positions: 64 bytes" in run("serve", "--settings", path, code=2)
 
@@ -211,8 +189,7 @@ def test_serve_refuses_positions_that_are_none(folder: Any) -> None:
 def test_serve_says_what_is_wrong(folder: Any) -> None:
     path = folder / "verifier.yaml"
     assert "engine" in run("serve", "--settings", path, "--engine", "fast", code=2)
-    text = path.read_text().replace("port: 9000", "port: 9000\n  tls_key: key.pem")
-    path.write_text(text)
+    path.write_text(path.read_text().replace("port: 9000", "port: 9000\n  tls_key: key.pem"))
     assert "TLS" in run("serve", "--settings", path, code=2)
 
 
@@ -254,26 +231,37 @@ def served(desk: Desk) -> Iterator[str]:
         thread.join()
 
 
+def at(desk: Desk, url: str) -> tuple[object, ...]:
+    """The options of an auditor who has the token and pins nothing."""
+    return ("--url", url, "--token-file", desk.settings.secrets / keys.TOKEN, "--allow-unpinned")
+
+
+@contextmanager
+def signing(
+    folder: Path, decided: str
+) -> Iterator[tuple[Desk, SigningAuditor, tuple[object, ...]]]:
+    """A served, open window whose auditor signs; and the options to reach it."""
+    auditor = SigningAuditor(decided)
+    desk = Desk(folder, auditor)
+    auditor.key = desk.keys.verdict
+    with desk.running(), served(desk) as url:
+        desk.open_window()
+        yield desk, auditor, at(desk, url)
+
+
 @pytest.mark.parametrize(
     ("decided", "code"), [("PASS", 0), ("FAIL", 1), ("EXCEEDED", 6), ("REFUSED", 4)]
 )
 def test_audit(tmp_path: Path, decided: Any, code: Any) -> None:
-    auditor = SigningAuditor(decided)
-    desk = Desk(tmp_path, auditor)
-    auditor.key = desk.keys.verdict
-    token = desk.settings.secrets / keys.TOKEN
-    with desk.running(), served(desk) as url:
-        desk.open_window()
-        there = ("--url", url, "--token-file", token, "--allow-unpinned")
+    with signing(tmp_path, decided) as (desk, auditor, there):
         assert "not pinned" in run("audit", WINDOW, *there[:-1], code=2)
         assert "409" not in run("audit", WINDOW, *there, code=5)
         desk.clock.at(SAMPLING)
         desk.service.sampler.sign_list(ORIGIN)
         threading.Timer(0.3, auditor.go.set).start()
         output = run("audit", WINDOW, *there, code=code)
-        assert f"result: {decided}" in output
-        assert "as [it] should be" in output
-        assert "WORTHLESS" in output
+        for words in (f"result: {decided}", "as [it] should be", "WORTHLESS"):
+            assert words in output
         predicate = json.loads(run("audit", WINDOW, "--json", *there, code=code))
         assert predicate["result"] == decided
         right = desk.keys.verdict.public.raw.hex()
@@ -294,38 +282,28 @@ def test_audit_of_a_name_that_two_providers_use(tmp_path: Path) -> None:
         desk.provider, desk.provider_key = "other", own
         document = {"policy": policy, "embedder": EMBEDDER.to_json()}
         assert desk.send("POST", "/v1/windows", document).status_code == 201
-        token = desk.settings.secrets / keys.TOKEN
-        there = ("--url", url, "--token-file", token, "--allow-unpinned")
+        there = at(desk, url)
         for wait in ((), ("--wait",)):
             assert "several providers" in run("audit", WINDOW, *wait, *there, code=4)
-        said = run("audit", WINDOW, "--provider", PROVIDER, *there, code=5)
-        assert "countersigned" in said
+        assert "countersigned" in run("audit", WINDOW, "--provider", PROVIDER, *there, code=5)
         assert "registered" in run("audit", WINDOW, "--provider", "other", *there, code=5)
 
 
 def test_audit_waits(tmp_path: Path) -> None:
-    auditor = SigningAuditor("PASS")
-    auditor.go.set()
-    desk = Desk(tmp_path, auditor)
-    auditor.key = desk.keys.verdict
-    with desk.running(), served(desk) as url:
-        desk.open_window()
+    with signing(tmp_path, "PASS") as (desk, auditor, there):
+        auditor.go.set()
 
         def pass_time() -> None:
             desk.clock.at(SAMPLING)
             desk.service.scheduler.tick()
 
         threading.Timer(0.3, pass_time).start()
-        token = desk.settings.secrets / keys.TOKEN
-        there = ("--url", url, "--token-file", token, "--allow-unpinned")
-        output = run("audit", WINDOW, "--wait", *there)
-        assert "PASS" in output
+        assert "PASS" in run("audit", WINDOW, "--wait", *there)
 
 
 def test_audit_without_a_service(folder: Any) -> None:
-    path = folder / "verifier.yaml"
-    output = run("audit", "w1", "--settings", path, "--url", "http://127.0.0.1:1", code=3)
-    assert output.startswith("error: ")
+    there = ("--settings", folder / "verifier.yaml", "--url", "http://127.0.0.1:1")
+    assert run("audit", "w1", *there, code=3).startswith("error: ")
 
 
 def test_audit_with_a_wrong_token(tmp_path: Path) -> None:
@@ -364,13 +342,10 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_recheck(audited: Any) -> None:
-    key = (audited / "key").read_text()
-    output = run("recheck", audited / "all.zip", "--verdict-key", key)
-    assert output.startswith(
-        "the verdict stands: PASS (21 of 21 checks and 8 of 8 proofs repeated)"
-    )
-    output = run("recheck", audited / "all.zip", "--require", "all", "--json")
-    found = json.loads(output)
+    output = run("recheck", audited / "all.zip", "--verdict-key", (audited / "key").read_text())
+    stands = "the verdict stands: PASS (21 of 21 checks and 8 of 8 proofs repeated)"
+    assert output.startswith(stands)
+    found = json.loads(run("recheck", audited / "all.zip", "--require", "all", "--json"))
     assert (found["stands"], found["complete"], found["not_repeated"]) == (True, True, [])
 
 
@@ -390,8 +365,7 @@ def test_a_re_check_of_a_part_has_an_exit_code_of_its_own(audited: Any) -> None:
 
 def test_require_all_does_not_begin_what_it_cannot_finish(audited: Any) -> None:
     output = run("recheck", audited / "public.zip", "--require", "all", code=5)
-    assert "the bundle has the public part only" in output
-    assert "nothing differs" not in output
+    assert "the bundle has the public part only" in output and "nothing differs" not in output
     output = run("recheck", audited / "all.zip", "--records", 1, "--require", "all", code=5)
     assert "only 1 of 8 sampled records" in output
     run("recheck", audited / "all.zip", "--records", 99, "--require", "all")
@@ -411,11 +385,10 @@ def test_recheck_refuses(audited: Any, tmp_path: Path) -> None:
     run("recheck", audited / "all.zip", "--verdict-key", other, code=1)
     run("recheck", audited / "none.zip", code=2)
     run("recheck", audited / "all.zip", "--engine", "fast", code=2)
-    damaged = tmp_path / "damaged.zip"
     data = bytearray((audited / "all.zip").read_bytes())
     data[len(data) // 2] ^= 1
-    damaged.write_bytes(data)
-    run("recheck", damaged, code=2)
+    (tmp_path / "damaged.zip").write_bytes(data)
+    run("recheck", tmp_path / "damaged.zip", code=2)
 
 
 def test_every_command_has_an_example() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from ragaudit.ledger.messages.receipts import PublicReceipt
 from ragaudit.ledger.messages.records import Registration
 from ragaudit.ledger.messages.verdict import Verdict
 from ragaudit.verifier.service.disputes import PER_ACCOUNT, PER_ANSWER
+from service_audit import decide, failed
 from service_window import ServiceWindow
 from sqlalchemy import text
 from verifier_service_harness import Desk, problem_of
@@ -61,17 +61,14 @@ class Complaining(ServiceWindow):
         """The receipt file of an answer, the same each time; a false one is signed, too."""
         if asked.index not in self.files:
             value = self.receipt_file(asked).to_json()
-            if spoil:
-                value = self.spoiled(value)
-            self.files[asked.index] = value
+            self.files[asked.index] = self.spoiled(value) if spoil else value
         return self.files[asked.index]
 
     def receipts(self) -> list[dict[str, Any]]:
         """Of one answer: whatever is drawn, other records stay outside the sample."""
-        halves = [
-            (a.index, PublicReceipt.from_json(self.file(a)["public"])) for a in self.asked[:1]
-        ]
-        return [half.with_proof(self.proof_for(i)).to_json() for i, half in halves]
+        first = self.asked[0]
+        half = PublicReceipt.from_json(self.file(first)["public"])
+        return [half.with_proof(self.proof_for(first.index)).to_json()]
 
     def spoiled(self, value: dict[str, Any]) -> dict[str, Any]:
         for part in (value["answer"]["documents"][0], value["private"]["rows"][0]):
@@ -80,14 +77,9 @@ class Complaining(ServiceWindow):
         digest = structure("answer", bytes.fromhex(value["private"]["salt_r"]), *halves)
         public = PublicReceipt.from_json(value["public"])
         signed = PublicReceipt.issue(
-            self.provider_key,
-            origin=public.origin,
-            index=public.index,
-            salt=public.salt,
-            body=public.body,
-            issued=public.issued,
-            answer_digest=digest,
-        )
+            self.provider_key, origin=public.origin, index=public.index, salt=public.salt,
+            body=public.body, issued=public.issued, answer_digest=digest,
+        )  # fmt: skip
         return {**value, "public": signed.to_json()}
 
     def dispute_of(self, asked: Asked, file: dict[str, Any], **changes: Any) -> Dispute:
@@ -115,23 +107,12 @@ class Complaining(ServiceWindow):
     def finding(self, asked: Asked, step: int, **changes: Any) -> Any:
         file = self.files[asked.index]
         public = PublicReceipt.from_json(file["public"])
-        fields = {
-            "origin": public.origin,
-            "index": public.index,
-            "answer_digest": public.answer_digest,
-            "file_digest": file_digest(file),
-            "step": step,
-            "time": self.desk.clock.now,
-        }
+        fields = {"origin": public.origin, "index": public.index, "step": step}
+        fields |= {"answer_digest": public.answer_digest, "file_digest": file_digest(file)}
         key = changes.pop("key", ARBITER)
-        finding = Finding.issue(key, **{**fields, **changes})
+        finding = Finding.issue(key, **{**fields, "time": self.desk.clock.now, **changes})
         document = {"finding": finding.to_json(), "public": public.to_json()}
         return self.raw("POST", "findings", document)
-
-    def to_sample(self) -> None:
-        self.submit()
-        self.hand_over()
-        self.reach_sampling()
 
     def split(self) -> tuple[Asked, Asked]:
         """A disputed record that was sampled, and one that was not."""
@@ -142,26 +123,29 @@ class Complaining(ServiceWindow):
         return inside[0], outside[0]
 
 
-def disputed(desk: Desk, *, spoil: bool = False) -> Complaining:
-    """A window in which every answer is disputed, up to the draw."""
+def played(desk: Desk) -> Complaining:
     window = Complaining(desk)
     window.play()
-    for asked in window.asked:
-        answer = window.add(window.dispute_of(asked, window.file(asked, spoil)))
-        assert answer.json() == {"accepted": 1, "known": 0}, answer.text
-    window.to_sample()
     return window
 
 
-def decide(desk: Desk, window: ServiceWindow) -> Verdict:
-    desk.service.scheduler.tick()
-    for _ in range(6000):
-        if not desk.service.runner.busy():
-            break
-        threading.Event().wait(0.01)
-    answer = desk.client.get(f"/v1/windows/{window.window}/verdict")
-    assert answer.status_code == 200, answer.text
-    return Verdict.verify(answer.content, desk.keys.verdict.public)
+def disputed(desk: Desk, *, spoil: bool = False) -> Complaining:
+    """A window in which every answer is disputed, up to the draw."""
+    window = played(desk)
+    for asked in window.asked:
+        answer = window.add(window.dispute_of(asked, window.file(asked, spoil)))
+        assert answer.json() == {"accepted": 1, "known": 0}, answer.text
+    window.submit()
+    window.hand_over()
+    window.reach_sampling()
+    return window
+
+
+def decided_late(desk: Desk, window: ServiceWindow) -> Verdict:
+    """The verdict when everything was answered and the deadline of disputes is over."""
+    window.respond()
+    desk.clock.now = 1000 * (INSTANTS[-1] + DEADLINE_SECONDS) + 1
+    return decide(desk, window)
 
 
 def stored_bytes(desk: Desk) -> bytes:
@@ -173,8 +157,7 @@ def stored_bytes(desk: Desk) -> bytes:
 
 
 def test_disputes_are_taken_by_digest_and_once(desk: Any) -> None:
-    window = Complaining(desk)
-    window.play()
+    window = played(desk)
     asked = window.asked[4]
     dispute = window.dispute_of(asked, window.file(asked))
     assert window.add(dispute).json() == {"accepted": 1, "known": 0}
@@ -188,8 +171,7 @@ def test_a_dispute_reads_its_own_accounts_registration_only(
     desk: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A request may name a thousand disputes, and a log half a million registrations."""
-    window = Complaining(desk)
-    window.play()
+    window = played(desk)
     read = []
     parse = Registration.parse
     monkeypatch.setattr(Registration, "parse", lambda body: read.append(body) or parse(body))  # type: ignore[func-returns-value]
@@ -200,8 +182,7 @@ def test_a_dispute_reads_its_own_accounts_registration_only(
 
 
 def test_who_may_dispute(desk: Any) -> None:
-    window = Complaining(desk)
-    window.play()
+    window = played(desk)
     asked, file = window.asked[4], window.file(window.asked[4])
     alice = window.accounts["alice"]
     for bad in (
@@ -224,19 +205,15 @@ def test_an_account_does_not_depend_on_the_provider_for_its_registration(desk: A
     window.play()
     asked = window.asked[4]
     dispute = window.dispute_of(asked, window.file(asked))
-    assert (window.add(dispute)).status_code == 422
-    index = next(
-        i
-        for i, (kind, _, body) in enumerate(window.entries)
+    assert window.add(dispute).status_code == 422
+    own = (
+        (index, salt, body)
+        for index, (kind, salt, body) in enumerate(window.entries)
         if kind == "registration" and asked.account.pseudonym in body
     )
-    _, salt, body = window.entries[index]
-    proof = {
-        "index": index,
-        "salt": salt.hex(),
-        "body": body.hex(),
-        "proof": window.proof_for(index).encode().decode(),
-    }
+    index, salt, body = next(own)
+    proof = {"index": index, "salt": salt.hex(), "body": body.hex()}
+    proof["proof"] = window.proof_for(index).encode().decode()
     for change in (
         {"salt": "00" * 32},
         {"index": index + 1},
@@ -248,14 +225,11 @@ def test_an_account_does_not_depend_on_the_provider_for_its_registration(desk: A
 
 def test_floods_end_at_the_accounts_quota(desk: Any) -> None:
     """Ed25519 signatures are no identity, and a provider signs receipt files without end."""
-    window = Complaining(desk)
-    window.play()
-    asked = window.asked[4]
-    file = window.file(asked)
-    taken = 0
+    window = played(desk)
+    asked, file, taken = window.asked[4], window.file(window.asked[4]), 0
     for number in range(PER_ANSWER + 1):
-        changed = {"file_digest": bytes([number]) * 32}
-        taken += window.add(window.dispute_of(asked, file, **changed)).is_success
+        dispute = window.dispute_of(asked, file, file_digest=bytes([number]) * 32)
+        taken += window.add(dispute).is_success
     assert taken == PER_ANSWER
     for number in range(PER_ACCOUNT):
         changed = {"answer_digest": bytes([number + 1]) * 32}
@@ -268,10 +242,8 @@ def test_floods_end_at_the_accounts_quota(desk: Any) -> None:
 
 def test_another_accounts_disputes_take_nobodys_place(desk: Any) -> None:
     """The provider knows every answer digest and owns accounts of its own."""
-    window = Complaining(desk)
-    window.play()
-    asked, alice = window.asked[4], window.accounts["alice"]
-    file = window.file(asked)
+    window = played(desk)
+    asked, file, alice = window.asked[4], window.file(window.asked[4]), window.accounts["alice"]
     for number in range(PER_ANSWER):
         sybil = window.dispute_of(asked, file, account=alice, file_digest=bytes([number]) * 32)
         assert window.add(sybil).is_success
@@ -279,8 +251,7 @@ def test_another_accounts_disputes_take_nobodys_place(desk: Any) -> None:
 
 
 def test_no_file_before_the_draw(desk: Any) -> None:
-    window = Complaining(desk)
-    window.play()
+    window = played(desk)
     asked = window.asked[4]
     window.add(window.dispute_of(asked, window.file(asked)))
     problem_of(window.show(asked), 425, "too-early")
@@ -290,9 +261,7 @@ def test_no_file_before_the_draw(desk: Any) -> None:
 def test_a_file_of_a_sampled_record_is_never_taken(desk: Any) -> None:
     window = disputed(desk, spoil=True)
     sampled, _ = window.split()
-    answer = window.show(sampled)
-    problem_of(answer, 409, "conflict")
-    assert "arbiter" in answer.json()["expected"]
+    assert "arbiter" in problem_of(window.show(sampled), 409, "conflict")["expected"]
     # Refused by its path: not even a body that is no file is read.
     url = f"/v1/windows/{window.window}/disputes/{sampled.index}/file"
     problem_of(desk.client.put(url, content=b"\xff"), 409, "conflict")
@@ -351,14 +320,11 @@ def _happen(window: Complaining, event: str, sampled: Asked, unsampled: Asked) -
 def test_an_upheld_dispute_fails_the_window(desk: Any) -> None:
     window = disputed(desk, spoil=True)
     _, unsampled = window.split()
-    assert window.show(unsampled).json() == {"sampled": False, "step": 8}
-    assert window.show(unsampled).json() == {"sampled": False, "step": 8}
-    window.respond()
-    desk.clock.now = 1000 * (INSTANTS[-1] + DEADLINE_SECONDS) + 1
-    verdict = decide(desk, window)
-    assert verdict.result == "FAIL"
+    for _ in range(2):
+        assert window.show(unsampled).json() == {"sampled": False, "step": 8}
+    verdict = decided_late(desk, window)
     statuses = {check.id: check.status for check in verdict.predicate.checks}
-    assert statuses["disputes"] == "FAIL"
+    assert (verdict.result, statuses["disputes"]) == ("FAIL", "FAIL")
     assert verdict.predicate.counts["disputes"] == len(window.asked)
     assert verdict.predicate.counts["disputes_open"] == len(window.asked) - 1
 
@@ -368,9 +334,7 @@ def test_of_a_dismissed_dispute_nothing_is_kept_but_the_public_half(desk: Any) -
     _, unsampled = window.split()
     assert window.show(unsampled).json() == {"sampled": False, "step": 0}
     assert b"salt_r" not in stored_bytes(desk)
-    window.respond()
-    desk.clock.now = 1000 * (INSTANTS[-1] + DEADLINE_SECONDS) + 1
-    assert decide(desk, window).result == "PASS"
+    assert decided_late(desk, window).result == "PASS"
 
 
 def test_the_audit_waits_for_disputes_until_the_deadline_only(desk: Any) -> None:
@@ -395,12 +359,7 @@ def test_the_arbiter_upholds_what_the_verifier_must_not_see(desk: Any) -> None:
     assert window.finding(sampled, 8).json() == {"accepted": 1, "known": 0}
     shown = desk.client.get(f"/v1/windows/{window.window}/disputes/{sampled.index}").json()
     assert shown == {"sampled": True, "step": 8}
-    window.respond()
-    desk.clock.now = 1000 * (INSTANTS[-1] + DEADLINE_SECONDS) + 1
-    verdict = decide(desk, window)
-    assert {check.id for check in verdict.predicate.checks if check.status == "FAIL"} == {
-        "disputes"
-    }
+    assert failed(decided_late(desk, window)) == ["disputes"]
 
 
 def test_findings_are_the_arbiters_and_about_a_dispute(desk: Any) -> None:
@@ -422,18 +381,13 @@ def test_files_that_nobody_disputed(desk: Any) -> None:
 
 
 def test_statements_show_a_chain(desk: Any) -> None:
-    window = Complaining(desk)
-    window.play()
+    window = played(desk)
     alice, bob = window.accounts["alice"], window.accounts["bob"]
     assert alice.chain is not None
 
     def state(account: Any, anchor: bytes | None, key: PrivateKey | None = None) -> Any:
-        made = RegistrationStatement.issue(
-            key or account.dispute_key,
-            origin=window.origin,
-            pseudonym=account.pseudonym,
-            anchor=anchor,
-        )
+        fields = {"origin": window.origin, "pseudonym": account.pseudonym, "anchor": anchor}
+        made = RegistrationStatement.issue(key or account.dispute_key, **fields)
         return window.raw("POST", "statements", {"statement": made.to_json()})
 
     assert state(alice, alice.chain.anchor).json() == {"accepted": 1, "known": 0}

@@ -16,12 +16,6 @@ from verifier_service_harness import END, ORIGIN, SAMPLING, WINDOW, Desk, Entry,
 
 
 @pytest.fixture
-def story(desk: Any) -> Story:
-    desk.open_window()
-    return Story(desk)
-
-
-@pytest.fixture
 def ended(story: Any) -> Any:
     story.cosign()
     story.desk.clock.at(END)
@@ -49,18 +43,10 @@ def test_entries_are_given_once(story: Any) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"kind": "record"},
-        {"kind": "other"},
-        {"index": -1},
-        {"index": True},
-        {"index": 2**53},
-        {"salt": "11"},
-        {"salt": "A" * 64},
-        {"body": "0"},
-        {"body": None},
-        {"more": 1},
+        {"kind": "record"}, {"kind": "other"}, {"index": -1}, {"index": True}, {"index": 2**53},
+        {"salt": "11"}, {"salt": "A" * 64}, {"body": "0"}, {"body": None}, {"more": 1},
     ],
-)
+)  # fmt: skip
 def test_malformed_entries(story: Any, change: Any) -> None:
     first = story.documents()[0]
     problem_of(

@@ -13,11 +13,11 @@ from ragaudit.ledger.messages.disputes import HolderStatement
 from ragaudit.ledger.messages.promises import Refusal
 from ragaudit.ledger.messages.receipts import PublicReceipt
 from ragaudit.ledger.messages.records import Registration
-from ragaudit.verifier.service import intake, submissions
+from ragaudit.verifier.service import intake
+from service_submissions import kept, post
 from verifier_service_harness import (
     ORIGIN,
     START,
-    WINDOW,
     Desk,
     Entry,
     Log,
@@ -45,28 +45,22 @@ def statement(documents: list[Any], account: int = 0, **changes: Any) -> dict[st
     return HolderStatement.issue(key, **fields).to_json()
 
 
-def post(story: Story, kind: str, documents: list[Any], **members: Any) -> Any:
-    data = canonical_json.dumps({kind: documents, **members})
-    return story.desk.client.post(f"/v1/windows/{WINDOW}/{kind}", content=data)
-
-
 def hold(story: Story, *receipts: PublicReceipt, **members: Any) -> Any:
     documents = [each.to_json() for each in receipts]
-    return post(story, "receipts", documents, **{"holder": statement(documents), **members})
+    body = {"receipts": documents, "holder": statement(documents), **members}
+    return post(story, "receipts", body)
+
+
+def refuse(story: Story, documents: list[Any], **members: Any) -> Any:
+    return post(story, "refusals", {"refusals": documents, **members})
 
 
 def submit(story: Story, *receipts: PublicReceipt) -> Any:
-    return post(story, "receipts", [each.to_json() for each in receipts])
-
-
-def kept(story: Story, kind: str = "receipt") -> list[Any]:
-    with story.desk.service.database.read() as connection:
-        documents = submissions.documents(connection, ORIGIN, submissions.Kind(kind))
-    return [canonical_json.loads(each) for each in documents]
+    return post(story, "receipts", {"receipts": [each.to_json() for each in receipts]})
 
 
 def indices(story: Story) -> list[int]:
-    return [each["index"] for each in kept(story)]
+    return [each["index"] for each in kept(story, "receipt")]
 
 
 def room_for(story: Story, receipts: int) -> None:
@@ -83,11 +77,11 @@ def test_what_an_account_signs_for_takes_the_room_of_what_it_did_not(story: Stor
     assert submit(story, first, second, story.receipt(4)).json() == {"accepted": 3, "known": 0}
     problem_of(submit(story, third), 429, "cap-reached")
     assert hold(story, third).json() == {"accepted": 1, "known": 0}
-    assert len(kept(story)) == 3
+    assert len(kept(story, "receipt")) == 3
     assert {4, 7} < set(indices(story))
     problem_of(hold(story, first, second), 429, "cap-reached")  # its own share has room for two
     assert {4, 7} < set(indices(story))
-    assert len(kept(story)) == 3
+    assert len(kept(story, "receipt")) == 3
 
 
 def test_what_an_account_signed_for_gives_way_to_nothing(story: Story) -> None:
@@ -126,7 +120,7 @@ def test_two_of_others_at_a_place_keep_no_third_out(story: Story) -> None:
     many = [story.receipt(3, issued=n) for n in range(3)]
     assert submit(story, *many).json() == {"accepted": 2, "known": 1}
     assert hold(story, many[2]).json() == {"accepted": 1, "known": 0}
-    assert len(kept(story)) == 3
+    assert len(kept(story, "receipt")) == 3
 
 
 def test_true_checkpoints_keep_out_no_fork_of_the_holders(
@@ -152,20 +146,16 @@ def test_true_checkpoints_keep_out_no_fork_of_the_holders(
 def test_refusals_are_held_too(story: Story) -> None:
     def refusal(counter: int) -> dict[str, Any]:
         return Refusal.issue(
-            story.desk.provider_key,
-            origin=ORIGIN,
-            pseudonym=pseudonym(0),
-            counter=counter,
-            reason="budget",
-            time=1000 * START,
-        ).to_json()
+            story.desk.provider_key, origin=ORIGIN, pseudonym=pseudonym(0), counter=counter,
+            reason="budget", time=1000 * START,
+        ).to_json()  # fmt: skip
 
     size = len(canonical_json.dumps(refusal(0)))
     story.desk.service.intake._cap = 5 * 2 * size
     many = [refusal(counter) for counter in range(3)]
-    assert post(story, "refusals", many[:2]).json() == {"accepted": 2, "known": 0}
-    problem_of(post(story, "refusals", many[2:]), 429, "cap-reached")
-    answer = post(story, "refusals", many[2:], holder=statement(many[2:]))
+    assert refuse(story, many[:2]).json() == {"accepted": 2, "known": 0}
+    problem_of(refuse(story, many[2:]), 429, "cap-reached")
+    answer = refuse(story, many[2:], holder=statement(many[2:]))
     assert answer.json() == {"accepted": 1, "known": 0}
     assert many[2] in kept(story, "refusal")
 
@@ -185,13 +175,15 @@ def test_who_signed_for_what(story: Story) -> None:
     for members in refused:
         assert hold(story, receipt, **members).status_code == 422, members
     both = [receipt.to_json(), other.to_json()]
-    problem_of(post(story, "receipts", both, holder=statement(both)), 422, "rejected")
-    answer = post(story, "receipts", both[::-1], holder=statement(both))
+    problem_of(
+        post(story, "receipts", {"receipts": both, "holder": statement(both)}), 422, "rejected"
+    )
+    answer = post(story, "receipts", {"receipts": both[::-1], "holder": statement(both)})
     problem_of(answer, 422, "receipt-rejected")
     bad: tuple[Any, ...] = ({}, {**statement(mine), "more": 1}, [], "x")
     for malformed in bad:
         assert hold(story, receipt, holder=malformed).status_code == 400, malformed
-    assert kept(story) == []
+    assert kept(story, "receipt") == []
     assert hold(story, receipt, holder=None).json() == {"accepted": 1, "known": 0}
 
 

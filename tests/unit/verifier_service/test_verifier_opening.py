@@ -30,26 +30,16 @@ COUNTERSIGN = f"/v1/windows/{WINDOW}/countersign"
 def test_a_window_opens(desk: Any, auditor: Any) -> None:
     desk.open_window()
     assert sorted(auditor.seen[0]) == [
-        "public/embedder.json",
-        "public/empty-checkpoint.txt",
-        "public/index/t1/1.bin",
-        "public/index/t2/1.bin",
-        "public/opening.json",
-        "public/policy.json",
-        "public/terms.json",
-    ]
+        "public/embedder.json", "public/empty-checkpoint.txt", "public/index/t1/1.bin",
+        "public/index/t2/1.bin", "public/opening.json", "public/policy.json", "public/terms.json",
+    ]  # fmt: skip
     message = desk.countersign().json()
     verify(
-        desk.keys.statement.public,
-        bytes.fromhex(message["signature"]),
-        "countersignature",
-        WINDOW,
+        desk.keys.statement.public, bytes.fromhex(message["signature"]), "countersignature", WINDOW,
         bytes.fromhex(message["policy_digest"]),
-        structure("opening-digest", b"\x11" * 32, b"opening"),
-        desk.service.terms.digest,
-        bytes.fromhex(message["activation_anchor"]),
-        message["time"],
-    )
+        structure("opening-digest", b"\x11" * 32, b"opening"), desk.service.terms.digest,
+        bytes.fromhex(message["activation_anchor"]), message["time"],
+    )  # fmt: skip
     assert message["time"] == desk.clock.now
     assert len(auditor.seen) == 1  # the second call gave the stored bytes
 
@@ -264,8 +254,7 @@ class SlowAuditor(RecordingAuditor):
 
 
 @pytest.mark.parametrize(
-    ("finished", "status"),
-    [(INSTANTS[0] - 1, 200), (INSTANTS[0], 422), (START, 422)],
+    ("finished", "status"), [(INSTANTS[0] - 1, 200), (INSTANTS[0], 422), (START, 422)]
 )
 def test_checks_that_end_too_late_refuse(tmp_path: Path, finished: Any, status: Any) -> None:
     auditor = SlowAuditor()

@@ -1,23 +1,33 @@
-"""The database away, full, read-only or damaged: 503 and one line, nothing of what is stored."""
+"""The database away, full, read-only, damaged or restored: 503 and one line; on PostgreSQL too."""
+
+from __future__ import annotations
 
 import logging
 import os
+import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from ragaudit.encoding.errors import MalformedError, UnavailableError, UnsupportedError
-from ragaudit.ledger.errors import StoreUnavailable
+from postgresql_server import Server
+from ragaudit.encoding.errors import (
+    MalformedError,
+    RefusedError,
+    UnavailableError,
+    UnsupportedError,
+)
+from ragaudit.ledger.errors import RestoredBackup, StoreUnavailable
 from ragaudit.prover.store import tables as prover_tables
 from ragaudit.prover.store.database import Store
 from ragaudit.serving.clock import system_clock
 from ragaudit.verifier.service import tables
 from ragaudit.verifier.service.app import create_app
 from ragaudit.verifier.service.database import Database
+from ragaudit.verifier.service.fence import RECORD_BYTES, Fence
 from sqlalchemy import event, update
-from verifier_service_harness import WINDOW, Desk, RecordingAuditor, problem_of
+from verifier_service_harness import END, WINDOW, Desk, RecordingAuditor, Story, problem_of
 
 
 @pytest.fixture
@@ -179,3 +189,203 @@ def test_files_are_their_owners_only(tmp_path: Path) -> None:
                 assert stat.S_IMODE(path.stat().st_mode) == 0o600, path.name
     finally:
         os.umask(before)
+
+
+def opened(folder: Any) -> Desk:
+    return Desk(folder, RecordingAuditor())
+
+
+def test_a_restored_database_is_refused(tmp_path: Path) -> None:
+    with opened(tmp_path).running() as desk:
+        desk.open_window()
+    backup = (tmp_path / "data" / "verifier.db").read_bytes()
+    with opened(tmp_path).running() as desk:
+        desk.clock.now += 1000
+        assert desk.add_checkpoint(desk.log.add_request(0)).status_code == 200
+    shutil.copy(tmp_path / "data" / "verifier.db", tmp_path / "current.db")
+    (tmp_path / "data" / "verifier.db").write_bytes(backup)
+    with pytest.raises(RestoredBackup), opened(tmp_path).running():
+        pass
+    shutil.copy(tmp_path / "current.db", tmp_path / "data" / "verifier.db")
+    desk = opened(tmp_path)
+    desk.clock.now += 1000
+    with desk.running():
+        assert desk.client.get("/readyz").status_code == 200
+
+
+def test_a_missing_fence_is_refused(tmp_path: Path) -> None:
+    with opened(tmp_path).running() as desk:
+        desk.register()
+    desk.settings.fence_path.unlink()
+    with pytest.raises(RestoredBackup), opened(tmp_path).running():
+        pass
+
+
+def test_commands_before_the_first_start_need_no_fence(tmp_path: Path) -> None:
+    desk = opened(tmp_path)
+    desk.settings.data.mkdir()
+    database = Database(desk.settings.database_url, desk.clock)
+    with database.write():
+        pass
+    database.close()
+    with desk.running():
+        assert desk.client.get("/readyz").status_code == 200
+
+
+def test_one_process_serves_a_database(tmp_path: Path) -> None:
+    with opened(tmp_path).running(), pytest.raises(RefusedError), opened(tmp_path).running():
+        pass
+
+
+def test_the_latest_whole_record_counts(tmp_path: Path) -> None:
+    path = tmp_path / "fence"
+    fence = Fence(path)
+    assert (fence.existed, fence.latest) == (False, 0)
+    for time in (5, 7, 9):
+        fence.advance(time)
+    fence.close()
+    again = Fence(path)
+    assert (again.existed, again.latest) == (True, 9)
+    again.close()
+    whole = path.read_bytes()
+    assert len(whole) == 2 * RECORD_BYTES
+    for torn in range(RECORD_BYTES):  # the third record went to the first place
+        path.write_bytes(bytes(torn) + whole[torn:])
+        torn_fence = Fence(path)
+        assert torn_fence.latest in (7, 9)
+        torn_fence.advance(11)
+        assert torn_fence.latest == 11
+        torn_fence.close()
+        repaired = Fence(path)
+        assert repaired.latest == 11
+        repaired.close()
+        path.write_bytes(whole)
+
+
+def test_what_still_runs_after_the_close_writes_nowhere(tmp_path: Path) -> None:
+    """As a tick may that a shutdown abandoned, while another file has the fence's descriptor."""
+    fence = Fence(tmp_path / "fence")
+    database = Database(f"sqlite:///{tmp_path}/verifier.db", lambda: 1, fence)
+    descriptor = fence._file
+    database.close()
+    with (tmp_path / "secret").open("w+b") as file:
+        assert file.fileno() == descriptor
+        with pytest.raises(StoreUnavailable, match="closed"), database.write():
+            pass
+        with pytest.raises(StoreUnavailable, match="closed"):
+            fence.advance(1)
+        file.seek(0)
+        assert file.read() == b""
+
+
+def test_what_the_fence_cannot_hold_is_not_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(tmp_path).running() as desk:
+        desk.open_window()
+
+        def fail(*_given: object) -> int:
+            raise OSError("disk full")
+
+        with monkeypatch.context() as patched:
+            patched.setattr("ragaudit.verifier.service.fence.os.pwrite", fail)
+            answer = desk.add_checkpoint(desk.log.add_request(0))
+            problem_of(answer, 503, "store-unavailable")
+        problem_of(desk.client.get("/readyz"), 503, "store-unavailable")  # type: ignore[arg-type]
+        with pytest.raises(StoreUnavailable), desk.service.database.write():
+            pass
+
+
+BASE = f"/v1/windows/{WINDOW}"
+
+
+@pytest.fixture
+def url(postgresql: Server) -> str:
+    return postgresql.create("verifier")
+
+
+@pytest.fixture
+def remote(tmp_path: Path, url: str) -> Iterator[Desk]:
+    made = Desk(tmp_path, RecordingAuditor())
+    with made.running(made.settings.model_copy(update={"database": url})) as running:
+        running.open_window()
+        yield running
+
+
+def test_a_window_to_its_sample(remote: Desk) -> None:
+    story = Story(remote)
+    story.send("POST", "entries", {"entries": story.documents()})
+    final = story.cosign()
+    remote.clock.at(END)
+    assert story.send("PUT", "records", story.handover()).status_code == 204
+    answer = story.send("POST", "close", {"final_checkpoint": final.decode()})
+    assert answer.status_code == 204, answer.text
+    shown = remote.client.get(BASE).json()
+    assert (shown["state"], shown["counts"]["entries"]) == ("closed", len(story.documents()))
+
+
+def test_a_server_that_goes_and_comes_back(
+    remote: Desk, postgresql: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    postgresql.stop()
+    try:
+        with caplog.at_level(logging.INFO):
+            for answer in (
+                remote.client.get(BASE),
+                remote.client.get("/readyz"),
+                remote.send("POST", f"{BASE}/entries", {"entries": []}),
+            ):
+                problem_of(answer, 503, "store-unavailable")  # type: ignore[arg-type]
+        said(caplog)
+    finally:
+        postgresql.start()
+    assert remote.client.get("/readyz").status_code == 200
+    assert remote.client.get(BASE).json()["state"] == "countersigned"
+
+
+def test_sessions_that_are_cut_off(remote: Desk, postgresql: Server) -> None:
+    """As by a restart between two requests: the next one takes a new session."""
+    postgresql.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'verifier'"
+    )
+    assert remote.client.get("/readyz").status_code == 200
+
+
+def test_a_read_only_server(
+    remote: Desk, postgresql: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    postgresql.execute("ALTER DATABASE verifier SET default_transaction_read_only TO on")
+    remote.service.database._engine.dispose()
+    with caplog.at_level(logging.INFO):
+        answer = remote.send("POST", f"{BASE}/entries", {"entries": []})
+    problem_of(answer, 503, "store-unavailable")
+    assert "ReadOnlySqlTransaction" in said(caplog)
+    assert remote.client.get(BASE).status_code == 200  # what only reads goes on
+
+
+def test_a_damaged_table(
+    remote: Desk, postgresql: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = postgresql.execute("SELECT pg_relation_filepath('\"window\"')", "verifier")
+    postgresql.execute("CHECKPOINT")
+    postgresql.stop()
+    try:
+        with (postgresql.data / path).open("r+b") as file:
+            file.seek(4096)
+            file.write(b"damage")
+    finally:
+        postgresql.start()
+    with caplog.at_level(logging.INFO):
+        problem_of(remote.client.get(BASE), 503, "store-unavailable")  # type: ignore[arg-type]
+    assert "DataCorrupted" in said(caplog)
+
+
+def test_a_start_without_a_server(tmp_path: Path, postgresql: Server, url: str) -> None:
+    remote = Desk(tmp_path, RecordingAuditor())
+    settings = remote.settings.model_copy(update={"database": url})
+    postgresql.stop()
+    try:
+        with pytest.raises(UnavailableError, match="the database failed"):
+            create_app(settings, auditor=RecordingAuditor())
+    finally:
+        postgresql.start()

@@ -1,7 +1,6 @@
 """Whole windows through the service with the real procedure: PASS, FAIL and REFUSED, signed."""
 
 import io
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from ragaudit.verifier import keys
 from ragaudit.verifier.bundle import read_archive
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.recheck import recheck
+from service_audit import decide, failed
 from service_window import ServiceWindow
 from verifier_service_harness import Desk
 
@@ -30,22 +30,6 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
     clock = Clock(1000 * (COUNTERSIGNED - 60))
     with Desk(tmp_path, None, clock).running() as running:
         yield running
-
-
-def decide(desk: Desk, window: ServiceWindow) -> Verdict:
-    """Let the audit run and verify its verdict."""
-    desk.service.scheduler.tick()
-    for _ in range(6000):
-        if not desk.service.runner.busy():
-            break
-        threading.Event().wait(0.01)
-    answer = desk.client.get(f"/v1/windows/{window.window}/verdict")
-    assert answer.status_code == 200, answer.text
-    return Verdict.verify(answer.content, desk.keys.verdict.public)
-
-
-def failed(verdict: Verdict) -> list[str]:
-    return [check.id for check in verdict.predicate.checks if check.status == "FAIL"]
 
 
 @pytest.mark.parametrize("mode", ["A", "B"])

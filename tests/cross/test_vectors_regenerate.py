@@ -1,0 +1,20 @@
+"""Vectors that a script makes are what it makes, bit for bit."""
+
+import pytest
+from vector_scripts import VECTORS, script
+
+SLOW = ("make_epsilon", "make_noise", "make_quantise")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "make_encoding",
+        "make_messages",
+        "make_receipts",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW),
+    ],
+)
+def test_vectors_regenerate(name: str) -> None:
+    for file, content in script(name).build().items():
+        assert (VECTORS / file).read_bytes() == content

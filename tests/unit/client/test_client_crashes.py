@@ -1,0 +1,257 @@
+"""The client after a crash, against a silent provider, and with another state directory."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from ragaudit.client.blocking import Client
+from ragaudit.client.errors import (
+    AnswerRejected,
+    PromiseUnanswered,
+    ServiceUnreachable,
+    StateConflict,
+)
+from ragaudit.client.revealing import Revealing
+from ragaudit.client.state import StateDirectory
+from ragaudit.encoding.canonical_json import loads
+from ragaudit.ledger.messages.promises import Promise
+from ragaudit.ledger.messages.records import Registration
+
+Open = Callable[..., Client]
+
+
+# Crashes
+
+
+class Crash(BaseException):
+    """The client's process ends here."""
+
+
+def crash(*_: Any, **__: Any) -> Any:
+    raise Crash
+
+
+@pytest.mark.parametrize("moment", ["before the promise", "after the promise", "before the answer"])
+def test_a_crash_is_survived_with_the_same_promise_and_nonce(
+    opened: Open, provider: Any, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = opened()
+    first.search("question 0")
+    with monkeypatch.context() as patch:
+        if moment == "before the promise":
+            patch.setattr(StateDirectory, "keep_promise", crash)
+        elif moment == "after the promise":
+            patch.setattr(Revealing, "_begin", crash)
+        else:
+            patch.setattr(StateDirectory, "keep_answer", crash)
+        with pytest.raises(Crash):
+            first.search("question 1")
+    first.close()
+    promised = provider.pending[1].promise
+    second = opened()
+    resumed = second.resume()
+    assert (resumed is None) == (moment == "before the promise")
+    result = resumed or second.search("question 1")
+    assert result.receipt.counter == 1
+    assert result.receipt.file.request.query == "question 1"
+    assert result.receipt.file.public.record.promised() == promised.record
+    assert second.search("question 2").receipt.counter == 2
+    assert provider.counter == 3
+
+
+def test_search_finishes_the_pending_promise_first(
+    opened: Open, provider: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = opened()
+    first.register()
+    with monkeypatch.context() as patch:
+        patch.setattr(Revealing, "_begin", crash)
+        with pytest.raises(Crash):
+            first.search("question 0")
+    first.close()
+    second = opened()
+    assert second.search("question 1").receipt.counter == 1
+    assert [each.request.query for each in second.receipts()] == ["question 0", "question 1"]
+
+
+def test_the_promise_is_durable_before_the_nonce_is_sent(opened: Open, provider: Any) -> None:
+    client = opened()
+    client.register()
+    seen = []
+
+    def look(call: str, reply: Any) -> Any:
+        if call == "reveal":
+            (path,) = client.asynchronous._session.state.directory.glob("promise.json")  # type: ignore[union-attr]
+            seen.append(loads(path.read_bytes())["promise"])
+        return reply
+
+    provider.interfere = look
+    client.search("what is it?")
+    assert seen == [provider.pending[0].promise.to_json()]
+
+
+def test_the_seed_is_durable_before_the_anchor_is_sent(
+    opened: Open, provider: Any, tmp_path: Path
+) -> None:
+    seen: list[Path] = []
+
+    def look(call: str, reply: Any) -> Any:
+        if call == "registration":
+            seen.extend((tmp_path / "state").rglob("registration.json"))
+        return reply
+
+    provider.interfere = look
+    opened().register()
+    assert len(seen) == 1
+
+
+# Providers that do not answer
+
+
+def silent(call_name: str) -> Callable[[str, Any], Any]:
+    def interfere(call: str, reply: Any) -> Any:
+        if call == call_name:
+            raise httpx.ReadTimeout("no answer")
+        return reply
+
+    return interfere
+
+
+def test_an_unanswered_promise_goes_to_the_verifier(
+    opened: Open, provider: Any, verifier: Any
+) -> None:
+    client = opened()
+    client.register()
+    provider.interfere = silent("reveal")
+    with pytest.raises(PromiseUnanswered, match="the verifier has the claim") as caught:
+        client.search("what is it?")
+    assert caught.value.claimed
+    (call, claim), *_ = verifier.received
+    assert call == "claims"
+    assert Promise.from_json(claim["promise"]) == provider.pending[0].promise
+    assert bytes.fromhex(claim["nonce"]) == provider.pending[0].nonce
+    provider.interfere = lambda _call, reply: reply
+    result = client.resume()
+    assert result is not None
+    assert result.receipt.file.request.query == "what is it?"
+
+
+def test_a_refusal_after_the_nonce_is_a_claim_too(
+    opened: Open, provider: Any, verifier: Any
+) -> None:
+    client = opened()
+    client.register()
+    closed = httpx.Response(409, json={"title": "Closed"})
+    provider.interfere = lambda call, reply: closed if call == "reveal" else reply
+    with pytest.raises(PromiseUnanswered):
+        client.search("what is it?")
+    assert verifier.received[0][0] == "claims"
+
+
+def test_a_claim_that_nobody_takes_is_said_to_be_so(
+    opened: Open, provider: Any, verifier: Any
+) -> None:
+    verifier.refuses = True
+    client = opened()
+    client.register()
+    provider.interfere = silent("reveal")
+    with pytest.raises(PromiseUnanswered, match="did not take the claim") as caught:
+        client.search("what is it?")
+    assert not caught.value.claimed
+
+
+def test_a_registration_that_the_provider_kept_back_is_shown_with_the_claim(
+    opened: Open, provider: Any, verifier: Any
+) -> None:
+    """Also when the provider says nothing more: the client keeps its registration."""
+    client = opened()
+    client.register()
+    provider.interfere = silent("reveal")
+    with pytest.raises(PromiseUnanswered, match="the verifier has the claim"):
+        client.search("what is it?")
+    calls = [call for call, _ in verifier.received]
+    assert calls == ["claims"]
+    shown = verifier.received[0][1]["registration"]
+    assert set(shown) == {"index", "salt", "body", "proof"}
+    assert Registration.parse(bytes.fromhex(shown["body"])).window == "w1"
+
+
+def test_no_reply_to_a_plain_query_is_not_repeated(opened: Open, provider: Any) -> None:
+    client = opened(anchored=False)
+    client.register()
+    provider.interfere = silent("query")
+    with pytest.raises(ServiceUnreachable):
+        client.search("what is it?")
+    assert provider.calls.count("query") == 1
+
+
+def test_a_proof_that_is_not_due_yet_is_no_rejection(opened: Open, provider: Any) -> None:
+    receipt = opened().search("what is it?").receipt
+    provider.proofs_ready = False
+    with pytest.raises(ServiceUnreachable, match="no inclusion proof yet"):
+        receipt.complete(timeout_seconds=0)
+
+
+def test_an_overdue_proof_is_a_lie_only_if_the_record_is_under_a_cosigned_checkpoint(
+    opened: Open, provider: Any, verifier: Any
+) -> None:
+    ahead = 0
+    client = opened(clock=lambda: time.time_ns() // 10**6 + ahead)
+    receipt = client.search("what is it?").receipt
+    provider.proofs_ready = False
+    ahead = 11_000
+    with pytest.raises(ServiceUnreachable):  # the verifier has cosigned nothing yet
+        receipt.complete(timeout_seconds=0)
+    verifier.cosigned = provider.head()
+    with pytest.raises(AnswerRejected, match="merge delay") as caught:
+        receipt.complete(timeout_seconds=0)
+    assert caught.value.evidence is not None
+    verifier.refuses_all = True
+    with pytest.raises(ServiceUnreachable):  # a verifier that is away is nobody's lie
+        receipt.complete(timeout_seconds=0)
+
+
+# State directories
+
+
+def test_a_restored_directory_is_noticed(opened: Open, tmp_path: Path) -> None:
+    import shutil
+
+    client = opened()
+    client.search("question 0")
+    client.close()
+    shutil.copytree(tmp_path / "state", tmp_path / "backup")
+    client = opened()
+    client.search("question 1")
+    client.close()
+    with pytest.raises(StateConflict, match="logged 2 records, this client 1"):
+        opened(state_dir=tmp_path / "backup").search("question 1 again")
+
+
+def test_another_directory_cannot_take_over(opened: Open, tmp_path: Path) -> None:
+    opened().search("question 0")
+    with pytest.raises(StateConflict, match="no keys for it"):
+        opened(state_dir=tmp_path / "other").search("question 1")
+
+
+def test_a_plain_account_cannot_become_anchored(opened: Open) -> None:
+    opened(anchored=False).search("question 0")
+    with pytest.raises(StateConflict, match="registered"):
+        opened().search("question 1")
+
+
+def test_an_anchored_account_cannot_become_plain(opened: Open) -> None:
+    opened().search("question 0")
+    with pytest.raises(StateConflict, match="registered with"):
+        opened(anchored=False).search("question 1")
+
+
+def test_answers_that_a_plain_client_missed_are_counted(opened: Open) -> None:
+    one, two = opened(anchored=False), opened(anchored=False)
+    assert one.search("question 0").missed == 0
+    two.search("question 1")
+    two.search("question 2")
+    assert one.search("question 3").missed == 2

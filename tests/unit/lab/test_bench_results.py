@@ -1,0 +1,335 @@
+"""What stored results are shown as: targets, series, tables, profiles; published figures beside."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench_results import HEAD, INPUTS, outcome, proving, result
+from ragaudit.encoding.errors import InternalError, MalformedError, UnsupportedError
+from ragaudit.lab.bench.measure import Measurement
+from ragaudit.lab.bench.report import report
+from ragaudit.lab.bench.suite import groth16, profiles, published, series, tables, targets
+from ragaudit.lab.bench.suite.fitting import fit, local_exponent
+from ragaudit.lab.bench.suite.matrix import load
+from ragaudit.lab.bench.suite.results import Results
+from ragaudit.lab.bench.workload import Sizes
+
+# --- fitting -----------------------------------------------------------------------------------
+
+
+def test_an_exact_power_law_is_found_exactly() -> None:
+    found = fit([(x, 3 * x**0.75) for x in (10.0, 100.0, 1000.0)])
+    assert found is not None
+    assert found.exponent == pytest.approx(0.75)
+    assert found.factor == pytest.approx(3)
+    assert found.half_width == pytest.approx(0, abs=1e-9)
+
+
+def test_the_interval_is_students_t_for_the_scatter() -> None:
+    """x = 1, e, e^2; log y = 0, 1.5, 1.5: slope 0.75, residuals -1/4, 1/2, -1/4.
+
+    Variance (1/16 + 1/4 + 1/16) / 1 = 3/8 over a spread of 2; t(0.975, 1) = tan(0.475 pi).
+    """
+    points = [(1.0, 1.0), (math.e, math.exp(1.5)), (math.e**2, math.exp(1.5))]
+    found = fit(points)
+    assert found is not None
+    assert found.exponent == pytest.approx(0.75)
+    assert found.half_width == pytest.approx(math.tan(0.475 * math.pi) * math.sqrt(3 / 16))
+
+
+def test_two_points_have_no_interval_and_one_no_line() -> None:
+    found = fit([(1.0, 8.0), (2.0, 4.0)])
+    assert found is not None
+    assert (found.exponent, found.half_width) == (pytest.approx(-1), None)  # type: ignore[comparison-overlap]
+    assert fit([(1.0, 8.0)]) is None
+    assert fit([(2.0, 8.0), (2.0, 9.0)]) is None
+    assert local_exponent([(1.0, 8.0)]) is None
+
+
+def test_the_last_step_is_between_the_two_largest() -> None:
+    assert local_exponent([(100.0, 90.0), (1.0, 5.0), (10.0, 9.0)]) == pytest.approx(1)
+
+
+# --- series, tables, profiles --------------------------------------------------------------------
+
+
+def test_series_collect_what_varies() -> None:
+    found = Results(
+        (
+            proving(1000, 0.4, undecided=100.0),
+            proving(1000, 0.9, cores=1, undecided=100.0),
+            proving(1000, 0.1, sigma="4", undecided=10.0),
+            proving(100, 0.1, undecided=90.0),
+        )
+    )
+    goals = [each for each in targets.load(INPUTS / "targets.toml") if each.scenario == "prove"]
+    by_rows = {each.name: each.points for each in series.against_rows(goals, found)}
+    assert by_rows["prove one record"] == ((100.0, 0.1), (1000.0, 0.4))
+    by_undecided = {each.name: each.points for each in series.against_undecided(found, 1000, 2)}
+    assert by_undecided["prove one record"] == ((10.0, 0.1), (100.0, 0.4))
+    (by_cores,) = series.against_cores(found)
+    assert by_cores.points == ((1.0, 0.9), (2.0, 0.4))
+    shown = tables.cores([by_cores])
+    assert "| 1 core | 2 cores | speed-up | exponent |" in shown
+    assert "| 900 ms | 400 ms | 2.25 | -1.17 |" in shown
+
+
+def test_tables_have_a_cell_for_every_heading() -> None:
+    shown = tables.growth(
+        [series.Series("a", ((10.0, 1.0), (100.0, 10.0))), series.Series("b", ((10.0, 64.0),))],
+        "N",
+        {"b": "bytes"},
+    )
+    lines = shown.splitlines()
+    assert {line.count("|") for line in lines} == {7}
+    assert lines[2] == "| a | 1.00 s | 10.0 s | 1.00 | two points | 1.00 |"
+    assert lines[3] == "| b | 64 bytes |  |  |  |  |"
+
+
+PERF = """# To display the perf.data header info, please use --header/--header-only options.
+#
+# Overhead;Shared Object;Symbol
+ 38.14% ;_core.abi3.so       ;[.] <&a::FieldElement as <&a::FieldElement as core::ops::Mul>::mul
+  9.62% ;_core.abi3.so       ;[.] curve25519_dalek::backend::serial::u64::scalar::Scalar52::mul
+  2.00% ;libc.so.6           ;[.] __memmove_avx512_unaligned_erms
+  1.99% ;libc.so.6           ;[.] rare
+"""
+
+
+def test_perfs_report_is_read_down_to_two_percent() -> None:
+    found = profiles.parse(PERF)
+    assert [(share, library) for share, library, _ in found] == [
+        (38.14, "_core.abi3.so"), (9.62, "_core.abi3.so"), (2.0, "libc.so.6"),
+    ]  # fmt: skip
+    assert [name for _, _, name in found] == [
+        "FieldElement::mul", "Scalar52::mul", "__memmove_avx512_unaligned_erms",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("symbol", "short"),
+    [
+        (
+            "<&dalek::avx2::Element4 as <&dalek::Element4 as Mul>::mul::__X__>::_impl_mul",
+            "Element4::mul",
+        ),
+        ("hashbrown::raw::RawTable<(K, V), A>::reserve_rehash", "RawTable::reserve_rehash"),
+        ("dalek::scalar::<impl dalek::u64::Scalar52>::pack", "scalar::pack"),
+        ("main", "main"),
+    ],
+)
+def test_functions_have_short_names(symbol: str, short: str) -> None:
+    ((_, _, name),) = profiles.parse(f" 50.00% ;core.so ;[.] {symbol}\n")
+    assert name == short
+
+
+def test_what_is_not_met_says_what_bounds_it_and_shows_its_profile(tmp_path: Path) -> None:
+    taken = profiles.Profile("index", 1000, HEAD, "ragaudit bench prove", profiles.parse(PERF))
+    profiles.save(tmp_path / "profiles.json", [taken])
+    assert profiles.load(tmp_path / "profiles.json") == [taken]
+    assert profiles.load(tmp_path / "none.json") == []
+    (tmp_path / "bounds.toml").write_text(
+        '[[bound]]\nwhat = "index"\nrows = 1000\nwhy = "Group additions."\n'
+    )
+    known = profiles.bounds(tmp_path / "bounds.toml")
+    shown = profiles.unmet([outcome(1.0)], [taken], known)
+    assert "### index, N = 1,000\n\nGroup additions." in shown
+    assert "| 9.6 % |" in shown
+    assert "No profile is stored." in profiles.unmet([outcome(1.0)], [], {})
+    assert "is met" in profiles.unmet([outcome(0.1)], [taken], known)
+    (tmp_path / "profiles.json").write_text('[{"what": "x"}]')
+    with pytest.raises(MalformedError):
+        profiles.load(tmp_path / "profiles.json")
+
+
+def test_every_target_is_measured_by_the_matrix() -> None:
+    declared = load(INPUTS / "matrix.toml", 2)
+    for target in targets.load(INPUTS / "targets.toml"):
+        rows = {
+            case.rows
+            for case in declared
+            if target.applies(
+                {
+                    "scenario": case.scenario,
+                    "cores": case.cores,
+                    "sizes": {
+                        "dimension": case.dimension,
+                        "top_k": case.top_k,
+                        "records": case.records,
+                        "sigma": case.sigma,
+                    },
+                }
+            )
+        }
+        assert set(target.most) <= rows, target.what
+
+
+def test_a_target_is_met_by_time_and_memory() -> None:
+    assert outcome(0.2).met is True
+    assert outcome(0.21).met is False
+    assert outcome(0.1, peak=1025.0).met is False
+
+
+def test_a_target_that_was_not_measured_is_neither() -> None:
+    (target, *_) = targets.load(INPUTS / "targets.toml")
+    found = list(targets.outcomes([target], Results()))
+    assert [each.met for each in found] == [None] * 4
+    assert tables.reached(found).count("not measured") == 4
+
+
+def test_other_sizes_do_not_count_for_a_target() -> None:
+    (target,) = [
+        each for each in targets.load(INPUTS / "targets.toml") if each.what == "prove one record"
+    ]
+    for other in (
+        proving(1000, 1.0, sigma="0.25"),
+        proving(1000, 1.0, cores=1),
+        proving(1000, 1.0, records=2),
+        proving(1000, 1.0, dimension=256),
+    ):
+        assert not target.applies(other)
+    assert target.applies(proving(1000, 1.0))
+
+
+def test_a_batch_counts_for_each_of_its_records() -> None:
+    target = targets.Target("v", "verify", "v", "seconds a record", {10: 1.0}, records=100)
+    assert target.value(result("verify", "v", 10, 50.0, records=100)) == 0.5
+    with pytest.raises(MalformedError, match="no measurement"):
+        target.value(result("verify", "w", 10, 50.0, records=100))
+
+
+def test_targets_are_read_strictly(tmp_path: Path) -> None:
+    path = tmp_path / "targets.toml"
+    for text in ("", "[[target]]\nwhat = 'x'\n", '[[target]]\nunit = "hours"\nmost = {1 = 2}\n'):
+        path.write_text(text)
+        with pytest.raises(MalformedError, match="targets"):
+            targets.load(path)
+
+
+ROOT = Path(__file__).parents[3]
+
+
+def theirs(**changes: Any) -> dict[str, Any]:
+    """As `groth16-comparison --json` prints it, of made-up numbers."""
+    measured = {
+        "setup_seconds": 30.0, "setup_processor_seconds": None, "synthesis_seconds": 2.0,
+        "prove_seconds": 20.0, "prove_processor_seconds": None,
+        "prove_microseconds_per_constraint": 10.0, "setup_microseconds_per_constraint": 15.0,
+        "verify_seconds": 0.002, "proof_bytes": 128, "proof_bytes_uncompressed": 256,
+        "proving_key_bytes": 2**30, "verifying_key_bytes": 500, "setup_peak_bytes": None,
+        "prove_peak_bytes": 2**31,
+    }  # fmt: skip
+    return {
+        "schema": "ragaudit/groth16-comparison/1", "circuit": "naive", "index": "committed",
+        "rows": 1000, "dimension": 384, "top_k": 5, "noise_bits": 24, "noise_deviation": 3.0,
+        "constraints": 2_000_000, "constraints_by_part": {"scores": 2_000_000},
+        "witness_variables": 1, "public_inputs": 1, "domain_size": 2**21, "rows_checked": 1000,
+        "threads": 2, "assembly": False, "measured": measured, **changes,
+    }  # fmt: skip
+
+
+def ours(scenario: str, name: str, seconds: float, cores: int = 2) -> dict[str, Any]:
+    found = Measurement(name, seconds, seconds, seconds, 5)
+    return report(scenario, Sizes(1000, 384, 5, "2"), cores, [found])
+
+
+def test_groth16_is_shown_beside_our_argument_of_the_same_sizes() -> None:
+    reports = [theirs(), theirs(circuit="optimised", measured=None), theirs(rows=100)]
+    results = Results(
+        (
+            ours("prove", "prove one record", 0.05),
+            ours("prove", "prove one record", 9.0, cores=1),
+            ours("verify", "verify one batch of records", 0.004),
+        )
+    )
+    lines = groth16.render(reports, results).splitlines()
+    assert len({line.count("|") for line in lines}) == 1
+    assert "×" not in lines[2]  # nothing of ours at 100 rows
+    assert "| 400 × | 2.00 ms | 0.500 × | 128 bytes | 1,024 MiB | 2,048 MiB | 2 |" in lines[3]
+    assert "counted only" in lines[4]
+    assert groth16.render([], results) == groth16.NONE
+
+
+def test_declared_circuits_are_multiplied_out() -> None:
+    found = groth16.circuits(ROOT / "benchmarks" / "matrix.toml")
+    assert len(found) == len(set(found)) >= 2
+    assert {each.circuit for each in found} == {"naive", "optimised"}
+
+
+@pytest.mark.parametrize("text", ["[[groth16]]\nrows = 5\n", "groth16 = 3\n", "["])
+def test_circuits_that_are_not_declared_whole_are_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "matrix.toml").write_text(text)
+    with pytest.raises(MalformedError, match="groth16"):
+        groth16.circuits(tmp_path / "matrix.toml")
+
+
+def test_reports_are_stored_one_by_one_and_not_measured_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    several = [groth16.Circuit("naive", "free", rows, 384, 5, 2) for rows in (100, 1000)]
+
+    def measured(circuit: groth16.Circuit, root: Path) -> dict[str, Any]:
+        if circuit.rows == 1000:
+            raise InternalError("exit status 1", where=str(root))
+        return theirs(rows=circuit.rows, index="free")
+
+    monkeypatch.setattr(groth16, "_measured", measured)
+    path, told = tmp_path / "results" / "groth16.json", list[str]()
+    for _ in range(2):
+        with pytest.raises(InternalError):
+            groth16.run(several, path, tmp_path, HEAD, told.append)
+    (stored,) = groth16.load(path)
+    assert (stored["commit"], stored["rows"]) == (HEAD, 100)
+    assert [line.endswith("stored") for line in told] == [False, True]
+
+
+def test_without_the_crate_there_is_no_comparison(tmp_path: Path) -> None:
+    circuit = groth16.Circuit("naive", "free", 100, 384, 5, 2)
+    with pytest.raises(UnsupportedError, match="groth16-comparison"):
+        groth16.run([circuit], tmp_path / "groth16.json", tmp_path, HEAD, print)
+
+
+@pytest.mark.parametrize("text", ["{}", '[{"schema": "another"}]', "[", "[1]"])
+def test_other_files_are_not_taken_for_reports(tmp_path: Path, text: str) -> None:
+    (tmp_path / "groth16.json").write_text(text)
+    with pytest.raises(MalformedError):
+        groth16.load(tmp_path / "groth16.json")
+    assert groth16.load(tmp_path / "none.json") == []
+
+
+FIGURES: dict[str, Any] = {
+    "source_of_table1": {"source": "https://example.org/paper", "kind": "a model"},
+    "table1": [
+        {
+            "circuit": "naive", "rows": 1000, "constraints": 8.7e5, "prove_seconds": 0.9,
+            "setup_seconds": 0.4,
+        }
+    ],
+    "published": [
+        {
+            "system": "a|b", "proves": "search", "setting": "one core", "figure": "50 s",
+            "note": "none", "source": "https://example.org/other", "version_date": "2026-01-02",
+            "opened": "2026-02-03",
+        }
+    ],
+}  # fmt: skip
+
+
+def test_the_papers_table_stands_beside_the_built_circuits() -> None:
+    shown = published.render(FIGURES, [theirs(index="free", constraints=510_335)])
+    assert "- source: https://example.org/paper\n- kind: a model\n" in shown
+    assert "| naive | 1,000 | 870,000 | 510,335 |  | 0.9 s | 0.4 s |" in shown
+    assert "| a\\|b | search | one core | 50 s | none | <https://example.org/other>" in shown
+    assert published.render({}, []) == published.NONE
+
+
+def test_a_figure_without_its_source_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "published.toml"
+    assert published.load(path) == {}
+    path.write_text('[[published]]\nsystem = "x"\nfigure = "1 s"\n')
+    with pytest.raises(MalformedError, match="source"):
+        published.load(path)
+    path.write_text("[")
+    with pytest.raises(MalformedError):
+        published.load(path)

@@ -1,0 +1,239 @@
+"""The accounting's report and epsilon table: rounded up, one JSON form, each number complete.
+
+Claims are those of docs/notes/accounting.md.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ragaudit.encoding import canonical_json
+from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.text import ceil_decimal, floor_decimal, parse_decimal
+from ragaudit.privacy.accounting import GAMMA, NoisyScores, epsilon, risk, table_members
+from ragaudit.privacy.accounting import table as tables
+from ragaudit.privacy.accounting.report import epsilon_report
+from ragaudit.privacy.accounting.table import EpsilonTable
+from ragaudit.privacy.guarantees import ApproximateDp, GaussianDp, NeighboringRelation
+
+# --- the table ---
+ARGUMENTS: dict[str, Any] = {
+    "sigma": "50", "relation": "replace", "group_size": 1, "queries_per_account": 100,
+    "coalition": 5, "delta_policy": "0.00001", "gamma": GAMMA, "total_records": 900,
+    "realised_counts": [100, 3, 90, 5, 0, 1, 1], "epsilon_acc": "2", "delta_acc": "0.000001",
+}  # fmt: skip
+
+
+def test_report_values() -> None:
+    report: Any = epsilon_report(**ARGUMENTS).to_json()
+    assert canonical_json.loads(canonical_json.dumps(report)) == report
+    event = NoisyScores.of_policy("50", "replace", 1, 500)
+    assert report["finite"] is True
+    assert report["headline"]["queries"] == 500
+    exact = epsilon(event, Fraction(1, 10**5))
+    assert report["headline"]["epsilon"] == ceil_decimal(Fraction(exact), 6) == "3.848611"
+    assert report["all_records"]["queries"] == 900
+    assert report["realised"]["queries"] == 199
+    assert "not a guarantee" in report["realised"]["label"]
+    assert report["per_account"]["satisfied"] is True
+    assert report["loss_distribution"]["agrees"] is True
+    assert report["closed_form"]["in_class"] is False
+    assert report["parameters"]["gamma"] == "2^-100"
+    for key in ("membership_advantage", "auc"):
+        assert 0 < Fraction(report["risk"][key]) < 1
+    assert report["risk"]["membership_advantage"] == ceil_decimal(
+        Fraction(risk.membership_advantage(event.mu())), 6
+    )
+
+
+def test_report_without_a_finite_bound_says_so() -> None:
+    report: Any = epsilon_report(**(ARGUMENTS | {"sigma": "1"})).to_json()
+    assert report["finite"] is False
+    assert report["headline"]["epsilon"] is None
+    assert "no finite bound" in report["headline"]["reason"]
+    assert report["renyi"]["epsilon"] is None
+    assert report["per_account"]["satisfied"] is False
+    canonical_json.dumps(report)
+
+
+def test_report_closed_form_needs_a_larger_delta() -> None:
+    """1e-5 > 10·1e-6 is true in binary floating point and false here."""
+    assert 1e-5 > 10 * 1e-6
+    report: Any = epsilon_report(**(ARGUMENTS | {"coalition": 10})).to_json()
+    assert report["closed_form"]["total"] is None
+    assert "does not exceed" in report["closed_form"]["reason"]
+    assert epsilon_report(**(ARGUMENTS | {"coalition": 9})).closed_form.total
+
+
+def test_claim_7_report_closed_form_inside_the_class() -> None:
+    report: Any = epsilon_report(**(ARGUMENTS | {"sigma": "400"})).to_json()
+    assert report["closed_form"]["in_class"] is True
+    assert Fraction(report["closed_form"]["total"]) > Fraction(report["headline"]["epsilon"])
+
+
+def test_report_risk_never_exceeds_its_ceiling() -> None:
+    report: Any = epsilon_report(**(ARGUMENTS | {"sigma": "0.001", "coalition": 1000})).to_json()
+    assert report["risk"]["membership_advantage"] == "1.000000"
+    ceilings = {2: "0.500000", 10: "0.900000", 100: "0.990000"}
+    for row in report["risk"]["uniform_priors"]:
+        assert row["attribute"] == row["reconstruction"] == ceilings[row["candidates"]]
+
+
+def test_report_has_no_floats_and_rounds_up() -> None:
+    def leaves(value: object) -> list[object]:
+        if isinstance(value, dict):
+            return [leaf for item in value.values() for leaf in leaves(item)]
+        if isinstance(value, list):
+            return [leaf for item in value for leaf in leaves(item)]
+        return [value]
+
+    report: Any = epsilon_report(
+        **(ARGUMENTS | {"sigma": "4.25", "relation": "null-replace"})
+    ).to_json()
+    assert not any(isinstance(leaf, float) for leaf in leaves(report))
+    event = NoisyScores.of_policy("4.25", "null-replace", 1, 500)
+    assert report["parameters"]["sigma_units"] == "68548.25"
+    assert Fraction(report["headline"]["mu"]) >= Fraction(event.mu())
+    assert Fraction(report["renyi"]["rho"]) >= event.rho()
+
+
+# --- decimals of the encoding member, used throughout ---
+
+
+@given(st.fractions(), st.integers(0, 12))
+def test_directed_decimals(value: Fraction, places: int) -> None:
+    low, high = Fraction(floor_decimal(value, places)), Fraction(ceil_decimal(value, places))
+    assert low <= value <= high
+    assert high - low <= Fraction(1, 10**places)
+    assert (low == high) == ((value * 10**places).denominator == 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", ".", "1.", ".1", "+1", "-0", "00", "1e5", "1 ", "٣", "1234567890", "0.1234567890123"],
+)
+def test_decimals_are_strict(text: str) -> None:
+    with pytest.raises(MalformedError):
+        parse_decimal(text)
+
+
+def test_decimals_are_exact() -> None:
+    assert parse_decimal("0.1") * 3 == parse_decimal("0.3")
+    assert parse_decimal("999999999.999999999999") == Fraction(10**21 - 1, 10**12)
+
+
+VECTORS = Path(__file__).parents[2] / "vectors" / "epsilon.json"
+TABLES: list[dict[str, Any]] = [case["table"] for case in json.loads(VECTORS.read_bytes())["cases"]]
+Table = dict[str, Any]
+
+
+def changed(change: Callable[[Table], object]) -> Table:
+    table: Table = json.loads(json.dumps(TABLES[0]))
+    change(table)
+    return table
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table["parameters"]["sigma"])
+def test_reading_and_writing_lose_nothing(table: Table) -> None:
+    found = EpsilonTable.from_json(table)
+    assert canonical_json.dumps(found.to_json()) == canonical_json.dumps(table)
+    assert found.finite is table["finite"]
+    assert found.headline.epsilon == table["headline"]["epsilon"]
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table["parameters"]["sigma"])
+def test_every_way_of_counting_is_listed_as_it_is_stated(table: Table) -> None:
+    ways = {way.name: way for way in EpsilonTable.from_json(table).ways}
+    rows = {name: row for name, row in table.items() if isinstance(row, dict)}
+    stated = {name for name, row in rows.items() if {"epsilon", "total"} & set(row)}
+    assert set(ways) == stated
+    for name, way in ways.items():
+        row = table[name]
+        assert way.epsilon == row["total" if name == "closed_form" else "epsilon"]
+        assert way.queries == row.get("queries")
+        assert (way.label, way.reason) == (row.get("label", ""), row.get("reason", ""))
+
+
+def test_guarantees_have_their_delta_and_relation() -> None:
+    table = TABLES[1]
+    found, terms = EpsilonTable.from_json(table), table["parameters"]
+    relation = NeighboringRelation(terms["relation"])
+    delta_acc = table["per_account"]["delta_acc"]
+    for guarantee, row, delta in (
+        (found.headline.guarantee, table["headline"], terms["delta_policy"]),
+        (found.renyi.guarantee, table["renyi"], terms["delta_policy"]),
+        (found.all_records.guarantee, table["all_records"], terms["delta_policy"]),
+        (found.per_account.headline.guarantee, table["per_account"], delta_acc),
+    ):
+        assert guarantee == ApproximateDp.of(row["epsilon"], delta, relation)
+    promise = ApproximateDp.of(table["per_account"]["epsilon_acc"], delta_acc, relation)
+    assert found.per_account.promised == promise
+    assert found.headline.ideal == GaussianDp.of(table["headline"]["mu"], relation)
+    assert found.risk.membership.relation is relation
+    queries = table["headline"]["queries"]
+    assert found.slack == queries * terms["group_size"] * Fraction(1, 2**100)
+
+
+def test_the_texts_of_the_table_are_those_of_the_specification() -> None:
+    chapter = VECTORS.parents[2] / "docs/spec/07-coalition.md"
+    section = chapter.read_text(encoding="utf-8").split("### 7.4.3 Texts")[1]
+    own = {
+        value for module in (tables, table_members) for name, value in vars(module).items()
+        if name.isupper() and isinstance(value, str)
+    }  # fmt: skip
+    assert set(re.findall(r'"([^"]+)"', section)) == own
+
+
+def test_a_gamma_that_is_no_power_of_two_is_a_fraction() -> None:
+    found = EpsilonTable.from_json(TABLES[0])
+    other = replace(found, parameters=replace(found.parameters, gamma=Fraction(3, 10**12)))
+    assert other.to_json()["parameters"]["gamma"] == "3/1000000000000"
+    assert EpsilonTable.from_json(other.to_json()) == other
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        [],
+        {},
+        changed(lambda t: t.pop("realised")),
+        changed(lambda t: t.update(moons=3)),
+        changed(lambda t: t.update(finite=1)),
+        changed(lambda t: t.update(finite=False)),
+        changed(lambda t: t.update(headline=None)),
+        changed(lambda t: t["headline"].update(epsilon="1")),
+        changed(lambda t: t["headline"].update(epsilon="1.0000000")),
+        changed(lambda t: t["headline"].update(epsilon="-1.000000")),
+        changed(lambda t: t["headline"].update(epsilon=1)),
+        changed(lambda t: t["headline"].update(epsilon=None)),
+        changed(lambda t: t["headline"].update(queries=True)),
+        changed(lambda t: t["headline"].update(queries="7")),
+        changed(lambda t: t["headline"].update(mu="NaN")),
+        changed(lambda t: t["headline"].update(reason="none")),
+        changed(lambda t: t["renyi"].update(label="a guarantee")),
+        changed(lambda t: t["realised"].update(label="a guarantee")),
+        changed(lambda t: t["loss_distribution"].update(agrees="yes")),
+        changed(lambda t: t["closed_form"].update(in_class=0)),
+        changed(lambda t: t["per_account"].update(delta_acc="1e-6")),
+        changed(lambda t: t["per_account"].update(satisfied=None)),
+        changed(lambda t: t["parameters"].update(sigma="four")),
+        changed(lambda t: t["parameters"].update(delta_policy="2")),
+        changed(lambda t: t["parameters"].update(relation="add-remove")),
+        changed(lambda t: t["parameters"].update(gamma="2^-99999999999")),
+        changed(lambda t: t["parameters"].update(gamma="1/0")),
+        changed(lambda t: t["risk"].update(membership_advantage="2.000000")),
+        changed(lambda t: t["risk"].update(uniform_priors="none")),
+        changed(lambda t: t["risk"]["uniform_priors"][0].update(candidates=1)),
+    ],
+)  # fmt: skip
+def test_anything_else_is_no_table(value: object) -> None:
+    with pytest.raises(MalformedError):
+        EpsilonTable.from_json(value)
