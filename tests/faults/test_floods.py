@@ -21,7 +21,7 @@ from ragaudit.encoding.tagged import enc
 from ragaudit.lab.scenario.policy import END
 from ragaudit.verifier.settings import Limits
 from service_window import ServiceWindow
-from verifier_process import ProcessDesk, VerifierProcess, now
+from verifier_process import ProcessScenario, VerifierProcess, now
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -103,33 +103,33 @@ def status(peer: socket.socket) -> int:
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessDesk]:
+def scenario(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessScenario]:
     """A verifier at the end of a countersigned window whose log has a handful of entries."""
     folder = tmp_path_factory.mktemp("verifier")
     process = VerifierProcess(folder)
-    desk = ProcessDesk(process)
+    scenario = ProcessScenario(process)
     try:
         process.start()
-        window = ServiceWindow(desk)  # type: ignore[arg-type]
+        window = ServiceWindow(scenario)  # type: ignore[arg-type]
         window.open()
         for number in range(8):
             window.tree.append(b"entry %d" % number)
         window.checkpoint(0)
         process.stop()
-        desk.ahead = 1000 * (END + 1) - now()
+        scenario.ahead = 1000 * (END + 1) - now()
         offset = folder / "offset"
-        offset.write_text(str(desk.ahead))
+        offset.write_text(str(scenario.ahead))
         process.prelude = STEPPING % str(offset)
         process.start()
-        yield desk
+        yield scenario
     finally:
-        desk.close()
+        scenario.close()
         process.stop()
 
 
 @pytest.fixture(scope="module")
-def verifier(desk: ProcessDesk) -> Target:
-    process = desk.process
+def verifier(scenario: ProcessScenario) -> Target:
+    process = scenario.process
     assert process.process is not None
     return Target(process.url, Footprint(process.process.pid, process.log, [process.settings.data]))
 
@@ -177,13 +177,13 @@ def test_the_largest_json_that_nobody_may_send_sixteen_times_at_once(verifier: T
     assert taken.log < LINES
 
 
-def test_noise_for_an_index(verifier: Target, desk: ProcessDesk) -> None:
+def test_noise_for_an_index(verifier: Target, scenario: ProcessScenario) -> None:
     """A pinned provider's: on disk while it arrives, and nothing of it afterwards."""
     noise = secrets.token_bytes(UPLOAD)
     statuses = []
     taken = verifier.watch(
         lambda: statuses.append(
-            desk.send("PUT", f"{BASE}/tenants/acme/versions/1", noise).status_code
+            scenario.send("PUT", f"{BASE}/tenants/acme/versions/1", noise).status_code
         )
     )
     assert statuses == [400]
@@ -191,12 +191,12 @@ def test_noise_for_an_index(verifier: Target, desk: ProcessDesk) -> None:
     assert taken.log < LINES
 
 
-def test_a_flooded_handover(verifier: Target, desk: ProcessDesk) -> None:
+def test_a_flooded_handover(verifier: Target, scenario: ProcessScenario) -> None:
     """The log has eight entries: what follows from it is read, and no more."""
     frame = enc("ragaudit/v1/handover", 1, "registration", bytes(32), bytes(3000), None, None)
     flood = (len(frame).to_bytes(8, "little") + frame) * (UPLOAD // len(frame))
     target = f"{BASE}/records"
-    signed = desk.headers("PUT", target, flood)
+    signed = scenario.headers("PUT", target, flood)
     statuses = []
 
     def attack() -> None:

@@ -18,7 +18,7 @@ from ragaudit.ledger.log.notes import parse_note
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.verifier.service import cosigner, windows
 from service_window import ServiceWindow
-from verifier_process import ProcessDesk, VerifierProcess
+from verifier_process import ProcessScenario, VerifierProcess
 
 ORIGIN = windows.of("rag.example", "w1")
 
@@ -37,8 +37,8 @@ def process(tmp_path: Path) -> Iterator[VerifierProcess]:
 
 
 @pytest.fixture
-def desk(process: VerifierProcess) -> Iterator[ProcessDesk]:
-    made = ProcessDesk(process)
+def scenario(process: VerifierProcess) -> Iterator[ProcessScenario]:
+    made = ProcessScenario(process)
     try:
         yield made
     finally:
@@ -84,14 +84,14 @@ class Pusher(threading.Thread):
         ).encode()
 
 
-def stored(desk: ProcessDesk) -> list[cosigner.StoredCheckpoint]:
-    with desk.service.database.read() as connection:
+def stored(scenario: ProcessScenario) -> list[cosigner.StoredCheckpoint]:
+    with scenario.service.database.read() as connection:
         return cosigner.all_of(connection, ORIGIN)
 
 
-def test_killed_while_cosigning(process: Any, desk: Any) -> None:
+def test_killed_while_cosigning(process: Any, scenario: Any) -> None:
     process.start()
-    window = ServiceWindow(desk)
+    window = ServiceWindow(scenario)
     window.open()
     acknowledged: dict[int, bytes] = {}
     for number in range(ROUNDS):
@@ -103,42 +103,42 @@ def test_killed_while_cosigning(process: Any, desk: Any) -> None:
         pusher.join()
         assert pusher.wrong == []
         process.start()
-        _check_store(desk, window, acknowledged)
-        _check_fork_refused(desk, window)
+        _check_store(scenario, window, acknowledged)
+        _check_fork_refused(scenario, window)
 
 
-def _check_store(desk: Any, window: Any, acknowledged: Any) -> None:
+def _check_store(scenario: Any, window: Any, acknowledged: Any) -> None:
     """Every answer is kept bit for bit, and at most the unanswered one is there besides."""
-    known = {each.head.size: each for each in stored(desk)}
+    known = {each.head.size: each for each in stored(scenario)}
     for size, answer in acknowledged.items():
         note = parse_note(known[size].note)
-        assert note.signature_of(desk.keys.cosigner.verifier_key) in parse_cosignatures(answer)
+        assert note.signature_of(scenario.keys.cosigner.verifier_key) in parse_cosignatures(answer)
     for each in known.values():
         assert each.head == window.tree.head(each.head.size)
     times = [known[size].time for size in sorted(known)]
     assert times == sorted(times)
 
 
-def _check_fork_refused(desk: Any, window: Any) -> None:
-    latest = stored(desk)[-1].head.size
+def _check_fork_refused(scenario: Any, window: Any) -> None:
+    latest = stored(scenario)[-1].head.size
     fork = MemoryTree([b"fork %d" % index for index in range(latest)])
     for old, size in ((0, latest), (latest, latest), (0, 1)):
         head = Checkpoint(window.origin, fork.head(size))
         request = AddCheckpointRequest(old, (), sign_checkpoint(head, window.log_key).encode())
-        assert desk.add_checkpoint(request.encode()).status_code in (400, 409, 422)
-    assert stored(desk)[-1].head == window.tree.head(latest)
+        assert scenario.add_checkpoint(request.encode()).status_code in (400, 409, 422)
+    assert stored(scenario)[-1].head == window.tree.head(latest)
 
 
-def test_killed_during_an_upload(process: Any, desk: Any) -> None:
+def test_killed_during_an_upload(process: Any, scenario: Any) -> None:
     process.start()
-    window = ServiceWindow(desk)
+    window = ServiceWindow(scenario)
     super(ServiceWindow, window).open()
     embedder = window.model.manifest().to_json()
     document = {"policy": window.policy_json(), "embedder": embedder}
-    assert desk.send("POST", "/v1/windows", document).status_code == 201
+    assert scenario.send("POST", "/v1/windows", document).status_code == 201
     target = "/v1/windows/w1/tenants/acme/versions/1"
     content = window.indices["acme"].commitment.encode()
-    headers = {**desk.headers("PUT", target, content), "Content-Length": str(len(content))}
+    headers = {**scenario.headers("PUT", target, content), "Content-Length": str(len(content))}
 
     def half() -> Iterator[Any]:
         yield content[: len(content) // 2]
@@ -146,16 +146,16 @@ def test_killed_during_an_upload(process: Any, desk: Any) -> None:
         yield content[len(content) // 2 :]
 
     with pytest.raises(httpx.HTTPError):
-        desk.client.request("PUT", target, content=half(), headers=headers)
+        scenario.client.request("PUT", target, content=half(), headers=headers)
     process.start()
-    with desk.service.database.read() as connection:
+    with scenario.service.database.read() as connection:
         assert windows.find_item(connection, ORIGIN, "public/index/acme/1.bin") is None
     for tenant, index in window.indices.items():
         path = f"/v1/windows/w1/tenants/{tenant}/versions/1"
-        assert desk.send("PUT", path, index.commitment.encode()).status_code == 204
+        assert scenario.send("PUT", path, index.commitment.encode()).status_code == 204
     target = "/v1/windows/w1/countersign"
-    first = desk.send("POST", target, window.opening_request())
+    first = scenario.send("POST", target, window.opening_request())
     assert first.status_code == 200
     process.kill()
     process.start()
-    assert desk.send("POST", target, window.opening_request()).content == first.content
+    assert scenario.send("POST", target, window.opening_request()).content == first.content

@@ -55,7 +55,7 @@ WINDOW = {
 
 
 @dataclass
-class World:
+class ProverScenario:
     """Everything a test needs; `service` is not started: `drive` takes the steps."""
 
     folder: Path
@@ -163,9 +163,9 @@ def pinned(settings: Settings, keys: dict[str, str | None]) -> Settings:
 
 
 @contextmanager
-def worlds(folder: Path) -> Iterator[Callable[..., World]]:
-    """Yield a function that makes a world with other components, and stop it afterwards."""
-    made: list[World] = []
+def scenarios(folder: Path) -> Iterator[Callable[..., ProverScenario]]:
+    """Yield a function that makes a scenario with other components, and stop it afterwards."""
+    made: list[ProverScenario] = []
     clock = Clock(START, step=1)
     secrets = folder / "verifier/secrets"
     verifier_keys.create(secrets, "regulator.example/cosigner")
@@ -184,7 +184,7 @@ def worlds(folder: Path) -> Iterator[Callable[..., World]]:
         stack.callback(loop.close)
         client = stack.enter_context(TestClient(verifier))
 
-        def make(**components: Any) -> World:
+        def make(**components: Any) -> ProverScenario:
             transport = AppTransport(verifier, loop)
             paths = set_up(
                 folder / "prover", provider="provider.example", verifier="http://verifier"
@@ -200,15 +200,15 @@ def worlds(folder: Path) -> Iterator[Callable[..., World]]:
             parts = Components(**{**standard, **components})
             app = create_app(settings, components=parts)
             api = TestClient(app, raise_server_exceptions=False)
-            world = World(
+            scenario = ProverScenario(
                 folder, clock, client, transport, settings, parts, app.state.service, api, keys
             )
-            made.append(world)
-            return world
+            made.append(scenario)
+            return scenario
 
         yield make
-        for world in made:
-            world.service.stop()
+        for scenario in made:
+            scenario.service.stop()
 
 
 def _fill(settings: Settings) -> dict[str, str]:
@@ -224,25 +224,25 @@ def _fill(settings: Settings) -> dict[str, str]:
 
 
 @pytest.fixture
-def make_world(tmp_path: Path) -> Iterator[Callable[..., World]]:
-    """A function that makes a world with other components."""
-    with worlds(tmp_path) as make:
+def make_scenario(tmp_path: Path) -> Iterator[Callable[..., ProverScenario]]:
+    """A function that makes a scenario with other components."""
+    with scenarios(tmp_path) as make:
         yield make
 
 
 @pytest.fixture
-def world(make_world: Callable[..., World]) -> World:
+def scenario(make_scenario: Callable[..., ProverScenario]) -> ProverScenario:
     """A prover and a verifier that know each other; no window yet."""
-    return make_world()
+    return make_scenario()
 
 
 @pytest.fixture(scope="module")
-def open_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def open_scenario(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProverScenario]:
     """An open window that a module's tests share: they may only make requests that are refused."""
-    with worlds(tmp_path_factory.mktemp("open")) as make:
-        world = make()
-        world.open()
-        yield world
+    with scenarios(tmp_path_factory.mktemp("open")) as make:
+        scenario = make()
+        scenario.open()
+        yield scenario
 
 
 @pytest.fixture(scope="session")

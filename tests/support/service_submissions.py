@@ -11,11 +11,11 @@ BASE = f"/v1/windows/{WINDOW}"
 
 def post(story: Any, path: Any, document: Any) -> Any:
     data = document if isinstance(document, bytes) else canonical_json.dumps(document)
-    return story.desk.client.post(f"{BASE}/{path}", content=data)
+    return story.scenario.client.post(f"{BASE}/{path}", content=data)
 
 
 def kept(story: Any, kind: Any) -> Any:
-    with story.desk.service.database.read() as connection:
+    with story.scenario.service.database.read() as connection:
         documents = submissions.documents(connection, ORIGIN, submissions.Kind(kind))
     return [canonical_json.loads(each) for each in documents]
 

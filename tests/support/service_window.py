@@ -11,25 +11,25 @@ from ragaudit.ledger.log.checkpoints import Checkpoint, sign_checkpoint
 from ragaudit.ledger.log.cosigner_protocol import AddCheckpointRequest, parse_cosignatures
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.verifier.service import challenge, providers, windows
-from verifier_service_harness import Desk
+from verifier_service_harness import VerifierScenario
 
 
 class ServiceWindow(Window):
     """A provider whose verifier is the service; it moves the service's clock as it goes."""
 
-    def __init__(self, desk: Desk, **settings: Any) -> None:
-        self.desk = desk
+    def __init__(self, scenario: VerifierScenario, **settings: Any) -> None:
+        self.scenario = scenario
         super().__init__(**settings)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        desk = self.desk
-        self.cosigner_key = desk.keys.cosigner
-        self.verifier_key = desk.keys.statement
-        self.verdict_key = desk.keys.verdict
+        scenario = self.scenario
+        self.cosigner_key = scenario.keys.cosigner
+        self.verifier_key = scenario.keys.statement
+        self.verdict_key = scenario.keys.verdict
         self.policy = Policy.from_json(self.policy_json())
-        providers.add(desk.service.database, self.provider, self.provider_key.public)
-        desk.provider, desk.provider_key = self.provider, self.provider_key
+        providers.add(scenario.service.database, self.provider, self.provider_key.public)
+        scenario.provider, scenario.provider_key = self.provider, self.provider_key
 
     def previous_checkpoint(self, leaves: int = 0) -> str | None:
         """The service knows of no window before."""
@@ -42,12 +42,12 @@ class ServiceWindow(Window):
 
     def signed(self, method: str, target: str, body: bytes | dict[str, Any] = b"") -> Any:
         """The answer to a request of this provider, whoever asked before."""
-        self.desk.provider, self.desk.provider_key = self.provider, self.provider_key
-        return self.desk.send(method, target, body)
+        self.scenario.provider, self.scenario.provider_key = self.provider, self.provider_key
+        return self.scenario.send(method, target, body)
 
     def post(self, path: str, document: dict[str, Any]) -> Any:
         content = canonical_json.dumps(document)
-        answer = self.desk.client.post(self.target(path), content=content)
+        answer = self.scenario.client.post(self.target(path), content=content)
         assert answer.is_success, answer.text
         return answer
 
@@ -60,7 +60,7 @@ class ServiceWindow(Window):
     def prepare(self) -> None:
         """Commit, and hand everything in but the opening."""
         super().open()
-        self.desk.clock.at(COUNTERSIGNED)
+        self.scenario.clock.at(COUNTERSIGNED)
         embedder = self.model.manifest().to_json()
         document = {"policy": self.policy_json(), "embedder": embedder}
         answer = self.signed("POST", "/v1/windows", document)
@@ -77,19 +77,19 @@ class ServiceWindow(Window):
         self.prepare()
         self.send("POST", "/countersign", self.opening_request())
         # The accounts' noise depends on the activations; the test takes a look at the seed.
-        with self.desk.service.database.read() as connection:
+        with self.scenario.service.database.read() as connection:
             row = windows.get(connection, windows.of(self.provider, self.window))
-        self.chain_seed = challenge.chain_seed(self.desk.keys, row)
+        self.chain_seed = challenge.chain_seed(self.scenario.keys, row)
 
     # --- during the window -------------------------------------------------------------------
 
     def checkpoint(self, time: int) -> None:
-        self.desk.clock.at(START + time)
+        self.scenario.clock.at(START + time)
         signed = sign_checkpoint(Checkpoint(self.origin, self.tree.head()), self.log_key)
         old = self.checkpoints[-1][0] if self.checkpoints else 0
         proof = self.tree.consistency_proof(old) if old else ()
         request = AddCheckpointRequest(old, proof, signed.encode())
-        answer = self.desk.add_checkpoint(request.encode())
+        answer = self.scenario.add_checkpoint(request.encode())
         assert answer.status_code == 200, answer.text
         note = signed.note.with_signatures(parse_cosignatures(answer.content))
         self.checkpoints.append((self.tree.size, START + time, note.encode().decode()))
@@ -112,14 +112,14 @@ class ServiceWindow(Window):
             self.post("/disputes", {"disputes": [kept["dispute"]]})
 
     def hand_over(self) -> None:
-        self.desk.clock.at(HANDED_OVER)
+        self.scenario.clock.at(HANDED_OVER)
         self.send("PUT", "/records", self.handover())
         assert CLOSED < HANDED_OVER
         self.send("POST", "/close", {"final_checkpoint": self.checkpoints[-1][2]})
 
     def reach_sampling(self) -> None:
-        self.desk.clock.at(INSTANTS[-1])
-        self.desk.service.scheduler.tick()
+        self.scenario.clock.at(INSTANTS[-1])
+        self.scenario.service.scheduler.tick()
 
     def respond(self) -> list[int]:
         """Answer the challenge; the sampled leaf indices."""

@@ -112,8 +112,8 @@ class _Store:
         self.database = database
 
 
-class ProcessDesk:
-    """What `ServiceWindow` needs of a desk, with the service in another process."""
+class ProcessScenario:
+    """What `ServiceWindow` needs of a scenario, with the service in another process."""
 
     def __init__(self, process: VerifierProcess) -> None:
         self.process = process

@@ -99,7 +99,7 @@ class Log:
         return AddCheckpointRequest(old, proof, self.checkpoint(new)).encode()
 
 
-class Desk:
+class VerifierScenario:
     """One verifier service, one pinned provider, and what they say to each other."""
 
     def __init__(self, folder: Path, auditor: Auditor | None, clock: Clock | None = None) -> None:
@@ -119,7 +119,7 @@ class Desk:
         self.log = Log(SigningKey(ORIGIN, ED25519, seeded("log")))
 
     @contextmanager
-    def running(self, settings: Settings | None = None) -> Iterator["Desk"]:
+    def running(self, settings: Settings | None = None) -> Iterator["VerifierScenario"]:
         app = create_app(settings or self.settings, clock=self.clock, auditor=self.auditor)
         self.service = app.state.service
         providers.add(self.service.database, PROVIDER, self.provider_key.public)
@@ -266,7 +266,9 @@ OPENINGS = Openings(
 )
 
 
-def registration(desk: Desk, account: int, *, anchored: bool = False, tenant: str = "t1") -> bytes:
+def registration(
+    scenario: VerifierScenario, account: int, *, anchored: bool = False, tenant: str = "t1"
+) -> bytes:
     return Registration(
         window=WINDOW,
         pseudonym=pseudonym(account),
@@ -283,10 +285,15 @@ def dispute_key(account: int) -> PrivateKey:
 
 
 def record(
-    desk: Desk, account: int, counter: int, *, anchored: bool = False, tenant: str = "t1"
+    scenario: VerifierScenario,
+    account: int,
+    counter: int,
+    *,
+    anchored: bool = False,
+    tenant: str = "t1",
 ) -> Record:
     return Record(
-        policy_digest=structure("policy", canonical_json.dumps(desk.policy())),
+        policy_digest=structure("policy", canonical_json.dumps(scenario.policy())),
         window=WINDOW,
         tenant=tenant,
         version=1,
@@ -329,22 +336,22 @@ class Entry:
 class Story:
     """A whole window of the test's provider: its entries, receipts and close."""
 
-    def __init__(self, desk: Desk, accounts: int = 2, queries: int = 3) -> None:
-        self.desk = desk
+    def __init__(self, scenario: VerifierScenario, accounts: int = 2, queries: int = 3) -> None:
+        self.scenario = scenario
         self.entries = [Entry("opening", b"opening", b"\x11" * 32)]
         for account in range(accounts):
-            body = registration(desk, account, anchored=True)
+            body = registration(scenario, account, anchored=True)
             self.entries.append(Entry("registration", body))
         for counter in range(queries):
             for account in range(accounts):
                 self.entries.append(
-                    Entry("record", record(desk, account, counter, anchored=True).encode())
+                    Entry("record", record(scenario, account, counter, anchored=True).encode())
                 )
         self.entries.append(
             Entry("close", Close(WINDOW, accounts * queries, 1, 1000 * END).encode())
         )
         for each in self.entries:
-            desk.log.tree.append(leaf_data(each.salt, each.kind, each.body))
+            scenario.log.tree.append(leaf_data(each.salt, each.kind, each.body))
 
     @property
     def records(self) -> list[int]:
@@ -358,7 +365,7 @@ class Story:
 
     def receipt(self, index: int, **changes: Any) -> PublicReceipt:
         fields = {
-            "origin": self.desk.log.key.name,
+            "origin": self.scenario.log.key.name,
             "index": index,
             "salt": self.entries[index].salt,
             "body": self.entries[index].body,
@@ -366,28 +373,28 @@ class Story:
             "answer_digest": sha256(b"answer").digest(),
             **changes,
         }
-        key = fields.pop("key", self.desk.provider_key)
+        key = fields.pop("key", self.scenario.provider_key)
         return PublicReceipt.issue(key, **fields)
 
     def proof(self, index: int, checkpoint: bytes, tree: MemoryTree | None = None) -> TlogProof:
         size = parse_checkpoint(checkpoint).head.size
-        path = (tree or self.desk.log.tree).inclusion_proof(index, size)
+        path = (tree or self.scenario.log.tree).inclusion_proof(index, size)
         return TlogProof(index, path, checkpoint)
 
     def cosign(self) -> bytes:
         """The final checkpoint with its cosignature."""
-        answer = self.desk.add_checkpoint(self.desk.log.add_request(0))
+        answer = self.scenario.add_checkpoint(self.scenario.log.add_request(0))
         assert answer.status_code == 200, answer.text
         lines = parse_cosignatures(answer.content)
-        return parse_note(self.desk.log.checkpoint()).with_signatures(lines).encode()
+        return parse_note(self.scenario.log.checkpoint()).with_signatures(lines).encode()
 
     def send(self, method: str, path: str, body: bytes | dict[str, Any] = b"") -> Response:
-        return self.desk.send(method, f"/v1/windows/{WINDOW}/{path}", body)
+        return self.scenario.send(method, f"/v1/windows/{WINDOW}/{path}", body)
 
     def finish(self) -> None:
         """Everything that an honest provider does between the window's end and the sampling."""
         final = self.cosign()
-        self.desk.clock.at(END)
+        self.scenario.clock.at(END)
         assert self.send("PUT", "records", self.handover()).status_code == 204
         closed = self.send("POST", "close", {"final_checkpoint": final.decode()})
         assert closed.status_code == 204, closed.text

@@ -55,14 +55,7 @@ def played() -> tuple[Window, dict[str, bytes]]:
 
 # Known without playing the window; its responses are all alike, the first stands for them.
 FIRST_RESPONSE = names.response_name(4)
-ITEMS = sorted(
-    {
-        *(getattr(names, name) for name in dir(names) if name.isupper() and name[0] != "_"),
-        names.index_name("acme"),
-        FIRST_RESPONSE,
-    }
-    - {names.PUBLIC, names.CONFIDENTIAL, names.RESPONSES}
-)
+ITEMS = sorted({*names.FIXED, names.index_name("acme"), FIRST_RESPONSE})
 JSON_ITEMS = [name for name in ITEMS if name.endswith(".json")]
 
 

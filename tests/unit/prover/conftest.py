@@ -1,5 +1,5 @@
 """Fixtures of the prover's tests."""
 
-from scenario import embedder, make_world, open_world, world
+from scenario import embedder, make_scenario, open_scenario, scenario
 
-__all__ = ["embedder", "make_world", "open_world", "world"]
+__all__ = ["embedder", "make_scenario", "open_scenario", "scenario"]

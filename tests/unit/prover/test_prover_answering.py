@@ -21,8 +21,8 @@ from ragaudit.prover.verifier.client import SizeConflict
 from ragaudit.prover.window.registrations import find
 
 
-def counter_of(world: Any, account: str) -> int:
-    with world.service.store.read() as connection:
+def counter_of(scenario: Any, account: str) -> int:
+    with scenario.service.store.read() as connection:
         registered = find(connection, "w1", account)
     assert registered is not None
     return registered.counter
@@ -32,13 +32,13 @@ def record_of(value: Any) -> Record:
     return Record.parse(bytes.fromhex(value["public"]["body"]))
 
 
-def log_size(world: Any) -> int:
-    return world.service.open_windows.get("w1").log.entries.head().size
+def log_size(scenario: Any) -> int:
+    return scenario.service.open_windows.get("w1").log.entries.head().size
 
 
-def test_a_plain_answer_and_its_receipt(world: Any) -> None:
-    world.open()
-    answer = world.ask(query="rye bread", top_k=3)
+def test_a_plain_answer_and_its_receipt(scenario: Any) -> None:
+    scenario.open()
+    answer = scenario.ask(query="rye bread", top_k=3)
     assert answer.status_code == 200, answer.text
     value = answer.json()
     record = record_of(value)
@@ -46,32 +46,32 @@ def test_a_plain_answer_and_its_receipt(world: Any) -> None:
     file = ReceiptFile.parse(answer.content)  # as it came: a file that every command takes
     assert file.request == Request("rye bread", 3)
     file.verify_answer_digest()
-    file.public.verify(world.policy().keys.provider)
+    file.public.verify(scenario.policy().keys.provider)
     positions = [each["position"] for each in value["answer"]["documents"]]
     assert positions == sorted(positions) == value["private"]["selected"]
     ids = {each["id"] for each in value["answer"]["documents"]}
     assert ids == {f"one-{position}" for position in positions}
 
 
-def test_the_proof_completes_the_receipt(world: Any) -> None:
-    world.open()
-    public = world.ask().json()["public"]
+def test_the_proof_completes_the_receipt(scenario: Any) -> None:
+    scenario.open()
+    public = scenario.ask().json()["public"]
     url = f"/v1/windows/w1/receipts/{public['index']}/proof"
-    early = world.api.get(url)
+    early = scenario.api.get(url)
     assert early.status_code == 425 and early.headers["Retry-After"]
-    world.service.driver.checkpoint("w1")
-    proof = world.api.get(url)
+    scenario.service.driver.checkpoint("w1")
+    proof = scenario.api.get(url)
     assert proof.status_code == 200 and proof.text.startswith("c2sp.org/tlog-proof@v1\n")
 
 
-def test_the_selection_is_noise_then_select_of_the_committed_rows(world: Any) -> None:
-    world.open()
-    value = world.ask(top_k=2).json()
-    live = world.service.open_windows.get("w1")
+def test_the_selection_is_noise_then_select_of_the_committed_rows(scenario: Any) -> None:
+    scenario.open()
+    value = scenario.ask(top_k=2).json()
+    live = scenario.service.open_windows.get("w1")
     index = live.indexes["one"]
     private = value["private"]
     record = record_of(value)
-    noise = world.service.mechanism.draw_noise(live, index, record, None)
+    noise = scenario.service.mechanism.draw_noise(live, index, record, None)
     embedding = np.frombuffer(b64_decode(private["embedding"]), "<i2").astype(np.int64)
     exact = index.vectors.astype(np.int64) @ embedding
     boundary = np.sort(exact + noise)[-3]
@@ -81,13 +81,13 @@ def test_the_selection_is_noise_then_select_of_the_committed_rows(world: Any) ->
     assert len(set(noise.tolist())) > 1 and len(noise) == index.count
 
 
-def test_every_answer_has_its_own_noise(world: Any) -> None:
-    world.open()
-    live = world.service.open_windows.get("w1")
+def test_every_answer_has_its_own_noise(scenario: Any) -> None:
+    scenario.open()
+    live = scenario.service.open_windows.get("w1")
     seen = set()
     for _ in range(3):
-        record = record_of(world.ask(query="the same query").json())
-        noise = world.service.mechanism.draw_noise(live, live.indexes["one"], record, None)
+        record = record_of(scenario.ask(query="the same query").json())
+        noise = scenario.service.mechanism.draw_noise(live, live.indexes["one"], record, None)
         seen.add(noise.tobytes())
     assert len(seen) == 3
 
@@ -112,14 +112,14 @@ def test_every_answer_has_its_own_noise(world: Any) -> None:
         ([], "body"),
     ],
 )
-def test_bad_queries_cost_nothing(open_world: Any, body: Any, where: str) -> None:
-    world = open_world
-    size = log_size(world)
-    answer = world.post("/v1/windows/w1/query", "ada", body)
+def test_bad_queries_cost_nothing(open_scenario: Any, body: Any, where: str) -> None:
+    scenario = open_scenario
+    size = log_size(scenario)
+    answer = scenario.post("/v1/windows/w1/query", "ada", body)
     assert answer.status_code == 400, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     assert where in answer.json()["where"]
-    assert (counter_of(world, "ada"), log_size(world)) == (0, size)
+    assert (counter_of(scenario, "ada"), log_size(scenario)) == (0, size)
 
 
 @pytest.mark.parametrize(
@@ -133,97 +133,97 @@ def test_bad_queries_cost_nothing(open_world: Any, body: Any, where: str) -> Non
         (b'{"query": "bread", "top_k": NaN}', 400),
     ],
 )
-def test_bad_bytes(open_world: Any, content: bytes, status: int) -> None:
-    world = open_world
-    headers = {**world.headers("ada"), "Content-Type": "application/json"}
-    answer = world.api.post("/v1/windows/w1/query", content=content, headers=headers)
+def test_bad_bytes(open_scenario: Any, content: bytes, status: int) -> None:
+    scenario = open_scenario
+    headers = {**scenario.headers("ada"), "Content-Type": "application/json"}
+    answer = scenario.api.post("/v1/windows/w1/query", content=content, headers=headers)
     assert answer.status_code == status, answer.text
     assert answer.json()["type"].startswith("urn:ragaudit:problem:")
-    assert "Traceback" not in answer.text and counter_of(world, "ada") == 0
+    assert "Traceback" not in answer.text and counter_of(scenario, "ada") == 0
 
 
-def test_the_budget_ends_with_a_signed_refusal(world: Any) -> None:
-    world.open()
+def test_the_budget_ends_with_a_signed_refusal(scenario: Any) -> None:
+    scenario.open()
     for _ in range(6):
-        assert world.ask().status_code == 200
-    refused = world.ask()
+        assert scenario.ask().status_code == 200
+    refused = scenario.ask()
     assert refused.status_code == 429
-    left = 1000 * world.policy().end - refused.json()["refusal"]["time"]
+    left = 1000 * scenario.policy().end - refused.json()["refusal"]["time"]
     assert int(refused.headers["Retry-After"]) == -(-left // 1000)  # the next window, then
     refusal = Refusal.from_json(refused.json()["refusal"])
-    refusal.verify(world.policy().keys.provider)
+    refusal.verify(scenario.policy().keys.provider)
     refusal.verify_budget(6)
     assert (refusal.reason, refusal.counter) == ("budget", 6)
 
 
-def test_outside_the_window_refusals_are_signed(world: Any) -> None:
-    world.create()
+def test_outside_the_window_refusals_are_signed(scenario: Any) -> None:
+    scenario.create()
     for state in (State.DRAFT, State.COMMITTED):
-        world.drive(state)
-        refused = world.ask()
+        scenario.drive(state)
+        refused = scenario.ask()
         assert refused.status_code == 409, refused.text
         Refusal.from_json(refused.json()["refusal"])
-    world.drive(State.COUNTERSIGNED)
-    assert world.ask().status_code == 409  # not registered
-    world.register("ada")
-    early = world.ask()
+    scenario.drive(State.COUNTERSIGNED)
+    assert scenario.ask().status_code == 409  # not registered
+    scenario.register("ada")
+    early = scenario.ask()
     assert (early.status_code, early.json()["refusal"]["reason"]) == (409, "closed")
-    left = 1000 * world.policy().start - early.json()["refusal"]["time"]
+    left = 1000 * scenario.policy().start - early.json()["refusal"]["time"]
     assert int(early.headers["Retry-After"]) == -(-left // 1000)
-    world.service.driver.checkpoint("w1")
-    world.clock.at(world.policy().start)
-    world.drive(State.OPEN)
-    assert world.ask().status_code == 200
-    world.clock.at(world.policy().end)
-    late = world.ask()
+    scenario.service.driver.checkpoint("w1")
+    scenario.clock.at(scenario.policy().start)
+    scenario.drive(State.OPEN)
+    assert scenario.ask().status_code == 200
+    scenario.clock.at(scenario.policy().end)
+    late = scenario.ask()
     assert (late.status_code, late.json()["refusal"]["reason"]) == (409, "closed")
     assert "Retry-After" not in late.headers  # waiting does not help
     assert late.json()["refusal"]["counter"] == 1
 
 
-def test_stopped_by_the_operator(world: Any) -> None:
-    world.open()
-    close = partial(world.api.post, "/v1/operator/windows/w1/close", headers=world.operator)
+def test_stopped_by_the_operator(scenario: Any) -> None:
+    scenario.open()
+    close = partial(scenario.api.post, "/v1/operator/windows/w1/close", headers=scenario.operator)
     assert close().status_code == 200
-    assert world.ask().json()["refusal"]["reason"] == "closed"
-    world.service.driver.step("w1")
-    assert world.state() is State.CLOSED
+    assert scenario.ask().json()["refusal"]["reason"] == "closed"
+    scenario.service.driver.step("w1")
+    assert scenario.state() is State.CLOSED
     assert close().status_code == 409
 
 
-def test_a_late_registration_waits_for_its_activation(world: Any) -> None:
-    world.create()
-    world.drive(State.COUNTERSIGNED)
-    world.service.driver.checkpoint("w1")
-    world.clock.at(world.policy().start)
-    world.drive(State.OPEN)
-    world.register("ada")
-    waiting = world.ask()
+def test_a_late_registration_waits_for_its_activation(scenario: Any) -> None:
+    scenario.create()
+    scenario.drive(State.COUNTERSIGNED)
+    scenario.service.driver.checkpoint("w1")
+    scenario.clock.at(scenario.policy().start)
+    scenario.drive(State.OPEN)
+    scenario.register("ada")
+    waiting = scenario.ask()
     assert (waiting.status_code, waiting.json()["refusal"]["reason"]) == (503, "unavailable")
-    world.service.driver.checkpoint("w1")
-    world.clock.at(world.policy().activation_instants[1])
-    world.service.driver.step("w1")
-    answer = world.ask()
+    scenario.service.driver.checkpoint("w1")
+    scenario.clock.at(scenario.policy().activation_instants[1])
+    scenario.service.driver.step("w1")
+    answer = scenario.ask()
     assert answer.status_code == 200
     record = record_of(answer.json())
-    assert record.activation == 2 and record.time >= 1000 * world.policy().activation_instants[1]
+    assert record.activation == 2 and record.time >= 1000 * scenario.policy().activation_instants[1]
 
 
-def test_kinds_of_accounts_do_not_mix(open_world: Any) -> None:
-    world = open_world
-    assert world.ask("bob").status_code == 409
-    assert world.promise(0, account="ada").status_code == 409
-    assert counter_of(world, "bob") == 0
+def test_kinds_of_accounts_do_not_mix(open_scenario: Any) -> None:
+    scenario = open_scenario
+    assert scenario.ask("bob").status_code == 409
+    assert scenario.promise(0, account="ada").status_code == 409
+    assert counter_of(scenario, "bob") == 0
 
 
-def test_registration(world: Any) -> None:
-    world.create()
-    assert world.post("/v1/windows/w1/registration", "ada", {}).status_code == 409
-    world.drive(State.COUNTERSIGNED)
+def test_registration(scenario: Any) -> None:
+    scenario.create()
+    assert scenario.post("/v1/windows/w1/registration", "ada", {}).status_code == 409
+    scenario.drive(State.COUNTERSIGNED)
     anchor = "ab" * 32
 
     def register(anchor: object) -> Any:
-        return world.post("/v1/windows/w1/registration", "ada", {"anchor": anchor})
+        return scenario.post("/v1/windows/w1/registration", "ada", {"anchor": anchor})
 
     first, again = register(anchor), register(anchor)
     assert first.status_code == 201 and first.json()["slot"] == 0
@@ -231,116 +231,120 @@ def test_registration(world: Any) -> None:
     assert again.json()["registration"]["index"] == first.json()["registration"]["index"] == 1
     assert {register(other).status_code for other in (None, "cd" * 32)} == {409}
     assert {register(bad).status_code for bad in ("AB" * 32, "ab" * 31, 7)} == {400}
-    world.service.driver.checkpoint("w1")
-    shown = world.api.get("/v1/windows/w1/account", headers=world.headers("ada")).json()
+    scenario.service.driver.checkpoint("w1")
+    shown = scenario.api.get("/v1/windows/w1/account", headers=scenario.headers("ada")).json()
     assert shown["registration"]["proof"].startswith("c2sp.org/tlog-proof")
     assert (shown["anchor"], shown["counter"], shown["remaining"]) == (anchor, 0, 6)
 
 
-def test_slots_run_out(world: Any) -> None:
-    world.create(slots=2)
-    world.drive(State.COUNTERSIGNED)
-    world.register("ada")
-    world.register("bob")
-    answer = world.post("/v1/windows/w1/registration", "cyd", {"anchor": None})
+def test_slots_run_out(scenario: Any) -> None:
+    scenario.create(slots=2)
+    scenario.drive(State.COUNTERSIGNED)
+    scenario.register("ada")
+    scenario.register("bob")
+    answer = scenario.post("/v1/windows/w1/registration", "cyd", {"anchor": None})
     assert answer.status_code == 409 and "slot" in answer.json()["detail"]
 
 
-def test_keys_and_windows_that_nobody_knows(open_world: Any) -> None:
-    world = open_world
+def test_keys_and_windows_that_nobody_knows(open_scenario: Any) -> None:
+    scenario = open_scenario
     body = {"query": "x", "top_k": 1}
     for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic x"}):
-        answer = world.api.post("/v1/windows/w1/query", json=body, headers=headers)
+        answer = scenario.api.post("/v1/windows/w1/query", json=body, headers=headers)
         assert answer.status_code == 401 and answer.headers["WWW-Authenticate"] == "Bearer"
-    assert world.ask(name="none").status_code == 404
-    assert world.api.get("/v1/windows/none").status_code == 404
-    assert world.api.get("/v1/windows/W1").status_code == 400
-    assert world.api.get("/v1/windows/w1/receipts/99/proof").status_code == 404
-    assert world.api.get("/v1/windows/w1/log/tile/0/999").status_code == 404
-    assert world.api.get("/v1/windows/w1/log/nonsense").status_code == 400
-    assert world.api.get("/nowhere").status_code == 404
-    assert world.api.put("/v1/windows").status_code == 405
+    assert scenario.ask(name="none").status_code == 404
+    assert scenario.api.get("/v1/windows/none").status_code == 404
+    assert scenario.api.get("/v1/windows/W1").status_code == 400
+    assert scenario.api.get("/v1/windows/w1/receipts/99/proof").status_code == 404
+    assert scenario.api.get("/v1/windows/w1/log/tile/0/999").status_code == 404
+    assert scenario.api.get("/v1/windows/w1/log/nonsense").status_code == 400
+    assert scenario.api.get("/nowhere").status_code == 404
+    assert scenario.api.put("/v1/windows").status_code == 405
 
 
-def test_a_database_that_fails_answers_nothing(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    world.open()
-    size = log_size(world)
+def test_a_database_that_fails_answers_nothing(
+    scenario: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario.open()
+    size = log_size(scenario)
 
     def full(*_args: object, **_kwargs: object) -> None:
         raise StoreUnavailable("the database failed: database or disk is full", where="ledger")
 
     with monkeypatch.context() as patch:
         patch.setattr("ragaudit.prover.answering.query.insert_record", full)
-        answer = world.ask()
+        answer = scenario.ask()
     assert answer.status_code == 503 and "disk is full" in answer.json()["detail"]
-    assert (counter_of(world, "ada"), log_size(world)) == (0, size)
-    assert world.ask().status_code == 200
+    assert (counter_of(scenario, "ada"), log_size(scenario)) == (0, size)
+    assert scenario.ask().status_code == 200
 
 
 def test_a_fence_that_fails_answers_nothing_and_recovers(
-    world: Any, monkeypatch: pytest.MonkeyPatch
+    scenario: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world.open()
+    scenario.open()
 
     def full(*_args: object) -> int:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
         patch.setattr("ragaudit.ledger.log.fence.os.pwrite", full)
-        answer = world.ask()
+        answer = scenario.ask()
     assert answer.status_code == 503 and "fence" in answer.json()["detail"]
     # The entry was durable: its counter is consumed, and its noise is never used again.
-    assert counter_of(world, "ada") == 1
-    assert record_of(world.ask().json()).counter == 1
+    assert counter_of(scenario, "ada") == 1
+    assert record_of(scenario.ask().json()).counter == 1
 
 
-def test_documents_that_changed_are_not_served(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    world.open()
-    size = log_size(world)
-    honest = world.service.backend.fetch
+def test_documents_that_changed_are_not_served(
+    scenario: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario.open()
+    size = log_size(scenario)
+    honest = scenario.service.backend.fetch
 
     def changed(tenant: str, ids: list[str]) -> Any:
         return [type(each)(each.id, each.content + "!") for each in honest(tenant, ids)]
 
     with monkeypatch.context() as patch:
-        patch.setattr(world.service.backend, "fetch", changed)
-        answer = world.ask()
-    assert answer.status_code == 503 and log_size(world) == size
+        patch.setattr(scenario.service.backend, "fetch", changed)
+        answer = scenario.ask()
+    assert answer.status_code == 503 and log_size(scenario) == size
 
 
 @pytest.mark.parametrize("value", [0.0, np.nan, np.inf])
-def test_embeddings_that_are_none(make_world: Any, value: float) -> None:
+def test_embeddings_that_are_none(make_scenario: Any, value: float) -> None:
     class Broken(Mechanism):
         def embed(self, query: str) -> Any:
             return np.full(16, value, dtype=np.float32)
 
-    world = make_world(mechanism=Broken)
-    world.open()
-    answer = world.ask()
-    assert answer.status_code == 400 and counter_of(world, "ada") == 0
+    scenario = make_scenario(mechanism=Broken)
+    scenario.open()
+    answer = scenario.ask()
+    assert answer.status_code == 400 and counter_of(scenario, "ada") == 0
 
 
-def test_unknown_failures_show_nothing(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    world.open()
+def test_unknown_failures_show_nothing(scenario: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario.open()
     secret = "the text of the query"
 
     def broken(*_args: object) -> None:
         raise ValueError(secret)
 
-    monkeypatch.setattr(world.service.mechanism, "draw_noise", broken)
-    answer = world.ask(query=secret)
+    monkeypatch.setattr(scenario.service.mechanism, "draw_noise", broken)
+    answer = scenario.ask(query=secret)
     assert answer.status_code == 500
     assert secret not in answer.text and "ValueError" not in answer.text
 
 
-def test_queries_of_one_account_at_the_same_time(world: Any) -> None:
-    world.open()
+def test_queries_of_one_account_at_the_same_time(scenario: Any) -> None:
+    scenario.open()
 
     async def at_once() -> list[httpx.Response]:
-        transport = httpx.ASGITransport(world.api.app)
+        transport = httpx.ASGITransport(scenario.api.app)
         body = {"query": "bread", "top_k": 2, "filter": ""}
         async with httpx.AsyncClient(transport=transport, base_url="http://prover") as client:
-            url, headers = "/v1/windows/w1/query", world.headers("ada")
+            url, headers = "/v1/windows/w1/query", scenario.headers("ada")
             asked = (client.post(url, json=body, headers=headers) for _ in range(8))
             return await asyncio.gather(*asked)
 
@@ -351,45 +355,45 @@ def test_queries_of_one_account_at_the_same_time(world: Any) -> None:
     assert [each.counter for each in sorted(records, key=lambda each: each.time)] == list(range(6))
 
 
-def test_the_cosigner_may_remember_less_than_we_think(world: Any) -> None:
-    world.open()
-    world.ask()
-    live = world.service.open_windows.get("w1")
-    honest, sizes = world.service.verifier.add_checkpoint, []
+def test_the_cosigner_may_remember_less_than_we_think(scenario: Any) -> None:
+    scenario.open()
+    scenario.ask()
+    live = scenario.service.open_windows.get("w1")
+    honest, sizes = scenario.service.verifier.add_checkpoint, []
 
     def forgetful(request: Any, read: Any) -> Any:
         sizes.append(request.old_size)
         return SizeConflict(4) if len(sizes) == 1 else honest(request, read)
 
-    world.service.verifier.add_checkpoint = forgetful
-    world.service.driver.checkpoint("w1")
+    scenario.service.verifier.add_checkpoint = forgetful
+    scenario.service.driver.checkpoint("w1")
     assert sizes == [4, 4] and live.log.checkpoints.covering(4) is not None
 
 
-def test_the_api_describes_itself(open_world: Any) -> None:
-    described = open_world.api.get("/openapi.json").json()
+def test_the_api_describes_itself(open_scenario: Any) -> None:
+    described = open_scenario.api.get("/openapi.json").json()
     assert described["paths"]["/v1/windows/{window}/query"]["post"]["operationId"] == "query"
     assert "4XX" in described["paths"]["/v1/windows/{window}/query"]["post"]["responses"]
 
 
-def test_a_stage_is_logged_once(world: Any) -> None:
+def test_a_stage_is_logged_once(scenario: Any) -> None:
     """The noise of a counter is for one record: going on twice from one stage logs one."""
-    world.open()
-    live, size = world.service.open_windows.get("w1"), log_size(world)
-    admitted = world.service.answering.query(live, world.account("ada")).admit(anchored=False)
+    scenario.open()
+    live, size = scenario.service.open_windows.get("w1"), log_size(scenario)
+    admitted = scenario.service.answering.query(live, scenario.account("ada")).admit(anchored=False)
     described = admitted.describe(Request("bread", 2, None, ""))
     one, other = described.select(), described.select()
     one.log()
     for again in (one, other, admitted.describe(Request("violin", 2, None, "")).select()):
         with pytest.raises(Conflict, match="counter moved"):
             again.log()
-    assert (counter_of(world, "ada"), log_size(world)) == (1, size + 1)
+    assert (counter_of(scenario, "ada"), log_size(scenario)) == (1, size + 1)
 
 
-def test_an_anchored_query_is_not_selected_before_its_nonce(world: Any) -> None:
-    world.open()
-    live = world.service.open_windows.get("w1")
-    admitted = world.service.answering.query(live, world.account("bob")).admit(anchored=True)
+def test_an_anchored_query_is_not_selected_before_its_nonce(scenario: Any) -> None:
+    scenario.open()
+    live = scenario.service.open_windows.get("w1")
+    admitted = scenario.service.answering.query(live, scenario.account("bob")).admit(anchored=True)
     described = admitted.describe(Request("bread", 2, 0, ""))
     with pytest.raises(InternalError, match="anchored"):
         described.select()

@@ -129,14 +129,14 @@ def test_statuses() -> None:
     assert status_of(InternalError("x")) == 500
 
 
-def test_the_operators_api(open_world: Any) -> None:
-    world = open_world
-    api, operator = world.api, world.operator
+def test_the_operators_api(open_scenario: Any) -> None:
+    scenario = open_scenario
+    api, operator = scenario.api, scenario.operator
     made = {"tenant": "two", "name": "eve"}
     key = api.post("/v1/operator/accounts", json=made, headers=operator).json()["key"]
-    assert world.service.accounts.authenticate(key).name == "eve"
+    assert scenario.service.accounts.authenticate(key).name == "eve"
     fresh = api.post("/v1/operator/accounts/eve/key", headers=operator).json()["key"]
-    assert world.service.accounts.authenticate(fresh).name == "eve"
+    assert scenario.service.accounts.authenticate(fresh).name == "eve"
     assert {"tenant": "two", "name": "eve"} in api.get(
         "/v1/operator/accounts", headers=operator
     ).json()
@@ -147,41 +147,43 @@ def test_the_operators_api(open_world: Any) -> None:
     unknown = {"window": "w2", "overrides": {"surprise": 1}}
     refused = api.post("/v1/operator/windows", json=unknown, headers=operator)
     assert refused.status_code == 400 and "surprise" in refused.json()["where"]
-    for headers in ({}, {"Authorization": "Bearer x"}, world.headers("ada")):
+    for headers in ({}, {"Authorization": "Bearer x"}, scenario.headers("ada")):
         assert api.get("/v1/operator/accounts", headers=headers).status_code == 401
 
 
-def test_what_everybody_sees(open_world: Any) -> None:
-    world = open_world
-    assert world.api.get("/healthz").json() == {"status": "alive"}
-    assert world.api.get("/readyz").json() == {"status": "ready"}
-    (shown,) = world.api.get("/v1/windows").json()
-    assert shown == world.api.get("/v1/windows/w1").json()
+def test_what_everybody_sees(open_scenario: Any) -> None:
+    scenario = open_scenario
+    assert scenario.api.get("/healthz").json() == {"status": "alive"}
+    assert scenario.api.get("/readyz").json() == {"status": "ready"}
+    (shown,) = scenario.api.get("/v1/windows").json()
+    assert shown == scenario.api.get("/v1/windows/w1").json()
     assert set(shown) == {
         "window", "state", "policy", "policy_digest", "countersignature", "opening", "embedder",
         "activations",
     }  # fmt: skip
-    secrets = world.service.windows.get("w1")
+    secrets = scenario.service.windows.get("w1")
     text = json.dumps(shown)
     assert secrets.noise_seed.hex() not in text and secrets.pseudonym_key.hex() not in text
-    checkpoint = world.api.get("/v1/windows/w1/log/checkpoint")
+    checkpoint = scenario.api.get("/v1/windows/w1/log/checkpoint")
     assert checkpoint.text.startswith("provider.example/ragaudit/w1\n4\n")
-    assert len(world.api.get("/v1/windows/w1/log/tile/0/000.p/4").content) == 4 * 32
+    assert len(scenario.api.get("/v1/windows/w1/log/tile/0/000.p/4").content) == 4 * 32
 
 
-def test_threads_open_a_window_by_themselves(world: Any) -> None:
-    world.service.start()
+def test_threads_open_a_window_by_themselves(scenario: Any) -> None:
+    scenario.service.start()
     body = {"window": "w1", "overrides": {"sigma": "40", "epsilon_acc": None, "slots": 4}}
-    made = world.api.post("/v1/operator/windows", json=body, headers=world.operator)
+    made = scenario.api.post("/v1/operator/windows", json=body, headers=scenario.operator)
     assert made.status_code == 201, made.text
-    wait(lambda: world.state() is State.COUNTERSIGNED)
-    world.register("ada")
-    wait(lambda: world.service.open_windows.get("w1").log.checkpoints.covering(1) is not None)
-    world.clock.at(world.policy().start)
-    wait(lambda: world.state() is State.OPEN)
-    public = world.ask().json()["public"]
+    wait(lambda: scenario.state() is State.COUNTERSIGNED)
+    scenario.register("ada")
+    wait(lambda: scenario.service.open_windows.get("w1").log.checkpoints.covering(1) is not None)
+    scenario.clock.at(scenario.policy().start)
+    wait(lambda: scenario.state() is State.OPEN)
+    public = scenario.ask().json()["public"]
     wait(
-        lambda: world.api.get(f"/v1/windows/w1/receipts/{public['index']}/proof").status_code == 200
+        lambda: (
+            scenario.api.get(f"/v1/windows/w1/receipts/{public['index']}/proof").status_code == 200
+        )
     )
 
 

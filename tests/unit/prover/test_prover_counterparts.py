@@ -46,8 +46,8 @@ def record_of(answer: Any) -> Record:
 class Database:
     """The prover's database, which somebody restores while the prover runs."""
 
-    def __init__(self, world: Any) -> None:
-        self._path = world.settings.store.url.removeprefix("sqlite:///")
+    def __init__(self, scenario: Any) -> None:
+        self._path = scenario.settings.store.url.removeprefix("sqlite:///")
         self._saved = sqlite3.connect(":memory:")
 
     def save(self) -> None:
@@ -61,43 +61,43 @@ class Database:
 
 @pytest.mark.parametrize("checked", [True, False])
 def test_lost_records_and_the_comparison_of_the_head(
-    make_world: Any, monkeypatch: pytest.MonkeyPatch, checked: bool
+    make_scenario: Any, monkeypatch: pytest.MonkeyPatch, checked: bool
 ) -> None:
     if not checked:
         monkeypatch.setattr(
             WindowFence, "check_head", lambda self, connection: self.log.entries.head(connection)
         )
         monkeypatch.setattr(WindowFence, "check_account", lambda *_: None)
-    world = make_world(mechanism=Drawing)
-    world.open()
-    world.ask()
-    database = Database(world)
+    scenario = make_scenario(mechanism=Drawing)
+    scenario.open()
+    scenario.ask()
+    database = Database(scenario)
     database.save()
-    before = record_of(world.ask(query="trains"))
+    before = record_of(scenario.ask(query="trains"))
     database.restore()
-    again = world.ask(query="violin")
+    again = scenario.ask(query="violin")
     if checked:
         assert again.status_code == 503 and "behind the fence" in again.json()["detail"]
         return
     # Another question under the same counter, with the same noise: it can be subtracted.
     assert record_of(again).counter == before.counter
-    drawn = world.service.mechanism.drawn
+    drawn = scenario.service.mechanism.drawn
     assert drawn[-1] == drawn[-2] != drawn[0]
 
 
 @pytest.mark.parametrize("checked", [True, False])
 def test_a_lost_promise_and_the_comparison_of_the_counter(
-    world: Any, monkeypatch: pytest.MonkeyPatch, checked: bool
+    scenario: Any, monkeypatch: pytest.MonkeyPatch, checked: bool
 ) -> None:
     """The log did not grow with the promise, so that its head says nothing."""
     if not checked:
         monkeypatch.setattr(WindowFence, "check_account", lambda *_: None)
-    world.open()
-    database = Database(world)
+    scenario.open()
+    database = Database(scenario)
     database.save()
-    first = Promise.from_json(world.promise(0, query="trains").json())
+    first = Promise.from_json(scenario.promise(0, query="trains").json())
     database.restore()
-    again = world.promise(0, query="violin")
+    again = scenario.promise(0, query="violin")
     if checked:
         assert again.status_code == 503 and "counter is behind the fence" in again.json()["detail"]
         return
@@ -109,26 +109,26 @@ def test_a_lost_promise_and_the_comparison_of_the_counter(
 
 
 @pytest.fixture
-def timed(make_world: Any, embedder: Any) -> Any:
-    """A world whose window can be audited, and whose answers can be slow."""
-    return make_world(embedder=lambda _: embedder, mechanism=Drawing)
+def timed(make_scenario: Any, embedder: Any) -> Any:
+    """A scenario whose window can be audited, and whose answers can be slow."""
+    return make_scenario(embedder=lambda _: embedder, mechanism=Drawing)
 
 
-def failed(world: Any) -> list[str]:
+def failed(scenario: Any) -> list[str]:
     """Run the window to its end; return the names of the checks that failed."""
-    world.clock.at(world.policy().end)
-    world.drive(State.CLOSED)
-    world.service.driver.step("w1")
-    world.clock.at(world.policy().sampling_instant)
-    world.drive(State.CHALLENGED)
-    world.service.driver.step("w1")
-    world.clock.at(world.policy().release_time // 1000)
+    scenario.clock.at(scenario.policy().end)
+    scenario.drive(State.CLOSED)
+    scenario.service.driver.step("w1")
+    scenario.clock.at(scenario.policy().sampling_instant)
+    scenario.drive(State.CHALLENGED)
+    scenario.service.driver.step("w1")
+    scenario.clock.at(scenario.policy().release_time // 1000)
     for _ in range(200):
-        if world.state() is State.ARCHIVED:
+        if scenario.state() is State.ARCHIVED:
             break
-        world.service.driver.step("w1")
-        world.verifier.get("/v1/windows/w1/progress")
-    envelope = json.loads(world.service.windows.get("w1").verdict)
+        scenario.service.driver.step("w1")
+        scenario.verifier.get("/v1/windows/w1/progress")
+    envelope = json.loads(scenario.service.windows.get("w1").verdict)
     checks = json.loads(b64_decode(envelope["payload"]))["predicate"]["checks"]
     return [each["id"] for each in checks if each["status"] == "FAIL"]
 

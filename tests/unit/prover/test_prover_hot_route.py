@@ -9,16 +9,16 @@ JSON = {"Content-Type": "application/json"}
 
 
 def send(
-    world: Any, content: bytes, *, call: str = "query", window: str = "w1", **headers: str
+    scenario: Any, content: bytes, *, call: str = "query", window: str = "w1", **headers: str
 ) -> Any:
     path = f"/v1/windows/{window}/{call}"
-    return world.api.post(path, content=content, headers={**JSON, **headers})
+    return scenario.api.post(path, content=content, headers={**JSON, **headers})
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_who_calls_is_asked_first(open_world: Any, call: str) -> None:
+def test_who_calls_is_asked_first(open_scenario: Any, call: str) -> None:
     for headers in ({}, {"Authorization": "Basic x"}, {"Authorization": "Bearer nobody"}):
-        answer = send(open_world, b"not JSON", call=call, window="NO", **headers)
+        answer = send(open_scenario, b"not JSON", call=call, window="NO", **headers)
         assert answer.status_code == 401 and answer.headers["WWW-Authenticate"] == "Bearer"
 
 
@@ -35,27 +35,27 @@ def test_who_calls_is_asked_first(open_world: Any, call: str) -> None:
         (b'{"more": 1}', "body."),
     ],
 )
-def test_bodies_that_are_none(open_world: Any, call: str, content: bytes, where: str) -> None:
-    answer = send(open_world, content, call=call, **open_world.headers("ada"))
+def test_bodies_that_are_none(open_scenario: Any, call: str, content: bytes, where: str) -> None:
+    answer = send(open_scenario, content, call=call, **open_scenario.headers("ada"))
     assert answer.status_code == 400
     assert answer.json()["type"] == "urn:ragaudit:problem:malformed-request"
     assert answer.json()["where"].startswith(where)
 
 
-def test_what_is_not_said_to_be_json_is_not_read_as_such(open_world: Any) -> None:
+def test_what_is_not_said_to_be_json_is_not_read_as_such(open_scenario: Any) -> None:
     content = b'{"query": "bread", "top_k": 2, "filter": ""}'
     plain = {"Content-Type": "text/plain"}
-    answer = send(open_world, content, **open_world.headers("ada"), **plain)
+    answer = send(open_scenario, content, **open_scenario.headers("ada"), **plain)
     assert answer.status_code == 400
 
 
-def test_the_path_is_checked_before_the_body(open_world: Any) -> None:
-    answer = send(open_world, b"not JSON", window="NO", **open_world.headers("ada"))
+def test_the_path_is_checked_before_the_body(open_scenario: Any) -> None:
+    answer = send(open_scenario, b"not JSON", window="NO", **open_scenario.headers("ada"))
     assert answer.status_code == 400 and answer.json()["where"] == "path.window"
 
 
-def test_the_calls_are_documented(open_world: Any) -> None:
-    paths = open_world.api.get("/openapi.json").json()["paths"]
+def test_the_calls_are_documented(open_scenario: Any) -> None:
+    paths = open_scenario.api.get("/openapi.json").json()["paths"]
     for call in CALLS:
         shown = paths[f"/v1/windows/{{window}}/{call}"]["post"]
         assert shown["security"] == [{"account": []}]

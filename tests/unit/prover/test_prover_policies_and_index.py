@@ -45,65 +45,67 @@ class TestPolicies:
             {"audit": {"mode": "B", "beta": "1"}},
         ],
     )
-    def test_overrides_that_make_no_policy(self, world: Any, overrides: dict[str, Any]) -> None:
+    def test_overrides_that_make_no_policy(self, scenario: Any, overrides: dict[str, Any]) -> None:
         body = {"window": "w1", "overrides": overrides}
-        answer = world.api.post("/v1/operator/windows", json=body, headers=world.operator)
+        answer = scenario.api.post("/v1/operator/windows", json=body, headers=scenario.operator)
         assert answer.status_code == 400, answer.text
-        assert world.service.windows.all() == []
+        assert scenario.service.windows.all() == []
 
-    def test_too_few_documents_for_k(self, world: Any) -> None:
+    def test_too_few_documents_for_k(self, scenario: Any) -> None:
         with pytest.raises(MalformedDocument, match="12 documents"):
-            world.create(top_k_max=12)
+            scenario.create(top_k_max=12)
 
-    def test_seeded_windows_say_so(self, world: Any) -> None:
-        world.create(experiment_seed="again")
-        world.drive(State.COUNTERSIGNED)
-        assert world.policy().experiment_seed == "again"
-        one, two = (world.service.open_windows.get("w1").indexes[each] for each in ("one", "two"))
+    def test_seeded_windows_say_so(self, scenario: Any) -> None:
+        scenario.create(experiment_seed="again")
+        scenario.drive(State.COUNTERSIGNED)
+        assert scenario.policy().experiment_seed == "again"
+        one, two = (
+            scenario.service.open_windows.get("w1").indexes[each] for each in ("one", "two")
+        )
         assert one.salts != two.salts
-        world.service.windows.note("w1", unusable="over")
+        scenario.service.windows.note("w1", unusable="over")
 
-    def test_a_dishonest_policy_is_refused(self, make_world: Any) -> None:
+    def test_a_dishonest_policy_is_refused(self, make_scenario: Any) -> None:
         class Loud(PolicyBuilder):
             def document(self, **values: Any) -> Any:
                 return {**super().document(**values), "epsilon_acc": "0.0001"}
 
-        world = make_world(policy_builder=Loud)
-        world.create()
-        world.drive(State.REFUSED)
+        scenario = make_scenario(policy_builder=Loud)
+        scenario.create()
+        scenario.drive(State.REFUSED)
 
 
 class TestIndex:
     """Building the index commitment."""
 
-    def builder(self, world: Any, documents: Any, kind: Any = IndexBuilder) -> IndexBuilder:
+    def builder(self, scenario: Any, documents: Any, kind: Any = IndexBuilder) -> IndexBuilder:
         class Given:
             def pages(self, _tenant: Any, _rows: Any) -> Iterator[Any]:
                 yield documents
 
         from ragaudit.prover.randomness import OsRandomness
 
-        return kind(Given(), world.service.embedder, OsRandomness(), 100)
+        return kind(Given(), scenario.service.embedder, OsRandomness(), 100)
 
-    def build(self, world: Any, documents: Any) -> Any:
-        return self.builder(world, documents).build(
+    def build(self, scenario: Any, documents: Any) -> Any:
+        return self.builder(scenario, documents).build(
             policy_digest=bytes(32), window="w1", tenant="one"
         )
 
-    def test_two_builds_hide_what_is_equal(self, world: Any) -> None:
-        documents = world.service.backend.fetch("one", ["one-0", "one-1", "one-2"])
-        first, second = self.build(world, documents), self.build(world, documents)
+    def test_two_builds_hide_what_is_equal(self, scenario: Any) -> None:
+        documents = scenario.service.backend.fetch("one", ["one-0", "one-1", "one-2"])
+        first, second = self.build(scenario, documents), self.build(scenario, documents)
         assert first.rows.tobytes() == second.rows.tobytes()
         for name in ("root", "commitments", "salts", "proof"):
             assert getattr(first, name) != getattr(second, name)
         assert "salts=" not in repr(first)
 
     def test_a_new_version_commits_to_changed_rows_only(
-        self, world: Any, monkeypatch: pytest.MonkeyPatch
+        self, scenario: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         ids = [f"one-{n}" for n in range(6)]
-        documents = world.service.backend.fetch("one", ids)
-        before = self.build(world, documents)
+        documents = scenario.service.backend.fetch("one", ids)
+        before = self.build(scenario, documents)
         # One document replaced, one left out, one new, and another order.
         replaced = replace(documents[1], content=documents[5].content)
         after = [documents[4], replaced, documents[0], documents[2], documents[3]]
@@ -114,7 +116,7 @@ class TestIndex:
                 committed.append(len(rows))
                 return super().commit_rows(rows, blindings)
 
-        again = self.builder(world, after, Counting).build(
+        again = self.builder(scenario, after, Counting).build(
             policy_digest=bytes(32), window="w1", tenant="one", previous=before
         )
         assert committed == [1]
@@ -129,7 +131,7 @@ class TestIndex:
         assert statement.rows == 5
         core.verify_index(statement, again.proof)
 
-    def test_a_second_window_builds_on_the_first(self, make_world: Any) -> None:
+    def test_a_second_window_builds_on_the_first(self, make_scenario: Any) -> None:
         seen = []
 
         class Watching(IndexBuilder):
@@ -137,23 +139,23 @@ class TestIndex:
                 seen.append(None if values["previous"] is None else values["previous"].tenant)
                 return super().build(**values)
 
-        world = make_world(index_builder=Watching)
-        world.create()
-        world.drive(State.COMMITTED)
+        scenario = make_scenario(index_builder=Watching)
+        scenario.create()
+        scenario.drive(State.COMMITTED)
         assert seen == [None, None]
-        with world.service.store.read() as connection:
+        with scenario.service.store.read() as connection:
             found = last_index(connection, "two")
             assert last_index(connection, "unknown") is None
         assert found is not None and found.tenant == "two"
 
-    def test_bad_documents(self, world: Any) -> None:
-        documents = world.service.backend.fetch("one", ["one-0", "one-1"])
+    def test_bad_documents(self, scenario: Any) -> None:
+        documents = scenario.service.backend.fetch("one", ["one-0", "one-1"])
         with pytest.raises(MalformedDocument, match="1 documents"):
-            self.build(world, documents[:1])
+            self.build(scenario, documents[:1])
         with pytest.raises(MalformedDocument, match="duplicate"):
-            self.build(world, [*documents, documents[0]])
+            self.build(scenario, [*documents, documents[0]])
 
-    def test_an_interrupted_commitment_is_continued(self, make_world: Any) -> None:
+    def test_an_interrupted_commitment_is_continued(self, make_scenario: Any) -> None:
         builds = []
 
         class Interrupted(IndexBuilder):
@@ -163,11 +165,11 @@ class TestIndex:
                     raise VerifierUnreachable("killed here")
                 return super().build(**values)
 
-        world = make_world(index_builder=Interrupted)
-        world.create()
+        scenario = make_scenario(index_builder=Interrupted)
+        scenario.create()
         with pytest.raises(VerifierUnreachable):
-            world.service.driver.step("w1")
-        assert world.state() is State.DRAFT
-        world.restart(replace(world.components, index_builder=Interrupted))
-        world.drive(State.COMMITTED)
+            scenario.service.driver.step("w1")
+        assert scenario.state() is State.DRAFT
+        scenario.restart(replace(scenario.components, index_builder=Interrupted))
+        scenario.drive(State.COMMITTED)
         assert builds == ["one", "two", "two"]

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from verifier_service_harness import Desk, RecordingAuditor, Story
+from verifier_service_harness import RecordingAuditor, Story, VerifierScenario
 
 
 @pytest.fixture
@@ -13,12 +13,12 @@ def auditor() -> RecordingAuditor:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, auditor: RecordingAuditor) -> Iterator[Desk]:
-    with Desk(tmp_path, auditor).running() as running:
+def scenario(tmp_path: Path, auditor: RecordingAuditor) -> Iterator[VerifierScenario]:
+    with VerifierScenario(tmp_path, auditor).running() as running:
         yield running
 
 
 @pytest.fixture
-def story(desk: Desk) -> Story:
-    desk.open_window()
-    return Story(desk)
+def story(scenario: VerifierScenario) -> Story:
+    scenario.open_window()
+    return Story(scenario)

@@ -19,9 +19,9 @@ from verifier_service_harness import (
     INSTANTS,
     SAMPLING,
     WINDOW,
-    Desk,
     RecordingAuditor,
     Story,
+    VerifierScenario,
     problem_of,
     pseudonym,
 )
@@ -30,75 +30,75 @@ BASE = f"/v1/windows/{WINDOW}"
 DEADLINE = 100  # seconds, of the harness's policy
 
 
-def tick(desk: Any) -> None:
-    desk.service.scheduler.tick()
+def tick(scenario: Any) -> None:
+    scenario.service.scheduler.tick()
 
 
-def settle(desk: Any) -> None:
+def settle(scenario: Any) -> None:
     """Wait for the audit's thread."""
     for _ in range(1000):
-        if not desk.service.runner.busy():
+        if not scenario.service.runner.busy():
             return
         threading.Event().wait(0.01)
     raise AssertionError("the audit does not end")
 
 
-def judge(desk: Any) -> str:
+def judge(scenario: Any) -> str:
     """Let the audit begin if it may and end, and return the window's state."""
-    tick(desk)
-    settle(desk)
-    return state(desk)
+    tick(scenario)
+    settle(scenario)
+    return state(scenario)
 
 
 def sampled(story: Any) -> Any:
     """Finish an honest window and reach its sampling instant."""
     story.finish()
-    story.desk.clock.at(SAMPLING)
-    tick(story.desk)
-    return story.desk
+    story.scenario.clock.at(SAMPLING)
+    tick(story.scenario)
+    return story.scenario
 
 
-def state(desk: Any) -> str:
-    return desk.client.get(BASE).json()["state"]
+def state(scenario: Any) -> str:
+    return scenario.client.get(BASE).json()["state"]
 
 
 def respond(story: Any, index: int, body: bytes = b"response") -> Any:
     return story.send("PUT", f"challenge/{index}", body)
 
 
-def audit(desk: Any, token: str | None = None) -> Any:
-    found = token or keys.read_token(desk.settings.secrets / keys.TOKEN)
-    return desk.client.post(f"{BASE}/audit", headers={"Authorization": f"Bearer {found}"})
+def audit(scenario: Any, token: str | None = None) -> Any:
+    found = token or keys.read_token(scenario.settings.secrets / keys.TOKEN)
+    return scenario.client.post(f"{BASE}/audit", headers={"Authorization": f"Bearer {found}"})
 
 
 def submit(story: Any, *indices: int) -> None:
     documents = [story.receipt(index).to_json() for index in indices]
     body = canonical_json.dumps({"receipts": documents})
-    assert story.desk.client.post(f"{BASE}/receipts", content=body).status_code == 200
+    assert story.scenario.client.post(f"{BASE}/receipts", content=body).status_code == 200
 
 
 def test_no_challenge_before_the_sampling_instant(story: Any) -> None:
     story.finish()
-    story.desk.clock.now = 1000 * SAMPLING - 1
-    tick(story.desk)
+    story.scenario.clock.now = 1000 * SAMPLING - 1
+    tick(story.scenario)
     answer = story.send("GET", "challenge")
     problem_of(answer, 425, "too-early")
     assert answer.headers["retry-after"] == "1"
-    assert state(story.desk) == "closed"
+    assert state(story.scenario) == "closed"
     problem_of(respond(story, 3), 409, "conflict")
 
 
 def test_the_challenge_recomputes(story: Any) -> None:
-    desk = story.desk
-    anchor = bytes.fromhex(desk.countersign().json()["activation_anchor"])
+    scenario = story.scenario
+    anchor = bytes.fromhex(scenario.countersign().json()["activation_anchor"])
     submit(story, 3, 5)
     story.finish()
-    desk.clock.at(SAMPLING)
+    scenario.clock.at(SAMPLING)
     challenge = story.send("GET", "challenge").json()
     assert story.send("GET", "challenge").json() == challenge
     unsigned = {name: each for name, each in challenge.items() if name != "signature"}
     verify(
-        desk.keys.statement.public,
+        scenario.keys.statement.public,
         bytes.fromhex(challenge["signature"]),
         "challenge",
         WINDOW,
@@ -106,14 +106,14 @@ def test_the_challenge_recomputes(story: Any) -> None:
     )
     preimage = bytes.fromhex(challenge["preimage"])
     verify_activation_preimage(WINDOW, anchor, len(INSTANTS), preimage)
-    head = desk.log.tree.head()
+    head = scenario.log.tree.head()
     assert (challenge["final_size"], challenge["final_root"]) == (head.size, head.root_hash.hex())
-    assert challenge["deadline"] == desk.clock.now + 1000 * DEADLINE
+    assert challenge["deadline"] == scenario.clock.now + 1000 * DEADLINE
     drawn = draw_sample(
         [LoggedRecord(i, "t1", pseudonym((i - 3) % 2)) for i in story.records],
         tenants=("t1", "t2"),
         receipts={3, 5},
-        rule=Policy.from_json(desk.policy()).audit,
+        rule=Policy.from_json(scenario.policy()).audit,
         seed=sampling_seed(head.root_hash, preimage),
     )
     assert challenge["strata"] == [
@@ -133,38 +133,38 @@ def test_the_challenge_recomputes(story: Any) -> None:
 
 
 def test_the_receipts_list(story: Any) -> None:
-    desk = story.desk
+    scenario = story.scenario
     submit(story, 4, 3)
     story.finish()
-    desk.clock.at(SAMPLING)
+    scenario.clock.at(SAMPLING)
     listed = story.send("GET", "challenge").json()["receipts_list"]
     expected = [(index, story.receipt(index).identity) for index in (3, 4)]
     assert listed["digest"] == receipts_digest(expected).hex()
     assert (listed["count"], listed["time"]) == (2, 1000 * SAMPLING - 1)
     fields = (WINDOW, bytes.fromhex(listed["digest"]), listed["count"], listed["time"])
     signature = bytes.fromhex(listed["signature"])
-    verify(desk.keys.statement.public, signature, "receipts-list", *fields)
+    verify(scenario.keys.statement.public, signature, "receipts-list", *fields)
 
 
 def test_the_list_is_signed_by_the_service_itself(story: Any) -> None:
-    story.desk.clock.at(SAMPLING)
-    tick(story.desk)
-    assert story.desk.client.get(BASE).json()["times"]["listed"] == 1000 * SAMPLING
+    story.scenario.clock.at(SAMPLING)
+    tick(story.scenario)
+    assert story.scenario.client.get(BASE).json()["times"]["listed"] == 1000 * SAMPLING
 
 
 def test_the_list_is_the_same_after_an_outage(tmp_path: Path, auditor: Any) -> None:
     """It names the end of the intake, whenever the service comes back."""
-    desk = Desk(tmp_path, auditor)
-    with desk.running():
-        desk.open_window()
-        story = Story(desk)
+    scenario = VerifierScenario(tmp_path, auditor)
+    with scenario.running():
+        scenario.open_window()
+        story = Story(scenario)
         submit(story, 3)
         story.finish()
-    again = Desk(tmp_path, auditor)
+    again = VerifierScenario(tmp_path, auditor)
     again.clock.at(SAMPLING + 500)
     with again.running():
-        again.log = desk.log
-        story.desk = again
+        again.log = scenario.log
+        story.scenario = again
         tick(again)
         challenge = story.send("GET", "challenge").json()
         assert challenge["receipts_list"]["time"] == 1000 * SAMPLING - 1
@@ -174,9 +174,9 @@ def test_the_list_is_the_same_after_an_outage(tmp_path: Path, auditor: Any) -> N
 
 
 def test_the_challenge_is_drawn_without_being_asked_for(story: Any) -> None:
-    desk = sampled(story)
-    assert state(desk) == "challenged"
-    deadline = desk.client.get(BASE).json()["times"]["deadline"]
+    scenario = sampled(story)
+    assert state(scenario) == "challenged"
+    deadline = scenario.client.get(BASE).json()["times"]["deadline"]
     assert deadline == 1000 * (SAMPLING + DEADLINE)
 
 
@@ -190,7 +190,7 @@ def test_responses(story: Any) -> None:
     problem_of(respond(story, 10**9), 404, "not-found")
     problem_of(respond(story, -1), 400, "malformed-request")
     problem_of(respond(story, 2**70), 400, "malformed-request")
-    assert story.desk.client.get(BASE).json()["counts"]["responses"] == 1
+    assert story.scenario.client.get(BASE).json()["counts"]["responses"] == 1
 
 
 def answer_all(story: Any) -> None:
@@ -200,12 +200,12 @@ def answer_all(story: Any) -> None:
 
 def test_the_audit_runs_when_everything_is_answered(story: Any, auditor: Any) -> None:
     submit(story, 3)
-    desk = sampled(story)
-    problem_of(audit(desk), 409, "conflict")
-    desk.clock.now += 5000
+    scenario = sampled(story)
+    problem_of(audit(scenario), 409, "conflict")
+    scenario.clock.now += 5000
     answer_all(story)
-    assert judge(desk) == "decided"
-    assert desk.client.get(f"{BASE}/verdict").content == auditor.verdict
+    assert judge(scenario) == "decided"
+    assert scenario.client.get(f"{BASE}/verdict").content == auditor.verdict
     evidence = auditor.seen[-1]
     public = [
         "activations.json", "checkpoints.json", "clock.json", "countersignature.json",
@@ -234,13 +234,13 @@ def test_the_audit_runs_when_everything_is_answered(story: Any, auditor: Any) ->
 
 
 def test_the_audit_waits_for_the_deadline_only(story: Any, auditor: Any) -> None:
-    desk = sampled(story)
+    scenario = sampled(story)
     assert respond(story, story.records[0]).status_code == 204
-    desk.clock.at(SAMPLING + DEADLINE)
-    assert judge(desk) == "challenged"
-    desk.clock.now += 1
+    scenario.clock.at(SAMPLING + DEADLINE)
+    assert judge(scenario) == "challenged"
+    scenario.clock.now += 1
     assert respond(story, story.records[1]).status_code == 204  # late: kept, and marked by its time
-    assert judge(desk) == "decided"
+    assert judge(scenario) == "decided"
     clock = canonical_json.loads(auditor.seen[-1]["public/clock.json"])
     assert clock["responses"] == {
         str(story.records[0]): 1000 * SAMPLING,
@@ -251,11 +251,11 @@ def test_the_audit_waits_for_the_deadline_only(story: Any, auditor: Any) -> None
 
 def test_a_silent_provider_gets_a_verdict(story: Any, auditor: Any) -> None:
     """No close, no handover: the procedure judges what there is at the sampling instant."""
-    desk = story.desk
+    scenario = story.scenario
     body = {"entries": story.documents()[:3]}
     assert story.send("POST", "entries", body).status_code == 204
-    desk.clock.at(SAMPLING)
-    assert judge(desk) == "decided"
+    scenario.clock.at(SAMPLING)
+    assert judge(scenario) == "decided"
     evidence = auditor.seen[-1]
     assert "confidential/challenge.json" not in evidence
     assert "public/final-checkpoint.txt" not in evidence
@@ -284,20 +284,20 @@ class FailingAuditor(RecordingAuditor):
 
 def test_a_failed_audit_starts_again_when_the_auditor_asks(tmp_path: Path) -> None:
     auditor = FailingAuditor()
-    with Desk(tmp_path, auditor).running() as desk:
-        desk.open_window()
-        desk.clock.at(SAMPLING)
-        judge(desk)
-        judge(desk)
-        found = desk.client.get(f"{BASE}/progress").json()
+    with VerifierScenario(tmp_path, auditor).running() as scenario:
+        scenario.open_window()
+        scenario.clock.at(SAMPLING)
+        judge(scenario)
+        judge(scenario)
+        found = scenario.client.get(f"{BASE}/progress").json()
         assert found["state"] == "auditing"
         assert found["step"].startswith("failed")
-        problem_of(desk.client.get(f"{BASE}/verdict"), 404, "not-found")  # type: ignore[arg-type]
+        problem_of(scenario.client.get(f"{BASE}/verdict"), 404, "not-found")  # type: ignore[arg-type]
         auditor.failing = False
-        assert audit(desk).status_code == 202
-        settle(desk)
-        assert state(desk) == "decided"
-        assert audit(desk).status_code == 202
+        assert audit(scenario).status_code == 202
+        settle(scenario)
+        assert state(scenario) == "decided"
+        assert audit(scenario).status_code == 202
 
 
 class StoppableAuditor(RecordingAuditor):
@@ -316,14 +316,14 @@ class StoppableAuditor(RecordingAuditor):
 
 def test_an_audit_that_a_shutdown_stops_starts_again(tmp_path: Path) -> None:
     auditor = StoppableAuditor()
-    with Desk(tmp_path, auditor).running() as desk:
-        desk.open_window()
-        desk.clock.at(SAMPLING)
-        tick(desk)
+    with VerifierScenario(tmp_path, auditor).running() as scenario:
+        scenario.open_window()
+        scenario.clock.at(SAMPLING)
+        tick(scenario)
         assert auditor.running.wait(10)
-        found = desk.client.get(f"{BASE}/progress").json()
+        found = scenario.client.get(f"{BASE}/progress").json()
         assert (found["state"], found["step"], found["total"]) == ("auditing", "selection", 2000)
-    again = Desk(tmp_path, RecordingAuditor())
+    again = VerifierScenario(tmp_path, RecordingAuditor())
     again.clock.at(SAMPLING + 1)
     with again.running():
         assert judge(again) == "decided"
@@ -331,59 +331,59 @@ def test_an_audit_that_a_shutdown_stops_starts_again(tmp_path: Path) -> None:
 
 
 def test_bundles_and_reports(story: Any, auditor: Any) -> None:
-    desk = story.desk
+    scenario = story.scenario
     story.finish()
     for path in ("verdict", "report.html", "report.txt", "bundle"):
-        problem_of(desk.client.get(f"{BASE}/{path}"), 404, "not-found")
-    desk.clock.at(SAMPLING)
-    tick(desk)
+        problem_of(scenario.client.get(f"{BASE}/{path}"), 404, "not-found")
+    scenario.clock.at(SAMPLING)
+    tick(scenario)
     answer_all(story)
-    judge(desk)
-    public = read_archive(io.BytesIO(desk.client.get(f"{BASE}/bundle").content))
+    judge(scenario)
+    public = read_archive(io.BytesIO(scenario.client.get(f"{BASE}/bundle").content))
     assert public.part == "public"
     assert public.verdict == auditor.verdict
     assert all(name.startswith("public/") for name in public.evidence)
-    token = keys.read_token(desk.settings.secrets / keys.TOKEN)
+    token = keys.read_token(scenario.settings.secrets / keys.TOKEN)
     headers = {"Authorization": f"Bearer {token}"}
-    whole = desk.client.get(f"{BASE}/bundle/confidential", headers=headers)
+    whole = scenario.client.get(f"{BASE}/bundle/confidential", headers=headers)
     everything = read_archive(io.BytesIO(whole.content))
     assert everything.evidence.digests() == auditor.seen[-1].digests()
-    page = desk.client.get(f"{BASE}/report.html")
+    page = scenario.client.get(f"{BASE}/report.html")
     assert page.text == "<p>report</p>"
     assert page.headers["content-security-policy"].startswith("default-src 'none'")
-    assert desk.client.get(f"{BASE}/report.txt").text == "report"
-    assert desk.client.get(BASE).json()["result"] == "PASS"
+    assert scenario.client.get(f"{BASE}/report.txt").text == "report"
+    assert scenario.client.get(BASE).json()["result"] == "PASS"
 
 
 def test_the_evidence_does_not_change_after_it_was_sealed(story: Any, auditor: Any) -> None:
-    desk = sampled(story)
+    scenario = sampled(story)
     answer_all(story)
-    judge(desk)
+    judge(scenario)
     before = auditor.seen[-1].digests()
     problem_of(respond(story, story.records[0], b"another"), 409, "conflict")
     assert respond(story, story.records[0], b"response 3").status_code == 204
-    submitted = desk.client.post(
+    submitted = scenario.client.post(
         f"{BASE}/receipts", content=canonical_json.dumps({"receipts": [story.receipt(3).to_json()]})
     )
     problem_of(submitted, 409, "too-late")
-    desk.client.get(f"{BASE}/activations/1")
-    bundle = desk.client.get(f"{BASE}/bundle").content
+    scenario.client.get(f"{BASE}/activations/1")
+    bundle = scenario.client.get(f"{BASE}/bundle").content
     shown = read_archive(io.BytesIO(bundle)).evidence.digests()
     assert shown == {name: before[name] for name in shown}
 
 
 def test_the_auditor_cannot_hurry(story: Any) -> None:
-    problem_of(audit(story.desk), 409, "conflict")
+    problem_of(audit(story.scenario), 409, "conflict")
     problem_of(audit(sampled(story)), 409, "conflict")
 
 
-def test_status_of_windows(desk: Any) -> None:
-    problem_of(desk.client.get(BASE), 404, "not-found")
-    problem_of(desk.client.get(f"{BASE}/progress"), 404, "not-found")
-    desk.register()
-    found = desk.client.get(BASE).json()
+def test_status_of_windows(scenario: Any) -> None:
+    problem_of(scenario.client.get(BASE), 404, "not-found")
+    problem_of(scenario.client.get(f"{BASE}/progress"), 404, "not-found")
+    scenario.register()
+    found = scenario.client.get(BASE).json()
     assert found["state"] == "registered"
-    assert found["times"]["registered"] == desk.clock.now
+    assert found["times"]["registered"] == scenario.clock.now
     assert found["result"] is None
     idle = {"state": "registered", "step": "", "done": 0, "total": 0}
-    assert desk.client.get(f"{BASE}/progress").json() == idle
+    assert scenario.client.get(f"{BASE}/progress").json() == idle

@@ -29,12 +29,12 @@ EXPIRED_AFTER_SECONDS = 30 + 5  # promise life and clock skew of the harness's p
 
 
 def promise(story: Any, account: int = 0, counter: int = 1, **changes: Any) -> Promise:
-    body = record(story.desk, account, counter).promised().encode()
+    body = record(story.scenario, account, counter).promised().encode()
     fields = {
-        "origin": story.desk.log.key.name, "body": body,
+        "origin": story.scenario.log.key.name, "body": body,
         "request": request_for(counter, anchored=True), "openings": OPENINGS, **changes,
     }  # fmt: skip
-    return Promise.issue(fields.pop("key", story.desk.provider_key), **fields)
+    return Promise.issue(fields.pop("key", story.scenario.provider_key), **fields)
 
 
 def claim(
@@ -64,19 +64,19 @@ def test_claims(known: Any) -> None:
     expected = {"promise": promise(known).to_json(), "nonce": nonce_chain(0).nonce(1).hex()}
     answer = known.send("GET", "claims")
     problem_of(answer, 425, "too-early")
-    assert answer.headers["retry-after"] == str(END - known.desk.clock.now // 1000)
-    known.desk.clock.at(END)
+    assert answer.headers["retry-after"] == str(END - known.scenario.clock.now // 1000)
+    known.scenario.clock.at(END)
     assert known.send("GET", "claims").json() == {"claims": [expected], "next": None}
     problem_of(claim(known, counter=2), 409, "too-late")
 
 
 def dated(story: Any, made: Any, **changes: Any) -> Promise:
-    body = replace(record(story.desk, 0, 1).promised(), time=made).encode()
+    body = replace(record(story.scenario, 0, 1).promised(), time=made).encode()
     return promise(story, body=body, **changes)
 
 
 def test_a_claim_on_an_expired_promise(known: Any) -> None:
-    now = known.desk.clock.now
+    now = known.scenario.clock.now
     last = dated(known, now - 1000 * EXPIRED_AFTER_SECONDS)
     problem_of(claim(known, given=dated(known, last.record.time - 1)), 422, "rejected")
     assert claim(known, given=last).json() == {"accepted": 1, "known": 0}
@@ -84,16 +84,16 @@ def test_a_claim_on_an_expired_promise(known: Any) -> None:
 
 def test_a_promise_that_is_dated_ahead_is_taken_as_evidence(known: Any) -> None:
     """The provider chose the time; to refuse the claim would be to let it choose."""
-    for made in (known.desk.clock.now + 10**7, 1000 * END - 1):
+    for made in (known.scenario.clock.now + 10**7, 1000 * END - 1):
         assert claim(known, given=dated(known, made)).json() == {"accepted": 1, "known": 0}
 
 
 def test_a_claim_is_one_whatever_else_is_in_it(known: Any) -> None:
     """Identity is what was promised: a salt that opens nothing else, or a signature, is not."""
     assert claim(known).json() == {"accepted": 1, "known": 0}
-    again = resigned(promise(known), known.desk.provider_key)
+    again = resigned(promise(known), known.scenario.provider_key)
     assert again.signature != promise(known).signature
-    again.verify(known.desk.provider_key.public)
+    again.verify(known.scenario.provider_key.public)
     assert claim(known, given=again).json() == {"accepted": 0, "known": 1}
     assert len(kept(known, "claim")) == 1
 
@@ -104,7 +104,7 @@ def resigned(given: Promise, key: Any) -> Promise:
 
 
 def test_two_promises_for_one_query_are_kept_and_no_third(known: Any) -> None:
-    now = known.desk.clock.now
+    now = known.scenario.clock.now
     answers = [claim(known, given=dated(known, now - n)).json() for n in range(4)]
     assert [each["accepted"] for each in answers] == [1, 1, 0, 0]
     assert claim(known, counter=2).json() == {"accepted": 1, "known": 0}
@@ -113,7 +113,7 @@ def test_two_promises_for_one_query_are_kept_and_no_third(known: Any) -> None:
 
 def test_a_claim_that_is_being_taken_is_handed_out(known: Any) -> None:
     """The race at the end: whatever was taken before it, the provider gets, or fails for it."""
-    desk, database = known.desk, known.desk.service.database
+    scenario, database = known.scenario, known.scenario.service.database
     document = canonical_json.dumps({"promise": promise(known).to_json()})
     begun, hold, answers = Event(), Event(), []
 
@@ -132,7 +132,7 @@ def test_a_claim_that_is_being_taken_is_handed_out(known: Any) -> None:
     taking = Thread(target=take)
     taking.start()
     begun.wait(10)
-    desk.clock.at(END)
+    scenario.clock.at(END)
     fetching = Thread(target=fetch)
     fetching.start()
     fetching.join(0.3)
@@ -149,7 +149,7 @@ def test_claims_come_in_pages(known: Any, monkeypatch: pytest.MonkeyPatch, most:
     monkeypatch.setattr(intake, "CLAIMS_PAGE_BYTES", most)
     for account, counter in ((0, 1), (0, 2), (0, 3), (1, 1), (1, 2)):
         assert claim(known, account=account, counter=counter).json()["accepted"] == 1
-    known.desk.clock.at(END)
+    known.scenario.clock.at(END)
     found: list[Any] = []
     after, pages = "", 0
     while after is not None:
@@ -164,27 +164,27 @@ def test_claims_come_in_pages(known: Any, monkeypatch: pytest.MonkeyPatch, most:
 
 
 def test_whether_a_promise_was_claimed(known: Any) -> None:
-    made = known.desk.clock.now
+    made = known.scenario.clock.now
     path = f"claims/{pseudonym(0).hex()}/1?made={made}"
     answer = known.send("GET", path)
     problem_of(answer, 425, "too-early")
     assert answer.headers["retry-after"] == str(EXPIRED_AFTER_SECONDS + 1)
-    known.desk.clock.now = made + 1000 * EXPIRED_AFTER_SECONDS
+    known.scenario.clock.now = made + 1000 * EXPIRED_AFTER_SECONDS
     assert claim(known, given=dated(known, made)).status_code == 200  # its last millisecond
     problem_of(known.send("GET", path), 425, "too-early")
-    known.desk.clock.now += 1
+    known.scenario.clock.now += 1
     assert known.send("GET", path).json() == {"claimed": True}
     other = f"claims/{pseudonym(0).hex()}/2?made={made}"
     assert known.send("GET", other).json() == {"claimed": False}
     problem_of(claim(known, given=dated(known, made)), 422, "rejected")
-    problem_of(known.desk.client.get(f"{BASE}/{path}"), 401, "not-authenticated")
+    problem_of(known.scenario.client.get(f"{BASE}/{path}"), 401, "not-authenticated")
     for bad in ("claims/00/1?made=1", "claims/" + "0" * 64 + "/1", "claims/" + "0" * 64 + "/x"):
         assert known.send("GET", bad).status_code == 400
 
 
 def test_claims_are_the_providers_to_read(known: Any) -> None:
-    known.desk.clock.at(END)
-    problem_of(known.desk.client.get(f"{BASE}/claims"), 401, "not-authenticated")
+    known.scenario.clock.at(END)
+    problem_of(known.scenario.client.get(f"{BASE}/claims"), 401, "not-authenticated")
 
 
 def test_a_wrong_nonce_is_refused(known: Any) -> None:
@@ -231,7 +231,7 @@ def test_a_claim_cannot_be_blocked_by_giving_another_registration(story: Any) ->
 def test_a_registration_needs_a_proof_under_a_cosigned_checkpoint(story: Any) -> None:
     final = story.cosign()
     other = story.proof(2, final).encode().decode()
-    bare = story.proof(1, story.desk.log.checkpoint()).encode().decode()
+    bare = story.proof(1, story.scenario.log.checkpoint()).encode().decode()
     changed = Registration.parse(story.entries[1].body)
     foreign = replace(changed, window="w2").encode().hex()
     for changes in (
@@ -271,12 +271,12 @@ def test_answered_claims_do_not_keep_the_last_one_out(
     monkeypatch.setattr(
         submissions, "LEAST_SHARE_BYTES", 2 * len(Claim(promise(known), bytes(32)).encode()) + 9
     )
-    known.desk.service.intake._cap = 5 * submissions.LEAST_SHARE_BYTES
+    known.scenario.service.intake._cap = 5 * submissions.LEAST_SHARE_BYTES
     for counter in range(3):
         assert claim(known, counter=counter).json() == {"accepted": 1, "known": 0}
     problem_of(claim(known, counter=0), 429, "cap-reached")  # its place was needed for the last one
     assert claim(known, counter=2).json() == {"accepted": 0, "known": 1}
-    now = known.desk.clock.now
+    now = known.scenario.clock.now
     assert claim(known, given=dated(known, now - 5), counter=1).status_code == 429
     assert claim(known, account=1).json() == {"accepted": 1, "known": 0}
     claimed = [Promise.from_json(each["promise"]).record for each in kept(known, "claim")]

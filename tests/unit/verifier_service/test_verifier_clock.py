@@ -21,8 +21,8 @@ from verifier_service_harness import (
     SAMPLING,
     START,
     WINDOW,
-    Desk,
     Story,
+    VerifierScenario,
     problem_of,
 )
 
@@ -121,20 +121,20 @@ class SetClock(Clock):
 
 def test_an_hour_ahead_for_a_moment_draws_no_sample(tmp_path: Path, auditor: Any) -> None:
     clock = SetClock()
-    desk = Desk(tmp_path, auditor, clock)
-    with desk.running():
-        desk.open_window()
-        story = Story(desk)
+    scenario = VerifierScenario(tmp_path, auditor, clock)
+    with scenario.running():
+        scenario.open_window()
+        story = Story(scenario)
         story.finish()
         clock.ahead = 1000 * (SAMPLING - START)
         with pytest.raises(ClockStepped):
-            desk.service.scheduler.tick()
+            scenario.service.scheduler.tick()
         problem_of(story.send("GET", "challenge"), 503, "clock-stepped")
         clock.ahead = 0
-        assert desk.client.get(BASE).json()["state"] == "closed"
+        assert scenario.client.get(BASE).json()["state"] == "closed"
         clock.at(SAMPLING)
-        desk.service.scheduler.tick()
-        assert desk.client.get(BASE).json()["state"] == "challenged"
+        scenario.service.scheduler.tick()
+        assert scenario.client.get(BASE).json()["state"] == "challenged"
         assert story.send("GET", "challenge").status_code == 200
 
 
@@ -144,7 +144,7 @@ def test_a_verdict_waits_for_the_clock(
     """The step comes while the audit runs: it is neither lost nor done twice."""
     monkeypatch.setattr(audits, "RETRY_SECONDS", 0.01)
     clock = SetClock()
-    desk = Desk(tmp_path, auditor, clock)
+    scenario = VerifierScenario(tmp_path, auditor, clock)
     judged = auditor.audit
 
     def audit(*arguments: Any) -> Any:
@@ -152,51 +152,51 @@ def test_a_verdict_waits_for_the_clock(
         return judged(*arguments)
 
     auditor.audit = audit
-    with desk.running():
-        desk.open_window()
+    with scenario.running():
+        scenario.open_window()
         clock.at(SAMPLING)  # nothing was closed or handed over: there is nothing to wait for
-        desk.service.scheduler.tick()
+        scenario.service.scheduler.tick()
         while clock.ahead == 0:
             time.sleep(0.01)
-        assert desk.service.runner.busy()
+        assert scenario.service.runner.busy()
         clock.ahead = 0
-        while desk.service.runner.busy():
+        while scenario.service.runner.busy():
             time.sleep(0.01)
-        assert desk.client.get(BASE).json()["state"] == "decided"
+        assert scenario.client.get(BASE).json()["state"] == "decided"
 
 
 def test_an_audit_that_cannot_begin_is_begun_again(tmp_path: Path, auditor: Any) -> None:
     clock = SetClock()
-    desk = Desk(tmp_path, auditor, clock)
-    with desk.running():
-        desk.open_window()
+    scenario = VerifierScenario(tmp_path, auditor, clock)
+    with scenario.running():
+        scenario.open_window()
         clock.at(SAMPLING)
         clock.ahead = HOUR
-        desk.service.runner.start(ORIGIN)
-        while desk.service.runner.busy():
+        scenario.service.runner.start(ORIGIN)
+        while scenario.service.runner.busy():
             time.sleep(0.01)
-        assert desk.service.runner.progress(ORIGIN).step == ""  # not "failed"
+        assert scenario.service.runner.progress(ORIGIN).step == ""  # not "failed"
         clock.ahead = 0
-        desk.service.scheduler.tick()
-        while desk.service.runner.busy():
+        scenario.service.scheduler.tick()
+        while scenario.service.runner.busy():
             time.sleep(0.01)
-        assert desk.client.get(BASE).json()["state"] == "decided"
+        assert scenario.client.get(BASE).json()["state"] == "decided"
 
 
 @pytest.fixture
-def opened(desk: Any) -> Any:
-    desk.open_window()
-    return desk
+def opened(scenario: Any) -> Any:
+    scenario.open_window()
+    return scenario
 
 
-def ask(desk: Any, a: object) -> Any:
-    return desk.client.get(f"/v1/windows/{WINDOW}/activations/{a}")
+def ask(scenario: Any, a: object) -> Any:
+    return scenario.client.get(f"/v1/windows/{WINDOW}/activations/{a}")
 
 
-def cosign(desk: Any, old: int, size: int) -> None:
-    while desk.log.tree.size < size:
-        desk.log.tree.append(sha256(str(desk.log.tree.size).encode()).digest())
-    assert desk.add_checkpoint(desk.log.add_request(old, size)).status_code == 200
+def cosign(scenario: Any, old: int, size: int) -> None:
+    while scenario.log.tree.size < size:
+        scenario.log.tree.append(sha256(str(scenario.log.tree.size).encode()).digest())
+    assert scenario.add_checkpoint(scenario.log.add_request(old, size)).status_code == 200
 
 
 def test_before_the_instant(opened: Any) -> None:
@@ -255,11 +255,11 @@ def test_the_sampling_nonce_is_no_activation(opened: Any) -> None:
     problem_of(ask(opened, 10**30), 404, "not-found")
 
 
-def test_no_activation_without_a_countersignature(desk: Any) -> None:
-    desk.clock.at(INSTANTS[0])
-    problem_of(ask(desk, 1), 404, "not-found")
-    desk.register()
-    problem_of(ask(desk, 1), 409, "conflict")
+def test_no_activation_without_a_countersignature(scenario: Any) -> None:
+    scenario.clock.at(INSTANTS[0])
+    problem_of(ask(scenario, 1), 404, "not-found")
+    scenario.register()
+    problem_of(ask(scenario, 1), 409, "conflict")
 
 
 def test_once_released_nothing_is_cosigned_before_the_instant(opened: Any) -> None:
@@ -272,12 +272,12 @@ def test_once_released_nothing_is_cosigned_before_the_instant(opened: Any) -> No
 
 
 def test_the_release_survives_a_restart(tmp_path: Path, auditor: Any) -> None:
-    desk = Desk(tmp_path, auditor)
-    with desk.running():
-        desk.open_window()
-        desk.clock.at(INSTANTS[0])
-        first = ask(desk, 1).content
-    again = Desk(tmp_path, auditor)
+    scenario = VerifierScenario(tmp_path, auditor)
+    with scenario.running():
+        scenario.open_window()
+        scenario.clock.at(INSTANTS[0])
+        first = ask(scenario, 1).content
+    again = VerifierScenario(tmp_path, auditor)
     again.clock.at(INSTANTS[0] + 5)
     with again.running():
         assert ask(again, 1).content == first

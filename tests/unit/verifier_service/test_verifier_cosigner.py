@@ -17,36 +17,36 @@ from ragaudit.ledger.log.notes import ED25519, SigningKey, parse_note, sign_note
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.verifier.service import cosigner, windows
 from ragaudit.verifier.settings import Limits
-from verifier_service_harness import ORIGIN, SAMPLING, Desk, Log, problem_of
+from verifier_service_harness import ORIGIN, SAMPLING, Log, VerifierScenario, problem_of
 
 
 @pytest.fixture
-def opened(desk: Any) -> Any:
-    desk.open_window()
-    return desk
+def opened(scenario: Any) -> Any:
+    scenario.open_window()
+    return scenario
 
 
-def grow(desk: Any, count: int) -> None:
+def grow(scenario: Any, count: int) -> None:
     for _ in range(count):
-        desk.log.tree.append(sha256(str(desk.log.tree.size).encode()).digest())
+        scenario.log.tree.append(sha256(str(scenario.log.tree.size).encode()).digest())
 
 
-def fork_of(desk: Any, size: int, common: int) -> Log:
+def fork_of(scenario: Any, size: int, common: int) -> Log:
     tree = MemoryTree()
     for index in range(size):
         label = str(index) if index < common else f"fork {index}"
         tree.append(sha256(label.encode()).digest())
-    return Log(desk.log.key, tree)
+    return Log(scenario.log.key, tree)
 
 
-def opened_policy(desk: Any) -> Any:
-    with desk.service.database.read() as connection:
+def opened_policy(scenario: Any) -> Any:
+    with scenario.service.database.read() as connection:
         window = windows.get(connection, ORIGIN)
         return windows.policy(connection, window)
 
 
-def stored(desk: Any) -> Any:
-    with desk.service.database.read() as connection:
+def stored(scenario: Any) -> Any:
+    with scenario.service.database.read() as connection:
         return cosigner.all_of(connection, ORIGIN)
 
 
@@ -145,10 +145,10 @@ def test_another_signer(opened: Any) -> None:
     assert stored(opened) == []
 
 
-def test_unknown_and_not_yet_countersigned_origins(desk: Any) -> None:
-    assert desk.add_checkpoint(desk.log.add_request(0)).status_code == 404
-    desk.register()
-    assert desk.add_checkpoint(desk.log.add_request(0)).status_code == 404
+def test_unknown_and_not_yet_countersigned_origins(scenario: Any) -> None:
+    assert scenario.add_checkpoint(scenario.log.add_request(0)).status_code == 404
+    scenario.register()
+    assert scenario.add_checkpoint(scenario.log.add_request(0)).status_code == 404
 
 
 def test_a_truncated_proof(opened: Any) -> None:
@@ -235,12 +235,12 @@ def test_parallel_growth_stays_one_history(opened: Any) -> None:
 
 
 def test_the_store_survives_a_restart(tmp_path: Path, auditor: Any) -> None:
-    first = Desk(tmp_path, auditor)
+    first = VerifierScenario(tmp_path, auditor)
     with first.running():
         first.open_window()
         grow(first, 3)
         assert first.add_checkpoint(first.log.add_request(0)).status_code == 200
-    second = Desk(tmp_path, auditor)
+    second = VerifierScenario(tmp_path, auditor)
     with second.running():
         assert second.add_checkpoint(fork_of(second, 4, 0).add_request(0)).status_code == 409
         assert second.add_checkpoint(fork_of(second, 4, 0).add_request(3)).status_code == 422
@@ -283,16 +283,16 @@ def test_lines_of_other_keys_are_not_kept(opened: Any) -> None:
 
 
 def test_checkpoints_have_a_cap(tmp_path: Path, auditor: Any) -> None:
-    desk = Desk(tmp_path, auditor)
-    settings = desk.settings.model_copy(update={"limits": Limits(checkpoints=2)})
-    with desk.running(settings):
-        desk.open_window()
+    scenario = VerifierScenario(tmp_path, auditor)
+    settings = scenario.settings.model_copy(update={"limits": Limits(checkpoints=2)})
+    with scenario.running(settings):
+        scenario.open_window()
         for old in (0, 1):
-            grow(desk, 1)
-            assert desk.add_checkpoint(desk.log.add_request(old)).status_code == 200
-        grow(desk, 1)
-        assert desk.add_checkpoint(desk.log.add_request(2)).status_code == 429
-        assert desk.add_checkpoint(desk.log.add_request(2, 2)).status_code == 200
+            grow(scenario, 1)
+            assert scenario.add_checkpoint(scenario.log.add_request(old)).status_code == 200
+        grow(scenario, 1)
+        assert scenario.add_checkpoint(scenario.log.add_request(2)).status_code == 429
+        assert scenario.add_checkpoint(scenario.log.add_request(2, 2)).status_code == 200
 
 
 def test_no_checkpoint_of_an_unknown_log(opened: Any) -> None:

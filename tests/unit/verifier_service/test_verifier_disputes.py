@@ -24,7 +24,7 @@ from ragaudit.verifier.service.disputes import PER_ACCOUNT, PER_ANSWER
 from service_audit import decide, failed
 from service_window import ServiceWindow
 from sqlalchemy import text
-from verifier_service_harness import Desk, problem_of
+from verifier_service_harness import VerifierScenario, problem_of
 
 ARBITER = PrivateKey.from_seed(b"\xa7" * 32)
 SECRET = "text that only the account may see"
@@ -35,8 +35,8 @@ def quick() -> None:
     use_cached_table()
 
 
-class Arbitrated(Desk):
-    """A desk whose verifier hears an arbiter."""
+class Arbitrated(VerifierScenario):
+    """A scenario whose verifier hears an arbiter."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder, None, Clock(1000 * (COUNTERSIGNED - 60)))
@@ -44,7 +44,7 @@ class Arbitrated(Desk):
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
+def scenario(tmp_path: Path) -> Iterator[VerifierScenario]:
     with Arbitrated(tmp_path).running() as running:
         yield running
 
@@ -52,9 +52,9 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 class Complaining(ServiceWindow):
     """Mode B; every account can complain about every answer, true or false."""
 
-    def __init__(self, desk: Desk, **settings: Any) -> None:
+    def __init__(self, scenario: VerifierScenario, **settings: Any) -> None:
         arbiter = {"keys/arbiter": ARBITER.public.raw.hex()}
-        super().__init__(desk, mode="B", overrides=arbiter, **settings)
+        super().__init__(scenario, mode="B", overrides=arbiter, **settings)
         self.files: dict[int, dict[str, Any]] = {}
 
     def file(self, asked: Asked, spoil: bool = False) -> dict[str, Any]:
@@ -99,7 +99,7 @@ class Complaining(ServiceWindow):
     def raw(self, method: str, path: str, document: dict[str, Any]) -> Any:
         content = canonical_json.dumps(document)
         url = f"/v1/windows/{self.window}/{path}"
-        return self.desk.client.request(method, url, content=content)
+        return self.scenario.client.request(method, url, content=content)
 
     def show(self, asked: Asked) -> Any:
         return self.raw("PUT", f"disputes/{asked.index}/file", self.files[asked.index])
@@ -110,7 +110,7 @@ class Complaining(ServiceWindow):
         fields = {"origin": public.origin, "index": public.index, "step": step}
         fields |= {"answer_digest": public.answer_digest, "file_digest": file_digest(file)}
         key = changes.pop("key", ARBITER)
-        finding = Finding.issue(key, **{**fields, "time": self.desk.clock.now, **changes})
+        finding = Finding.issue(key, **{**fields, "time": self.scenario.clock.now, **changes})
         document = {"finding": finding.to_json(), "public": public.to_json()}
         return self.raw("POST", "findings", document)
 
@@ -123,15 +123,15 @@ class Complaining(ServiceWindow):
         return inside[0], outside[0]
 
 
-def played(desk: Desk) -> Complaining:
-    window = Complaining(desk)
+def played(scenario: VerifierScenario) -> Complaining:
+    window = Complaining(scenario)
     window.play()
     return window
 
 
-def disputed(desk: Desk, *, spoil: bool = False) -> Complaining:
+def disputed(scenario: VerifierScenario, *, spoil: bool = False) -> Complaining:
     """A window in which every answer is disputed, up to the draw."""
-    window = played(desk)
+    window = played(scenario)
     for asked in window.asked:
         answer = window.add(window.dispute_of(asked, window.file(asked, spoil)))
         assert answer.json() == {"accepted": 1, "known": 0}, answer.text
@@ -141,37 +141,37 @@ def disputed(desk: Desk, *, spoil: bool = False) -> Complaining:
     return window
 
 
-def decided_late(desk: Desk, window: ServiceWindow) -> Verdict:
+def decided_late(scenario: VerifierScenario, window: ServiceWindow) -> Verdict:
     """The verdict when everything was answered and the deadline of disputes is over."""
     window.respond()
-    desk.clock.now = 1000 * (INSTANTS[-1] + DEADLINE_SECONDS) + 1
-    return decide(desk, window)
+    scenario.clock.now = 1000 * (INSTANTS[-1] + DEADLINE_SECONDS) + 1
+    return decide(scenario, window)
 
 
-def stored_bytes(desk: Desk) -> bytes:
+def stored_bytes(scenario: VerifierScenario) -> bytes:
     """Everything in the verifier's database."""
-    with desk.service.database.read() as connection:
+    with scenario.service.database.read() as connection:
         names = connection.execute(text("select name from sqlite_master where type = 'table'"))
         rows = [connection.execute(text(f"select * from {name}")).all() for (name,) in names]
     return repr(rows).encode()
 
 
-def test_disputes_are_taken_by_digest_and_once(desk: Any) -> None:
-    window = played(desk)
+def test_disputes_are_taken_by_digest_and_once(scenario: Any) -> None:
+    window = played(scenario)
     asked = window.asked[4]
     dispute = window.dispute_of(asked, window.file(asked))
     assert window.add(dispute).json() == {"accepted": 1, "known": 0}
     resigned = replace(dispute, signature=dispute.signature)
     assert window.add(resigned, dispute).json() == {"accepted": 0, "known": 2}
-    desk.clock.at(INSTANTS[-1])
+    scenario.clock.at(INSTANTS[-1])
     problem_of(window.add(dispute), 409, "too-late")
 
 
 def test_a_dispute_reads_its_own_accounts_registration_only(
-    desk: Any, monkeypatch: pytest.MonkeyPatch
+    scenario: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A request may name a thousand disputes, and a log half a million registrations."""
-    window = played(desk)
+    window = played(scenario)
     read = []
     parse = Registration.parse
     monkeypatch.setattr(Registration, "parse", lambda body: read.append(body) or parse(body))  # type: ignore[func-returns-value]
@@ -181,8 +181,8 @@ def test_a_dispute_reads_its_own_accounts_registration_only(
     assert {parse(body).pseudonym for body in read} == {asked.account.pseudonym}
 
 
-def test_who_may_dispute(desk: Any) -> None:
-    window = played(desk)
+def test_who_may_dispute(scenario: Any) -> None:
+    window = played(scenario)
     asked, file = window.asked[4], window.file(window.asked[4])
     alice = window.accounts["alice"]
     for bad in (
@@ -194,14 +194,14 @@ def test_who_may_dispute(desk: Any) -> None:
         assert (window.add(bad)).status_code == 422
 
 
-def test_an_account_does_not_depend_on_the_provider_for_its_registration(desk: Any) -> None:
+def test_an_account_does_not_depend_on_the_provider_for_its_registration(scenario: Any) -> None:
     """A provider that hands registrations over late cannot keep disputes away."""
 
     class Withholds(Complaining):
         def register(self, name: str, tenant: str, anchored: bool, time: int) -> None:
             super(ServiceWindow, self).register(name, tenant, anchored, time)
 
-    window = Withholds(desk)
+    window = Withholds(scenario)
     window.play()
     asked = window.asked[4]
     dispute = window.dispute_of(asked, window.file(asked))
@@ -223,9 +223,9 @@ def test_an_account_does_not_depend_on_the_provider_for_its_registration(desk: A
     assert window.add(dispute, registration=proof).json() == {"accepted": 1, "known": 0}
 
 
-def test_floods_end_at_the_accounts_quota(desk: Any) -> None:
+def test_floods_end_at_the_accounts_quota(scenario: Any) -> None:
     """Ed25519 signatures are no identity, and a provider signs receipt files without end."""
-    window = played(desk)
+    window = played(scenario)
     asked, file, taken = window.asked[4], window.file(window.asked[4]), 0
     for number in range(PER_ANSWER + 1):
         dispute = window.dispute_of(asked, file, file_digest=bytes([number]) * 32)
@@ -240,9 +240,9 @@ def test_floods_end_at_the_accounts_quota(desk: Any) -> None:
     assert window.add(window.dispute_of(other, window.file(other))).is_success
 
 
-def test_another_accounts_disputes_take_nobodys_place(desk: Any) -> None:
+def test_another_accounts_disputes_take_nobodys_place(scenario: Any) -> None:
     """The provider knows every answer digest and owns accounts of its own."""
-    window = played(desk)
+    window = played(scenario)
     asked, file, alice = window.asked[4], window.file(window.asked[4]), window.accounts["alice"]
     for number in range(PER_ANSWER):
         sybil = window.dispute_of(asked, file, account=alice, file_digest=bytes([number]) * 32)
@@ -250,23 +250,23 @@ def test_another_accounts_disputes_take_nobodys_place(desk: Any) -> None:
     assert window.add(window.dispute_of(asked, file)).is_success
 
 
-def test_no_file_before_the_draw(desk: Any) -> None:
-    window = played(desk)
+def test_no_file_before_the_draw(scenario: Any) -> None:
+    window = played(scenario)
     asked = window.asked[4]
     window.add(window.dispute_of(asked, window.file(asked)))
     problem_of(window.show(asked), 425, "too-early")
-    assert b"salt_r" not in stored_bytes(desk)
+    assert b"salt_r" not in stored_bytes(scenario)
 
 
-def test_a_file_of_a_sampled_record_is_never_taken(desk: Any) -> None:
-    window = disputed(desk, spoil=True)
+def test_a_file_of_a_sampled_record_is_never_taken(scenario: Any) -> None:
+    window = disputed(scenario, spoil=True)
     sampled, _ = window.split()
     assert "arbiter" in problem_of(window.show(sampled), 409, "conflict")["expected"]
     # Refused by its path: not even a body that is no file is read.
     url = f"/v1/windows/{window.window}/disputes/{sampled.index}/file"
-    problem_of(desk.client.put(url, content=b"\xff"), 409, "conflict")
+    problem_of(scenario.client.put(url, content=b"\xff"), 409, "conflict")
     window.respond()
-    assert SECRET.encode() not in stored_bytes(desk)
+    assert SECRET.encode() not in stored_bytes(scenario)
 
 
 @pytest.mark.parametrize(
@@ -294,7 +294,7 @@ def test_the_verifier_never_holds_noise_and_selection_of_one_record(
     again.clock.now = now
     with again.running():
         again.provider, again.provider_key = first.provider, first.provider_key
-        window.desk = again
+        window.scenario = again
         for event in order[restart + 1 :]:
             _happen(window, event, sampled, unsampled)
         held = stored_bytes(again)
@@ -309,7 +309,7 @@ def _happen(window: Complaining, event: str, sampled: Asked, unsampled: Asked) -
         window.respond()
     elif event == "stray":  # the provider opens a key that nobody asked for
         path = f"/v1/windows/{window.window}/challenge/{unsampled.index}"
-        answer = window.desk.send("PUT", path, window.response(unsampled))
+        answer = window.scenario.send("PUT", path, window.response(unsampled))
         assert answer.status_code == 404, answer.text
     elif event == "sampled":
         assert window.show(sampled).status_code == 409
@@ -317,53 +317,53 @@ def _happen(window: Complaining, event: str, sampled: Asked, unsampled: Asked) -
         assert window.show(unsampled).json() == {"sampled": False, "step": 8}
 
 
-def test_an_upheld_dispute_fails_the_window(desk: Any) -> None:
-    window = disputed(desk, spoil=True)
+def test_an_upheld_dispute_fails_the_window(scenario: Any) -> None:
+    window = disputed(scenario, spoil=True)
     _, unsampled = window.split()
     for _ in range(2):
         assert window.show(unsampled).json() == {"sampled": False, "step": 8}
-    verdict = decided_late(desk, window)
+    verdict = decided_late(scenario, window)
     statuses = {check.id: check.status for check in verdict.predicate.checks}
     assert (verdict.result, statuses["disputes"]) == ("FAIL", "FAIL")
     assert verdict.predicate.counts["disputes"] == len(window.asked)
     assert verdict.predicate.counts["disputes_open"] == len(window.asked) - 1
 
 
-def test_of_a_dismissed_dispute_nothing_is_kept_but_the_public_half(desk: Any) -> None:
-    window = disputed(desk)
+def test_of_a_dismissed_dispute_nothing_is_kept_but_the_public_half(scenario: Any) -> None:
+    window = disputed(scenario)
     _, unsampled = window.split()
     assert window.show(unsampled).json() == {"sampled": False, "step": 0}
-    assert b"salt_r" not in stored_bytes(desk)
-    assert decided_late(desk, window).result == "PASS"
+    assert b"salt_r" not in stored_bytes(scenario)
+    assert decided_late(scenario, window).result == "PASS"
 
 
-def test_the_audit_waits_for_disputes_until_the_deadline_only(desk: Any) -> None:
-    window = disputed(desk)
+def test_the_audit_waits_for_disputes_until_the_deadline_only(scenario: Any) -> None:
+    window = disputed(scenario)
     sampled, unsampled = window.split()
     window.respond()
-    desk.service.scheduler.tick()
-    assert desk.client.get(f"/v1/windows/{window.window}").json()["state"] == "challenged"
+    scenario.service.scheduler.tick()
+    assert scenario.client.get(f"/v1/windows/{window.window}").json()["state"] == "challenged"
     for asked in window.asked:
         step = window.finding(asked, 0)
         assert step.json() == {"accepted": 1, "known": 0}, step.text
     assert window.finding(sampled, 0).json() == {"accepted": 0, "known": 1}
-    verdict = decide(desk, window)
+    verdict = decide(scenario, window)
     assert verdict.result == "PASS"
     problem_of(window.show(unsampled), 409, "too-late")
     problem_of(window.finding(sampled, 0), 409, "too-late")
 
 
-def test_the_arbiter_upholds_what_the_verifier_must_not_see(desk: Any) -> None:
-    window = disputed(desk, spoil=True)
+def test_the_arbiter_upholds_what_the_verifier_must_not_see(scenario: Any) -> None:
+    window = disputed(scenario, spoil=True)
     sampled, _ = window.split()
     assert window.finding(sampled, 8).json() == {"accepted": 1, "known": 0}
-    shown = desk.client.get(f"/v1/windows/{window.window}/disputes/{sampled.index}").json()
+    shown = scenario.client.get(f"/v1/windows/{window.window}/disputes/{sampled.index}").json()
     assert shown == {"sampled": True, "step": 8}
-    assert failed(decided_late(desk, window)) == ["disputes"]
+    assert failed(decided_late(scenario, window)) == ["disputes"]
 
 
-def test_findings_are_the_arbiters_and_about_a_dispute(desk: Any) -> None:
-    window = disputed(desk)
+def test_findings_are_the_arbiters_and_about_a_dispute(scenario: Any) -> None:
+    window = disputed(scenario)
     asked = window.asked[4]
     assert (window.finding(asked, 8, key=window.provider_key)).status_code == 422
     problem_of(window.finding(asked, 8, file_digest=bytes(32)), 404, "not-found")
@@ -371,8 +371,8 @@ def test_findings_are_the_arbiters_and_about_a_dispute(desk: Any) -> None:
     assert (window.finding(asked, 8, origin="rag.example/ragaudit/w2")).status_code == 422
 
 
-def test_files_that_nobody_disputed(desk: Any) -> None:
-    window = disputed(desk)
+def test_files_that_nobody_disputed(scenario: Any) -> None:
+    window = disputed(scenario)
     _, unsampled = window.split()
     honest = window.files[unsampled.index]
     window.files[unsampled.index] = {**honest, "request": {**honest["request"], "query": "another"}}
@@ -380,8 +380,8 @@ def test_files_that_nobody_disputed(desk: Any) -> None:
     problem_of(window.raw("PUT", "disputes/99/file", honest), 404, "not-found")
 
 
-def test_statements_show_a_chain(desk: Any) -> None:
-    window = played(desk)
+def test_statements_show_a_chain(scenario: Any) -> None:
+    window = played(scenario)
     alice, bob = window.accounts["alice"], window.accounts["bob"]
     assert alice.chain is not None
 
@@ -395,5 +395,5 @@ def test_statements_show_a_chain(desk: Any) -> None:
     assert state(bob, None).json() == {"accepted": 1, "known": 0}
     assert (state(alice, bytes(32))).status_code == 422
     assert (state(alice, alice.chain.anchor, key=bob.dispute_key)).status_code == 422
-    desk.clock.at(INSTANTS[-1])
+    scenario.clock.at(INSTANTS[-1])
     problem_of(state(alice, alice.chain.anchor), 409, "too-late")

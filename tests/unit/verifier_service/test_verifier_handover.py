@@ -12,18 +12,27 @@ from ragaudit.ledger.log.cosigner_protocol import parse_cosignatures
 from ragaudit.ledger.log.notes import ED25519, SigningKey, parse_note
 from ragaudit.verifier.service import providers, windows
 from ragaudit.verifier.settings import Limits
-from verifier_service_harness import END, ORIGIN, SAMPLING, WINDOW, Desk, Entry, Story, problem_of
+from verifier_service_harness import (
+    END,
+    ORIGIN,
+    SAMPLING,
+    WINDOW,
+    Entry,
+    Story,
+    VerifierScenario,
+    problem_of,
+)
 
 
 @pytest.fixture
 def ended(story: Any) -> Any:
     story.cosign()
-    story.desk.clock.at(END)
+    story.scenario.clock.at(END)
     return story
 
 
 def item(story: Any, name: Any) -> Any:
-    with story.desk.service.database.read() as connection:
+    with story.scenario.service.database.read() as connection:
         return windows.read_item(connection, ORIGIN, name)
 
 
@@ -35,7 +44,7 @@ def test_entries_are_given_once(story: Any) -> None:
     documents = story.documents()
     assert give(story, documents[:2]).status_code == 204
     assert give(story, documents).status_code == 204
-    assert story.desk.client.get(f"/v1/windows/{WINDOW}").json()["counts"]["entries"] == 4
+    assert story.scenario.client.get(f"/v1/windows/{WINDOW}").json()["counts"]["entries"] == 4
     changed = {**documents[1], "body": "00"}
     assert problem_of(give(story, [changed]), 409, "conflict")["where"] == "entry 1"
 
@@ -52,14 +61,14 @@ def test_malformed_entries(story: Any, change: Any) -> None:
     problem_of(
         give(story, [{**story.documents()[1]}, {**first, **change}]), 400, "malformed-request"
     )
-    assert story.desk.client.get(f"/v1/windows/{WINDOW}").json()["counts"]["entries"] == 0
+    assert story.scenario.client.get(f"/v1/windows/{WINDOW}").json()["counts"]["entries"] == 0
 
 
 def test_entries_have_caps(tmp_path: Path, auditor: Any) -> None:
-    desk = Desk(tmp_path, auditor)
-    with desk.running(desk.settings.model_copy(update={"limits": Limits(entries=2)})):
-        desk.open_window()
-        story = Story(desk)
+    scenario = VerifierScenario(tmp_path, auditor)
+    with scenario.running(scenario.settings.model_copy(update={"limits": Limits(entries=2)})):
+        scenario.open_window()
+        story = Story(scenario)
         assert give(story, story.documents()[:2]).status_code == 204
         problem_of(give(story, story.documents()), 429, "cap-reached")
         assert give(story, story.documents()[:1]).status_code == 204
@@ -124,23 +133,25 @@ def test_malformed_handovers(ended: Any, spoil: Any) -> None:
 
 def test_handover_and_close_are_timed(story: Any) -> None:
     final = {"final_checkpoint": story.cosign().decode()}
-    story.desk.clock.now = 1000 * END - 1
+    story.scenario.clock.now = 1000 * END - 1
     for method, path, body in (("PUT", "records", story.handover()), ("POST", "close", final)):
         answer = story.send(method, path, body)
         problem_of(answer, 425, "too-early")
         assert answer.headers["retry-after"] == "1"
-    story.desk.clock.now = 1000 * SAMPLING
+    story.scenario.clock.now = 1000 * SAMPLING
     for method, path, body in (("PUT", "records", story.handover()), ("POST", "close", final)):
         problem_of(story.send(method, path, body), 409, "too-late")
 
 
 def test_the_handover_has_a_limit(tmp_path: Path, auditor: Any) -> None:
-    desk = Desk(tmp_path, auditor)
-    with desk.running(desk.settings.model_copy(update={"limits": Limits(records_bytes=1024)})):
-        desk.open_window()
-        story = Story(desk)
+    scenario = VerifierScenario(tmp_path, auditor)
+    with scenario.running(
+        scenario.settings.model_copy(update={"limits": Limits(records_bytes=1024)})
+    ):
+        scenario.open_window()
+        story = Story(scenario)
         story.cosign()
-        desk.clock.at(END)
+        scenario.clock.at(END)
         problem_of(story.send("PUT", "records", story.handover()), 413, "too-large")
 
 
@@ -152,7 +163,7 @@ def frame(index: int, kind: str, body: bytes, sketch: bytes | None = None) -> by
 
 def test_a_handover_is_bounded_by_the_cosigned_log(ended: Any) -> None:
     """Eight entries were cosigned: a ninth, and a body that eight cannot fill, are refused."""
-    size = ended.desk.log.tree.size
+    size = ended.scenario.log.tree.size
     more = ended.handover() + frame(size, "registration", b"x")
     answer = problem_of(ended.send("PUT", "records", more), 422, "rejected")
     assert answer["expected"] == f"at most {size}"
@@ -171,18 +182,18 @@ def test_entries_are_no_larger_than_entries_are(ended: Any) -> None:
 
 
 def test_nothing_is_handed_over_before_anything_was_cosigned(story: Any) -> None:
-    story.desk.clock.at(END)
+    story.scenario.clock.at(END)
     problem_of(story.send("PUT", "records", story.handover()), 422, "rejected")
 
 
 def test_a_stranger_hands_nothing_over(ended: Any) -> None:
     """Before a byte of the body is read: the limit is that of the provider's own window."""
     other = seeded("stranger")
-    providers.add(ended.desk.service.database, "stranger", other.public)
+    providers.add(ended.scenario.service.database, "stranger", other.public)
     target = f"/v1/windows/{WINDOW}/records"
     body = ended.handover()
-    headers = ended.desk.headers("PUT", target, body, key=other, provider="stranger")
-    answer = ended.desk.client.put(target, content=body, headers=headers)
+    headers = ended.scenario.headers("PUT", target, body, key=other, provider="stranger")
+    answer = ended.scenario.client.put(target, content=body, headers=headers)
     problem_of(answer, 404, "not-found")
 
 
@@ -192,52 +203,54 @@ def close(story: Any, note: bytes) -> Any:
 
 def test_the_close(story: Any) -> None:
     final = story.cosign()
-    story.desk.clock.at(END)
+    story.scenario.clock.at(END)
     assert close(story, final).status_code == 204
     assert close(story, final).status_code == 204
     assert item(story, "public/final-checkpoint.txt") == final
-    assert story.desk.client.get(f"/v1/windows/{WINDOW}").json()["state"] == "closed"
+    assert story.scenario.client.get(f"/v1/windows/{WINDOW}").json()["state"] == "closed"
 
 
 def test_after_the_close_nothing_larger_is_cosigned(story: Any) -> None:
     final = story.cosign()
-    story.desk.clock.at(END)
+    story.scenario.clock.at(END)
     close(story, final)
-    size = story.desk.log.tree.size
-    assert story.desk.add_checkpoint(story.desk.log.add_request(size)).status_code == 200
-    story.desk.log.tree.append(b"late")
-    assert story.desk.add_checkpoint(story.desk.log.add_request(size)).status_code == 403
-    problem_of(close(story, story.desk.log.checkpoint()), 422, "note-rejected")
+    size = story.scenario.log.tree.size
+    assert story.scenario.add_checkpoint(story.scenario.log.add_request(size)).status_code == 200
+    story.scenario.log.tree.append(b"late")
+    assert story.scenario.add_checkpoint(story.scenario.log.add_request(size)).status_code == 403
+    problem_of(close(story, story.scenario.log.checkpoint()), 422, "note-rejected")
 
 
 def test_the_close_needs_the_largest_cosigned_checkpoint(story: Any) -> None:
-    desk = story.desk
-    smaller = desk.add_checkpoint(desk.log.add_request(0, 5))
-    early = parse_note(desk.log.checkpoint(5)).with_signatures(parse_cosignatures(smaller.content))
-    desk.add_checkpoint(desk.log.add_request(5))
-    desk.clock.at(END)
+    scenario = story.scenario
+    smaller = scenario.add_checkpoint(scenario.log.add_request(0, 5))
+    early = parse_note(scenario.log.checkpoint(5)).with_signatures(
+        parse_cosignatures(smaller.content)
+    )
+    scenario.add_checkpoint(scenario.log.add_request(5))
+    scenario.clock.at(END)
     problem_of(close(story, early.encode()), 422, "rejected")
-    problem_of(close(story, desk.log.checkpoint()), 422, "note-rejected")
+    problem_of(close(story, scenario.log.checkpoint()), 422, "note-rejected")
     problem_of(close(story, b"nothing"), 400, "malformed-note")
-    other = SigningKey(desk.log.key.name, ED25519, seeded("thief"))
-    problem_of(close(story, desk.log.checkpoint(key=other)), 422, "note-rejected")
+    other = SigningKey(scenario.log.key.name, ED25519, seeded("thief"))
+    problem_of(close(story, scenario.log.checkpoint(key=other)), 422, "note-rejected")
 
 
 def test_a_close_before_anything_was_cosigned(ended: Any) -> None:
-    problem_of(close(ended, ended.desk.log.checkpoint()), 422, "note-rejected")
+    problem_of(close(ended, ended.scenario.log.checkpoint()), 422, "note-rejected")
 
 
 def test_handover_and_close_in_either_order(story: Any) -> None:
     final = story.cosign()
-    story.desk.clock.at(END)
+    story.scenario.clock.at(END)
     assert close(story, final).status_code == 204
     assert story.send("PUT", "records", story.handover()).status_code == 204
 
 
-def test_nothing_before_the_countersignature(desk: Any) -> None:
-    desk.register()
-    story = Story(desk)
-    desk.clock.at(END)
+def test_nothing_before_the_countersignature(scenario: Any) -> None:
+    scenario.register()
+    story = Story(scenario)
+    scenario.clock.at(END)
     problem_of(give(story, story.documents()), 409, "conflict")
     problem_of(story.send("PUT", "records", story.handover()), 409, "conflict")
-    problem_of(close(story, desk.log.checkpoint()), 409, "conflict")
+    problem_of(close(story, scenario.log.checkpoint()), 409, "conflict")

@@ -18,10 +18,10 @@ from service_submissions import kept, post
 from verifier_service_harness import (
     ORIGIN,
     START,
-    Desk,
     Entry,
     Log,
     Story,
+    VerifierScenario,
     dispute_key,
     problem_of,
     pseudonym,
@@ -31,10 +31,10 @@ OF_FIRST = (3, 5, 7)  # records of the first account; 4, 6 and 8 are the second'
 
 
 @pytest.fixture
-def story(desk: Desk) -> Story:
+def story(scenario: VerifierScenario) -> Story:
     """A window whose registrations the provider gave."""
-    desk.open_window()
-    story = Story(desk)
+    scenario.open_window()
+    story = Story(scenario)
     assert story.send("POST", "entries", {"entries": story.documents()[:3]}).status_code == 204
     return story
 
@@ -66,7 +66,7 @@ def indices(story: Story) -> list[int]:
 def room_for(story: Story, receipts: int) -> None:
     """Give each account a share of so many receipts and half of one."""
     size = len(story.receipt(3).encode())
-    story.desk.service.intake._cap = (story.desk.policy()["slots"] + 1) * (
+    story.scenario.service.intake._cap = (story.scenario.policy()["slots"] + 1) * (
         receipts * size + size // 2
     )
 
@@ -95,10 +95,10 @@ def test_what_an_account_signed_for_gives_way_to_nothing(story: Story) -> None:
     assert indices(story) == [3, 5]
 
 
-def test_receipts_among_strangers_become_the_holders(desk: Desk) -> None:
+def test_receipts_among_strangers_become_the_holders(scenario: VerifierScenario) -> None:
     """A provider that kept the registration back left the account's receipts among strangers."""
-    desk.open_window()
-    story = Story(desk)
+    scenario.open_window()
+    story = Story(scenario)
     room_for(story, 1)
     final = story.cosign()
     assert submit(story, story.receipt(3)).json() == {"accepted": 1, "known": 0}
@@ -129,13 +129,13 @@ def test_true_checkpoints_keep_out_no_fork_of_the_holders(
     """The space of proofs under checkpoints that V did not cosign has the same rule."""
     monkeypatch.setattr(intake, "MAX_UNCOSIGNED_BYTES", 5 * 4_000)
     for size in range(4, 9):
-        head = story.desk.log.checkpoint(size)
+        head = story.scenario.log.checkpoint(size)
         submit(story, story.receipt(3).with_proof(story.proof(3, head)))
     fork = MemoryTree()
     for entry in story.entries[:5]:
         fork.append(leaf_data(entry.salt, entry.kind, entry.body))
     fork.append(b"another entry than the log's")
-    head = Log(story.desk.log.key, fork).checkpoint()
+    head = Log(story.scenario.log.key, fork).checkpoint()
     forked = story.receipt(3).with_proof(story.proof(3, head, fork))
     submit(story, forked)
     assert forked.to_json() not in kept(story, "uncosigned")
@@ -146,12 +146,12 @@ def test_true_checkpoints_keep_out_no_fork_of_the_holders(
 def test_refusals_are_held_too(story: Story) -> None:
     def refusal(counter: int) -> dict[str, Any]:
         return Refusal.issue(
-            story.desk.provider_key, origin=ORIGIN, pseudonym=pseudonym(0), counter=counter,
+            story.scenario.provider_key, origin=ORIGIN, pseudonym=pseudonym(0), counter=counter,
             reason="budget", time=1000 * START,
         ).to_json()  # fmt: skip
 
     size = len(canonical_json.dumps(refusal(0)))
-    story.desk.service.intake._cap = 5 * 2 * size
+    story.scenario.service.intake._cap = 5 * 2 * size
     many = [refusal(counter) for counter in range(3)]
     assert refuse(story, many[:2]).json() == {"accepted": 2, "known": 0}
     problem_of(refuse(story, many[2:]), 429, "cap-reached")
@@ -187,9 +187,9 @@ def test_who_signed_for_what(story: Story) -> None:
     assert hold(story, receipt, holder=None).json() == {"accepted": 1, "known": 0}
 
 
-def test_an_account_without_a_dispute_key_signs_for_nothing(desk: Desk) -> None:
-    desk.open_window()
-    story = Story(desk)
+def test_an_account_without_a_dispute_key_signs_for_nothing(scenario: VerifierScenario) -> None:
+    scenario.open_window()
+    story = Story(scenario)
     bare = replace(Registration.parse(story.entries[1].body), dispute_key=None).encode()
     entry = Entry("registration", bare).document(1)
     assert story.send("POST", "entries", {"entries": [entry]}).status_code == 204

@@ -17,7 +17,16 @@ from ragaudit.verifier.service import intake, submissions, tables
 from ragaudit.verifier.settings import Limits
 from service_submissions import BASE, give_entries, kept, post
 from sqlalchemy import select
-from verifier_service_harness import END, SAMPLING, START, Desk, Log, Story, problem_of, pseudonym
+from verifier_service_harness import (
+    END,
+    SAMPLING,
+    START,
+    Log,
+    Story,
+    VerifierScenario,
+    problem_of,
+    pseudonym,
+)
 
 
 def submit(story: Any, *receipts: Any) -> Any:
@@ -90,12 +99,12 @@ def test_a_proof_under_a_cosigned_checkpoint_is_checked_and_not_kept(story: Any)
 def test_a_bad_proof_cannot_be_planted(story: Any) -> None:
     final = story.cosign()
     good = story.proof(3, final)
-    other_log = SigningKey(story.desk.log.key.name, ED25519, seeded("thief"))
+    other_log = SigningKey(story.scenario.log.key.name, ED25519, seeded("thief"))
     bad = [
         story.proof(4, final),
         replace(good, path=good.path[:-1]),
         replace(good, path=(bytes(32), *good.path[1:])),
-        replace(good, checkpoint=story.desk.log.checkpoint(key=other_log)),
+        replace(good, checkpoint=story.scenario.log.checkpoint(key=other_log)),
     ]
     for proof in bad:
         answer = submit(story, story.receipt(3).with_proof(proof))
@@ -111,7 +120,7 @@ def test_a_proof_under_a_fork_is_kept_as_evidence(story: Any) -> None:
     for entry in story.entries[:4]:
         fork.append(leaf_data(entry.salt, entry.kind, entry.body))
     fork.append(b"another entry than the log's")
-    log = Log(story.desk.log.key, fork)
+    log = Log(story.scenario.log.key, fork)
     extra = SigningKey("other.example/log", ED25519, seeded("other"))
     note = parse_note(log.checkpoint())
     padded = note.with_signatures([sign_note(note.text, extra)]).encode()
@@ -129,7 +138,7 @@ def test_true_checkpoints_crowd_out_neither_receipts_nor_forks(
     monkeypatch.setattr(intake, "MAX_UNCOSIGNED_BYTES", 5 * 4_000)
     story.send("POST", "entries", {"entries": story.documents()[:3]})
     for size in range(4, 9):
-        head = story.desk.log.checkpoint(size)
+        head = story.scenario.log.checkpoint(size)
         receipt = story.receipt(3).with_proof(story.proof(3, head))
         answer = submit(story, receipt)
         assert answer.json() == {"accepted": int(size == 4), "known": int(size > 4)}
@@ -138,7 +147,7 @@ def test_true_checkpoints_crowd_out_neither_receipts_nor_forks(
     for entry in story.entries[:5]:
         fork.append(leaf_data(entry.salt, entry.kind, entry.body))
     fork.append(b"another entry than the log's")
-    forked = Log(story.desk.log.key, fork).checkpoint()
+    forked = Log(story.scenario.log.key, fork).checkpoint()
     receipt = story.receipt(4).with_proof(story.proof(4, forked, fork))  # of another account
     assert submit(story, receipt).json() == {"accepted": 1, "known": 0}
     assert receipt.to_json() in kept(story, "uncosigned")
@@ -156,7 +165,7 @@ def test_a_registration_first_seen_in_the_handover_gives_a_share(story: Any) -> 
     submit(story, story.receipt(3))
     assert owners(story) == [submissions.NOBODY]
     story.cosign()
-    story.desk.clock.at(END)
+    story.scenario.clock.at(END)
     assert story.send("PUT", "records", story.handover()).status_code == 204
     submit(story, story.receipt(5))
     assert owners(story) == [submissions.NOBODY, pseudonym(0)]
@@ -166,24 +175,24 @@ def owners(story: Any) -> list[bytes]:
     """Whose share each receipt counts against, by its index."""
     table = tables.submission
     query = select(table.c.account).where(table.c.kind == "receipt").order_by(table.c.position)
-    with story.desk.service.database.read() as connection:
+    with story.scenario.service.database.read() as connection:
         return [bytes(each) for each in connection.execute(query).scalars()]
 
 
 def test_receipts_end_at_the_sampling_instant(story: Any) -> None:
-    story.desk.clock.now = 1000 * SAMPLING - 1
+    story.scenario.clock.now = 1000 * SAMPLING - 1
     assert submit(story, story.receipt(3)).status_code == 200
-    story.desk.clock.now = 1000 * SAMPLING
+    story.scenario.clock.now = 1000 * SAMPLING
     problem_of(submit(story, story.receipt(4)), 409, "too-late")
     problem_of(post(story, "refusals", {"refusals": []}), 409, "too-late")
 
 
 def test_receipts_have_a_cap(tmp_path: Path, auditor: Any) -> None:
-    desk = Desk(tmp_path, auditor)
-    with desk.running():
-        desk.open_window()
-        desk.service.intake._cap = 20_000
-        story = Story(desk)
+    scenario = VerifierScenario(tmp_path, auditor)
+    with scenario.running():
+        scenario.open_window()
+        scenario.service.intake._cap = 20_000
+        story = Story(scenario)
         taken = 0
         for index in story.records:
             answer = submit(story, story.receipt(index))
@@ -194,22 +203,22 @@ def test_receipts_have_a_cap(tmp_path: Path, auditor: Any) -> None:
         assert len(kept(story, "receipt")) == taken > 0
 
 
-def test_a_window_that_is_not_countersigned_takes_nothing(desk: Any) -> None:
+def test_a_window_that_is_not_countersigned_takes_nothing(scenario: Any) -> None:
     for path in ("receipts", "refusals"):
         body = canonical_json.dumps({path: []})
-        problem_of(desk.client.post(f"{BASE}/{path}", content=body), 404, "not-found")
-    desk.register()
+        problem_of(scenario.client.post(f"{BASE}/{path}", content=body), 404, "not-found")
+    scenario.register()
     for path in ("receipts", "refusals"):
         body = canonical_json.dumps({path: []})
-        problem_of(desk.client.post(f"{BASE}/{path}", content=body), 409, "conflict")
+        problem_of(scenario.client.post(f"{BASE}/{path}", content=body), 409, "conflict")
 
 
 def refusal(story: Any, **changes: Any) -> Refusal:
     fields = {
-        "origin": story.desk.log.key.name, "pseudonym": pseudonym(0), "counter": 4,
+        "origin": story.scenario.log.key.name, "pseudonym": pseudonym(0), "counter": 4,
         "reason": "budget", "time": 1000 * START, **changes,
     }  # fmt: skip
-    return Refusal.issue(fields.pop("key", story.desk.provider_key), **fields)
+    return Refusal.issue(fields.pop("key", story.scenario.provider_key), **fields)
 
 
 def test_refusals(story: Any) -> None:
@@ -230,24 +239,24 @@ def test_malformed_refusals(story: Any) -> None:
     problem_of(post(story, "refusals", {"refusals": [document]}), 400, "malformed")
 
 
-def test_each_slot_has_its_share(desk: Any) -> None:
-    most = desk.settings.limits.submitted_bytes // submissions.LEAST_SHARE_BYTES - 1
-    document = problem_of(desk.register(slots=most + 1), 422, "rejected")
+def test_each_slot_has_its_share(scenario: Any) -> None:
+    most = scenario.settings.limits.submitted_bytes // submissions.LEAST_SHARE_BYTES - 1
+    document = problem_of(scenario.register(slots=most + 1), 422, "rejected")
     assert (document["where"], document["expected"]) == ("policy/slots", f"at most {most}")
-    assert desk.register(slots=most).status_code == 201
+    assert scenario.register(slots=most).status_code == 201
 
 
 def test_an_account_has_a_share_that_others_cannot_fill(tmp_path: Path, auditor: Any) -> None:
     """The provider signs refusals to pseudonyms that it invents; a real account has room left."""
-    desk = Desk(tmp_path, auditor)
-    with desk.running():
-        desk.open_window()
-        story = Story(desk)
+    scenario = VerifierScenario(tmp_path, auditor)
+    with scenario.running():
+        scenario.open_window()
+        story = Story(scenario)
         give_entries(story)
-        slots = desk.policy()["slots"]
-        share = submissions.share(desk.settings.limits.submitted_bytes, slots)
-        assert share * slots <= desk.settings.limits.submitted_bytes
-        desk.service.intake._cap = (slots + 1) * submissions.LEAST_SHARE_BYTES
+        slots = scenario.policy()["slots"]
+        share = submissions.share(scenario.settings.limits.submitted_bytes, slots)
+        assert share * slots <= scenario.settings.limits.submitted_bytes
+        scenario.service.intake._cap = (slots + 1) * submissions.LEAST_SHARE_BYTES
         size = len(refusal(story).encode())
         many = submissions.LEAST_SHARE_BYTES // size
         invented = [
@@ -273,8 +282,10 @@ def test_a_refusal_is_one_however_often_it_is_given(story: Any) -> None:
 def test_receipts_by_resigning_are_one(story: Any) -> None:
     first = story.receipt(3)
     fields = (first.origin, first.index, first.salt, first.body, first.issued, first.answer_digest)
-    again = replace(first, signature=another_signature(story.desk.provider_key, "receipt", *fields))
-    again.verify(story.desk.provider_key.public)
+    again = replace(
+        first, signature=another_signature(story.scenario.provider_key, "receipt", *fields)
+    )
+    again.verify(story.scenario.provider_key.public)
     assert submit(story, first, again).json() == {"accepted": 1, "known": 1}
 
 

@@ -23,7 +23,7 @@ from ragaudit.verifier.service import challenge, windows
 from ragaudit.verifier.service.audit import ProcedureAuditor
 from ragaudit.verifier.service.challenge import Sampler
 from service_window import ServiceWindow
-from verifier_service_harness import PROVIDER, Desk, challenge_of
+from verifier_service_harness import PROVIDER, VerifierScenario, challenge_of
 
 WINDOWS = 6
 SETTLED = 2  # windows after which imports are done and public constants known
@@ -33,8 +33,8 @@ GROWTH = 2**14  # bytes for each more window, whose evidence is several times as
 class Weighing(ProcedureAuditor):
     """The procedure, which notes what the process holds before each audit."""
 
-    def __init__(self, desk: Desk) -> None:
-        super().__init__(desk.keys, "auto")
+    def __init__(self, scenario: VerifierScenario) -> None:
+        super().__init__(scenario.keys, "auto")
         self.held: list[int] = []
         self.evidence = 0
 
@@ -50,19 +50,19 @@ def held() -> int:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
+def scenario(tmp_path: Path) -> Iterator[VerifierScenario]:
     use_cached_table()
-    made = Desk(tmp_path, None, Clock(1000 * (COUNTERSIGNED - 60)))
+    made = VerifierScenario(tmp_path, None, Clock(1000 * (COUNTERSIGNED - 60)))
     made.auditor = Weighing(made)
     with made.running() as running:
         yield running
 
 
 @pytest.mark.slow
-def test_finished_windows_leave_nothing(desk: Desk) -> None:
+def test_finished_windows_leave_nothing(scenario: VerifierScenario) -> None:
     """Of several that run at the same time and are audited one after the other."""
     playing = [
-        ServiceWindow(desk, seed=number, provider=f"provider-{number}.example")
+        ServiceWindow(scenario, seed=number, provider=f"provider-{number}.example")
         for number in range(WINDOWS)
     ]
     for window in playing:
@@ -73,7 +73,7 @@ def test_finished_windows_leave_nothing(desk: Desk) -> None:
     for step in ("close", "submit", "hand_over", "reach_sampling", "respond"):
         for window in playing:
             getattr(window, step)()
-    service, auditor = desk.service, desk.auditor
+    service, auditor = scenario.service, scenario.auditor
     assert isinstance(auditor, Weighing)
     assert len(service.sampler._samples) == WINDOWS
     logging.disable()  # pytest keeps every record, with the frames of what it is about
@@ -94,20 +94,20 @@ def test_finished_windows_leave_nothing(desk: Desk) -> None:
     assert not service.runner._running and not service.runner._failed
     assert not service.registrar._locks
     for window in playing:
-        shown = desk.client.get(window.target("")).json()
+        shown = scenario.client.get(window.target("")).json()
         assert (shown["state"], shown["result"]) == ("decided", "PASS")
 
 
-def test_calls_about_windows_that_are_none_leave_nothing(desk: Desk) -> None:
+def test_calls_about_windows_that_are_none_leave_nothing(scenario: VerifierScenario) -> None:
     for number in range(3):
-        opening = desk.opening()
-        answer = desk.send("POST", f"/v1/windows/none-{number}/countersign", opening)
+        opening = scenario.opening()
+        answer = scenario.send("POST", f"/v1/windows/none-{number}/countersign", opening)
         assert answer.status_code == 404
-    assert not desk.service.registrar._locks
+    assert not scenario.service.registrar._locks
 
 
 def test_samples_in_memory_are_bounded_together(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    scenario: VerifierScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(challenge, "MAX_SAMPLED", 100)
     sizes = {windows.of(PROVIDER, f"w{number}"): number for number in (60, 40, 30, 101)}
@@ -116,7 +116,7 @@ def test_samples_in_memory_are_bounded_together(
         return challenge_of(range(sizes[origin]))
 
     monkeypatch.setattr(challenge, "_demand", read)
-    sampler = Sampler(desk.service.database, desk.keys)
+    sampler = Sampler(scenario.service.database, scenario.keys)
     kept = []
     for origin, size in sizes.items():
         assert len(sampler.sample(None, origin)) == size  # type: ignore[arg-type]

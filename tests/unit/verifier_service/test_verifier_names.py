@@ -30,9 +30,9 @@ from verifier_service_harness import (
     PROVIDER,
     START,
     WINDOW,
-    Desk,
     RecordingAuditor,
     Story,
+    VerifierScenario,
     challenge_of,
     index_of,
     problem_of,
@@ -43,20 +43,20 @@ OTHER = "other.example"
 
 
 class Rival:
-    """A second pinned provider of a desk, with a window of the same name."""
+    """A second pinned provider of a scenario, with a window of the same name."""
 
-    def __init__(self, desk: Desk) -> None:
-        self.desk, self.key = desk, seeded("rival")
-        providers.add(desk.service.database, OTHER, self.key.public)
+    def __init__(self, scenario: VerifierScenario) -> None:
+        self.scenario, self.key = scenario, seeded("rival")
+        providers.add(scenario.service.database, OTHER, self.key.public)
 
     def send(self, method: str, target: str, body: bytes = b"") -> Any:
-        headers = self.desk.headers(method, target, body, key=self.key, provider=OTHER)
-        return self.desk.client.request(method, target, content=body, headers=headers)
+        headers = self.scenario.headers(method, target, body, key=self.key, provider=OTHER)
+        return self.scenario.client.request(method, target, content=body, headers=headers)
 
     def policy(self) -> Any:
         """With everything of the first window's that it can name, the log's key among it."""
-        policy = self.desk.policy(provider=OTHER)
-        log = SigningKey(windows.of(OTHER, WINDOW), ED25519, self.desk.log.key.private)
+        policy = self.scenario.policy(provider=OTHER)
+        log = SigningKey(windows.of(OTHER, WINDOW), ED25519, self.scenario.log.key.private)
         own = {"provider": self.key.public.raw.hex(), "log": str(log.verifier_key)}
         return {**policy, "keys": {**policy["keys"], **own}}
 
@@ -67,29 +67,31 @@ class Rival:
 
 
 @pytest.fixture
-def rival(desk: Desk) -> Rival:
-    return Rival(desk)
+def rival(scenario: VerifierScenario) -> Rival:
+    return Rival(scenario)
 
 
-def test_a_name_is_not_taken_from_who_registers_later(desk: Any, rival: Any) -> None:
+def test_a_name_is_not_taken_from_who_registers_later(scenario: Any, rival: Any) -> None:
     rival.register()
-    desk.open_window()
-    with desk.service.database.read() as connection:
+    scenario.open_window()
+    with scenario.service.database.read() as connection:
         states = [
             windows.get(connection, windows.of(name, WINDOW)).state for name in (PROVIDER, OTHER)
         ]
     assert states == ["countersigned", "registered"]
 
 
-def test_a_provider_reaches_its_own_window_only(desk: Any, rival: Any) -> None:
+def test_a_provider_reaches_its_own_window_only(scenario: Any, rival: Any) -> None:
     """Without a window it has none of that name; with one, it acts on that."""
-    desk.register()
+    scenario.register()
     target, index = f"{BASE}/tenants/t1/versions/1", index_of("t1", b"the rival's")
     problem_of(rival.send("PUT", target, index), 404, "not-found")
     rival.register()
     assert rival.send("PUT", target, index).status_code == 204
-    assert desk.send("PUT", target, index_of("t1", b"index")).status_code == 204  # none was there
-    opening = canonical_json.dumps(desk.opening())
+    assert (
+        scenario.send("PUT", target, index_of("t1", b"index")).status_code == 204
+    )  # none was there
+    opening = canonical_json.dumps(scenario.opening())
     problem_of(rival.send("POST", f"{BASE}/countersign", opening), 409, "conflict")  # t2 is missing
     # A parameter does not move a signed request to the window that it names.
     problem_of(
@@ -97,49 +99,49 @@ def test_a_provider_reaches_its_own_window_only(desk: Any, rival: Any) -> None:
     )
 
 
-def test_an_ambiguous_name_needs_the_provider(desk: Any, rival: Any) -> None:
-    desk.register()
-    assert desk.client.get(BASE).json()["provider"] == PROVIDER
+def test_an_ambiguous_name_needs_the_provider(scenario: Any, rival: Any) -> None:
+    scenario.register()
+    assert scenario.client.get(BASE).json()["provider"] == PROVIDER
     rival.register()
-    told = problem_of(desk.client.get(BASE), 409, "ambiguous")
+    told = problem_of(scenario.client.get(BASE), 409, "ambiguous")
     assert told["expected"] == "?provider=<name>"
     for name in (PROVIDER, OTHER):
-        assert desk.client.get(f"{BASE}?provider={name}").json()["provider"] == name
-    problem_of(desk.client.get(f"{BASE}?provider=nobody"), 404, "not-found")
+        assert scenario.client.get(f"{BASE}?provider={name}").json()["provider"] == name
+    problem_of(scenario.client.get(f"{BASE}?provider=nobody"), 404, "not-found")
     for impossible in ("", "a/ragaudit/b", "A", "x" * 65):
-        assert desk.client.get(BASE, params={"provider": impossible}).status_code == 400
+        assert scenario.client.get(BASE, params={"provider": impossible}).status_code == 400
 
 
-def test_a_provider_is_needed_before_a_body_is_read(desk: Any, rival: Any) -> None:
-    desk.open_window()
+def test_a_provider_is_needed_before_a_body_is_read(scenario: Any, rival: Any) -> None:
+    scenario.open_window()
     rival.register()
     for call in ("receipts", "refusals", "claims", "statements", "disputes"):
-        problem_of(desk.client.post(f"{BASE}/{call}", content=b"no document"), 409, "ambiguous")
+        problem_of(scenario.client.post(f"{BASE}/{call}", content=b"no document"), 409, "ambiguous")
 
 
-def test_submissions_end_in_no_other_window(desk: Any, rival: Any) -> None:
+def test_submissions_end_in_no_other_window(scenario: Any, rival: Any) -> None:
     """A rival's window is a full one, with the first provider's name for it and log key."""
-    desk.open_window()
+    scenario.open_window()
     rival.register()
     for tenant in ("t1", "t2"):
         rival.send("PUT", f"{BASE}/tenants/{tenant}/versions/1", index_of(tenant, b"index"))
-    opened = rival.send("POST", f"{BASE}/countersign", canonical_json.dumps(desk.opening()))
+    opened = rival.send("POST", f"{BASE}/countersign", canonical_json.dumps(scenario.opening()))
     assert opened.status_code == 200, opened.text  # this auditor takes anything
-    story = Story(desk)
+    story = Story(scenario)
     body = canonical_json.dumps({"receipts": [story.receipt(3).to_json()]})
-    misled = desk.client.post(f"{BASE}/receipts?provider={OTHER}", content=body)
+    misled = scenario.client.post(f"{BASE}/receipts?provider={OTHER}", content=body)
     assert problem_of(misled, 422, "rejected")["expected"] == f"{OTHER}/ragaudit/{WINDOW}"
     final, entry = story.cosign(), story.documents()[1]
     document = {**entry, "proof": story.proof(1, final).encode().decode()}
     document.pop("kind")
     shown = canonical_json.dumps({"disputes": [], "registration": document})
-    misled = desk.client.post(f"{BASE}/disputes?provider={OTHER}", content=shown)
+    misled = scenario.client.post(f"{BASE}/disputes?provider={OTHER}", content=shown)
     problem_of(misled, 422, "note-rejected")
-    right = desk.client.post(f"{BASE}/disputes?provider={PROVIDER}", content=shown)
+    right = scenario.client.post(f"{BASE}/disputes?provider={PROVIDER}", content=shown)
     assert right.status_code == 200, right.text
-    taken = desk.client.post(f"{BASE}/receipts?provider={PROVIDER}", content=body)
+    taken = scenario.client.post(f"{BASE}/receipts?provider={PROVIDER}", content=body)
     assert taken.json() == {"accepted": 1, "known": 0}
-    with desk.service.database.read() as connection:
+    with scenario.service.database.read() as connection:
         counts = [
             submissions.count(connection, windows.of(name, WINDOW), submissions.Kind.RECEIPT)
             for name in (PROVIDER, OTHER)
@@ -147,33 +149,33 @@ def test_submissions_end_in_no_other_window(desk: Any, rival: Any) -> None:
     assert counts == [1, 0]
 
 
-def test_a_forgotten_window_frees_nothing_of_its_namesake(desk: Any, rival: Any) -> None:
+def test_a_forgotten_window_frees_nothing_of_its_namesake(scenario: Any, rival: Any) -> None:
     rival.register()
-    desk.open_window()
-    desk.clock.now += 10 * 86_400_000
-    desk.service.scheduler.tick()
-    with desk.service.database.read() as connection:
+    scenario.open_window()
+    scenario.clock.now += 10 * 86_400_000
+    scenario.service.scheduler.tick()
+    with scenario.service.database.read() as connection:
         assert windows.find(connection, windows.of(OTHER, WINDOW)) is None
         assert windows.get(connection, ORIGIN).countersigned is not None
-    assert desk.client.get(BASE).json()["provider"] == PROVIDER  # the name is unambiguous again
+    assert scenario.client.get(BASE).json()["provider"] == PROVIDER  # the name is unambiguous again
 
 
 @pytest.fixture
-def real(tmp_path: Path) -> Iterator[Desk]:
+def real(tmp_path: Path) -> Iterator[VerifierScenario]:
     use_cached_table()
-    with Desk(tmp_path, None, Clock(1000 * (COUNTERSIGNED - 60))).running() as running:
+    with VerifierScenario(tmp_path, None, Clock(1000 * (COUNTERSIGNED - 60))).running() as running:
         yield running
 
 
 def decide(window: ServiceWindow) -> Verdict:
-    desk = window.desk
+    scenario = window.scenario
     for _ in range(6000):
-        if not desk.service.runner.busy():
+        if not scenario.service.runner.busy():
             break
         threading.Event().wait(0.01)
-    answer = desk.client.get(window.target("/verdict"))
+    answer = scenario.client.get(window.target("/verdict"))
     assert answer.status_code == 200, answer.text
-    return Verdict.verify(answer.content, desk.keys.verdict.public)
+    return Verdict.verify(answer.content, scenario.keys.verdict.public)
 
 
 def assert_bound(*both: ServiceWindow) -> None:
@@ -182,7 +184,7 @@ def assert_bound(*both: ServiceWindow) -> None:
         signed = Countersignature.parse(
             own.send("POST", "/countersign", own.opening_request()).content
         )
-        released = Activation.parse(own.desk.client.get(own.target("/activations/1")).content)
+        released = Activation.parse(own.scenario.client.get(own.target("/activations/1")).content)
         drawn = Challenge.parse(own.send("GET", "/challenge").content)
         assert {each.window for each in (signed, released, drawn)} == {other.window}
         for window, failing in ((own, nullcontext()), (other, pytest.raises(RagauditError))):
@@ -219,7 +221,9 @@ def test_two_windows_of_one_name_run_to_their_verdicts(real: Any) -> None:
     problem_of(real.client.get(f"/v1/windows/{both[0].window}/verdict"), 409, "ambiguous")
 
 
-def test_samples_of_few_windows_stay_in_memory(desk: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_samples_of_few_windows_stay_in_memory(
+    scenario: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Anybody may ask for the state of any window; what that loads makes room again."""
     loaded: list[str] = []
 
@@ -228,9 +232,9 @@ def test_samples_of_few_windows_stay_in_memory(desk: Any, monkeypatch: pytest.Mo
         return challenge_of([len(loaded)])
 
     monkeypatch.setattr(challenge, "_demand", read)
-    sampler = Sampler(desk.service.database, desk.keys)
+    sampler = Sampler(scenario.service.database, scenario.keys)
     origins = [windows.of(PROVIDER, f"w{number}") for number in range(challenge.MAX_SAMPLES + 1)]
-    with desk.service.database.read() as connection:
+    with scenario.service.database.read() as connection:
         for origin in origins[:-1]:
             sampler.sample(connection, origin)
         sampler.sample(connection, origins[0])
@@ -249,16 +253,16 @@ INDEX = "/v1/windows/{}/tenants/t1/versions/1"
 @pytest.fixture
 def strict(tmp_path: Path) -> Iterator[Any]:
     """A service that lets a provider have three windows waiting, five a day, and 20 kB."""
-    desk = Desk(tmp_path, RecordingAuditor())
+    scenario = VerifierScenario(tmp_path, RecordingAuditor())
     limits = Limits(waiting_windows=3, windows_per_day=5, waiting_bytes=20_000, index_bytes=9_000)
-    with desk.running(desk.settings.model_copy(update={"limits": limits})):
-        yield desk
+    with scenario.running(scenario.settings.model_copy(update={"limits": limits})):
+        yield scenario
 
 
-def register(desk: Desk, name: str, status: int = 201) -> Any:
-    policy = desk.policy(window=name)
+def register(scenario: VerifierScenario, name: str, status: int = 201) -> Any:
+    policy = scenario.policy(window=name)
     policy["keys"] = {**policy["keys"], "log": policy["keys"]["log"].replace(WINDOW, name)}
-    answer = desk.send("POST", "/v1/windows", {"policy": policy, "embedder": {}})
+    answer = scenario.send("POST", "/v1/windows", {"policy": policy, "embedder": {}})
     assert answer.status_code == status, answer.text
     return answer
 
@@ -342,10 +346,10 @@ def test_bytes_that_wait(strict: Any) -> None:
     ],
 )
 def test_noise_is_not_stored_as_an_index(tmp_path: Path, noise: Any) -> None:
-    with Desk(tmp_path, RecordingAuditor()).running() as desk:
-        register(desk, "w1")
-        problem_of(desk.send("PUT", INDEX.format("w1"), noise), 400, "malformed-record")
-        with desk.service.database.read() as connection:
+    with VerifierScenario(tmp_path, RecordingAuditor()).running() as scenario:
+        register(scenario, "w1")
+        problem_of(scenario.send("PUT", INDEX.format("w1"), noise), 400, "malformed-record")
+        with scenario.service.database.read() as connection:
             assert [
                 each.name for each in windows.list_items(connection, ORIGIN, "public/index")
             ] == []

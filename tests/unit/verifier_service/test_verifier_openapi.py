@@ -12,12 +12,22 @@ from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.core.transport import Response as AnyResponse
-from verifier_service_harness import END, SAMPLING, START, WINDOW, Desk, RecordingAuditor, Story
+from verifier_service_harness import (
+    END,
+    SAMPLING,
+    START,
+    WINDOW,
+    RecordingAuditor,
+    Story,
+    VerifierScenario,
+)
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    with Desk(tmp_path_factory.mktemp("verifier"), RecordingAuditor()).running() as running:
+def scenario(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with VerifierScenario(
+        tmp_path_factory.mktemp("verifier"), RecordingAuditor()
+    ).running() as running:
         running.open_window()
         Story(running).cosign()
         yield running
@@ -26,14 +36,14 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 OPERATIONS = 33
 
 
-def operations(desk: Any) -> Any:
-    schema = schemathesis.openapi.from_dict(desk.client.app.openapi())
+def operations(scenario: Any) -> Any:
+    schema = schemathesis.openapi.from_dict(scenario.client.app.openapi())
     found = [each.ok() for each in schema.get_all_operations()]  # type: ignore[union-attr]
     return sorted(found, key=lambda each: (each.path, each.method))
 
 
-def test_the_description_is_whole(desk: Any) -> None:
-    found = {(each.method.upper(), each.path) for each in operations(desk)}
+def test_the_description_is_whole(scenario: Any) -> None:
+    found = {(each.method.upper(), each.path) for each in operations(scenario)}
     base = "/v1/windows/{window}"
     assert len(found) == OPERATIONS
     assert found == {
@@ -73,9 +83,9 @@ def test_the_description_is_whole(desk: Any) -> None:
     }
 
 
-def test_who_may_call_is_described(desk: Any) -> None:
+def test_who_may_call_is_described(scenario: Any) -> None:
     """Every route that answers 401 says which scheme it wants, and no other does."""
-    schema = desk.client.app.openapi()
+    schema = scenario.client.app.openapi()
     assert set(schema["components"]["securitySchemes"]) == {"provider", "auditor"}
     wanted: dict[str, Any] = {}
     for path, methods in schema["paths"].items():
@@ -103,14 +113,14 @@ def body_of(case: Any) -> bytes:
         return b""
 
 
-def send(desk: Any, case: Any, *, real_window: bool, sign: bool) -> Any:
+def send(scenario: Any, case: Any, *, real_window: bool, sign: bool) -> Any:
     """The case as a request; its window is the open one, and it is signed, where asked for."""
     if real_window and "window" in case.path_parameters:
         case.path_parameters["window"] = WINDOW
-    target = desk.client.build_request(case.method, case.formatted_path).url
+    target = scenario.client.build_request(case.method, case.formatted_path).url
     body = body_of(case)
-    headers = desk.headers(case.method.upper(), target.raw_path.decode(), body) if sign else {}
-    return desk.client.request(case.method, target, content=body, headers=headers)
+    headers = scenario.headers(case.method.upper(), target.raw_path.decode(), body) if sign else {}
+    return scenario.client.request(case.method, target, content=body, headers=headers)
 
 
 # Times in rising order, as the service's clock does not go back.
@@ -118,14 +128,14 @@ CASES = [(time, number) for time in (START, END, SAMPLING) for number in range(O
 
 
 @pytest.mark.parametrize(("time", "number"), CASES)
-def test_no_request_is_a_fault_of_ours(desk: Any, time: Any, number: Any) -> None:
-    operation = operations(desk)[number]
-    desk.clock.now = max(desk.clock.now, 1000 * time)
+def test_no_request_is_a_fault_of_ours(scenario: Any, time: Any, number: Any) -> None:
+    operation = operations(scenario)[number]
+    scenario.clock.now = max(scenario.clock.now, 1000 * time)
 
     @settings(max_examples=6, suppress_health_check=list(HealthCheck), database=None)
     @given(case=operation.as_strategy(), real=st.booleans(), sign=st.booleans())
     def fuzz(case: Any, real: Any, sign: Any) -> None:
-        check(desk, case, real_window=real, sign=sign)
+        check(scenario, case, real_window=real, sign=sign)
 
     fuzz()
 
@@ -133,14 +143,14 @@ def test_no_request_is_a_fault_of_ours(desk: Any, time: Any, number: Any) -> Non
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", list(GenerationMode))
 @pytest.mark.parametrize("number", range(OPERATIONS))
-def test_many_requests(desk: Any, mode: Any, number: Any) -> None:
-    operation = operations(desk)[number]
+def test_many_requests(scenario: Any, mode: Any, number: Any) -> None:
+    operation = operations(scenario)[number]
     strategy = operation.as_strategy(generation_mode=mode)
 
     @settings(max_examples=100, suppress_health_check=list(HealthCheck), database=None)
     @given(case=strategy, real=st.booleans(), sign=st.booleans())
     def fuzz(case: Any, real: Any, sign: Any) -> None:
-        check(desk, case, real_window=real, sign=sign)
+        check(scenario, case, real_window=real, sign=sign)
 
     try:
         fuzz()
@@ -148,8 +158,8 @@ def test_many_requests(desk: Any, mode: Any, number: Any) -> None:
         pytest.skip(f"nothing of {operation.path} can be generated in mode {mode.value}")
 
 
-def check(desk: Any, case: Any, *, real_window: bool, sign: bool) -> None:
-    answer = send(desk, case, real_window=real_window, sign=sign)
+def check(scenario: Any, case: Any, *, real_window: bool, sign: bool) -> None:
+    answer = send(scenario, case, real_window=real_window, sign=sign)
     assert answer.status_code < 500, answer.text
     case.validate_response(AnyResponse.from_any(answer), checks=[not_a_server_error])
     if answer.status_code >= 400 and "cosigner/add" not in case.path:

@@ -17,8 +17,8 @@ from verifier_service_harness import (
     PROVIDER,
     START,
     WINDOW,
-    Desk,
     RecordingAuditor,
+    VerifierScenario,
     index_of,
     problem_of,
 )
@@ -27,29 +27,29 @@ INDEX = f"/v1/windows/{WINDOW}/tenants/t1/versions/1"
 COUNTERSIGN = f"/v1/windows/{WINDOW}/countersign"
 
 
-def test_a_window_opens(desk: Any, auditor: Any) -> None:
-    desk.open_window()
+def test_a_window_opens(scenario: Any, auditor: Any) -> None:
+    scenario.open_window()
     assert sorted(auditor.seen[0]) == [
         "public/embedder.json", "public/empty-checkpoint.txt", "public/index/t1/1.bin",
         "public/index/t2/1.bin", "public/opening.json", "public/policy.json", "public/terms.json",
     ]  # fmt: skip
-    message = desk.countersign().json()
+    message = scenario.countersign().json()
     verify(
-        desk.keys.statement.public, bytes.fromhex(message["signature"]), "countersignature", WINDOW,
-        bytes.fromhex(message["policy_digest"]),
-        structure("opening-digest", b"\x11" * 32, b"opening"), desk.service.terms.digest,
+        scenario.keys.statement.public, bytes.fromhex(message["signature"]), "countersignature",
+        WINDOW, bytes.fromhex(message["policy_digest"]),
+        structure("opening-digest", b"\x11" * 32, b"opening"), scenario.service.terms.digest,
         bytes.fromhex(message["activation_anchor"]), message["time"],
     )  # fmt: skip
-    assert message["time"] == desk.clock.now
+    assert message["time"] == scenario.clock.now
     assert len(auditor.seen) == 1  # the second call gave the stored bytes
 
 
 def test_the_anchor_is_of_a_seed_that_a_restart_keeps(tmp_path: Path, auditor: Any) -> None:
-    first = Desk(tmp_path, auditor)
+    first = VerifierScenario(tmp_path, auditor)
     with first.running():
         first.open_window()
         message = first.countersign().json()
-    with Desk(tmp_path, auditor).running() as second:
+    with VerifierScenario(tmp_path, auditor).running() as second:
         with second.service.database.read() as connection:
             window = windows.get(connection, ORIGIN)
         seed = challenge.chain_seed(second.keys, window)
@@ -58,45 +58,45 @@ def test_the_anchor_is_of_a_seed_that_a_restart_keeps(tmp_path: Path, auditor: A
     assert anchor.hex() == message["activation_anchor"]
 
 
-def test_two_windows_have_different_seeds(desk: Any) -> None:
-    assert desk.register().status_code == 201
-    assert desk.register(window="w2").status_code == 201
-    with desk.service.database.read() as connection:
+def test_two_windows_have_different_seeds(scenario: Any) -> None:
+    assert scenario.register().status_code == 201
+    assert scenario.register(window="w2").status_code == 201
+    with scenario.service.database.read() as connection:
         found = [windows.get(connection, windows.of(PROVIDER, w)) for w in (WINDOW, "w2")]
-        seeds = {challenge.chain_seed(desk.keys, window) for window in found}
+        seeds = {challenge.chain_seed(scenario.keys, window) for window in found}
     assert len(seeds) == 2
 
 
-def test_a_log_key_serves_one_window(desk: Any) -> None:
+def test_a_log_key_serves_one_window(scenario: Any) -> None:
     """One key for two windows would let a checkpoint of one pass for one of the other."""
-    assert desk.register().status_code == 201
-    keys = {**desk.policy()["keys"]}
-    document = problem_of(desk.register(window="w2", keys=keys), 422, "rejected")
+    assert scenario.register().status_code == 201
+    keys = {**scenario.policy()["keys"]}
+    document = problem_of(scenario.register(window="w2", keys=keys), 422, "rejected")
     assert document["where"] == "keys/log" and WINDOW in document["detail"]
-    assert desk.register().status_code == 200
+    assert scenario.register().status_code == 200
     for key in (5, "no key"):  # check 1 says what is wrong with these
         name = f"w-{type(key).__name__}"
-        assert desk.register(window=name, keys={**keys, "log": key}).status_code == 201
+        assert scenario.register(window=name, keys={**keys, "log": key}).status_code == 201
 
 
-def test_registering_again_is_the_same_and_other_content_is_a_conflict(desk: Any) -> None:
-    first = desk.register()
+def test_registering_again_is_the_same_and_other_content_is_a_conflict(scenario: Any) -> None:
+    first = scenario.register()
     assert first.status_code == 201
-    policy = canonical_json.dumps(desk.policy())
+    policy = canonical_json.dumps(scenario.policy())
     assert first.json() == {
         "window": WINDOW,
         "state": "registered",
         "policy_digest": structure("policy", policy).hex(),
     }
-    again = desk.register()
+    again = scenario.register()
     assert (again.status_code, again.json()) == (200, first.json())
-    problem_of(desk.register(sigma="2000"), 409, "conflict")
+    problem_of(scenario.register(sigma="2000"), 409, "conflict")
 
 
 @pytest.mark.parametrize("role", ["provider", "cosigner", "verifier", "verdict"])
-def test_a_policy_names_the_pinned_keys(desk: Any, role: Any) -> None:
-    keys = {**desk.policy()["keys"], role: seeded("other").public.raw.hex()}
-    document = problem_of(desk.register(keys=keys), 422, "rejected")
+def test_a_policy_names_the_pinned_keys(scenario: Any, role: Any) -> None:
+    keys = {**scenario.policy()["keys"], role: seeded("other").public.raw.hex()}
+    document = problem_of(scenario.register(keys=keys), 422, "rejected")
     assert document["where"] == f"policy/keys/{role}"
 
 
@@ -110,9 +110,11 @@ def test_a_policy_names_the_pinned_keys(desk: Any, role: Any) -> None:
         ({"provider": "other"}, 422, "rejected"),
     ],
 )
-def test_what_cannot_be_filed_is_refused(desk: Any, changes: Any, status: Any, name: Any) -> None:
-    problem_of(desk.register(**changes), status, name)
-    assert desk.client.get(f"/v1/windows/{WINDOW}").status_code == 404
+def test_what_cannot_be_filed_is_refused(
+    scenario: Any, changes: Any, status: Any, name: Any
+) -> None:
+    problem_of(scenario.register(**changes), status, name)
+    assert scenario.client.get(f"/v1/windows/{WINDOW}").status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -134,109 +136,111 @@ def test_what_cannot_be_filed_is_refused(desk: Any, changes: Any, status: Any, n
         b'{"policy": ' + b'{"a":' * 40 + b"1" + b"}" * 40 + b', "embedder": {}}',
     ],
 )
-def test_malformed_registrations(desk: Any, body: Any) -> None:
-    problem_of(desk.send("POST", "/v1/windows", body), 400, "malformed-request")
+def test_malformed_registrations(scenario: Any, body: Any) -> None:
+    problem_of(scenario.send("POST", "/v1/windows", body), 400, "malformed-request")
 
 
-def test_a_registration_has_a_limit(desk: Any) -> None:
+def test_a_registration_has_a_limit(scenario: Any) -> None:
     body = b'{"policy": "' + b"x" * (4 * 2**20) + b'"}'
-    problem_of(desk.send("POST", "/v1/windows", body), 413, "too-large")
+    problem_of(scenario.send("POST", "/v1/windows", body), 413, "too-large")
 
 
-def test_a_body_of_unknown_length_has_the_limit_too(desk: Any) -> None:
+def test_a_body_of_unknown_length_has_the_limit_too(scenario: Any) -> None:
     pieces = [b"x" * 2**20] * 5
-    headers = desk.headers("POST", "/v1/windows", b"".join(pieces))
-    answer = desk.client.request("POST", "/v1/windows", content=iter(pieces), headers=headers)
+    headers = scenario.headers("POST", "/v1/windows", b"".join(pieces))
+    answer = scenario.client.request("POST", "/v1/windows", content=iter(pieces), headers=headers)
     problem_of(answer, 413, "too-large")
 
 
-def test_index_uploads(desk: Any) -> None:
-    problem_of(desk.send("PUT", INDEX, index_of("t1", b"index")), 404, "not-found")
-    desk.register()
-    assert desk.send("PUT", INDEX, index_of("t1", b"index")).status_code == 204
-    assert desk.send("PUT", INDEX, index_of("t1", b"index")).status_code == 204
-    problem_of(desk.send("PUT", INDEX, index_of("t1", b"another")), 409, "conflict")
+def test_index_uploads(scenario: Any) -> None:
+    problem_of(scenario.send("PUT", INDEX, index_of("t1", b"index")), 404, "not-found")
+    scenario.register()
+    assert scenario.send("PUT", INDEX, index_of("t1", b"index")).status_code == 204
+    assert scenario.send("PUT", INDEX, index_of("t1", b"index")).status_code == 204
+    problem_of(scenario.send("PUT", INDEX, index_of("t1", b"another")), 409, "conflict")
     problem_of(
-        desk.send("PUT", INDEX.replace("t1", "t9"), index_of("t9", b"index")), 404, "not-found"
+        scenario.send("PUT", INDEX.replace("t1", "t9"), index_of("t9", b"index")), 404, "not-found"
     )
     problem_of(
-        desk.send("PUT", INDEX.replace("t1", "T"), index_of("t1", b"index")),
+        scenario.send("PUT", INDEX.replace("t1", "T"), index_of("t1", b"index")),
         400,
         "malformed-request",
     )
 
 
-def test_an_index_larger_than_memory_and_chunk(desk: Any) -> None:
-    desk.register()
+def test_an_index_larger_than_memory_and_chunk(scenario: Any) -> None:
+    scenario.register()
     content = index_of("t1", b"proof", rows=100_000)
-    assert desk.send("PUT", INDEX, content).status_code == 204
-    with desk.service.database.read() as connection:
+    assert scenario.send("PUT", INDEX, content).status_code == 204
+    with scenario.service.database.read() as connection:
         assert windows.read_item(connection, ORIGIN, "public/index/t1/1.bin") == content
 
 
-def test_an_index_after_the_countersignature(desk: Any) -> None:
-    desk.open_window()
-    assert desk.send("PUT", INDEX, index_of("t1", b"index")).status_code == 204
-    problem_of(desk.send("PUT", INDEX, index_of("t1", b"another")), 409, "conflict")
+def test_an_index_after_the_countersignature(scenario: Any) -> None:
+    scenario.open_window()
+    assert scenario.send("PUT", INDEX, index_of("t1", b"index")).status_code == 204
+    problem_of(scenario.send("PUT", INDEX, index_of("t1", b"another")), 409, "conflict")
 
 
-def test_no_countersignature_before_every_index(desk: Any) -> None:
-    desk.register()
-    problem_of(desk.countersign(), 409, "conflict")
-    desk.send("PUT", INDEX, index_of("t1", b"index"))
-    assert problem_of(desk.countersign(), 409, "conflict")["where"] == "t2"
+def test_no_countersignature_before_every_index(scenario: Any) -> None:
+    scenario.register()
+    problem_of(scenario.countersign(), 409, "conflict")
+    scenario.send("PUT", INDEX, index_of("t1", b"index"))
+    assert problem_of(scenario.countersign(), 409, "conflict")["where"] == "t2"
 
 
-def test_another_opening_after_the_countersignature(desk: Any) -> None:
-    desk.open_window()
+def test_another_opening_after_the_countersignature(scenario: Any) -> None:
+    scenario.open_window()
     for change in ({"salt": "22" * 32}, {"opening": "00"}, {"empty_checkpoint": "x"}):
-        answer = desk.send("POST", COUNTERSIGN, {**desk.opening(), **change})
+        answer = scenario.send("POST", COUNTERSIGN, {**scenario.opening(), **change})
         problem_of(answer, 409, "conflict")
 
 
 @pytest.mark.parametrize(
     "change", [{"salt": "11"}, {"salt": "ZZ" * 32}, {"opening": "abc"}, {"opening": 1}, {"x": 1}]
 )
-def test_malformed_openings(desk: Any, change: Any) -> None:
-    desk.register()
-    desk.put_indexes()
-    answer = desk.send("POST", COUNTERSIGN, {**desk.opening(), **change})
+def test_malformed_openings(scenario: Any, change: Any) -> None:
+    scenario.register()
+    scenario.put_indexes()
+    answer = scenario.send("POST", COUNTERSIGN, {**scenario.opening(), **change})
     problem_of(answer, 400, "malformed-request")
 
 
 REFUSAL = canonical_json.dumps({"payload": "UkVGVVNFRA==", "signatures": []})
 
 
-def test_a_refused_window_stays_refused(desk: Any, auditor: Any) -> None:
+def test_a_refused_window_stays_refused(scenario: Any, auditor: Any) -> None:
     auditor.refusal = REFUSAL
-    desk.register()
-    desk.put_indexes()
-    document = problem_of(desk.countersign(), 422, "refused-window")
+    scenario.register()
+    scenario.put_indexes()
+    document = problem_of(scenario.countersign(), 422, "refused-window")
     assert document["verdict"] == canonical_json.loads(REFUSAL)
     auditor.refusal = None
-    assert problem_of(desk.countersign(), 422, "refused-window")["verdict"] == document["verdict"]
-    assert desk.client.get(f"/v1/windows/{WINDOW}/verdict").content == REFUSAL
-    assert desk.client.get(f"/v1/windows/{WINDOW}").json()["state"] == "refused"
-    problem_of(desk.send("PUT", INDEX, index_of("t1", b"another")), 409, "conflict")
-    problem_of(desk.client.get(f"/v1/windows/{WINDOW}/activations/1"), 409, "conflict")
-    assert desk.add_checkpoint(desk.log.add_request(0)).status_code == 404
+    assert (
+        problem_of(scenario.countersign(), 422, "refused-window")["verdict"] == document["verdict"]
+    )
+    assert scenario.client.get(f"/v1/windows/{WINDOW}/verdict").content == REFUSAL
+    assert scenario.client.get(f"/v1/windows/{WINDOW}").json()["state"] == "refused"
+    problem_of(scenario.send("PUT", INDEX, index_of("t1", b"another")), 409, "conflict")
+    problem_of(scenario.client.get(f"/v1/windows/{WINDOW}/activations/1"), 409, "conflict")
+    assert scenario.add_checkpoint(scenario.log.add_request(0)).status_code == 404
 
 
-def test_no_countersignature_is_left_of_a_refused_window(desk: Any, auditor: Any) -> None:
+def test_no_countersignature_is_left_of_a_refused_window(scenario: Any, auditor: Any) -> None:
     auditor.refusal = REFUSAL
-    desk.register()
-    desk.put_indexes()
-    desk.countersign()
-    with desk.service.database.read() as connection:
+    scenario.register()
+    scenario.put_indexes()
+    scenario.countersign()
+    with scenario.service.database.read() as connection:
         names = [item.name for item in windows.list_items(connection, ORIGIN)]
     assert "public/countersignature.json" not in names
 
 
-def test_a_policy_with_unusable_tenants_reaches_the_checks(desk: Any, auditor: Any) -> None:
+def test_a_policy_with_unusable_tenants_reaches_the_checks(scenario: Any, auditor: Any) -> None:
     """Check 1 refuses it with a signed reason; it must not hang for want of an upload."""
     auditor.refusal = REFUSAL
-    desk.register(tenants=[{"id": "Not A Name"}, 7, {"id": 9}])
-    problem_of(desk.countersign(), 422, "refused-window")
+    scenario.register(tenants=[{"id": "Not A Name"}, 7, {"id": 9}])
+    problem_of(scenario.countersign(), 422, "refused-window")
 
 
 class SlowAuditor(RecordingAuditor):
@@ -259,12 +263,12 @@ class SlowAuditor(RecordingAuditor):
 def test_checks_that_end_too_late_refuse(tmp_path: Path, finished: Any, status: Any) -> None:
     auditor = SlowAuditor()
     auditor.finished = finished
-    desk = Desk(tmp_path, auditor)
-    auditor.clock = desk.clock
-    with desk.running():
-        desk.register()
-        desk.put_indexes()
-        assert desk.countersign().status_code == status
+    scenario = VerifierScenario(tmp_path, auditor)
+    auditor.clock = scenario.clock
+    with scenario.running():
+        scenario.register()
+        scenario.put_indexes()
+        assert scenario.countersign().status_code == status
 
 
 class WaitingAuditor(RecordingAuditor):
@@ -280,12 +284,13 @@ class WaitingAuditor(RecordingAuditor):
 
 def test_parallel_countersigning_checks_once(tmp_path: Path) -> None:
     auditor = WaitingAuditor()
-    with Desk(tmp_path, auditor).running() as desk:
-        desk.register()
-        desk.put_indexes()
+    with VerifierScenario(tmp_path, auditor).running() as scenario:
+        scenario.register()
+        scenario.put_indexes()
         answers = []
         threads = [
-            threading.Thread(target=lambda: answers.append(desk.countersign())) for _ in range(2)
+            threading.Thread(target=lambda: answers.append(scenario.countersign()))
+            for _ in range(2)
         ]
         for thread in threads:
             thread.start()
@@ -298,36 +303,36 @@ def test_parallel_countersigning_checks_once(tmp_path: Path) -> None:
     assert len(auditor.seen) == 1
 
 
-def test_another_provider_cannot_touch_the_window(desk: Any) -> None:
+def test_another_provider_cannot_touch_the_window(scenario: Any) -> None:
     other = seeded("other")
-    providers.add(desk.service.database, "other", other.public)
-    desk.register()
+    providers.add(scenario.service.database, "other", other.public)
+    scenario.register()
     for method, target, body in (
         ("PUT", INDEX, b"index"),
-        ("POST", COUNTERSIGN, canonical_json.dumps(desk.opening())),
+        ("POST", COUNTERSIGN, canonical_json.dumps(scenario.opening())),
     ):
-        headers = desk.headers(method, target, body, key=other, provider="other")
-        answer = desk.client.request(method, target, content=body, headers=headers)
+        headers = scenario.headers(method, target, body, key=other, provider="other")
+        answer = scenario.client.request(method, target, content=body, headers=headers)
         problem_of(answer, 404, "not-found")
 
 
-def test_the_keys_are_what_a_policy_names(desk: Any) -> None:
-    found = desk.client.get("/v1/keys").json()
-    assert found == {**desk.keys.public(), "time": desk.clock.now}
+def test_the_keys_are_what_a_policy_names(scenario: Any) -> None:
+    found = scenario.client.get("/v1/keys").json()
+    assert found == {**scenario.keys.public(), "time": scenario.clock.now}
     assert found["name"] in found["cosigner"]
 
 
-def test_health_and_readiness(desk: Any) -> None:
-    assert desk.client.get("/healthz").json() == {"status": "alive"}
-    assert desk.client.get("/readyz").json() == {"status": "ready"}
-    desk.clock.now -= 1
-    problem_of(desk.client.get("/readyz"), 503, "clock-stepped")
+def test_health_and_readiness(scenario: Any) -> None:
+    assert scenario.client.get("/healthz").json() == {"status": "alive"}
+    assert scenario.client.get("/readyz").json() == {"status": "ready"}
+    scenario.clock.now -= 1
+    problem_of(scenario.client.get("/readyz"), 503, "clock-stepped")
 
 
-def test_unknown_paths_and_methods_are_problems(desk: Any) -> None:
-    problem_of(desk.client.get("/nothing"), 404, "not-found")
-    problem_of(desk.client.delete("/v1/keys"), 405, "method-not-allowed")
-    assert PROVIDER not in desk.client.get("/nothing").text
+def test_unknown_paths_and_methods_are_problems(scenario: Any) -> None:
+    problem_of(scenario.client.get("/nothing"), 404, "not-found")
+    problem_of(scenario.client.delete("/v1/keys"), 405, "method-not-allowed")
+    assert PROVIDER not in scenario.client.get("/nothing").text
 
 
 class BrokenAuditor(RecordingAuditor):
@@ -336,8 +341,8 @@ class BrokenAuditor(RecordingAuditor):
 
 
 def test_an_unexpected_error_shows_nothing(tmp_path: Path) -> None:
-    with Desk(tmp_path, BrokenAuditor()).running() as desk:
-        desk.register()
-        desk.put_indexes()
-        document = problem_of(desk.countersign(), 500, "internal")
+    with VerifierScenario(tmp_path, BrokenAuditor()).running() as scenario:
+        scenario.register()
+        scenario.put_indexes()
+        document = problem_of(scenario.countersign(), 500, "internal")
         assert "secret" not in str(document)

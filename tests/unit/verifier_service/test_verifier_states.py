@@ -40,11 +40,11 @@ def test_another_state_than_allowed_is_named() -> None:
         check_state("w", State.CLOSED, FINAL)
 
 
-def test_a_row_shows_the_latest_state_and_takes_no_step_twice(desk: Any) -> None:
-    desk.register()
+def test_a_row_shows_the_latest_state_and_takes_no_step_twice(scenario: Any) -> None:
+    scenario.register()
     steps = (State.COUNTERSIGNED, State.CLOSED, State.CHALLENGED, State.AUDITING, State.DECIDED)
     for state in steps:
-        with desk.service.database.write() as transaction:
+        with scenario.service.database.write() as transaction:
             windows.advance(transaction, ORIGIN, state)
             assert windows.get(transaction.connection, ORIGIN).state is state
             with pytest.raises(RefusedError, match="cannot become"):

@@ -27,19 +27,26 @@ from ragaudit.verifier.service.app import create_app
 from ragaudit.verifier.service.database import Database
 from ragaudit.verifier.service.fence import RECORD_BYTES, Fence
 from sqlalchemy import event, update
-from verifier_service_harness import END, WINDOW, Desk, RecordingAuditor, Story, problem_of
+from verifier_service_harness import (
+    END,
+    WINDOW,
+    RecordingAuditor,
+    Story,
+    VerifierScenario,
+    problem_of,
+)
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Any]:
-    with Desk(tmp_path, RecordingAuditor()).running() as running:
+def scenario(tmp_path: Path) -> Iterator[Any]:
+    with VerifierScenario(tmp_path, RecordingAuditor()).running() as running:
         running.open_window()
         yield running
 
 
-def spoil(desk: Desk, *pragmas: str) -> None:
+def spoil(scenario: VerifierScenario, *pragmas: str) -> None:
     """From now on every connection of the service has these settings."""
-    engine = desk.service.database._engine
+    engine = scenario.service.database._engine
 
     def configure(connection: Any, _record: Any) -> None:
         for pragma in pragmas:
@@ -67,27 +74,27 @@ def said(caplog: pytest.LogCaptureFixture) -> str:
     [("query_only=ON", "SQLITE_READONLY"), ("max_page_count=1", "SQLITE_FULL")],
 )
 def test_what_cannot_be_written_is_503_and_one_line(
-    desk: Any, caplog: pytest.LogCaptureFixture, pragma: Any, reason: Any
+    scenario: Any, caplog: pytest.LogCaptureFixture, pragma: Any, reason: Any
 ) -> None:
-    spoil(desk, pragma)
+    spoil(scenario, pragma)
     big = {"entries": [{"index": i, "kind": "registration", "salt": "00" * 32, "body": "ab" * 999}
                        for i in range(900)]}  # fmt: skip
     with caplog.at_level(logging.INFO):
-        answer = desk.send("POST", f"/v1/windows/{WINDOW}/entries", big)
+        answer = scenario.send("POST", f"/v1/windows/{WINDOW}/entries", big)
     document = problem_of(answer, 503, "store-unavailable")
     assert reason in said(caplog)
     assert document.pop("instance") == f"/v1/windows/{WINDOW}/entries"
     assert "SELECT" not in str(document) and WINDOW not in str(document)
     # What only reads goes on.
-    assert desk.client.get(f"/v1/windows/{WINDOW}").status_code == 200
+    assert scenario.client.get(f"/v1/windows/{WINDOW}").status_code == 200
 
 
 @pytest.mark.parametrize("damage", ["away", "damaged"])
 def test_a_database_that_cannot_be_read(
-    desk: Any, caplog: pytest.LogCaptureFixture, damage: Any
+    scenario: Any, caplog: pytest.LogCaptureFixture, damage: Any
 ) -> None:
-    path = desk.settings.data / "verifier.db"
-    desk.service.database._engine.dispose()
+    path = scenario.settings.data / "verifier.db"
+    scenario.service.database._engine.dispose()
     for name in (path.name + "-wal", path.name + "-shm"):
         (path.parent / name).unlink(missing_ok=True)
     path.unlink()
@@ -97,30 +104,32 @@ def test_a_database_that_cannot_be_read(
         path.write_bytes(b"not a database at all" * 999)
     with caplog.at_level(logging.INFO):
         for answer in (
-            desk.client.get(f"/v1/windows/{WINDOW}"),
-            desk.client.get("/readyz"),
-            desk.send("POST", f"/v1/windows/{WINDOW}/entries", {"entries": []}),
+            scenario.client.get(f"/v1/windows/{WINDOW}"),
+            scenario.client.get("/readyz"),
+            scenario.send("POST", f"/v1/windows/{WINDOW}/entries", {"entries": []}),
         ):
             problem_of(answer, 503, "store-unavailable")
     said(caplog)
 
 
-def test_a_tick_without_a_database_is_one_line(desk: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_tick_without_a_database_is_one_line(
+    scenario: Any, caplog: pytest.LogCaptureFixture
+) -> None:
 
-    spoil(desk, "query_only=ON")
-    with pytest.raises(StoreUnavailable), desk.service.database.write():
+    spoil(scenario, "query_only=ON")
+    with pytest.raises(StoreUnavailable), scenario.service.database.write():
         pass
 
 
 def test_a_disk_without_room_for_bodies(
-    desk: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    scenario: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def full(*_arguments: object, **_named: object) -> int:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("tempfile.SpooledTemporaryFile.write", full)
     with caplog.at_level(logging.INFO):
-        answer = desk.send("POST", f"/v1/windows/{WINDOW}/entries", {"entries": []})
+        answer = scenario.send("POST", f"/v1/windows/{WINDOW}/entries", {"entries": []})
     problem_of(answer, 503, "unavailable")
     assert "ENOSPC" in said(caplog)
 
@@ -129,10 +138,10 @@ def test_a_disk_without_room_for_bodies(
 
 
 def test_a_start_that_cannot_be_says_why(tmp_path: Path) -> None:
-    desk = Desk(tmp_path, RecordingAuditor())
+    scenario = VerifierScenario(tmp_path, RecordingAuditor())
 
     def start(**changes: object) -> None:
-        create_app(desk.settings.model_copy(update=changes), auditor=RecordingAuditor())
+        create_app(scenario.settings.model_copy(update=changes), auditor=RecordingAuditor())
 
     (tmp_path / "file").write_text("x")
     with pytest.raises(UnavailableError, match="no folder"):
@@ -183,7 +192,7 @@ def test_files_are_their_owners_only(tmp_path: Path) -> None:
     try:
         (tmp_path / "data").mkdir()
         (tmp_path / "data" / "verifier.db").touch(mode=0o644)  # of an earlier version
-        with Desk(tmp_path, RecordingAuditor()).running() as running:
+        with VerifierScenario(tmp_path, RecordingAuditor()).running() as running:
             running.open_window()
             for path in (tmp_path / "data").iterdir():
                 assert stat.S_IMODE(path.stat().st_mode) == 0o600, path.name
@@ -191,45 +200,45 @@ def test_files_are_their_owners_only(tmp_path: Path) -> None:
         os.umask(before)
 
 
-def opened(folder: Any) -> Desk:
-    return Desk(folder, RecordingAuditor())
+def opened(folder: Any) -> VerifierScenario:
+    return VerifierScenario(folder, RecordingAuditor())
 
 
 def test_a_restored_database_is_refused(tmp_path: Path) -> None:
-    with opened(tmp_path).running() as desk:
-        desk.open_window()
+    with opened(tmp_path).running() as scenario:
+        scenario.open_window()
     backup = (tmp_path / "data" / "verifier.db").read_bytes()
-    with opened(tmp_path).running() as desk:
-        desk.clock.now += 1000
-        assert desk.add_checkpoint(desk.log.add_request(0)).status_code == 200
+    with opened(tmp_path).running() as scenario:
+        scenario.clock.now += 1000
+        assert scenario.add_checkpoint(scenario.log.add_request(0)).status_code == 200
     shutil.copy(tmp_path / "data" / "verifier.db", tmp_path / "current.db")
     (tmp_path / "data" / "verifier.db").write_bytes(backup)
     with pytest.raises(RestoredBackup), opened(tmp_path).running():
         pass
     shutil.copy(tmp_path / "current.db", tmp_path / "data" / "verifier.db")
-    desk = opened(tmp_path)
-    desk.clock.now += 1000
-    with desk.running():
-        assert desk.client.get("/readyz").status_code == 200
+    scenario = opened(tmp_path)
+    scenario.clock.now += 1000
+    with scenario.running():
+        assert scenario.client.get("/readyz").status_code == 200
 
 
 def test_a_missing_fence_is_refused(tmp_path: Path) -> None:
-    with opened(tmp_path).running() as desk:
-        desk.register()
-    desk.settings.fence_path.unlink()
+    with opened(tmp_path).running() as scenario:
+        scenario.register()
+    scenario.settings.fence_path.unlink()
     with pytest.raises(RestoredBackup), opened(tmp_path).running():
         pass
 
 
 def test_commands_before_the_first_start_need_no_fence(tmp_path: Path) -> None:
-    desk = opened(tmp_path)
-    desk.settings.data.mkdir()
-    database = Database(desk.settings.database_url, desk.clock)
+    scenario = opened(tmp_path)
+    scenario.settings.data.mkdir()
+    database = Database(scenario.settings.database_url, scenario.clock)
     with database.write():
         pass
     database.close()
-    with desk.running():
-        assert desk.client.get("/readyz").status_code == 200
+    with scenario.running():
+        assert scenario.client.get("/readyz").status_code == 200
 
 
 def test_one_process_serves_a_database(tmp_path: Path) -> None:
@@ -281,18 +290,18 @@ def test_what_still_runs_after_the_close_writes_nowhere(tmp_path: Path) -> None:
 def test_what_the_fence_cannot_hold_is_not_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with opened(tmp_path).running() as desk:
-        desk.open_window()
+    with opened(tmp_path).running() as scenario:
+        scenario.open_window()
 
         def fail(*_given: object) -> int:
             raise OSError("disk full")
 
         with monkeypatch.context() as patched:
             patched.setattr("ragaudit.verifier.service.fence.os.pwrite", fail)
-            answer = desk.add_checkpoint(desk.log.add_request(0))
+            answer = scenario.add_checkpoint(scenario.log.add_request(0))
             problem_of(answer, 503, "store-unavailable")
-        problem_of(desk.client.get("/readyz"), 503, "store-unavailable")  # type: ignore[arg-type]
-        with pytest.raises(StoreUnavailable), desk.service.database.write():
+        problem_of(scenario.client.get("/readyz"), 503, "store-unavailable")  # type: ignore[arg-type]
+        with pytest.raises(StoreUnavailable), scenario.service.database.write():
             pass
 
 
@@ -305,14 +314,14 @@ def url(postgresql: Server) -> str:
 
 
 @pytest.fixture
-def remote(tmp_path: Path, url: str) -> Iterator[Desk]:
-    made = Desk(tmp_path, RecordingAuditor())
+def remote(tmp_path: Path, url: str) -> Iterator[VerifierScenario]:
+    made = VerifierScenario(tmp_path, RecordingAuditor())
     with made.running(made.settings.model_copy(update={"database": url})) as running:
         running.open_window()
         yield running
 
 
-def test_a_window_to_its_sample(remote: Desk) -> None:
+def test_a_window_to_its_sample(remote: VerifierScenario) -> None:
     story = Story(remote)
     story.send("POST", "entries", {"entries": story.documents()})
     final = story.cosign()
@@ -325,7 +334,7 @@ def test_a_window_to_its_sample(remote: Desk) -> None:
 
 
 def test_a_server_that_goes_and_comes_back(
-    remote: Desk, postgresql: Server, caplog: pytest.LogCaptureFixture
+    remote: VerifierScenario, postgresql: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     postgresql.stop()
     try:
@@ -343,7 +352,7 @@ def test_a_server_that_goes_and_comes_back(
     assert remote.client.get(BASE).json()["state"] == "countersigned"
 
 
-def test_sessions_that_are_cut_off(remote: Desk, postgresql: Server) -> None:
+def test_sessions_that_are_cut_off(remote: VerifierScenario, postgresql: Server) -> None:
     """As by a restart between two requests: the next one takes a new session."""
     postgresql.execute(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'verifier'"
@@ -352,7 +361,7 @@ def test_sessions_that_are_cut_off(remote: Desk, postgresql: Server) -> None:
 
 
 def test_a_read_only_server(
-    remote: Desk, postgresql: Server, caplog: pytest.LogCaptureFixture
+    remote: VerifierScenario, postgresql: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     postgresql.execute("ALTER DATABASE verifier SET default_transaction_read_only TO on")
     remote.service.database._engine.dispose()
@@ -364,7 +373,7 @@ def test_a_read_only_server(
 
 
 def test_a_damaged_table(
-    remote: Desk, postgresql: Server, caplog: pytest.LogCaptureFixture
+    remote: VerifierScenario, postgresql: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = postgresql.execute("SELECT pg_relation_filepath('\"window\"')", "verifier")
     postgresql.execute("CHECKPOINT")
@@ -381,7 +390,7 @@ def test_a_damaged_table(
 
 
 def test_a_start_without_a_server(tmp_path: Path, postgresql: Server, url: str) -> None:
-    remote = Desk(tmp_path, RecordingAuditor())
+    remote = VerifierScenario(tmp_path, RecordingAuditor())
     settings = remote.settings.model_copy(update={"database": url})
     postgresql.stop()
     try:

@@ -184,11 +184,8 @@ class Comparison:
             return "the verifier found the log at fault, perhaps in its confidential part"
         if result.id in BY_RECORD and self.proofs[0] < self.proofs[1]:
             return "{} of {} sampled records".format(*self.proofs)
-        if (
-            result.id == "embedding"
-            and not self.embedder
-            and _texts_compared(result.status, signed)
-        ):
+        compared = _texts_compared(result.status, signed)
+        if result.id == "embedding" and not self.embedder and compared:
             return "the committed embedder is not at hand to compare texts and vectors"
         return ""
 
@@ -201,7 +198,8 @@ class Comparison:
         if result == REFUSED:
             implied = REFUSED if any(status != PASS for status in statuses) else "no refusal"
         else:
-            implied = conclude([_signed_result(check) for check in self._signed.checks])
+            checks = self._signed.checks
+            implied = conclude([CheckResult(c.number, c.id, "", c.status, "") for c in checks])
         if result != implied:
             self._differ(_Rank.RESULT, f"result: signed {result}, the signed checks give {implied}")
         recomputed = self.outcome.result
@@ -372,10 +370,6 @@ def _refuted(signed: str, recomputed: CheckResult) -> bool:
 def _texts_compared(recomputed: Status, signed: str) -> bool:
     """Whether the verifier concluded from texts what a run without the embedder left open."""
     return signed in {PASS, Status.FAIL} and recomputed is Status.NOT_ESTABLISHED
-
-
-def _signed_result(check: SignedCheck) -> CheckResult:
-    return CheckResult(check.number, check.id, "", check.status, "")
 
 
 def _leaves(where: str, signed: object, value: object) -> Iterator[tuple[str, object, object]]:
