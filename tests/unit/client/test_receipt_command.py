@@ -136,6 +136,12 @@ def test_a_table_is_printed_without_json(receipt: Path) -> None:
     assert "commitments" in shown.stdout and "No check failed" in shown.stdout
 
 
+def test_a_name_in_brackets_styles_nothing(receipt: Path) -> None:
+    odd = receipt.rename(receipt.with_name("[green]r[x].json"))
+    shown = RUNNER.invoke(app, ["check", str(odd), UNPINNED, *ONLINE])
+    assert shown.exit_code == 0 and "[green]r[x].json" in shown.stdout.replace("\n", "")
+
+
 @pytest.mark.parametrize("options", [[], [*ONLINE, "--window", "x"]])
 def test_one_source_of_the_window_is_needed(receipt: Path, options: list[str]) -> None:
     code, report = check(receipt, *options)

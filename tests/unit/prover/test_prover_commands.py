@@ -11,6 +11,7 @@ import pytest
 from chapters import DOCS, blocks, run_program, shell
 from ragaudit.encoding.errors import InternalError, MalformedRequest, NotAuthenticated
 from ragaudit.prover.command.cli import app
+from ragaudit.prover.command.console import emit_rows
 from ragaudit.prover.command.operator_commands import read_overrides
 from ragaudit.prover.errors import VerifierUnreachable
 from ragaudit.prover.jobs import log_once
@@ -234,3 +235,9 @@ def test_every_setting_is_in_the_chapter() -> None:
 
     missing = [name for name in names(Settings) if re.search(rf"`[a-z.]*{name}`", CHAPTER) is None]
     assert missing == []
+
+
+def test_rows_style_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    """Names of accounts and reasons of others are shown as they are."""
+    emit_rows([{"account": "[red]ada[/]"}], as_json=False)
+    assert "[red]ada[/]" in capsys.readouterr().out

@@ -22,6 +22,7 @@ from ragaudit.ledger.messages.receipt_check import StepResult, check_inclusion
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.shown import ShownWindow
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 __all__ = ["app"]
@@ -350,10 +351,15 @@ def _report(
         typer.echo(json.dumps(document, ensure_ascii=False))
         return
     if failure is None:
-        table = Table("no.", "check", "status", "detail", title=str(path), title_justify="left")
+        table = Table(
+            "no.", "check", "status", "detail", title=escape(str(path)), title_justify="left"
+        )
         for step in steps:
+            # A detail may hold text of the provider's: it must not style itself as another result.
             style = "green" if step.status == "done" else "yellow"
-            table.add_row(str(step.number), step.name, f"[{style}]{step.status}[/]", step.detail)
+            table.add_row(
+                str(step.number), step.name, f"[{style}]{step.status}[/]", escape(step.detail)
+            )
         console = Console()
         console.print(table)
         console.print("No check failed.")

@@ -58,7 +58,7 @@ def emit_rows(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
         return
     table = Table(*rows[0])
     for row in rows:
-        table.add_row(*map(str, row.values()))
+        table.add_row(*(escape(str(value)) for value in row.values()))
     Console().print(table)
 
 
