@@ -244,6 +244,9 @@ def test_a_verdict_is_signed_after_what_it_speaks_of(part: Part) -> None:
     assert compare(altered(signed(), ("time",), last), part).differences == ()
     early = compare(altered(signed(), ("time",), last - 1), part)
     assert early.differences[0].startswith("time: signed at 20")
+    later = replace(clock, claims={b"i" * 32: last + 1})
+    early = compare(altered(signed(), ("time",), last), part, clock=later)
+    assert early.differences[0].startswith("time: signed at 20")
 
 
 # --- numbers that the public part bounds ----------------------------------------------------------

@@ -330,7 +330,8 @@ class Comparison:
             return
         times = [1000 * self.policy.sampling_instant]
         if self.clock is not None:
-            dates = chain(self.clock.responses.values(), (self.clock.close, self.clock.records))
+            received = chain(self.clock.responses.values(), self.clock.claims.values())
+            dates = chain(received, (self.clock.close, self.clock.records))
             times += [time for time in dates if time is not None]
         if self._signed.time < max(times):
             signed, latest = rfc3339(self._signed.time), rfc3339(max(times))
