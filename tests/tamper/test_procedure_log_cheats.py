@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -15,10 +16,15 @@ from ragaudit.lab.scenario.policy import CLOSED, START
 from ragaudit.lab.scenario.window import Window
 from ragaudit.ledger.log.cosignatures import cosign
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, SigningKey, parse_note
+from ragaudit.ledger.log.split_view import SplitView, verify_split_view
 from ragaudit.ledger.log.tlog_proof import TlogProof
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.records import Close
+from ragaudit.verifier.engines import engine
+from ragaudit.verifier.evidence import Evidence
+from ragaudit.verifier.procedure.context import Context
+from ragaudit.verifier.procedure.log_checks import split_views
 
 use_cached_table()
 
@@ -227,6 +233,13 @@ def test_the_cosigner_saw_another_log() -> None:
     notes[1] = window.cosigned(window.forked(size), time)
     items[names.CHECKPOINTS] = canonical_json.dumps(notes)
     assert_caught(items, window, "split-view", f"another log of {size} entries")
+    # The evidence convicts the log before anybody who has its key (spec 6.8).
+    context = Context(Evidence.of(items), engine=engine("core"), pins=window.pins)
+    (fork,) = split_views(context)
+    verify_split_view(SplitView.parse(fork.encode()), context.policy.keys.log)
+    digest = sha256(fork.encode()).hexdigest()
+    result = audit(items, window).check("split-view")
+    assert any(digest in line for line in (result.reason, *result.evidence))
 
 
 def test_the_cosigner_saw_a_longer_log() -> None:

@@ -6,6 +6,7 @@ from typing import Final, TypeVar
 
 from ragaudit.encoding.errors import MalformedError, RagauditError, RejectedError
 from ragaudit.encoding.signing import PublicKey
+from ragaudit.ledger.log.checkpoints import SignedCheckpoint
 from ragaudit.ledger.log.cosignatures import verify_cosigned
 from ragaudit.ledger.messages import items
 from ragaudit.ledger.messages.chains import (
@@ -42,9 +43,13 @@ BEACON: Final = b""
 class KnownCheckpoint:
     """A checkpoint of the cosigner's store; ``time`` in Unix seconds."""
 
-    size: int
-    root: bytes
+    signed: SignedCheckpoint
     time: int
+
+    @property
+    def size(self) -> int:
+        """Number of its entries."""
+        return self.signed.head.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +84,7 @@ class Context(LogFacts):
         known = []
         for note in self.parsed(items.CHECKPOINTS, "split-view", Checkpoints.parse).messages:
             cosigned = verify_cosigned(note, self.policy.keys.log, self.cosigners)
-            head = cosigned.signed.head
-            known.append(KnownCheckpoint(head.size, head.root_hash, cosigned.quorum_time))
+            known.append(KnownCheckpoint(cosigned.signed, cosigned.quorum_time))
         sizes = [checkpoint.size for checkpoint in known]
         # The cosigner signs growing logs only; an item that says otherwise was not its store.
         if sizes != sorted(set(sizes)):

@@ -1,11 +1,12 @@
 """Checks 5 to 8: one log, complete, with every account and every query in its place."""
 
 from collections.abc import Iterator
+from hashlib import sha256
 
 from ragaudit.encoding.errors import RagauditError
-from ragaudit.ledger.log.checkpoints import verify_checkpoint
+from ragaudit.ledger.log.checkpoints import SignedCheckpoint, verify_checkpoint
+from ragaudit.ledger.log.split_view import SplitView, find_split_view
 from ragaudit.ledger.log.tlog_proof import TlogProof
-from ragaudit.ledger.log.tree import TreeHead
 from ragaudit.ledger.messages.records import Epoch, Record, Registration, Version
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.framework import Findings
@@ -38,20 +39,41 @@ def check_log(context: Context, found: Findings) -> None:
 def check_split_view(context: Context, found: Findings) -> None:
     """6: every checkpoint that anybody was shown is a prefix of the final log."""
     log, seen = context.log, 0
-    for where, head in _heads(context, found):
+    for where, signed in _checkpoints(context, found):
         seen += 1
+        size = signed.head.size
         # Sizes beyond the final log are a branch too: what was cosigned has been withdrawn.
-        if head.size > log.tree.size:
-            found.fault(f"{head.size} entries, the final log has {log.tree.size}", where)
-        elif log.tree.root(head.size) != head.root_hash:
-            found.fault(f"another log of {head.size} entries", where)
+        if size > log.tree.size:
+            found.fault(f"{size} entries, the final log has {log.tree.size}", where)
+            continue
+        fork = find_split_view(signed, context.final.signed, log.tree)
+        if fork is not None:
+            # Two notes of one key and a proof convict the log before anybody (spec 6.8).
+            digest = sha256(fork.encode()).hexdigest()
+            found.fault(f"another log of {size} entries, split view {digest}", where)
     found.summary = f"{seen} checkpoints, all of one log"
 
 
-def _heads(context: Context, found: Findings) -> Iterator[tuple[str, TreeHead]]:
-    """Tree heads that the log signed: the cosigner's, and those in receipts."""
+def split_views(context: Context) -> tuple[SplitView, ...]:
+    """Return the evidence of every split view that check 6 finds, for `verify_split_view`.
+
+    Raises:
+        MissingInput: log or checkpoints cannot be read; their checks say why.
+    """
+    log, final = context.log, context.final.signed
+    prefixes = (
+        signed
+        for _, signed in _checkpoints(context, Findings("split-view"))
+        if signed.head.size <= log.tree.size
+    )
+    forks = (find_split_view(signed, final, log.tree) for signed in prefixes)
+    return tuple(fork for fork in forks if fork is not None)
+
+
+def _checkpoints(context: Context, found: Findings) -> Iterator[tuple[str, SignedCheckpoint]]:
+    """Checkpoints that the log signed: the cosigner's, and those in receipts."""
     for known in context.checkpoints:
-        yield f"cosigned checkpoint of size {known.size}", TreeHead(known.size, known.root)
+        yield f"cosigned checkpoint of size {known.size}", known.signed
     key = context.policy.keys.log
     with found.attempt():
         for receipt in context.receipts:
@@ -60,10 +82,10 @@ def _heads(context: Context, found: Findings) -> Iterator[tuple[str, TreeHead]]:
             try:
                 # Nobody signed the proof itself; a checkpoint that the log signed stands alone.
                 checkpoint = TlogProof.parse(receipt.proof.encode()).checkpoint
-                head = verify_checkpoint(checkpoint, key).head
+                signed = verify_checkpoint(checkpoint, key)
             except RagauditError:
                 continue
-            yield f"checkpoint in the receipt for record {receipt.index}", head
+            yield f"checkpoint in the receipt for record {receipt.index}", signed
 
 
 def check_registrations(context: Context, found: Findings) -> None:
