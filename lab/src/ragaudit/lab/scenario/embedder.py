@@ -13,7 +13,10 @@ from ragaudit.verifier.engines import InstalledEmbedder
 class HashEmbedder:
     """Deterministic vectors of ``dimension`` entries; alike texts are nothing special to it."""
 
-    def __init__(self, dimension: int = 8, name: str = "hash") -> None:
+    # Sketch seeds are drawn anew in every run, and in few dimensions some pair of texts is alike by
+    # chance: with 8, up to every second window would hold a coalition that nobody formed; with 64,
+    # fewer than one window in 10^5.
+    def __init__(self, dimension: int = 64, name: str = "hash") -> None:
         self.dimension = dimension
         self.name = name
 
