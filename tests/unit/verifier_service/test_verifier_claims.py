@@ -238,6 +238,7 @@ def test_a_registration_needs_a_proof_under_a_cosigned_checkpoint(story: Any) ->
         {"proof": other},
         {"proof": bare},
         {"proof": "x"},
+        {"proof": None},  # the prover's own form while there is no checkpoint
         {"salt": "77" * 32},
         {"index": 2},
         {"body": story.entries[2].body.hex()},

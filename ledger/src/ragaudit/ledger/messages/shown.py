@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 from ragaudit.encoding.digests import DIGEST_BYTES, SALT_BYTES, leaf_data
-from ragaudit.encoding.errors import RejectedError
+from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.ledger.errors import MalformedRecord
 from ragaudit.ledger.log.cosignatures import CosignerPolicy
@@ -210,19 +210,21 @@ class RegistrationEntry(JsonMessage):
         """The body of the entry; MalformedRecord if it is no registration."""
         return Registration.parse(self.body)
 
-    def verify_inclusion(self, policy: Policy) -> bool:
-        """Check that the entry is in the window's log; False while there is no proof.
+    def verify_inclusion(self, policy: Policy) -> None:
+        """Check that the entry is in the window's log.
 
         Args:
             policy: of the window, whose log and cosigner it names.
 
         Raises:
+            MalformedError: no proof; whoever may wait for one looks at `proof` first.
             RejectedError: a proof of another entry.
             MalformedError, RejectedError: not a proof under a checkpoint that the policy's
                 cosigner signed.
         """
+        # Raised, not told by a value: an entry of no log must not pass for one by oversight.
         if self.proof is None:
-            return False
+            raise MalformedError("no proof", where="registration")
         proof = TlogProof.parse(self.proof.encode())
         # The index decides which activation the account's records have (5.6), so the proof must be
         # of this place, not merely of this log.
@@ -233,7 +235,6 @@ class RegistrationEntry(JsonMessage):
         # A log's signature alone could be of a tree that is shown to this account only.
         cosigners = CosignerPolicy((policy.keys.cosigner,), 1)
         verify_tlog_proof(proof, leaf=leaf, log_key=policy.keys.log, cosigners=cosigners)
-        return True
 
 
 @dataclass(frozen=True, slots=True)

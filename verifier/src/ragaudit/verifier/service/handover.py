@@ -142,8 +142,7 @@ class Handover:
             policy = windows.policy(connection, window)
         if body.window != policy.window:
             raise RejectedError("of another window", where="registration", expected=policy.window)
-        if not document.verify_inclusion(policy):
-            raise MalformedError("no proof", where="registration")
+        document.verify_inclusion(policy)
         entry = StoredEntry(
             document.index, Registration.KIND, document.salt, document.body, body.pseudonym
         )
