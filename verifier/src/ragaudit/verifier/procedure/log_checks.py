@@ -45,12 +45,11 @@ def check_split_view(context: Context, found: Findings) -> None:
         # Sizes beyond the final log are a branch too: what was cosigned has been withdrawn.
         if size > log.tree.size:
             found.fault(f"{size} entries, the final log has {log.tree.size}", where)
-            continue
-        fork = find_split_view(signed, context.final.signed, log.tree)
-        if fork is not None:
+        elif log.tree.root(size) != signed.head.root_hash:
+            fork = _split_view(context, signed)
             # Two notes of one key and a proof convict the log before anybody (spec 6.8).
-            digest = sha256(fork.encode()).hexdigest()
-            found.fault(f"another log of {size} entries, split view {digest}", where)
+            named = "" if fork is None else f", split view {sha256(fork.encode()).hexdigest()}"
+            found.fault(f"another log of {size} entries{named}", where)
     found.summary = f"{seen} checkpoints, all of one log"
 
 
@@ -60,14 +59,17 @@ def split_views(context: Context) -> tuple[SplitView, ...]:
     Raises:
         MissingInput: log or checkpoints cannot be read; their checks say why.
     """
-    log, final = context.log, context.final.signed
-    prefixes = (
-        signed
-        for _, signed in _checkpoints(context, Findings("split-view"))
-        if signed.head.size <= log.tree.size
-    )
-    forks = (find_split_view(signed, final, log.tree) for signed in prefixes)
+    shown = _checkpoints(context, Findings("split-view"))
+    forks = (_split_view(context, signed) for _, signed in shown)
     return tuple(fork for fork in forks if fork is not None)
+
+
+def _split_view(context: Context, signed: SignedCheckpoint) -> SplitView | None:
+    """The evidence that a checkpoint is no prefix of the final log; None where there is none."""
+    # Of no leaves there is no consistency proof, and of more than the final log's no tree.
+    if not 0 < signed.head.size <= context.log.tree.size:
+        return None
+    return find_split_view(signed, context.final.signed, context.log.tree)
 
 
 def _checkpoints(context: Context, found: Findings) -> Iterator[tuple[str, SignedCheckpoint]]:
