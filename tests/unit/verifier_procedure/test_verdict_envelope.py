@@ -144,6 +144,7 @@ def _set(path: list[Any], value: Any) -> Any:
         _set(["predicate", "assumptions"], [1]),
         _set(["predicate", "checks"], [{}]),
         _set(["predicate", "checks", 0, "status"], "MAYBE"),
+        _set(["predicate", "checks", 0, "number"], True),
         _set(["predicate", "checks", 0, "evidence"], [None]),
         _set(["predicate", "checks", 0, "more"], 1),
     ],

@@ -111,6 +111,8 @@ class SignedCheck:
                 "evidence": list(evidence),
                 **more,
             } if not more and all(isinstance(text, str) for text in evidence):
+                if isinstance(number, bool):  # an int to Python, not to JSON
+                    raise MalformedVerdict("not a number", where="check")
                 if status not in _STATUSES:
                     raise MalformedVerdict("no such status", where="check")
                 return cls(number, name, Status(status), reason, tuple(evidence))
