@@ -10,6 +10,7 @@ import ragaudit.core as core
 from both_verifiers import Case, core_accepts, reference_accepts
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ragaudit.circuits.quantise import IntegerRows, row_type
 from ragaudit.circuits.selection import scores, select
 from reference_vectors import cases, selection_arguments, selection_options
 
@@ -27,7 +28,7 @@ SELECTION = [case for name in SELECTION_FILES for case in cases(name)]
 class Record:
     """A record with its secrets."""
 
-    rows: npt.NDArray[np.int8]
+    rows: IntegerRows
     blindings: npt.NDArray[np.uint8]
     selection_blinding: bytes
     case: Case  # with an empty proof
@@ -52,20 +53,22 @@ class Record:
 def records(draw: st.DrawFn) -> Record:
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     N, d = draw(st.integers(1, 24)), draw(st.integers(1, 12))
-    reach = int((127**2 / d) ** 0.5)
-    vectors = rng.integers(-reach, reach, (N, d), endpoint=True).astype(np.int8)
+    bound = draw(st.sampled_from([127, 127, 4095]))
+    reach = int((bound**2 / d) ** 0.5)
+    integers = rng.integers(-reach, reach, (N, d), endpoint=True)
+    vectors: IntegerRows = integers.astype(row_type(bound))
     if draw(st.booleans()):  # equal rows, so ties
         vectors[:] = vectors[0]
     query = rng.integers(-reach, reach, d, endpoint=True)
-    spread = draw(st.sampled_from([0, 1, 5_000, 40_000, 200_000, 2**62]))
+    spread = draw(st.sampled_from([0, 1, 5_000, 40_000, 200_000, 40_000_000, 2**62]))
     noise = rng.integers(-spread, spread, N, endpoint=True)
     allowed = draw(st.none() | st.sets(st.integers(0, N - 1)).map(lambda s: tuple(sorted(s))))
-    rows, blindings = core.complete_rows(vectors), core.random_scalars(N)
+    rows, blindings = core.complete_rows(vectors, bound**2), core.random_scalars(N)
     case = Case(
         context=rng.bytes(32), commitments=core.commit_rows(rows, blindings),
         query=tuple(int(v) for v in query), noise=tuple(int(v) for v in noise),
         top_k=draw(st.integers(1, 8)), selection=b"", proof=b"", allowed=allowed,
-        ties=draw(st.booleans()),
+        squared_norm=bound**2, ties=draw(st.booleans()),
     )  # fmt: skip
     return Record(rows, blindings, bytes(core.random_scalars(1)[0]), case)
 

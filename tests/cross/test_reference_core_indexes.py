@@ -17,6 +17,7 @@ from both_verifiers import Case, core_accepts, reference_accepts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragaudit.circuits import noise as circuits_noise
+from ragaudit.circuits.quantise import IntegerRows, row_type
 from ragaudit.circuits.statements import IndexStatement
 from ragaudit.lab.attacks.forging.index_prover import commit_field_rows
 from ragaudit.verifier.reference import noise as reference_noise
@@ -95,16 +96,27 @@ def test_core_decides_the_index_vectors(vector: dict[str, Any]) -> None:
 
 
 @settings(max_examples=2, deadline=None)
-@given(st.integers(1, 40), st.integers(1, 40), st.integers(0, 2**32), st.data())
-def test_indexes_are_decided_alike(N: int, d: int, seed: int, data: st.DataObject) -> None:
+@given(
+    st.sampled_from([127, 4095]),
+    st.integers(1, 40),
+    st.integers(1, 40),
+    st.integers(0, 2**32),
+    st.data(),
+)
+def test_indexes_are_decided_alike(
+    bound: int, N: int, d: int, seed: int, data: st.DataObject
+) -> None:
     rng = np.random.default_rng(seed)
-    reach = int((127**2 / d) ** 0.5)
-    rows = core.complete_rows(rng.integers(-reach, reach, (N, d), endpoint=True).astype(np.int8))
+    reach, B2 = int((bound**2 / d) ** 0.5), bound**2
+    vectors: IntegerRows = rng.integers(-reach, reach, (N, d), endpoint=True).astype(
+        row_type(bound)
+    )
+    rows = core.complete_rows(vectors, B2)
     blindings = core.random_scalars(N)
     commitments = core.commit_rows(rows, blindings)
     context = rng.bytes(32)
-    proof = core.prove_index(IndexStatement(context, N, d, commitments), rows, blindings)
-    assert index_decisions(context, N, d, commitments, proof) == (True, True)
+    proof = core.prove_index(IndexStatement(context, N, d, commitments, B2), rows, blindings)
+    assert index_decisions(context, N, d, commitments, proof, B2) == (True, True)
     changed = bytearray(proof)
     changed[data.draw(st.integers(0, len(proof) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     for arguments in (
@@ -115,7 +127,8 @@ def test_indexes_are_decided_alike(N: int, d: int, seed: int, data: st.DataObjec
         (context, N, d, commitments, proof[:-32]),
         (context, N, d, commitments, proof + bytes(32)),
     ):
-        assert index_decisions(*arguments) == (False, False)
+        assert index_decisions(*arguments, B2) == (False, False)
+    assert index_decisions(context, N, d, commitments, proof, B2 - 1) == (False, False)
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 import pytest
 from vector_scripts import VECTORS, script
 
-SLOW = ("make_epsilon", "make_noise", "make_quantise")
+SLOW = ("make_epsilon", "make_noise")
 
 
 @pytest.mark.parametrize(
@@ -11,7 +11,10 @@ SLOW = ("make_epsilon", "make_noise", "make_quantise")
     [
         "make_encoding",
         "make_messages",
+        "make_quantise",
         "make_receipts",
+        "make_version2",
+        "make_ties",
         *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW),
     ],
 )

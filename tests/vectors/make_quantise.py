@@ -1,36 +1,48 @@
 """Write quantise.json: known answers for docs/spec/02-integers.md §2.1.
 
 Run `python tests/vectors/make_quantise.py` to regenerate; the tests compare bit for bit.
-Independent of ragaudit.circuits: fractions only, all scales at which an entry steps in one sorted
-list. Real entries are written as hexadecimal binary64.
+Independent of ragaudit.circuits: fractions only, the scales at which an entry steps in one sorted
+list. Real entries are written as hexadecimal binary64;
+`integers` are for B = 127, `wide_integers` for B = 4095.
 """
 
 import hashlib
 import json
 from fractions import Fraction
 from itertools import groupby
+from math import ceil, isqrt
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
 BOUND = 127
+WIDE_BOUND = 4095
 
 
-def quantised(vector: list[float]) -> list[int]:
+def quantised(vector: list[float], bound: int) -> list[int]:
     sizes = [abs(Fraction(x)) for x in vector]
+    # Rounding moves the norm by sqrt(d)/2 at most: the steps to look at lie between these scales.
+    norm = max(sizes) * Fraction(
+        isqrt(int(sum((s / max(sizes)) ** 2 for s in sizes) * 4**99)), 2**99
+    )
+    reach = isqrt(len(vector)) + 1
+    low, high = max(0, bound - reach) / norm, (bound + reach) / norm
+    found = [max(0, ceil(low * size - Fraction(1, 2))) for size in sizes]
+    assert sum(x * x for x in found) <= bound * bound
     scales = sorted(
         (Fraction(2 * k + 1, 2) / size, j)
         for j, size in enumerate(sizes)
         if size
-        for k in range(BOUND)
+        for k in range(found[j], ceil(high * size + 1))
     )
-    found = [0] * len(vector)
     for _, together in groupby(scales, key=lambda step: step[0]):
         raised = list(found)
         for _, j in together:
             raised[j] += 1
-        if sum(x * x for x in raised) > BOUND * BOUND:
+        if sum(x * x for x in raised) > bound * bound:
             break
         found = raised
+    else:
+        raise AssertionError("the largest scale lies beyond those looked at")
     return [x if value > 0 else -x for x, value in zip(found, vector, strict=True)]
 
 
@@ -68,7 +80,12 @@ def build() -> dict[str, bytes]:
     document = {
         "origin": "tests/vectors/make_quantise.py, from docs/spec/02-integers.md alone",
         "cases": [
-            {"name": name, "vector": [x.hex() for x in vector], "integers": quantised(vector)}
+            {
+                "name": name,
+                "vector": [x.hex() for x in vector],
+                "integers": quantised(vector, BOUND),
+                "wide_integers": quantised(vector, WIDE_BOUND),
+            }
             for name, vector in vectors().items()
         ],
     }

@@ -19,6 +19,7 @@ from ragaudit.encoding.parameters import SQUARED_NORM, B
 VECTORS = Path(__file__).parents[2] / "vectors"
 reals = st.floats(allow_nan=False, allow_infinity=False)
 vectors = hnp.arrays(np.float64, st.integers(1, 40), elements=reals)
+WIDE = 4095
 int8_rows = hnp.arrays(np.int8, st.tuples(st.integers(1, 12), st.just(9)))
 
 
@@ -69,19 +70,26 @@ def test_bracketing_and_exact_arithmetic_agree() -> None:
     rng = np.random.default_rng(3)
     for dimension in (2, 30, 384, 1536):
         rows = np.abs(rng.normal(size=(4, dimension)))
-        expected = [quantise._exactly(row) for row in rows]
-        assert np.abs(quantise.quantise_rows(rows)).tolist() == expected
+        for bound in (B, WIDE):
+            expected = [quantise._exactly(row, bound) for row in rows]
+            assert np.abs(quantise.quantise_rows(rows, bound)).tolist() == expected
 
 
 def test_few_rows_of_real_embeddings_need_exact_arithmetic(monkeypatch: pytest.MonkeyPatch) -> None:
     """Float entries, and entries of an index that was quantised before: both are bracketed."""
     asked = []
     exact = quantise._exactly
-    monkeypatch.setattr(quantise, "_exactly", lambda row: asked.append(row) or exact(row))  # type: ignore[func-returns-value]
+
+    def counted(row: npt.NDArray[np.float64], bound: int) -> list[int]:
+        asked.append(row)
+        return exact(row, bound)
+
+    monkeypatch.setattr(quantise, "_exactly", counted)
     rng = np.random.default_rng(4)
     rows = rng.normal(size=(400, 256)).astype(np.float32)
     quantise.quantise_rows(rows)
     quantise.quantise_rows(np.rint(40 * rows / np.max(np.abs(rows))))
+    quantise.quantise_rows(rows, WIDE)
     assert len(asked) <= 4
 
 
@@ -123,6 +131,7 @@ def quantised_cases() -> list[dict[str, Any]]:
 def test_quantise_known_answers(case: dict[str, Any]) -> None:
     vector = [float.fromhex(entry) for entry in case["vector"]]
     assert quantise.quantise(vector).tolist() == case["integers"]
+    assert quantise.quantise(vector, WIDE).tolist() == case["wide_integers"]
 
 
 @pytest.mark.parametrize("axis", [0, 5])
@@ -160,6 +169,21 @@ def test_vectors_that_are_refused(vector: Any, reason: str) -> None:
 def test_the_longest_vector_of_equal_entries_keeps_them() -> None:
     """Entries of 2 would have the squared norm 16384."""
     assert quantise.quantise(np.ones(4096)).tolist() == [1] * 4096
+
+
+@pytest.mark.parametrize("bound", [0, 126, 128, 4094, 32767])
+def test_another_bound_is_refused(bound: int) -> None:
+    with pytest.raises(MalformedError, match=f"norm bound {bound}"):
+        quantise.quantise([1.0], bound)
+
+
+@given(vectors)
+def test_wide_integers_stay_within_their_bound(vector: npt.NDArray[np.float64]) -> None:
+    if np.any(vector):
+        found = quantise.quantise(vector, WIDE)
+        assert found.dtype == np.int16 == quantise.row_type(WIDE)
+        assert 0 < quantise.squared_norms(found[np.newaxis, :])[0] <= WIDE**2
+        assert np.all((found == 0) | (np.sign(found) == np.sign(vector)))
 
 
 def test_the_bad_row_is_named() -> None:
@@ -200,6 +224,17 @@ def test_scores_are_exact_for_rows_without_a_norm_bound() -> None:
     assert selection.scores(rows, query).tolist() == [-128 * 4 * 1000] * 3
 
 
+def test_scores_of_wide_rows_are_exact() -> None:
+    """Beyond any norm bound too: 2^15 · 2^15 · 4096 = 2^42."""
+    rng = np.random.default_rng(5)
+    rows = rng.integers(-4095, 4096, (5000, 300)).astype(np.int16)
+    query = rng.integers(-4095, 4096, 300).astype(np.int16)
+    expected = rows.astype(np.int64) @ query.astype(np.int64)
+    assert np.array_equal(selection.scores(rows, query), expected)
+    rows = np.full((2, 4096), -(2**15), dtype=np.int16)
+    assert selection.scores(rows, rows[0]).tolist() == [2**42] * 2
+
+
 def test_scores_refuse_what_they_cannot_do_exactly() -> None:
     rows = np.ones((2, 5), dtype=np.int8)
     with pytest.raises(MalformedError, match="too large"):
@@ -208,7 +243,8 @@ def test_scores_refuse_what_they_cannot_do_exactly() -> None:
         selection.scores(rows, np.full(5, -32768, dtype=np.int16))
     rows = rows[:, :4].copy()
     for bad_rows, bad_query in (
-        (rows.astype(np.int16), np.ones(4, dtype=np.int16)),
+        (rows.astype(np.int32), np.ones(4, dtype=np.int16)),
+        (rows.astype(np.int16), np.ones(5, dtype=np.int16)),
         (rows[0], np.ones(4, dtype=np.int16)),
         (rows, np.ones(4, dtype=np.int64)),
         (rows, np.ones(5, dtype=np.int16)),

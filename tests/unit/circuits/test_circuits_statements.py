@@ -25,7 +25,8 @@ NOISE = np.arange(3, dtype=np.int64)
 
 
 def index_statement(**context: Any) -> statements.IndexStatement:
-    return statements.IndexStatement.of(**context, dimension=5, commitments=COMMITMENTS)
+    stated: dict[str, Any] = {"dimension": 5, "commitments": COMMITMENTS}
+    return statements.IndexStatement.of(**(stated | context))
 
 
 def selection_statement(
@@ -65,6 +66,25 @@ def test_every_part_of_a_context_counts(name: str) -> None:
     if isinstance(SELECTION[name], bytes) and name != "body":
         with pytest.raises(MalformedError):
             selection_statement(**(SELECTION | {name: bytes(31)}))
+
+
+def test_windows_without_noise_have_neither_seed_nor_randomness() -> None:
+    """Absent is zero bytes (1.1), and binds: a statement with them is another one."""
+    absent = SELECTION | {"seed_root": None, "activation_randomness": None}
+    empty = SELECTION | {"seed_root": b"", "activation_randomness": b""}
+    context = selection_statement(**absent).context
+    assert context == selection_statement(**empty).context
+    assert context != selection_statement(**SELECTION).context
+    for name in ("seed_root", "activation_randomness"):
+        assert context != selection_statement(**(absent | {name: SELECTION[name]})).context
+
+
+def test_statements_take_what_the_policy_says() -> None:
+    wide: dict[str, Any] = {"squared_norm": 4095**2}
+    selection = selection_statement(**SELECTION, **wide, keeps_ties=True, allowed=(2, 0))
+    assert (selection.squared_norm, selection.keeps_ties) == (4095**2, True)
+    assert selection.allowed == (2, 0)
+    assert index_statement(**CONTEXT, **wide).squared_norm == 4095**2
 
 
 def test_statements_take_the_rest_as_it_is() -> None:

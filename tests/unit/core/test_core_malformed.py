@@ -104,7 +104,7 @@ def test_statements_out_of_range_are_rejected(
         ({"selection_blinding": bytes(31)}, "selection_blinding: 31 bytes"),
         ({"blindings": np.zeros((6, 32), dtype=np.uint8)}, r"blindings: shape \(6, 32\)"),
         ({"blindings": np.full((7, 32), 255, dtype=np.uint8)}, "not below the group order"),
-        ({"rows": np.zeros((7, 9), dtype=np.int16)}, "rows: dtype int16, expected int8"),
+        ({"rows": np.zeros((7, 9), dtype=np.int32)}, "rows: dtype int32, expected int8 or int16"),
         ({"rows": np.zeros(63, dtype=np.int8)}, "rows: 1 dimensions, expected 2"),
         ({"rows": np.zeros((9, 7), dtype=np.int8).T}, "rows: not C-contiguous"),
         ({"commitments": bytes(32)}, "commitments: 32 bytes"),
@@ -124,7 +124,7 @@ def test_index_arguments(index: Any, index_proof: bytes) -> None:
     def verify(**changes: Any) -> None:
         core.verify_index(index.statement(**changes), index_proof)
 
-    with malformed("rows: dtype int32, expected int8 or int64"):
+    with malformed("rows: dtype int32, expected int8 or int16 or int64"):
         prove(rows.astype(np.int32), blindings)
     with malformed(r"rows: shape \(7, 3\), expected \(7, 9\)"):
         prove(np.zeros((7, 3), dtype=np.int8), blindings)
@@ -168,6 +168,13 @@ def test_rows_and_commitments(make_index: Callable[..., Any]) -> None:
         core.complete_rows(np.array([[127, 0], [127, 1]], dtype=np.int8))
     with malformed("dtype"):
         core.complete_rows(np.zeros((2, 2), dtype=np.uint8))
+    with malformed("row 1: squared norm above 16769025"):
+        core.complete_rows(np.array([[4095, 0], [4095, 1]], dtype=np.int16), 4095**2)
+    with malformed("4095 does not fit 8 bits"):
+        core.complete_rows(np.zeros((2, 2), dtype=np.int8), 4095**2)
+    for norm in (0, 2**24):
+        with malformed(f"B² = {norm}, expected"):
+            core.complete_rows(np.zeros((2, 2), dtype=np.int16), norm)
     with malformed("entries are not rows of 0"):
         core.complete_rows(np.zeros((2, 0), dtype=np.int8))
     with malformed("blinding 0: scalar not below the group order"):

@@ -66,7 +66,7 @@ impl Index {
     pub fn random(count: usize, dimension: usize, random: &mut Random) -> Self {
         let vectors: Vec<i8> =
             (0..count).flat_map(|_| random.vector(dimension)).map(|x| x as i8).collect();
-        Self::from_rows(complete_rows(&vectors, dimension).unwrap(), dimension)
+        Self::from_rows(complete_rows(&vectors, dimension, SQUARED_NORM).unwrap(), dimension)
     }
 
     /// These completed rows, whatever their norm, under fresh blindings.

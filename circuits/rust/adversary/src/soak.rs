@@ -98,7 +98,7 @@ fn index(random: &mut Random) -> Index {
     };
     let vectors: Vec<i8> = (0..count).flat_map(|_| row(random)).collect();
     #[allow(clippy::unwrap_used)] // Vectors are short enough by their making.
-    Index::from_rows(complete_rows(&vectors, dimension).unwrap(), dimension)
+    Index::from_rows(complete_rows(&vectors, dimension, 16129).unwrap(), dimension)
 }
 
 fn record<'a>(index: &'a Index, random: &mut Random) -> Record<'a> {

@@ -7,6 +7,7 @@ use rayon::prelude::*;
 
 use crate::MAX_DIMENSION;
 use crate::encoding::{ELEMENT_BYTES, decode_point, decode_scalar};
+use crate::entries::Entry;
 use crate::errors::{Error, Result, malformed};
 use crate::four_squares::COMPLETION;
 use crate::generators::{self, Generator, List};
@@ -36,8 +37,6 @@ pub fn blinding(bytes: &[u8], what: &str) -> Result<Scalar> {
 /// Most entries of a row: more than any accepted dimension with its completion.
 const MOST_ENTRIES: usize = MAX_DIMENSION as usize + COMPLETION;
 
-/// Digits of an entry: low in [-16, 15], high in [-4, 4], entry = 32 high + low.
-const LOW_BITS: usize = 5;
 /// Most columns that one table of subset sums covers: 160 kB stay in a cache.
 const MOST_SPAN: usize = 10;
 /// Rows that meet a table while it is in the cache.
@@ -52,27 +51,27 @@ struct RowGenerators {
     span: usize,
     /// For each span of columns, the sum of every subset of its generators.
     subsets: Vec<RistrettoPoint>,
-    /// 1, 2, 3, 4 times each generator.
-    multiples: Vec<[RistrettoPoint; 4]>,
-    /// -16 times the sum of all generators.
+    /// 1, 2, .. times each generator, as often as a high digit may be.
+    multiples: Vec<Vec<RistrettoPoint>>,
+    /// -2^(LOW_BITS - 1) times the sum of all generators.
     offset: RistrettoPoint,
     /// Multiples of H.
     blinding: RistrettoBasepointTable,
 }
 
 impl RowGenerators {
-    fn new(width: usize, rows: usize) -> Self {
+    fn new<E: Entry>(width: usize, rows: usize) -> Self {
         let half = Scalar::from(2u8).invert();
         let generators: Vec<RistrettoPoint> =
             generators::first(List::G, width).into_par_iter().map(|point| half * point).collect();
-        let span = span(width, rows);
+        let span = span(width, rows, E::LOW_BITS);
         let subsets = generators.par_chunks(span).flat_map_iter(|part| subset_sums(part, span));
         let sum: RistrettoPoint = generators.iter().sum();
         RowGenerators {
             span,
             subsets: subsets.collect(),
-            offset: -(Scalar::from(1u8 << (LOW_BITS - 1)) * sum),
-            multiples: generators.iter().map(multiples).collect(),
+            offset: -(Scalar::from(1u16 << (E::LOW_BITS - 1)) * sum),
+            multiples: generators.par_iter().map(|point| multiples(point, E::MOST_HIGH)).collect(),
             blinding: RistrettoBasepointTable::create(&(half * generators::point(List::H, 0))),
         }
     }
@@ -80,34 +79,36 @@ impl RowGenerators {
     /// Half of sum_j row_j G_j for every row.
     ///
     /// All rows meet one table after the other, so that a table stays in the processor's cache.
-    fn sums(&self, rows: &[i8]) -> Vec<RistrettoPoint> {
+    fn sums<E: Entry>(&self, rows: &[E]) -> Vec<RistrettoPoint> {
         let width = self.multiples.len();
         let count = rows.len() / width;
-        let mut planes = vec![[RistrettoPoint::identity(); LOW_BITS]; count];
+        let mut planes = vec![RistrettoPoint::identity(); count * E::LOW_BITS];
+        let mut chosen = vec![0; E::LOW_BITS];
         for (part, subsets) in self.subsets.chunks(1 << self.span).enumerate() {
             let start = part * self.span;
             let end = width.min(start + self.span);
-            for (row, planes) in rows.chunks(width).zip(&mut planes) {
-                for (plane, subset) in planes.iter_mut().zip(chosen(&row[start..end])) {
-                    *plane += subsets[subset];
+            for (row, planes) in rows.chunks(width).zip(planes.chunks_mut(E::LOW_BITS)) {
+                choose(&row[start..end], &mut chosen);
+                for (plane, subset) in planes.iter_mut().zip(&chosen) {
+                    *plane += subsets[*subset];
                 }
             }
         }
-        let sum = |(row, planes): (&[i8], &[RistrettoPoint; LOW_BITS])| {
+        let sum = |(row, planes): (&[E], &[RistrettoPoint])| {
             let high = self.high_sum(row);
             self.offset + planes.iter().rev().fold(high, |sum, plane| sum + sum + plane)
         };
-        rows.chunks(width).zip(&planes).map(sum).collect()
+        rows.chunks(width).zip(planes.chunks(E::LOW_BITS)).map(sum).collect()
     }
 
     /// The sum of the generators times the high digits; most of these are zero, since the squares
     /// of a row's entries add up to B².
-    fn high_sum(&self, row: &[i8]) -> RistrettoPoint {
+    fn high_sum<E: Entry>(&self, row: &[E]) -> RistrettoPoint {
         let mut sum = RistrettoPoint::identity();
         for (entry, multiples) in row.iter().zip(&self.multiples) {
-            let high = shifted(*entry) >> LOW_BITS;
+            let high = shifted(*entry) >> E::LOW_BITS;
             if high != 0 {
-                let multiple = multiples[usize::from(high.unsigned_abs()) - 1];
+                let multiple = multiples[high.unsigned_abs() as usize - 1];
                 sum += if high < 0 { -multiple } else { multiple };
             }
         }
@@ -115,25 +116,24 @@ impl RowGenerators {
     }
 }
 
-/// entry + 16 = 32 high + (low + 16).
-fn shifted(entry: i8) -> i16 {
-    i16::from(entry) + (1 << (LOW_BITS - 1))
+/// entry + 2^(LOW_BITS - 1) = 2^LOW_BITS high + (low + 2^(LOW_BITS - 1)).
+fn shifted<E: Entry>(entry: E) -> i32 {
+    Into::<i32>::into(entry) + (1 << (E::LOW_BITS - 1))
 }
 
-/// For each bit of low + 16 the subset of the columns in which it is set.
-fn chosen(entries: &[i8]) -> [usize; LOW_BITS] {
-    let mut chosen = [0; LOW_BITS];
+/// For each bit of low + 2^(LOW_BITS - 1) the subset of the columns in which it is set.
+fn choose<E: Entry>(entries: &[E], chosen: &mut [usize]) {
+    chosen.fill(0);
     for (column, entry) in entries.iter().enumerate() {
         for (bit, chosen) in chosen.iter_mut().enumerate() {
             *chosen |= usize::from(shifted(*entry) >> bit & 1 == 1) << column;
         }
     }
-    chosen
 }
 
 /// The span for which tables and rows together take the fewest additions.
-fn span(width: usize, rows: usize) -> usize {
-    let additions = |span: &usize| width.div_ceil(*span) * ((1 << span) + LOW_BITS * rows);
+fn span(width: usize, rows: usize, low_bits: usize) -> usize {
+    let additions = |span: &usize| width.div_ceil(*span) * ((1 << span) + low_bits * rows);
     (1..=MOST_SPAN).min_by_key(additions).unwrap_or(1)
 }
 
@@ -148,12 +148,8 @@ fn subset_sums(points: &[RistrettoPoint], span: usize) -> Vec<RistrettoPoint> {
     sums
 }
 
-fn multiples(generator: &RistrettoPoint) -> [RistrettoPoint; 4] {
-    let mut current = RistrettoPoint::identity();
-    std::array::from_fn(|_| {
-        current += generator;
-        current
-    })
+fn multiples(generator: &RistrettoPoint, count: usize) -> Vec<RistrettoPoint> {
+    std::iter::successors(Some(*generator), |last| Some(last + generator)).take(count).collect()
 }
 
 /// C_i = sum_j rows_ij G_j + rho_i H for every row of `width` entries, 32 bytes each.
@@ -165,15 +161,15 @@ fn multiples(generator: &RistrettoPoint) -> [RistrettoPoint; 4] {
 /// use ragaudit_arguments::commitments::{commit_rows, random_scalars, reblind_rows};
 /// use ragaudit_arguments::progress::Silent;
 ///
-/// let rows = [0, 0, 127, 0, 0, 0, 3, 4, 126, 11, 3, 3];
+/// let rows = [0i8, 0, 127, 0, 0, 0, 3, 4, 126, 11, 3, 3];
 /// let (old, new) = (random_scalars(2)?, random_scalars(2)?);
 /// let commitments = commit_rows(&rows, 6, &old, &Silent)?;
 /// let again = reblind_rows(&commitments, &old, &new, &Silent)?;
 /// assert_eq!(again, commit_rows(&rows, 6, &new, &Silent)?);
 /// # Ok::<(), ragaudit_arguments::Error>(())
 /// ```
-pub fn commit_rows(
-    rows: &[i8],
+pub fn commit_rows<E: Entry>(
+    rows: &[E],
     width: usize,
     blindings: &[u8],
     progress: &dyn Progress,
@@ -189,7 +185,7 @@ pub fn commit_rows(
             blindings.len()
         )));
     }
-    let generators = RowGenerators::new(width, count);
+    let generators = RowGenerators::new::<E>(width, count);
     let mut commitments = Vec::with_capacity(blindings.len());
     for (step, blindings) in blindings.chunks(STEP * ELEMENT_BYTES).enumerate() {
         progress.report((step * STEP) as f64 / count as f64)?;
@@ -346,18 +342,26 @@ mod tests {
     use crate::progress::Silent;
     use crate::scalars::from_integer;
 
-    #[test]
-    fn every_entry_is_committed_as_itself() {
-        let rows: Vec<i8> = (-128..=127).collect();
-        let blindings = random_scalars(2).unwrap();
-        let commitments = commit_rows(&rows, 128, &blindings, &Silent).unwrap();
-        let generators = generators::first(List::G, 128);
-        for (i, row) in rows.chunks(128).enumerate() {
-            let scalars: Vec<Scalar> = row.iter().map(|x| from_integer(i128::from(*x))).collect();
+    fn check_commitments<E: Entry>(rows: &[E], width: usize) {
+        let blindings = random_scalars(rows.len() / width).unwrap();
+        let commitments = commit_rows(rows, width, &blindings, &Silent).unwrap();
+        let generators = generators::first(List::G, width);
+        for (i, row) in rows.chunks(width).enumerate() {
+            let scalars: Vec<Scalar> =
+                row.iter().map(|x| from_integer(i128::from(Into::<i64>::into(*x)))).collect();
             let rho = blinding(&blindings[32 * i..32 * i + 32], "rho").unwrap();
             let expected = secret_sum(&scalars, &generators) + rho * generators::point(List::H, 0);
             assert_eq!(commitments[32 * i..32 * i + 32], expected.compress().to_bytes());
         }
+    }
+
+    #[test]
+    fn every_entry_is_committed_as_itself() {
+        check_commitments(&(-128..=127).collect::<Vec<i8>>(), 128);
+        let near = |middle: i32| (middle - 3..middle + 3).map(|x| x.clamp(-32768, 32767) as i16);
+        let middles = [0, 512, -512, 1536, -1536, 4095, -4095, 15000, -32768, 32767];
+        check_commitments(&middles.into_iter().flat_map(near).collect::<Vec<i16>>(), 6);
+        check_commitments(&(-4096..=4095).step_by(8).collect::<Vec<i16>>(), 64);
     }
 
     #[test]
@@ -377,7 +381,7 @@ mod tests {
 
     #[test]
     fn a_null_row_without_blinding_is_the_identity() {
-        let commitments = commit_rows(&[0; 6], 3, &[0; 64], &Silent).unwrap();
+        let commitments = commit_rows(&[0i8; 6], 3, &[0; 64], &Silent).unwrap();
         assert_eq!(commitments, [0; 64]);
     }
 
@@ -389,8 +393,8 @@ mod tests {
         assert_eq!(sums[0b101], generators[0] + generators[2]);
         assert_eq!(sums[0b1000], RistrettoPoint::identity());
         // Small and large indexes use tables of different spans.
-        assert!(span(388, 10) < span(388, 1_000_000));
-        assert!(span(388, 1_000_000) <= MOST_SPAN);
+        assert!(span(388, 10, 5) < span(388, 1_000_000, 5));
+        assert!(span(388, 1_000_000, 5) <= MOST_SPAN);
     }
 
     #[test]
@@ -408,13 +412,16 @@ mod tests {
     #[test]
     fn rows_of_no_or_of_absurdly_many_entries_are_malformed() {
         for width in [0, MOST_ENTRIES + 1, usize::MAX] {
-            assert!(matches!(commit_rows(&[], width, &[], &Silent), Err(Error::Malformed(_))));
+            assert!(matches!(
+                commit_rows::<i8>(&[], width, &[], &Silent),
+                Err(Error::Malformed(_))
+            ));
         }
     }
 
     #[test]
     fn a_non_canonical_blinding_is_malformed() {
-        let result = commit_rows(&[1, 2], 2, &[0xff; 32], &Silent);
+        let result = commit_rows(&[1i8, 2], 2, &[0xff; 32], &Silent);
         assert!(matches!(result, Err(Error::Malformed(_))));
     }
 

@@ -7,7 +7,7 @@ use std::fmt;
 /// ```
 /// use ragaudit_arguments::{Error, four_squares};
 ///
-/// let error = four_squares::complete_rows(&[100, 100], 2).unwrap_err();
+/// let error = four_squares::complete_rows(&[100i8, 100], 2, 16129).unwrap_err();
 /// assert_eq!(error, Error::Malformed("row 0: squared norm above 16129".into()));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,6 +5,7 @@
 
 pub mod commitments;
 pub mod encoding;
+pub mod entries;
 pub mod errors;
 pub mod field;
 pub mod four_squares;
@@ -19,6 +20,7 @@ pub mod scalars;
 pub mod selection;
 pub mod sumcheck;
 pub mod tables;
+pub mod ties;
 pub mod transcript;
 
 pub use errors::{Error, Result};

@@ -16,7 +16,7 @@ use crate::errors::Result;
 ///     }
 /// }
 ///
-/// let stopped = commitments::commit_rows(&[127, 0, 0, 0, 0], 5, &[0; 32], &Stop);
+/// let stopped = commitments::commit_rows(&[127i8, 0, 0, 0, 0], 5, &[0; 32], &Stop);
 /// assert_eq!(stopped, Err(Error::Cancelled));
 /// ```
 pub trait Progress: Sync {

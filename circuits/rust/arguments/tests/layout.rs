@@ -61,8 +61,10 @@ fn assert_layout(proof: &[u8], layout: &[Kind]) {
 
 /// Indexes of one size: any rows, null rows, equal rows, two kinds of rows, one row apart.
 fn indexes(count: usize, dimension: usize, random: &mut Random) -> Vec<Index> {
-    let complete =
-        |vectors: Vec<i8>| Index::from_rows(complete_rows(&vectors, dimension).unwrap(), dimension);
+    let complete = |vectors: Vec<i8>| {
+        let rows = complete_rows(&vectors, dimension, 16129).unwrap();
+        Index::from_rows(rows, dimension)
+    };
     let vector = |random: &mut Random| -> Vec<i8> {
         random.vector(dimension).iter().map(|x| *x as i8).collect()
     };

@@ -88,7 +88,7 @@ fn ties_at_the_boundary_are_dropped() {
     let mut random = Random(15);
     let row = random.vector(4).iter().map(|x| *x as i8).collect::<Vec<i8>>();
     let vectors = row.repeat(7);
-    let rows = ragaudit_arguments::four_squares::complete_rows(&vectors, 4).unwrap();
+    let rows = ragaudit_arguments::four_squares::complete_rows(&vectors, 4, 16129).unwrap();
     let index = Index::from_rows(rows, 4);
     for (noise, top_k, size) in [
         (vec![5, 5, 5, 5, 5, 5, 5], 3, 0),

@@ -11,7 +11,7 @@ fn index_with_duplicates(count: usize, kinds: usize, random: &mut Random) -> Ind
     let few: Vec<Vec<i16>> = (0..kinds).map(|_| random.vector(4)).collect();
     let entries = (0..count).flat_map(|_| few[random.next() as usize % kinds].clone());
     let vectors: Vec<i8> = entries.map(|entry| entry as i8).collect();
-    Index::from_rows(complete_rows(&vectors, 4).unwrap(), 4)
+    Index::from_rows(complete_rows(&vectors, 4, 16129).unwrap(), 4)
 }
 
 fn kept<'a>(
@@ -46,7 +46,7 @@ fn honest_records_of_many_shapes_are_accepted() {
 /// What both arguments make of three rows that tie for two places.
 #[test]
 fn ties_at_the_boundary_are_kept() {
-    let index = Index::from_rows(complete_rows(&[9, 9, 9, 8, 100], 1).unwrap(), 1);
+    let index = Index::from_rows(complete_rows(&[9i8, 9, 9, 8, 100], 1, 16129).unwrap(), 1);
     let record = kept(&index, vec![10], vec![0; 5], 3, None);
     assert_eq!(record.selected, [0, 1, 2, 4]);
     assert_eq!(mechanism(&index, &[10], &[0; 5], 3, None), [4]);

@@ -48,7 +48,7 @@ struct Index {
 fn index() -> Index {
     let mut random = Random(1);
     let vectors: Vec<i8> = (0..COUNT * DIMENSION).map(|_| random.below(7) as i8).collect();
-    let rows = complete_rows(&vectors, DIMENSION).unwrap();
+    let rows = complete_rows(&vectors, DIMENSION, 16129).unwrap();
     let blindings = random_scalars(COUNT).unwrap();
     let commitments = commit_rows(&rows, WIDTH, &blindings, &Silent).unwrap();
     Index { rows, blindings, commitments }

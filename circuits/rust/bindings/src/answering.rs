@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
 use ragaudit_noise::Sampler;
-use ragaudit_scoring::scores as exact_scores;
+use ragaudit_scoring::Rows;
 
 use crate::convert::{ArrayBytes, array, bytes, shorts};
 use crate::errors::{malformed, noise_to_python};
@@ -33,16 +33,38 @@ impl NoiseSampler {
     }
 }
 
-#[pyfunction]
-fn scores<'py>(
-    py: Python<'py>,
-    rows: ArrayBytes<'py>,
-    query: ArrayBytes<'py>,
-) -> PyResult<Bound<'py, PyByteArray>> {
-    let (rows, query) = (bytes(&rows)?, shorts(bytes(&query)?));
-    let scores =
-        py.detach(|| exact_scores(rows, &query)).map_err(|error| malformed(error.to_string()))?;
-    long_bytes(py, &scores)
+/// The rows of one index.
+#[pyclass(frozen, module = "ragaudit.core._core")]
+struct ScoredRows(Rows);
+
+#[pymethods]
+impl ScoredRows {
+    /// `entry_bytes` is 1 or 2.
+    #[new]
+    fn new(
+        py: Python<'_>,
+        rows: ArrayBytes<'_>,
+        entry_bytes: usize,
+        width: usize,
+    ) -> PyResult<Self> {
+        let bytes = bytes(&rows)?;
+        let rows = py.detach(|| match entry_bytes {
+            1 => Rows::narrow(bytes.to_vec(), width),
+            _ => Rows::wide(shorts(bytes).into_owned(), width),
+        });
+        rows.map(ScoredRows).map_err(|error| malformed(error.to_string()))
+    }
+
+    fn scores<'py>(
+        &self,
+        py: Python<'py>,
+        query: ArrayBytes<'py>,
+    ) -> PyResult<Bound<'py, PyByteArray>> {
+        let query = shorts(bytes(&query)?);
+        let scores =
+            py.detach(|| self.0.scores(&query)).map_err(|error| malformed(error.to_string()))?;
+        long_bytes(py, &scores)
+    }
 }
 
 /// Little-endian bytes of signed 64-bit integers, for an array that Python may write to.
@@ -57,5 +79,5 @@ fn long_bytes<'py>(py: Python<'py>, values: &[i64]) -> PyResult<Bound<'py, PyByt
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<NoiseSampler>()?;
-    module.add_function(wrap_pyfunction!(scores, module)?)
+    module.add_class::<ScoredRows>()
 }

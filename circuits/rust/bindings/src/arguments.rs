@@ -3,12 +3,13 @@
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
+use ragaudit_arguments::entries::Entry;
 use ragaudit_arguments::generators::{self, Generator, LISTS};
 use ragaudit_arguments::index::{self, Rows, Statement};
 use ragaudit_arguments::transcript::Transcript;
 use ragaudit_arguments::{Error, SQUARED_NORM, commitments, four_squares, scalars};
 
-use crate::convert::{ArrayBytes, array, bytes, longs, signed_bytes};
+use crate::convert::{ArrayBytes, array, bytes, longs, memory, shorts, signed_bytes};
 use crate::errors::{malformed, to_python};
 use crate::progress::Callback;
 
@@ -61,11 +62,26 @@ fn transcript_trace<'py>(
 fn complete_rows<'py>(
     py: Python<'py>,
     vectors: ArrayBytes<'py>,
+    entry_bytes: usize,
     dimension: usize,
+    squared_norm: u32,
 ) -> PyResult<Bytes<'py>> {
-    let vectors = signed_bytes(bytes(&vectors)?);
-    let rows = py.detach(|| four_squares::complete_rows(vectors, dimension)).map_err(to_python)?;
-    Ok(PyBytes::new(py, bytemuck::cast_slice(&rows)))
+    let vectors = bytes(&vectors)?;
+    if entry_bytes == 1 {
+        return completed(py, signed_bytes(vectors), dimension, squared_norm);
+    }
+    completed(py, &shorts(vectors), dimension, squared_norm)
+}
+
+/// The memory of the completed rows.
+fn completed<'py, E: Entry>(
+    py: Python<'py>,
+    vectors: &[E],
+    dimension: usize,
+    squared_norm: u32,
+) -> PyResult<Bytes<'py>> {
+    let rows = py.detach(|| four_squares::complete_rows(vectors, dimension, squared_norm));
+    Ok(PyBytes::new(py, &memory(E::rows(&rows.map_err(to_python)?))))
 }
 
 #[pyfunction]
@@ -78,13 +94,17 @@ fn random_scalars(py: Python<'_>, count: usize) -> PyResult<Bytes<'_>> {
 fn commit_rows<'py>(
     py: Python<'py>,
     rows: ArrayBytes<'py>,
+    entry_bytes: usize,
     width: usize,
     blindings: ArrayBytes<'py>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bytes<'py>> {
-    let (rows, blindings) = (signed_bytes(bytes(&rows)?), bytes(&blindings)?);
+    let (rows, blindings) = (bytes(&rows)?, bytes(&blindings)?);
     let callback = Callback::new(progress);
-    let result = py.detach(|| commitments::commit_rows(rows, width, blindings, &callback));
+    let result = py.detach(|| match entry_bytes {
+        1 => commitments::commit_rows(signed_bytes(rows), width, blindings, &callback),
+        _ => commitments::commit_rows(&shorts(rows), width, blindings, &callback),
+    });
     Ok(PyBytes::new(py, &callback.finish(result)?))
 }
 
@@ -135,12 +155,15 @@ fn prove_index<'py>(
     let callback = Callback::new(progress);
     let result = py.detach(|| {
         let prove = |rows: Rows| index::prove(&statement, rows, blindings, &callback);
-        if entry_bytes == 1 {
-            return prove(Rows::Small(signed_bytes(rows)));
+        match entry_bytes {
+            1 => prove(Rows::Small(signed_bytes(rows))),
+            2 => prove(Rows::Wide(&shorts(rows))),
+            _ => {
+                let entries = longs(rows);
+                let field = entries.iter().map(|x| scalars::from_integer(i128::from(*x)));
+                prove(Rows::Field(&field.collect::<Vec<_>>()))
+            }
         }
-        let field: Vec<_> =
-            longs(rows).iter().map(|entry| scalars::from_integer(i128::from(*entry))).collect();
-        prove(Rows::Field(&field))
     });
     Ok(PyBytes::new(py, &callback.finish(result)?))
 }

@@ -7,6 +7,7 @@ use curve25519_dalek::scalar::Scalar;
 use numpy::PyReadonlyArray1;
 use pyo3::PyResult;
 use ragaudit_arguments::encoding::decode_scalar;
+use ragaudit_arguments::entries::SmallRows;
 
 use crate::errors::malformed;
 
@@ -46,6 +47,16 @@ pub fn longs(bytes: &[u8]) -> Cow<'_, [i64]> {
     integers(bytes, |bytes| {
         bytes.as_chunks().0.iter().map(|chunk| i64::from_le_bytes(*chunk)).collect()
     })
+}
+
+/// Entries of rows as little-endian bytes.
+pub fn memory(rows: SmallRows<'_>) -> Cow<'_, [u8]> {
+    match rows {
+        SmallRows::Wide(entries) if cfg!(target_endian = "big") => {
+            Cow::Owned(entries.iter().flat_map(|entry| entry.to_le_bytes()).collect())
+        }
+        rows => Cow::Borrowed(rows.bytes()),
+    }
 }
 
 /// The memory itself where it can be read as integers, otherwise what `decode` makes of it.

@@ -9,6 +9,7 @@ mod convert;
 mod errors;
 mod progress;
 mod selection;
+mod ties;
 
 use pyo3::prelude::*;
 
@@ -17,5 +18,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     errors::register(module)?;
     answering::register(module)?;
     arguments::register(module)?;
-    selection::register(module)
+    selection::register(module)?;
+    ties::register(module)
 }

@@ -96,7 +96,7 @@ impl Decoded<'_> {
 fn prove_selection<'py>(
     py: Python<'py>,
     statement: SelectionStatement<'py>,
-    rows: ArrayBytes<'py>,
+    rows: (ArrayBytes<'py>, usize),
     blindings: ArrayBytes<'py>,
     selected: Vec<u64>,
     selection_blinding: &[u8],
@@ -104,11 +104,16 @@ fn prove_selection<'py>(
 ) -> PyResult<Bytes<'py>> {
     let statement = statement.decode()?;
     let blinding = scalar(selection_blinding, "selection_blinding")?;
-    let (rows, blindings) = (signed_bytes(bytes(&rows)?), bytes(&blindings)?);
+    let (rows, entry_bytes) = (bytes(&rows.0)?, rows.1);
+    let blindings = bytes(&blindings)?;
     let callback = Callback::new(progress);
     let result = py.detach(|| {
         let width = statement.query.len() + four_squares::COMPLETION;
-        let secrets = Secrets::new(rows, width, blindings, &selected, blinding)?;
+        let wide = shorts(if entry_bytes == 1 { &[] } else { rows });
+        let secrets = match entry_bytes {
+            1 => Secrets::new(signed_bytes(rows), width, blindings, &selected, blinding)?,
+            _ => Secrets::new(&wide, width, blindings, &selected, blinding)?,
+        };
         selection::prove(&statement.instance(), &secrets, &callback)
     });
     Ok(PyBytes::new(py, &callback.finish(result)?))

@@ -6,6 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use ragaudit_adversary::mutation::Choices;
 use ragaudit_arguments::commitments::{blinding, commit_rows, commit_selection, reblind_rows};
 use ragaudit_arguments::encoding::{decode_point, decode_scalar};
+use ragaudit_arguments::entries::Entry;
 use ragaudit_arguments::four_squares::complete_rows;
 use ragaudit_arguments::generators::{self, List};
 use ragaudit_arguments::multiscalar::public_sum;
@@ -24,31 +25,29 @@ fn blindings(count: usize, choices: &mut Choices) -> Vec<u8> {
     bytes
 }
 
-fuzz_target!(|data: &[u8]| {
-    let choices = &mut Choices::new(data);
-    let (count, width) = (choices.below(4), choices.below(12));
-    let [old, new] = [blindings(count, choices), blindings(count, choices)];
-    let entries = (count * width + choices.below(20).saturating_sub(18)).max(0);
-    let rows: Vec<i8> = (0..entries).map(|_| choices.byte() as i8).collect();
-    if let Ok(completed) = complete_rows(&rows, width) {
+/// Rows of these entries: completed to B², and committed to as they are.
+fn check<E: Entry>(rows: &[E], width: usize, squared_norm: u32, old: &[u8], new: &[u8]) {
+    let wide = |entry: &E| -> i64 { (*entry).into() };
+    if let Ok(completed) = complete_rows(rows, width, squared_norm) {
         assert_eq!(completed.len(), rows.len() / width * (width + 4));
         for row in completed.chunks(width + 4) {
-            assert_eq!(row.iter().map(|x| i32::from(*x).pow(2)).sum::<i32>(), 16129);
+            let norm: i64 = row.iter().map(|entry| wide(entry).pow(2)).sum();
+            assert_eq!(norm, i64::from(squared_norm));
         }
     }
-    match commit_rows(&rows, width, &old, &Silent) {
+    match commit_rows(rows, width, old, &Silent) {
         Ok(commitments) => {
             let mut points = generators::first(List::G, width);
             points.push(generators::point(List::H, 0));
             for (i, commitment) in commitments.chunks(32).enumerate() {
                 let entries = rows[i * width..(i + 1) * width].iter();
                 let mut scalars: Vec<Scalar> =
-                    entries.map(|entry| from_integer(i128::from(*entry))).collect();
+                    entries.map(|entry| from_integer(i128::from(wide(entry)))).collect();
                 scalars.push(decode_scalar(&old[32 * i..][..32], "blinding").expect("canonical"));
                 assert_eq!(commitment, public_sum(&scalars, &points).compress().as_bytes());
             }
-            if let Ok(renewed) = reblind_rows(&commitments, &old, &new, &Silent) {
-                assert_eq!(renewed, commit_rows(&rows, width, &new, &Silent).expect("as before"));
+            if let Ok(renewed) = reblind_rows(&commitments, old, new, &Silent) {
+                assert_eq!(renewed, commit_rows(rows, width, new, &Silent).expect("as before"));
             }
         }
         Err(_) => {
@@ -56,6 +55,21 @@ fuzz_target!(|data: &[u8]| {
             assert!(!canonical || width == 0 || rows.len() != old.len() / 32 * width);
         }
     }
+}
+
+fuzz_target!(|data: &[u8]| {
+    let choices = &mut Choices::new(data);
+    let (count, width) = (choices.below(4), choices.below(12));
+    let [old, new] = [blindings(count, choices), blindings(count, choices)];
+    let entries = (count * width + choices.below(20).saturating_sub(18)).max(0);
+    let rows: Vec<i8> = (0..entries).map(|_| choices.byte() as i8).collect();
+    check(&rows, width, 16129, &old, &new);
+    let shift = choices.below(9);
+    let wide: Vec<i16> = rows
+        .iter()
+        .map(|entry| (i16::from(*entry) << shift).wrapping_add(choices.byte().into()))
+        .collect();
+    check(&wide, width, 4095 * 4095, &old, &new);
     // Any bytes as commitments.
     let any: Vec<u8> = (0..count).flat_map(|_| choices.element()).collect();
     if reblind_rows(&any, &old, &new, &Silent).is_ok() {

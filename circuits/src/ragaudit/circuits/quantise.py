@@ -1,4 +1,4 @@
-"""Real vectors to integer vectors of norm at most 127 (docs/spec/02-integers.md §2.1, §2.2).
+"""Real vectors to integer vectors of norm at most B (docs/spec/02-integers.md §2.1, §2.2).
 
 The result is defined in exact arithmetic: each entry is ``c |x_j|`` rounded to the nearest integer,
 halves toward zero, at the largest scale c at which the norm still fits. Binary64 finds it for
@@ -8,14 +8,18 @@ nearly all rows and knows where it may be wrong; those few rows are done with fr
 from collections.abc import Iterator
 from fractions import Fraction
 from heapq import heapify, heappop, heappush
-from typing import Any
+from math import ceil, isqrt
+from typing import Any, Final, overload
 
 import numpy as np
 import numpy.typing as npt
 from ragaudit.encoding.errors import MalformedError
-from ragaudit.encoding.parameters import LIMITS, SQUARED_NORM, B
+from ragaudit.encoding.parameters import LIMITS, B
 
-__all__ = ["distance", "quantise", "quantise_rows", "squared_norms"]
+__all__ = ["IntegerRows", "distance", "quantise", "quantise_rows", "row_type", "squared_norms"]
+
+IntegerRows = npt.NDArray[np.int8 | np.int16]
+"""Vectors of integers: int8 where B = 127, int16 where B = 4095."""
 
 _BLOCK_ROWS = 256
 """Rows worked on together: their entries stay in the processor's cache."""
@@ -27,30 +31,64 @@ _TURNS = 40
 """Turns after which a row whose scale is still not singled out is done in exact arithmetic."""
 
 _MARGIN = 1e-10
-"""Scaled entries (below 128, wrong by at most 2^-45) this close to a half count as unsure."""
+"""Scaled entries (below 4096, wrong by at most 2^-40) this close to a half count as unsure."""
+
+_ROW_TYPES: Final[dict[int, type[np.int8] | type[np.int16]]] = {B: np.int8, 4095: np.int16}
 
 
-def quantise(vector: npt.ArrayLike) -> npt.NDArray[np.int8]:
-    """Return the integer vector int8[d] of a real vector, with ``|X|² <= 16129``; never zero.
+def row_type(norm_bound: int) -> type[np.int8] | type[np.int16]:
+    """Return the type of the entries of rows of norm at most B: int8 for 127, int16 for 4095.
+
+    Args:
+        norm_bound: B of the policy.
+
+    Raises:
+        MalformedError: any other B.
+    """
+    if norm_bound not in _ROW_TYPES:
+        raise MalformedError(f"norm bound {norm_bound}", expected="127 or 4095")
+    return _ROW_TYPES[norm_bound]
+
+
+@overload
+def quantise(vector: npt.ArrayLike) -> npt.NDArray[np.int8]: ...
+
+
+@overload
+def quantise(vector: npt.ArrayLike, norm_bound: int) -> IntegerRows: ...
+
+
+def quantise(vector: npt.ArrayLike, norm_bound: int = B) -> IntegerRows:
+    """Return the integer vector [d] of a real vector, with ``|X|² <= B²``; never zero.
 
     Args:
         vector: d real numbers, 1 <= d <= 4096, read as binary64.
+        norm_bound: B, 127 or 4095; the result is int8 or int16 (`row_type`).
 
     Raises:
-        MalformedError: NaN, infinity, all zero, wrong shape or type.
+        MalformedError: NaN, infinity, all zero, wrong shape or type, another B.
     """
     values = np.asarray(vector)
     if values.ndim != 1:
         raise MalformedError("vector has a wrong shape", expected="one dimension")
-    row: npt.NDArray[np.int8] = quantise_rows(values[np.newaxis, :])[0]
+    row: IntegerRows = quantise_rows(values[np.newaxis, :], norm_bound)[0]
     return row
 
 
-def quantise_rows(matrix: npt.ArrayLike) -> npt.NDArray[np.int8]:
-    """Return int8[N, d]; each row is what :func:`quantise` gives for it.
+@overload
+def quantise_rows(matrix: npt.ArrayLike) -> npt.NDArray[np.int8]: ...
+
+
+@overload
+def quantise_rows(matrix: npt.ArrayLike, norm_bound: int) -> IntegerRows: ...
+
+
+def quantise_rows(matrix: npt.ArrayLike, norm_bound: int = B) -> IntegerRows:
+    """Return integers [N, d]; each row is what :func:`quantise` gives for it.
 
     Args:
         matrix: real numbers [N, d], 1 <= d <= 4096, read as binary64.
+        norm_bound: B, 127 or 4095; the result is int8 or int16 (`row_type`).
 
     Raises:
         MalformedError: as :func:`quantise`; ``where`` names the first bad row.
@@ -59,14 +97,14 @@ def quantise_rows(matrix: npt.ArrayLike) -> npt.NDArray[np.int8]:
     largest = np.max(np.abs(values), axis=1)
     _refuse(~np.isfinite(largest), "NaN or infinity")
     _refuse(largest == 0, "all entries are zero")
-    result = np.empty(values.shape, dtype=np.int8)
+    result: npt.NDArray[Any] = np.empty(values.shape, dtype=row_type(norm_bound))
     for start in range(0, len(values), _BLOCK_ROWS):
         block = slice(start, start + _BLOCK_ROWS)
         # A power of two changes no rounding; squares then neither overflow nor vanish.
         _, exponents = np.frexp(largest[block])
         sizes = np.ldexp(np.abs(values[block]), -exponents[:, np.newaxis])
         # Signs come last: -x has the integers of x with the other sign (spec 2.1).
-        result[block] = np.copysign(_rounded_at_largest_scale(sizes), values[block])
+        result[block] = np.copysign(_rounded_at_largest_scale(sizes, norm_bound), values[block])
     return result
 
 
@@ -113,19 +151,21 @@ def _refuse(bad: npt.NDArray[np.bool_], what: str) -> None:
         raise MalformedError(what, where=f"row {int(np.argmax(bad))}")
 
 
-def _rounded_at_largest_scale(sizes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _rounded_at_largest_scale(
+    sizes: npt.NDArray[np.float64], norm_bound: int
+) -> npt.NDArray[np.float64]:
     """Round the rows of sizes float64[n, d] >= 0, largest in [1/2, 1), at their largest scales."""
     result = np.empty_like(sizes)
     unsure = np.ones(len(sizes), dtype=np.bool_)
-    for rows, rounded in _by_bracketing(sizes):
+    for rows, rounded in _by_bracketing(sizes, norm_bound):
         result[rows], unsure[rows] = rounded, False
     for row in np.flatnonzero(unsure):
-        result[row] = _exactly(sizes[row])
+        result[row] = _exactly(sizes[row], norm_bound)
     return result
 
 
 def _by_bracketing(
-    sizes: npt.NDArray[np.float64],
+    sizes: npt.NDArray[np.float64], norm_bound: int
 ) -> Iterator[tuple[npt.NDArray[np.intp], npt.NDArray[np.float64]]]:
     """Yield (row numbers, their rounded rows) as scales are singled out.
 
@@ -136,11 +176,11 @@ def _by_bracketing(
     # Rounding moves each entry by a half at most, so the norm by sqrt(d)/2 at most.
     reach = np.sqrt(sizes.shape[1]) / 2 + 0.01
     rows: npt.NDArray[np.intp] = np.arange(len(sizes), dtype=np.intp)
-    low, high, guess = (np.maximum(B + by, 0) / norms for by in (-reach, reach, 0.0))
+    low, high, guess = (np.maximum(norm_bound + by, 0) / norms for by in (-reach, reach, 0.0))
     (below, least), (above, most) = _measured(sizes, low), _measured(sizes, high)
     for turn in range(_TURNS):
         norm, total = _measured(sizes, guess)
-        fits = norm <= SQUARED_NORM
+        fits = norm <= norm_bound**2
         low, below, least = (
             np.where(fits, *pair) for pair in ((guess, low), (norm, below), (total, least))
         )
@@ -162,7 +202,7 @@ def _by_bracketing(
                 return
         share: Any = 0.5
         if turn < _INTERPOLATIONS and turn % 2 == 0:
-            share = np.clip((SQUARED_NORM + 1 - below) / (above - below), 0.05, 0.95)
+            share = np.clip((norm_bound**2 + 1 - below) / (above - below), 0.05, 0.95)
         guess = low + share * (high - low)
 
 
@@ -208,13 +248,21 @@ def _rounded(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return rounded
 
 
-def _exactly(sizes: npt.NDArray[np.float64]) -> list[int]:
+def _exactly(sizes: npt.NDArray[np.float64], norm_bound: int) -> list[int]:
     """Return one row in exact arithmetic: raise entries in the order of their steps' scales."""
     exact = [Fraction(float(size)) for size in sizes]
-    integers = [0] * len(exact)
-    steps = [(1 / (2 * size), entry) for entry, size in enumerate(exact) if size]
+    # Rounding moves each entry by a half at most: below this scale every row fits.
+    length = sum(size * size for size in exact)
+    longest = Fraction(isqrt(int(length * 2**128)) + 1, 2**64)
+    start = max(Fraction(0), norm_bound - Fraction(isqrt(len(exact)) + 1, 2)) / longest
+    integers = [_half_down(start * size) for size in exact]
+    steps = [
+        (Fraction(2 * integer + 1, 2) / size, entry)
+        for entry, (integer, size) in enumerate(zip(integers, exact, strict=True))
+        if size
+    ]
     heapify(steps)
-    squared = 0
+    squared = sum(integer * integer for integer in integers)
     while True:
         scale, together = steps[0][0], []
         # Entries that step at one scale step together or not at all: the order of entries must not
@@ -222,8 +270,13 @@ def _exactly(sizes: npt.NDArray[np.float64]) -> list[int]:
         while steps and steps[0][0] == scale:
             together.append(heappop(steps)[1])
         squared += sum(2 * integers[entry] + 1 for entry in together)
-        if squared > SQUARED_NORM:
+        if squared > norm_bound**2:
             return integers
         for entry in together:
             integers[entry] += 1
             heappush(steps, (Fraction(2 * integers[entry] + 1, 2) / exact[entry], entry))
+
+
+def _half_down(value: Fraction) -> int:
+    """Return a number >= 0 rounded to the nearest integer, halves toward zero."""
+    return ceil(value - Fraction(1, 2))

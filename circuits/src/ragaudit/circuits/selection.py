@@ -15,9 +15,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import exp, log, log1p
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from ragaudit.circuits.quantise import IntegerRows
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.parameters import SQUARED_NORM
 
@@ -25,7 +27,7 @@ __all__ = ["CandidateRule", "candidate_rule", "scores", "select"]
 
 Integers = npt.NDArray[np.int64]
 
-# Rows converted at a time: 4096 rows of 4096 float32 are 64 MiB.
+# Rows converted at a time: 4096 rows of 4096 float32 are 64 MiB, of float64 128 MiB.
 _BLOCK_ROWS = 4096
 # Integers up to this size are exact in binary32, and so are their sums and differences.
 _EXACT_BINARY32 = 2**24
@@ -37,31 +39,41 @@ _LARGEST_SHARE = 4
 _NEVER = -(2**62)
 
 
-def scores(rows: npt.NDArray[np.int8], query: npt.NDArray[np.int16]) -> npt.NDArray[np.int64]:
+def scores(rows: IntegerRows, query: npt.NDArray[np.int16]) -> Integers:
     """Return the inner products int64[N] of all rows with the query, exactly.
 
-    They are computed as a binary32 matrix product, which is exact: in whatever order a
-    library adds, every partial sum is an integer of absolute value at most
-    ``128 · sum |e_j|``, checked to be below 2^24. (For |e| <= 127 and d <= 4096 that is at
-    most 128·127·64 = 1040384; with row norms <= 127 as well, partial sums stay within 16129.)
+    They are computed as a matrix product of floating point numbers, which is exact: in whatever
+    order a library adds, every partial sum is an integer. In binary32, for int8 rows, it is of
+    absolute value at most ``128 · sum |e_j|``, checked to be below 2^24. (For |e| <= 127 and
+    d <= 4096 that is at most 128·127·64 = 1040384; with row norms <= 127 as well, partial sums stay
+    within 16129.) In binary64, for int16 rows, it is below 2^15 · 2^15 · 2^16.
 
     Args:
-        rows: int8[N, d].
+        rows: int8[N, d] or int16[N, d], d < 2^16.
         query: int16[d].
 
     Raises:
         MalformedError: wrong types or shapes, or a query too large for exactness.
     """
-    if rows.dtype != np.int8 or rows.ndim != 2:
-        raise MalformedError("rows have a wrong type or shape", expected="int8[N, d]")
+    if rows.dtype not in (np.int8, np.int16) or rows.ndim != 2:
+        expected = "int8[N, d] or int16[N, d]"
+        raise MalformedError("rows have a wrong type or shape", expected=expected)
     if query.dtype != np.int16 or query.shape != rows.shape[1:]:
         raise MalformedError("query has a wrong type or shape", expected=f"int16{rows.shape[1:]}")
-    if 128 * int(np.sum(np.abs(query.astype(np.int64)))) >= _EXACT_BINARY32:
-        raise MalformedError("query too large for exact scores", expected="norm at most 127")
-    e = query.astype(np.float32)
+    if rows.dtype == np.int8:
+        if 128 * int(np.sum(np.abs(query.astype(np.int64)))) >= _EXACT_BINARY32:
+            raise MalformedError("query too large for exact scores", expected="norm at most 127")
+        return _products(rows, query, np.float32)
+    return _products(rows, query, np.float64)
+
+
+def _products(
+    rows: IntegerRows, query: npt.NDArray[np.int16], exact: type[np.float32] | type[np.float64]
+) -> Integers:
+    e: npt.NDArray[Any] = query.astype(exact)
     result = np.empty(len(rows), dtype=np.int64)
     for start in range(0, len(rows), _BLOCK_ROWS):
-        block = rows[start : start + _BLOCK_ROWS].astype(np.float32)
+        block: npt.NDArray[Any] = rows[start : start + _BLOCK_ROWS].astype(exact)
         result[start : start + _BLOCK_ROWS] = block @ e
     return result
 

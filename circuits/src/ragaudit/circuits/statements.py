@@ -12,12 +12,32 @@ from typing import Final, Protocol
 import numpy as np
 import numpy.typing as npt
 from ragaudit.encoding.digests import structure
+from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.parameters import SQUARED_NORM
-from ragaudit.encoding.tagged import read_digest
+from ragaudit.encoding.tagged import read_digest, read_optional_digest
 
-__all__ = ["IndexStatement", "SelectionStatement", "StatedRecord"]
+__all__ = ["IndexStatement", "SelectionStatement", "StatedRecord", "check_index_size"]
 
 _POINT_BYTES: Final = 32
+# Above N² B² (d+4), or honest projections leave their 42 bits.
+_PROJECTIONS: Final = 2**82
+
+
+def check_index_size(rows: int, dimension: int, squared_norm: int) -> None:
+    """Check that an index is small enough to be proven: N² B² (d+4) < 2^82 (spec 4.7.1).
+
+    Args:
+        rows: N.
+        dimension: d.
+        squared_norm: B².
+
+    Raises:
+        MalformedError: it is not.
+    """
+    if rows**2 * squared_norm * (dimension + 4) >= _PROJECTIONS:
+        raise MalformedError(
+            f"{rows} rows are too many for this bound", expected="N² B² (d+4) < 2^82"
+        )
 
 
 class StatedRecord(Protocol):
@@ -77,6 +97,7 @@ class IndexStatement:
         index_root: bytes,
         dimension: int,
         commitments: bytes,
+        squared_norm: int = SQUARED_NORM,
     ) -> "IndexStatement":
         """Return the statement about C_idx[t, v].
 
@@ -86,6 +107,7 @@ class IndexStatement:
             index_root: its root, 32 bytes.
             dimension: d.
             commitments: C_0 || .. || C_(N-1), 32 N bytes.
+            squared_norm: B² of the policy.
 
         Raises:
             MalformedError: a digest that is not 32 bytes.
@@ -99,7 +121,8 @@ class IndexStatement:
             version,
             read_digest(index_root),
         )
-        return cls(context, len(commitments) // _POINT_BYTES, dimension, commitments)
+        rows = len(commitments) // _POINT_BYTES
+        return cls(context, rows, dimension, commitments, squared_norm)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,10 +161,13 @@ class SelectionStatement:
         body: bytes,
         index_root: bytes,
         commitments: bytes,
-        seed_root: bytes,
-        activation_randomness: bytes,
+        seed_root: bytes | None,
+        activation_randomness: bytes | None,
         query: npt.NDArray[np.int16],
         noise: npt.NDArray[np.int64],
+        allowed: Sequence[int] | None = None,
+        squared_norm: int = SQUARED_NORM,
+        keeps_ties: bool = False,
     ) -> "SelectionStatement":
         """Return the statement about a record; arrays are kept, not copied.
 
@@ -150,10 +176,14 @@ class SelectionStatement:
             body: the record body without an eager proof digest.
             index_root: root of C_idx[t, v], 32 bytes.
             commitments: that index's C_0 || .. || C_(N-1), 32 N bytes.
-            seed_root: root of C_seed of the record's epoch, 32 bytes.
-            activation_randomness: rnd_a, 32 bytes.
+            seed_root: root of C_seed of the record's epoch, 32 bytes; None or empty in a window
+                without noise, which has none.
+            activation_randomness: rnd_a, 32 bytes; None or empty in a window without noise.
             query: int16[d].
-            noise: int64[N].
+            noise: int64[N]; zeros in a window without noise.
+            allowed: the positions that pass the record's filter; None for all.
+            squared_norm: B² of the policy.
+            keeps_ties: True in a window without noise, else False.
 
         Raises:
             MalformedError: a digest that is not 32 bytes.
@@ -167,8 +197,8 @@ class SelectionStatement:
             record.tenant,
             record.version,
             read_digest(index_root),
-            read_digest(seed_root),
-            read_digest(activation_randomness),
+            read_optional_digest(seed_root or b""),
+            read_optional_digest(activation_randomness or b""),
             body,
         )
         return cls(
@@ -179,4 +209,7 @@ class SelectionStatement:
             noise=noise,
             top_k=record.top_k,
             selection_commitment=record.selection_commitment or b"",
+            allowed=allowed,
+            squared_norm=squared_norm,
+            keeps_ties=keeps_ties,
         )

@@ -86,7 +86,7 @@ def loads_any(data: bytes) -> Any:
 def _parse(data: bytes) -> Any:
     if len(data) > MAX_BYTES:
         raise MalformedError("document too long", expected=f"at most {MAX_BYTES} bytes")
-    _check_depth(data)
+    check_depth(data)
     try:
         return json.loads(
             data.decode("utf-8"),
@@ -173,7 +173,15 @@ def _all_integers(values: list[object] | tuple[object, ...]) -> TypeGuard[list[i
     return set(map(type, values)) == {int}
 
 
-def _check_depth(data: bytes) -> None:
+def check_depth(data: bytes) -> None:
+    """Check that brackets nest at most MAX_DEPTH deep, before a recursive parser sees them.
+
+    Args:
+        data: JSON, or anything.
+
+    Raises:
+        MalformedError: they nest deeper.
+    """
     depth = 0
     for token in _BRACKET_OR_STRING.finditer(data):
         if token[0] in (b"[", b"{"):

@@ -6,7 +6,7 @@
 //! use ragaudit_arguments::progress::Silent;
 //! use ragaudit_arguments::{SQUARED_NORM, commitments, four_squares};
 //!
-//! let rows = four_squares::complete_rows(&[3, 4, 100, -50], 2)?;
+//! let rows = four_squares::complete_rows(&[3i8, 4, 100, -50], 2, SQUARED_NORM)?;
 //! let blindings = commitments::random_scalars(2)?;
 //! let committed = commitments::commit_rows(&rows, 6, &blindings, &Silent)?;
 //!

@@ -170,6 +170,7 @@ fn digest(rows: &Rows, blindings: &[u8]) -> [u8; 64] {
     let mut hash = Sha512::new();
     match rows {
         Rows::Small(entries) => hash.update(bytemuck::cast_slice::<i8, u8>(entries)),
+        Rows::Wide(entries) => hash.update(bytemuck::cast_slice::<i16, u8>(entries)),
         Rows::Field(entries) => entries.iter().for_each(|entry| hash.update(entry.as_bytes())),
     }
     hash.update(blindings);

@@ -6,15 +6,18 @@ use rayon::prelude::*;
 use zeroize::{Zeroize, Zeroizing};
 
 use super::projections::{PROJECTIONS, Projections};
-use crate::errors::{Result, malformed};
+use crate::entries::{Entry, MOST_SQUARED_NORM};
+use crate::errors::{Error, Result, malformed};
 use crate::field::{Element, SmallSum, inner_product};
 use crate::progress::Progress;
 
 /// N rows of d + 4 entries, row by row.
 #[derive(Clone, Copy)]
 pub enum Rows<'a> {
-    /// Entries as an honest prover has them.
+    /// Entries as an honest prover has them where B = 127.
     Small(&'a [i8]),
+    /// Entries as an honest prover has them for any B.
+    Wide(&'a [i16]),
     /// Entries as field elements; slower, and provable only if they are small after all.
     Field(&'a [Scalar]),
 }
@@ -32,6 +35,7 @@ impl Rows<'_> {
     pub fn entries(&self) -> usize {
         match self {
             Rows::Small(entries) => entries.len(),
+            Rows::Wide(entries) => entries.len(),
             Rows::Field(entries) => entries.len(),
         }
     }
@@ -41,6 +45,9 @@ impl Rows<'_> {
         let range = i * width..(i + 1) * width;
         match self {
             Rows::Small(entries) => {
+                Values::Small(entries[range].iter().map(|entry| i32::from(*entry)).collect())
+            }
+            Rows::Wide(entries) => {
                 Values::Small(entries[range].iter().map(|entry| i32::from(*entry)).collect())
             }
             Rows::Field(entries) => {
@@ -76,19 +83,30 @@ const MET: usize = 4;
 /// Rows multiplied between two reports of progress.
 const STEP: usize = 1 << 14;
 
-/// <X_i, v_q> for all rows and every q, computed once: two bytes each for small rows.
+/// <X_i, v_q> for all rows and every q, computed once: two bytes each for small rows, four for wide
+/// ones.
 pub enum Products {
-    /// Of rows as an honest prover has them: |<X_i, v_q>| <= B sqrt(d + 4) < 2^15.
+    /// Of rows for B = 127: |<X_i, v_q>| <= B sqrt(d + 4) < 2^15.
     Small(Vec<i16>),
+    /// Of rows for B <= 4095: |<X_i, v_q>| <= B sqrt(d + 4) <= 2^20.
+    Wide(Vec<i32>),
     /// Of rows of field elements.
     Field(Vec<Element>),
 }
 
 impl Products {
-    /// The products of all rows; malformed where one is too large for any row of norm B.
+    /// The products of all rows; malformed where a row is too long for any B.
     pub fn new(rows: &Rows, vectors: &ColumnVectors, progress: &dyn Progress) -> Result<Self> {
         match rows {
-            Rows::Small(entries) => Self::of_small(entries, vectors, progress),
+            Rows::Small(entries) => Ok(Self::Small(multiplied(entries, vectors, progress)?)),
+            Rows::Wide(entries) => {
+                // Then no inner product of two rows, nor of a row and a v_q, leaves 32 bits.
+                let short = |row| squared_norm(row) <= i64::from(MOST_SQUARED_NORM);
+                if !entries.par_chunks(vectors.width).all(short) {
+                    return Err(too_long());
+                }
+                Ok(Self::Wide(multiplied(entries, vectors, progress)?))
+            }
             Rows::Field(entries) => {
                 let products = entries.par_chunks(vectors.width).flat_map_iter(|row| {
                     let mut sums = vec![Element::ZERO; PROJECTIONS];
@@ -105,23 +123,6 @@ impl Products {
         }
     }
 
-    fn of_small(entries: &[i8], vectors: &ColumnVectors, progress: &dyn Progress) -> Result<Self> {
-        let width = vectors.width;
-        let count = entries.len() / width;
-        let mut products = Zeroizing::new(vec![0; count * PROJECTIONS]);
-        let steps = entries.chunks(STEP * width).zip(products.chunks_mut(STEP * PROJECTIONS));
-        for (step, (entries, products)) in steps.enumerate() {
-            progress.report((step * STEP) as f64 / count as f64)?;
-            let tasks =
-                entries.par_chunks(TASK * width).zip(products.par_chunks_mut(TASK * PROJECTIONS));
-            let fits = tasks.map(|(rows, products)| multiply(rows, vectors, products));
-            if !fits.reduce(|| true, |left, right| left && right) {
-                return Err(malformed("rows: one is too long to be completed to norm B"));
-            }
-        }
-        Ok(Products::Small(std::mem::take(&mut *products)))
-    }
-
     /// The products of row `i`.
     pub fn of(&self, i: usize) -> Values {
         let range = i * PROJECTIONS..(i + 1) * PROJECTIONS;
@@ -129,6 +130,7 @@ impl Products {
             Products::Small(products) => {
                 Values::Small(products[range].iter().map(|product| i32::from(*product)).collect())
             }
+            Products::Wide(products) => Values::Small(products[range].to_vec()),
             Products::Field(products) => Values::Field(products[range].to_vec()),
         }
     }
@@ -138,13 +140,48 @@ impl Drop for Products {
     fn drop(&mut self) {
         match self {
             Products::Small(products) => products.zeroize(),
+            Products::Wide(products) => products.zeroize(),
             Products::Field(products) => products.zeroize(),
         }
     }
 }
 
-/// The products of some rows with every vector; whether all fit 16 bits.
-fn multiply(rows: &[i8], vectors: &ColumnVectors, products: &mut [i16]) -> bool {
+fn too_long() -> Error {
+    malformed("rows: one is too long to be completed to norm B")
+}
+
+fn squared_norm(row: &[i16]) -> i64 {
+    row.iter().map(|entry| i64::from(*entry).pow(2)).sum()
+}
+
+/// The products of rows of small integers; malformed where the type P does not hold one.
+fn multiplied<E: Entry, P: TryFrom<i32> + Zeroize + Default + Copy + Send>(
+    entries: &[E],
+    vectors: &ColumnVectors,
+    progress: &dyn Progress,
+) -> Result<Vec<P>> {
+    let width = vectors.width;
+    let count = entries.len() / width;
+    let mut products = Zeroizing::new(vec![P::default(); count * PROJECTIONS]);
+    let steps = entries.chunks(STEP * width).zip(products.chunks_mut(STEP * PROJECTIONS));
+    for (step, (entries, products)) in steps.enumerate() {
+        progress.report((step * STEP) as f64 / count as f64)?;
+        let tasks =
+            entries.par_chunks(TASK * width).zip(products.par_chunks_mut(TASK * PROJECTIONS));
+        let fits = tasks.map(|(rows, products)| multiply(rows, vectors, products));
+        if !fits.reduce(|| true, |left, right| left && right) {
+            return Err(too_long());
+        }
+    }
+    Ok(std::mem::take(&mut *products))
+}
+
+/// The products of some rows with every vector; whether all fit the type P.
+fn multiply<E: Entry, P: TryFrom<i32>>(
+    rows: &[E],
+    vectors: &ColumnVectors,
+    products: &mut [P],
+) -> bool {
     let mut fits = true;
     let mut wide = Zeroizing::new(vec![0i16; MET * vectors.width]);
     let mut sums = Zeroizing::new(vec![0i32; MET * PROJECTIONS]);
@@ -152,17 +189,20 @@ fn multiply(rows: &[i8], vectors: &ColumnVectors, products: &mut [i16]) -> bool 
         rows.chunks(MET * vectors.width).zip(products.chunks_mut(MET * PROJECTIONS))
     {
         // Rows that are missing in the end keep what was there before; nobody reads their sums.
-        wide.iter_mut().zip(rows).for_each(|(wide, entry)| *wide = i16::from(*entry));
+        wide.iter_mut().zip(rows).for_each(|(wide, entry)| *wide = (*entry).into());
         inner_products(&wide, &vectors.entries, &mut sums);
         for (product, sum) in products.iter_mut().zip(sums.iter()) {
-            *product = *sum as i16;
-            fits &= i32::from(*product) == *sum;
+            match P::try_from(*sum) {
+                Ok(fitting) => *product = fitting,
+                Err(_) => fits = false,
+            }
         }
     }
     fits
 }
 
-/// <X_i, v_q> of four rows, row by row. A sum is at most 128 (2^16 + 4) < 2^31.
+/// <X_i, v_q> of four rows, row by row. A sum is at most 128 (2^16 + 4) < 2^31 for entries of 8
+/// bits, and at most 2^12 sqrt(2^16 + 4) for rows of norm below 2^12.
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512vl", "x86_64+avx2"))]
 fn inner_products(rows: &[i16], vectors: &[i16], sums: &mut [i32]) {
     let width = rows.len() / MET;
@@ -204,8 +244,8 @@ impl Values {
     pub fn product(&self, other: &Values) -> Element {
         match (self, other) {
             (Values::Small(left), Values::Small(right)) => {
-                // Entries below 2^7 and fewer than 2^17 of them: 32 bits hold the sum, and wrapping
-                // arithmetic lets the compiler use vector instructions.
+                // Entries below 2^7 and fewer than 2^17 of them, or norms below 2^12: 32 bits hold the
+                // sum, and wrapping arithmetic lets the compiler use vector instructions.
                 let terms = left.iter().zip(right).map(|(a, b)| a.wrapping_mul(*b));
                 Element::from_integer(i64::from(terms.fold(0, i32::wrapping_add)))
             }
@@ -281,6 +321,8 @@ mod tests {
             let field: Vec<Scalar> = rows.iter().map(|x| from_integer(i128::from(*x))).collect();
             let vectors = vectors(width);
             let small = Products::new(&Rows::Small(&rows), &vectors, &Silent).unwrap();
+            let shorts: Vec<i16> = rows.iter().map(|x| i16::from(*x)).collect();
+            let short = Products::new(&Rows::Wide(&shorts), &vectors, &Silent).unwrap();
             let wide = Products::new(&Rows::Field(&field), &vectors, &Silent).unwrap();
             for i in [0, count / 2, count - 1] {
                 for q in [0, 1, PROJECTIONS - 1] {
@@ -288,6 +330,7 @@ mod tests {
                     let row = rows[i * width..][..width].iter();
                     let sum = row.zip(&vectors.entries[q * width..]).map(chosen).sum();
                     assert_eq!(small.of(i).element(q), Element::from_integer(sum));
+                    assert_eq!(short.of(i).element(q), Element::from_integer(sum));
                     assert_eq!(wide.of(i).element(q), Element::from_integer(sum));
                 }
             }
@@ -304,6 +347,14 @@ mod tests {
             let sum = Element::from_integer(i64::from(x) * width as i64);
             assert_eq!(products(x, width).unwrap().of(0).element(9), sum);
             assert!(products(x, width + 1).is_err());
+        }
+        let wide = |rows: &[i16], width: usize| {
+            Products::new(&Rows::Wide(rows), &all(width), &Silent).map(|products| products.of(0))
+        };
+        assert_eq!(wide(&[-4095], 1).unwrap().element(0), Element::from_integer(-4095));
+        assert_eq!(wide(&[511; 64], 64).unwrap().element(7), Element::from_integer(511 * 64));
+        for (x, width) in [(512, 64), (-4096, 1), (i16::MIN, 1), (i16::MAX, 255)] {
+            assert!(wide(&vec![x; width], width).is_err());
         }
     }
 }

@@ -6,7 +6,7 @@
 //! use ragaudit_arguments::selection::{self, Instance, Secrets, Ties};
 //! use ragaudit_arguments::{SQUARED_NORM, commitments, four_squares};
 //!
-//! let rows = four_squares::complete_rows(&[100, 0, 0, 100, -50, 50], 2)?;
+//! let rows = four_squares::complete_rows(&[100i8, 0, 0, 100, -50, 50], 2, SQUARED_NORM)?;
 //! let blindings = commitments::random_scalars(3)?;
 //! let committed = commitments::commit_rows(&rows, 6, &blindings, &Silent)?;
 //!

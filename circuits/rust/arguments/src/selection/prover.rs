@@ -233,9 +233,9 @@ fn weighted_rows(threshold: &Threshold, secrets: &Secrets, weights: &[Element]) 
         .map(|(rows, weights)| {
             let mut sums = vec![SmallSum::default(); secrets.width];
             for (row, weight) in rows.iter().zip(weights) {
-                for (sum, entry) in sums.iter_mut().zip(secrets.row(row.position)) {
-                    sum.add_product(weight, i64::from(*entry));
-                }
+                secrets
+                    .row(row.position)
+                    .for_each(|place, entry| sums[place].add_product(weight, entry));
             }
             sums.iter().map(SmallSum::reduce).collect()
         })

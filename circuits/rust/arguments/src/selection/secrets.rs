@@ -6,12 +6,13 @@ use zeroize::Zeroize;
 use super::statement::Statement;
 use crate::commitments::{blinding, sorted_selection};
 use crate::encoding::ELEMENT_BYTES;
+use crate::entries::{Entry, SmallRows};
 use crate::errors::{Result, malformed};
 use crate::four_squares::COMPLETION;
 
 /// The secret input.
 pub struct Secrets<'a> {
-    rows: &'a [i8],
+    rows: SmallRows<'a>,
     /// d + 4.
     pub width: usize,
     blindings: &'a [u8],
@@ -23,8 +24,8 @@ pub struct Secrets<'a> {
 impl<'a> Secrets<'a> {
     /// Completed rows of `width` = d + 4 entries, their blindings (32 bytes each), the selected
     /// positions (distinct, below 2^32, in any order) and the blinding of B_sel.
-    pub fn new(
-        rows: &'a [i8],
+    pub fn new<E: Entry>(
+        rows: &'a [E],
         width: usize,
         blindings: &'a [u8],
         selected: &[u64],
@@ -40,12 +41,12 @@ impl<'a> Secrets<'a> {
             )));
         }
         let selected = sorted_selection(selected)?;
-        Ok(Secrets { rows, width, blindings, selected, selection_blinding })
+        Ok(Secrets { rows: E::rows(rows), width, blindings, selected, selection_blinding })
     }
 
     /// The completed row at a position below N.
-    pub fn row(&self, position: u64) -> &[i8] {
-        &self.rows[position as usize * self.width..][..self.width]
+    pub fn row(&self, position: u64) -> SmallRows<'a> {
+        self.rows.row(position as usize, self.width)
     }
 
     /// The blinding of a row, encoded.

@@ -23,12 +23,15 @@ impl Witness {
     /// The values for the given selection. When it is not the statement's, the proof made from
     /// them is rejected.
     pub fn new(statement: &Statement, threshold: &Threshold, secrets: &Secrets) -> Self {
-        // y - zeta, which is small where y itself may leave 64 bits.
+        // y - zeta, which is small where y itself may leave 64 bits. A completed row's last four
+        // entries meet no entry of e.
         let zeta = threshold.zeta;
         let noised: Vec<i64> = threshold
             .uncertain
             .par_iter()
-            .map(|row| score(secrets.row(row.position), statement.query) + (row.noise - zeta))
+            .map(|row| {
+                secrets.row(row.position).inner_product(statement.query) + (row.noise - zeta)
+            })
             .collect();
         let remaining = threshold.remaining(statement.top_k);
         // y_(K+1), or y_(K), lies in U: the rows of F are above it, those left out below
@@ -48,11 +51,6 @@ impl Witness {
         let tau = i128::from(zeta) + i128::from(lowest);
         Witness { tau, differences, columns }
     }
-}
-
-/// <e, X_i>; a completed row's last four entries meet no entry of e.
-fn score(row: &[i8], query: &[i16]) -> i64 {
-    row.iter().zip(query).map(|(x, e)| i64::from(*x) * i64::from(*e)).sum()
 }
 
 /// b, b3, b4 and the bits of the distances, without branches on them.
@@ -93,7 +91,7 @@ fn columns(
 pub fn digest(positions: impl Iterator<Item = u64>, secrets: &Secrets) -> [u8; 64] {
     let mut hash = Sha512::new();
     for position in positions {
-        hash.update(bytemuck::cast_slice::<i8, u8>(secrets.row(position)));
+        hash.update(secrets.row(position).bytes());
         hash.update(secrets.blinding_bytes(position));
         hash.update([u8::from(secrets.selects(position))]);
     }

@@ -12,13 +12,16 @@ Errors:
 """
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from typing import overload
 
 import numpy as np
 import numpy.typing as npt
 from ragaudit.core import _core
+from ragaudit.core._answering import Scorer, sample_noise
 from ragaudit.core._arrays import (
+    ENTRIES,
     SCALAR_BYTES,
+    Rows,
     array_bytes,
     exact_bytes,
     integer,
@@ -36,8 +39,10 @@ from ragaudit.core._core import (
 from ragaudit.core._statements import (
     CheckedIndex,
     CheckedSelection,
+    CheckedTies,
     IndexStatement,
     SelectionStatement,
+    TiesStatement,
 )
 
 __all__ = [
@@ -51,6 +56,7 @@ __all__ = [
     "ProofRejected",
     "Scorer",
     "SelectionStatement",
+    "TiesStatement",
     "commit_rows",
     "commit_selection",
     "complete_rows",
@@ -58,6 +64,7 @@ __all__ = [
     "position_encodings",
     "prove_index",
     "prove_selection",
+    "prove_ties",
     "random_scalars",
     "reblind_rows",
     "sample_noise",
@@ -66,16 +73,16 @@ __all__ = [
     "verify_index",
     "verify_selection",
     "verify_selections",
+    "verify_ties",
 ]
 
 Progress = Callable[[float], bool | None]
 """Called with the done share in [0, 1] from time to time; returning False cancels."""
 
-Int8Rows = npt.NDArray[np.int8]
 Scalars = npt.NDArray[np.uint8]
 
 COMPLETION = 4
-"""Entries that complete a row to squared norm exactly SQUARED_NORM."""
+"""Entries that complete a row to squared norm exactly B²."""
 
 
 def generator(list: str, index: int) -> bytes:  # noqa: A002 - the specification's word
@@ -134,29 +141,43 @@ def random_scalars(count: int) -> Scalars:
     return np.frombuffer(data, dtype=np.uint8).reshape(-1, SCALAR_BYTES).copy()
 
 
-def complete_rows(vectors: Int8Rows) -> Int8Rows:
+@overload
+def complete_rows(
+    vectors: npt.NDArray[np.int8], squared_norm: int = SQUARED_NORM
+) -> npt.NDArray[np.int8]: ...
+
+
+@overload
+def complete_rows(vectors: Rows, squared_norm: int = SQUARED_NORM) -> Rows: ...
+
+
+def complete_rows(vectors: Rows, squared_norm: int = SQUARED_NORM) -> Rows:
     """Return the rows with four squares appended, so that each squared norm is B².
 
     Args:
-        vectors: int8[N, d], d >= 1.
+        vectors: int8[N, d] for B <= 127, or int16[N, d], d >= 1.
+        squared_norm: B² of the policy, 1 <= 4B² < 2^26.
 
     Returns:
-        int8[N, d + 4].
+        [N, d + 4] of the same type.
 
     Raises:
-        MalformedInput: a squared norm exceeds B² = 16129, or d = 0.
+        MalformedInput: a squared norm exceeds B², the type does not hold B, or d = 0.
     """
-    data = array_bytes(vectors, "vectors", [np.int8], 2)
+    data = array_bytes(vectors, "vectors", ENTRIES, 2)
     count, dimension = vectors.shape
-    rows = _core.complete_rows(data, dimension)
-    return np.frombuffer(rows, dtype=np.int8).reshape(count, dimension + COMPLETION).copy()
+    largest = integer(squared_norm, "squared_norm", 32)
+    rows = _core.complete_rows(data, vectors.dtype.itemsize, dimension, largest)
+    little: npt.DTypeLike = vectors.dtype.newbyteorder("<")
+    completed: Rows = np.frombuffer(rows, dtype=little).astype(vectors.dtype)
+    return completed.reshape(count, dimension + COMPLETION)
 
 
-def commit_rows(rows: Int8Rows, blindings: Scalars, *, progress: Progress | None = None) -> bytes:
+def commit_rows(rows: Rows, blindings: Scalars, *, progress: Progress | None = None) -> bytes:
     """Return C_i = sum_j rows[i, j] G_j + blinding_i H, 32 bytes each.
 
     Args:
-        rows: int8[N, d + 4]; any entries, no norm is checked.
+        rows: int8[N, d + 4] or int16[N, d + 4]; any entries, no norm is checked.
         blindings: uint8[N, 32], canonical scalars.
         progress: see `Progress`.
 
@@ -164,9 +185,9 @@ def commit_rows(rows: Int8Rows, blindings: Scalars, *, progress: Progress | None
         MalformedInput: another type or shape, or a scalar that is not canonical.
         Cancelled: ``progress`` returned False.
     """
-    data = array_bytes(rows, "rows", [np.int8], 2)
+    data = array_bytes(rows, "rows", ENTRIES, 2)
     secret = scalars_bytes(blindings, "blindings", rows.shape[0])
-    return _core.commit_rows(data, rows.shape[1], secret, progress)
+    return _core.commit_rows(data, rows.dtype.itemsize, rows.shape[1], secret, progress)
 
 
 def reblind_rows(
@@ -190,7 +211,7 @@ def reblind_rows(
 
 def prove_index(
     statement: IndexStatement,
-    rows: Int8Rows | npt.NDArray[np.int64],
+    rows: Rows | npt.NDArray[np.int64],
     blindings: Scalars,
     *,
     progress: Progress | None = None,
@@ -202,7 +223,7 @@ def prove_index(
 
     Args:
         statement: about the commitments to these rows.
-        rows: int8[N, d + 4] (or int64), N >= 1.
+        rows: int8[N, d + 4], int16 (norms of at most 4095), or int64; N >= 1.
         blindings: uint8[N, 32], canonical scalars.
         progress: see `Progress`.
 
@@ -211,7 +232,7 @@ def prove_index(
         Cancelled: ``progress`` returned False.
     """
     checked = CheckedIndex.of(statement)
-    data = array_bytes(rows, "rows", [np.int8, np.int64], 2)
+    data = array_bytes(rows, "rows", [*ENTRIES, np.int64], 2)
     shape = (checked.rows, checked.dimension + COMPLETION)
     if rows.shape != shape:
         raise MalformedInput(f"rows: shape {rows.shape}, expected {shape}")
@@ -248,7 +269,7 @@ def commit_selection(selected: Sequence[int], blinding: bytes) -> bytes:
 
 def prove_selection(
     statement: SelectionStatement,
-    rows: Int8Rows,
+    rows: Rows,
     blindings: Scalars,
     selected: Sequence[int],
     selection_blinding: bytes,
@@ -264,7 +285,7 @@ def prove_selection(
 
     Args:
         statement: about the commitments to these rows and to this selection.
-        rows, blindings: of the index, as in :func:`prove_index`; int8 rows.
+        rows, blindings: of the index, as in :func:`prove_index`; int8 or int16 rows.
         selected: distinct positions below N.
         selection_blinding: canonical scalar of B_sel, 32 bytes.
         progress: see `Progress`.
@@ -274,10 +295,10 @@ def prove_selection(
         Cancelled: ``progress`` returned False.
     """
     checked = CheckedSelection.of(statement)
-    data = array_bytes(rows, "rows", [np.int8], 2)
+    data = array_bytes(rows, "rows", ENTRIES, 2)
     return _core.prove_selection(
         checked,
-        data,
+        (data, rows.dtype.itemsize),
         scalars_bytes(blindings, "blindings", rows.shape[0]),
         positions(selected, "selected"),
         exact_bytes(selection_blinding, "selection_blinding", SCALAR_BYTES),
@@ -315,60 +336,44 @@ def verify_selections(
     _core.verify_selections(checked, progress)
 
 
-def sample_noise(
-    thresholds: bytes, factor: int, levels: int, key: bytes, count: int
-) -> npt.NDArray[np.int64]:
-    """Return int64[count]: discrete Gaussian noise under `key` (docs/spec/03-noise.md §3.4).
+def prove_ties(
+    statement: TiesStatement,
+    rows: Rows,
+    blindings: Scalars,
+    *,
+    progress: Progress | None = None,
+) -> bytes:
+    """Return a ties opening: the answer holds the first rows of T (docs/spec 4.6.10).
+
+    Runs on any rows; unless they have the scores that the statement says, and are those of its
+    commitments, the proof is rejected.
 
     Args:
-        thresholds: the table's 2w thresholds, 16 bytes little endian each, rising.
-        factor: K of the convolution.
-        levels: L, 0 for a direct table.
-        key: 32 bytes.
-        count: at most 2^38 bytes of key stream, 16 (L + 1) per sample.
+        statement: about an answer of which T has more than K rows.
+        rows, blindings: of the whole index, as in :func:`prove_selection`; only those of the
+            withdrawn rows and the others are read.
+        progress: see `Progress`.
 
     Raises:
-        MalformedInput: another type, length or range.
+        MalformedInput: another type, shape or range, or an order that V would refuse.
+        Cancelled: ``progress`` returned False.
     """
-    sampler = _sampler(
-        exact_bytes(thresholds, "thresholds"),
-        integer(factor, "factor"),
-        integer(levels, "levels", 32),
-    )
-    data = sampler.sample(exact_bytes(key, "key", 32), integer(count, "count"))
-    return np.frombuffer(data, dtype="<i8").astype(np.int64, copy=False)
+    checked = CheckedTies.of(statement)
+    array_bytes(rows, "rows", ENTRIES, 2)
+    scalars_bytes(blindings, "blindings", rows.shape[0])
+    opened = checked.unserved()
+    if opened and opened[-1] >= rows.shape[0]:
+        raise MalformedInput(f"rows: {rows.shape[0]}, expected one at position {opened[-1]}")
+    data = array_bytes(rows[opened], "rows", ENTRIES, 2)
+    secret = scalars_bytes(blindings[opened], "blindings", len(opened))
+    return _core.prove_ties(checked, data, rows.dtype.itemsize, secret, progress)
 
 
-class Scorer:
-    """Exact scores of all rows of an index, whose vectors it keeps.
+def verify_ties(statement: TiesStatement, proof: bytes) -> None:
+    """Check a ties opening over commitments whose index proof was accepted.
 
-    The same as ragaudit.circuits.selection.scores, several times as fast.
+    Raises:
+        MalformedInput: another type or length.
+        ProofRejected: the statement's public conditions do not hold, or the proof is not valid.
     """
-
-    def __init__(self, vectors: Int8Rows) -> None:
-        """Copy the vectors, int8[N, d]."""
-        # A copy: the caller may write to its array between two queries.
-        self._rows = array_bytes(vectors, "vectors", [np.int8], 2).copy()
-        self._dimension = vectors.shape[1]
-
-    def scores(self, query: npt.NDArray[np.int16]) -> npt.NDArray[np.int64]:
-        """Return int64[N]: the inner products of all rows with the query.
-
-        Args:
-            query: int16[d], with 128 sum |e_j| < 2^31 (norm at most 127 and d <= 4096 give less
-                than 2^20).
-
-        Raises:
-            MalformedInput: another type, length or size.
-        """
-        data = array_bytes(query, "query", [np.int16], 1)
-        if len(query) != self._dimension:
-            raise MalformedInput(f"query: {len(query)} entries, expected {self._dimension}")
-        scores = np.frombuffer(_core.scores(self._rows, data), dtype="<i8")
-        return scores.astype(np.int64, copy=False)
-
-
-@lru_cache(maxsize=16)
-def _sampler(thresholds: bytes, factor: int, levels: int) -> _core.NoiseSampler:
-    """Return the sampler of a table, which is public; making one takes longer than a short draw."""
-    return _core.NoiseSampler(thresholds, factor, levels)
+    _core.verify_ties(CheckedTies.of(statement), exact_bytes(proof, "proof"))

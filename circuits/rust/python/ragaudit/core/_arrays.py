@@ -12,6 +12,11 @@ SCALAR_BYTES = 32
 POINT_BYTES = 32
 
 
+Rows = npt.NDArray[np.int8 | np.int16]
+"""Rows of integers: int8 where B = 127, int16 where B = 4095 (or any B with 4B² < 2^26)."""
+
+ENTRIES: list[type[np.integer[Any]]] = [np.int8, np.int16]
+
 Memory = npt.NDArray[np.uint8]
 """uint8[n]: the memory of an array, which is not copied."""
 
@@ -99,3 +104,27 @@ def positions(value: Sequence[int], what: str) -> list[int]:
     if isinstance(value, str | bytes) or not isinstance(value, Sequence | np.ndarray):
         raise MalformedInput(f"{what}: {type(value).__name__}, expected a sequence of positions")
     return [integer(position, what) for position in value]
+
+
+def signed(value: int, what: str, bits: int = 64) -> int:
+    """Return an integer in [-2^(bits - 1), 2^(bits - 1)).
+
+    Raises:
+        MalformedInput: another type, or out of range; ``what`` names the argument.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise MalformedInput(f"{what}: {type(value).__name__}, expected an integer")
+    if not -(1 << bits - 1) <= value < 1 << bits - 1:
+        raise MalformedInput(f"{what}: an integer of more than {bits} bits")
+    return int(value)
+
+
+def ranked(value: Sequence[tuple[int, int]], what: str) -> list[tuple[int, int]]:
+    """Return a list of positions in [0, 2^64), each with its score of 64 bits.
+
+    Raises:
+        MalformedInput: not a sequence of such pairs; ``what`` names the argument.
+    """
+    if isinstance(value, str | bytes) or not isinstance(value, Sequence):
+        raise MalformedInput(f"{what}: {type(value).__name__}, expected a sequence of pairs")
+    return [(integer(position, what), signed(score, what)) for position, score in value]

@@ -5,7 +5,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from ragaudit.core._statements import CheckedIndex, CheckedSelection
+from ragaudit.core._statements import CheckedIndex, CheckedSelection, CheckedTies
 
 __all__ = [
     "SQUARED_NORM",
@@ -14,19 +14,21 @@ __all__ = [
     "MalformedInput",
     "NoiseSampler",
     "ProofRejected",
+    "ScoredRows",
     "commit_rows",
     "commit_selection",
     "complete_rows",
     "generator",
     "prove_index",
     "prove_selection",
+    "prove_ties",
     "random_scalars",
     "reblind_rows",
-    "scores",
     "transcript_trace",
     "verify_index",
     "verify_selection",
     "verify_selections",
+    "verify_ties",
 ]
 
 KNOWN_POSITIONS: Final[int]
@@ -49,9 +51,13 @@ def use_positions(encodings: bytes) -> None: ...
 def transcript_trace(
     argument: str, operations: Sequence[tuple[str, str, bytes, int]]
 ) -> list[tuple[bytes, bytes]]: ...
-def complete_rows(vectors: _Memory, dimension: int) -> bytes: ...
+def complete_rows(
+    vectors: _Memory, entry_bytes: int, dimension: int, squared_norm: int
+) -> bytes: ...
 def random_scalars(count: int) -> bytes: ...
-def commit_rows(rows: _Memory, width: int, blindings: _Memory, progress: _Progress) -> bytes: ...
+def commit_rows(
+    rows: _Memory, entry_bytes: int, width: int, blindings: _Memory, progress: _Progress
+) -> bytes: ...
 def reblind_rows(
     row_commitments: bytes, old: _Memory, new: _Memory, progress: _Progress
 ) -> bytes: ...
@@ -66,7 +72,7 @@ def verify_index(statement: CheckedIndex, proof: bytes, progress: _Progress) -> 
 def commit_selection(positions: Sequence[int], blinding: bytes) -> bytes: ...
 def prove_selection(
     statement: CheckedSelection,
-    rows: _Memory,
+    rows: tuple[_Memory, int],
     blindings: _Memory,
     selected: Sequence[int],
     selection_blinding: bytes,
@@ -76,7 +82,18 @@ def verify_selection(statement: CheckedSelection, proof: bytes) -> None: ...
 def verify_selections(
     proven: Sequence[tuple[CheckedSelection, bytes]], progress: _Progress
 ) -> None: ...
-def scores(rows: _Memory, query: _Memory) -> bytearray: ...
+def prove_ties(
+    statement: CheckedTies,
+    rows: _Memory,
+    entry_bytes: int,
+    blindings: _Memory,
+    progress: _Progress,
+) -> bytes: ...
+def verify_ties(statement: CheckedTies, proof: bytes) -> None: ...
+
+class ScoredRows:
+    def __new__(cls, rows: _Memory, entry_bytes: int, width: int) -> ScoredRows: ...
+    def scores(self, query: _Memory) -> bytearray: ...
 
 class NoiseSampler:
     def __new__(cls, thresholds: bytes, factor: int, levels: int) -> NoiseSampler: ...

@@ -17,6 +17,8 @@ from ragaudit.core._arrays import (
     exact_bytes,
     integer,
     positions,
+    ranked,
+    signed,
     truth,
 )
 
@@ -92,6 +94,49 @@ class SelectionStatement(Protocol):
         """Return whether B_sel holds { i allowed : y_i >= y_(K) } instead."""
 
 
+class TiesStatement(Protocol):
+    """Served and withdrawn rows are the first K of T, the others follow (docs/spec 4.6.10).
+
+    T and the commitments' places in the index have been checked before.
+    """
+
+    @property
+    def context(self) -> bytes:
+        """Return 32 bytes that bind everything the argument does not see."""
+
+    @property
+    def rows(self) -> int:
+        """Return N, 1 <= N < 2^32."""
+
+    @property
+    def query(self) -> Sequence[int]:
+        """Return e, d integers of squared norm at most B²."""
+
+    @property
+    def top_k(self) -> int:
+        """Return K, 1 <= K < 2^32."""
+
+    @property
+    def served(self) -> Sequence[tuple[int, int]]:
+        """Return the rows of the answer with their scores, positions rising."""
+
+    @property
+    def withdrawn(self) -> Sequence[tuple[int, int]]:
+        """Return the first rows that were left out, with their scores, positions rising."""
+
+    @property
+    def others(self) -> Sequence[int]:
+        """Return the positions of T behind the first K, rising."""
+
+    @property
+    def commitments(self) -> bytes:
+        """Return C_i of withdrawn rows and others, in one list of rising positions."""
+
+    @property
+    def squared_norm(self) -> int:
+        """Return B² of the policy, 1 <= 4B² < 2^26."""
+
+
 @dataclass(frozen=True, slots=True)
 class CheckedIndex:
     """An index statement as the compiled module reads it; attributes as `IndexStatement`."""
@@ -154,3 +199,41 @@ class CheckedSelection:
             squared_norm=integer(statement.squared_norm, "squared_norm", 32),
             keeps_ties=truth(statement.keeps_ties, "keeps_ties"),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedTies:
+    """A `TiesStatement` as the compiled module reads it, with the same attributes."""
+
+    context: bytes
+    rows: int
+    query: list[int]
+    top_k: int
+    served: list[tuple[int, int]]
+    withdrawn: list[tuple[int, int]]
+    others: list[int]
+    commitments: bytes
+    squared_norm: int
+
+    @classmethod
+    def of(cls, statement: TiesStatement) -> "CheckedTies":
+        """Return the statement, its types and lengths checked.
+
+        Raises:
+            MalformedInput: a wrong one.
+        """
+        return cls(
+            context=exact_bytes(statement.context, "context", CONTEXT_BYTES),
+            rows=integer(statement.rows, "rows"),
+            query=[signed(entry, "query", 16) for entry in statement.query],
+            top_k=integer(statement.top_k, "top_k"),
+            served=ranked(statement.served, "served"),
+            withdrawn=ranked(statement.withdrawn, "withdrawn"),
+            others=positions(statement.others, "others"),
+            commitments=exact_bytes(statement.commitments, "commitments"),
+            squared_norm=integer(statement.squared_norm, "squared_norm", 32),
+        )
+
+    def unserved(self) -> list[int]:
+        """Return the positions of the commitments, rising."""
+        return sorted([*(position for position, _ in self.withdrawn), *self.others])

@@ -1,4 +1,4 @@
-"""A second verifier of both arguments and of the noise, in plain Python.
+"""A second verifier of the arguments and of the noise, in plain Python.
 
 Written from docs/spec alone, to be read beside it: standard library only, no code of ours, no
 compiled code but CPython's own. Slow on purpose where speed would cost clarity.
@@ -14,6 +14,7 @@ from .errors import (
 from .index import verify_index
 from .noise import sample_noise
 from .selection import verify_selection
+from .ties import verify_ties
 
 __all__ = [
     "InvalidNoiseRequest",
@@ -24,4 +25,5 @@ __all__ = [
     "sample_noise",
     "verify_index",
     "verify_selection",
+    "verify_ties",
 ]
