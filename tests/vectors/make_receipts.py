@@ -21,7 +21,6 @@ from ragaudit.ledger.messages.identifiers import pseudonym
 from ragaudit.ledger.messages.merkle_commitments import (
     IndexCommitment,
     IndexTree,
-    SeedCommitment,
     content_digest,
     row_digest,
 )
@@ -43,6 +42,7 @@ from ragaudit.ledger.messages.records import (
     entry_leaf_data,
 )
 from ragaudit.ledger.messages.requests import Answer, Document, Openings, Request, embedding_digest
+from ragaudit.ledger.messages.seed_commitments import SeedCommitment
 
 FOLDER = Path(__file__).parent
 WINDOW, TENANT, ORIGIN = "w1", "alpha", "rag.example.com/ragaudit/w1"

@@ -30,7 +30,8 @@ def test_round_trip_and_digest() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"format": "ragaudit/v2/embedder"}, {"name": ""}, {"name": 7}, {"dimension": 0},
+        {"format": "ragaudit/v3/embedder"}, {"format": "ragaudit/v2/embedder"},
+        {"name": ""}, {"name": 7}, {"dimension": 0},
         {"dimension": 4097}, {"dimension": True}, {"dimension": "3"},
         {"prompt_template": "no place"}, {"schema": []}, {"schema": {"pooling": 1}},
         {"files": {"a": "AB" * 32}}, {"files": {"a": "ab" * 31}}, {"files": {"": "ab" * 32}},
@@ -58,3 +59,51 @@ def test_other_bytes_are_refused() -> None:
 def test_a_manifest_names_files_and_does_not_hold_them() -> None:
     with pytest.raises(MalformedError, match="manifest too long"):
         EmbedderManifest.parse(b" " * (MAX_MANIFEST_BYTES + 1))
+
+
+NONE: dict[str, Any] = {
+    "format": "ragaudit/v2/embedder", "kind": "none", "name": "none", "dimension": 3,
+    "prompt_template": None, "schema": {}, "files": {}, "probes": [],
+}  # fmt: skip
+PROBE = {"text": "a text", "vector": "AAH/"}  # 0, 1, -1
+ENDPOINT: dict[str, Any] = {
+    **NONE, "kind": "endpoint", "name": "openai-compatible", "prompt_template": "{text}",
+    "schema": {"model": "m"}, "probes": [PROBE],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("document", [NONE, ENDPOINT])
+def test_the_second_version_round_trips(document: dict[str, Any]) -> None:
+    manifest = EmbedderManifest.from_json(document)
+    assert manifest.to_json() == document
+    assert EmbedderManifest.parse(manifest.encode()) == manifest
+    expected = hashlib.sha256(enc("ragaudit/v1/embedder", dumps(document))).digest()
+    assert manifest.digest() == expected
+    assert EmbedderManifest.of_none(3).to_json() == NONE
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {**NONE, "kind": "files", "prompt_template": "{text}"}, {**NONE, "kind": "other"},
+        {**NONE, "kind": 7}, {**NONE, "prompt_template": "{text}"}, {**NONE, "schema": {"a": "b"}},
+        {**NONE, "files": {"a": "ab" * 32}}, {**NONE, "name": "wordllama"},
+        {**NONE, "probes": [PROBE]}, {**NONE, "probes": {}},
+        {**NONE, "format": "ragaudit/v1/embedder"}, {**VALID, "kind": "files", "probes": []},
+        {**ENDPOINT, "probes": []}, {**ENDPOINT, "schema": {}},
+        {**ENDPOINT, "prompt_template": None},
+        {**ENDPOINT, "files": {"a": "ab" * 32}}, {**ENDPOINT, "probes": [PROBE, PROBE]},
+        {**ENDPOINT, "probes": [{**PROBE, "text": str(n)} for n in range(65)]},
+        {**ENDPOINT, "probes": [{**PROBE, "more": 1}]}, {**ENDPOINT, "probes": ["a"]},
+        {**ENDPOINT, "probes": [{**PROBE, "vector": "AAH/AA=="}]},
+        {**ENDPOINT, "probes": [{**PROBE, "vector": "AAAA"}]},
+        {**ENDPOINT, "probes": [{**PROBE, "vector": "f39/"}]},
+        {**ENDPOINT, "probes": [{**PROBE, "vector": "gAAA"}]},
+        {**ENDPOINT, "probes": [{**PROBE, "vector": "AAH"}]},
+        {**ENDPOINT, "probes": [{**PROBE, "text": ""}]},
+        {**ENDPOINT, "probes": [{**PROBE, "text": "x" * 1025}]},
+    ],
+)  # fmt: skip
+def test_other_forms_of_the_second_version_are_refused(document: dict[str, Any]) -> None:
+    with pytest.raises(MalformedError):
+        EmbedderManifest.from_json(document)

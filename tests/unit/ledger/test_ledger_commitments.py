@@ -13,17 +13,19 @@ from ragaudit.ledger.log.tree import MemoryTree, root
 from ragaudit.ledger.messages.merkle_commitments import (
     IndexCommitment,
     IndexTree,
-    KeyOpening,
-    SeedCommitment,
     content_digest,
-    counter_key,
-    index_leaf,
     index_root,
     row_digest,
-    slot_key,
     verify_index_row,
+)
+from ragaudit.ledger.messages.seed_commitments import (
+    KeyOpening,
+    SeedCommitment,
+    counter_key,
+    slot_key,
     verify_key_opening,
 )
+from receipt_scene import policy
 
 SECRET = b"\x07" * 32
 
@@ -101,14 +103,18 @@ def test_the_handed_over_index_round_trips() -> None:
         changed = [*f[:place], value, *f[place + 1 :]]
         with pytest.raises(MalformedRecord):
             IndexCommitment.parse(enc("ragaudit/v1/index/commitment", *changed))
-    with pytest.raises(UnsupportedError, match="columns"):
+    with pytest.raises(MalformedRecord, match="columns"):
         columns = [*f[:6], b"columns", *f[7:]]
         IndexCommitment.parse(enc("ragaudit/v1/index/commitment", *columns))
 
 
 def test_public_columns_are_not_of_version_1() -> None:
+    texts = ("{}",) * (ROWS - 1) + ('{"year":2026}',)
+    with_columns = replace(INDEX, columns=texts)
+    assert IndexCommitment.parse(with_columns.encode()) == with_columns
+    assert with_columns.root != INDEX.root
     with pytest.raises(UnsupportedError):
-        index_leaf(POINTS[0], DIGESTS[0], b'{"year":2026}')
+        with_columns.column_values(policy())
 
 
 def test_row_ids_and_digests_are_checked() -> None:

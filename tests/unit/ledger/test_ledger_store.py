@@ -285,6 +285,19 @@ def test_changes_are_counted_and_belong_to_the_transaction(things: Engine) -> No
         assert [row[3] for row in FROM.rows(connection, least=0)] == [1, 2]
 
 
+def test_a_statement_is_run_for_each_of_many_values(things: Engine) -> None:
+    with write_transaction(things) as connection:
+        COUNT_UP.change_each(connection, [{"of": 1, "more": 10}, {"of": 2, "more": 20}])
+        COUNT_UP.change_each(connection, [])
+    with read_transaction(things) as connection:
+        assert [row[3] for row in FROM.rows(connection, least=0)] == [11, 22]
+    with pytest.raises(IntegrityError), write_transaction(things) as connection:
+        same = {"id": 3, "name": None, "data": None, "good": True}
+        INSERT.change_each(connection, [same, same])
+    with read_transaction(things) as connection:
+        assert len(FROM.rows(connection, least=0)) == 2
+
+
 def test_errors_are_those_of_sqlalchemy_without_parameters(things: Engine) -> None:
     with pytest.raises(IntegrityError) as caught, write_transaction(things) as connection:
         INSERT.change(connection, id=1, name="a secret", data=b"", good=True)

@@ -117,7 +117,9 @@ def test_one_process_serves_a_database(engine: Any, url: Any) -> None:
 
 def test_the_right_to_serve_ends_with_its_session(engine: Any, url: Any, postgresql: Any) -> None:
     lock = take_database(engine)
-    postgresql.execute("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'")
+    postgresql.execute(
+        "SELECT pg_terminate_backend(pid, 60000) FROM pg_locks WHERE locktype = 'advisory'"
+    )
     other = open_engine(url)
     take_database(other).release()
     other.dispose()

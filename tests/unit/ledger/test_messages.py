@@ -30,9 +30,9 @@ from ragaudit.ledger.messages.handover import (
     write_handover,
 )
 from ragaudit.ledger.messages.items import Clock, OpeningItem, PreviousWindow
-from ragaudit.ledger.messages.merkle_commitments import KeyOpening
 from ragaudit.ledger.messages.promises import Claimed, ClaimsPage
 from ragaudit.ledger.messages.requests import MAX_FILTER_BYTES
+from ragaudit.ledger.messages.seed_commitments import KeyOpening
 from ragaudit.ledger.messages.shown import RegistrationEntry, ShownAccount, ShownKeys
 from ragaudit.ledger.messages.signed import VerifierMessage
 

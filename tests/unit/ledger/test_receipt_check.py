@@ -230,7 +230,7 @@ def test_selection_beyond_the_index() -> None:
 
 
 def test_rows_other_than_the_selected() -> None:
-    scene().with_private(rows=scene().private.rows[:1]).fails(7, "not the selected")
+    scene().with_private(rows=scene().private.rows[:1]).fails(7, "1 rows served")
     scene().with_private(rows=scene().private.rows[::-1]).fails(7, "not the selected")
 
 

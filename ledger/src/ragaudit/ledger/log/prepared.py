@@ -34,6 +34,11 @@ class _Compiled:
     constants: dict[str, Any]
     results: tuple[_Processor | None, ...] | None
 
+    def parameters(self, values: dict[str, Any]) -> Any:
+        """Return what the driver takes for the values of the parameters, by name."""
+        named = {**self.constants, **values}
+        return named if self.names is None else [named[name] for name in self.names]
+
 
 class Prepared:
     """One statement. Its parameters are integers, texts, bytes or None."""
@@ -87,8 +92,21 @@ class Prepared:
         changed, _ = self._run(connection, values, _count)
         return changed
 
+    def change_each(self, connection: Connection, many: Sequence[dict[str, Any]]) -> None:
+        """Run a statement that writes, once for each of many sets of values. Raises as `rows`.
+
+        Args:
+            connection: as of `rows`.
+            many: values of the statement's parameters, by name.
+        """
+        if many:
+            self._run(connection, many, _nothing)
+
     def _run(
-        self, connection: Connection, values: dict[str, Any], take: Callable[[Any], T]
+        self,
+        connection: Connection,
+        values: dict[str, Any] | Sequence[dict[str, Any]],
+        take: Callable[[Any], T],
     ) -> tuple[T, _Compiled]:
         """Run the statement and return what ``take`` reads from the cursor.
 
@@ -98,14 +116,14 @@ class Prepared:
         compiled = self._compiled.get(dialect)
         if compiled is None:
             compiled = self._compiled[dialect] = _compile(self._statement, dialect)
-        parameters: Any = {**compiled.constants, **values}
-        if compiled.names is not None:
-            parameters = [parameters[name] for name in compiled.names]
         driver = connection.connection.driver_connection
         assert driver is not None and dialect.loaded_dbapi is not None
         try:
             cursor = driver.cursor()
-            cursor.execute(compiled.text, parameters)
+            if isinstance(values, dict):
+                cursor.execute(compiled.text, compiled.parameters(values))
+            else:
+                cursor.executemany(compiled.text, [compiled.parameters(each) for each in values])
             result = take(cursor)
             cursor.close()
         except dialect.loaded_dbapi.Error as error:
@@ -122,6 +140,10 @@ class Prepared:
 def _fetch(cursor: Any) -> Sequence[Sequence[Any]]:
     rows: Sequence[Sequence[Any]] = cursor.fetchall()
     return rows
+
+
+def _nothing(_cursor: Any) -> None:
+    return None
 
 
 def _count(cursor: Any) -> int:

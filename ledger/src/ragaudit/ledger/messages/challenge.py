@@ -11,12 +11,15 @@ from ragaudit.encoding.digests import PREFIX
 from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.encoding.signing import SIGNATURE_BYTES, PrivateKey
 from ragaudit.encoding.tagged import DIGEST_BYTES, Field, decode, enc, read_digest, read_int
+from ragaudit.ledger.messages import filters
 from ragaudit.ledger.messages.chains import verify_activation_preimage
-from ragaudit.ledger.messages.fields import MAX_TIME, Fields, JsonMessage, int16_bytes
-from ragaudit.ledger.messages.merkle_commitments import KeyOpening
+from ragaudit.ledger.messages.fields import MAX_TIME, Fields, JsonMessage
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.requests import MAX_FILTER_BYTES, MAX_QUERY_BYTES
+from ragaudit.ledger.messages.questions import MAX_QUERY_BYTES, MAX_QUESTION_BYTES
+from ragaudit.ledger.messages.requests import MAX_FILTER_BYTES
+from ragaudit.ledger.messages.seed_commitments import KeyOpening
 from ragaudit.ledger.messages.signed import VerifierMessage
+from ragaudit.ledger.messages.vectors import int16_bytes
 
 RECEIPTS_LIST_TAG: Final = PREFIX + "receipts-list"
 RECEIPTS_PER_GROUP: Final = 1000
@@ -253,6 +256,9 @@ class Challenge(VerifierMessage):
         verify_activation_preimage(policy.window, anchor, policy.activations, self.preimage)
 
 
+NO_KEY: Final = KeyOpening(b"", (), ())
+"""Of records that no noise was added to."""
+
 RESPONSE_TAG: Final = PREFIX + "response"
 _FIELDS: Final = 13
 MAX_PATH: Final = 63
@@ -266,8 +272,9 @@ class Response:
 
     Attributes:
         index: of the record's log entry.
-        key: the noise key with its paths in C_seed.
-        query: UTF-8 of the text, None where texts are not due (``salt_q`` too).
+        key: the noise key with its paths in C_seed; `NO_KEY` in a window without noise.
+        query: `Question.data`, in a v1 window UTF-8 of the text; None where texts are not due
+            (``salt_q`` too).
         embedding: the query vector, d entries in -2^15..2^15-1.
         filter: UTF-8 of the filter.
         proof: the selection argument.
@@ -305,30 +312,37 @@ class Response:
         )
 
     @classmethod
-    def parse(cls, data: bytes, dimension: int) -> Self:
+    def parse(cls, data: bytes, dimension: int, *, version: int = 1, noised: bool = True) -> Self:
         """Return the response in ``data``, the strict inverse of `encode`.
 
         Args:
             data: as received.
             dimension: d of the policy, the length of the query vector.
+            version: of the policy.
+            noised: of the policy; without noise there is no key, and one is refused.
 
         Raises:
             MalformedError: not a response, or a part of another length.
         """
         f = decode(RESPONSE_TAG, data, _FIELDS)
-        for part, limit in ((f[5], MAX_QUERY_BYTES), (f[9], MAX_FILTER_BYTES)):
+        limits = (MAX_QUERY_BYTES, MAX_FILTER_BYTES)
+        if version > 1:
+            limits = (MAX_QUESTION_BYTES, filters.MAX_FILTER_BYTES)
+        for part, limit in zip((f[5], f[9]), limits, strict=True):
             if len(part) > limit:
                 raise MalformedError("text too long", where="response", expected=f"{limit} bytes")
         # Before anything verifies it: what a proof costs its reader grows with its length.
         if len(f[12]) > MAX_PROOF_BYTES:
             raise MalformedError("proof too long", where="response")
+        if not noised and any(f[1:4]):
+            raise MalformedError("a noise key", where="response", expected="absent")
         if len(f[7]) != 2 * dimension:
             raise MalformedError("embedding", where="response", expected=f"{dimension} times i16")
         # A text without its salt is refused below: nothing could compare it with the record.
         disclosed = bool(f[4] or f[5])
         return cls(
             index=read_int(f[0]),
-            key=KeyOpening(read_digest(f[1]), _path(f[2]), _path(f[3])),
+            key=KeyOpening(read_digest(f[1]), _path(f[2]), _path(f[3])) if noised else NO_KEY,
             salt_q=read_digest(f[4]) if disclosed else None,
             query=f[5] if disclosed else None,
             salt_e=read_digest(f[6]),
@@ -343,7 +357,7 @@ class Response:
 
 def _path(data: bytes) -> tuple[bytes, ...]:
     # A bound only; the due lengths follow from slots and r of the policy, see
-    # `merkle_commitments.verify_key_opening`.
+    # `seed_commitments.verify_key_opening`.
     if len(data) % DIGEST_BYTES or len(data) > MAX_PATH * DIGEST_BYTES:
         raise MalformedError("path", where="response", expected=f"at most {MAX_PATH} hashes")
     return tuple(data[at : at + DIGEST_BYTES] for at in range(0, len(data), DIGEST_BYTES))

@@ -2,18 +2,40 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
 
 from ragaudit.encoding.canonical_json import dumps, loads
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import MalformedError
-from ragaudit.encoding.parameters import LIMITS
+from ragaudit.encoding.parameters import LIMITS, SQUARED_NORM
+from ragaudit.encoding.text import b64_decode, b64_encode
 
-FORMAT = "ragaudit/v1/embedder"
+FORMAT: Final = "ragaudit/v1/embedder"
+FORMAT_2: Final = "ragaudit/v2/embedder"
 MAX_MANIFEST_BYTES = 2**20  # a manifest names files, it does not hold them
+MAX_PROBES = 64  # of 3,072 entries they are a quarter of the manifest
+MAX_PROBE_BYTES = 1024
+
+Kind = Literal["files", "none", "endpoint"]
+
 _MEMBERS = frozenset({"format", "name", "dimension", "prompt_template", "schema", "files"})
+_MEMBERS_2 = _MEMBERS | {"kind", "probes"}
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A text and the embedding that the committed endpoint gave it.
+
+    Attributes:
+        text: at most 1,024 bytes of UTF-8.
+        vector: int8[d] as d bytes in two's complement, quantised with B = 127 (spec 2.1) whatever
+            the policy's B: it is compared within a tolerance, not scored.
+    """
+
+    text: str
+    vector: bytes
 
 
 @dataclass(frozen=True)
@@ -23,9 +45,13 @@ class EmbedderManifest:
     Attributes:
         name: the name under which a registry loads it.
         dimension: d, entries of an embedding, 1..4096.
-        prompt_template: how a text is put before the model; ``{text}`` stands for the text.
-        schema: further fixed properties, as texts (pooling, normalisation ...).
+        prompt_template: how a text is put before the model; ``{text}`` stands for the text. None
+            for the kind "none".
+        schema: further fixed properties, as texts (pooling, normalisation, an endpoint's model).
         files: relative path -> SHA-256 of the file in lower-case hexadecimal.
+        kind: "files": the files are the embedder (version 1). "endpoint": a service computes the
+            embeddings, which is held to `probes`. "none": applications send vectors.
+        probes: of an endpoint, 1..64, of different texts.
 
     Raises:
         MalformedError: a member out of its range.
@@ -33,18 +59,14 @@ class EmbedderManifest:
 
     name: str
     dimension: int
-    prompt_template: str
+    prompt_template: str | None
     schema: Mapping[str, str]
     files: Mapping[str, str]
+    kind: Kind = "files"
+    probes: tuple[Probe, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         _check_text("name", self.name)
-        _check_text("prompt_template", self.prompt_template)
-        # Without a place for it every text would have the same embedding.
-        if "{text}" not in self.prompt_template:
-            raise MalformedError(
-                "no place for the text", where="prompt_template", expected="{text}"
-            )
         if type(self.dimension) is not int or not 1 <= self.dimension <= LIMITS.dimension:
             raise MalformedError(
                 "dimension out of range", where="dimension", expected=f"1..{LIMITS.dimension}"
@@ -58,6 +80,49 @@ class EmbedderManifest:
                 raise MalformedError(
                     "not a file digest", where=f"files/{path}", expected="64 digits 0-9a-f"
                 )
+        self._check_kind()
+
+    def _check_kind(self) -> None:
+        if self.kind not in ("files", "none", "endpoint"):
+            raise MalformedError("unknown kind", where="kind", expected="files, none or endpoint")
+        if self.kind == "none":
+            # Nothing embeds, so nothing about it can be committed to.
+            held = self.prompt_template is not None or self.schema or self.files
+            if self.name != "none" or held:
+                raise MalformedError(
+                    "an embedder that is none has no properties",
+                    where="kind",
+                    expected="name none, prompt_template null, no schema, no files",
+                )
+        else:
+            _check_text("prompt_template", self.prompt_template)
+            # Without a place for it every text would have the same embedding.
+            if "{text}" not in (self.prompt_template or ""):
+                raise MalformedError(
+                    "no place for the text", where="prompt_template", expected="{text}"
+                )
+        if self.kind == "endpoint" and (self.files or "model" not in self.schema):
+            raise MalformedError(
+                "not an endpoint", where="kind", expected="schema.model, no files of ours"
+            )
+        least, most = (1, MAX_PROBES) if self.kind == "endpoint" else (0, 0)
+        if not least <= len(self.probes) <= most:
+            raise MalformedError(
+                f"{len(self.probes)} probes", where="probes", expected=f"{least}..{most}"
+            )
+        if len({probe.text for probe in self.probes}) < len(self.probes):
+            raise MalformedError("two probes of one text", where="probes")
+        for number, probe in enumerate(self.probes):
+            _check_probe(f"probes/{number}", probe, self.dimension)
+
+    @classmethod
+    def of_none(cls, dimension: int) -> "EmbedderManifest":
+        """Return the manifest of a window whose applications send vectors.
+
+        Args:
+            dimension: d, entries of a vector.
+        """
+        return cls("none", dimension, None, {}, {}, kind="none")
 
     @classmethod
     def from_json(cls, value: Any) -> "EmbedderManifest":
@@ -69,12 +134,20 @@ class EmbedderManifest:
         Raises:
             MalformedError: a missing, unknown, ill-typed or out-of-range member.
         """
+        second = isinstance(value, dict) and value.get("format") == FORMAT_2
         # Exactly these: C_emb would otherwise commit to members that nobody compares.
-        if not isinstance(value, dict) or value.keys() != _MEMBERS:
-            raise MalformedError("not an embedder manifest", expected=", ".join(sorted(_MEMBERS)))
+        members = _MEMBERS_2 if second else _MEMBERS
+        if not isinstance(value, dict) or value.keys() != members:
+            raise MalformedError("not an embedder manifest", expected=", ".join(sorted(members)))
+        rest = {name: member for name, member in value.items() if name != "format"}
+        if second:
+            # What version 1 says has its one form there.
+            if rest["kind"] == "files":
+                raise MalformedError("kind of version 1", where="kind", expected="none or endpoint")
+            return cls(**{**rest, "probes": _probes(rest["probes"])})
         if value["format"] != FORMAT:
-            raise MalformedError("unknown format", where="format", expected=FORMAT)
-        return cls(**{name: member for name, member in value.items() if name != "format"})
+            raise MalformedError("unknown format", where="format", expected=f"{FORMAT}, {FORMAT_2}")
+        return cls(**rest)
 
     @classmethod
     def parse(cls, data: bytes) -> "EmbedderManifest":
@@ -93,7 +166,7 @@ class EmbedderManifest:
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON value of §5.3."""
-        return {
+        document: dict[str, Any] = {
             "format": FORMAT,
             "name": self.name,
             "dimension": self.dimension,
@@ -101,6 +174,12 @@ class EmbedderManifest:
             "schema": dict(self.schema),
             "files": dict(self.files),
         }
+        if self.kind != "files":
+            probes = [
+                {"text": probe.text, "vector": b64_encode(probe.vector)} for probe in self.probes
+            ]
+            document |= {"format": FORMAT_2, "kind": self.kind, "probes": probes}
+        return document
 
     def encode(self) -> bytes:
         """Return the canonical bytes, the ones that are hashed and kept as evidence."""
@@ -122,3 +201,30 @@ def _check_texts(where: str, value: object) -> None:
     for key, text in value.items():
         _check_text(where, key)
         _check_text(f"{where}/{key}", text)
+
+
+def _check_probe(where: str, probe: Probe, dimension: int) -> None:
+    _check_text(where, probe.text)
+    if len(probe.text.encode("utf-8", "surrogatepass")) > MAX_PROBE_BYTES:
+        raise MalformedError("probe too long", where=where, expected=f"{MAX_PROBE_BYTES} bytes")
+    # Two's complement, without a library of arrays: the ledger has none.
+    squared = sum(min(byte, 256 - byte) ** 2 for byte in probe.vector)
+    if len(probe.vector) != dimension or not 0 < squared <= SQUARED_NORM:
+        raise MalformedError(
+            "not a quantised embedding", where=where, expected=f"int8[{dimension}] of norm 1 to 127"
+        )
+
+
+def _probes(value: Any) -> tuple[Probe, ...]:
+    if not isinstance(value, list):
+        raise MalformedError("not a list", where="probes", expected="a list of probes")
+    return tuple(_probe(f"probes/{number}", probe) for number, probe in enumerate(value))
+
+
+def _probe(where: str, value: Any) -> Probe:
+    match value:
+        case {"text": str(text), "vector": str(vector)} if len(value) == 2:
+            pass
+        case _:
+            raise MalformedError("not a probe", where=where, expected="text, vector")
+    return Probe(text, b64_decode(vector))

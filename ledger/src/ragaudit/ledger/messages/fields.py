@@ -3,16 +3,16 @@
 A reader demands one exact shape: whatever else it let pass, two parties could read differently.
 """
 
+import math
 import struct
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.signing import KEY_BYTES, PublicKey
-from ragaudit.encoding.tagged import decode, read_digest
-from ragaudit.encoding.text import b64_decode, b64_encode, hex_decode
+from ragaudit.encoding.text import b64_decode, hex_decode
 from ragaudit.ledger.errors import MalformedNote, MalformedRecord
 from ragaudit.ledger.log.notes import MAX_NAME_BYTES, check_name
 
@@ -68,11 +68,25 @@ class JsonMessage(ABC):
             MalformedError: not such a message; MalformedRecord for its own members.
             UnsupportedError: a member that version 1 does not know how to honour.
         """
-        names = f"format {cls.MEMBERS}" if cls.FORMAT else cls.MEMBERS
+        members = cls.members_of(value)
+        names = f"format {members}" if cls.FORMAT else members
         f = Fields(value, names, MalformedRecord, where or cls.WHERE)
         if cls.FORMAT:
-            f.constant("format", cls.FORMAT)
+            cls._check_format(f)
         return cls._read(f)
+
+    @classmethod
+    def members_of(cls, value: Any) -> str:
+        """Return the names that a value of this kind must have: `MEMBERS`, unless it has versions.
+
+        Args:
+            value: JSON of any kind, of which nothing is known.
+        """
+        return cls.MEMBERS
+
+    @classmethod
+    def _check_format(cls, f: "Fields") -> None:
+        f.constant("format", cls.FORMAT)
 
     def encode(self) -> bytes:
         """Return the message in canonical JSON, as it is sent, digested and kept."""
@@ -145,6 +159,11 @@ class Fields:
                 # Cut, because an unknown name is the sender's text and ends up in a log line.
                 raise error(f"{problem} member", where=self.path(min(members)[:64]))
         self._value: dict[str, Any] = value
+
+    @property
+    def value(self) -> Mapping[str, Any]:
+        """The members, unread: to tell versions of a message apart, and for nothing else."""
+        return self._value
 
     def path(self, name: str) -> str:
         """Return the path of a member, for errors and for readers of what it holds."""
@@ -277,26 +296,45 @@ class Fields:
     def vector(self, name: str, longest: int, bound: int) -> tuple[int, ...]:
         """Return 1..``longest`` integers, each of absolute value at most ``bound`` < 2^15.
 
-        They travel in base64 of 16 bits each, see `int16_bytes`.
+        They travel in base64 of 16 bits each, see `vectors.int16_bytes`.
         """
-        text = self._value[name]
-        # The length is bounded before anything is decoded: it is the sender's choice.
-        if not isinstance(text, str) or not 0 < len(text) <= 4 * -(-2 * longest // 3):
-            raise self.error(name, "not such a text", expected=f"base64 of 1..{longest} i16")
-        try:
-            data = b64_decode(text)
-        except MalformedError as error:
-            raise self.error(name, error.what, error.expected) from error
-        if len(data) % 2 or len(data) > 2 * longest:
-            raise self.error(name, f"{len(data)} bytes", expected=f"1..{longest} times i16")
+        data = self._entries(name, longest, 2, "i16")
         entries = struct.unpack(f"<{len(data) // 2}h", data)
         if not -bound <= min(entries) <= max(entries) <= bound:
             raise self.error(name, "an entry out of range", expected=f"-{bound}..{bound}")
         return entries
 
+    def floats(self, name: str, longest: int) -> bytes:
+        """Return 1..``longest`` finite IEEE numbers of 32 bits, little endian, as bytes.
+
+        They travel in base64; see `vectors.float32_values`.
+        """
+        data = self._entries(name, longest, 4, "f32")
+        # Neither has an order among other numbers, so none of the scores would have one.
+        if not all(map(math.isfinite, struct.unpack(f"<{len(data) // 4}f", data))):
+            raise self.error(name, "an entry that is not finite", expected="numbers")
+        return data
+
+    def proof(self, name: str, longest: int) -> bytes:
+        """Return 1..``longest`` times 32 bytes of a proof, which travel in base64; unread."""
+        return self._entries(name, longest, 32, "32 bytes")
+
     def hexes(self, name: str, high: int, length: int) -> tuple[bytes, ...]:
         """Return a list of at most ``high`` byte strings of ``length`` bytes."""
         return tuple(self._hex(name, item, length, 0) for item in self._list(name, 0, high))
+
+    def _entries(self, name: str, longest: int, size: int, kind: str) -> bytes:
+        text = self._value[name]
+        # The length is bounded before anything is decoded: it is the sender's choice.
+        if not isinstance(text, str) or not 0 < len(text) <= 4 * -(-size * longest // 3):
+            raise self.error(name, "not such a text", expected=f"base64 of 1..{longest} {kind}")
+        try:
+            data = b64_decode(text)
+        except MalformedError as error:
+            raise self.error(name, error.what, error.expected) from error
+        if len(data) % size or len(data) > size * longest:
+            raise self.error(name, f"{len(data)} bytes", expected=f"1..{longest} times {kind}")
+        return data
 
     def _list(self, name: str, low: int, high: int) -> list[Any]:
         value = self._value[name]
@@ -320,74 +358,3 @@ class Fields:
         if length is None and len(data) > limit:
             raise self.error(name, "too long", expected=f"at most {limit} bytes")
         return data
-
-
-def int16_bytes(vector: Sequence[int]) -> bytes:
-    """Return integers in -2^15..2^15-1 as 16 bits each, little endian two's complement.
-
-    Args:
-        vector: an embedding or a row; these bytes are what its digest covers (spec 5.7, 5.8).
-    """
-    return struct.pack(f"<{len(vector)}h", *vector)
-
-
-def vector_text(vector: Sequence[int]) -> str:
-    """Return base64 of :func:`int16_bytes`, as JSON carries it; the inverse of `Fields.vector`."""
-    return b64_encode(int16_bytes(vector))
-
-
-def parsed_body(tag: str, data: bytes, count: int, build: Callable[[tuple[bytes, ...]], T]) -> T:
-    """Return what ``build`` makes of the fields of an encoded body (docs/spec/01-encoding.md).
-
-    Args:
-        tag: that the body must have, so that no body is read as another kind.
-        data: ``enc(tag, ..)``.
-        count: of the fields.
-        build: from the fields, as bytes.
-
-    Raises:
-        MalformedRecord: another tag, count or encoding, or what ``build`` refuses.
-    """
-    try:
-        return build(decode(tag, data, count))
-    # It already says which field is wrong.
-    except MalformedRecord:
-        raise
-    except MalformedError as error:
-        raise MalformedRecord(error.what, where=tag, expected=error.expected) from error
-
-
-def check_range(what: str, value: int, low: int, high: int) -> None:
-    """Check that an integer lies in ``low``..``high``.
-
-    Raises:
-        MalformedRecord: it does not; the error calls it ``what``.
-    """
-    if not low <= value <= high:
-        raise MalformedRecord(f"{what} {value} out of range", expected=f"{low}..{high}")
-
-
-def check_digests(*values: bytes | None) -> None:
-    """Check that each value that is there is a digest of 32 bytes.
-
-    Raises:
-        MalformedRecord: another length.
-    """
-    for value in values:
-        try:
-            if value is not None:
-                read_digest(value)
-        except MalformedError as error:
-            raise MalformedRecord(error.what, expected=error.expected) from error
-
-
-def check_key(raw: bytes) -> None:
-    """Check that this is an Ed25519 public key of 32 bytes.
-
-    Raises:
-        MalformedRecord: another length, or no point that may be a key.
-    """
-    try:
-        PublicKey.from_raw(raw)
-    except MalformedError as error:
-        raise MalformedRecord(error.what, where="dispute key", expected=error.expected) from error

@@ -166,7 +166,7 @@ def read_handover(file: BinaryIO) -> Iterator[Entry]:
         index += 1
 
 
-def check_index_lengths(file: BinaryIO, size: int) -> None:
+def check_index_lengths(file: BinaryIO, size: int, *, columns_allowed: bool = False) -> None:
     """Check that ``size`` bytes are an index commitment by the lengths of its parts.
 
     Reads the lengths and small parts only, so that nothing large is in memory; what the parts hold
@@ -175,6 +175,7 @@ def check_index_lengths(file: BinaryIO, size: int) -> None:
     Args:
         file: read from its start.
         size: of the file, in bytes.
+        columns_allowed: whether the window's policy declares public columns.
 
     Raises:
         MalformedRecord: any other lengths.
@@ -197,8 +198,9 @@ def check_index_lengths(file: BinaryIO, size: int) -> None:
         if at > size:
             raise wrong
     commitments, columns, digests, proof = lengths[5:]
-    # version, N and d are integers of 8 bytes; public columns are refused in version 1 (5.4).
+    # version, N and d are integers of 8 bytes.
     fixed = all(length == 8 for length in lengths[2:5])
     alike = commitments == digests and commitments % POINT_BYTES == 0
-    if at != size or not fixed or not alike or columns or proof > MAX_INDEX_PROOF_BYTES:
+    undeclared = columns and not columns_allowed
+    if at != size or not fixed or not alike or undeclared or proof > MAX_INDEX_PROOF_BYTES:
         raise wrong

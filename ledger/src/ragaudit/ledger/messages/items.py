@@ -49,6 +49,7 @@ DISPUTES: Final = "confidential/disputes.json"
 CHALLENGE: Final = "confidential/challenge.json"
 
 RESPONSES: Final = CONFIDENTIAL + "responses/"
+INDEXES: Final = PUBLIC + "index/"
 
 FIXED: Final = frozenset(
     {
@@ -77,13 +78,21 @@ FIXED: Final = frozenset(
     }
 )
 # Names are paths that a re-check may unpack: no dots, no folders but these, no leading zeros.
-_INDEX = re.compile(r"public/index/[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?/1\.bin", re.ASCII)
+_INDEX = re.compile(
+    r"public/index/([a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?)/([1-9][0-9]{0,9})\.bin", re.ASCII
+)
 _RESPONSE = re.compile(r"confidential/responses/(?:0|[1-9][0-9]{0,18})\.bin", re.ASCII)
 
 
-def index_name(tenant: str) -> str:
-    """Return the name of the item that holds a tenant's index commitment (version 1)."""
-    return f"public/index/{tenant}/1.bin"
+def index_name(tenant: str, version: int = 1) -> str:
+    """Return the name of the item that holds a version of a tenant's index commitment."""
+    return f"{INDEXES}{tenant}/{version}.bin"
+
+
+def index_place(name: str) -> tuple[str, int] | None:
+    """Return tenant and version of an item that `index_name` names; None for any other name."""
+    found = _INDEX.fullmatch(name)
+    return None if found is None else (found[1], int(found[2]))
 
 
 def response_name(index: int) -> str:

@@ -1,12 +1,11 @@
-"""Merkle commitments to an index and to noise keys (docs/spec/05-records.md §5.4, §5.5)."""
+"""Merkle commitment to an index (docs/spec/05-records.md §5.4)."""
 
 import hashlib
-import hmac
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ragaudit.encoding.digests import structure
-from ragaudit.encoding.errors import RefusedError, UnsupportedError
+from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.encoding.parameters import LIMITS
 from ragaudit.encoding.tagged import enc, read_int, read_text
 from ragaudit.ledger.errors import CommitmentRejected, MalformedRecord, ProofRejected
@@ -16,23 +15,33 @@ from ragaudit.ledger.log.tree import (
     MemoryTree,
     TreeHead,
     leaf_hash,
-    root_from_inclusion_proof,
     verify_inclusion,
 )
-from ragaudit.ledger.messages.fields import parsed_body
+from ragaudit.ledger.messages.columns import NO_COLUMNS, Value, read_columns
+from ragaudit.ledger.messages.encoded import parsed_body
 from ragaudit.ledger.messages.identifiers import check_document_id, check_tenant, check_window
-from ragaudit.ledger.messages.records import MAX_QUERIES, MAX_ROWS, MAX_SLOTS
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.records import MAX_ROWS, TenantOpening
 
-NO_COLUMNS = b"{}"
 POINT_BYTES = 32
-KEY_BYTES = 32
 
 INDEX_TAG = "ragaudit/v1/index/commitment"
+LEAF_TAG = "ragaudit/v1/index/leaf"
+CONTENT_TAG = "ragaudit/v2/content"
+LENGTH_BYTES = 4
 
 
-def content_digest(content: str) -> bytes:
-    """Return the digest of a row's text, 32 bytes."""
-    return structure("content", content)
+def content_digest(content: str, attributes: str | None = None) -> bytes:
+    """Return the digest of a row's text and, in a v2 window, of its attributes, 32 bytes.
+
+    Args:
+        content: the text.
+        attributes: canonical JSON text of all metadata that the store returned, "" if none; None
+            in a v1 window.
+    """
+    if attributes is None:
+        return structure("content", content)
+    return hashlib.sha256(enc(CONTENT_TAG, content, attributes)).digest()
 
 
 def row_digest(salt: bytes, document_id: str, content: bytes) -> bytes:
@@ -50,53 +59,66 @@ def row_digest(salt: bytes, document_id: str, content: bytes) -> bytes:
     return structure("row", salt, check_document_id(document_id), content)
 
 
-def index_leaf(commitment: bytes, row: bytes, columns: bytes = NO_COLUMNS) -> bytes:
+def index_leaf(commitment: bytes, row: bytes, columns: str = NO_COLUMNS) -> bytes:
     """Return the leaf data of a row.
 
     Args:
         commitment: C_i, to its vector, 32 bytes.
         row: `row_digest`.
-        columns: the canonical JSON of its public columns.
+        columns: the canonical text of its public columns (5.11).
 
     Raises:
         MalformedRecord: another length.
-        UnsupportedError: public columns, which version 1 has not.
     """
     _digest_sized(commitment, row)
-    if columns != NO_COLUMNS:
-        raise UnsupportedError("public columns", where="index row", expected="{} in version 1")
-    return enc("ragaudit/v1/index/leaf", commitment, columns, row)
+    return enc(LEAF_TAG, commitment, columns, row)
 
 
-def index_leaves(commitments: bytes, row_digests: bytes) -> Iterator[bytes]:
+def index_leaves(
+    commitments: bytes, row_digests: bytes, columns: Sequence[str] = ()
+) -> Iterator[bytes]:
     """Return `index_leaf` of all rows, in order.
 
     Args:
         commitments: C_0 || .. || C_(N-1), 32 N bytes.
         row_digests: as many.
+        columns: N texts; none at all: every row has `NO_COLUMNS`.
 
     Raises:
         MalformedRecord: lengths that do not fit.
     """
-    # The encodings differ in fixed places only: they are cut out of one.
     rows = _row_count(commitments, row_digests)
+    if columns and len(columns) != rows:
+        raise MalformedRecord(f"columns of {len(columns)} rows", expected=f"{rows}")
+    parts = [slice(at, at + POINT_BYTES) for at in range(0, rows * POINT_BYTES, POINT_BYTES)]
+    if columns:
+        for part, text in zip(parts, columns, strict=True):
+            yield index_leaf(commitments[part], row_digests[part], text)
+        return
+    # The encodings differ in fixed places only: they are cut out of one.
     commitment, row = b"C" * POINT_BYTES, b"D" * HASH_BYTES
     head, rest = index_leaf(commitment, row).split(commitment)
     between = rest.removesuffix(row)
-    for start in range(0, rows * POINT_BYTES, POINT_BYTES):
-        end = start + POINT_BYTES
-        yield head + commitments[start:end] + between + row_digests[start:end]
+    for part in parts:
+        yield head + commitments[part] + between + row_digests[part]
 
 
-def index_root(commitments: bytes, row_digests: bytes) -> bytes:
+def index_root(commitments: bytes, row_digests: bytes, columns: Sequence[str] = ()) -> bytes:
     """Return the root of C_idx[t, v], 32 bytes; arguments and errors as of `index_leaves`."""
-    return _root(leaf_hash(leaf) for leaf in index_leaves(commitments, row_digests))
+    return tree_root(map(leaf_hash, index_leaves(commitments, row_digests, columns)))
 
 
 def verify_index_row(
-    *, root: bytes, rows: int, position: int, commitment: bytes, row: bytes, path: Sequence[bytes]
+    *,
+    root: bytes,
+    rows: int,
+    position: int,
+    commitment: bytes,
+    row: bytes,
+    path: Sequence[bytes],
+    columns: str = NO_COLUMNS,
 ) -> None:
-    """Check that (C_i, row digest) stands at ``position`` of an index of ``rows`` rows.
+    """Check that (C_i, columns, row digest) stands at ``position`` of an index of ``rows`` rows.
 
     Args:
         root: of C_idx, from the countersigned opening, 32 bytes; so is ``rows``, N.
@@ -104,13 +126,14 @@ def verify_index_row(
         commitment: C_i, 32 bytes.
         row: `row_digest`.
         path: from leaf to root, 32 bytes each; its length follows from position and N.
+        columns: the canonical text of its public columns.
 
     Raises:
         CommitmentRejected: it does not.
         MalformedRecord, MalformedProof: lengths or positions out of range.
     """
-    leaf = leaf_hash(index_leaf(commitment, row))
-    _verify_path(leaf, position, TreeHead(rows, root), path, "row of C_idx")
+    leaf = leaf_hash(index_leaf(commitment, row, columns))
+    verify_path(leaf, position, TreeHead(rows, root), path, "row of C_idx")
 
 
 def index_proof_digest(proof: bytes) -> bytes:
@@ -127,6 +150,7 @@ class IndexCommitment:
         commitments: C_0 || .. || C_(N-1), 32 N bytes.
         row_digests: as many.
         proof: pi_idx.
+        columns: canonical texts of the N rows' public columns; empty: every row has none.
     """
 
     window: str
@@ -136,13 +160,17 @@ class IndexCommitment:
     commitments: bytes = field(repr=False)
     row_digests: bytes = field(repr=False)
     proof: bytes = field(repr=False)
+    columns: tuple[str, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         check_window(self.window)
         check_tenant(self.tenant)
         if not 1 <= self.version <= MAX_ROWS or not 1 <= self.dimension <= LIMITS.dimension:
             raise MalformedRecord("version or dimension out of range", where="index commitment")
-        _row_count(self.commitments, self.row_digests)
+        rows = _row_count(self.commitments, self.row_digests)
+        # All rows without columns have one encoding, the empty one.
+        if self.columns and (len(self.columns) != rows or set(self.columns) == {NO_COLUMNS}):
+            raise MalformedRecord("columns", where="index commitment", expected=f"of {rows} rows")
 
     @property
     def rows(self) -> int:
@@ -152,7 +180,7 @@ class IndexCommitment:
     @property
     def root(self) -> bytes:
         """The root of C_idx, computed over all rows at each call."""
-        return index_root(self.commitments, self.row_digests)
+        return index_root(self.commitments, self.row_digests, self.columns)
 
     @property
     def proof_digest(self) -> bytes:
@@ -162,7 +190,30 @@ class IndexCommitment:
     def encode(self) -> bytes:
         """Return the commitment as it is handed over (docs/spec/05-records.md §5.4)."""
         place = (self.window, self.tenant, self.version, self.rows, self.dimension)
-        return enc(INDEX_TAG, *place, self.commitments, None, self.row_digests, self.proof)
+        columns = columns_bytes(self.columns)
+        return enc(INDEX_TAG, *place, self.commitments, columns, self.row_digests, self.proof)
+
+    def opening(self) -> TenantOpening:
+        """Return what the opening or a version entry says of this commitment."""
+        return TenantOpening(self.tenant, self.rows, self.root, self.proof_digest, self.version)
+
+    def column_values(self, policy: Policy) -> list[dict[str, Value]]:
+        """Return the values of the public columns of all rows, in order.
+
+        Args:
+            policy: of the window, which declares them.
+
+        Raises:
+            MalformedRecord: columns that it does not declare, or not canonical: no such index may
+                be committed to in its window.
+            UnsupportedError: columns in a v1 window.
+        """
+        if policy.version == 1 and self.columns:
+            raise UnsupportedError("public columns", where="index", expected="none")
+        declared = policy.retrieval.public_columns
+        if not self.columns:
+            return [{} for _ in range(self.rows)]
+        return [read_columns(text, declared) for text in self.columns]
 
     @classmethod
     def parse(cls, data: bytes) -> "IndexCommitment":
@@ -172,17 +223,14 @@ class IndexCommitment:
             data: of any length; see `check_index_lengths` for what is too large to be read whole.
 
         Raises:
-            MalformedRecord: anything else.
-            UnsupportedError: rows with public columns.
+            MalformedRecord: anything else. What columns hold, `column_values` reads.
         """
         return parsed_body(INDEX_TAG, data, 9, cls._from)
 
     @classmethod
     def _from(cls, f: tuple[bytes, ...]) -> "IndexCommitment":
-        if f[6]:
-            raise UnsupportedError("public columns", where="index", expected="none")
         place = (read_text(f[0]), read_text(f[1]), read_int(f[2]), read_int(f[4]))
-        commitment = cls(*place, f[5], f[7], f[8])
+        commitment = cls(*place, f[5], f[7], f[8], _read_columns_bytes(f[6]))
         if (rows := read_int(f[3])) != commitment.rows:
             raise MalformedRecord(f"{rows} rows", where=INDEX_TAG, expected=f"{commitment.rows}")
         return commitment
@@ -191,8 +239,8 @@ class IndexCommitment:
 class IndexTree:
     """The tree of C_idx in memory: root and paths of rows."""
 
-    def __init__(self, commitments: bytes, row_digests: bytes) -> None:
-        self._tree = MemoryTree(index_leaves(commitments, row_digests))
+    def __init__(self, commitments: bytes, row_digests: bytes, columns: Sequence[str] = ()) -> None:
+        self._tree = MemoryTree(index_leaves(commitments, row_digests, columns))
         self.root = self._tree.root()
 
     def path(self, position: int) -> tuple[bytes, ...]:
@@ -200,182 +248,48 @@ class IndexTree:
         return self._tree.inclusion_proof(position)
 
 
-def slot_key(secret: bytes, window: str, epoch: int, slot: int) -> bytes:
-    """Return the key of one slot in one seed epoch, 32 bytes.
-
-    Args:
-        secret: the window's s_W, 32 bytes.
-        window, epoch, slot: W, g and i. The window is in the message: one secret used for two
-            windows would otherwise draw the same noise twice, which cancels out.
-    """
-    message = enc("ragaudit/v1/seed/slot", window, epoch, slot)
-    return hmac.digest(secret, message, hashlib.sha256)
+def columns_bytes(columns: Sequence[str]) -> bytes:
+    """Return texts of columns as an index commitment has them: each with its length in front."""
+    texts = [text.encode() for text in columns]
+    return b"".join(len(text).to_bytes(LENGTH_BYTES, "little") + text for text in texts)
 
 
-def counter_key(of_slot: bytes, counter: int) -> bytes:
-    """Return k_{g,i,c}, the key of the noise of one record, 32 bytes.
-
-    Args:
-        of_slot: `slot_key`.
-        counter: c of the record. Each has a key of its own: to open one opens no other.
-    """
-    return hmac.digest(of_slot, enc("ragaudit/v1/seed/counter", counter), hashlib.sha256)
-
-
-def key_leaf(epoch: int, slot: int, counter: int, key: bytes) -> bytes:
-    """Return the leaf data that commits to k_{g,i,c}, 32 bytes (docs/spec/05-records.md §5.5).
-
-    The key, 32 bytes, is random: the digest hides it without a salt.
-    """
-    return structure("key", epoch, slot, counter, key)
+def _read_columns_bytes(data: bytes) -> tuple[str, ...]:
+    found, at = [], 0
+    while at < len(data):
+        start = at + LENGTH_BYTES
+        at = start + int.from_bytes(data[at:start], "little")
+        # The last one would otherwise be cut off, and two encodings have one meaning.
+        if at > len(data) or start > len(data):
+            raise MalformedRecord("columns cut off", where=INDEX_TAG)
+        found.append(read_text(data[start:at]))
+    return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
-class KeyOpening:
-    """A noise key with its two paths.
-
-    Attributes:
-        key: k_{g,i,c}, 32 bytes.
-        counter_path: of the key in its slot's tree.
-        slot_path: of the slot's root in C_seed.
-    """
-
-    key: bytes = field(repr=False)
-    counter_path: tuple[bytes, ...]
-    slot_path: tuple[bytes, ...]
-
-
-class SeedCommitment:
-    """The provider's C_seed of one epoch: slot roots in memory, a slot's keys made when needed."""
-
-    def __init__(
-        self, secret: bytes, window: str, epoch: int, slot_roots: bytes, queries: int
-    ) -> None:
-        """Take the stored roots of the slots; `build` makes them.
-
-        Args:
-            secret: s_W, 32 bytes.
-            window, epoch: W and g.
-            slot_roots: of all slots, 32 bytes each.
-            queries: r, leaves of a slot's tree.
-        """
-        self._secret = secret
-        self._window = check_window(window)
-        self._epoch = epoch
-        self._queries = queries
-        self._slots = MemoryTree(_split(slot_roots))
-        self._opened: tuple[int, MemoryTree] | None = None
-        self.slot_roots = slot_roots
-        self.root = self._slots.root()
-
-    @classmethod
-    def build(
-        cls,
-        secret: bytes,
-        window: str,
-        epoch: int,
-        slots: int,
-        queries: int,
-        progress: Callable[[float], bool | None] | None = None,
-    ) -> "SeedCommitment":
-        """Derive all ``slots`` · ``queries`` keys and commit to them.
-
-        Args:
-            secret: s_W, 32 bytes.
-            window, epoch: W and g.
-            slots: 1..1,000,000.
-            queries: r per slot, 1..1,000,000.
-            progress: called with the done share from time to time; False cancels.
-
-        Raises:
-            MalformedRecord: slots or queries out of range, secret not 32 bytes.
-            RefusedError: cancelled.
-        """
-        if len(secret) != KEY_BYTES:
-            raise MalformedRecord("secret of the wrong length", expected="32 bytes")
-        if not (1 <= slots <= MAX_SLOTS and 1 <= queries <= MAX_QUERIES):
-            raise MalformedRecord("slots or queries out of range", where="seed commitment")
-        roots = []
-        for slot in range(slots):
-            key = slot_key(secret, window, epoch, slot)
-            roots.append(_root(map(leaf_hash, _key_leaves(key, epoch, slot, queries))))
-            if progress is not None and progress((slot + 1) / slots) is False:
-                raise RefusedError("cancelled", where="seed commitment")
-        return cls(secret, window, epoch, b"".join(roots), queries)
-
-    def open(self, slot: int, counter: int) -> KeyOpening:
-        """Return the key of (slot, counter) with its paths, for the verifier only (spec 8.3).
-
-        The tree of the slot that was opened last is kept: open in order of slots.
-
-        Args:
-            slot, counter: i and c of a sampled record.
-
-        Raises:
-            MalformedProof: no such slot or counter.
-        """
-        slot_path = self._slots.inclusion_proof(slot)
-        of_slot = slot_key(self._secret, self._window, self._epoch, slot)
-        opened = self._opened
-        if opened is None or opened[0] != slot:
-            leaves = _key_leaves(of_slot, self._epoch, slot, self._queries)
-            opened = self._opened = (slot, MemoryTree(leaves))
-        path = opened[1].inclusion_proof(counter)
-        return KeyOpening(counter_key(of_slot, counter), path, slot_path)
-
-
-def verify_key_opening(
-    *,
-    root: bytes,
-    epoch: int,
-    slot: int,
-    counter: int,
-    slots: int,
-    queries: int,
-    opening: KeyOpening,
-) -> None:
-    """Check an opened noise key against C_seed.
-
-    Args:
-        root: C_seed of ``epoch``, from the countersigned opening.
-        epoch, slot, counter: g, i, c, from the record: a key of another place is rejected.
-        slots, queries: of the policy, never of the opening: they fix the lengths of the paths.
-        opening: as the provider sent it.
-
-    Raises:
-        CommitmentRejected: the key is not the committed one.
-        MalformedRecord, MalformedProof: lengths or places out of range.
-    """
-    if len(opening.key) != KEY_BYTES:
-        raise MalformedRecord("key of the wrong length", expected="32 bytes")
-    leaf = leaf_hash(key_leaf(epoch, slot, counter, opening.key))
-    slot_root = root_from_inclusion_proof(leaf, counter, queries, opening.counter_path)
-    _verify_path(
-        leaf_hash(slot_root), slot, TreeHead(slots, root), opening.slot_path, "key of C_seed"
-    )
-
-
-def _key_leaves(of_slot: bytes, epoch: int, slot: int, queries: int) -> Iterator[bytes]:
-    """Return `key_leaf` of all counters; the encodings differ in fixed places only."""
-    counter_head = enc("ragaudit/v1/seed/counter", 0)[:-8]
-    leaf_head = enc("ragaudit/v1/key", epoch, slot, 0, bytes(KEY_BYTES))[: -16 - KEY_BYTES]
-    key_length = KEY_BYTES.to_bytes(8, "little")
-    for counter in range(queries):
-        number = counter.to_bytes(8, "little")
-        key = hmac.digest(of_slot, counter_head + number, "sha256")
-        yield hashlib.sha256(leaf_head + number + key_length + key).digest()
-
-
-def _root(leaf_hashes: Iterable[bytes]) -> bytes:
+def tree_root(leaf_hashes: Iterable[bytes]) -> bytes:
+    """Return the RFC 6962 root over hashes of leaves, in order, 32 bytes."""
     frontier = Frontier()
     for leaf in leaf_hashes:
         frontier.append(leaf)
     return frontier.root()
 
 
-def _verify_path(
+def verify_path(
     leaf: bytes, position: int, head: TreeHead, path: Sequence[bytes], what: str
 ) -> None:
+    """Check that a leaf hash stands at a place of a tree.
+
+    Args:
+        leaf: its hash, 32 bytes.
+        position: of it, from 0.
+        head: size and root.
+        path: from leaf to root.
+        what: of what commitment, for the error.
+
+    Raises:
+        CommitmentRejected: it does not.
+        MalformedProof: a path of another length.
+    """
     try:
         verify_inclusion(leaf=leaf, index=position, head=head, proof=path)
     except ProofRejected as error:
@@ -389,10 +303,6 @@ def _row_count(commitments: bytes, row_digests: bytes) -> int:
             "row commitments and digests do not fit", where="index", expected="32 bytes per row"
         )
     return rows
-
-
-def _split(data: bytes) -> list[bytes]:
-    return [data[i : i + HASH_BYTES] for i in range(0, len(data), HASH_BYTES)]
 
 
 def _digest_sized(*values: bytes) -> None:

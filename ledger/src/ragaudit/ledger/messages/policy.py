@@ -5,20 +5,16 @@ Whether sigma gives the promised privacy, and the threshold fits theta, is the v
 """
 
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import MalformedError, UnsupportedError
-from ragaudit.encoding.parameters import LIMITS, SQUARED_NORM, B
-from ragaudit.encoding.relations import FIXED_SIZE
-from ragaudit.encoding.signing import PublicKey
-from ragaudit.encoding.text import DECIMAL, is_decimal
+from ragaudit.encoding.parameters import LIMITS, B
 from ragaudit.ledger.errors import MalformedNote, MalformedPolicy, MalformedRecord
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
-from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, MAX_NOTE_BYTES, VerifierKey
+from ragaudit.ledger.log.notes import MAX_NOTE_BYTES
 from ragaudit.ledger.messages.fields import Fields
 from ragaudit.ledger.messages.identifiers import (
     check_provider,
@@ -26,8 +22,43 @@ from ragaudit.ledger.messages.identifiers import (
     check_window,
     log_origin,
 )
+from ragaudit.ledger.messages.policy_terms import (
+    FILTER_GRAMMAR,
+    NOISE_MEMBERS,
+    AuditTerms,
+    Estimator,
+    Metric,
+    NoiseTerms,
+    PolicyKeys,
+    QueryKind,
+    RetrievalTerms,
+    StratumTerms,
+    exact,
+    read_audit,
+    read_estimator,
+    read_keys,
+)
+
+__all__ = [
+    "FORMAT",
+    "FORMAT_V2",
+    "MAX_CHECKPOINTS",
+    "MAX_INSTANTS",
+    "AuditTerms",
+    "Estimator",
+    "Metric",
+    "NoiseTerms",
+    "Policy",
+    "PolicyKeys",
+    "QueryKind",
+    "RetrievalTerms",
+    "StratumTerms",
+    "exact",
+]
 
 FORMAT = "ragaudit/v1/policy"
+FORMAT_V2 = "ragaudit/v2/policy"
+LARGE_B = 4095  # of windows without noise
 MAX_SECONDS = 2**40
 MAX_WINDOW_SECONDS = 400 * 86_400
 MAX_INSTANTS = 10_000
@@ -40,68 +71,9 @@ _MEMBERS = """format provider window start end previous_checkpoint epsilon_acc d
     activation_rounds beacon query_text_disclosure embedder_tolerance estimator filter_grammar
     proof_mode audit merge_delay_seconds clock_skew_seconds promise_life_seconds
     claim_margin_seconds release_seconds keys experiment_seed"""
-_FIXED: dict[str, object] = {  # what version 1 supports
-    "sampler": {"id": "ragaudit/v1/dgs", "distance": "2^-100"},
-    "beacon": {"kind": "none"},
-    "filter_grammar": "empty",
-    "proof_mode": "on-demand",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Estimator:
-    """Parameters of the coalition estimate.
-
-    Attributes:
-        theta: cosine from which two queries count as alike, a decimal below 1.
-        tau_seconds: within which alike queries are linked.
-        sketch_bits, seed: b, a multiple of 8, and 32 bytes, of the sketches.
-    """
-
-    theta: str
-    tau_seconds: int
-    sketch_bits: int
-    seed: bytes
-    hamming_threshold: int
-
-
-@dataclass(frozen=True, slots=True)
-class StratumTerms:
-    """Of one kind of strata: ``eta``, the largest probability to miss, and the least sample."""
-
-    eta: str
-    minimum: int
-
-
-@dataclass(frozen=True, slots=True)
-class AuditTerms:
-    """Mode A (every record) or B (samples), how each kind is drawn, and the prover's deadline.
-
-    Attributes:
-        beta: the share of bad records that a sample is to find.
-        tenants: of the strata that hold all records of a tenant.
-        submitters: of the strata that hold the records whose receipts were submitted.
-        submitters_by: whether those are one per "account" or one per "tenant".
-    """
-
-    mode: str
-    beta: str
-    tenants: StratumTerms
-    submitters: StratumTerms
-    submitters_by: str
-    deadline_seconds: int
-
-
-@dataclass(frozen=True, slots=True)
-class PolicyKeys:
-    """The public keys of a window, pairwise different; ``arbiter`` None: it has none."""
-
-    arbiter: PublicKey | None
-    log: VerifierKey
-    provider: PublicKey
-    cosigner: VerifierKey
-    verifier: PublicKey
-    verdict: PublicKey
+_MEMBERS_V2 = f"""{_MEMBERS} privacy metric largest_norm public_columns query_kinds retry_seconds
+    versions"""
+_SAMPLER: dict[str, object] = {"id": "ragaudit/v1/dgs", "distance": "2^-100"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,28 +82,28 @@ class Policy:
 
     Attributes:
         canonical: the document itself, which the digest names.
+        version: 1 or 2, of the document's format.
         start, end, activation_instants: Unix seconds.
+        noise: None in an integrity window (``privacy`` "none"): nothing is added to scores, no
+            epsilon is claimed, and the selection is the exact top K.
+        norm_bound: B, 127 or, without noise only, 4095.
     """
 
     canonical: bytes
+    version: int
     provider: str
     window: str
     start: int
     end: int
     previous_checkpoint: str | None
-    epsilon_acc: str
-    delta_acc: str
-    delta_policy: str
-    sigma: str
-    relation: str
-    rows_per_document: int
+    noise: NoiseTerms | None
+    retrieval: RetrievalTerms
+    norm_bound: int
     dimension: int
     top_k_max: int
     queries_per_account: int
     slots: int
-    coalition_max: int
     tenants: tuple[str, ...]
-    calibration: str
     activation_instants: tuple[int, ...]
     query_text_disclosure: str
     embedder_tolerance: int
@@ -149,6 +121,64 @@ class Policy:
     def digest(self) -> bytes:
         """C_policy, 32 bytes."""
         return structure("policy", self.canonical)
+
+    @property
+    def noised(self) -> bool:
+        """Whether scores are noised, and a claim about privacy is made."""
+        return self.noise is not None
+
+    @property
+    def squared_norm(self) -> int:
+        """B², the norm of completed rows and the largest score (cosine 1)."""
+        return self.norm_bound * self.norm_bound
+
+    @property
+    def noise_terms(self) -> NoiseTerms:
+        """The terms of the noise; UnsupportedError in a window that has none."""
+        if self.noise is None:
+            # Raised, not None: no arithmetic about noise may go on with a value that is no value.
+            raise UnsupportedError("no noise in this window", where="policy", expected="noise")
+        return self.noise
+
+    @property
+    def epsilon_acc(self) -> str:
+        """Of `noise_terms`; raises as it does, like the seven below."""
+        return self.noise_terms.epsilon_acc
+
+    @property
+    def delta_acc(self) -> str:
+        """Of `noise_terms`."""
+        return self.noise_terms.delta_acc
+
+    @property
+    def delta_policy(self) -> str:
+        """Of `noise_terms`."""
+        return self.noise_terms.delta_policy
+
+    @property
+    def sigma(self) -> str:
+        """Of `noise_terms`."""
+        return self.noise_terms.sigma
+
+    @property
+    def relation(self) -> str:
+        """Of `noise_terms`."""
+        return self.noise_terms.relation
+
+    @property
+    def rows_per_document(self) -> int:
+        """Of `noise_terms`."""
+        return self.noise_terms.rows_per_document
+
+    @property
+    def calibration(self) -> str:
+        """Of `noise_terms`."""
+        return self.noise_terms.calibration
+
+    @property
+    def coalition_max(self) -> int:
+        """Of `noise_terms`."""
+        return self.noise_terms.coalition_max
 
     @property
     def origin(self) -> str:
@@ -219,27 +249,22 @@ class Policy:
 
     @classmethod
     def from_json(cls, value: Any) -> "Policy":
-        """Return the policy of a JSON value; raises as `parse`."""
+        """Return the policy of a JSON value, of version 1 or 2; raises as `parse`."""
+        second = isinstance(value, dict) and value.get("format") == FORMAT_V2
         try:
             canonical = canonical_json.dumps(value)
-            return _parse(Fields(value, _MEMBERS, MalformedPolicy), canonical)
+            members = _MEMBERS_V2 if second else _MEMBERS
+            return _parse(Fields(value, members, MalformedPolicy), canonical, 2 if second else 1)
         except (MalformedNote, MalformedRecord) as error:
             raise MalformedPolicy(error.what, where=error.where, expected=error.expected) from error
 
 
-def exact(text: str) -> Fraction:
-    """Return the exact value of a policy decimal; MalformedPolicy for any other text."""
-    if not is_decimal(text):
-        raise MalformedPolicy("not a decimal", expected=DECIMAL)
-    return Fraction(text)
-
-
-def _parse(f: Fields, canonical: bytes) -> Policy:
-    f.constant("format", FORMAT)
-    f.constant("norm_bound", B)
-    for name, supported in _FIXED.items():
-        if f.raw(name) != supported:
-            raise UnsupportedError("not supported", where=name, expected=str(supported))
+def _parse(f: Fields, canonical: bytes, version: int) -> Policy:
+    f.constant("format", FORMAT if version == 1 else FORMAT_V2)
+    noised = version == 1 or f.choice("privacy", "gaussian", "none") == "gaussian"
+    if noised or f.raw("norm_bound") != LARGE_B:
+        f.constant("norm_bound", B)
+    _check_supported(f, version, noised)
     provider = check_provider(f.text("provider", 1, 64))
     window = check_window(f.text("window", 1, 64))
     start = f.integer("start", 1, MAX_SECONDS)
@@ -247,59 +272,58 @@ def _parse(f: Fields, canonical: bytes) -> Policy:
     slots = f.integer("slots", 1, 1_000_000)
     queries = f.integer("queries_per_account", 1, min(1_000_000, MAX_KEYS // slots))
     instants = _instants(f, start, end)
-    audit = _audit(f)
+    audit = read_audit(f)
     return Policy(
         canonical=canonical,
+        version=version,
         provider=provider,
         window=window,
         start=start,
         end=end,
         previous_checkpoint=_previous_checkpoint(f, provider, window),
-        epsilon_acc=_decimal(f, "epsilon_acc", Fraction(1000)),
-        delta_acc=_decimal(f, "delta_acc", Fraction(1, 10)),
-        delta_policy=_decimal(f, "delta_policy", Fraction(1, 10)),
-        sigma=_sigma(f),
-        relation=f.choice("relation", *FIXED_SIZE),
-        rows_per_document=f.integer("rows_per_document", 1, 1000),
+        noise=_noise(f, slots, noised=noised),
+        retrieval=RetrievalTerms() if version == 1 else RetrievalTerms.read(f),
+        norm_bound=f.integer("norm_bound", B, LARGE_B),
         dimension=f.integer("dimension", 1, LIMITS.dimension),
         top_k_max=f.integer("top_k_max", 1, LIMITS.top_k),
         queries_per_account=queries,
         slots=slots,
-        coalition_max=f.integer("coalition_max", 1, slots),
         tenants=_tenants(f),
-        calibration=f.text("calibration", 1, 500),
         activation_instants=instants,
         query_text_disclosure=f.choice("query_text_disclosure", "sampled", "none"),
         embedder_tolerance=f.integer("embedder_tolerance", 0, 65_535),
-        estimator=_estimator(f),
+        estimator=read_estimator(f),
         audit=audit,
         merge_delay_seconds=_merge_delay(f, instants[-1] - start),
         clock_skew_seconds=f.integer("clock_skew_seconds", 1, 86_400),
         promise_life_seconds=f.integer("promise_life_seconds", 1, 86_400),
         claim_margin_seconds=f.integer("claim_margin_seconds", 1, min(86_400, end - start - 1)),
         release_seconds=f.integer("release_seconds", 1, audit.deadline_seconds - 1),
-        keys=_keys(f, log_origin(provider, window)),
+        keys=read_keys(f, log_origin(provider, window)),
         experiment_seed=f.optional(f.text, "experiment_seed", 1, 500),
     )
 
 
-def _decimal(f: Fields, name: str, high: Fraction | None = None, below: int = 0) -> str:
-    """Return a decimal above 0, at most ``high`` or, without one, below ``below``."""
-    value = f.raw(name)
-    if not isinstance(value, str) or not is_decimal(value):
-        raise f.error(name, "not a decimal", expected=DECIMAL)
-    inside = exact(value) <= high if high is not None else exact(value) < below
-    if exact(value) <= 0 or not inside:
-        raise f.error(name, "out of range", expected=f"above 0, {high or f'below {below}'}")
-    return value
+def _check_supported(f: Fields, version: int, noised: bool) -> None:
+    supported: dict[str, tuple[object, ...]] = {
+        "sampler": (_SAMPLER if noised else None,),
+        "beacon": ({"kind": "none"},),
+        "filter_grammar": ("empty",) if version == 1 else ("empty", FILTER_GRAMMAR),
+        "proof_mode": ("on-demand",),
+    }
+    for name, values in supported.items():
+        if f.raw(name) not in values:
+            expected = " or ".join(map(str, values))
+            raise UnsupportedError("not supported", where=name, expected=expected)
 
 
-def _sigma(f: Fields) -> str:
-    sigma = _decimal(f, "sigma", Fraction(2**40))
-    units = exact(sigma) * SQUARED_NORM
-    if not LIMITS.sigma_units_min <= units <= LIMITS.sigma_units_max:
-        raise f.error("sigma", "out of range", expected="16 <= sigma * 16129 <= 2^40")
-    return sigma
+def _noise(f: Fields, slots: int, *, noised: bool) -> NoiseTerms | None:
+    if noised:
+        return NoiseTerms.read(f, slots)
+    # A sigma beside "none" could be read as a promise; there is nothing that it would be of.
+    for name in (*NOISE_MEMBERS, "experiment_seed"):
+        f.constant(name, None)
+    return None
 
 
 def _previous_checkpoint(f: Fields, provider: str, window: str) -> str | None:
@@ -341,60 +365,3 @@ def _instants(f: Fields, start: int, end: int) -> tuple[int, ...]:
 def _merge_delay(f: Fields, seconds: int) -> int:
     # At least twice the spacing of checkpoints, so that each covers what came since the last.
     return f.integer("merge_delay_seconds", max(1, -(-4 * seconds // MAX_CHECKPOINTS)), 86_400)
-
-
-def _estimator(f: Fields) -> Estimator:
-    names = "theta tau_seconds sketch_bits seed hamming_threshold"
-    e = Fields(f.raw("estimator"), names, MalformedPolicy, "estimator")
-    bits = e.integer("sketch_bits", LIMITS.sketch_bits_min, LIMITS.sketch_bits_max)
-    if bits % 8:
-        raise e.error("sketch_bits", "not a multiple of 8")
-    return Estimator(
-        theta=_decimal(e, "theta", below=1),
-        tau_seconds=e.integer("tau_seconds", 1, 10**7),
-        sketch_bits=bits,
-        seed=e.hex("seed", 32),
-        hamming_threshold=e.integer("hamming_threshold", 0, bits),
-    )
-
-
-def _audit(f: Fields) -> AuditTerms:
-    names = "mode beta tenants submitters deadline_seconds"
-    a = Fields(f.raw("audit"), names, MalformedPolicy, "audit")
-    tenants = Fields(a.raw("tenants"), "eta minimum", MalformedPolicy, "audit.tenants")
-    submitters = Fields(a.raw("submitters"), "by eta minimum", MalformedPolicy, "audit.submitters")
-    return AuditTerms(
-        mode=a.choice("mode", "A", "B"),
-        beta=_decimal(a, "beta", below=1),
-        tenants=_stratum(tenants),
-        submitters=_stratum(submitters),
-        submitters_by=submitters.choice("by", "account", "tenant"),
-        deadline_seconds=a.integer("deadline_seconds", 1, 10**7),
-    )
-
-
-def _stratum(f: Fields) -> StratumTerms:
-    return StratumTerms(_decimal(f, "eta", below=1), f.integer("minimum", 0, 10**6))
-
-
-def _keys(f: Fields, origin: str) -> PolicyKeys:
-    names = "arbiter log provider cosigner verifier verdict"
-    k = Fields(f.raw("keys"), names, MalformedPolicy, "keys")
-    keys = PolicyKeys(
-        arbiter=k.optional(k.public_key, "arbiter"),
-        log=VerifierKey.parse(k.text("log", 1, 512)),
-        provider=k.public_key("provider"),
-        cosigner=VerifierKey.parse(k.text("cosigner", 1, 512)),
-        verifier=k.public_key("verifier"),
-        verdict=k.public_key("verdict"),
-    )
-    if keys.log.algorithm != ED25519 or keys.log.name != origin:
-        raise k.error("log", "not the log's key", expected=f"{origin}, type 0x01")
-    if keys.cosigner.algorithm != COSIGNATURE_V1:
-        raise k.error("cosigner", "not a cosigner's key", expected="type 0x04")
-    # One key in two roles would let one party answer for the other.
-    every = [keys.log.public, keys.provider, keys.cosigner.public, keys.verifier, keys.verdict]
-    every += [] if keys.arbiter is None else [keys.arbiter]
-    if len(set(every)) < len(every):
-        raise f.error("keys", "one key in two roles", expected="different keys")
-    return keys

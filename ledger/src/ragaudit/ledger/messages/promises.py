@@ -91,21 +91,38 @@ class Promise(AccountMessage):
         """The promised record; MalformedRecord if the body is none."""
         return Record.parse_promised(self.body)
 
+    @classmethod
+    def members_of(cls, value: Any) -> str:
+        """Return the names of a promise's members.
+
+        In a v2 window question and filter stand in the request alone: a vector has up to 16 KiB,
+        and a claim holds the promise (8.3).
+        """
+        match value:
+            case {"request": {"kind": _}}:
+                return f"origin body request {Openings.SALTED} signature"
+        return cls.MEMBERS
+
     def _members(self) -> dict[str, Any]:
         return {
             "origin": self.origin,
             "body": self.body.hex(),
             "request": self.request.to_json(),
-            **self.openings.to_json(),
+            **{
+                name: value
+                for name, value in self.openings.to_json().items()
+                if name in self.members_of({"request": self.request.to_json()}).split()
+            },
         }
 
     @classmethod
     def _read(cls, f: Fields) -> Self:
+        request = f.message("request", Request)
         promise = cls(
             f.origin(),
             f.hex("body", limit=MAX_BODY_BYTES),
-            f.message("request", Request),
-            Openings.read(f),
+            request,
+            Openings.read(f) if request.kind is None else Openings.read(f, request),
             signature=f.hex("signature", SIGNATURE_BYTES),
         )
         _ = promise.record  # refused here, where the message is malformed, and nowhere later

@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Self
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import DIGEST_BYTES, SALT_BYTES, leaf_data, structure
 from ragaudit.encoding.errors import MalformedError
-from ragaudit.encoding.parameters import LIMITS, B
 from ragaudit.encoding.signing import (
     SIGNATURE_BYTES,
     PrivateKey,
@@ -28,23 +27,29 @@ from ragaudit.ledger.messages.fields import (
     MAX_TIME,
     Fields,
     JsonMessage,
-    vector_text,
 )
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.records import MAX_ROWS, Record
+from ragaudit.ledger.messages.private_receipts import PrivateReceipt, ServedRow
+from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.requests import (
     Answer,
-    Openings,
     Request,
-    check_rising,
-    read_row,
 )
 from ragaudit.ledger.messages.signed import AccountMessage
 
-PRIVATE_FORMAT = "ragaudit/v1/receipt/private"
+__all__ = [
+    "FILE_FORMAT",
+    "FILE_FORMAT_V2",
+    "PrivateReceipt",
+    "PublicReceipt",
+    "ReceiptFile",
+    "ServedRow",
+    "answer_digest",
+    "bound_receipt",
+]
+
 FILE_FORMAT = "ragaudit/v1/receipt/file"
-SQUARES = 4  # that complete a row to squared norm B²
-MAX_PATH = 40  # of a row among at most 2^40
+FILE_FORMAT_V2 = "ragaudit/v2/receipt/file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,108 +183,8 @@ class PublicReceipt(AccountMessage):
 
 
 @dataclass(frozen=True, slots=True)
-class ServedRow(JsonMessage):
-    """A served row with everything that opens it.
-
-    Attributes:
-        position: in the index, from 0.
-        id, content: as served.
-        salt: of `row_digest`, 32 bytes.
-        vector: d integers of norm at most 127.
-        squares: four integers that complete its squared norm to 16129.
-        blinding: canonical scalar of its commitment, 32 bytes.
-        commitment: C_i, 32 bytes.
-        path: of the row in C_idx, 32 bytes each.
-    """
-
-    MEMBERS: ClassVar[str] = (
-        "position id content columns salt vector squares blinding commitment path"
-    )
-
-    position: int
-    id: str = field(repr=False)
-    content: str = field(repr=False)
-    salt: bytes = field(repr=False)
-    vector: tuple[int, ...] = field(repr=False)
-    squares: tuple[int, ...] = field(repr=False)
-    blinding: bytes = field(repr=False)
-    commitment: bytes
-    path: tuple[bytes, ...] = field(repr=False)
-
-    def _members(self) -> dict[str, Any]:
-        return {
-            "position": self.position,
-            "id": self.id,
-            "content": self.content,
-            "columns": {},
-            "salt": self.salt.hex(),
-            "vector": vector_text(self.vector),
-            "squares": list(self.squares),
-            "blinding": self.blinding.hex(),
-            "commitment": self.commitment.hex(),
-            "path": [digest.hex() for digest in self.path],
-        }
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        return cls(
-            *read_row(f),
-            salt=f.hex("salt", SALT_BYTES),
-            vector=f.vector("vector", LIMITS.dimension, B),
-            squares=f.integers("squares", (SQUARES, SQUARES), -B, B),
-            blinding=f.hex("blinding", 32),
-            commitment=f.hex("commitment", 32),
-            path=f.hexes("path", MAX_PATH, DIGEST_BYTES),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class PrivateReceipt(JsonMessage):
-    """The half for the account's eyes.
-
-    Attributes:
-        selected: positions of the rows of the answer, rising.
-        selection_blinding: canonical scalar of B_sel, 32 bytes.
-        salt_r: hides the answer in `answer_digest`, 32 bytes.
-        rows: the selected ones.
-    """
-
-    FORMAT: ClassVar[str] = PRIVATE_FORMAT
-    MEMBERS: ClassVar[str] = f"{Openings.MEMBERS} selected selection_blinding salt_r rows"
-    WHERE: ClassVar[str] = "private"
-
-    openings: Openings
-    selected: tuple[int, ...] = field(repr=False)
-    selection_blinding: bytes = field(repr=False)
-    salt_r: bytes = field(repr=False)
-    rows: tuple[ServedRow, ...] = field(repr=False)
-
-    def __post_init__(self) -> None:
-        check_rising(list(self.selected), "selected")
-
-    def _members(self) -> dict[str, Any]:
-        return {
-            **self.openings.to_json(),
-            "selected": list(self.selected),
-            "selection_blinding": self.selection_blinding.hex(),
-            "salt_r": self.salt_r.hex(),
-            "rows": [row.to_json() for row in self.rows],
-        }
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        return cls(
-            openings=Openings.read(f),
-            selected=f.integers("selected", (0, LIMITS.top_k), 0, MAX_ROWS - 1),
-            selection_blinding=f.hex("selection_blinding", 32),
-            salt_r=f.hex("salt_r", SALT_BYTES),
-            rows=f.messages("rows", ServedRow, 0, LIMITS.top_k),
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class ReceiptFile(JsonMessage):
-    """Everything an account keeps of one query."""
+    """Everything an account keeps of one query, in the form of its window's policy."""
 
     FORMAT: ClassVar[str] = FILE_FORMAT
     MEMBERS: ClassVar[str] = "request answer public private"
@@ -289,6 +194,15 @@ class ReceiptFile(JsonMessage):
     answer: Answer
     public: PublicReceipt
     private: PrivateReceipt
+
+    @classmethod
+    def _check_format(cls, f: Fields) -> None:
+        f.choice("format", FILE_FORMAT, FILE_FORMAT_V2)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the file as a JSON object."""
+        form = FILE_FORMAT if self.private.openings.kind is None else FILE_FORMAT_V2
+        return {**JsonMessage.to_json(self), "format": form}
 
     def _members(self) -> dict[str, Any]:
         return {
@@ -300,12 +214,22 @@ class ReceiptFile(JsonMessage):
 
     @classmethod
     def _read(cls, f: Fields) -> Self:
-        return cls(
+        file = cls(
             f.message("request", Request),
             f.message("answer", Answer),
             f.message("public", PublicReceipt),
             f.message("private", PrivateReceipt),
         )
+        # One version throughout: parts of two would be a form that no window has.
+        second = {
+            file.request.kind is not None,
+            file.private.openings.kind is not None,
+            f.value["format"] == FILE_FORMAT_V2,
+            *(document.attributes is not None for document in file.answer.documents),
+        }
+        if len(second) > 1:
+            raise f.error("format", "parts of two versions", expected="one version")
+        return file
 
     def verify_answer_digest(self) -> None:
         """Check that the public half names exactly this request, answer and private half.
@@ -351,7 +275,7 @@ def bound_receipt(document: Mapping[str, Any], policy: Policy) -> PublicReceipt:
             "private": {"salt_r": str(salt)} as private,
             **more,
             # A member beside these would be covered by no digest.
-        } if form == FILE_FORMAT and not more:
+        } if form in (FILE_FORMAT, FILE_FORMAT_V2) and not more:
             receipt = PublicReceipt.from_json(public, "public")
             if receipt.origin != policy.origin:
                 raise ReceiptRejected("of another log", where="origin", expected=policy.origin)

@@ -4,21 +4,22 @@ Every body is ``enc("ragaudit/v1/entry/<kind>", ..)``; `parse` accepts exactly w
 writes and checks each field's range. Whether a body is *true* is for the audit to say.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Self, TypeAlias
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self, TypeAlias
 
 from ragaudit.encoding.digests import leaf_data
 from ragaudit.encoding.parameters import LIMITS
 from ragaudit.encoding.tagged import Field, enc, read_int, read_optional_digest, read_text
 from ragaudit.ledger.errors import MalformedRecord
-from ragaudit.ledger.messages.fields import (
-    MAX_TIME,
+from ragaudit.ledger.messages.encoded import (
+    EntryBody,
+    Readers,
     check_digests,
     check_key,
     check_range,
     parsed_body,
 )
+from ragaudit.ledger.messages.fields import MAX_TIME
 from ragaudit.ledger.messages.identifiers import check_tenant, check_window
 
 MAX_TENANTS = 1000
@@ -29,58 +30,16 @@ MAX_REASON_BYTES = 500
 
 _TENANT = "ragaudit/v1/opening/tenant"
 
-Readers: TypeAlias = tuple[Callable[[bytes], Any], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class EntryBody:
-    """A body: its attributes in order, under a tag of its own, so that none is read as another.
-
-    Attributes:
-        KIND: of the entry; TAG is made of it.
-        READ: reader of each field.
-    """
-
-    KIND: ClassVar[str]
-    TAG: ClassVar[str]
-    READ: ClassVar[Readers]
-
-    def __init_subclass__(cls) -> None:
-        cls.TAG = f"ragaudit/v1/entry/{cls.KIND}"
-
-    def _fields(self) -> tuple[Field, ...]:
-        return tuple(getattr(self, field.name) for field in fields(self))
-
-    @classmethod
-    def _from(cls, f: tuple[bytes, ...]) -> Self:
-        return cls(*(read(data) for read, data in zip(cls.READ, f, strict=True)))
-
-    def encode(self) -> bytes:
-        """Return the body as it is logged (docs/spec/01-encoding.md §1.1)."""
-        return enc(self.TAG, *self._fields())
-
-    @classmethod
-    def parse(cls, body: bytes) -> Self:
-        """Return the body in ``body``, the strict inverse of `encode`.
-
-        Args:
-            body: of a log entry, as an untrusted party sent it.
-
-        Raises:
-            MalformedRecord: another kind or encoding, or a field out of range.
-        """
-        return parsed_body(cls.TAG, body, len(cls.READ), cls._from)
-
 
 @dataclass(frozen=True, slots=True)
 class TenantOpening:
-    """One tenant's index at the opening.
+    """One version of a tenant's index, as the opening or a version entry commits to it.
 
     Attributes:
         rows: N, 1..2^40.
         index_root: of C_idx, 32 bytes.
         proof_digest: of pi_idx, 32 bytes.
-        version: 1; later ones are entries of their own.
+        version: v; 1 in the opening, later ones are entries of their own (`Version.index`).
     """
 
     tenant: str
@@ -92,7 +51,7 @@ class TenantOpening:
     def __post_init__(self) -> None:
         check_tenant(self.tenant)
         check_range("rows", self.rows, 1, MAX_ROWS)
-        check_range("version", self.version, 1, 1)  # later ones are reserved entries (5.7)
+        check_range("version", self.version, 1, MAX_TIME)
         check_digests(self.index_root, self.proof_digest)
 
     def encode(self) -> bytes:
@@ -107,7 +66,9 @@ class TenantOpening:
 
     @classmethod
     def _from(cls, f: tuple[bytes, ...]) -> Self:
-        return cls(read_text(f[0]), read_int(f[2]), f[3], f[4], read_int(f[1]))
+        opened = cls(read_text(f[0]), read_int(f[2]), f[3], f[4], read_int(f[1]))
+        check_range("version", opened.version, 1, 1)  # later ones are entries of their own (5.7)
+        return opened
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +78,7 @@ class Opening(EntryBody):
     Attributes:
         policy_digest, embedder_digest: C_policy and C_emb, 32 bytes each.
         seed_root: C_seed of epoch 1: fixed here, no noise can be chosen after a query is known.
+            Empty (absent) in a window without noise; whether it must be, the policy says.
         tenants: in rising order of their names.
     """
 
@@ -128,12 +90,26 @@ class Opening(EntryBody):
     tenants: tuple[TenantOpening, ...]
 
     def __post_init__(self) -> None:
-        check_digests(self.policy_digest, self.embedder_digest, self.seed_root)
+        check_digests(self.policy_digest, self.embedder_digest, self.seed_root or None)
         check_range("number of tenants", len(self.tenants), 1, MAX_TENANTS)
         names = [tenant.tenant for tenant in self.tenants]
+        check_range("version", max(tenant.version for tenant in self.tenants), 1, 1)
         # With two indexes of one tenant, readers could disagree on which one is searched.
         if names != sorted(set(names)):
             raise MalformedRecord("tenants not rising and distinct", where=self.KIND)
+
+    def check_noise(self, *, noised: bool) -> None:
+        """Check that keys of noise are committed to where noise is due, and nowhere else.
+
+        Args:
+            noised: of the window's policy.
+
+        Raises:
+            MalformedRecord: a commitment missing, or one of noise that is not added.
+        """
+        if bool(self.seed_root) != noised:
+            expected = "C_seed" if noised else "none in a window without noise"
+            raise MalformedRecord("seed commitment", where=self.KIND, expected=expected)
 
     def tenant(self, name: str) -> TenantOpening:
         """Return the index of a tenant.
@@ -333,7 +309,15 @@ class Close(EntryBody):
 
 @dataclass(frozen=True, slots=True)
 class Version(EntryBody):
-    """A later index version: a reserved kind, FAIL in version 1."""
+    """A later version of a tenant's index; in windows that allow none it fails check 9.
+
+    In force from the instant that activates its entry, see `versions.VersionSchedule`.
+
+    Attributes:
+        version: v, 2 and up, rising by one for each tenant.
+        rows, index_root, proof_digest: as of `TenantOpening`; rows never fall.
+        time: Unix milliseconds.
+    """
 
     KIND: ClassVar[str] = "version"
     READ = (read_text, read_text, read_int, read_int, bytes, bytes, read_int)
@@ -353,6 +337,13 @@ class Version(EntryBody):
         check_range("version", self.version, 2, MAX_TIME)
         check_range("rows", self.rows, 1, MAX_ROWS)
         check_range("time", self.time, 0, MAX_TIME)
+
+    @property
+    def index(self) -> TenantOpening:
+        """The index that it commits to, in the form of the opening's."""
+        return TenantOpening(
+            self.tenant, self.rows, self.index_root, self.proof_digest, self.version
+        )
 
 
 @dataclass(frozen=True, slots=True)

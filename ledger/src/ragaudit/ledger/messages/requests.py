@@ -7,12 +7,33 @@ from ragaudit.encoding.digests import SALT_BYTES, salted
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.encoding.parameters import LIMITS, B
 from ragaudit.ledger.errors import MalformedRecord, ReceiptRejected
-from ragaudit.ledger.messages.fields import Fields, JsonMessage, int16_bytes, vector_text
+from ragaudit.ledger.messages import filters
+from ragaudit.ledger.messages.columns import MAX_COLUMNS_BYTES, NO_COLUMNS
+from ragaudit.ledger.messages.encoded import check_range
+from ragaudit.ledger.messages.fields import Fields, JsonMessage
+from ragaudit.ledger.messages.filters import Filter, request_filter
 from ragaudit.ledger.messages.identifiers import check_document_id
+from ragaudit.ledger.messages.policy import LARGE_B, Policy, QueryKind
+from ragaudit.ledger.messages.questions import MAX_QUERY_BYTES, Question, query_members
 from ragaudit.ledger.messages.records import MAX_QUERIES, MAX_ROWS, Record
+from ragaudit.ledger.messages.vectors import int16_bytes, vector_text
 
-MAX_QUERY_BYTES = 8192
-MAX_FILTER_BYTES = 8192
+__all__ = [
+    "MAX_CONTENT_BYTES",
+    "MAX_FILTER_BYTES",
+    "MAX_QUERY_BYTES",
+    "Answer",
+    "Document",
+    "Openings",
+    "Question",
+    "Request",
+    "check_rising",
+    "embedding_digest",
+    "read_row",
+    "row_members",
+]
+
+MAX_FILTER_BYTES = 8192  # of requests without a kind, whose filter is empty
 MAX_SKETCH_BYTES = 64  # 512 bits
 MAX_CONTENT_BYTES = 2**20  # of a row; an answer of K rows is held in memory
 
@@ -22,10 +43,11 @@ class Request(JsonMessage):
     """What an account asks.
 
     Attributes:
-        query: 1..8192 bytes of UTF-8.
+        query: 1..8192 bytes of UTF-8; empty where a vector is asked.
         top_k: K, 1..1000.
         counter: of the query, an anchored client's; None for a plain one.
-        filter: empty in version 1.
+        filter: canonical text (5.12), at most 16 KiB; empty: none.
+        vector, kind: see `Question`; the defaults are those of a v1 window.
     """
 
     MEMBERS: ClassVar[str] = "counter filter query top_k"
@@ -34,56 +56,125 @@ class Request(JsonMessage):
     query: str = field(repr=False)
     top_k: int
     counter: int | None = None
-    filter: str = ""
+    filter: str = field(default="", repr=False)
+    vector: bytes = field(default=b"", repr=False)
+    kind: QueryKind | None = None
+
+    @classmethod
+    def of(
+        cls,
+        policy: Policy,
+        asked: str | bytes,
+        top_k: int,
+        *,
+        filter: str = "",  # noqa: A002 - the member's name
+        counter: int | None = None,
+    ) -> "Request":
+        """Return a request in the form of a window.
+
+        Args:
+            policy: of the window.
+            asked: a text, or the d numbers of a vector, see `vectors.float32_bytes`.
+            top_k, filter, counter: the attributes.
+
+        Raises:
+            UnsupportedError, MalformedRecord: the window takes no such request, see `check_policy`.
+        """
+        kind: QueryKind = "text" if isinstance(asked, str) else "vector"
+        text, vector = (asked, b"") if isinstance(asked, str) else ("", asked)
+        form = None if policy.version == 1 and kind == "text" else kind
+        request = cls(text, top_k, counter, filter, vector, form)
+        request.check_policy(policy)
+        return request
+
+    @property
+    def question(self) -> Question:
+        """What is asked, without K, filter and counter."""
+        return Question(self.query, self.vector, self.kind)
+
+    def check_policy(self, policy: Policy) -> Filter:
+        """Check that the window takes this request, before anything is charged; return its filter.
+
+        Args:
+            policy: of the window.
+
+        Raises:
+            UnsupportedError: a form, kind or filter that the policy does not know.
+            MalformedRecord: K above K_max, a vector of another length, a filter that is none.
+        """
+        self.question.check_policy(policy)
+        check_range("top_k", self.top_k, 1, policy.top_k_max)
+        return request_filter(self.filter, policy)
+
+    @classmethod
+    def members_of(cls, value: Any) -> str:
+        """Return the names of a request's members: with ``kind`` in a v2 window."""
+        return f"counter filter {query_members(value)} top_k"
 
     def _members(self) -> dict[str, Any]:
         return {
             "counter": self.counter,
             "filter": self.filter,
-            "query": self.query,
+            **self.question.to_json(),
             "top_k": self.top_k,
         }
 
     @classmethod
     def _read(cls, f: Fields) -> Self:
-        text = f.text("filter", 0, MAX_FILTER_BYTES)
-        if text:
+        names = query_members(f.value)
+        limit = MAX_FILTER_BYTES if names == "query" else filters.MAX_FILTER_BYTES
+        text = f.text("filter", 0, limit)
+        if text and names == "query":
             # Refused and not passed over: the answer would be one to another question.
             raise UnsupportedError("filters", where=f.where, expected="empty text in version 1")
         # A plain account gives none: the provider takes the next one.
         counter = f.optional(f.integer, "counter", 0, MAX_QUERIES - 1)
-        return cls(
-            f.text("query", 1, MAX_QUERY_BYTES), f.integer("top_k", 1, LIMITS.top_k), counter
-        )
+        top_k = f.integer("top_k", 1, LIMITS.top_k)
+        question = Question.read(f, names)
+        return cls(question.text, top_k, counter, text, question.vector, question.kind)
 
 
 @dataclass(frozen=True, slots=True)
 class Document(JsonMessage):
-    """A row as it was served; its public columns are empty in version 1.
+    """A row as it was served.
 
     Attributes:
         position: in the index, from 0.
         id: 1..512 bytes of UTF-8.
         content: at most 2^20 bytes of UTF-8.
+        columns: canonical text of its public columns (5.11); "{}" in v1.
+        attributes: canonical JSON text of all metadata that the store returned, "" if none;
+            None in a v1 window, which has no such member.
+        score: <e, X_i>, an integer in -B²..B², in an integrity window; None where none is served.
     """
 
     MEMBERS: ClassVar[str] = "columns content id position"
+    MEMBERS_V2: ClassVar[str] = "attributes columns content id position score"
 
     position: int
     id: str = field(repr=False)
     content: str = field(repr=False)
+    columns: str = field(default=NO_COLUMNS, repr=False)
+    attributes: str | None = field(default=None, repr=False)
+    score: int | None = field(default=None, repr=False)
+
+    @classmethod
+    def members_of(cls, value: Any) -> str:
+        """Return the names of a document's members: more of them in a v2 window."""
+        second = isinstance(value, dict) and "attributes" in value
+        return cls.MEMBERS_V2 if second else cls.MEMBERS
 
     def _members(self) -> dict[str, Any]:
-        return {
-            "columns": {},
-            "content": self.content,
-            "id": self.id,
-            "position": self.position,
-        }
+        members = row_members(self.position, self.id, self.content, self.columns, self.attributes)
+        return members if self.attributes is None else {**members, "score": self.score}
 
     @classmethod
     def _read(cls, f: Fields) -> Self:
-        return cls(*read_row(f))
+        row = read_row(f)
+        bound = LARGE_B * LARGE_B
+        second = row[4] is not None
+        score = f.optional(f.integer, "score", -bound, bound) if second else None
+        return cls(*row, score)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +182,8 @@ class Answer(JsonMessage):
     """The documents of an answer.
 
     Attributes:
-        documents: in rising position: an order by score would reveal more than the selection,
+        documents: with scores (all of them or none), by falling score and then rising position;
+            without, in rising position: an order by score would reveal more than the selection,
             which alone the noise protects.
     """
 
@@ -101,7 +193,16 @@ class Answer(JsonMessage):
     documents: tuple[Document, ...]
 
     def __post_init__(self) -> None:
-        check_rising([document.position for document in self.documents], "answer")
+        scores = [document.score for document in self.documents if document.score is not None]
+        positions = [document.position for document in self.documents]
+        if not scores:
+            check_rising(positions, "answer")
+            return
+        if len(scores) < len(positions) or len(set(positions)) < len(positions):
+            raise MalformedRecord("a score missing, or a position twice", where="answer")
+        order = [(-score, position) for score, position in zip(scores, positions, strict=True)]
+        if order != sorted(order):
+            raise MalformedRecord("not the best first", where="answer")
 
     def _members(self) -> dict[str, Any]:
         return {"documents": [document.to_json() for document in self.documents]}
@@ -111,21 +212,43 @@ class Answer(JsonMessage):
         return cls(f.messages("documents", Document, 0, LIMITS.top_k))
 
 
-def read_row(f: Fields) -> tuple[int, str, str]:
-    """Return position, id and content of a row, members of ``f``.
+def row_members(
+    position: int, name: str, content: str, columns: str, attributes: str | None
+) -> dict[str, Any]:
+    """Return the JSON members of a row that was served, the inverse of `read_row`.
 
     Args:
-        f: an object that has position, id, content and columns among its members.
+        position, name, content, columns, attributes: see `Document`.
+    """
+    members = {"content": content, "id": name, "position": position}
+    if attributes is None:
+        return {"columns": {}, **members}
+    return {"attributes": attributes, "columns": columns, **members}
+
+
+def read_row(f: Fields) -> tuple[int, str, str, str, str | None]:
+    """Return position, id, content, columns and attributes of a row, members of ``f``.
+
+    Args:
+        f: an object that has position, id, content and columns among its members, and in a v2
+            window attributes.
 
     Raises:
-        MalformedRecord: one of them out of range.
-        UnsupportedError: public columns, which version 1 has not.
+        MalformedRecord: one of them out of range. Columns are not read: the policy declares them.
+        UnsupportedError: public columns in a v1 window.
     """
-    if f.raw("columns") != {}:
+    attributes = None
+    if "attributes" in f.value:
+        attributes = f.text("attributes", 0, MAX_CONTENT_BYTES)
+        columns = f.text("columns", 2, MAX_COLUMNS_BYTES)
+    elif f.raw("columns") != {}:
         raise UnsupportedError("public columns", where=f.path("columns"), expected="{}")
+    else:
+        columns = NO_COLUMNS
     identifier = check_document_id(f.text("id", 1, 512))
     position = f.integer("position", 0, MAX_ROWS - 1)
-    return position, identifier, f.text("content", 0, MAX_CONTENT_BYTES)
+    content = f.text("content", 0, MAX_CONTENT_BYTES)
+    return position, identifier, content, columns, attributes
 
 
 def check_rising(positions: list[int], where: str) -> None:
@@ -147,11 +270,12 @@ class Openings:
     """What a record's digests hide of its query: values and salts, for account and verifier only.
 
     Attributes:
-        query: text of the query.
-        embedding: d integers of norm at most 127.
-        filter: empty in version 1.
+        query: text of the query; empty where a vector was asked.
+        embedding: d integers of norm at most B.
+        filter: see `Request`.
         sketch: of the embedding, at most 64 bytes.
         salt_q, salt_e, salt_f, salt_s: of the digests of these four, 32 bytes each.
+        vector, kind: see `Question`.
     """
 
     query: str = field(repr=False)
@@ -162,13 +286,26 @@ class Openings:
     salt_f: bytes = field(repr=False)
     sketch: bytes = field(repr=False)
     salt_s: bytes = field(repr=False)
+    vector: bytes = field(default=b"", repr=False)
+    kind: QueryKind | None = None
 
-    MEMBERS = "query salt_q embedding salt_e filter salt_f sketch salt_s"
+    MEMBERS: ClassVar[str] = "query salt_q embedding salt_e filter salt_f sketch salt_s"
+    SALTED: ClassVar[str] = "salt_q embedding salt_e salt_f sketch salt_s"
+
+    @classmethod
+    def members_of(cls, value: Any) -> str:
+        """Return the names of the openings in a larger object: with ``kind`` in a v2 window."""
+        return cls.MEMBERS.replace("query", query_members(value))
+
+    @property
+    def question(self) -> Question:
+        """What was asked."""
+        return Question(self.query, self.vector, self.kind)
 
     def to_json(self) -> dict[str, Any]:
         """Return the openings as members of a larger JSON object."""
         return {
-            "query": self.query,
+            **self.question.to_json(),
             "salt_q": self.salt_q.hex(),
             "embedding": vector_text(self.embedding),
             "salt_e": self.salt_e.hex(),
@@ -179,21 +316,28 @@ class Openings:
         }
 
     @classmethod
-    def read(cls, f: Fields) -> "Openings":
+    def read(cls, f: Fields, request: Request | None = None) -> "Openings":
         """Return the openings among the members of a larger object.
 
         Args:
-            f: an object that has `MEMBERS` among its own.
+            f: an object that has `MEMBERS` among its own, or `SALTED` beside a request.
+            request: which says what was asked where the object does not repeat it.
 
         Raises:
             MalformedRecord: one of them ill-typed or out of range.
         """
+        question = request.question if request else Question.read(f, query_members(f.value))
+        # The bound of the window's policy is compared when the openings are checked (5.9).
+        bound = B if question.kind is None else LARGE_B
+        limit = MAX_FILTER_BYTES if question.kind is None else filters.MAX_FILTER_BYTES
         return cls(
-            query=f.text("query", 1, MAX_QUERY_BYTES),
+            query=question.text,
+            vector=question.vector,
+            kind=question.kind,
             salt_q=f.hex("salt_q", SALT_BYTES),
-            embedding=f.vector("embedding", LIMITS.dimension, B),
+            embedding=f.vector("embedding", LIMITS.dimension, bound),
             salt_e=f.hex("salt_e", SALT_BYTES),
-            filter=f.text("filter", 0, MAX_FILTER_BYTES),
+            filter=request.filter if request else f.text("filter", 0, limit),
             salt_f=f.hex("salt_f", SALT_BYTES),
             sketch=f.hex("sketch", limit=MAX_SKETCH_BYTES),
             salt_s=f.hex("salt_s", SALT_BYTES),
@@ -211,13 +355,13 @@ class Openings:
         Raises:
             ReceiptRejected: an opening that does not open, or another query or filter.
         """
-        if (self.query, self.filter) != (request.query, request.filter):
+        if (self.question, self.filter) != (request.question, request.filter):
             raise ReceiptRejected("another query or filter than asked", where="openings")
         # All four: the embedding decides the scores and the sketch the coalition estimate, and the
         # verifier must not be shown others than the account.
         for name, digest, expected in (
             ("filter", salted(self.salt_f, self.filter), record.filter_digest),
-            ("query", salted(self.salt_q, self.query), record.query_digest),
+            ("query", salted(self.salt_q, self.question.data), record.query_digest),
             ("embedding", embedding_digest(self.salt_e, self.embedding), record.embedding_digest),
             ("sketch", salted(self.salt_s, self.sketch), record.sketch_digest),
         ):

@@ -20,8 +20,10 @@ from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 from ragaudit.ledger.messages.fields import MAX_BODY_BYTES, MAX_TIME, Fields, JsonMessage
 from ragaudit.ledger.messages.handover import MAX_OPENING_BYTES
 from ragaudit.ledger.messages.identifiers import PSEUDONYM_BYTES
-from ragaudit.ledger.messages.policy import MAX_INSTANTS, Policy
-from ragaudit.ledger.messages.records import MAX_QUERIES, MAX_SLOTS, Opening, Registration
+from ragaudit.ledger.messages.policy import FORMAT_V2, MAX_INSTANTS, Policy
+from ragaudit.ledger.messages.records import MAX_QUERIES, MAX_SLOTS, Opening, Registration, Version
+
+MAX_VERSIONS = 100_000  # of all tenants in one window
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,95 @@ class ShownOpening(JsonMessage):
 
 
 @dataclass(frozen=True, slots=True)
+class ShownEntry(JsonMessage):
+    """A log entry as the provider shows it.
+
+    Attributes:
+        index: of the entry, from 1.
+        salt: 32 bytes.
+        proof: .tlog-proof of its inclusion; None while there is none.
+    """
+
+    MEMBERS: ClassVar[str] = "index salt body proof"
+    KIND: ClassVar[str]
+
+    index: int
+    salt: bytes = field(repr=False)
+    body: bytes
+    proof: str | None
+
+    def _members(self) -> dict[str, Any]:
+        return {
+            "index": self.index,
+            "salt": self.salt.hex(),
+            "body": self.body.hex(),
+            "proof": self.proof,
+        }
+
+    @classmethod
+    def _read(cls, f: Fields) -> Self:
+        return cls(
+            # Entry 0 is the opening.
+            index=f.integer("index", 1, MAX_TIME),
+            salt=f.hex("salt", SALT_BYTES),
+            body=f.hex("body", limit=MAX_BODY_BYTES),
+            proof=f.optional(f.text, "proof", 1, MAX_PROOF_BYTES),
+        )
+
+    def verify_inclusion(self, policy: Policy) -> None:
+        """Check that the entry is in the window's log.
+
+        Args:
+            policy: of the window, whose log and cosigner it names.
+
+        Raises:
+            MalformedError: no proof; whoever may wait for one looks at `proof` first.
+            RejectedError: a proof of another entry.
+            MalformedError, RejectedError: not a proof under a checkpoint that the policy's
+                cosigner signed.
+        """
+        # Raised, not told by a value: an entry of no log must not pass for one by oversight.
+        if self.proof is None:
+            raise MalformedError("no proof", where=self.WHERE)
+        proof = TlogProof.parse(self.proof.encode())
+        # The index decides which activation the account's records have (5.6), so the proof must be
+        # of this place, not merely of this log.
+        if proof.index != self.index:
+            raise RejectedError(f"a proof of leaf {proof.index}", where=self.WHERE)
+        # Under the kind's name: the entry of a record is no registration, whatever its body says.
+        leaf = leaf_hash(leaf_data(self.salt, self.KIND, self.body))
+        # A log's signature alone could be of a tree that is shown to this account only.
+        cosigners = CosignerPolicy((policy.keys.cosigner,), 1)
+        verify_tlog_proof(proof, leaf=leaf, log_key=policy.keys.log, cosigners=cosigners)
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrationEntry(ShownEntry):
+    """The log entry of a registration, as the provider shows it and the account shows it on."""
+
+    WHERE: ClassVar[str] = "registration"
+    KIND: ClassVar[str] = Registration.KIND
+
+    @property
+    def registration(self) -> Registration:
+        """The body of the entry; MalformedRecord if it is no registration."""
+        return Registration.parse(self.body)
+
+
+@dataclass(frozen=True, slots=True)
+class VersionEntry(ShownEntry):
+    """The log entry of a later version of an index, as the provider shows it."""
+
+    WHERE: ClassVar[str] = "version"
+    KIND: ClassVar[str] = Version.KIND
+
+    @property
+    def version(self) -> Version:
+        """The body of the entry; MalformedRecord if it is no version."""
+        return Version.parse(self.body)
+
+
+@dataclass(frozen=True, slots=True)
 class ShownWindow(JsonMessage):
     """The reply of `GET /v1/windows/{w}`; nothing in it has been checked.
 
@@ -54,6 +145,7 @@ class ShownWindow(JsonMessage):
         opening: None until the indexes are committed to.
         embedder: C_emb's manifest.
         activations: those released so far, a = 1, 2, ..
+        versions: entries of later index versions, by rising index; in windows of a v2 policy.
     """
 
     MEMBERS: ClassVar[str] = (
@@ -69,10 +161,21 @@ class ShownWindow(JsonMessage):
     opening: ShownOpening | None
     embedder: EmbedderManifest
     activations: Sequence[Activation]
+    versions: Sequence[VersionEntry] = ()
+
+    @classmethod
+    def members_of(cls, value: Any) -> str:
+        """Return the names of the members: with ``versions`` under a v2 policy."""
+        match value:
+            case {"policy": {"format": form}} if form == FORMAT_V2:
+                return f"{cls.MEMBERS} versions"
+        return cls.MEMBERS
 
     def _members(self) -> dict[str, Any]:
         signed, opening = self.countersignature, self.opening
+        second = self.policy.version > 1
         return {
+            **({"versions": [entry.to_json() for entry in self.versions]} if second else {}),
             "window": self.window,
             "state": self.state,
             "policy": self.policy.to_json(),
@@ -85,6 +188,7 @@ class ShownWindow(JsonMessage):
 
     @classmethod
     def _read(cls, f: Fields) -> Self:
+        second = "versions" in f.value
         return cls(
             window=f.text("window", 1, 64),
             state=f.text("state", 1, 64),
@@ -94,6 +198,7 @@ class ShownWindow(JsonMessage):
             opening=f.optional(f.message, "opening", ShownOpening),
             embedder=EmbedderManifest.from_json(f.raw("embedder")),
             activations=f.messages("activations", Activation, 0, MAX_INSTANTS),
+            versions=f.messages("versions", VersionEntry, 0, MAX_VERSIONS) if second else (),
         )
 
     def countersigned(self) -> tuple[Countersignature, Opening]:
@@ -115,7 +220,21 @@ class ShownWindow(JsonMessage):
         # The countersignature names policy and opening side by side; only the opening's body says
         # that they belong together.
         self._demand("opening: policy", opening.policy_digest, self.policy.digest)
+        opening.check_noise(noised=self.policy.noised)
         return signed, opening
+
+    def logged_versions(self) -> list[tuple[int, Version]]:
+        """Return (log index, body) of the later index versions that the log holds.
+
+        One without a proof is not in a cosigned log yet: no instant can have activated it.
+
+        Raises:
+            MalformedError, RejectedError: an entry that is no version, or not in the log.
+        """
+        proven = [entry for entry in self.versions if entry.proof is not None]
+        for entry in proven:
+            entry.verify_inclusion(self.policy)
+        return [(entry.index, entry.version) for entry in proven]
 
     def authenticate(self) -> tuple[Countersignature, Opening]:
         """Return the countersignature and the opening; everything shown has been checked.
@@ -167,74 +286,6 @@ class WindowList:
         if not isinstance(value, list):
             raise MalformedRecord("not a list of windows", where="windows")
         return cls(tuple(ShownWindow.from_json(window) for window in value))
-
-
-@dataclass(frozen=True, slots=True)
-class RegistrationEntry(JsonMessage):
-    """The log entry of a registration, as the provider shows it and the account shows it on.
-
-    Attributes:
-        index: of the entry, from 1.
-        salt: 32 bytes.
-        proof: .tlog-proof of its inclusion; None while there is none.
-    """
-
-    MEMBERS: ClassVar[str] = "index salt body proof"
-    WHERE: ClassVar[str] = "registration"
-
-    index: int
-    salt: bytes = field(repr=False)
-    body: bytes
-    proof: str | None
-
-    def _members(self) -> dict[str, Any]:
-        return {
-            "index": self.index,
-            "salt": self.salt.hex(),
-            "body": self.body.hex(),
-            "proof": self.proof,
-        }
-
-    @classmethod
-    def _read(cls, f: Fields) -> Self:
-        return cls(
-            # Entry 0 is the opening.
-            index=f.integer("index", 1, MAX_TIME),
-            salt=f.hex("salt", SALT_BYTES),
-            body=f.hex("body", limit=MAX_BODY_BYTES),
-            proof=f.optional(f.text, "proof", 1, MAX_PROOF_BYTES),
-        )
-
-    @property
-    def registration(self) -> Registration:
-        """The body of the entry; MalformedRecord if it is no registration."""
-        return Registration.parse(self.body)
-
-    def verify_inclusion(self, policy: Policy) -> None:
-        """Check that the entry is in the window's log.
-
-        Args:
-            policy: of the window, whose log and cosigner it names.
-
-        Raises:
-            MalformedError: no proof; whoever may wait for one looks at `proof` first.
-            RejectedError: a proof of another entry.
-            MalformedError, RejectedError: not a proof under a checkpoint that the policy's
-                cosigner signed.
-        """
-        # Raised, not told by a value: an entry of no log must not pass for one by oversight.
-        if self.proof is None:
-            raise MalformedError("no proof", where="registration")
-        proof = TlogProof.parse(self.proof.encode())
-        # The index decides which activation the account's records have (5.6), so the proof must be
-        # of this place, not merely of this log.
-        if proof.index != self.index:
-            raise RejectedError(f"a proof of leaf {proof.index}", where="registration")
-        # Under the kind's name: the entry of a record is no registration, whatever its body says.
-        leaf = leaf_hash(leaf_data(self.salt, Registration.KIND, self.body))
-        # A log's signature alone could be of a tree that is shown to this account only.
-        cosigners = CosignerPolicy((policy.keys.cosigner,), 1)
-        verify_tlog_proof(proof, leaf=leaf, log_key=policy.keys.log, cosigners=cosigners)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,32 @@
 """The signed verdict: an in-toto Statement in a DSSE envelope (docs/spec/10-verdict.md §10.3)."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self
 
 from ragaudit.encoding import canonical_json
-from ragaudit.encoding.errors import MalformedError, RejectedError
+from ragaudit.encoding.errors import RejectedError
 from ragaudit.encoding.signing import SIGNATURE_BYTES, PrivateKey, PublicKey, SignatureRejected
 from ragaudit.encoding.text import b64_decode, b64_encode, hex_decode
+from ragaudit.ledger.messages.claims import (
+    EXCEEDED,
+    FAIL,
+    PASS,
+    REFUSED,
+    RESULTS,
+    Claims,
+    Status,
+)
 from ragaudit.ledger.messages.items import check_name
+from ragaudit.ledger.messages.predicate import (
+    WORTHLESS,
+    Json,
+    MalformedVerdict,
+    Predicate,
+    SignedCheck,
+    decoded,
+)
 
 __all__ = [
     "EXCEEDED",
@@ -20,6 +36,7 @@ __all__ = [
     "REFUSED",
     "RESULTS",
     "WORTHLESS",
+    "Claims",
     "MalformedVerdict",
     "Predicate",
     "SignedCheck",
@@ -32,182 +49,15 @@ __all__ = [
     "statement",
 ]
 
-_T = TypeVar("_T")
-Json = Mapping[str, Any]
-
 PAYLOAD_TYPE: Final = "application/vnd.in-toto+json"
 STATEMENT_TYPE: Final = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE: Final = "https://ragaudit.dev/verdict/v1"
-
-PASS: Final = "PASS"  # noqa: S105 - not a password
-FAIL: Final = "FAIL"
-EXCEEDED: Final = "EXCEEDED"
-REFUSED: Final = "REFUSED"
-RESULTS: Final = (PASS, FAIL, EXCEEDED, REFUSED)
-
-WORTHLESS: Final = (
-    "WORTHLESS: the provider's randomness in this window was derived from a published seed, for an "
-    "experiment. Anyone can predict the noise. This verdict proves nothing about privacy."
-)
-"""Said on top wherever a verdict of a seeded window is shown."""
-
-
-class Status(StrEnum):
-    """What a check concludes."""
-
-    PASS = "PASS"  # noqa: S105 - not a password
-    FAIL = "FAIL"
-    EXCEEDED = "EXCEEDED"
-    NOT_ESTABLISHED = "NOT ESTABLISHED"
-    NOT_RUN = "NOT RUN"
-
-
-class MalformedVerdict(MalformedError):
-    """Not a verdict envelope in its one accepted form."""
+PREDICATE_TYPE_V2: Final = "https://ragaudit.dev/verdict/v2"
+"""Of windows whose policy is a ragaudit/v2/policy: with claims."""
 
 
 class VerdictRejected(RejectedError):
     """The envelope is not signed by the expected key."""
-
-
-@dataclass(frozen=True, slots=True)
-class SignedCheck:
-    """What a verdict says of one check.
-
-    Attributes:
-        number, id: of the check, as in docs/spec/09-audit.md.
-        reason, evidence: for people; only their meaning is specified.
-    """
-
-    number: int
-    id: str
-    status: Status
-    reason: str
-    evidence: tuple[str, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the check as a JSON object."""
-        return {
-            "number": self.number,
-            "id": self.id,
-            "status": str(self.status),
-            "reason": self.reason,
-            "evidence": list(self.evidence),
-        }
-
-    @classmethod
-    def from_json(cls, value: object) -> Self:
-        """Return the check of a JSON value, the strict inverse of `to_json`.
-
-        Raises:
-            MalformedVerdict: anything else.
-        """
-        match value:
-            case {
-                "number": int(number),
-                "id": str(name),
-                "status": str(status),
-                "reason": str(reason),
-                "evidence": list(evidence),
-                **more,
-            } if not more and all(isinstance(text, str) for text in evidence):
-                if isinstance(number, bool):  # an int to Python, not to JSON
-                    raise MalformedVerdict("not a number", where="check")
-                if status not in _STATUSES:
-                    raise MalformedVerdict("no such status", where="check")
-                return cls(number, name, Status(status), reason, tuple(evidence))
-        raise MalformedVerdict("not a check result", where="predicate checks")
-
-
-_STATUSES: Final = frozenset(str(status) for status in Status)
-
-
-@dataclass(frozen=True, slots=True)
-class Predicate:
-    """What a verdict states (docs/spec/10-verdict.md §10.3).
-
-    Attributes:
-        result: one of RESULTS.
-        worthless: the window's randomness was derived from a published seed.
-        terms: digest of the verifier's terms, hexadecimal; empty where there are none.
-        time: the verifier's clock, Unix milliseconds.
-        engine: who checked the arguments, for people.
-        epsilon: the table of docs/spec/07-privacy.md §7.4, which the accounting reads; empty where
-            nothing is stated.
-        sampling, counts, coalition, scope: JSON objects, shown whole by every report.
-    """
-
-    window: str
-    provider: str
-    result: str
-    worthless: bool
-    terms: str
-    time: int
-    engine: str
-    checks: tuple[SignedCheck, ...]
-    epsilon: Json
-    sampling: Json
-    counts: Json
-    coalition: Json
-    scope: Json
-    not_covered: tuple[str, ...]
-    assumptions: tuple[str, ...]
-
-    @property
-    def warning(self) -> str:
-        """What stands on top wherever the verdict is shown: of a seeded window; else empty."""
-        return WORTHLESS if self.worthless else ""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the predicate as a JSON object."""
-        members = {name: getattr(self, name) for name in _PREDICATE}
-        return members | {
-            "checks": [check.to_json() for check in self.checks],
-            "not_covered": list(self.not_covered),
-            "assumptions": list(self.assumptions),
-        }
-
-    @classmethod
-    def from_json(cls, value: object) -> Self:
-        """Return the predicate of a JSON value, the strict inverse of `to_json`.
-
-        Raises:
-            MalformedVerdict: other members, another type, result or status.
-        """
-        if not isinstance(value, dict) or value.keys() != _PREDICATE.keys():
-            raise MalformedVerdict("predicate with other members", expected=", ".join(_PREDICATE))
-        for name, kind in _PREDICATE.items():
-            # true is an int to Python, not to JSON.
-            if not isinstance(value[name], kind) or (kind is int and isinstance(value[name], bool)):
-                raise MalformedVerdict("wrong type", where=f"predicate {name}")
-        # A result that no version knows must not be read as one that somebody hopes for.
-        if value["result"] not in RESULTS:
-            raise MalformedVerdict("no such result", expected=", ".join(RESULTS))
-        checks = tuple(map(SignedCheck.from_json, value["checks"]))
-        for name in ("not_covered", "assumptions"):
-            if not all(isinstance(text, str) for text in value[name]):
-                raise MalformedVerdict("wrong type", where=f"predicate {name}")
-        texts = {name: tuple(value[name]) for name in ("not_covered", "assumptions")}
-        return cls(**value | texts | {"checks": checks})
-
-
-_PREDICATE: Final[Mapping[str, type]] = {
-    "window": str,
-    "provider": str,
-    "result": str,
-    "worthless": bool,
-    "terms": str,
-    "time": int,
-    "engine": str,
-    "checks": list,
-    "epsilon": dict,
-    "sampling": dict,
-    "counts": dict,
-    "coalition": dict,
-    "scope": dict,
-    "not_covered": list,
-    "assumptions": list,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,7 +155,7 @@ def statement(subjects: Mapping[str, str], predicate: Json) -> dict[str, Any]:
         "subject": [
             {"name": name, "digest": {"sha256": subjects[name]}} for name in sorted(subjects)
         ],
-        "predicateType": PREDICATE_TYPE,
+        "predicateType": PREDICATE_TYPE_V2 if "claims" in predicate else PREDICATE_TYPE,
         "predicate": dict(predicate),
     }
 
@@ -343,9 +193,9 @@ def _open_envelope(envelope: bytes) -> tuple[bytes, str, bytes]:
             if kind != PAYLOAD_TYPE:
                 raise MalformedVerdict("another payload type", expected=PAYLOAD_TYPE)
             return (
-                _decoded(lambda: b64_decode(payload), "payload"),
+                decoded(lambda: b64_decode(payload), "payload"),
                 signed_by,
-                _decoded(lambda: b64_decode(sig, SIGNATURE_BYTES), "signature"),
+                decoded(lambda: b64_decode(sig, SIGNATURE_BYTES), "signature"),
             )
     raise MalformedVerdict("not a DSSE envelope with one signature")
 
@@ -360,7 +210,8 @@ def _read_statement(value: object) -> tuple[dict[str, str], Predicate]:
             "predicate": dict(verdict_predicate),
             **more,
         } if not more:
-            if (kind, predicate_type) != (STATEMENT_TYPE, PREDICATE_TYPE):
+            due = PREDICATE_TYPE_V2 if "claims" in verdict_predicate else PREDICATE_TYPE
+            if (kind, predicate_type) != (STATEMENT_TYPE, due):
                 raise MalformedVerdict("another statement or predicate type")
             return _read_subjects(subjects), Predicate.from_json(verdict_predicate)
     raise MalformedVerdict("not an in-toto Statement", expected=STATEMENT_TYPE)
@@ -385,16 +236,9 @@ def _read_subjects(subjects: list[object]) -> dict[str, str]:
 
 
 def _check_subject(name: str, digest: str) -> None:
-    _decoded(lambda: check_name(name), "subject")
-    _decoded(lambda: hex_decode(digest, 32), "subject digest")
+    decoded(lambda: check_name(name), "subject")
+    decoded(lambda: hex_decode(digest, 32), "subject digest")
 
 
 def _loads(data: bytes, where: str) -> object:
-    return _decoded(lambda: canonical_json.loads(data), where)
-
-
-def _decoded(read: Callable[[], _T], where: str) -> _T:
-    try:
-        return read()
-    except MalformedError as error:
-        raise MalformedVerdict(error.what, where=where, expected=error.expected) from error
+    return decoded(lambda: canonical_json.loads(data), where)

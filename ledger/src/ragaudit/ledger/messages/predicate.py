@@ -1,0 +1,207 @@
+"""What a verdict states: checks, claims, and the numbers beside them (docs/spec 10.3, 10.6)."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self, TypeVar
+
+from ragaudit.encoding.errors import MalformedError
+from ragaudit.ledger.messages.claims import REFUSED, RESULTS, Claims, Status
+
+_T = TypeVar("_T")
+Json = Mapping[str, Any]
+
+WORTHLESS: Final = (
+    "WORTHLESS: the provider's randomness in this window was derived from a published seed, for an "
+    "experiment. Anyone can predict the noise. This verdict proves nothing about privacy."
+)
+"""Said on top wherever a verdict of a seeded window is shown."""
+
+
+class MalformedVerdict(MalformedError):
+    """Not a verdict envelope in its one accepted form."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignedCheck:
+    """What a verdict says of one check.
+
+    Attributes:
+        number, id: of the check, as in docs/spec/09-audit.md.
+        reason, evidence: for people; only their meaning is specified.
+    """
+
+    number: int
+    id: str
+    status: Status
+    reason: str
+    evidence: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the check as a JSON object."""
+        return {
+            "number": self.number,
+            "id": self.id,
+            "status": str(self.status),
+            "reason": self.reason,
+            "evidence": list(self.evidence),
+        }
+
+    @classmethod
+    def from_json(cls, value: object) -> Self:
+        """Return the check of a JSON value, the strict inverse of `to_json`.
+
+        Raises:
+            MalformedVerdict: anything else.
+        """
+        match value:
+            case {
+                "number": int(number),
+                "id": str(name),
+                "status": str(status),
+                "reason": str(reason),
+                "evidence": list(evidence),
+                **more,
+            } if not more and all(isinstance(text, str) for text in evidence):
+                if isinstance(number, bool):  # an int to Python, not to JSON
+                    raise MalformedVerdict("not a number", where="check")
+                if status not in _STATUSES:
+                    raise MalformedVerdict("no such status", where="check")
+                return cls(number, name, Status(status), reason, tuple(evidence))
+        raise MalformedVerdict("not a check result", where="predicate checks")
+
+
+_STATUSES: Final = frozenset(str(status) for status in Status)
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """What a verdict states (docs/spec/10-verdict.md §10.3).
+
+    Attributes:
+        result: one of RESULTS.
+        worthless: the window's randomness was derived from a published seed.
+        terms: digest of the verifier's terms, hexadecimal; empty where there are none.
+        time: the verifier's clock, Unix milliseconds.
+        engine: who checked the arguments, for people.
+        epsilon: the table of docs/spec/07-privacy.md §7.4, which the accounting reads; empty where
+            nothing is stated.
+        sampling, counts, coalition, scope: JSON objects, shown whole by every report.
+        claims: integrity and privacy; None in a v1 verdict, which states its result alone.
+    """
+
+    window: str
+    provider: str
+    result: str
+    worthless: bool
+    terms: str
+    time: int
+    engine: str
+    checks: tuple[SignedCheck, ...]
+    epsilon: Json
+    sampling: Json
+    counts: Json
+    coalition: Json
+    scope: Json
+    not_covered: tuple[str, ...]
+    assumptions: tuple[str, ...]
+    claims: Claims | None = None
+
+    @property
+    def warning(self) -> str:
+        """What stands on top wherever the verdict is shown: of a seeded window; else empty."""
+        return WORTHLESS if self.worthless else ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the predicate as a JSON object."""
+        members = {name: getattr(self, name) for name in _PREDICATE}
+        if self.claims is not None:
+            members["claims"] = self.claims.to_json()
+        return members | {
+            "checks": [check.to_json() for check in self.checks],
+            "not_covered": list(self.not_covered),
+            "assumptions": list(self.assumptions),
+        }
+
+    @classmethod
+    def from_json(cls, value: object) -> Self:
+        """Return the predicate of a JSON value, the strict inverse of `to_json`.
+
+        Args:
+            value: with the member "claims" of a v2 verdict, without it of a v1 verdict.
+
+        Raises:
+            MalformedVerdict: other members, another type, result or status; claims that do not
+                follow from the checks.
+        """
+        claimed = isinstance(value, dict) and "claims" in value
+        names = {**_PREDICATE, **({"claims": dict} if claimed else {})}
+        if not isinstance(value, dict) or value.keys() != names.keys():
+            raise MalformedVerdict("predicate with other members", expected=", ".join(_PREDICATE))
+        for name, kind in names.items():
+            # true is an int to Python, not to JSON.
+            if not isinstance(value[name], kind) or (kind is int and isinstance(value[name], bool)):
+                raise MalformedVerdict("wrong type", where=f"predicate {name}")
+        # A result that no version knows must not be read as one that somebody hopes for.
+        if value["result"] not in RESULTS:
+            raise MalformedVerdict("no such result", expected=", ".join(RESULTS))
+        checks = tuple(map(SignedCheck.from_json, value["checks"]))
+        for name in ("not_covered", "assumptions"):
+            if not all(isinstance(text, str) for text in value[name]):
+                raise MalformedVerdict("wrong type", where=f"predicate {name}")
+        texts = {name: tuple(value[name]) for name in ("not_covered", "assumptions")}
+        found = cls(**value | texts | {"checks": checks, "claims": _claims(value)})
+        _check_claims(found)
+        return found
+
+
+def _claims(value: dict[str, Any]) -> Claims | None:
+    if "claims" not in value:
+        return None
+    return decoded(lambda: Claims.from_json(value["claims"]), "predicate claims")
+
+
+def _check_claims(predicate: Predicate) -> None:
+    """MalformedVerdict for claims or a result that the checks do not give."""
+    statuses = {check.id: check.status for check in predicate.checks}
+    if predicate.claims is None:
+        # In version 1 there was no window to which a check did not apply.
+        if Status.NOT_APPLICABLE in statuses.values():
+            raise MalformedVerdict("no such status", where="check")
+        return
+    # Whoever shows a verdict shows its claims: none may promise what the checks do not.
+    expected = Claims.of(statuses, refused=predicate.result == REFUSED)
+    if predicate.claims != expected or len(statuses) < len(predicate.checks):
+        raise MalformedVerdict("claims that do not follow from the checks", where="predicate")
+    if predicate.result != expected.result:
+        raise MalformedVerdict("a result that does not follow from the claims", where="predicate")
+
+
+_PREDICATE: Final[Mapping[str, type]] = {
+    "window": str,
+    "provider": str,
+    "result": str,
+    "worthless": bool,
+    "terms": str,
+    "time": int,
+    "engine": str,
+    "checks": list,
+    "epsilon": dict,
+    "sampling": dict,
+    "counts": dict,
+    "coalition": dict,
+    "scope": dict,
+    "not_covered": list,
+    "assumptions": list,
+}
+
+
+def decoded(read: Callable[[], _T], where: str) -> _T:
+    """Return what ``read`` gives; what it finds malformed is a malformed verdict.
+
+    Raises:
+        MalformedVerdict: naming ``where``.
+    """
+    try:
+        return read()
+    except MalformedError as error:
+        raise MalformedVerdict(error.what, where=where, expected=error.expected) from error

@@ -1,0 +1,161 @@
+"""The two claims of a verdict, as they follow from its checks (docs/spec/10-verdict.md §10.6)."""
+
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import pytest
+from ragaudit.ledger.messages.claims import (
+    EXCEEDED,
+    FAIL,
+    NOT_CLAIMED,
+    PASS,
+    PRIVACY_CHECKS,
+    REFUSED,
+    Claims,
+    Status,
+)
+from ragaudit.ledger.messages.predicate import MalformedVerdict, Predicate, SignedCheck
+from ragaudit.verifier.procedure import CHECKS, OPENING_CHECKS
+
+IDS = [check.id for check in CHECKS]
+NOISED = dict.fromkeys(IDS, Status.PASS)
+UNNOISED = {
+    name: Status.NOT_APPLICABLE if name in {*PRIVACY_CHECKS, "promises"} else Status.PASS
+    for name in IDS
+}
+BROKEN = [Status.FAIL, Status.NOT_RUN]
+
+
+def test_a_window_with_noise_claims_both() -> None:
+    claims = Claims.of(NOISED)
+    assert (claims.integrity, claims.privacy, claims.result) == (PASS, PASS, PASS)
+
+
+def test_a_window_without_noise_claims_integrity_alone() -> None:
+    claims = Claims.of(UNNOISED)
+    assert (claims.integrity, claims.privacy, claims.result) == (PASS, NOT_CLAIMED, PASS)
+    assert claims.statements[1].startswith("No epsilon is claimed")
+
+
+@pytest.mark.parametrize("status", BROKEN)
+@pytest.mark.parametrize("name", [name for name in IDS if name not in PRIVACY_CHECKS])
+def test_no_privacy_without_integrity(name: str, status: Status) -> None:
+    claims = Claims.of({**NOISED, name: status})
+    assert (claims.integrity, claims.privacy, claims.result) == (FAIL, FAIL, FAIL)
+    claims = Claims.of({**UNNOISED, name: status})
+    assert (claims.integrity, claims.privacy, claims.result) == (FAIL, NOT_CLAIMED, FAIL)
+
+
+@pytest.mark.parametrize("status", [*BROKEN, Status.NOT_ESTABLISHED, Status.NOT_APPLICABLE])
+@pytest.mark.parametrize("name", PRIVACY_CHECKS)
+def test_each_check_of_noise_carries_privacy_and_not_integrity(name: str, status: Status) -> None:
+    claims = Claims.of({**NOISED, name: status})
+    assert (claims.integrity, claims.privacy, claims.result) == (PASS, FAIL, FAIL)
+
+
+def test_a_check_that_is_said_not_to_apply_is_a_failure() -> None:
+    for name in IDS:
+        if name not in PRIVACY_CHECKS:
+            assert Claims.of({**NOISED, name: Status.NOT_APPLICABLE}).result == FAIL
+            if name != "promises":
+                assert Claims.of({**UNNOISED, name: Status.NOT_APPLICABLE}).result == FAIL
+
+
+def test_only_the_embedding_may_be_not_established() -> None:
+    for name in IDS:
+        result = Claims.of({**NOISED, name: Status.NOT_ESTABLISHED}).result
+        assert result == (PASS if name == "embedding" else FAIL)
+
+
+def test_a_coalition_beyond_the_plan_exceeds_privacy_alone() -> None:
+    claims = Claims.of({**NOISED, "coalition": Status.EXCEEDED})
+    assert (claims.integrity, claims.privacy, claims.result) == (PASS, EXCEEDED, EXCEEDED)
+    assert Claims.of({**NOISED, "coalition": Status.EXCEEDED, "log": Status.FAIL}).result == FAIL
+
+
+def test_no_statuses_without_noise_give_privacy() -> None:
+    # Every combination of what four checks may say while one of them does not apply.
+    for statuses in product(Status, repeat=4):
+        if Status.NOT_APPLICABLE in statuses:
+            claims = Claims.of({**NOISED, **dict(zip(PRIVACY_CHECKS, statuses, strict=True))})
+            assert claims.privacy in {FAIL, NOT_CLAIMED}
+
+
+def test_a_refusal_claims_nothing() -> None:
+    opening = {check.id: Status.PASS for check in OPENING_CHECKS} | {"policy": Status.FAIL}
+    claims = Claims.of(opening, refused=True)
+    assert (claims.integrity, claims.privacy, claims.result) == (REFUSED, REFUSED, REFUSED)
+    unnoised = {**opening, "accounting": Status.NOT_APPLICABLE}
+    assert Claims.of(unnoised, refused=True).privacy == NOT_CLAIMED
+
+
+@pytest.mark.parametrize("statuses", [NOISED, UNNOISED])
+def test_claims_round_trip(statuses: dict[str, Status]) -> None:
+    claims = Claims.of(statuses)
+    assert Claims.from_json(claims.to_json()) == claims
+
+
+def _predicate(statuses: dict[str, Status], claims: Claims | None) -> Predicate:
+    checks = tuple(
+        SignedCheck(number, name, status, "", ())
+        for number, (name, status) in enumerate(statuses.items(), 1)
+    )
+    result = PASS if claims is None else claims.result
+    return Predicate(
+        "w1",
+        "rag.example",
+        result,
+        False,
+        "",
+        1,
+        "core",
+        checks,
+        {},
+        {},
+        {},
+        {},
+        {},
+        (),
+        (),
+        claims,
+    )
+
+
+def test_a_verdict_states_what_its_checks_give() -> None:
+    honest = _predicate(UNNOISED, Claims.of(UNNOISED))
+    assert Predicate.from_json(honest.to_json()) == honest
+    for integrity, privacy in ((PASS, PASS), (FAIL, NOT_CLAIMED), (PASS, EXCEEDED), (PASS, FAIL)):
+        forged = replace(honest, claims=Claims(integrity, privacy))
+        with pytest.raises(MalformedVerdict, match="do not follow"):
+            Predicate.from_json(forged.to_json())
+    with pytest.raises(MalformedVerdict, match="does not follow"):
+        Predicate.from_json(replace(honest, result=EXCEEDED).to_json())
+
+
+def test_a_repeated_check_cannot_hide_a_failed_one() -> None:
+    honest = _predicate(NOISED, Claims.of(NOISED))
+    failed = replace(honest.checks[0], status=Status.FAIL)
+    with pytest.raises(MalformedVerdict, match="do not follow"):
+        Predicate.from_json(replace(honest, checks=(failed, *honest.checks)).to_json())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"integrity": {"result": PASS, "statement": "All is well."}},
+        {"privacy": {"result": "UNKNOWN", "statement": ""}},
+        {"privacy": None},
+        {"more": 1},
+    ],
+)
+def test_other_claims_are_malformed(change: dict[str, Any]) -> None:
+    value = _predicate(UNNOISED, Claims.of(UNNOISED)).to_json()
+    value["claims"] |= change
+    with pytest.raises(MalformedVerdict):
+        Predicate.from_json(value)
+
+
+def test_version_1_has_no_check_that_does_not_apply() -> None:
+    with pytest.raises(MalformedVerdict, match="no such status"):
+        Predicate.from_json(_predicate(UNNOISED, None).to_json())
