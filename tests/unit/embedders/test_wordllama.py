@@ -148,7 +148,12 @@ def test_broken_embeddings_are_refused(
 def test_registry_refuses_unknown_names() -> None:
     with pytest.raises(UnsupportedError, match="unknown embedder"):
         registry.load("other")
-    assert registry.names() == (registry.DEFAULT,)
+    assert set(registry.names()) == {
+        registry.DEFAULT,
+        "none",
+        "openai-compatible",
+        "sentence-transformers",
+    }
 
 
 def test_file_digest_reads_the_file(tmp_path: Path) -> None:

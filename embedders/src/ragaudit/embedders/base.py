@@ -3,12 +3,13 @@
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, overload
 
 import numpy as np
 import numpy.typing as npt
-from ragaudit.circuits.quantise import quantise_rows
+from ragaudit.circuits.quantise import IntegerRows, quantise_rows
 from ragaudit.encoding.errors import MalformedError, UnavailableError
+from ragaudit.encoding.parameters import B
 from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 
 __all__ = [
@@ -116,20 +117,26 @@ def file_digest(path: Path) -> str:
     return digest.hexdigest()
 
 
-def embed_quantised(embedder: Embedder, texts: Sequence[str]) -> npt.NDArray[np.int8]:
-    """Return int8[n, d], every row of Euclidean norm at most 127.
+@overload
+def embed_quantised(embedder: Embedder, texts: Sequence[str]) -> npt.NDArray[np.int8]: ...
+@overload
+def embed_quantised(embedder: Embedder, texts: Sequence[str], norm_bound: int) -> IntegerRows: ...
+def embed_quantised(embedder: Embedder, texts: Sequence[str], norm_bound: int = B) -> IntegerRows:
+    """Return integers [n, d], every row of Euclidean norm at most B: int8 for 127, int16 for 4095.
 
     The order of calls is always embed, check, quantise: an embedder of any origin passes here.
 
     Args:
         embedder: of any origin.
         texts: n of them, perhaps none.
+        norm_bound: B of the policy.
 
     Raises:
         MalformedError: an empty text, or an embedding that is NaN, infinite or all zero.
     """
     checked = checked_texts(texts)
     if not checked:
-        return np.empty((0, embedder.dimension), dtype=np.int8)
+        shape = (0, embedder.dimension)
+        return np.empty(shape, np.int8) if norm_bound == B else np.empty(shape, np.int16)
     vectors = checked_embeddings(embedder.embed(checked), len(checked), embedder.dimension)
-    return quantise_rows(vectors)
+    return quantise_rows(vectors, norm_bound)

@@ -1,0 +1,249 @@
+"""Any service that speaks OpenAI's `POST /embeddings`.
+
+Nobody can commit to the weights behind an address. What is committed is the declared model and the
+embeddings of some probes: an auditor asks the model for them again (`replay`), and finds out a
+service that was exchanged, not one that answers the probes apart.
+"""
+
+import json
+import logging
+import ssl
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, NoReturn, Self
+
+import httpx
+import numpy as np
+import numpy.typing as npt
+from ragaudit.circuits.quantise import quantise_rows
+from ragaudit.embedders.base import (
+    EmbedderUnavailable,
+    checked_embeddings,
+    checked_texts,
+)
+from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest, Probe
+
+__all__ = ["NAME", "PROBES", "EndpointEmbedder", "EndpointOptions"]
+
+NAME: Final = "openai-compatible"
+PROBES: Final = (
+    "What does the contract say about termination?",
+    "The patient was given 5 mg twice a day for two weeks.",
+    "def open_file(path): return open(path, encoding='utf-8')",
+    "Wie lange ist die Kündigungsfrist?",
+    "Revenue rose by 12 % in the third quarter.",
+    "medieval church music",
+    "1234567890",
+    "東京の天気はどうですか",
+)
+"""Texts of different kinds, in the manifest where the settings name no others."""
+
+MAX_ANSWER_BYTES = 2**26  # whoever answers must not fill our memory
+ANSWER_TIMEOUTS = 12  # for a whole answer, in timeouts of one phase
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class EndpointOptions:
+    """How the service is reached, and what is asked of it.
+
+    Attributes:
+        url: of the API, up to and without ``/embeddings``.
+        model: as the service calls it; stands in C_emb.
+        dimension: d of its embeddings.
+        key: sent as a bearer token; None for a service that asks for none.
+        send_dimension: ask the service for embeddings of this length (``dimensions``).
+        prompt_template: ``{text}`` stands for the text.
+        probes: texts of the manifest.
+        batch: texts of one call.
+        timeout: seconds for each phase of a call.
+        authorities: PEM file of the certificate authorities to trust instead of the usual.
+        transport: instead of the network, for tests.
+    """
+
+    url: str
+    model: str
+    dimension: int
+    key: str | None = field(default=None, repr=False)
+    send_dimension: bool = False
+    prompt_template: str = "{text}"
+    probes: tuple[str, ...] = PROBES
+    batch: int = 64
+    timeout: float = 30.0
+    authorities: Path | None = None
+    transport: httpx.BaseTransport | None = field(default=None, repr=False)
+
+
+class EndpointEmbedder:
+    """An `Embedder` over such a service. Safe to use from several threads.
+
+    Attributes:
+        name, dimension: as of `base.Embedder`.
+    """
+
+    name = NAME
+
+    def __init__(self, options: EndpointOptions) -> None:
+        """Prepare the calls; nothing is sent yet.
+
+        Raises:
+            EmbedderUnavailable: the file of the authorities holds no certificates.
+        """
+        self.dimension = options.dimension
+        self._options = options
+        headers = {"Accept-Encoding": "identity"}
+        if options.key is not None:
+            headers["Authorization"] = f"Bearer {options.key}"
+        self._http = httpx.Client(
+            base_url=options.url,
+            timeout=options.timeout,
+            # The environment of the process decides nothing.
+            trust_env=False,
+            verify=_authorities(options.authorities),
+            transport=options.transport,
+            headers=headers,
+        )
+        self._manifest: EmbedderManifest | None = None
+
+    def committed_as(self, manifest: EmbedderManifest) -> Self:
+        """Return this embedder with a manifest that was committed before.
+
+        Args:
+            manifest: whose probes this embedder has been compared with.
+        """
+        self._manifest = manifest
+        return self
+
+    def close(self) -> None:
+        """Release the connections."""
+        self._http.close()
+
+    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Return float32[n, d]; every text is sent once.
+
+        Args:
+            texts: n of them, none empty.
+
+        Raises:
+            MalformedError: as `base.Embedder.embed`.
+            EmbedderUnavailable: no answer, or not one embedding for each text.
+        """
+        checked = checked_texts(texts)
+        # Not str.format: a text may have braces of its own.
+        prompts = [self._options.prompt_template.replace("{text}", text) for text in checked]
+        vectors = np.empty((len(prompts), self.dimension), dtype=np.float32)
+        for start in range(0, len(prompts), self._options.batch):
+            part = prompts[start : start + self._options.batch]
+            vectors[start : start + len(part)] = self._ask(part)
+        return checked_embeddings(vectors, len(checked), self.dimension)
+
+    def manifest(self) -> EmbedderManifest:
+        """Return the manifest; the probes are embedded once, at the first call.
+
+        Raises:
+            EmbedderUnavailable: as `embed`.
+        """
+        if self._manifest is None:
+            rows = quantise_rows(self.embed(self._options.probes))
+            self._manifest = EmbedderManifest(
+                name=NAME,
+                dimension=self.dimension,
+                prompt_template=self._options.prompt_template,
+                schema={
+                    "model": self._options.model,
+                    "dimensions": "sent" if self._options.send_dimension else "not sent",
+                },
+                files={},
+                kind="endpoint",
+                probes=tuple(
+                    Probe(text, row.tobytes())
+                    for text, row in zip(self._options.probes, rows, strict=True)
+                ),
+            )
+        return self._manifest
+
+    def _ask(self, prompts: list[str]) -> npt.NDArray[np.float32]:
+        body: dict[str, Any] = {
+            "model": self._options.model,
+            "input": prompts,
+            "encoding_format": "float",
+        }
+        if self._options.send_dimension:
+            body["dimensions"] = self.dimension
+        try:
+            status, data = self._receive(self._http.build_request("POST", "embeddings", json=body))
+        except httpx.HTTPError as error:
+            self._refuse(f"{type(error).__name__}: {error}", "cannot be reached")
+        if status != 200:
+            self._refuse(f"status {status}", f"answered {status}")
+        try:
+            value = json.loads(data)
+        except (ValueError, RecursionError):
+            self._refuse("no JSON", "answered something else than JSON")
+        rows = _rows(value, len(prompts))
+        if rows is None:
+            self._refuse("another form", "did not answer one embedding for each text")
+        if any(len(row) != self.dimension for row in rows):
+            self._refuse(
+                f"embeddings of {len(rows[0])} entries",
+                f"answered embeddings of another length than {self.dimension}",
+            )
+        try:
+            vectors = np.array(rows, dtype=np.float32)
+        except (TypeError, ValueError, OverflowError):
+            vectors = np.empty(0, dtype=np.float32)
+        if vectors.shape != (len(prompts), self.dimension):
+            self._refuse("not numbers", "answered embeddings that are not numbers")
+        return vectors
+
+    def _receive(self, request: httpx.Request) -> tuple[int, bytes]:
+        response = self._http.send(request, stream=True)
+        try:
+            # What it packs is not unpacked: it could become huge.
+            if response.headers.get("content-encoding", "identity").lower() != "identity":
+                self._refuse("packed answer", "sent a packed answer")
+            body, until = bytearray(), time.monotonic() + ANSWER_TIMEOUTS * self._options.timeout
+            for part in response.iter_bytes():
+                body += part
+                # A service that sends a byte now and then never runs into the phases' timeout.
+                if time.monotonic() > until:
+                    raise httpx.ReadTimeout("a drip", request=request)
+                if len(body) > MAX_ANSWER_BYTES:
+                    self._refuse("too long", "sent too long an answer")
+        finally:
+            response.close()
+        return response.status_code, bytes(body)
+
+    def _refuse(self, detail: str, what: str) -> NoReturn:
+        # Errors go to applications and name no address; the log is the operator's. Neither quotes
+        # what the service wrote, which may quote the texts.
+        _log.warning("the embedding service at %s: %s", self._options.url, detail[:300])
+        raise EmbedderUnavailable(f"the embedding service {what}") from None
+
+
+def _rows(value: Any, count: int) -> list[list[Any]] | None:
+    """Return the embeddings in the order of the texts, None if the answer has another form."""
+    data = value.get("data") if isinstance(value, dict) else None
+    if not isinstance(data, list) or len(data) != count:
+        return None
+    rows: dict[int, list[Any]] = {}
+    for item in data:
+        match item:
+            # The order of the list is no promise; the index is.
+            case {"index": int(index), "embedding": list(row)} if 0 <= index < count:
+                rows[index] = row
+    return [rows[index] for index in range(count)] if len(rows) == count else None
+
+
+def _authorities(file: Path | None) -> ssl.SSLContext | bool:
+    if file is None:
+        return True
+    try:
+        return ssl.create_default_context(cafile=file)
+    except (OSError, ssl.SSLError):
+        raise EmbedderUnavailable(
+            "no certificates", where=f"embedder ca_file: {file}", expected="a PEM file"
+        ) from None
