@@ -1,5 +1,6 @@
 """What both services share.
 
 `server` runs one, `connections` bounds what a peer may hold, `bodies` and `strict_json` read
-requests, `problems` answers errors, `clock` gives times, `settings` reads the YAML file.
+requests, `problems` answers errors, `clock` gives times, `settings` reads the YAML file. `observed`
+tells operators of requests: `metrics`, `log_lines`, `audit_stream`, `spans` of each `exchange`.
 """

@@ -7,17 +7,19 @@ calls and on what, and whose bodies may be too long for memory.
 import errno
 import hashlib
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import IO, BinaryIO, cast
 
-from fastapi import Request
-from ragaudit.encoding.errors import TooLarge, UnavailableError
+from fastapi import Request, Response
+from ragaudit.encoding.errors import RagauditError, TooLarge, UnavailableError
 from ragaudit.serving.problems import response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-__all__ = ["Body", "BodyLimit", "receive"]
+__all__ = ["Body", "BodyLimit", "Respond", "receive"]
 
+Respond = Callable[[RagauditError, str], Response]
+"""Makes the answer to an error on a path."""
 MEMORY_BYTES = 2**20  # longer bodies wait on disk
 # Nineteen digits decide; converting a very long number would cost time.
 _LENGTH_DIGITS = 19
@@ -66,18 +68,26 @@ class BodyLimit:
     """ASGI middleware: a longer body than ``limit`` bytes is answered with 413, the rest unread.
 
     If a client goes away meanwhile, the application is not called.
+
+    Args:
+        limit: in bytes; of each path, where it is a function of the path.
+        respond: makes the answer to a refused request, of the error and the path.
     """
 
-    def __init__(self, app: ASGIApp, limit: int) -> None:
+    def __init__(
+        self, app: ASGIApp, limit: int | Callable[[str], int], respond: Respond = response
+    ) -> None:
         self._app = app
-        self._limit = limit
+        self._limit = limit if callable(limit) else lambda _path: limit
+        self._respond = respond
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Collect the body and pass it on in one message, or refuse the request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        excess = _announced(scope) > self._limit
+        limit = self._limit(scope["path"])
+        excess = _announced(scope) > limit
         body, more = bytearray(), True
         while more and not excess:
             message = await receive()
@@ -86,9 +96,9 @@ class BodyLimit:
                 return
             body += message.get("body", b"")
             more = message.get("more_body", False)
-            excess = len(body) > self._limit
+            excess = len(body) > limit
         if excess:
-            await response(_too_large(self._limit), scope["path"])(scope, receive, send)
+            await self._respond(_too_large(limit), scope["path"])(scope, receive, send)
             return
         await self._app(scope, _replay(bytes(body), receive), send)
 

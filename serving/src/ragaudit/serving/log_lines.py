@@ -70,17 +70,26 @@ class _StandardError(logging.Handler):
             self.handleError(record)
 
 
-def configure(level: str) -> None:
+def configure(level: str, form: str = "text") -> None:
     """Write the log of this process to standard error.
 
     Args:
         level: one of `LEVELS`.
+        form: ``text``, or ``json`` for one object a line.
     """
     handler = _StandardError()
-    handler.setFormatter(LineFormatter())
+    handler.setFormatter(_formatter(form))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     # httpx logs the URLs of calls, and some of them hold pseudonyms (spec 8.3).
     logging.getLogger("httpx").setLevel(logging.WARNING)
     # Faults and hang-ups of peers are not logged: anybody could fill the disk with them.
     for name in ("uvicorn", "asyncio"):
         logging.getLogger(name).setLevel(logging.ERROR)
+
+
+def _formatter(form: str) -> logging.Formatter:
+    if form == "text":
+        return LineFormatter()
+    from ragaudit.serving.json_lines import json_formatter  # noqa: PLC0415 - few services need it
+
+    return json_formatter()

@@ -30,13 +30,14 @@ from ragaudit.encoding.errors import (
     UnavailableError,
     UnsupportedError,
 )
-from ragaudit.encoding.problems import MEDIA_TYPE, problem
+from ragaudit.encoding.problems import MEDIA_TYPE, problem, problem_name
+from ragaudit.serving.exchange import note
 from ragaudit.serving.log_lines import where_raised
 from ragaudit.serving.validation import in_words
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-__all__ = ["STATUSES", "documented", "install", "response", "status_of"]
+__all__ = ["STATUSES", "as_ours", "documented", "install", "response", "status_of"]
 
 _log = logging.getLogger(__name__)
 
@@ -113,6 +114,7 @@ def response(error: RagauditError, instance: str, status: int | None = None) -> 
         status: of the framework; the family's if None.
     """
     status = status_of(error) if status is None else status
+    note(reason=problem_name(type(error)))
     headers = {}
     if status == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = "Bearer"
@@ -132,15 +134,28 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, _parameter)
     app.add_exception_handler(HTTPException, _framework)
     app.add_exception_handler(ClientDisconnect, _gone)
-    app.add_exception_handler(Exception, _unexpected)
+    app.add_exception_handler(Exception, _ours)
 
 
-def _ours(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, RagauditError)
+def as_ours(request: Request, error: Exception) -> RagauditError:
+    """Return what was raised as an error of ours, logged as the service logs errors.
+
+    Args:
+        request: during which it was raised.
+        error: of any class; a foreign one is an internal error, and its text is left out.
+    """
+    if not isinstance(error, RagauditError):
+        # Type and place only: the text of a foreign error may hold anything.
+        _log.error("%s %s: %s", request.method, _route(request), where_raised(error))
+        return InternalError(type(error).__name__)
     # Only what an operator can mend is logged: what callers get wrong could fill the disk.
     if isinstance(error, InternalError | UnavailableError):
         _log.error("%s %s: %s (%s)", request.method, _route(request), error, where_raised(error))
-    return response(error, request.url.path)
+    return error
+
+
+def _ours(request: Request, error: Exception) -> JSONResponse:
+    return response(as_ours(request, error), request.url.path)
 
 
 def _parameter(request: Request, error: Exception) -> JSONResponse:
@@ -170,12 +185,6 @@ def _framework(request: Request, error: Exception) -> JSONResponse:
 def _gone(_request: Request, _error: Exception) -> Response:
     """Nobody reads this; and nothing is logged, or anybody could fill the disk with it."""
     return Response(status_code=HTTPStatus.BAD_REQUEST)
-
-
-def _unexpected(request: Request, error: Exception) -> JSONResponse:
-    # Type and place only: the text of a foreign error may hold anything.
-    _log.error("%s %s: %s", request.method, _route(request), where_raised(error))
-    return response(InternalError(type(error).__name__), request.url.path)
 
 
 def _route(request: Request) -> str:

@@ -7,18 +7,23 @@ import resource
 import signal
 import socket
 import ssl
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import uvicorn
 from ragaudit.encoding.errors import MalformedError, UnavailableError
 from ragaudit.serving import log_lines
 from ragaudit.serving.connections import ConnectionLimits, protocol_factory
+from ragaudit.serving.operation import OperationSettings
+from ragaudit.serving.problems import response
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 __all__ = ["check_log_level", "run"]
 
@@ -26,6 +31,7 @@ _log = logging.getLogger(__name__)
 
 BACKLOG = 128
 _QUIET_SECONDS = 60.0
+_READY = "/readyz"
 
 
 def run(
@@ -37,6 +43,7 @@ def run(
     log_level: str = "info",
     certificate: Path | None = None,
     key: Path | None = None,
+    operation: OperationSettings | None = None,
 ) -> None:
     """Serve an application until SIGINT or SIGTERM, and return when everything is closed.
 
@@ -49,6 +56,7 @@ def run(
         limits: on connections; the default ones if None.
         log_level: one of `log_lines.LEVELS`.
         certificate, key: PEM files; TLS if both are given.
+        operation: form of the log, and how long SIGTERM is answered by ``/readyz`` alone.
 
     Raises:
         UnavailableError: the address cannot be taken.
@@ -59,9 +67,10 @@ def run(
     _check_tls(certificate, key)
     listener = _listen(host, port)
     try:
-        log_lines.configure(log_level)
-        chosen = limits or ConnectionLimits()
-        server = _Server(make_app(), _within_descriptors(chosen), certificate, key)
+        watched = operation or OperationSettings()
+        log_lines.configure(log_level, watched.log_format)
+        chosen = _within_descriptors(limits or ConnectionLimits())
+        server = _Server(make_app(), chosen, certificate, key, watched.drain_seconds)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, server.handle_exit)
         asyncio.run(server.serve_on(listener))
@@ -94,10 +103,11 @@ class _Server(uvicorn.Server):
         limits: ConnectionLimits,
         certificate: Path | None,
         key: Path | None,
+        drain_seconds: float,
     ) -> None:
         factory: Any = protocol_factory(limits)
         config = uvicorn.Config(
-            _until_gone(app),
+            _until_gone(self._draining_app(app)),
             # `serve_on` runs the life span, so that its errors reach the caller.
             lifespan="off",
             log_config=None,
@@ -116,6 +126,8 @@ class _Server(uvicorn.Server):
         super().__init__(config)
         self._service = app
         self._logged_at = 0.0
+        self._drain_seconds = drain_seconds
+        self._drained_at: float | None = None
 
     async def serve_on(self, listener: socket.socket) -> None:
         """Serve on a bound socket, within the application's life span."""
@@ -125,6 +137,33 @@ class _Server(uvicorn.Server):
             await self.serve(sockets=[listener])
             _log.info("stopping")
         _log.info("stopped")
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop; after SIGTERM only when balancers had the time to find out. Told twice, at once."""
+        if sig == signal.SIGTERM and self.started and self._drain_seconds and not self._drained_at:
+            self._drained_at = time.monotonic() + self._drain_seconds
+            return
+        super().handle_exit(sig, frame)
+
+    async def on_tick(self, counter: int) -> bool:
+        """Return whether to stop now."""
+        if self._drained_at is not None and time.monotonic() >= self._drained_at:
+            self.should_exit = True
+        return await super().on_tick(counter)
+
+    def _draining_app(self, app: ASGIApp) -> ASGIApp:
+        """Return the application; while it drains it is not ready, and connections are not kept."""
+
+        async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+            if self._drained_at is None or scope["type"] != "http":
+                await app(scope, receive, send)
+            elif scope["path"] == _READY:
+                stopping = UnavailableError("the service stops", expected="another instance")
+                await response(stopping, _READY)(scope, receive, send)
+            else:
+                await app(scope, receive, _closing(send))
+
+        return serve
 
     def _log_fault(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Log a fault of the event loop in one line, want of resources once a minute only."""
@@ -139,7 +178,18 @@ class _Server(uvicorn.Server):
         _log.error("%s (%s %s)", context.get("message", "event loop"), kind, reason)
 
 
-def _until_gone(app: Starlette) -> Any:
+def _closing(send: Send) -> Send:
+    """Return ``send`` with the word that the connection ends with this answer."""
+
+    async def closing(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message["headers"], (b"connection", b"close")]}
+        await send(message)
+
+    return closing
+
+
+def _until_gone(app: ASGIApp) -> Any:
     """Return the application; a client that goes away while it is read causes no error."""
 
     async def serve(scope: Any, receive: Any, send: Any) -> None:

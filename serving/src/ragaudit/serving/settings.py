@@ -4,6 +4,7 @@ Secrets are never settings: members name the files that hold them. Relative path
 the folder of the YAML file.
 """
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar, Self, TypeVar
@@ -54,6 +55,17 @@ class FileSettings(BaseSettings):
         return env_settings, init_settings
 
     @classmethod
+    def schema_text(cls) -> str:
+        """Return the JSON schema (2020-12) of the file, indented."""
+        document = {
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            **cls.model_json_schema(),
+            "title": f"ragaudit {cls.service.lower()}",
+            "description": _described(cls.service),
+        }
+        return json.dumps(document, indent=2, sort_keys=True)
+
+    @classmethod
     def read(cls, path: Path) -> Self:
         """Return the settings of a YAML file and the environment, paths as they are written.
 
@@ -80,6 +92,14 @@ class FileSettings(BaseSettings):
                 where=f"{path} and {cls.model_config['env_prefix']}*",
                 expected="JSON for a whole section",
             ) from None
+
+
+def _described(service: str) -> str:
+    return (
+        f"Settings of the ragaudit {service.lower()}, a YAML file. In the environment "
+        f"RAGAUDIT_{service}__SECTION__MEMBER overrides a member. Secrets are files: members that "
+        "end in _file name them."
+    )
 
 
 def malformed(error: ValidationError, where: str) -> MalformedSettings:

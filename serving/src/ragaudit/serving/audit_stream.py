@@ -1,0 +1,201 @@
+"""The audit stream: who asked which tenant when, one JSON object a line, for a SIEM.
+
+Names are those of the Elastic Common Schema; ours, which it has no names for, stand under
+``ragaudit``. No line holds a query, a document, a path or an address of a document.
+"""
+
+import json
+import os
+import sys
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ragaudit.encoding.errors import UnavailableError
+from ragaudit.serving.exchange import Exchange, Receipt
+from ragaudit.serving.operation import STANDARD_OUTPUT
+
+__all__ = ["ECS_VERSION", "AuditStream", "events"]
+
+ECS_VERSION = "8.17.0"
+_NEW = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+
+
+class AuditStream:
+    """Appends to one file, or writes to standard output. Safe to use from several threads.
+
+    A file that was renamed is made anew, so that it can be rotated.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open the stream.
+
+        Args:
+            path: of the file, mode 600 if it is made; ``-`` for standard output.
+
+        Raises:
+            UnavailableError: the file cannot be written.
+        """
+        self._path = path
+        self._lock = threading.Lock()
+        self._descriptor = self._open()
+        self._failed = False
+
+    def write(self, event: dict[str, Any]) -> None:
+        """Append an event; one that could not be written makes `check` raise.
+
+        Args:
+            event: of `events`.
+
+        Raises:
+            UnavailableError: the file cannot be written now.
+        """
+        line = json.dumps(event, separators=(",", ":")).encode() + b"\n"
+        with self._lock:
+            try:
+                self._follow()
+                # In one call: lines of several processes are not mixed.
+                os.write(self._descriptor, line)
+            except OSError as error:
+                self._failed = True
+                raise self._unavailable(error) from None
+            self._failed = False
+
+    def check(self) -> None:
+        """Check that the last event was written.
+
+        Raises:
+            UnavailableError: it was not.
+        """
+        if self._failed:
+            raise UnavailableError(
+                "the last event was not written", where=str(self._path), expected="a disk with room"
+            )
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            if self._path != STANDARD_OUTPUT:
+                os.close(self._descriptor)
+
+    def _open(self) -> int:
+        if self._path == STANDARD_OUTPUT:
+            return sys.stdout.fileno()
+        try:
+            return os.open(self._path, _NEW, 0o600)
+        except OSError as error:
+            raise self._unavailable(error) from None
+
+    def _follow(self) -> None:
+        """Open the file again if the path does not lead to it any more."""
+        if self._path == STANDARD_OUTPUT:
+            return
+        held = os.fstat(self._descriptor)
+        try:
+            now = self._path.stat()
+            same = (now.st_dev, now.st_ino) == (held.st_dev, held.st_ino)
+        except FileNotFoundError:
+            same = False
+        if not same:
+            fresh = os.open(self._path, _NEW, 0o600)
+            os.close(self._descriptor)
+            self._descriptor = fresh
+
+    def _unavailable(self, error: OSError) -> UnavailableError:
+        reason = (error.strerror or type(error).__name__).lower()
+        return UnavailableError(
+            f"the audit stream cannot be written: {reason}",
+            where=str(self._path),
+            expected="a file in a writable folder",
+        )
+
+
+def events(
+    exchange: Exchange,
+    *,
+    service: str,
+    name: str,
+    action: str,
+    method: str,
+    peer: str,
+    status: int,
+    seconds: float,
+    ended: float,
+) -> list[dict[str, Any]]:
+    """Return the events of an exchange: one for each receipt, or one without.
+
+    None if nobody was authenticated: strangers could fill the disk. None of what an operator only
+    looks at: whoever watches a service looks many times a second.
+
+    Args:
+        service: ``ragaudit-prover`` or ``ragaudit-verifier``.
+        name: of this service, such as the provider's.
+        action: what was asked, as OpenAPI calls the operation.
+        method: of the request.
+        peer: address of the caller.
+        status: of the answer; 0 if there was none.
+        seconds: that it took.
+        ended: Unix seconds.
+    """
+    looked = exchange.operator and method == "GET"
+    if looked or not (exchange.account or exchange.operator):
+        return []
+    given: list[Receipt | None] = [*exchange.receipts] or [None]
+    return [
+        _event(
+            exchange, receipt, service, name, action, method, peer, status, seconds, ended
+        )
+        for receipt in given
+    ]  # fmt: skip
+
+
+def _event(
+    exchange: Exchange,
+    receipt: Receipt | None,
+    service: str,
+    name: str,
+    action: str,
+    method: str,
+    peer: str,
+    status: int,
+    seconds: float,
+    ended: float,
+) -> dict[str, Any]:
+    # An interface may answer 200 and tell of an error in the body.
+    good = 200 <= status < 400 and not exchange.reason
+    user: dict[str, Any] = {"name": exchange.account or "operator"}
+    if exchange.operator:
+        user["roles"] = ["operator"]
+    event: dict[str, Any] = {
+        "@timestamp": _time(ended),
+        "ecs": {"version": ECS_VERSION},
+        "event": {
+            "kind": "event",
+            "category": ["api"],
+            "type": ["access", "allowed" if good else "denied"],
+            "action": action if receipt is None else "retrieval",
+            "outcome": "success" if good else "failure",
+            "id": exchange.id,
+            "duration": round(1e9 * seconds),
+        },
+        "service": {"name": name, "type": service},
+        "user": user,
+        "source": {"ip": peer},
+        "http": {"request": {"method": method}, "response": {"status_code": status}},
+        "ragaudit": {"surface": exchange.surface},
+    }
+    if exchange.reason:
+        event["event"]["reason"] = exchange.reason
+    if exchange.tenant:
+        event["organization"] = {"name": exchange.tenant}
+    if exchange.trace:
+        event["trace"] = {"id": exchange.trace}
+    if receipt is not None:
+        event["ragaudit"] |= {"window": receipt.window, "receipt": {"index": receipt.index}}
+    return event
+
+
+def _time(seconds: float) -> str:
+    text = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")

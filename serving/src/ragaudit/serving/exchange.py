@@ -1,0 +1,165 @@
+"""One request and its answer, as metrics, log lines, audit stream and traces tell of it.
+
+Handlers `note` what they know of it, wherever they run: the exchange is found by the context, which
+threads of a request share. It holds names and numbers of records, never a query or a document.
+"""
+
+import re
+import secrets
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar, Token
+from dataclasses import dataclass, field
+from typing import Literal
+
+__all__ = ["Exchange", "Phase", "Receipt", "begun", "current", "note", "outgoing", "phase"]
+
+Phase = Literal["embed", "noise", "score", "fetch", "sign"]
+
+_TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}")
+_TRACESTATE = re.compile(r"[\x20-\x7e]{1,512}")
+_NONE = re.compile(r"0+")
+_ID_BYTES = 8
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """Where a receipt's record stands: a window's name, and an index of its log."""
+
+    window: str
+    index: int
+
+    def __str__(self) -> str:
+        return f"{self.window}.{self.index}"
+
+
+@dataclass
+class Exchange:
+    """What is known of one request.
+
+    Attributes:
+        id: 16 hexadecimal digits, of this request alone.
+        traceparent, tracestate: W3C Trace Context, as it is passed on; empty if there is none.
+        surface: by which API it came, if a handler says so.
+        account, tenant: who asked whom, once it is authenticated; an operator's name is its role.
+        operator: whether an operator or auditor asked.
+        receipts: of the answers.
+        reason: name of the problem that was answered.
+        denied: whether a path was refused that would lead around the receipts.
+        seconds: by phase of a retrieval.
+    """
+
+    id: str = field(default_factory=lambda: secrets.token_hex(_ID_BYTES))
+    traceparent: str = ""
+    tracestate: str = ""
+    surface: str = ""
+    account: str = ""
+    tenant: str = ""
+    operator: bool = False
+    receipts: list[Receipt] = field(default_factory=list)
+    reason: str = ""
+    denied: bool = False
+    seconds: dict[Phase, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, headers: Mapping[str, str]) -> "Exchange":
+        """Return the exchange of a request, with its trace if it has a valid one.
+
+        Args:
+            headers: of the request, names in lower case.
+        """
+        parent = headers.get("traceparent", "")
+        found = _TRACEPARENT.fullmatch(parent)
+        # Anything else is a new trace (W3C Trace Context §3.2): nobody's text is passed on.
+        if found is None or any(_NONE.fullmatch(each) for each in found.groups()):
+            return cls()
+        state = headers.get("tracestate", "")
+        return cls(traceparent=parent, tracestate=state if _TRACESTATE.fullmatch(state) else "")
+
+    @property
+    def trace(self) -> str:
+        """The trace's id, 32 hexadecimal digits; empty if there is none."""
+        return self.traceparent.split("-")[1] if self.traceparent else ""
+
+
+_current: ContextVar[Exchange | None] = ContextVar("exchange", default=None)
+
+
+@contextmanager
+def begun(exchange: Exchange) -> Iterator[Exchange]:
+    """Make an exchange the current one within the block.
+
+    Args:
+        exchange: of a request that arrived.
+    """
+    token: Token[Exchange | None] = _current.set(exchange)
+    try:
+        yield exchange
+    finally:
+        _current.reset(token)
+
+
+def current() -> Exchange | None:
+    """Return the exchange of the request that is being worked on; None outside of one."""
+    return _current.get()
+
+
+def note(
+    *,
+    surface: str | None = None,
+    account: str | None = None,
+    tenant: str | None = None,
+    operator: bool | None = None,
+    receipt: Receipt | None = None,
+    reason: str | None = None,
+    denied: bool | None = None,
+) -> None:
+    """Add what is known of the current exchange; without one, do nothing.
+
+    Args:
+        surface: one of a few names: it becomes a label of metrics.
+        account, tenant: only once authenticated.
+        operator: whether the operator asks.
+        receipt: one more.
+        reason: name of a problem; one of a few, as `surface`.
+        denied: whether the path is one that leads around the receipts.
+    """
+    exchange = _current.get()
+    if exchange is None:
+        return
+    given = {"surface": surface, "account": account, "tenant": tenant, "reason": reason}
+    for name, value in given.items():
+        if value is not None:
+            setattr(exchange, name, value)
+    exchange.operator = exchange.operator if operator is None else operator
+    exchange.denied = exchange.denied if denied is None else denied
+    if receipt is not None:
+        exchange.receipts.append(receipt)
+
+
+@contextmanager
+def phase(name: Phase) -> Iterator[None]:
+    """Count the block's time as a phase of the current exchange's retrieval.
+
+    Args:
+        name: of the phase.
+    """
+    exchange, since = _current.get(), time.perf_counter()
+    try:
+        yield
+    finally:
+        if exchange is not None:
+            spent = time.perf_counter() - since
+            exchange.seconds[name] = exchange.seconds.get(name, 0.0) + spent
+
+
+def outgoing() -> dict[str, str]:
+    """Return the headers that a call made for the current exchange carries on."""
+    exchange = _current.get()
+    if exchange is None or not exchange.traceparent:
+        return {}
+    headers = {"traceparent": exchange.traceparent}
+    if exchange.tracestate:
+        headers["tracestate"] = exchange.tracestate
+    return headers

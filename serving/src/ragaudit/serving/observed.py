@@ -1,0 +1,195 @@
+"""What an operator sees of a service's requests: metrics, log lines, audit stream, spans."""
+
+import logging
+import time
+from contextlib import ExitStack
+from http import HTTPStatus
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from ragaudit.encoding.errors import UnavailableError, UnsupportedError
+from ragaudit.serving.audit_stream import AuditStream, events
+from ragaudit.serving.exchange import Exchange, begun
+from ragaudit.serving.metrics import MetricsServer, ServiceMetrics
+from ragaudit.serving.operation import OperationSettings
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+if TYPE_CHECKING:
+    from ragaudit.serving.spans import Spans
+
+__all__ = ["Observed", "Observer"]
+
+_log = logging.getLogger(__name__)
+
+NO_ROUTE = "none"
+_STORES = ("store-unavailable", "backend-unavailable")  # names of the problems
+
+
+class Observer:
+    """The eyes of one service: a context manager that is entered when the service starts."""
+
+    def __init__(self, settings: OperationSettings, *, service: str, name: str) -> None:
+        """Prepare; nothing is opened yet.
+
+        Args:
+            settings: how the service is watched.
+            service: ``ragaudit-prover`` or ``ragaudit-verifier``.
+            name: of this one, such as the provider's.
+
+        Raises:
+            UnsupportedError: traces are wanted, and the extra for them is not installed.
+        """
+        self.metrics = ServiceMetrics()
+        self._settings = settings
+        self._service = service
+        self._name = name
+        self._stack = ExitStack()
+        self._stream: AuditStream | None = None
+        self.spans = None if settings.trace_url is None else _spans(settings.trace_url, service)
+
+    def __enter__(self) -> "Observer":
+        """Open the audit stream and the port of the metrics.
+
+        Raises:
+            UnavailableError: one of them cannot be had.
+        """
+        settings = self._settings
+        with ExitStack() as stack:
+            if settings.audit_file is not None:
+                self._stream = AuditStream(settings.audit_file)
+                stack.callback(self._stream.close)
+            if settings.metrics_port is not None:
+                shown = MetricsServer(self.metrics, settings.metrics_host, settings.metrics_port)
+                stack.callback(shown.close)
+                _log.info("metrics on %s:%d", settings.metrics_host, shown.port)
+            if self.spans is not None:
+                stack.callback(self.spans.close)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._stack.close()
+
+    def check(self) -> None:
+        """Check that the audit stream takes what is written.
+
+        Raises:
+            UnavailableError: the last event was lost.
+        """
+        if self._stream is not None:
+            self._stream.check()
+
+    def finished(self, exchange: Exchange, scope: Scope, status: int, seconds: float) -> None:
+        """Tell of a request that was answered.
+
+        Args:
+            exchange: of the request, with what handlers noted.
+            scope: of the request.
+            status: of the answer; 0 if there was none.
+            seconds: that it took.
+        """
+        route = scope.get("route")
+        tags = getattr(route, "tags", None) or [NO_ROUTE]
+        exchange.surface = exchange.surface or str(tags[0])
+        self._count(exchange, status, seconds)
+        if exchange.receipts:
+            shown = ", ".join(map(str, exchange.receipts))
+            _log.info(
+                "answered: receipt %s", shown,
+                extra={"surface": exchange.surface, "milliseconds": round(1000 * seconds, 1)},
+            )  # fmt: skip
+        if self._stream is None:
+            return
+        action = getattr(route, "operation_id", None) or getattr(route, "name", None) or NO_ROUTE
+        try:
+            for event in events(
+                exchange,
+                service=self._service,
+                name=self._name,
+                action=str(action),
+                method=str(scope["method"]),
+                peer=scope["client"][0] if scope.get("client") else "",
+                status=status,
+                seconds=seconds,
+                ended=time.time(),
+            ):
+                self._stream.write(event)
+        except UnavailableError as error:
+            self.metrics.audit_failures.inc()
+            _log.error("%s", error)
+
+    def _count(self, exchange: Exchange, status: int, seconds: float) -> None:
+        metrics, surface = self.metrics, exchange.surface
+        metrics.requests.labels(surface, str(status or NO_ROUTE)).inc()
+        metrics.request_seconds.labels(surface).observe(seconds)
+        metrics.receipts.inc(len(exchange.receipts))
+        for name, spent in exchange.seconds.items():
+            metrics.retrieval_seconds.labels(name).observe(spent)
+        if status >= HTTPStatus.BAD_REQUEST or exchange.reason:
+            metrics.refused.labels(exchange.reason or NO_ROUTE).inc()
+        if exchange.reason in _STORES:
+            metrics.store_errors.inc()
+        if exchange.denied:
+            metrics.bypass_denied.inc()
+
+
+class Observed:
+    """ASGI middleware, the outermost: each request is an exchange, of which an observer tells."""
+
+    def __init__(self, app: ASGIApp, observer: Observer) -> None:
+        self._app = app
+        self._observer = observer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, and tell of it when it is answered."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        status, since = 0, time.perf_counter()
+
+        async def counted(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = int(message["status"])
+            await send(message)
+
+        observer = self._observer
+        with ExitStack() as stack:
+            stack.enter_context(observer.metrics.in_flight.track_inprogress())
+            exchange = stack.enter_context(begun(Exchange.of(_headers(scope))))
+            spans, span = observer.spans, None
+            if spans is not None:
+                span = stack.enter_context(spans.span(exchange, str(scope["method"])))
+            try:
+                await self._app(scope, receive, counted)
+            finally:
+                observer.finished(exchange, scope, status, time.perf_counter() - since)
+                if spans is not None and span is not None:
+                    path = str(getattr(scope.get("route"), "path", NO_ROUTE))
+                    spans.describe(span, exchange, path, status)
+
+
+def _headers(scope: Scope) -> dict[str, str]:
+    wanted = (b"traceparent", b"tracestate")
+    found: list[tuple[bytes, bytes]] = scope["headers"]
+    return {
+        name.decode("latin-1"): value.decode("latin-1") for name, value in found if name in wanted
+    }
+
+
+def _spans(url: str, service: str) -> "Spans":
+    try:
+        from ragaudit.serving.spans import Spans  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError:
+        raise UnsupportedError(
+            "traces need OpenTelemetry",
+            where="operation.trace_url",
+            expected="ragaudit-serving with the extra otel",
+        ) from None
+    made: Any = Spans(url, service)
+    return made  # type: ignore[no-any-return]
