@@ -85,12 +85,53 @@ def test_ingest_and_accounts(prover: Path, tmp_path: Path) -> None:
 def test_check_names_what_is_wrong(prover: Path, tmp_path: Path) -> None:
     found = run_json("check", "--settings", prover, code=1)
     assert found["keys"] == found["store"] == found["embedder"] == found["noise"] == "good"
-    assert "no tenant" in found["documents"]
+    assert found["documents"] == {
+        "what": "no tenant has documents", "where": "", "expected": "ragaudit prover ingest",
+    }  # fmt: skip
     run("ingest", "shop", corpus(tmp_path, 3), "--settings", prover)
     found = run_json("check", "--settings", prover, code=1)
-    assert "3 documents" in found["documents"] and "reached" in found["verifier"]
+    assert found["documents"]["what"] == "3 documents"
+    assert found["documents"]["where"] == "tenant shop"
+    assert found["documents"]["expected"] == "more than top_k_max = 5"
+    assert "reached" in found["verifier"]["what"]
     (prover.parent / "keys/provider.key").chmod(0o644)
-    assert "others may read" in run_json("check", "--settings", prover, code=1)["keys"]
+    found = run_json("check", "--settings", prover, code=1)
+    assert "others may read" in found["keys"]["what"] and found["keys"]["expected"] == "mode 600"
+
+
+def test_check_names_what_cannot_be_written_or_may_be_read(prover: Path) -> None:
+    assert run_json("check", "--settings", prover, code=1)["permissions"] == "good"
+    database = prover.parent / "prover.db"
+    database.chmod(0o644)
+    found = run_json("check", "--settings", prover, code=1)["permissions"]
+    assert found["what"] == "others may read the database" and found["where"] == str(database)
+    database.chmod(0o600)
+    text = prover.read_text()
+    prover.write_text(text + "operation: {audit_file: none/audit.jsonl}\n")
+    found = run_json("check", "--settings", prover, code=1)["permissions"]
+    assert found["where"] == str(prover.parent / "none")
+    assert found["what"] == "cannot be written by this user"
+
+
+def test_check_wants_what_the_settings_ask_for(
+    prover: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prover.write_text(prover.read_text() + "operation: {trace_url: 'http://127.0.0.1:4318'}\n")
+    monkeypatch.setitem(sys.modules, "ragaudit.serving.spans", None)
+    found = run_json("check", "--settings", prover, code=1)["operation"]
+    assert "extra otel" in found["expected"]
+
+
+def test_a_database_that_is_gone_or_full_is_told(prover: Path) -> None:
+    prover.write_text(
+        prover.read_text().replace(
+            "  fence_folder:", "  free_bytes_min: 1125899906842624\n  fence_folder:"
+        )
+    )
+    assert "disk is full" in run_json("check", "--settings", prover, code=1)["disk"]["what"]
+    (prover.parent / "prover.db").unlink()
+    found = run_json("check", "--settings", prover, code=1)
+    assert found["store"]["expected"] == "ragaudit prover init" == found["disk"]["expected"]
 
 
 def test_commands_without_a_service(prover: Path) -> None:

@@ -5,16 +5,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ragaudit.encoding.canonical_json import dumps
 from ragaudit.encoding.errors import Conflict, MalformedRequest, NotAuthenticated, UnsupportedError
 from ragaudit.ledger.errors import StoreUnavailable
-from ragaudit.prover.backends import Document, StoredDocuments
+from ragaudit.prover.backends.interface import Document, attributes_text
+from ragaudit.prover.backends.stored import StoredDocuments
 from ragaudit.prover.command.ingest import cut, read_file, read_files
 from ragaudit.prover.errors import (
-    BackendUnavailable,
     IndexInUse,
     MalformedDocument,
     UnknownAccount,
@@ -59,6 +60,21 @@ class TestIngest:
         found = read_file(tmp_path / "a.jsonl", "a.jsonl")
         assert [each.id for each in found] == ["x", "y#0", "y#1"]
 
+    def test_json_lines_with_attributes(self, tmp_path: Path) -> None:
+        """All passages of a text have the attributes of their line, in canonical JSON."""
+        lines = [
+            {"id": "x", "text": "short", "attributes": {"year": 2020.0, "lang": "en", "by": ["a"]}},
+            {"id": "y", "text": "word " * 300, "attributes": {"lang": "de"}},
+            {"id": "z", "text": "bare", "attributes": {}},
+        ]
+        (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, lines)))
+        found = read_file(tmp_path / "a.jsonl", "a.jsonl")
+        german = '{"lang":"de"}'
+        assert [(each.id, each.attributes) for each in found] == [
+            ("x", '{"by":["a"],"lang":"en","year":2020}'),
+            ("y#0", german), ("y#1", german), ("z", ""),
+        ]  # fmt: skip
+
     def test_folders_in_name_order(self, tmp_path: Path) -> None:
         (tmp_path / "b").mkdir()
         (tmp_path / "b" / "z.txt").write_text("z")
@@ -80,8 +96,17 @@ class TestIngest:
             ("a.jsonl", b'{"id": "a", "text": "x", "more": 1}', "other members"),
             ("a.jsonl", b'{"id": "' + b"a" * 513 + b'", "text": "x"}', "id has a wrong length"),
             ("a.jsonl", b'{"id": "\\ud800", "text": "x"}', "lone surrogates"),
+            ("a.jsonl", b'{"id": "a", "text": "x", "text": "y"}', "not a JSON object"),
+            ("a.jsonl", b'{"id": "a", "text": "x", "attributes": null}', "are no object"),
+            ("a.jsonl", b'{"id": "a", "text": "x", "attributes": {"a": NaN}}', "line 1.*canonical"),
+            ("a.jsonl", b'{"id": "a", "text": "x", "attributes": {"a": 9007199254740993}}',
+             "no canonical JSON"),
+            ("a.jsonl", b'{"id": "a", "text": "x", "attributes": {"a": 1, "a": 2}}',
+             "not a JSON object"),
+            ("a.jsonl", b'{"id": "a", "text": "x", "attributes": {"a": "' + b"x" * 65_536 + b'"}}',
+             "attributes too long"),
         ],
-    )
+    )  # fmt: skip
     def test_bad_files(self, tmp_path: Path, name: str, data: bytes, message: str) -> None:
         (tmp_path / name).write_bytes(data)
         with pytest.raises(MalformedDocument, match=message):
@@ -102,12 +127,35 @@ class TestIngest:
 
 class TestDocuments:
     @pytest.mark.parametrize(
-        ("name", "content", "columns"),
-        [("", "x", {}), ("a", " ", {}), ("a", "x" * 65_537, {}), ("a", "x", {"year": 1})],
+        ("name", "content", "attributes", "vector"),
+        [
+            ("", "x", "", None),
+            ("a", "x" * 65_537, "", None),
+            ("a", "x\ud800", "", None),
+            ("a", "x", '"' + "x" * 65_535 + '"', None),
+            ("a", "x", "", np.zeros(3)),
+            ("a", "x", "", np.zeros((1, 3), dtype=np.float32)),
+        ],
     )
-    def test_refused(self, name: str, content: str, columns: dict[str, object]) -> None:
+    def test_refused(self, name: str, content: str, attributes: str, vector: Any) -> None:
         with pytest.raises(MalformedDocument):
-            Document(name, content, columns)
+            Document(name, content, attributes, vector)
+
+    def test_blank_content_is_not_ingested(self, store: Store) -> None:
+        with pytest.raises(MalformedDocument, match="empty content"):
+            StoredDocuments(store).add("one", [Document("a", "x"), Document("b", " ")])
+
+    def test_attributes_are_canonical(self) -> None:
+        assert (
+            attributes_text({"b": 1, "a": [2.5, None, "\u00e9"]}, "d")
+            == '{"a":[2.5,null,"é"],"b":1}'
+        )
+        assert attributes_text({}, "d") == ""
+
+    @pytest.mark.parametrize("value", [float("nan"), 2**53, b"bytes", "\ud800", {1: 2}])
+    def test_attributes_without_canonical_json(self, value: object) -> None:
+        with pytest.raises(MalformedDocument, match="document d: attributes"):
+            attributes_text({"a": value}, "document d")
 
     def test_order_pages_and_fetch(self, store: Store) -> None:
         backend = StoredDocuments(store)
@@ -121,9 +169,8 @@ class TestDocuments:
             "e0",
             "e1",
         ]
-        assert [each.id for each in backend.fetch("one", ["e1", "d0"])] == ["e1", "d0"]
-        with pytest.raises(BackendUnavailable):
-            backend.fetch("one", ["d0", "none"])
+        found = backend.fetch("one", ["e1", "none", "d0"])
+        assert [each and each.id for each in found] == ["e1", None, "d0"]
         backend.check()
 
     def test_replace(self, store: Store) -> None:

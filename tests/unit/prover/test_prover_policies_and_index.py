@@ -8,8 +8,10 @@ import pytest
 from ragaudit import core
 from ragaudit.circuits.statements import IndexStatement
 from ragaudit.encoding.errors import MalformedSettings
+from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover.errors import MalformedDocument, VerifierUnreachable
-from ragaudit.prover.index import IndexBuilder, last_index
+from ragaudit.prover.index.builder import IndexBuilder
+from ragaudit.prover.index.stored import last_index
 from ragaudit.prover.lifecycle.policy_builder import PolicyBuilder, noise_of
 from ragaudit.prover.settings import WindowSettings
 from ragaudit.prover.store.states import State
@@ -50,6 +52,28 @@ class TestPolicies:
         answer = scenario.api.post("/v1/operator/windows", json=body, headers=scenario.operator)
         assert answer.status_code == 400, answer.text
         assert scenario.service.windows.all() == []
+
+    def test_an_integrity_window(self, scenario: Any) -> None:
+        settings = {
+            "privacy": "none",
+            "public_columns": {"year": "integer", "lang": "string"},
+            "filters": True,
+            "query_kinds": ["vector", "text"],
+            "retry_seconds": 5,
+        }
+        window = scenario.service.create_window("w1", settings)
+        policy = Policy.parse(window.policy)
+        assert (policy.version, policy.noised, policy.norm_bound) == (2, False, 4095)
+        terms = policy.retrieval
+        assert [each.name for each in terms.public_columns] == ["lang", "year"]
+        assert (terms.filters, terms.query_kinds) == (True, ("text", "vector"))
+        assert (terms.metric, terms.retry_seconds, terms.versions) == ("cosine", 5, False)
+
+    def test_a_noised_window_of_version_2(self, scenario: Any) -> None:
+        window = scenario.service.create_window("w1", {"privacy": "gaussian", "sigma": "40"})
+        policy = Policy.parse(window.policy)
+        assert (policy.version, policy.sigma, policy.norm_bound) == (2, "40", 127)
+        assert not policy.retrieval.filters
 
     def test_too_few_documents_for_k(self, scenario: Any) -> None:
         with pytest.raises(MalformedDocument, match="12 documents"):

@@ -4,30 +4,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ragaudit import core
-from ragaudit.circuits.sketch import sketch
+from ragaudit.client.checker import CoreOperations
 from ragaudit.embedders.base import embed_quantised
 from ragaudit.ledger.messages.promises import ClaimsPage, Promise
 from ragaudit.ledger.messages.receipt_check import AccountView, WindowView, check_receipt_file
 from ragaudit.ledger.messages.records import Opening, Record
 from ragaudit.prover.errors import VerifierMessageRejected
 from ragaudit.prover.store.states import State
-from ragaudit.prover.window.records import note_nonce
+from ragaudit.prover.window.promised import note_nonce
 from ragaudit.verifier.service import intake
-
-
-class Operations:
-    """The group operations of the receipt check, by the compiled core."""
-
-    def commit_row(self, row: Any, blinding: bytes) -> bytes:
-        blindings = np.frombuffer(blinding, dtype=np.uint8).reshape(1, 32)
-        return core.commit_rows(np.array([row], dtype=np.int8), blindings)
-
-    def commit_selection(self, positions: Any, blinding: bytes) -> bytes:
-        return core.commit_selection(positions, blinding)
-
-    def sketch(self, query: Any, seed: bytes, bits: int) -> bytes:
-        return sketch(np.array(query, dtype=np.int16), seed, bits)
 
 
 def test_all_ten_checks_of_an_anchored_receipt(make_scenario: Any, embedder: Any) -> None:
@@ -51,7 +36,7 @@ def test_all_ten_checks_of_an_anchored_receipt(make_scenario: Any, embedder: Any
             Opening.parse(bytes.fromhex(window["opening"]["body"])),
             [each["covered_size"] for each in window["activations"]],
         ),
-        Operations(),
+        CoreOperations(),
         anchor=scenario.chains["bob"].anchor,
         promise=promise,
         embed=lambda texts: embed_quantised(embedder, texts).tolist(),

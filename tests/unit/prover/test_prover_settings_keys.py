@@ -38,6 +38,24 @@ def test_absolute_paths_and_other_databases_stay(tmp_path: Path) -> None:
     assert (store.url, store.fence_folder) == ("sqlite:////var/x.db", Path("/var/f"))
 
 
+def test_a_url_with_a_password_is_a_secret_file(tmp_path: Path) -> None:
+    secret = tmp_path / "database.url"
+    secret.write_text("postgresql+psycopg://ragaudit:secret@127.0.0.1/ragaudit\n")
+    path = write(tmp_path, "provider: a\nstore: {url_file: database.url}\n")
+    with pytest.raises(MalformedSettings, match="others may read"):
+        load_settings(path)
+    secret.chmod(0o600)
+    assert (
+        load_settings(path).store.url == "postgresql+psycopg://ragaudit:secret@127.0.0.1/ragaudit"
+    )
+    secret.write_text("sqlite:///own.db\n")
+    assert load_settings(path).store.url == f"sqlite:///{tmp_path}/own.db"
+    write(tmp_path, "provider: a\nstore: {url_file: database.url, url: 'sqlite:///x.db'}\n")
+    with pytest.raises(MalformedSettings, match="expected one of them") as caught:
+        load_settings(path)
+    assert "store" in caught.value.where
+
+
 def test_the_environment_overrides_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,3 +212,43 @@ def test_only_a_policy_with_a_seed_is_seeded() -> None:
     assert isinstance(randomness_for(None), OsRandomness)
     assert isinstance(randomness_for("s"), SeededRandomness)
     assert OsRandomness().draw(32, "x") != OsRandomness().draw(32, "x")
+
+
+class TestProfiles:
+    """What applies to a window with noise, without it, and to a policy of version 1."""
+
+    @pytest.mark.parametrize(
+        ("members", "words"),
+        [
+            ({"privacy": "none", "sigma": "2"}, "sigma has no meaning"),
+            ({"privacy": "none", "epsilon_acc": "10"}, "epsilon_acc has no meaning"),
+            ({"privacy": "none", "coalition_max": 10}, "coalition_max has no meaning"),
+            ({"privacy": "none", "experiment_seed": "x"}, "experiment_seed has no meaning"),
+            ({"norm_bound": 127}, "norm_bound needs window.privacy"),
+            ({"public_columns": {"year": "integer"}}, "public_columns needs window.privacy"),
+            ({"retry_seconds": 60}, "retry_seconds needs window.privacy"),
+            ({"privacy": "gaussian", "norm_bound": 4095}, "with noise it is 127"),
+            ({"privacy": "none", "metric": "inner-product"}, "largest_norm belongs"),
+            ({"privacy": "none", "largest_norm": "2"}, "largest_norm belongs"),
+            ({"privacy": "none", "filters": True}, "there are none"),
+            ({"privacy": "none", "query_kinds": []}, "at least one"),
+            ({"privacy": "none", "query_kinds": ["text", "text"]}, "distinct"),
+            ({"privacy": "none", "query_kinds": ["image"]}, "'text' or 'vector'"),
+            ({"privacy": "none", "retry_seconds": 3601}, "3600"),
+            ({"privacy": "some"}, "'gaussian' or 'none'"),
+        ],
+    )
+    def test_what_does_not_apply_is_refused(self, members: dict[str, object], words: str) -> None:
+        with pytest.raises(MalformedSettings, match=words):
+            window_settings(WindowSettings(), members)
+
+    def test_settings_for_other_windows_are_not_taken_over(self) -> None:
+        noised = WindowSettings(sigma="40", epsilon_acc=None, slots=3)
+        exact = window_settings(noised, {"privacy": "none"})
+        assert (exact.sigma, exact.slots, exact.bound) == (None, 3, 4095)
+        exact = WindowSettings(privacy="none", versions=True, norm_bound=4095)
+        first = window_settings(exact, {"privacy": None, "sigma": "40"})
+        assert (first.sigma, first.versions, first.bound) == ("40", False, 127)
+        assert window_settings(exact, {"privacy": "gaussian"}).bound == 127
+        with pytest.raises(MalformedSettings, match="sigma has no meaning"):
+            window_settings(noised, {"privacy": "none", "sigma": "40"})

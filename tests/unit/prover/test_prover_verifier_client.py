@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from ragaudit.encoding.canonical_json import dumps
 from ragaudit.encoding.errors import MalformedSettings
 from ragaudit.encoding.signing import PrivateKey
+from ragaudit.prover import bounded_http
 from ragaudit.prover.errors import VerifierMessageRejected, VerifierRefused, VerifierUnreachable
 from ragaudit.prover.verifier import connection
 from ragaudit.prover.verifier.client import VerifierClient
@@ -204,7 +205,7 @@ def test_an_endless_answer_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_drip_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "ANSWER_TIMEOUTS", 0)
+    monkeypatch.setattr(bounded_http, "ANSWER_TIMEOUTS", 0)
     with (
         server(lambda handler: send(handler, VERDICT)) as url,
         pytest.raises(VerifierUnreachable, match="in time"),

@@ -9,7 +9,7 @@
     │   ├── Conflict         PromisePending
     │   ├── TooMany          TooManyRequests
     │   └── PeerRefused      VerifierRefused
-    └── UnavailableError     VerifierUnreachable, BackendUnavailable
+    └── UnavailableError     VerifierUnreachable, BackendUnavailable, NoWindowOpen, VersionMoved
 
 Under which status an error is answered is said once, in `ragaudit.serving.problems`.
 """
@@ -180,6 +180,16 @@ class VerifierUnreachable(UnavailableError):
 
 class BackendUnavailable(UnavailableError):
     """The backend cannot deliver the documents that the window committed to."""
+
+
+class NoWindowOpen(UnavailableError):
+    """No open window serves the account's tenant: nothing can be asked now."""
+
+
+class VersionMoved(UnavailableError):
+    """The version of the index that is in force changed during a query: ask again."""
+
+    retry_after = 1
 
 
 class WindowUnusable(RefusedError):

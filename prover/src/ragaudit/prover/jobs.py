@@ -7,6 +7,7 @@ from collections.abc import Callable
 from ragaudit.encoding.errors import RagauditError
 from ragaudit.prover.lifecycle.driver import Driver
 from ragaudit.prover.lifecycle.open_windows import OpenWindows
+from ragaudit.prover.lifecycle.refreshing import Refresher
 from ragaudit.prover.settings import TimingSettings
 from ragaudit.prover.store.states import FINAL
 from ragaudit.prover.window.windows import Windows
@@ -17,14 +18,24 @@ RETRY_SECONDS = 2.0
 
 
 class Background:
-    """Two threads for every window: one takes its steps, the other has its log cosigned."""
+    """Three threads for every window.
+
+    One takes its steps, one has its log cosigned, and one commits to indexes that became stale.
+    """
 
     def __init__(
-        self, *, windows: Windows, open_windows: OpenWindows, driver: Driver, timing: TimingSettings
+        self,
+        *,
+        windows: Windows,
+        open_windows: OpenWindows,
+        driver: Driver,
+        refresher: Refresher,
+        timing: TimingSettings,
     ) -> None:
         self._windows = windows
         self._open_windows = open_windows
         self._driver = driver
+        self._refresher = refresher
         self._timing = timing
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -51,8 +62,8 @@ class Background:
         """
         if not self._started:
             return
-        # Two threads: a step may prove for long, and the log must be cosigned meanwhile.
-        for work in (self._run, self._run_checkpoints):
+        # Several threads: a step may prove for long, and the log must be cosigned meanwhile.
+        for work in (self._run, self._run_checkpoints, self._run_refreshes):
             thread = threading.Thread(target=work, args=(name,), name=f"{work.__name__} {name}")
             thread.start()
             self._threads.append(thread)
@@ -105,6 +116,19 @@ class Background:
             except Exception as error:
                 logged = log_once(name, error, logged)
             wait(pause)
+
+    def _run_refreshes(self, name: str) -> None:
+        """Commit to stale indexes before each instant, in a window whose policy allows versions."""
+        logged = ""
+        while not self._stopping.is_set():
+            try:
+                if not self._refresher.step(name):
+                    return
+                logged = ""
+            except Exception as error:
+                logged = log_once(name, error, logged)
+                self._stopping.wait(RETRY_SECONDS)
+            self._stopping.wait(self._timing.driver_seconds)
 
 
 def log_once(name: str, error: Exception, logged: str) -> str:

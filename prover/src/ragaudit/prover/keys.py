@@ -1,7 +1,6 @@
 """Key files: one per role, made by ``ragaudit prover init``, readable by their owner only."""
 
 import os
-import stat
 from hashlib import sha256
 from pathlib import Path
 
@@ -9,6 +8,15 @@ from ragaudit.encoding.errors import MalformedError, MalformedSettings
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.text import hex_decode, hex_encode
 from ragaudit.ledger.errors import StoreUnavailable
+from ragaudit.serving.secret_files import read_secret_file
+
+__all__ = [
+    "create_key",
+    "load_key",
+    "read_secret_file",
+    "token_digest",
+    "write_secret_file",
+]
 
 SECRET_MODE = 0o600
 
@@ -41,32 +49,6 @@ def write_secret_file(path: Path, text: str) -> None:
         raise StoreUnavailable(
             f"cannot write a secret file: {error.strerror}", where=str(path)
         ) from None
-
-
-def read_secret_file(path: Path) -> str:
-    """Return the one line of a secret file.
-
-    Args:
-        path: of a file that nobody but its owner may read.
-
-    Raises:
-        MalformedSettings: it is missing, is not text, or others than its owner may read it.
-    """
-    try:
-        mode = stat.S_IMODE(path.stat().st_mode)
-        text = path.read_text(encoding="ascii")
-    except OSError as error:
-        raise MalformedSettings(
-            f"cannot read a secret file: {error.strerror}", where=str(path)
-        ) from None
-    except UnicodeDecodeError:
-        raise MalformedSettings("secret file is not text", where=str(path)) from None
-    # Refused, not warned of: a key that others may have read signs nothing.
-    if mode & 0o077:
-        raise MalformedSettings(
-            f"others may read a secret file (mode {mode:o})", where=str(path), expected="mode 600"
-        )
-    return text.strip()
 
 
 def create_key(path: Path) -> PrivateKey:

@@ -2,81 +2,47 @@
 
 import hmac
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import httpx
-from ragaudit.embedders import registry
-from ragaudit.embedders.base import Embedder
 from ragaudit.encoding.errors import NotAuthenticated
 from ragaudit.encoding.signing import PrivateKey, PublicKey
 from ragaudit.encoding.text import hex_decode, hex_encode
 from ragaudit.ledger.messages.identifiers import pseudonym
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.prover.answering.answering import Answering, Promises
-from ragaudit.prover.answering.mechanism import Mechanism
-from ragaudit.prover.answering.query import Stages
+from ragaudit.ledger.messages.receipts import ReceiptFile
+from ragaudit.ledger.messages.requests import Request
+from ragaudit.prover.answering.answering import Answering
 from ragaudit.prover.answering.stage import Context, refuse
-from ragaudit.prover.backends import Backend, StoredDocuments, check_servable
+from ragaudit.prover.backends.interface import check_servable
+from ragaudit.prover.components import Components
 from ragaudit.prover.errors import KeyChanged, WindowUnusable, WrongState
-from ragaudit.prover.index import IndexBuilder
+from ragaudit.prover.index.builder import IndexBuilder
+from ragaudit.prover.index.form import check_size
 from ragaudit.prover.jobs import Background
 from ragaudit.prover.keys import load_key, read_secret_file, token_digest
-from ragaudit.prover.lifecycle.challenges import ChallengeWorker
-from ragaudit.prover.lifecycle.closing import Closing
-from ragaudit.prover.lifecycle.committing import Committer
-from ragaudit.prover.lifecycle.driver import Checkpointer, Driver
+from ragaudit.prover.lifecycle.asking import Answered, Asking, ServedDocument, receipt_id
 from ragaudit.prover.lifecycle.open_windows import OpenWindows
-from ragaudit.prover.lifecycle.policy_builder import PolicyBuilder
-from ragaudit.prover.randomness import SeedTree, randomness_for
+from ragaudit.prover.randomness import Randomness, randomness_for
 from ragaudit.prover.settings import Settings, window_settings
 from ragaudit.prover.store.accounts import Account, AccountKeys, Accounts
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.disk import check_folder, check_space
 from ragaudit.prover.store.states import FINAL, State
+from ragaudit.prover.vector_stores.opening import check_dimensions, check_kinds, check_metric
 from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.verifier.connection import check_clocks, check_pins, checked_keys
 from ragaudit.prover.window.open_window import OpenWindow
-from ragaudit.prover.window.registrations import Registrar
+from ragaudit.prover.window.registrations import Registered
 from ragaudit.prover.window.windows import Window, Windows
-from ragaudit.serving.clock import UNTIL_CONFIRMED, EvenClock
+from ragaudit.serving.observed import Observer
+
+__all__ = ["Components", "Service"]
 
 _log = logging.getLogger(__name__)
 
 SECRET_BYTES = 32
-
-
-def stored_documents(settings: Settings, store: Store) -> Backend:
-    """Return the documents in the prover's own database, the only backend of version 1.
-
-    Args:
-        settings: not used; another backend may need them.
-    """
-    return StoredDocuments(store)
-
-
-@dataclass(frozen=True)
-class Components:
-    """The parts of the prover, to be replaced one by one by other implementations."""
-
-    mechanism: type[Mechanism] = Mechanism
-    stages: Stages = field(default_factory=Stages)
-    promises: type[Promises] = Promises
-    registrar: type[Registrar] = Registrar
-    index_builder: type[IndexBuilder] = IndexBuilder
-    seed_tree: type[SeedTree] = SeedTree
-    policy_builder: type[PolicyBuilder] = PolicyBuilder
-    committer: type[Committer] = Committer
-    checkpointer: type[Checkpointer] = Checkpointer
-    closing: type[Closing] = Closing
-    challenges: type[ChallengeWorker] = ChallengeWorker
-    driver: type[Driver] = Driver
-    backend: Callable[[Settings, Store], Backend] = stored_documents
-    embedder: Callable[[str], Embedder] = registry.load
-    transport: httpx.BaseTransport | None = None
-    clock: Callable[[], int] = field(default_factory=lambda: EvenClock(UNTIL_CONFIRMED))
 
 
 class Service:
@@ -93,20 +59,27 @@ class Service:
         provider_key = load_key(settings.keys.provider_file)
         self._provider_key = provider_key.public
         self._operator_digest = _operator_digest(settings.keys.operator_digest_file)
+        self.observer = Observer(
+            settings.operation, service="ragaudit-prover", name=settings.provider
+        )
         self.store = Store.open(settings.store.url)
         self.accounts = Accounts(self.store)
         self.account_keys = AccountKeys(self.accounts, self._operator_digest)
         self.windows = Windows(self.store)
         self.backend = components.backend(settings, self.store)
-        self.embedder = components.embedder(settings.embedder.name)
+        self.embedder = components.open_embedder(settings, self.backend)
         self.verifier = VerifierClient.of(settings, provider_key, self.clock, components.transport)
         self.policy_builder = components.policy_builder(settings.provider, provider_key.public)
+
+        def builder(randomness: Randomness) -> IndexBuilder:
+            return components.index_builder(
+                self.backend, self.embedder, randomness, settings.backend.page_rows
+            )
+
         committer = components.committer(
             store=self.store,
             windows=self.windows,
-            builder=lambda randomness: components.index_builder(
-                self.backend, self.embedder, randomness, settings.backend.page_rows
-            ),
+            builder=builder,
             seed_tree=components.seed_tree,
             verifier=self.verifier,
             fence_folder=settings.store.fence_folder,
@@ -124,6 +97,22 @@ class Service:
                 clock=self.clock,
                 stages=components.stages,
             )
+        )
+        self.asking = Asking(
+            answering=self.answering,
+            open_windows=self.open_windows,
+            open_window=self.open_window,
+            registrar=self.registrar,
+            accounts=self.accounts,
+        )
+        self.refresher = components.refresher(
+            store=self.store,
+            windows=self.windows,
+            open_windows=self.open_windows,
+            builder=builder,
+            verifier=self.verifier,
+            clock=self.clock,
+            before_seconds=settings.timing.refresh_before_seconds,
         )
         self.promises = components.promises(answering=self.answering, verifier=self.verifier)
         self.driver = components.driver(
@@ -143,11 +132,15 @@ class Service:
             ),
             verifier=self.verifier,
             clock=self.clock,
+            on_countersigned=self.asking.register_all
+            if settings.window.register_accounts
+            else None,
         )
         self._background = Background(
             windows=self.windows,
             open_windows=self.open_windows,
             driver=self.driver,
+            refresher=self.refresher,
             timing=settings.timing,
         )
 
@@ -162,6 +155,7 @@ class Service:
         check_pins(self.settings.verifier)
         self.store.take()
         check_folder(self.settings.store.fence_folder)
+        self.accounts.ensure_tenants(self.settings.backend.tenants)
         for name in self.settings.verifier.unpinned:
             _log.warning("verifier.%s is not pinned: whoever answers first is believed", name)
         unfinished = [window for window in self.windows.all() if window.state not in FINAL]
@@ -180,6 +174,7 @@ class Service:
         self._background.stop()
         self.open_windows.close()
         self.verifier.close()
+        self.backend.close()
         self.store.close()
 
     def check_ready(self) -> None:
@@ -193,6 +188,7 @@ class Service:
         """
         now = self.clock()
         self.store.check_writable()
+        self.observer.check()
         self.backend.check()
         # Both disks: without the fence no answer leaves, whatever the database can take.
         check_space(self.store.file, self.settings.store.free_bytes_min)
@@ -223,14 +219,18 @@ class Service:
             overrides: settings of the window by name, sections nested.
 
         Raises:
-            MalformedSettings: overrides or policy are out of range.
-            MalformedDocument: a tenant has too few documents for K_max.
+            MalformedSettings: overrides or policy are out of range, a store ranks by another
+                metric or has vectors of another length, or texts may be asked without an embedder.
+            MalformedDocument: a tenant has too few documents for K_max, or too many for B and d.
             Conflict: the window exists.
             VerifierUnreachable, VerifierMessageRejected: no keys, or not the pinned ones.
             ClocksDiffer: records would not lie between the cosigned times around them.
         """
         options = window_settings(self.settings.window, overrides)
         tenants = check_servable(self.backend, options.top_k_max)
+        check_metric(self.backend, options.metric)
+        check_dimensions(self.backend, self.embedder)
+        check_kinds(self.embedder, options.query_kinds)
         keys = checked_keys(self.verifier.keys(), self.settings.verifier)
         check_clocks(self.clock(), keys.time, options.clock_skew_seconds)
         # Never of an experiment's seed: that is public, and anybody could sign the log.
@@ -240,11 +240,13 @@ class Service:
             log_key=log_key.public,
             settings=options,
             tenants=tenants,
-            dimension=self.embedder.dimension,
+            dimension=self.backend.dimension() or self.embedder.dimension,
             verifier=keys,
             previous_checkpoint=self._previous_checkpoint(keys.verifier),
             now=self.clock(),
         )
+        for tenant in tenants:
+            check_size(tenant, self.backend.count(tenant), policy.dimension, policy.norm_bound)
         randomness = randomness_for(policy.experiment_seed)
         window = self.windows.create(
             name,
@@ -319,6 +321,66 @@ class Service:
             time=self.clock(),
             detail=f"it is {window.state}",
         )
+
+    def query(
+        self,
+        account: Account,
+        request: Request,
+        *,
+        window: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> ReceiptFile:
+        """Answer a plain account, or return what it got for the same request; see `Asking.query`.
+
+        Args:
+            window: by name; None for the open window that serves the account's tenant.
+            idempotency_key: as the caller sent it.
+        """
+        return self.asking.query(account, request, window=window, idempotency_key=idempotency_key)
+
+    def ask(
+        self, account: Account, request: Request, *, idempotency_key: str | None = None
+    ) -> Answered:
+        """Answer as `query` does, with the id of the receipt instead of it; see `Asking.ask`.
+
+        Args:
+            idempotency_key: as the caller sent it.
+        """
+        return self.asking.ask(account, request, idempotency_key=idempotency_key)
+
+    def receipt(self, account: Account, receipt: str) -> ReceiptFile:
+        """Return an account's own receipt again, by its id; see `Asking.receipt`."""
+        return self.asking.receipt(account, receipt)
+
+    def receipt_id(self, file: ReceiptFile) -> str:
+        """Return the id under which `receipt` returns a receipt file again."""
+        return receipt_id(file)
+
+    def served(
+        self, account: Account, ids: Sequence[str], *, window: str | None = None
+    ) -> list[ServedDocument]:
+        """Return those of ``ids`` that an account was given; see `Asking.served`."""
+        return self.asking.served(account, ids, window=window)
+
+    def policy(self, account: Account, *, window: str | None = None) -> Policy:
+        """Return the policy of the window that `query` would ask; see `Asking.policy`."""
+        return self.asking.policy(account, window=window)
+
+    def rows(self, account: Account, *, window: str | None = None) -> int:
+        """Return the number of rows that `query` would search; see `Asking.rows`."""
+        return self.asking.rows(account, window=window)
+
+    def register(self, account: Account, *, window: str | None = None) -> Registered:
+        """Register an account as plain, unless it is registered; see `Asking.register`."""
+        return self.asking.register(account, window=window)
+
+    def mark_stale(self, tenant: str) -> None:
+        """Note that a tenant's documents changed; the next version takes them up."""
+        self.refresher.mark_stale(tenant)
+
+    def refresh(self, tenant: str, *, window: str) -> int:
+        """Commit to a tenant's documents as they are now; see `Refresher.refresh`."""
+        return self.refresher.refresh(window, tenant)
 
     def _previous_checkpoint(self, verifier: PublicKey) -> str | None:
         """Return the final checkpoint of the last window that was handed over to this verifier."""

@@ -5,27 +5,36 @@ paths are relative to the folder of the YAML file.
 """
 
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
-    AfterValidator,
     BeforeValidator,
     Field,
     ValidationError,
+    WithJsonSchema,
+    model_validator,
 )
 from pydantic_settings import (
     SettingsConfigDict,
 )
-from ragaudit.embedders import registry
-from ragaudit.encoding.errors import MalformedError
-from ragaudit.encoding.parameters import LIMITS
+from ragaudit.encoding.parameters import LIMITS, B
 from ragaudit.encoding.relations import NeighboringRelation
-from ragaudit.encoding.settings import service_url
+from ragaudit.prover.backend_settings import BackendSettings, Url, absolute_backend
+from ragaudit.prover.embedder_settings import EmbedderSettings, absolute_embedder
+from ragaudit.prover.surface_settings import SurfaceSettings
+from ragaudit.serving.operation import OperationSettings
+from ragaudit.serving.secret_files import read_secret_file
 from ragaudit.serving.settings import FileSettings, Section, beside, malformed
-from ragaudit.serving.validation import DECIMAL_PATTERN, HEX32_PATTERN, PROVIDER_PATTERN
+from ragaudit.serving.validation import (
+    DECIMAL_PATTERN,
+    HEX32_PATTERN,
+    NAME_PATTERN,
+    PROVIDER_PATTERN,
+)
 
 ENVIRONMENT_PREFIX = "RAGAUDIT_PROVER__"
 SETTINGS_VARIABLE = "RAGAUDIT_PROVER_SETTINGS"
+MAX_ALIASES = 64  # each is a time series of its own wherever metrics are kept
 
 
 def _decimal_text(value: object) -> object:
@@ -33,7 +42,14 @@ def _decimal_text(value: object) -> object:
     return str(value) if type(value) is int else value
 
 
-Decimal = Annotated[str, BeforeValidator(_decimal_text), Field(pattern=DECIMAL_PATTERN)]
+Decimal = Annotated[
+    str,
+    BeforeValidator(_decimal_text),
+    Field(pattern=DECIMAL_PATTERN),
+    WithJsonSchema(
+        {"anyOf": [{"type": "string", "pattern": DECIMAL_PATTERN}, {"type": "integer"}]}
+    ),
+]
 
 
 class ServerSettings(Section):
@@ -45,11 +61,23 @@ class ServerSettings(Section):
 
 
 class StoreSettings(Section):
-    """The database, and the folder of the fences, which should be another disk."""
+    """The database, and the folder of the fences, which should be another disk.
+
+    Attributes:
+        url: of SQLAlchemy.
+        url_file: a secret file with the URL instead, for one that holds a password.
+    """
 
     url: str = "sqlite:///prover.db"
+    url_file: Path | None = None
     fence_folder: Path = Path("fences")
     free_bytes_min: int = Field(default=64 * 2**20, ge=0, le=2**50)
+
+    @model_validator(mode="after")
+    def _one_url(self) -> "StoreSettings":
+        if self.url_file is not None and "url" in self.model_fields_set:
+            raise ValueError("url and url_file are both given; expected one of them")
+        return self
 
 
 class KeySettings(Section):
@@ -59,14 +87,6 @@ class KeySettings(Section):
     operator_digest_file: Path = Path("keys/operator.sha256")
 
 
-def _url(text: str) -> str:
-    try:
-        return service_url(text)
-    except MalformedError as error:
-        raise ValueError(f"{error.what}; expected {error.expected}") from None
-
-
-Url = Annotated[str, AfterValidator(_url)]
 Hex32 = Annotated[str, Field(pattern=HEX32_PATTERN)]
 
 
@@ -92,19 +112,6 @@ class VerifierSettings(Section):
         """Names of the members that should pin a key and do not."""
         names = ("cosigner_key", "verifier_key", "verdict_key")
         return [name for name in names if getattr(self, name) is None]
-
-
-class BackendSettings(Section):
-    """Where the documents are."""
-
-    kind: Literal["store"] = "store"
-    page_rows: int = Field(default=500, ge=1, le=10_000)
-
-
-class EmbedderSettings(Section):
-    """Which embedder; its files are what C_emb commits to."""
-
-    name: str = registry.DEFAULT
 
 
 class EstimatorSettings(Section):
@@ -154,9 +161,55 @@ def _relation(value: object) -> object:
 Relation = Annotated[NeighboringRelation, BeforeValidator(_relation)]
 
 
-class WindowSettings(Section):
-    """What a new window's policy says. Times count from the moment the window is created."""
+# What only a window with noise has, and what only a policy of version 2 says.
+_OF_NOISE = (
+    "sigma",
+    "epsilon_acc",
+    "delta_acc",
+    "delta_policy",
+    "relation",
+    "rows_per_document",
+    "coalition_max",
+    "experiment_seed",
+)
+_OF_VERSION_2 = (
+    "norm_bound",
+    "metric",
+    "largest_norm",
+    "public_columns",
+    "filters",
+    "query_kinds",
+    "retry_seconds",
+    "versions",
+)
+_LARGE_B = 4095
 
+
+class WindowSettings(Section):
+    """What a new window's policy says. Times count from the moment the window is created.
+
+    Attributes:
+        privacy: "gaussian" or "none", with a policy of version 2; without it, a policy of version
+            1, which is noised and has none of the members from ``norm_bound`` to ``versions``.
+            With "none" the members of the noise are left out.
+        public_columns: the type of each public column, by name.
+        filters: whether requests may filter by public columns.
+        register_accounts: whether every account of the served tenants is registered as plain as
+            soon as the window is countersigned, so that it can ask from the opening on.
+    """
+
+    privacy: Literal["gaussian", "none"] | None = None
+    norm_bound: Literal[127, 4095] | None = None
+    metric: Literal["cosine", "inner-product", "l2"] = "cosine"
+    largest_norm: Decimal | None = None
+    public_columns: dict[str, Literal["string", "integer", "number", "boolean"]] = Field(
+        default_factory=dict
+    )
+    filters: bool = False
+    query_kinds: tuple[Literal["text", "vector"], ...] = ("text",)
+    retry_seconds: int = Field(default=60, ge=0, le=3600)
+    versions: bool = False
+    register_accounts: bool = False
     opens_after_seconds: int = Field(default=120, ge=1, le=10**7)
     length_seconds: int = Field(default=86_400, ge=1, le=400 * 86_400)
     activation_every_seconds: int = Field(default=3600, ge=1, le=10**7)
@@ -182,12 +235,39 @@ class WindowSettings(Section):
     release_seconds: int = Field(default=600, ge=1, le=10**7)
     experiment_seed: str | None = None
 
+    @model_validator(mode="after")
+    def _check_absent(self) -> Self:
+        """Refuse what would be read as a promise and is none."""
+        absent, words = {
+            None: (_OF_VERSION_2, 'needs window.privacy "none" or "gaussian"'),
+            "none": (_OF_NOISE, 'has no meaning with window.privacy "none": leave it out'),
+        }.get(self.privacy, ((), ""))
+        for name in absent:
+            if name in self.model_fields_set and getattr(self, name) is not None:
+                raise ValueError(f"{name} {words}")
+        if self.privacy == "gaussian" and self.norm_bound == _LARGE_B:
+            raise ValueError('norm_bound 4095 needs window.privacy "none"; with noise it is 127')
+        if (self.metric == "inner-product") != (self.largest_norm is not None):
+            raise ValueError("largest_norm belongs to the metric inner-product, and to no other")
+        if self.filters and not self.public_columns:
+            raise ValueError("filters are of public_columns, and there are none")
+        if not self.query_kinds or len(set(self.query_kinds)) < len(self.query_kinds):
+            raise ValueError("query_kinds must be distinct, and at least one")
+        return self
+
+    @property
+    def bound(self) -> int:
+        """B: 127 with noise; without it 4095, unless ``norm_bound`` says 127."""
+        return self.norm_bound or (_LARGE_B if self.privacy == "none" else B)
+
 
 class TimingSettings(Section):
     """How often the background tasks look."""
 
     checkpoint_seconds: float = Field(default=0.25, gt=0, le=0.3)
     driver_seconds: float = Field(default=0.25, gt=0, le=60)
+    # How long before an instant a stale index is committed to anew, to be in force from then on.
+    refresh_before_seconds: float = Field(default=60.0, gt=0, le=86_400)
 
 
 class LimitSettings(Section):
@@ -198,6 +278,19 @@ class LimitSettings(Section):
     wait_seconds: float = Field(default=5.0, gt=0, le=60)
     account_per_second: int = Field(default=100, ge=1, le=10_000)
     peer_per_second: int = Field(default=200, ge=1, le=10_000)
+
+
+class ProverOperation(OperationSettings):
+    """How the service is watched.
+
+    Attributes:
+        tenant_aliases: names under which metrics show what is left of tenants' budgets; the
+            tenants without one are shown together, as ``other``.
+    """
+
+    tenant_aliases: dict[str, Annotated[str, Field(pattern=NAME_PATTERN)]] = Field(
+        default_factory=dict, max_length=MAX_ALIASES
+    )
 
 
 class Settings(FileSettings):
@@ -216,6 +309,8 @@ class Settings(FileSettings):
     window: WindowSettings = WindowSettings()
     timing: TimingSettings = TimingSettings()
     limits: LimitSettings = LimitSettings()
+    operation: ProverOperation = ProverOperation()
+    surfaces: SurfaceSettings = SurfaceSettings()
 
 
 def load_settings(path: Path) -> Settings:
@@ -230,14 +325,22 @@ def load_settings(path: Path) -> Settings:
 def window_settings(base: WindowSettings, overrides: dict[str, Any]) -> WindowSettings:
     """Return the settings of one window: ``base`` with members replaced.
 
+    Members of the noise that the settings give for other windows are not taken over by one that is
+    overridden to have none; nor is what only version 2 has by a window of version 1.
+
     Args:
         overrides: members by name, sections nested.
 
     Raises:
-        MalformedSettings: an unknown member, or a value out of range.
+        MalformedSettings: an unknown member, a value out of range, or one that does not apply.
     """
+    given = base.model_dump(exclude_unset=True)
+    privacy = overrides.get("privacy", base.privacy)
+    if privacy != base.privacy:
+        left = {None: _OF_VERSION_2, "none": _OF_NOISE}.get(privacy, ("norm_bound",))
+        given = {name: value for name, value in given.items() if name not in left}
     try:
-        return WindowSettings.model_validate(_merged(base.model_dump(), overrides))
+        return WindowSettings.model_validate(_merged(given, overrides))
     except ValidationError as error:
         raise malformed(error, "overrides") from None
 
@@ -252,13 +355,18 @@ def _merged(base: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:
 
 
 def _absolute(settings: Settings, folder: Path) -> Settings:
-    store = beside(folder, settings.store, "fence_folder")
-    url = _absolute_url(store.url, folder)
+    store = beside(folder, settings.store, "fence_folder", "url_file")
+    given = store.url if store.url_file is None else read_secret_file(store.url_file)
+    url = _absolute_url(given, folder)
     return settings.model_copy(
         update={
             "verifier": beside(folder, settings.verifier, "ca_file"),
+            "backend": absolute_backend(folder, settings.backend),
+            "embedder": absolute_embedder(folder, settings.embedder),
             "store": store.model_copy(update={"url": url}),
             "keys": beside(folder, settings.keys, *KeySettings.model_fields),
+            "operation": settings.operation.beside(folder),
+            "surfaces": settings.surfaces.beside(folder),
         }
     )
 

@@ -12,11 +12,13 @@ from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.prover.answering.query import Logged, Promised, Query
 from ragaudit.prover.answering.stage import Context, seconds_until
-from ragaudit.prover.errors import PromisePending
+from ragaudit.prover.errors import PromisePending, VersionMoved
 from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.verifier.client import VerifierClient
+from ragaudit.prover.window.answered import Asked, find_identical, find_keyed, note_key
 from ragaudit.prover.window.open_window import OpenWindow
-from ragaudit.prover.window.records import LoggedRecord, find_promise, is_revealed, record_of
+from ragaudit.prover.window.promised import find_promise, is_revealed
+from ragaudit.prover.window.records import LoggedRecord, record_at, record_of
 from ragaudit.prover.window.registrations import Registered, find
 
 
@@ -35,24 +37,76 @@ class Answering:
         # No check is made yet: the stage reads the account's status in `admit`, under the lock.
         return self.context.stages.query(self.context, live, account)
 
-    def answer(self, live: OpenWindow, account: Account, request: Request) -> ReceiptFile:
+    def answer(
+        self, live: OpenWindow, account: Account, request: Request, asked: Asked | None = None
+    ) -> ReceiptFile:
         """Answer a plain account; return the receipt file, which holds answer and receipt.
+
+        Args:
+            account, request, asked: as of `logged`.
+
+        Raises: as `logged`.
+        """
+        # Outside of the lock: what is logged does not change any more, and signing takes time.
+        return self.logged(live, account, request, asked).answer()
+
+    def logged(
+        self, live: OpenWindow, account: Account, request: Request, asked: Asked | None = None
+    ) -> Logged:
+        """Take a plain account's query up to its durable record, and return that stage.
+
+        A request that was answered already, as ``asked`` or the policy's `retry_seconds` say, gets
+        the stored answer again, and nothing is charged.
 
         Args:
             account: authenticated; plain in this window.
             request: without a counter, which a plain account does not choose (spec 5.8).
+            asked: digests of this request and of the key that came with it.
 
         Raises:
             MalformedQuery, MalformedError: the query, K or filter, or the query's embedding.
             QueryRefused: budget, closed or unavailable; signed.
-            Conflict: the account is not registered, or is anchored.
+            Conflict: the account is not registered, or is anchored, or used the key for another
+                request.
             StoreUnavailable, BackendUnavailable: nothing was answered; try again.
         """
+        asked = asked or Asked.of(request)
         with live.account_lock(account.name):
-            admitted = self.query(live, account).admit(anchored=False)
-            logged = admitted.describe(request).select().log()
-        # Outside of the lock: what is logged does not change any more, and signing takes time.
-        return logged.answer()
+            logged = self._answered(live, account, asked)
+            return logged or self._logged(live, account, request, asked)
+
+    def _logged(self, live: OpenWindow, account: Account, request: Request, asked: Asked) -> Logged:
+        """Take the steps of a plain account's query, again if the index changed on the way."""
+        for last in (False, True):
+            try:
+                admitted = self.query(live, account).admit(anchored=False)
+                return admitted.describe(request).select().log(asked)
+            except VersionMoved:
+                # Nothing was logged, and nothing left: the same counter is used again.
+                if last:
+                    raise
+        raise AssertionError("unreachable")
+
+    def _answered(self, live: OpenWindow, account: Account, asked: Asked) -> Logged | None:
+        """Return the record that a retry asks for again, None if this is none."""
+        store, policy = self.context.store, live.policy
+        # Under the account's lock: two requests at once must not both find nothing.
+        with store.read() as connection:
+            keyed = place = find_keyed(connection, account.name, asked)
+            if place is None and policy.version > 1:
+                since = self.context.clock() - 1000 * policy.retrieval.retry_seconds
+                found = find_identical(connection, account.name, asked, since)
+                place = next((each for each in found if each.window == live.name), None)
+            if place is None or place.window != live.name:
+                return None
+            registered = find(connection, live.name, account.name)
+            logged = record_at(connection, live.name, place.position)
+        if not keyed and asked.key is not None:
+            # A client may make a key for each attempt: its next one may come much later.
+            with store.write() as connection:
+                note_key(connection, account.name, asked, place)
+        assert registered is not None and logged is not None  # the tables refer to each other
+        return self.repeated(live, registered, logged)
 
     def repeated(self, live: OpenWindow, registered: Registered, logged: LoggedRecord) -> Logged:
         """Return the last stage of a record that is logged already.

@@ -13,8 +13,15 @@ from ragaudit.circuits.quantise import quantise
 from ragaudit.circuits.selection import scores, select
 from ragaudit.circuits.sketch import sketch
 from ragaudit.embedders.base import Embedder, checked_embeddings, checked_texts
+from ragaudit.encoding.parameters import B
+from ragaudit.ledger.messages.private_receipts import (
+    MAX_SELECTED,
+    MAX_UNSERVED_BYTES,
+    unserved_bytes,
+)
 from ragaudit.ledger.messages.records import Record
-from ragaudit.prover.index import CommittedIndex
+from ragaudit.prover.errors import MalformedQuery
+from ragaudit.prover.index.committed import CommittedIndex
 from ragaudit.prover.window.open_window import OpenWindow
 
 Embedding = npt.NDArray[np.int16]
@@ -43,13 +50,14 @@ class Mechanism:
         vector: npt.NDArray[np.float32] = vectors[0]
         return vector
 
-    def quantise(self, vector: npt.NDArray[np.float32]) -> Embedding:
-        """Return e, int16[d] of norm at most 127, of float32[d] (docs/spec/02-integers.md §2.1).
+    def quantise(self, vector: npt.NDArray[np.float32], norm_bound: int = B) -> Embedding:
+        """Return e, int16[d] of norm at most B, of float32[d] (docs/spec/02-integers.md §2.1).
 
         Args:
             vector: float32[d], not zero, without NaN or infinity.
+            norm_bound: B of the policy.
         """
-        return quantise(vector).astype(np.int16)
+        return quantise(vector, norm_bound).astype(np.int16)
 
     def sketch(self, embedding: Embedding, seed: bytes, bits: int) -> bytes:
         """Return the sketch of e, ``bits`` signs of projections, packed (spec 2.4).
@@ -110,6 +118,7 @@ class Mechanism:
         embedding: Embedding,
         noise: Scores,
         top_k: int,
+        allowed: Sequence[int] | None = None,
     ) -> tuple[int, ...]:
         """Return T, rising positions; as many rows are scored whatever the noise is.
 
@@ -117,16 +126,48 @@ class Mechanism:
 
         Args:
             embedding: e, int16[d].
-            noise: z, int64[N].
+            noise: z, int64[N], of all rows.
+            allowed: the rows that pass the filter; None for all.
         """
+        # All rows are scored: which of them pass is public, how near they are is not.
+        if allowed is not None:
+            exact = self.scores(index, embedding)
+            return self.select_allowed(exact, noise, top_k, allowed)
         # The rows to score follow from the noise alone: the time of an answer says nothing of it.
-        rule = live.candidate_rules[index.tenant]
+        rule = live.versions.rule(index)
         candidates = None if rule is None else rule.candidates(noise)
         if candidates is None:
             return self.select(self.scores(index, embedding), noise, top_k)
         rows, values = candidates
         winners = self.select(self.scores(index, embedding, rows), values, top_k)
         return tuple(rows[list(winners)].tolist())
+
+    def exact_selection(
+        self,
+        index: CommittedIndex,
+        embedding: Embedding,
+        top_k: int,
+        allowed: Sequence[int] | None = None,
+    ) -> tuple[int, ...]:
+        """Return T without noise: the K best rows and all that tie with the last, rising.
+
+        Args:
+            embedding: e, int16[d].
+            allowed: the rows that pass the filter; None for all.
+
+        Raises:
+            MalformedQuery: more rows tie than a receipt can name.
+        """
+        selected = self.select_exactly(self.scores(index, embedding), top_k, allowed)
+        if len(selected) > MAX_SELECTED:
+            raise MalformedQuery(
+                "too many rows tie", where="query", expected=f"at most {MAX_SELECTED}"
+            )
+        # Any of them may be the ones that are not served; all are opened where T is too large.
+        columns = [index.columns_of(at) for at in selected] if len(selected) > top_k else []
+        if unserved_bytes(columns, index.count) > MAX_UNSERVED_BYTES:
+            raise MalformedQuery("rows that tie hold too much", where="query", expected="fewer")
+        return selected
 
     def select(self, exact: Scores, noise: Scores, top_k: int) -> tuple[int, ...]:
         """Return T: the positions above the (K+1)-th largest noised score, rising.
@@ -136,6 +177,41 @@ class Mechanism:
             noise: z of the same rows, int64.
         """
         return select(exact + noise, top_k)
+
+    def select_allowed(
+        self, exact: Scores, noise: Scores, top_k: int, allowed: Sequence[int]
+    ) -> tuple[int, ...]:
+        """Return T as `select` does, among the rows that pass a filter.
+
+        Args:
+            exact, noise: s and z of all rows, int64[N].
+            allowed: positions of the rows that pass.
+        """
+        return select(exact + noise, top_k, allowed)
+
+    def select_exactly(
+        self, exact: Scores, top_k: int, allowed: Sequence[int] | None = None
+    ) -> tuple[int, ...]:
+        """Return T: the positions of at least the K-th largest score, rising (spec 4.6.9).
+
+        Args:
+            exact: s, int64.
+            allowed: the rows that pass the filter; None for all.
+        """
+        return select(exact, top_k, allowed, keep_ties=True)
+
+    def order(
+        self, index: CommittedIndex, embedding: Embedding, selected: Sequence[int]
+    ) -> list[tuple[int, int]]:
+        """Return T with scores, the best first and equal ones by position (spec 4.6.10).
+
+        Args:
+            embedding: e, int16[d].
+            selected: T.
+        """
+        rows = np.array(selected, dtype=np.int64)
+        exact = self.scores(index, embedding, rows).tolist()
+        return sorted(zip(selected, exact, strict=True), key=lambda row: (-row[1], row[0]))
 
     def selection_commitment(self, selected: Sequence[int], blinding: bytes) -> bytes:
         """Return C_sel, 32 bytes, which step 6 of a receipt's check opens to T (spec 5.9).

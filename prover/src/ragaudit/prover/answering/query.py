@@ -10,35 +10,26 @@ the counter. What fails before that commit leaves no trace. The methods carry th
 step numbers; step 3 is `Stage.selection`, the same on both ways.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
 from ragaudit.encoding.digests import SALT_BYTES, salted
 from ragaudit.encoding.errors import Conflict
-from ragaudit.ledger.messages.merkle_commitments import content_digest
 from ragaudit.ledger.messages.promises import Promise
-from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.records import Record
-from ragaudit.ledger.messages.requests import Answer, Document, Openings, Request, embedding_digest
+from ragaudit.ledger.messages.requests import Openings, Request, embedding_digest
+from ragaudit.ledger.messages.vectors import float32_values
+from ragaudit.prover.answering.selected import Logged, Selected
 from ragaudit.prover.answering.stage import Context, Stage, check_claim, check_request
-from ragaudit.prover.errors import BackendUnavailable
-from ragaudit.prover.index import VERSION, part
+from ragaudit.prover.index.committed import VERSION
 from ragaudit.prover.randomness import EPOCH
 from ragaudit.prover.store.accounts import Account
-from ragaudit.prover.store.states import State, check_state
+from ragaudit.prover.store.states import State
 from ragaudit.prover.window.open_window import OpenWindow
-from ragaudit.prover.window.records import (
-    LoggedRecord,
-    RecordOpenings,
-    SelectedRow,
-    append_entry,
-    insert_record,
-    note_nonce,
-    put_promise,
-    receipt_file,
-)
-from ragaudit.prover.window.registrations import Registered, count_record, find
+from ragaudit.prover.window.promised import note_nonce, put_promise
+from ragaudit.prover.window.registrations import Registered, find
+from ragaudit.serving.exchange import phase
 
 __all__ = ["Admitted", "Described", "Logged", "Promised", "Query", "Selected", "Stages"]
 
@@ -88,7 +79,16 @@ class Query:
             # Not in this window: the next one begins then, at the earliest.
             raise refuse("budget", again=end)
         # Before its activation the verifier's share of the noise key is unknown (check 9).
+        index = window.versions.in_force(registered.tenant, now)
+        if index is None:
+            raise refuse(
+                "unavailable", "a new version of the index comes into force", again=now + 1000
+            )
         activation = self.activation(registered)
+        if activation is not None:
+            # It is in force, so it has one.
+            later = window.versions.activation(registered.tenant, index.version)
+            activation = max(activation, later or activation)
         if activation is None or now < 1000 * policy.activation_instants[activation - 1]:
             instants = (1000 * instant for instant in policy.activation_instants[:-1])
             raise refuse(
@@ -96,10 +96,15 @@ class Query:
                 "the registration is activated at the next instant",
                 again=next((instant for instant in instants if instant > now), None),
             )
-        return self.context.stages.admitted(self.context, window, registered, activation)
+        return self.context.stages.admitted(
+            self.context, window, registered, activation, index.version
+        )
 
     def activation(self, registered: Registered) -> int | None:
-        """Return the record's a: the later of opening's and registration's, None before it."""
+        """Return the record's a: the later of opening's and registration's, None before it.
+
+        Where the index has a version of its own activation, that counts, too.
+        """
         opening = self.window.activation_of(0)
         own = self.window.activation_of(registered.position)
         return None if opening is None or own is None else max(opening, own)
@@ -107,9 +112,20 @@ class Query:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Admitted(Stage):
-    """The account may ask now. ``activation`` is its record's a, from 1."""
+    """The account may ask now.
+
+    Attributes:
+        activation: its record's a, from 1.
+        index_version: the version of its tenant's index that is in force.
+    """
 
     activation: int
+    index_version: int = VERSION
+
+    @property
+    def version(self) -> int:
+        """The version of the index that the record names."""
+        return self.index_version
 
     def describe(self, request: Request) -> "Described":
         """2. Embed, quantise, sketch.
@@ -118,7 +134,8 @@ class Admitted(Stage):
             MalformedQuery, MalformedError: the query, K or filter, or the query's embedding.
         """
         check_request(request, self.index.count, self.window.policy)
-        openings = self.openings(request)
+        with phase("embed"):
+            openings = self.openings(request)
         record = self.record(request, openings)
         return self.context.stages.described(
             self.context, self.window, self.registered, request, openings, record
@@ -127,7 +144,13 @@ class Admitted(Stage):
     def openings(self, request: Request) -> Openings:
         """Return the values that the record's digests will open to."""
         mechanism, estimator = self.context.mechanism, self.window.policy.estimator
-        embedding = mechanism.quantise(mechanism.embed(request.query))
+        # A vector of the application's own is not embedded: e is its quantisation, exactly.
+        values = (
+            np.array(float32_values(request.vector), dtype=np.float32)
+            if request.kind == "vector"
+            else mechanism.embed(request.query)
+        )
+        embedding = mechanism.quantise(values, self.window.policy.norm_bound)
         # A salt of its own for each digest: equal queries must not have equal digests.
         purpose = (self.window.name, self.registered.pseudonym, self.registered.counter)
         salts = {
@@ -136,10 +159,15 @@ class Admitted(Stage):
         }
         return Openings(
             query=request.query,
+            vector=request.vector,
+            kind=request.kind,
             embedding=tuple(embedding.tolist()),
             filter=request.filter,
             sketch=mechanism.sketch(embedding, estimator.seed, estimator.sketch_bits),
-            **salts,
+            salt_q=salts["salt_q"],
+            salt_e=salts["salt_e"],
+            salt_f=salts["salt_f"],
+            salt_s=salts["salt_s"],
         )
 
     def record(self, request: Request, openings: Openings) -> Record:
@@ -152,7 +180,7 @@ class Admitted(Stage):
             policy_digest=self.window.policy_digest,
             window=self.window.name,
             tenant=registered.tenant,
-            version=VERSION,
+            version=self.version,
             rows=self.index.count,
             top_k=request.top_k,
             filter_digest=salted(openings.salt_f, openings.filter),
@@ -163,7 +191,7 @@ class Admitted(Stage):
             activation=self.activation,
             time=registered.last_time,
             nonce=None,
-            query_digest=salted(openings.salt_q, openings.query),
+            query_digest=salted(openings.salt_q, openings.question.data),
             embedding_digest=embedding_digest(openings.salt_e, openings.embedding),
             sketch_digest=salted(openings.salt_s, openings.sketch),
             selection_commitment=None,
@@ -181,6 +209,11 @@ class Described(Stage):
     request: Request
     openings: Openings
     record: Record
+
+    @property
+    def version(self) -> int:
+        """The version of the index that the record names."""
+        return self.record.version
 
     def select(self) -> "Selected":
         """Go on without a promise, for a plain account."""
@@ -231,6 +264,11 @@ class Promised(Stage):
 
     promise: Promise
 
+    @property
+    def version(self) -> int:
+        """The version of the index that the record names."""
+        return self.promise.record.version
+
     def send(self) -> Promise:
         """Return the promise, once the fence knows of it: the process may have died before that."""
         self.window.fence.advance(
@@ -261,126 +299,6 @@ class Promised(Stage):
         """Go on with the 32-byte nonce, revealed to this prover or claimed at the verifier."""
         promise = self.promise
         return self.selection(promise.record, promise.request, promise.openings, nonce)
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class Selected(Stage):
-    """The record is whole, but for a plain account's time. ``salt`` is its leaf's, 32 bytes."""
-
-    record: Record
-    opened: RecordOpenings
-    salt: bytes = field(repr=False)
-
-    def log(self) -> "Logged":
-        """4. Make the record durable; the documents are fetched before, as that may fail.
-
-        Raises:
-            StoreUnavailable, BackendUnavailable: nothing was answered; try again.
-        """
-        # First: once the counter is used up, a missing document could not be made good.
-        rows = self.documents()
-        logged = self.commit_record(State.OPEN)
-        return self.context.stages.logged(self.context, self.window, self.registered, logged, rows)
-
-    def again(self, logged: LoggedRecord) -> "Logged":
-        """Go on with what is logged already: the first answer may never have arrived.
-
-        Nor may the fence know of it, if the process died after the commit.
-        """
-        self.window.fence.advance(
-            self.window.log.entries.head(), self.registered.pseudonym, self.record.counter + 1
-        )
-        return self.context.stages.logged(
-            self.context, self.window, self.registered, logged, self.documents()
-        )
-
-    def documents(self) -> list[SelectedRow]:
-        """Return the selected rows with their documents, in row order, as committed.
-
-        Raises:
-            BackendUnavailable: a document is gone, or is not the committed one any more.
-        """
-        index, selected = self.index, self.opened.selected
-        documents = self.context.backend.fetch(index.tenant, [index.ids[at] for at in selected])
-        for at, document in zip(selected, documents, strict=True):
-            # A row that was served changed would fail step 8 of its receipt.
-            if content_digest(document.content) != part(index.content_digests, at):
-                raise BackendUnavailable(
-                    "a document changed after the commitment", where=f"row {at}"
-                )
-        return [SelectedRow(*pair) for pair in zip(selected, documents, strict=True)]
-
-    def commit_record(self, state: State) -> LoggedRecord:
-        """Store counter, time, leaf and openings in one durable transaction; then the fence.
-
-        Args:
-            state: in which the window must still be; CLOSED for a claim, which nobody answers.
-
-        Raises:
-            WrongState: the window is in another state.
-            Conflict: the account's counter moved, or the promise is too old.
-            QueryRefused: the window ended meanwhile, or the clock is behind the cosigner's.
-            WindowUnusable, StoreUnavailable: nothing may be answered.
-        """
-        window, account, context = self.window, self.registered.account, self.context
-        record, counter = self.record, self.record.counter
-        with window.committing(context.store) as transaction:
-            connection = transaction.connection
-            # A window that closed meanwhile takes the records of claims only.
-            now = context.windows.status(connection, window.name).state
-            check_state(window.name, now, (state,))
-            # Read again: the work since `admit` was done outside the transaction.
-            current = self.current(transaction, counter)
-            # The fence counts a promise as used: an anchored account's counter is in it already.
-            promised = self.registered.anchor is not None
-            transaction.use_counter(current.pseudonym, counter + promised, counter + 1)
-            if not promised:
-                record = self.stamp(current, record)
-            elif state is State.OPEN:
-                # However long the work took: a checkpoint made meanwhile would contradict it.
-                self.check_age(record)
-            body, issued = record.encode(), context.clock()
-            position = append_entry(
-                connection, window.log.entries, window.name, Record.KIND, self.salt, body
-            )
-            insert_record(
-                connection,
-                window.name,
-                position,
-                account=account,
-                counter=counter,
-                openings=self.opened,
-                issued=issued,
-            )
-            count_record(connection, window.name, account, record.time)
-        return LoggedRecord(position, self.salt, body, self.opened, issued)
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class Logged(Stage):
-    """The record is durable and the fence knows of it: it may be answered."""
-
-    record: LoggedRecord
-    rows: Sequence[SelectedRow]
-
-    def answer(self) -> ReceiptFile:
-        """5. Return the receipt file, which is the answer: both halves of the receipt."""
-        return receipt_file(
-            self.record,
-            self.index,
-            self.rows,
-            self.answer_documents(),
-            origin=self.window.origin,
-            key=self.context.key,
-        )
-
-    def answer_documents(self) -> Answer:
-        """Return the answer: documents in row order, without scores."""
-        return Answer(
-            tuple(
-                Document(row.position, row.document.id, row.document.content) for row in self.rows
-            )
-        )
 
 
 @dataclass(frozen=True)

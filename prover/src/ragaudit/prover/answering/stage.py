@@ -6,22 +6,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from ragaudit.encoding.digests import SALT_BYTES
-from ragaudit.encoding.errors import Conflict, InternalError, RefusedError
+from ragaudit.encoding.errors import Conflict, InternalError, RefusedError, UnsupportedError
 from ragaudit.encoding.signing import PrivateKey
+from ragaudit.ledger.errors import MalformedRecord
 from ragaudit.ledger.messages.chains import NONCE_BYTES
+from ragaudit.ledger.messages.filters import request_filter
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.promises import Claim, Promise, Reason, Refusal
 from ragaudit.ledger.messages.records import Record
 from ragaudit.ledger.messages.requests import MAX_QUERY_BYTES, Openings, Request
 from ragaudit.prover.answering.mechanism import Mechanism
-from ragaudit.prover.backends import Backend
-from ragaudit.prover.errors import MalformedQuery, QueryRefused
-from ragaudit.prover.index import CommittedIndex
+from ragaudit.prover.backends.interface import Backend
+from ragaudit.prover.errors import MalformedQuery, QueryRefused, VersionMoved
+from ragaudit.prover.index.committed import CommittedIndex
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.window.open_window import LogTransaction, OpenWindow
 from ragaudit.prover.window.records import RecordOpenings
 from ragaudit.prover.window.registrations import Registered, find
 from ragaudit.prover.window.windows import Windows
+from ragaudit.serving.exchange import phase
 
 if TYPE_CHECKING:
     from ragaudit.prover.answering.query import Selected, Stages
@@ -87,9 +90,14 @@ class Stage:
     registered: Registered
 
     @property
+    def version(self) -> int:
+        """The version of the index that the record names."""
+        raise NotImplementedError
+
+    @property
     def index(self) -> CommittedIndex:
-        """The index of the account's tenant."""
-        return self.window.indexes[self.registered.tenant]
+        """The index of the account's tenant, in the version that the record names."""
+        return self.window.index_of(self.registered.tenant, self.version)
 
     def current(self, transaction: LogTransaction, counter: int) -> Registered:
         """Return the registration as a transaction reads it.
@@ -118,6 +126,7 @@ class Stage:
 
         Raises:
             QueryRefused: the window ended meanwhile, or the clock is behind the cosigner's.
+            VersionMoved: another version of the index came into force meanwhile.
         """
         window, policy = self.window, self.window.policy
         # Times of one account never go back, whatever the clock does.
@@ -129,12 +138,16 @@ class Stage:
             raise self.context.refuse(
                 window, current, "unavailable", "the clock is behind the cosigner's by the skew"
             )
+        index = window.versions.in_force(record.tenant, time)
+        # Check 9 of the audit wants the version that is in force at the record's time.
+        if index is None or index.version != record.version:
+            raise VersionMoved("another version of the index came into force", where=window.name)
         return replace(record, time=time)
 
     def selection(
         self, record: Record, request: Request, openings: Openings, nonce: bytes | None
     ) -> "Selected":
-        """3. Draw z for all N rows, score, select, commit to the selection.
+        """3. Draw z for all N rows, score, select among those that the filter allows, commit.
 
         Args:
             record: without nonce and selection.
@@ -142,6 +155,7 @@ class Stage:
 
         Raises:
             InternalError: a nonce too many or too few: the noise would not be what check 11 says.
+            MalformedQuery: more rows tie than a receipt can name.
         """
         if (nonce is None) != (self.registered.anchor is None):
             raise InternalError(
@@ -151,8 +165,17 @@ class Stage:
         mechanism, randomness = context.mechanism, window.randomness
         # The embedding that the record's digest opens to, not one that is computed again.
         embedding = np.array(openings.embedding, dtype=np.int16)
-        noise = mechanism.draw_noise(window, index, record, nonce)
-        selected = mechanism.noised_selection(window, index, embedding, noise, record.top_k)
+        allowed = index.allowed(request_filter(request.filter, window.policy))
+        if window.policy.noised:
+            with phase("noise"):
+                noise = mechanism.draw_noise(window, index, record, nonce)
+            with phase("score"):
+                selected = mechanism.noised_selection(
+                    window, index, embedding, noise, record.top_k, allowed
+                )
+        else:
+            with phase("score"):
+                selected = mechanism.exact_selection(index, embedding, record.top_k, allowed)
         # Unique to this query, as `Randomness` demands: no draw of a seeded window is repeated.
         purpose = (window.name, record.pseudonym, record.counter)
         blinding = randomness.scalars(1, "selection", *purpose)[0].tobytes()
@@ -233,7 +256,7 @@ def seconds_until(instant: int, now: int) -> int:
 
 
 def check_request(request: Request, rows: int, policy: Policy) -> None:
-    """Check a request to an index of ``rows`` rows (docs/spec/08-services.md §8.7).
+    """Check a request to an index of ``rows`` rows, before anything is charged (spec 8.7).
 
     Args:
         rows: N, of the index that is asked.
@@ -247,7 +270,7 @@ def check_request(request: Request, rows: int, policy: Policy) -> None:
         length = len(request.query.encode("utf-8"))
     except UnicodeEncodeError:
         raise MalformedQuery("text has lone surrogates", where="query") from None
-    if not 1 <= length <= MAX_QUERY_BYTES:
+    if request.kind != "vector" and not 1 <= length <= MAX_QUERY_BYTES:
         raise MalformedQuery(
             f"query of {length} bytes", where="query", expected=f"1..{MAX_QUERY_BYTES}"
         )
@@ -255,8 +278,12 @@ def check_request(request: Request, rows: int, policy: Policy) -> None:
     most = min(policy.top_k_max, rows - 1)
     if not 1 <= request.top_k <= most:
         raise MalformedQuery(f"K is {request.top_k}", where="top_k", expected=f"1..{most}")
-    if request.filter:
+    if policy.version == 1 and request.filter:
         raise MalformedQuery("filters are not supported", where="filter", expected='""')
+    try:
+        request.check_policy(policy)
+    except (MalformedRecord, UnsupportedError) as error:
+        raise MalformedQuery(error.what, where=error.where, expected=error.expected) from None
 
 
 def check_claim(promise: Promise) -> None:

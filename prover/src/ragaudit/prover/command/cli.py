@@ -10,12 +10,13 @@ from typing import Annotated
 import typer
 from ragaudit.encoding.commands import ExitCode, failing
 from ragaudit.encoding.text import hex_encode
-from ragaudit.prover.backends import StoredDocuments
-from ragaudit.prover.command import operator_commands
+from ragaudit.prover.backends.stored import StoredDocuments
+from ragaudit.prover.command import index_commands, operator_commands
+from ragaudit.prover.command.checks import explained, run_checks
 from ragaudit.prover.command.console import JsonOption, SettingsOption, emit, progress_bar
 from ragaudit.prover.command.ingest import PASSAGE_CHARACTERS, read_files
-from ragaudit.prover.command.set_up import run_checks, set_up
-from ragaudit.prover.settings import load_settings
+from ragaudit.prover.command.set_up import set_up
+from ragaudit.prover.settings import Settings, load_settings
 from ragaudit.prover.store.database import Store
 
 app = typer.Typer(
@@ -27,6 +28,7 @@ app = typer.Typer(
 )
 app.add_typer(operator_commands.accounts, name="account")
 app.add_typer(operator_commands.windows, name="window")
+app.add_typer(index_commands.app, name="index")
 
 
 @app.command()
@@ -86,15 +88,29 @@ def ingest(
 def check(
     settings: SettingsOption = Path("prover/prover.yaml"), as_json: JsonOption = False
 ) -> None:
-    """Check settings, keys, database, documents, embedder, policy and verifier; change nothing.
+    """Check keys, database, documents, embedder, verifier, clocks and more; change nothing.
+
+    Exit code: 0 nothing is wrong, 1 something is, 2 the settings themselves are malformed.
 
     Example: ragaudit prover check --settings prover/prover.yaml --json
     """
     with failing(as_json):
-        problems = run_checks(load_settings(settings))
-        emit({name: problem or "good" for name, problem in problems.items()}, as_json)
-        if any(problems.values()):
+        faults = run_checks(load_settings(settings))
+        if as_json:
+            emit({name: explained(fault) for name, fault in faults.items()}, as_json)
+        else:
+            emit({name: str(fault or "good") for name, fault in faults.items()}, as_json)
+        if any(faults.values()):
             raise typer.Exit(ExitCode.FALSE)
+
+
+@app.command("settings-schema")
+def settings_schema() -> None:
+    """Print the JSON schema of the settings file.
+
+    Example: ragaudit prover settings-schema > prover.schema.json
+    """
+    typer.echo(Settings.schema_text())
 
 
 @app.command()
@@ -116,4 +132,5 @@ def serve(
             host=options.server.host,
             port=options.server.port,
             log_level=log_level,
+            operation=options.operation,
         )

@@ -1,7 +1,8 @@
 """A provider's text files as documents: plain text, Markdown, JSON Lines; UTF-8 only.
 
 Text is cut into passages at blank lines (Markdown also at headings), so that a passage is what an
-answer can usefully show. Passage ``n`` of a file has the id ``<path>#<n>``.
+answer can usefully show. Passage ``n`` of a file has the id ``<path>#<n>``. A JSON line may bring
+attributes, which all passages of its text have: what stands beside a text in a vector store.
 """
 
 import json
@@ -10,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ragaudit.prover.backends import Document
+from ragaudit.prover.backends.interface import Document, attributes_text
 from ragaudit.prover.errors import MalformedDocument
 
 PASSAGE_CHARACTERS = 800
@@ -31,7 +32,7 @@ def read_files(paths: Sequence[Path], *, passage: int = PASSAGE_CHARACTERS) -> l
 
     Raises:
         MalformedDocument: a file is missing, of another kind, empty or not UTF-8, a JSON line
-            is not an object with ``id`` and ``text``, or nothing was found.
+            is not an object with ``id``, ``text`` and perhaps ``attributes``, or nothing was found.
     """
     documents: list[Document] = []
     for path in paths:
@@ -136,24 +137,37 @@ def _json_lines(text: str, where: str, passage: int) -> Iterator[Document]:
         if not line.strip():
             continue
         place = f"{where}, line {number}"
-        identifier, content = _json_document(line, place)
+        identifier, content, attributes = _json_document(line, place)
         passages = cut(content, passage) if len(content) > passage else [content]
         if not content.strip():
             raise MalformedDocument("empty text", where=place)
         for part, piece in enumerate(passages):
             # A document that fits keeps the provider's own id, which answers will show.
-            yield Document(f"{identifier}#{part}" if len(passages) > 1 else identifier, piece)
+            name = f"{identifier}#{part}" if len(passages) > 1 else identifier
+            yield Document(name, piece, attributes)
 
 
-def _json_document(line: str, place: str) -> tuple[str, str]:
-    expected = '{"id": text, "text": text}'
+def _json_document(line: str, place: str) -> tuple[str, str, str]:
+    """Return id, text and the canonical attributes of a line."""
+    expected = '{"id": text, "text": text}, and "attributes": {..} if there are any'
     try:
-        value: Any = json.loads(line)
+        value: Any = json.loads(line, object_pairs_hook=_members)
     # The parser is recursive, and a provider's file may be anything.
-    except (json.JSONDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         raise MalformedDocument("not a JSON object", where=place, expected=expected) from None
-    if not isinstance(value, dict) or value.keys() != {"id", "text"}:
+    if not isinstance(value, dict) or value.keys() - {"attributes"} != {"id", "text"}:
         raise MalformedDocument("other members", where=place, expected=expected)
     if not isinstance(value["id"], str) or not isinstance(value["text"], str):
         raise MalformedDocument("a member is not text", where=place, expected=expected)
-    return value["id"], value["text"]
+    attributes = value.get("attributes", {})
+    if not isinstance(attributes, dict):
+        raise MalformedDocument("attributes are no object", where=place, expected=expected)
+    return value["id"], value["text"], attributes_text(attributes, place)
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the members of an object; no name stands for two values."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError
+    return found

@@ -75,7 +75,9 @@ def add(
     """
     with failing(as_json):
         with _store(settings) as store:
-            key = Accounts(store).add(tenant, name)
+            accounts = Accounts(store)
+            accounts.ensure_tenants(load_settings(settings).backend.tenants)
+            key = accounts.add(tenant, name)
         emit({"tenant": tenant, "name": name, "key": key}, as_json)
 
 
@@ -136,7 +138,7 @@ def start(
         overrides = read_overrides(override or [])
         if seed is not None:
             overrides["experiment_seed"] = seed
-        operator = _Operator(settings, url, token_file)
+        operator = Operator(settings, url, token_file)
         status = operator.call("POST", "/windows", {"window": window, "overrides": overrides})
         if wait:
             with progress_bar(as_json, _waiting_for(status)) as show:
@@ -159,7 +161,7 @@ def close(
     Example: ragaudit prover window close 2026-11
     """
     with failing(as_json):
-        operator = _Operator(settings, url, token_file)
+        operator = Operator(settings, url, token_file)
         emit(_readable(operator.call("POST", f"/windows/{window}/close"), as_json), as_json)
 
 
@@ -176,7 +178,7 @@ def abandon(
     Example: ragaudit prover window abandon 2026-11
     """
     with failing(as_json):
-        operator = _Operator(settings, url, token_file)
+        operator = Operator(settings, url, token_file)
         status = operator.call("POST", f"/windows/{window}/abandon")
         emit(_readable(status, as_json), as_json)
 
@@ -193,7 +195,7 @@ def list_windows(
     Example: ragaudit prover window list
     """
     with failing(as_json):
-        listed: Any = _Operator(settings, url, token_file).call("GET", "/windows")
+        listed: Any = Operator(settings, url, token_file).call("GET", "/windows")
         columns = ("window", "state", "start", "end", "sampling_instant", "accounts", "records")
         rows = [{name: _readable(row, as_json)[name] for name in columns} for row in listed]
         emit_rows(listed if as_json else rows, as_json)
@@ -212,7 +214,7 @@ def status(
     Example: ragaudit prover window status 2026-11 --json
     """
     with failing(as_json):
-        operator = _Operator(settings, url, token_file)
+        operator = Operator(settings, url, token_file)
         emit(_readable(operator.call("GET", f"/windows/{window}"), as_json), as_json)
 
 
@@ -243,20 +245,29 @@ def read_overrides(assignments: list[str]) -> dict[str, Any]:
     return overrides
 
 
-class _Operator:
+class Operator:
     """The operator's calls to the running service."""
 
-    def __init__(self, settings: Path, url: str | None, token_file: Path | None) -> None:
+    def __init__(
+        self,
+        settings: Path,
+        url: str | None,
+        token_file: Path | None,
+        timeout: float = TIMEOUT_SECONDS,
+    ) -> None:
+        """Read the operator's token.
+
+        Args:
+            settings: the service's YAML file.
+            url, token_file: where they are not what the settings say.
+            timeout: seconds to wait for an answer.
+        """
         options = load_settings(settings)
+        self._timeout = timeout
         # The service has the digest only; the token may lie on the operator's own machine.
         path = token_file or options.keys.operator_digest_file.with_name("operator.token")
-        self._http = httpx.Client(
-            base_url=service_url(url or _own_address(options.server), "--url"),
-            headers={"Authorization": f"Bearer {read_secret_file(path)}"},
-            timeout=TIMEOUT_SECONDS,
-            # A proxy of the environment must not see the operator's token.
-            trust_env=False,
-        )
+        self._url = service_url(url or _own_address(options.server), "--url")
+        self._headers = {"Authorization": f"Bearer {read_secret_file(path)}"}
 
     def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return the JSON of the service's answer.
@@ -270,22 +281,28 @@ class _Operator:
             ServiceRefused: the service declined.
         """
         try:
-            response = self._http.request(method, f"/v1/operator{path}", json=body)
+            response = httpx.request(
+                method,
+                f"{self._url}/v1/operator{path}",
+                json=body,
+                headers=self._headers,
+                timeout=self._timeout,
+                # A proxy of the environment must not see the operator's token.
+                trust_env=False,
+            )
             value = response.json()
         except httpx.TimeoutException:
             raise ServiceUnreachable(
-                f"no answer within {TIMEOUT_SECONDS:g} s", where=str(self._http.base_url)
+                f"no answer within {self._timeout:g} s", where=self._url
             ) from None
         except httpx.HTTPError:
             raise ServiceUnreachable(
                 "no service can be reached there",
-                where=str(self._http.base_url),
+                where=self._url,
                 expected="ragaudit prover serve",
             ) from None
         except ValueError:
-            raise ServiceUnreachable(
-                "something else answers there", where=str(self._http.base_url)
-            ) from None
+            raise ServiceUnreachable("something else answers there", where=self._url) from None
         if not response.is_success:
             raise ServiceRefused(reason(value) or f"status {response.status_code}")
         answer: dict[str, Any] = value

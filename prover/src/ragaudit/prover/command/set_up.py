@@ -1,32 +1,22 @@
-"""Before a prover serves: what ``ragaudit prover init`` makes, and what ``check`` looks at."""
+"""Before a prover serves: what ``ragaudit prover init`` makes."""
 
 import re
 import secrets
-from collections.abc import Callable
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from ragaudit.embedders import registry
-from ragaudit.encoding.errors import MalformedSettings, RagauditError
+from ragaudit.encoding.errors import MalformedSettings
 from ragaudit.encoding.settings import service_url
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import hex_encode
 from ragaudit.ledger.errors import StoreUnavailable
-from ragaudit.prover.backends import StoredDocuments, check_servable
 from ragaudit.prover.keys import (
     create_key,
-    load_key,
-    read_secret_file,
     token_digest,
     write_secret_file,
 )
-from ragaudit.prover.lifecycle.policy_builder import noise_of
-from ragaudit.prover.settings import Settings, load_settings
+from ragaudit.prover.settings import load_settings
 from ragaudit.prover.store.database import Store
-from ragaudit.prover.verifier.client import VerifierClient
-from ragaudit.prover.verifier.connection import check_clocks, check_pins, checked_keys
-from ragaudit.serving.clock import system_clock
 from ragaudit.serving.validation import PROVIDER_PATTERN
 
 TOKEN_BYTES = 32
@@ -118,67 +108,3 @@ def set_up(folder: Path, *, provider: str, verifier: str) -> SetUp:
         ) from None
     Store.create(load_settings(path).store.url).close()
     return SetUp(path, token_file, provider_key)
-
-
-def run_checks(settings: Settings) -> dict[str, str | None]:
-    """Run every check of what serving will need, also after one failed; change nothing.
-
-    Returns:
-        What is wrong by the name of the check, None if nothing is.
-    """
-    checks: dict[str, Callable[[Settings], object]] = {
-        "keys": _check_keys,
-        "store": _check_store,
-        "documents": _check_documents,
-        "embedder": lambda it: registry.load(it.embedder.name).embed(["a text to embed"]),
-        "noise": lambda it: noise_of(it.window),
-        "pins": lambda it: check_pins(it.verifier),
-        "verifier": _check_verifier,
-        "provider key": _check_provider_key,
-    }
-    return {name: _problem(check, settings) for name, check in checks.items()}
-
-
-def _problem(check: Callable[[Settings], object], settings: Settings) -> str | None:
-    try:
-        check(settings)
-    except RagauditError as error:
-        # Only ours: a fault of this program is not a fault of the settings.
-        return str(error)
-    return None
-
-
-def _check_keys(settings: Settings) -> None:
-    load_key(settings.keys.provider_file)
-    read_secret_file(settings.keys.operator_digest_file)
-
-
-def _check_store(settings: Settings) -> None:
-    with closing(Store.open(settings.store.url)) as store:
-        store.check_writable()
-        # Whoever reads the database can open every commitment of its windows.
-        if store.file is not None and store.file.stat().st_mode & 0o077:
-            raise StoreUnavailable(
-                "others may read the database", where=str(store.file), expected="mode 600"
-            )
-
-
-def _check_documents(settings: Settings) -> None:
-    with closing(Store.open(settings.store.url)) as store:
-        check_servable(StoredDocuments(store), settings.window.top_k_max)
-
-
-def _check_verifier(settings: Settings) -> None:
-    with closing(_client(settings)) as client:
-        # The pins as well: a wrong key is found here, not when the first window is created.
-        keys = checked_keys(client.keys(), settings.verifier)
-        check_clocks(system_clock(), keys.time, settings.window.clock_skew_seconds)
-
-
-def _check_provider_key(settings: Settings) -> None:
-    with closing(_client(settings)) as client:
-        client.check_pinned()
-
-
-def _client(settings: Settings) -> VerifierClient:
-    return VerifierClient.of(settings, load_key(settings.keys.provider_file), system_clock)

@@ -1,12 +1,16 @@
 """What an account may ask: its registration, its queries."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Response, status
+from fastapi import APIRouter, Header, Path, Response, status
 from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.ledger.messages.shown import RegistrationEntry, ShownAccount
-from ragaudit.prover.http.dependencies import AccountDependency, ServiceDependency
+from ragaudit.prover.http.dependencies import (
+    AccountDependency,
+    ActingDependency,
+    ServiceDependency,
+)
 from ragaudit.prover.http.hot_route import HotRoute
 from ragaudit.prover.http.models import PromiseBody, QueryBody, RegistrationBody, RevealBody
 from ragaudit.prover.http.public import WindowName
@@ -18,6 +22,9 @@ from ragaudit.prover.window.registrations import Registered, find
 from ragaudit.serving.strict_json import StrictRoute, signed_json
 
 _PREFIX = "/v1/windows/{window}"
+IdempotencyKey = Annotated[str | None, Header(max_length=255)]
+ReceiptId = Annotated[str, Path(max_length=100)]
+receipts = APIRouter(tags=["account"], route_class=StrictRoute)
 router = APIRouter(prefix=_PREFIX, tags=["account"], route_class=StrictRoute)
 queries = APIRouter(prefix=_PREFIX, tags=["account"], route_class=HotRoute)
 
@@ -53,11 +60,29 @@ def register(
 
 @queries.post("/query", operation_id="query")
 def query(
-    service: ServiceDependency, account: AccountDependency, window: WindowName, body: QueryBody
+    service: ServiceDependency,
+    account: AccountDependency,
+    window: WindowName,
+    body: QueryBody,
+    idempotency_key: IdempotencyKey = None,
 ) -> Response:
-    """Answer a plain account's query; the body is its receipt file, canonical JSON."""
+    """Answer a plain account's query; the body is its receipt file, canonical JSON.
+
+    With the key of an earlier request, or identical to one within the policy's retry_seconds, it is
+    that one's file again.
+    """
     live = service.open_window(window, account)
-    return signed_json(service.answering.answer(live, account, _request(body, None)).encode())
+    request = _request(live, body, None)
+    file = service.query(account, request, window=window, idempotency_key=idempotency_key)
+    return signed_json(file.encode())
+
+
+@receipts.get("/v1/receipts/{receipt}", operation_id="getReceipt")
+def get_receipt(
+    service: ServiceDependency, account: ActingDependency, receipt: ReceiptId
+) -> Response:
+    """Return one of the account's own receipt files again: `<window>.<place in the log>`."""
+    return signed_json(service.receipt(account, receipt).encode())
 
 
 @queries.post("/promise", operation_id="promise")
@@ -66,7 +91,7 @@ def promise(
 ) -> Response:
     """Promise an anchored account what will be logged once it reveals its nonce."""
     live = service.open_window(window, account)
-    promised = service.promises.promise(live, account, _request(body, body.counter))
+    promised = service.promises.promise(live, account, _request(live, body, body.counter))
     return signed_json(promised.encode())
 
 
@@ -80,8 +105,14 @@ def reveal(
     return signed_json(service.promises.reveal(live, account, body.counter, nonce).encode())
 
 
-def _request(body: QueryBody, counter: int | None) -> Request:
-    return Request(body.query, body.top_k, counter, body.filter)
+def _request(live: OpenWindow, body: QueryBody, counter: int | None) -> Request:
+    """Return the request in the form of its window; whether the window takes it is judged later."""
+    asked = body.asked
+    if live.policy.version == 1 and isinstance(asked, str):
+        return Request(asked, body.top_k, counter, body.filter)
+    if isinstance(asked, str):
+        return Request(asked, body.top_k, counter, body.filter, kind="text")
+    return Request("", body.top_k, counter, body.filter, asked, "vector")
 
 
 def _account(

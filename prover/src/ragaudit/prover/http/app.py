@@ -7,9 +7,14 @@ import anyio.to_thread
 from fastapi import FastAPI
 from ragaudit.prover.http import account, operator, public
 from ragaudit.prover.http.turns import FairTurns
+from ragaudit.prover.http.window_metrics import WindowMetrics
 from ragaudit.prover.service import Components, Service
 from ragaudit.prover.settings import Settings
+from ragaudit.prover.surfaces.mount import Surfaces
+from ragaudit.prover.surfaces.prover_port import ServicePort
+from ragaudit.prover.surfaces.tokens import Tokens
 from ragaudit.serving.bodies import BodyLimit
+from ragaudit.serving.observed import Observed
 from ragaudit.serving.problems import documented, install
 
 
@@ -22,15 +27,18 @@ def create_app(settings: Settings, *, components: Components | None = None) -> F
     Raises: as `Service`.
     """
     service = Service(settings, components or Components())
+    surfaces = _surfaces(settings, service)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         # In a thread: loading windows takes long, and the loop must answer signals meanwhile.
-        await anyio.to_thread.run_sync(service.start)
-        try:
-            yield
-        finally:
-            await anyio.to_thread.run_sync(service.stop)
+        with service.observer:
+            await anyio.to_thread.run_sync(service.start)
+            try:
+                async with surfaces.running():
+                    yield
+            finally:
+                await anyio.to_thread.run_sync(service.stop)
 
     app = FastAPI(
         title="ragaudit prover",
@@ -42,10 +50,35 @@ def create_app(settings: Settings, *, components: Components | None = None) -> F
         responses=documented("4XX", "5XX"),
     )
     app.state.service = service
+    service.observer.metrics.add(WindowMetrics(service))
     # The one added last runs first: a body that is too long does not wait for a turn.
-    app.add_middleware(FairTurns, limits=settings.limits, keys=service.account_keys)
-    app.add_middleware(BodyLimit, limit=settings.server.max_body_bytes)
+    app.add_middleware(
+        FairTurns,
+        limits=settings.limits,
+        keys=service.account_keys,
+        respond=surfaces.respond,
+        queue=surfaces.queue,
+    )
+    app.add_middleware(
+        BodyLimit,
+        limit=lambda path: surfaces.body_limit(path, settings.server.max_body_bytes),
+        respond=surfaces.respond,
+    )
+    app.add_middleware(Observed, observer=service.observer)
     install(app)
-    for router in (public.router, account.router, account.queries, operator.router):
+    for router in (
+        public.router,
+        account.router,
+        account.queries,
+        account.receipts,
+        operator.router,
+    ):
         app.include_router(router)
+    surfaces.mount(app)
     return app
+
+
+def _surfaces(settings: Settings, service: Service) -> Surfaces:
+    jwt = settings.surfaces.delegation.jwt
+    tokens = None if jwt is None else Tokens(jwt, service.clock)
+    return Surfaces(settings.surfaces, ServicePort(service), tokens)

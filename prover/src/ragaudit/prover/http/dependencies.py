@@ -7,6 +7,8 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from ragaudit.encoding.errors import NotAuthenticated
 from ragaudit.prover.service import Service
 from ragaudit.prover.store.accounts import Account
+from ragaudit.prover.surfaces.mount import Surfaces
+from ragaudit.serving.exchange import note
 
 _account_scheme = HTTPBearer(
     auto_error=False, scheme_name="account", description="API key of an account"
@@ -31,7 +33,9 @@ def account(
     used: ServiceDependency, credentials: Annotated[Credentials, Depends(_account_scheme)]
 ) -> Account:
     """Return the account whose API key the request carries."""
-    return used.accounts.authenticate(_token(credentials))
+    found = used.accounts.authenticate(_token(credentials))
+    note(account=found.name, tenant=found.tenant)
+    return found
 
 
 def operator(
@@ -39,9 +43,21 @@ def operator(
 ) -> None:
     """Return if the request carries the operator's token."""
     used.check_operator(_token(credentials))
+    note(operator=True)
 
 
 AccountDependency = Annotated[Account, Depends(account)]
+
+
+def acting(request: Request, caller: AccountDependency) -> Account:
+    """Return the account itself, or the end user whom its request names (docs/surfaces.md)."""
+    surfaces: Surfaces = request.app.state.surfaces
+    found = surfaces.acting(caller, request)
+    note(account=found.name)
+    return found
+
+
+ActingDependency = Annotated[Account, Depends(acting)]
 
 
 def _token(credentials: Credentials) -> str:

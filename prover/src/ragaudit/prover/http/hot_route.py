@@ -16,13 +16,17 @@ from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials
 from fastapi.security.utils import get_authorization_scheme_param
 from pydantic import TypeAdapter, ValidationError
+from ragaudit.encoding.errors import MalformedRequest
 from ragaudit.prover.http import dependencies
 from ragaudit.serving.strict_json import json_value
 from starlette.concurrency import run_in_threadpool
 
 
 class HotRoute(APIRoute):
-    """A route of an endpoint with exactly ``service``, ``account``, ``window`` and ``body``."""
+    """A route of an endpoint with ``service``, ``account``, ``window`` and ``body``.
+
+    It may also have ``idempotency_key``, the header of that name.
+    """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return the handler."""
@@ -30,12 +34,15 @@ class HotRoute(APIRoute):
         annotated = get_annotations(endpoint, eval_str=True)
         # Built once for a route: building them takes longer than a query's parsing.
         window, body = (TypeAdapter(annotated[name]) for name in ("window", "body"))
+        keyed = "idempotency_key" in annotated
 
         def work(request: Request, content: bytes) -> Response:
             service = request.app.state.service
             # First: who has no key learns nothing of windows, and costs no parsing.
             account = dependencies.account(service, _credentials(request))
+            more = {"idempotency_key": _key(request)} if keyed else {}
             answer: Response = endpoint(
+                **more,
                 service=service,
                 account=account,
                 window=_read(window, request.path_params["window"], "path", "window"),
@@ -54,6 +61,14 @@ def _credentials(request: Request) -> HTTPAuthorizationCredentials | None:
     if scheme.lower() != "bearer" or not token:
         return None
     return HTTPAuthorizationCredentials(scheme=scheme, credentials=token)
+
+
+def _key(request: Request) -> str | None:
+    keys = request.headers.getlist("idempotency-key")
+    # Two of them would be two answers; whose form is wrong, the service says.
+    if len(keys) > 1:
+        raise MalformedRequest("several keys", where="Idempotency-Key", expected="one")
+    return keys[0] if keys else None
 
 
 def _value(request: Request, content: bytes) -> Any:

@@ -1,14 +1,17 @@
 """Request bodies. Unknown members and other types are refused."""
 
-from typing import Any
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from ragaudit.encoding.parameters import LIMITS
+from ragaudit.encoding.text import b64_decode
+from ragaudit.ledger.messages.filters import MAX_FILTER_BYTES
 from ragaudit.prover.settings import Hex32
 from ragaudit.serving.validation import NAME_PATTERN
 
 MAX_QUERY_CHARACTERS = 8192
 MAX_COUNTER = 10**6
+MAX_VECTOR_CHARACTERS = 4 * (4 * LIMITS.dimension + 2) // 3
 
 
 class _Body(BaseModel):
@@ -17,14 +20,49 @@ class _Body(BaseModel):
 
 
 class QueryBody(_Body):
-    """A plain account's query."""
+    """A plain account's query: a text, or a vector in windows that take vectors."""
 
+    kind: Literal["text", "vector"] | None = Field(
+        default=None, description="as in a request (spec 5.8); may be left out"
+    )
     # In characters; the bound in bytes needs the encoded text (`check_request`).
-    query: str = Field(
-        min_length=1, max_length=MAX_QUERY_CHARACTERS, examples=["How do I return a product?"]
+    query: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=MAX_QUERY_CHARACTERS,
+        examples=["How do I return a product?"],
+    )
+    vector: str | None = Field(
+        default=None,
+        max_length=MAX_VECTOR_CHARACTERS,
+        description="base64 of d IEEE numbers of 32 bits, little endian, instead of query",
     )
     top_k: int = Field(ge=1, le=LIMITS.top_k, examples=[5])
-    filter: str = Field(default="", max_length=MAX_QUERY_CHARACTERS)
+    filter: str = Field(
+        default="",
+        max_length=MAX_FILTER_BYTES,
+        description="canonical JSON over public columns (spec 5.12); empty: none",
+    )
+
+    @model_validator(mode="after")
+    def _check_one(self) -> Self:
+        """Refuse both, and neither."""
+        if (self.query is None) == (self.vector is None):
+            raise ValueError("a query or a vector; expected one of them")
+        if self.kind is not None and (self.kind == "text") != (self.vector is None):
+            raise ValueError("another kind than what is asked; expected query or vector")
+        return self
+
+    @property
+    def asked(self) -> str | bytes:
+        """What is asked: the text, or the bytes of the vector.
+
+        Raises:
+            MalformedError: the vector is not base64.
+        """
+        if self.query is not None:
+            return self.query
+        return b64_decode(self.vector or "")
 
 
 class PromiseBody(QueryBody):

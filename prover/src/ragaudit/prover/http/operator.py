@@ -11,6 +11,7 @@ from ragaudit.prover.service import Service
 from ragaudit.prover.store import tables
 from ragaudit.prover.window.windows import Window
 from ragaudit.serving.strict_json import StrictRoute
+from ragaudit.serving.validation import NAME_PATTERN
 from sqlalchemy import func, select
 
 router = APIRouter(
@@ -20,6 +21,7 @@ router = APIRouter(
     route_class=StrictRoute,
 )
 
+TenantName = Annotated[str, Path(pattern=NAME_PATTERN)]
 AccountName = Annotated[str, Path(min_length=1, max_length=127)]
 
 
@@ -52,6 +54,15 @@ def close_window(service: ServiceDependency, window: WindowName) -> dict[str, An
 def abandon_window(service: ServiceDependency, window: WindowName) -> dict[str, Any]:
     """End a window that is not countersigned yet; its documents are free again."""
     return window_status(service, service.abandon_window(window))
+
+
+@router.post("/windows/{window}/tenants/{tenant}/refresh", operation_id="refreshIndex")
+def refresh_index(
+    service: ServiceDependency, window: WindowName, tenant: TenantName
+) -> dict[str, Any]:
+    """Commit to a tenant's documents as they are now; in force from the next instant on."""
+    version = service.refresh(tenant, window=window)
+    return {"window": window, "tenant": tenant, "version": version}
 
 
 @router.get("/accounts", operation_id="listAccounts")
@@ -89,7 +100,8 @@ def window_status(service: Service, window: Window) -> dict[str, Any]:
         "start": policy.start,
         "end": policy.end,
         "sampling_instant": policy.sampling_instant,
-        "sigma": policy.sigma,
+        "privacy": "gaussian" if policy.noised else "none",
+        "sigma": policy.sigma if policy.noised else None,
         "tenants": list(policy.tenants),
         "accounts": accounts,
         "records": records,

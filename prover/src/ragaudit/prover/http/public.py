@@ -8,10 +8,12 @@ from ragaudit.encoding.errors import TooEarly
 from ragaudit.ledger.messages.countersignature import Activation, Countersignature
 from ragaudit.ledger.messages.embedder_manifest import EmbedderManifest
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.shown import ShownOpening, ShownWindow, WindowList
+from ragaudit.ledger.messages.records import Version
+from ragaudit.ledger.messages.shown import ShownOpening, ShownWindow, VersionEntry, WindowList
 from ragaudit.prover.errors import UnknownRecord
 from ragaudit.prover.http.dependencies import ServiceDependency
 from ragaudit.prover.service import Service
+from ragaudit.prover.window.records import entries_of
 from ragaudit.prover.window.windows import Window
 from ragaudit.serving.validation import NAME_PATTERN
 
@@ -91,5 +93,26 @@ def view(service: Service, window: Window) -> ShownWindow:
         countersignature=None if signed is None else Countersignature.parse(signed),
         opening=None if salt is None or body is None else ShownOpening(salt, body),
         embedder=EmbedderManifest.parse(window.embedder),
+        versions=_versions(service, policy) if signed is not None else (),
         activations=[Activation.parse(activations[number]) for number in sorted(activations)],
     )
+
+
+def _versions(service: Service, policy: Policy) -> list[VersionEntry]:
+    """Return the entries of later index versions; windows of version 1 have none."""
+    if not policy.retrieval.versions:
+        return []
+    log = service.open_windows.signed_log(policy.window)
+    with service.store.read() as connection:
+        logged = entries_of(connection, policy.window, Version.KIND)
+    proofs = {entry.index: log.checkpoints.tlog_proof(entry.index) for entry in logged}
+    return [
+        VersionEntry(
+            entry.index,
+            entry.salt,
+            entry.body,
+            None if proof is None else proof.encode().decode("utf-8"),
+        )
+        for entry in logged
+        for proof in [proofs[entry.index]]
+    ]

@@ -1,15 +1,16 @@
 """Who is served next: every caller in turn, whatever one of them sends (docs/operations.md).
 
-Requests wait in one queue for each caller: an account, known by its API key, or, for everybody
-else, the address of the peer. Workers take from the queues in turn, one request of a caller at a
-time: an account's queries run one after the other anyway. What would wait too long, or exceeds
-the caller's rate, is answered with 429 and ``Retry-After`` before it costs anything.
+Requests wait in one queue for each caller: an account, known by its API key, or its end user where
+the key names one; for everybody else, the address of the peer. Workers take from the queues in
+turn, one request of a caller at a time: an account's queries run one after the other anyway. What
+would wait too long, or exceeds the caller's rate, is answered with 429 and ``Retry-After`` before
+it costs anything.
 """
 
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from ipaddress import ip_network
 
@@ -18,13 +19,18 @@ from limits.storage import MemoryStorage
 from limits.strategies import FixedWindowRateLimiter
 from ragaudit.prover.errors import TooManyRequests
 from ragaudit.prover.settings import LimitSettings
-from ragaudit.prover.store.accounts import AccountKeys
+from ragaudit.prover.store.accounts import ACCOUNT, AccountKeys
+from ragaudit.serving.bodies import Respond
 from ragaudit.serving.problems import response
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+Queue = Callable[[str, str, Headers], Awaitable[str]]
 # Answered without a turn: it touches nothing.
 _FREE = "/healthz"
 _BEARER = b"bearer "
+# Of the surfaces that have headers of their own for it.
+_KEY_HEADERS = (b"x-chroma-token", b"api-key")
 # A caller that is over its limits gets its answer this late, so that asking again at once costs
 # it more than it costs us.
 PENALTY_SECONDS = 1.0
@@ -101,10 +107,22 @@ class FairTurns:
 
     Args:
         keys: tells accounts' API keys from others. It decides who waits where, not who may.
+        respond: makes the answer to a refused request, of the error and the path.
+        queue: returns the queue of an account's request, from the account's own queue, the
+            account and the headers; None where an account has one queue.
     """
 
-    def __init__(self, app: ASGIApp, limits: LimitSettings, keys: AccountKeys) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        limits: LimitSettings,
+        keys: AccountKeys,
+        respond: Respond = response,
+        queue: Queue | None = None,
+    ) -> None:
         self._app = app
+        self._queue = queue
+        self._respond = respond
         self._keys = keys
         self._turns = Turns(limits)
         self._rates = FixedWindowRateLimiter(_Counts())
@@ -126,12 +144,20 @@ class FairTurns:
                 await self._app(scope, receive, send)
         except TooManyRequests as error:
             await asyncio.sleep(PENALTY_SECONDS)
-            await response(error, scope["path"])(scope, receive, send)
+            await self._respond(error, scope["path"])(scope, receive, send)
 
     async def _known(self, scope: Scope) -> str | None:
+        known = await self._key(scope)
+        if self._queue is None or known is None or not known.startswith(ACCOUNT):
+            return known
+        return await self._queue(known, known.removeprefix(ACCOUNT), Headers(scope=scope))
+
+    async def _key(self, scope: Scope) -> str | None:
         for name, value in scope["headers"]:
             if name == b"authorization" and value[: len(_BEARER)].lower() == _BEARER:
                 return await self._keys.caller(value[len(_BEARER) :].decode("latin-1"))
+            if name in _KEY_HEADERS:
+                return await self._keys.caller(value.decode("latin-1"))
         return None
 
 

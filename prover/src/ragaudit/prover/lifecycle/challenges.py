@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from ragaudit import core
 from ragaudit.circuits.statements import SelectionStatement
-from ragaudit.ledger.messages.challenge import Challenge, Response, Stratum
-from ragaudit.ledger.messages.merkle_commitments import KeyOpening
+from ragaudit.ledger.messages.challenge import NO_KEY, Challenge, Response, Stratum
+from ragaudit.ledger.messages.filters import request_filter
 from ragaudit.ledger.messages.records import Record
+from ragaudit.ledger.messages.seed_commitments import KeyOpening
 from ragaudit.privacy import sample
 from ragaudit.prover.answering.mechanism import Mechanism
 from ragaudit.prover.errors import ChallengeRejected, UnknownRecord
@@ -162,7 +163,7 @@ class ChallengeWorker:
             index=position,
             key=self.open_key(live, record),
             salt_q=openings.salt_q if disclosed else None,
-            query=openings.query.encode() if disclosed else None,
+            query=openings.question.data if disclosed else None,
             salt_e=openings.salt_e,
             embedding=openings.embedding,
             salt_f=openings.salt_f,
@@ -173,11 +174,13 @@ class ChallengeWorker:
         ).encode()
 
     def open_key(self, live: OpenWindow, record: Record) -> KeyOpening:
-        """Return the noise key of a sampled record with its paths to C_seed.
+        """Return the noise key of a sampled record with its paths to C_seed; without noise none.
 
         Args:
             record: a sampled one: its noise is no secret after this.
         """
+        if not live.policy.noised:
+            return NO_KEY
         return live.seed.open(record.slot, record.counter)
 
     def prove(self, live: OpenWindow, record: Record, logged: LoggedRecord) -> bytes:
@@ -190,7 +193,7 @@ class ChallengeWorker:
         Returns:
             The selection argument (docs/spec/04-arguments.md), its encoded bytes.
         """
-        index, openings = live.indexes[record.tenant], logged.openings
+        index, openings = live.index_of(record.tenant, record.version), logged.openings
         return core.prove_selection(
             self.statement(live, record, logged),
             index.rows,
@@ -208,17 +211,23 @@ class ChallengeWorker:
             record: parsed from the body of ``logged``.
             logged: with the stored openings.
         """
-        # The noise is drawn again from the committed key: it is never stored.
-        index = live.indexes[record.tenant]
+        index, policy = live.index_of(record.tenant, record.version), live.policy
+        noised = policy.noised
         return SelectionStatement.of(
             record,
             body=logged.body,
             index_root=index.root,
             commitments=index.commitments,
-            seed_root=live.seed.commit().root,
-            activation_randomness=live.activation_randomness(record.activation),
+            seed_root=live.seed.commit().root if noised else None,
+            activation_randomness=live.activation_randomness(record.activation) if noised else None,
             query=np.array(logged.openings.openings.embedding, dtype=np.int16),
-            noise=self._mechanism.draw_noise(live, index, record, record.nonce),
+            # The noise is drawn again from the committed key: it is never stored.
+            noise=self._mechanism.draw_noise(live, index, record, record.nonce)
+            if noised
+            else np.zeros(index.count, dtype=np.int64),
+            allowed=index.allowed(request_filter(logged.openings.request.filter, policy)),
+            squared_norm=policy.squared_norm,
+            keeps_ties=not noised,
         )
 
 

@@ -19,13 +19,7 @@ from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import State
 from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.window.open_window import OpenWindow
-from ragaudit.prover.window.records import (
-    RecordOpenings,
-    append_entry,
-    entries,
-    record_of,
-    records,
-)
+from ragaudit.prover.window.records import RecordOpenings, append_entry, entries, record_of, records
 from ragaudit.prover.window.registrations import find_pseudonym
 
 _log = logging.getLogger(__name__)
@@ -89,11 +83,15 @@ class Closing:
     def coalition_claim(self, live: OpenWindow, logged: Sequence[coalition.Record]) -> int:
         """Return k-hat: the number of accounts in the largest cluster of alike queries (spec 7.2).
 
+        Without noise there is no coalition to bound, and it is 0.
+
         Args:
             live: its policy has the estimator's parameters.
             logged: all records of the window, of every tenant.
         """
         policy = live.policy
+        if not policy.noised:
+            return 0
         estimate = coalition.estimate(
             logged,
             tau=policy.link_time,

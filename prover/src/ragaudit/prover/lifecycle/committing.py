@@ -19,15 +19,13 @@ from ragaudit.ledger.messages.merkle_commitments import index_proof_digest
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.records import Opening, TenantOpening
 from ragaudit.prover.errors import VerifierRefused
-from ragaudit.prover.index import (
-    CommittedIndex,
-    IndexBuilder,
-    last_index,
-    load_indexes,
-    save_index,
-)
+from ragaudit.prover.index.builder import IndexBuilder
+from ragaudit.prover.index.committed import CommittedIndex
+from ragaudit.prover.index.form import IndexForm
+from ragaudit.prover.index.stored import last_index, load_indexes, save_index
 from ragaudit.prover.randomness import Randomness, SeedTree, randomness_for
 from ragaudit.prover.store.database import Store
+from ragaudit.prover.store.staleness import marks_of
 from ragaudit.prover.store.states import State
 from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.window.open_window import WindowLog
@@ -83,15 +81,16 @@ class Committer:
         policy = Policy.parse(window.policy)
         randomness = randomness_for(policy.experiment_seed)
         indexes = self._indexes(policy, randomness, notify)
-        seed = self.seed_of(window, policy).commit()
-        body = self.opening(policy, window, indexes, seed.root)
+        # A window without noise has no noise keys to commit to.
+        seed = self.seed_of(window, policy).commit() if policy.noised else None
+        body = self.opening(policy, window, indexes, b"" if seed is None else seed.root)
         with self._store.write() as connection:
             self._windows.advance(
                 connection,
                 window.name,
                 State.DRAFT,
                 State.COMMITTED,
-                slot_roots=seed.slot_roots,
+                slot_roots=b"" if seed is None else seed.slot_roots,
                 opening_salt=randomness.draw(SALT_BYTES, "opening", window.name),
                 opening_body=body.encode(),
             )
@@ -118,7 +117,7 @@ class Committer:
         Args:
             window: holds the embedder's manifest.
             indexes: by tenant.
-            seed_root: C_seed, 32 bytes.
+            seed_root: C_seed, 32 bytes; empty in a window without noise.
         """
         return Opening(
             policy.digest,
@@ -208,17 +207,19 @@ class Committer:
             # Rows that did not change keep their commitments, blinded anew: that is much faster.
             with self._store.read() as connection:
                 previous = last_index(connection, tenant)
+                marks = marks_of(connection, tenant)
             # Outside of a transaction: a proof may take long, and queries of other windows go on.
             indexes[tenant] = builder.build(
                 policy_digest=policy.digest,
                 window=policy.window,
                 tenant=tenant,
+                form=IndexForm.of(policy),
                 previous=previous,
                 progress=None if notify is None else partial(notify, tenant),
             )
             # At once, tenant by tenant: after a crash no proof is made again.
             with self._store.write() as connection:
-                save_index(connection, policy.window, indexes[tenant])
+                save_index(connection, policy.window, indexes[tenant], marks)
         return indexes
 
     def _make_fence(self, policy: Policy, log: WindowLog) -> None:

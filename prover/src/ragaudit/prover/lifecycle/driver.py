@@ -112,7 +112,15 @@ class Driver:
         challenges: ChallengeWorker,
         verifier: VerifierClient,
         clock: Callable[[], int],
+        on_countersigned: Callable[[OpenWindow], None] | None = None,
     ) -> None:
+        """Collect the parts.
+
+        Args:
+            on_countersigned: called once with each window before its first activation.
+        """
+        self._on_countersigned = on_countersigned
+        self._prepared: set[str] = set()  # windows with which it was called
         self._store = store
         self._windows = windows
         self._open_windows = open_windows
@@ -236,6 +244,9 @@ class Driver:
 
     def _activate(self, window: Window) -> bool:
         live = self._open_windows.get(window.name)
+        if self._on_countersigned is not None and window.name not in self._prepared:
+            self._on_countersigned(live)
+            self._prepared.add(window.name)
         self._send_entries(window)
         return self._next_activation(live, State.COUNTERSIGNED, State.ACTIVATED)
 

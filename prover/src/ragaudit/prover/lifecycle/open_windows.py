@@ -7,13 +7,15 @@ from functools import partial
 from ragaudit.ledger.errors import RestoredBackup
 from ragaudit.ledger.messages.countersignature import Activation, Countersignature
 from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.records import Version
 from ragaudit.prover.errors import WrongState
-from ragaudit.prover.index import load_indexes
+from ragaudit.prover.index.stored import load_versions
 from ragaudit.prover.lifecycle.committing import Committer, WindowReader
 from ragaudit.prover.randomness import randomness_for
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import FINAL, State
 from ragaudit.prover.window.open_window import OpenWindow, WindowFence
+from ragaudit.prover.window.records import entries_of
 from ragaudit.prover.window.registrations import used_counters
 from ragaudit.prover.window.windows import Window, Windows
 
@@ -105,11 +107,15 @@ class OpenWindows:
         countersignature.authenticate(
             policy, opening_salt=window.opening_salt, opening_body=window.opening_body
         )
-        seed = self._committer.seed_of(window, policy)
-        seed.restore(window.slot_roots)
+        seed = None
+        if policy.noised:
+            seed = self._committer.seed_of(window, policy)
+            seed.restore(window.slot_roots)
         log = self._committer.open_log(window, policy)
         with self._store.read() as connection:
-            indexes = load_indexes(connection, window.name)
+            stored = load_versions(connection, window.name)
+            logged = entries_of(connection, window.name, Version.KIND)
+        indexes = {index.tenant: index for index in stored if index.version == 1}
         live = OpenWindow(
             policy=policy,
             pseudonym_key=window.pseudonym_key,
@@ -127,9 +133,18 @@ class OpenWindows:
             activation = Activation.parse(message)
             activation.authenticate(policy, anchor=live.anchor, number=number)
             live.activate(activation)
+        # A version that is stored and not logged is the refresher's to log.
+        for entry in logged:
+            version = Version.parse(entry.body)
+            index = next(
+                each
+                for each in stored
+                if (each.tenant, each.version) == (version.tenant, version.version)
+            )
+            live.versions.add(index, entry.index)
         if window.state in _APPENDS and window.unusable is None:
-            for tenant, index in indexes.items():
-                index.prepare(scorer=live.candidate_rules[tenant] is None)
+            for index in live.versions.all():
+                index.prepare(scorer=live.versions.scores_all(index))
             live.on_restored = partial(self.give_up, window.name)
             # Before any answer: a restored backup would use counters, and so noise, twice.
             try:

@@ -5,12 +5,12 @@ from fractions import Fraction
 from typing import Any, TypedDict, Unpack
 
 from ragaudit.encoding.errors import MalformedError, MalformedSettings, RefusedError
-from ragaudit.encoding.parameters import B
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import ceil_decimal, hex_encode, parse_decimal
 from ragaudit.ledger.log.notes import ED25519, VerifierKey
 from ragaudit.ledger.messages.identifiers import log_origin
-from ragaudit.ledger.messages.policy import FORMAT, Policy
+from ragaudit.ledger.messages.policy import FORMAT, FORMAT_V2, Policy
+from ragaudit.ledger.messages.policy_terms import FILTER_GRAMMAR, NOISE_MEMBERS
 from ragaudit.ledger.messages.shown import ShownKeys
 from ragaudit.privacy.accounting import NoFiniteBound, NoisyScores, calibrate, epsilon
 from ragaudit.privacy.coalition import hamming_threshold
@@ -86,40 +86,29 @@ class PolicyBuilder:
         # t_(A-1) lies before the end, and the sampling instant after it, as spec 5.2 demands.
         instants = [*range(start, end, settings.activation_every_seconds)]
         instants.append(end + settings.sampling_after_seconds)
-        # Found out here, not by the verifier's refusal (check 2).
-        sigma, epsilon_acc, calibration = noise_of(settings)
-        check_coalition(settings, sigma)
         origin = log_origin(self._provider, window)
         return {
-            "format": FORMAT,
+            "format": FORMAT if settings.privacy is None else FORMAT_V2,
             "provider": self._provider,
             "window": window,
             "start": start,
             "end": end,
             "previous_checkpoint": previous_checkpoint,
-            "epsilon_acc": epsilon_acc,
-            "delta_acc": settings.delta_acc,
-            "delta_policy": settings.delta_policy,
-            "sigma": sigma,
-            "relation": settings.relation.value,
-            "rows_per_document": settings.rows_per_document,
-            "norm_bound": B,
+            **noise_members(settings),
+            **retrieval_members(settings),
+            "norm_bound": settings.bound,
             "dimension": dimension,
             "top_k_max": settings.top_k_max,
             "queries_per_account": settings.queries_per_account,
             "slots": settings.slots,
-            # A policy with a k_max above its slots is malformed (spec 5.2).
-            "coalition_max": min(settings.coalition_max, settings.slots),
             "tenants": [{"id": tenant, "owner_key": None} for tenant in tenants],
-            "calibration": calibration,
-            "sampler": {"id": "ragaudit/v1/dgs", "distance": "2^-100"},
             "activation_instants": instants,
             "activation_rounds": [None] * len(instants),
             "beacon": {"kind": "none"},
             "query_text_disclosure": settings.query_text_disclosure,
             "embedder_tolerance": settings.embedder_tolerance,
             "estimator": estimator(settings, window),
-            "filter_grammar": "empty",
+            "filter_grammar": FILTER_GRAMMAR if settings.filters else "empty",
             "proof_mode": "on-demand",
             "audit": settings.audit.model_dump(),
             "merge_delay_seconds": settings.merge_delay_seconds,
@@ -135,8 +124,49 @@ class PolicyBuilder:
                 "verifier": hex_encode(verifier.verifier.raw),
                 "verdict": hex_encode(verifier.verdict.raw),
             },
-            "experiment_seed": settings.experiment_seed,
         }
+
+
+def noise_members(settings: WindowSettings) -> dict[str, Any]:
+    """Return the members of a policy that speak of noise: all of them null without it.
+
+    Raises:
+        MalformedSettings: nothing gives the guarantee, or a coalition has no finite epsilon.
+    """
+    if settings.privacy == "none":
+        return dict.fromkeys((*NOISE_MEMBERS, "sampler", "experiment_seed"))
+    # Found out here, not by the verifier's refusal (check 2).
+    sigma, epsilon_acc, calibration = noise_of(settings)
+    check_coalition(settings, sigma)
+    return {
+        "epsilon_acc": epsilon_acc,
+        "delta_acc": settings.delta_acc,
+        "delta_policy": settings.delta_policy,
+        "sigma": sigma,
+        "relation": settings.relation.value,
+        "rows_per_document": settings.rows_per_document,
+        # A policy with a k_max above its slots is malformed (spec 5.2).
+        "coalition_max": min(settings.coalition_max, settings.slots),
+        "calibration": calibration,
+        "sampler": {"id": "ragaudit/v1/dgs", "distance": "2^-100"},
+        "experiment_seed": settings.experiment_seed,
+    }
+
+
+def retrieval_members(settings: WindowSettings) -> dict[str, Any]:
+    """Return what only a policy of version 2 says; nothing for one of version 1."""
+    if settings.privacy is None:
+        return {}
+    columns = sorted(settings.public_columns.items())
+    return {
+        "privacy": settings.privacy,
+        "metric": settings.metric,
+        "largest_norm": settings.largest_norm,
+        "public_columns": [{"name": name, "type": kind} for name, kind in columns],
+        "query_kinds": sorted(settings.query_kinds),
+        "retry_seconds": settings.retry_seconds,
+        "versions": settings.versions,
+    }
 
 
 def noise_of(settings: WindowSettings) -> tuple[str, str, str]:

@@ -3,6 +3,7 @@
 import hmac
 import re
 import secrets
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from time import monotonic
@@ -20,6 +21,7 @@ from sqlalchemy import bindparam, insert, select, update
 
 KEY_BYTES = 32
 REFRESH_SECONDS = 1.0
+ACCOUNT = "account "  # before the name of an account, in that of its queue
 _OPERATOR = "operator"
 _TENANT = re.compile(NAME_PATTERN, re.ASCII)
 _ACCOUNT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,126}", re.ASCII)
@@ -56,6 +58,23 @@ class Accounts:
         """Return the names of the tenants, rising."""
         with self._store.read() as connection:
             return list(connection.scalars(select(tables.tenant.c.name).order_by("name")))
+
+    def ensure_tenants(self, names: Iterable[str]) -> None:
+        """Register the tenants of an outside backend, which nobody ingests.
+
+        Args:
+            names: those that are known already stay.
+
+        Raises:
+            MalformedRequest: not a possible name of a tenant.
+        """
+        known = set(self.tenants())
+        new = [name for name in names if name not in known]
+        for name in new:
+            check_tenant_name(name)
+        if new:
+            with self._store.write() as connection:
+                connection.execute(insert(tables.tenant), [{"name": name} for name in new])
 
     def add(self, tenant: str, name: str) -> str:
         """Create an account and return its API key, which is shown this one time.
@@ -116,6 +135,19 @@ class Accounts:
             query = _ACCOUNTS.select().order_by(columns.tenant, columns.name)
             return _ACCOUNTS.all(connection, query)
 
+    def named(self, name: str) -> Account:
+        """Return the account of a name.
+
+        Raises:
+            UnknownAccount: there is none.
+        """
+        with self._store.read() as connection:
+            query = _ACCOUNTS.select().where(tables.account.c.name == name)
+            found = _ACCOUNTS.all(connection, query)
+        if not found:
+            raise UnknownAccount("no such account", where=name[:127])
+        return found[0]
+
     def key_digests(self) -> dict[bytes, str]:
         """Return the names of all accounts by the SHA-256 of their API keys."""
         with self._store.read() as connection:
@@ -163,7 +195,7 @@ class AccountKeys:
             with suppress(UnavailableError):  # whoever asks is told so by what follows
                 known = await to_thread.run_sync(self._accounts.key_digests)
                 # Only added to: a key that was rotated away names its owner's queue: no harm.
-                self._callers |= {key: f"account {name}" for key, name in known.items()}
+                self._callers |= {key: f"{ACCOUNT}{name}" for key, name in known.items()}
         return self._callers.get(digest)
 
 

@@ -10,6 +10,7 @@ from sqlalchemy import (
     Column,
     ForeignKey,
     ForeignKeyConstraint,
+    Index,
     Integer,
     LargeBinary,
     MetaData,
@@ -20,7 +21,7 @@ from sqlalchemy import (
 
 metadata = MetaData()
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 schema = Table("prover_schema", metadata, Column("version", Integer, primary_key=True))
 
@@ -34,7 +35,16 @@ document = Table(
     Column("position", BigInteger, primary_key=True, autoincrement=False),
     Column("id", Text, nullable=False),
     Column("content", Text, nullable=False),
+    Column("attributes", Text, nullable=False),  # canonical JSON, empty for none
     UniqueConstraint("tenant", "id"),
+)
+
+# How often the documents of a tenant changed, by calls that pass through the prover.
+stale = Table(
+    "prover_stale",
+    metadata,
+    Column("tenant", Text, primary_key=True),
+    Column("marks", BigInteger, nullable=False),
 )
 
 account = Table(
@@ -79,12 +89,16 @@ index_version = Table(
     Column("dimension", Integer, nullable=False),
     Column("ids", LargeBinary, nullable=False),  # canonical JSON list
     Column("content_digests", LargeBinary, nullable=False),
-    Column("rows", LargeBinary, nullable=False),  # int8[N, d+4]
+    Column("columns", LargeBinary, nullable=False),  # canonical JSON list, empty if none has any
+    Column("norm_bound", Integer, nullable=False),
+    Column("second", Boolean, nullable=False),  # contents are digested with their attributes
+    Column("rows", LargeBinary, nullable=False),  # int8 or int16[N, d+4]
     Column("blindings", LargeBinary, nullable=False),
     Column("salts", LargeBinary, nullable=False),
     Column("commitments", LargeBinary, nullable=False),
     Column("root", LargeBinary(32), nullable=False),
     Column("proof", LargeBinary, nullable=False),
+    Column("marks", BigInteger, nullable=False),  # changes of the documents that it has taken up
 )
 
 activation = Table(
@@ -134,6 +148,46 @@ record = Table(
     ForeignKeyConstraint(["window", "position"], ["prover_entry.window", "prover_entry.position"]),
     # The database refuses a second record for a counter, whatever the code does (check 8).
     UniqueConstraint("window", "account", "counter"),
+)
+
+# What left, and to what question: a retry gets it again, whatever the store holds by then.
+answered = Table(
+    "prover_answered",
+    metadata,
+    Column("window", Text, primary_key=True),
+    Column("position", BigInteger, primary_key=True, autoincrement=False),
+    Column("account", Text, nullable=False),
+    Column("request", LargeBinary(32), nullable=False),  # SHA-256 of its canonical bytes
+    Column("issued", BigInteger, nullable=False),
+    Column("delivery", LargeBinary, nullable=False),  # canonical JSON, see Delivery
+    Column("ties", LargeBinary),  # the proof of the ties opening that left, if there is one
+    ForeignKeyConstraint(
+        ["window", "position"], ["prover_record.window", "prover_record.position"]
+    ),
+    Index("prover_answered_requests", "account", "request", "issued"),
+)
+
+idempotency = Table(
+    "prover_idempotency",
+    metadata,
+    Column("account", Text, primary_key=True),
+    Column("key", LargeBinary(32), primary_key=True),  # SHA-256 of the account's key
+    Column("window", Text, nullable=False),
+    Column("position", BigInteger, nullable=False),
+    ForeignKeyConstraint(
+        ["window", "position"], ["prover_answered.window", "prover_answered.position"]
+    ),
+)
+
+# Which documents an account was given, each as it was when it was given last.
+served = Table(
+    "prover_served",
+    metadata,
+    Column("window", Text, primary_key=True),
+    Column("account", Text, primary_key=True),
+    Column("id", Text, primary_key=True),
+    Column("position", BigInteger, nullable=False),  # of its row
+    Column("version", Integer, nullable=False),  # of the index
 )
 
 promise = Table(

@@ -6,7 +6,6 @@ checked, its answers are bounded and parsed strictly.
 
 import socket
 import ssl
-import time
 from collections.abc import Callable
 from http import HTTPStatus
 from pathlib import Path
@@ -14,12 +13,18 @@ from typing import Any, Self
 
 import httpx
 from ragaudit.encoding.canonical_json import loads_any
-from ragaudit.encoding.errors import MalformedError, MalformedSettings
+from ragaudit.encoding.errors import MalformedError
 from ragaudit.encoding.problems import reason
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.text import hex_encode
 from ragaudit.ledger.messages.shown import ShownKeys
 from ragaudit.ledger.messages.signed import SignedRequest
+from ragaudit.prover.bounded_http import (
+    BoundedHttp,
+    LongAnswer,
+    PackedAnswer,
+    trusted_authorities,
+)
 from ragaudit.prover.errors import (
     ClocksDiffer,
     UnpinnedVerifier,
@@ -30,7 +35,6 @@ from ragaudit.prover.errors import (
 from ragaudit.prover.settings import Settings, VerifierSettings
 
 MAX_ANSWER_BYTES = 2**26  # whoever answers must not fill our memory
-ANSWER_TIMEOUTS = 12  # for a whole answer, in timeouts of one phase
 
 
 class Connection:
@@ -70,16 +74,13 @@ class Connection:
         self._url = url
         self._proxied = proxy is not None
         self._timeout = timeout
-        self._http = httpx.Client(
-            base_url=url,
+        self._http = BoundedHttp(
+            url,
             timeout=timeout,
-            # Proxy and authorities are settings: the environment of the process decides nothing.
-            trust_env=False,
+            most=MAX_ANSWER_BYTES,
+            verify=trusted_authorities(authorities, "verifier.ca_file"),
             transport=transport,
-            verify=trusted_authorities(authorities),
             proxy=proxy,
-            # A small packed answer could unpack to a huge one.
-            headers={"Accept-Encoding": "identity"},
         )
 
     @classmethod
@@ -163,24 +164,16 @@ class Connection:
 
     def _receive(self, request: httpx.Request, place: str) -> httpx.Response:
         """Return the response with its body, which is read up to a limit and never unpacked."""
-        response = self._http.send(request, stream=True)
         try:
-            # Whatever the peer was asked for: what it packs is not unpacked.
-            if response.headers.get("content-encoding", "identity").lower() != "identity":
-                raise VerifierMessageRejected("packed answer", where=place, expected="plain bytes")
-            body, until = bytearray(), time.monotonic() + ANSWER_TIMEOUTS * self._timeout
-            for part in response.iter_bytes():
-                body += part
-                # A peer that sends a byte now and then never runs into the phases' timeout.
-                if time.monotonic() > until:
-                    raise httpx.ReadTimeout("a drip", request=request)
-                if len(body) > MAX_ANSWER_BYTES:
-                    raise VerifierMessageRejected(
-                        "answer too long", where=place, expected=f"at most {MAX_ANSWER_BYTES} bytes"
-                    )
-        finally:
-            response.close()
-        return httpx.Response(response.status_code, content=bytes(body), request=request)
+            return self._http.send(request)
+        except PackedAnswer:
+            raise VerifierMessageRejected(
+                "packed answer", where=place, expected="plain bytes"
+            ) from None
+        except LongAnswer:
+            raise VerifierMessageRejected(
+                "answer too long", where=place, expected=f"at most {MAX_ANSWER_BYTES} bytes"
+            ) from None
 
     def _reason(self, error: httpx.HTTPError) -> str:
         """Return in words why the verifier was not reached."""
@@ -310,22 +303,3 @@ def check_clocks(ours: int, verifiers: int, skew: int) -> None:
             where="clock",
             expected=f"at most {skew} s",
         )
-
-
-def trusted_authorities(authorities: Path | None) -> ssl.SSLContext | bool:
-    """Return the authorities that servers' certificates are checked by; True for the system's.
-
-    Args:
-        authorities: a PEM file.
-
-    Raises:
-        MalformedSettings: no certificates in the file.
-    """
-    if authorities is None:
-        return True
-    try:
-        return ssl.create_default_context(cafile=authorities)
-    except (OSError, ssl.SSLError):
-        raise MalformedSettings(
-            "no certificates", where=f"verifier.ca_file: {authorities}", expected="a PEM file"
-        ) from None

@@ -6,8 +6,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ragaudit.circuits.noise import table_for
-from ragaudit.circuits.selection import candidate_rule
+from ragaudit.circuits.noise import Table, table_for
 from ragaudit.encoding.errors import InternalError, RagauditError
 from ragaudit.ledger.errors import RestoredBackup, StoreUnavailable
 from ragaudit.ledger.log.checkpoint_store import CheckpointStore
@@ -21,9 +20,10 @@ from ragaudit.ledger.messages.countersignature import Activation
 from ragaudit.ledger.messages.identifiers import pseudonym
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover.errors import WindowUnusable
-from ragaudit.prover.index import CommittedIndex
+from ragaudit.prover.index.committed import CommittedIndex
 from ragaudit.prover.randomness import Randomness, SeedTree
 from ragaudit.prover.store.database import Store
+from ragaudit.prover.window.index_versions import IndexVersions
 from sqlalchemy import Connection
 
 
@@ -86,7 +86,7 @@ class OpenWindow:
         policy: Policy,
         pseudonym_key: bytes,
         indexes: Mapping[str, CommittedIndex],
-        seed: SeedTree,
+        seed: SeedTree | None,
         log: WindowLog,
         fence: "WindowFence",
         randomness: Randomness,
@@ -96,25 +96,33 @@ class OpenWindow:
 
         Args:
             pseudonym_key: 32 bytes, from which the accounts' pseudonyms are derived.
-            indexes: by tenant.
+            indexes: those of the opening, by tenant.
+            seed: of the noise keys; None in a window without noise.
             anchor: of the countersigned activation chain, 32 bytes.
         """
         self.policy = policy
         self.policy_digest = policy.digest
         self.name = policy.window
         self.indexes = indexes
-        self.seed = seed
+        self._seed = seed
         self.log = log
         self.fence = fence
         self.randomness = randomness
         self.anchor = anchor
         # From the policy, never from the settings: those may have changed since the commitment.
-        self.noise_table = table_for(policy.sigma)
-        units = float(self.noise_table.parameters.sigma_units)
+        self._noise_table = table_for(policy.sigma) if policy.noised else None
+        table = self._noise_table
+        self._activations: dict[int, Activation] = {}
+        self.versions = IndexVersions(
+            policy,
+            indexes,
+            sigma_units=None if table is None else float(table.parameters.sigma_units),
+            activation_of=self.activation_of,
+            released=self._released,
+        )
         # Which rows an answer scores; None for all of them.
         self.candidate_rules = {
-            tenant: candidate_rule(units, index.count, policy.top_k_max)
-            for tenant, index in indexes.items()
+            tenant: self.versions.rule(index) for tenant, index in indexes.items()
         }
         # Held around (counter, time, append): answers are logged one after the other, and what a
         # head read under it lacks is stamped after the reading, as check 9 demands.
@@ -123,9 +131,30 @@ class OpenWindow:
         self.on_restored: Callable[[RestoredBackup], None] = lambda _: None
         self.log_changed = threading.Event()  # set when the log grew: the checkpointer waits for it
         self._pseudonym_key = pseudonym_key
-        self._activations: dict[int, Activation] = {}
         self._account_locks: dict[str, threading.Lock] = {}
         self._locks_guard = threading.Lock()
+
+    @property
+    def seed(self) -> SeedTree:
+        """The noise keys.
+
+        Raises:
+            InternalError: the window has no noise.
+        """
+        if self._seed is None:
+            raise InternalError("no noise keys in a window without noise", where=self.name)
+        return self._seed
+
+    @property
+    def noise_table(self) -> Table:
+        """The table of the policy's noise; raises as `seed`."""
+        if self._noise_table is None:
+            raise InternalError("no noise in this window", where=self.name)
+        return self._noise_table
+
+    def index_of(self, tenant: str, version: int) -> CommittedIndex:
+        """Return a version of a tenant's index; InternalError if there is none."""
+        return self.versions.get(tenant, version)
 
     @property
     def origin(self) -> str:
@@ -192,6 +221,13 @@ class OpenWindow:
         while (activation := self._activations.get(len(sizes) + 1)) is not None:
             sizes.append(activation.covered_size)
         return activation_of(position, sizes)
+
+    def _released(self) -> int:
+        """Return how many activations were taken over, from the first on without a gap."""
+        count = 0
+        while count + 1 in self._activations:
+            count += 1
+        return count
 
     def activation_randomness(self, number: int) -> bytes:
         """Return rnd_a of a released activation, 32 bytes.

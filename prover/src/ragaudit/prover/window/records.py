@@ -4,34 +4,23 @@ Everything is built from what is stored, so that the same record gives the same 
 again (docs/spec/05-records.md §5.8).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from ragaudit.encoding.canonical_json import dumps, loads
 from ragaudit.encoding.digests import SALT_BYTES, leaf_data
-from ragaudit.encoding.parameters import LIMITS
-from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.tagged import DIGEST_BYTES
 from ragaudit.ledger.errors import CorruptLog, MalformedRecord
 from ragaudit.ledger.log.prepared import Prepared
 from ragaudit.ledger.log.store import LogStore
 from ragaudit.ledger.messages.fields import Fields
 from ragaudit.ledger.messages.handover import Entry
-from ragaudit.ledger.messages.promises import Promise
-from ragaudit.ledger.messages.receipts import (
-    PrivateReceipt,
-    PublicReceipt,
-    ReceiptFile,
-    ServedRow,
-    answer_digest,
-)
-from ragaudit.ledger.messages.records import MAX_ROWS
-from ragaudit.ledger.messages.requests import Answer, Openings, Request
-from ragaudit.prover.backends import Document
-from ragaudit.prover.index import CommittedIndex, part
+from ragaudit.ledger.messages.private_receipts import MAX_SELECTED
+from ragaudit.ledger.messages.records import MAX_ROWS, Record
+from ragaudit.ledger.messages.requests import Openings, Request
 from ragaudit.prover.store import tables
-from sqlalchemy import ColumnElement, Connection, Row, delete, insert, select, update
+from sqlalchemy import Connection, Row, insert, select
 
 # Built once: they run in every answer.
 _INSERT_ENTRY = Prepared(insert(tables.entry))
@@ -43,7 +32,7 @@ class RecordOpenings:
     """Everything about a logged record that is not in its body: enough to prove and answer again.
 
     Attributes:
-        selected: T, the positions of the selected rows, rising.
+        selected: T, the positions of the selected rows, rising; ties may make more than K of them.
         selection_blinding: 32 bytes, opens C_sel.
         salt_r: 32 bytes, hides the answer's digest.
     """
@@ -77,12 +66,13 @@ class RecordOpenings:
             MalformedRecord: anything else.
         """
         # Strict also towards our own database: what was tampered with is not answered with.
-        names = f"request {Openings.MEMBERS} selected selection_blinding salt_r"
-        f = Fields(loads(data), names, MalformedRecord, "stored record")
+        value = loads(data)
+        names = f"request {Openings.members_of(value)} selected selection_blinding salt_r"
+        f = Fields(value, names, MalformedRecord, "stored record")
         return cls(
             request=Request.from_json(f.raw("request")),
             openings=Openings.read(f),
-            selected=f.integers("selected", (0, LIMITS.top_k), 0, MAX_ROWS - 1),
+            selected=f.integers("selected", (0, MAX_SELECTED), 0, MAX_ROWS - 1),
             selection_blinding=f.hex("selection_blinding", DIGEST_BYTES),
             salt_r=f.hex("salt_r", SALT_BYTES),
         )
@@ -105,70 +95,10 @@ class LoggedRecord:
     openings: RecordOpenings = field(repr=False)
     issued: int
 
-
-@dataclass(frozen=True)
-class SelectedRow:
-    """A selected row of the committed index, and the document that is served for it."""
-
-    position: int
-    document: Document
-
-
-def receipt_file(
-    record: LoggedRecord,
-    index: CommittedIndex,
-    rows: Sequence[SelectedRow],
-    answer: Answer,
-    *,
-    origin: str,
-    key: PrivateKey,
-) -> ReceiptFile:
-    """Return the answer with its receipt in two halves, the public one signed.
-
-    The public half names request, answer and private half by a digest, so that none of them can
-    be exchanged afterwards.
-
-    Args:
-        rows: that are served, with what opens them in the index.
-        origin: of the window's log.
-        key: the provider's.
-    """
-    stored = record.openings
-    # Rows that were not selected stay hidden: only what T names is opened.
-    private = PrivateReceipt(
-        openings=stored.openings,
-        selected=stored.selected,
-        selection_blinding=stored.selection_blinding,
-        salt_r=stored.salt_r,
-        rows=tuple(_served(index, row) for row in rows),
-    )
-    # With the stored time of issue: a repeated answer has the same signature, bit for bit.
-    public = PublicReceipt.issue(
-        key,
-        origin=origin,
-        index=record.position,
-        salt=record.salt,
-        body=record.body,
-        issued=record.issued,
-        answer_digest=answer_digest(stored.request, answer, private),
-    )
-    return ReceiptFile(stored.request, answer, public, private)
-
-
-def _served(index: CommittedIndex, row: SelectedRow) -> ServedRow:
-    at = row.position
-    values = index.rows[at].tolist()
-    return ServedRow(
-        position=at,
-        id=row.document.id,
-        content=row.document.content,
-        salt=part(index.salts, at),
-        vector=tuple(values[: index.dimension]),
-        squares=tuple(values[index.dimension :]),
-        blinding=index.blindings[at].tobytes(),
-        commitment=part(index.commitments, at),
-        path=index.tree.path(at),
-    )
+    @property
+    def record(self) -> Record:
+        """The record of the body."""
+        return Record.parse(self.body)
 
 
 def append_entry(
@@ -203,6 +133,17 @@ def entries(connection: Connection, window: str, start: int = 0) -> Iterator[Ent
     )
     for row in rows:
         yield Entry(*row)
+
+
+def entries_of(connection: Connection, window: str, kind: str) -> list[Entry]:
+    """Return the entries of one kind, in order, without sketches.
+
+    Args:
+        kind: one that a log has few of.
+    """
+    table = tables.entry
+    query = _entry_columns(window).where(table.c.kind == kind).order_by(table.c.position)
+    return [Entry(*row) for row in connection.execute(query)]
 
 
 def entry_at(connection: Connection, window: str, position: int) -> Entry:
@@ -303,64 +244,3 @@ def _record_columns(window: str) -> Any:
 def _logged(row: Row[Any]) -> LoggedRecord:
     openings = RecordOpenings.decode(row.openings)
     return LoggedRecord(row.position, row.salt, row.body, openings, row.issued)
-
-
-def find_promise(connection: Connection, window: str, account: str, counter: int) -> Promise | None:
-    """Return the promise for an account's counter, None if none was made.
-
-    Args:
-        counter: c, from 0.
-    """
-    message = connection.scalar(
-        select(tables.promise.c.message).where(_promised(window, account, counter))
-    )
-    return None if message is None else Promise.parse(message)
-
-
-def put_promise(
-    connection: Connection, window: str, account: str, counter: int, promise: Promise
-) -> None:
-    """Store the promise for an account's counter, in the place of an earlier one.
-
-    Args:
-        connection: of the transaction in which the promise took its time.
-        counter: c, from 0.
-        promise: signed; it leaves only after this is durable.
-    """
-    # One for each counter: two that were both remembered could both be sent.
-    connection.execute(delete(tables.promise).where(_promised(window, account, counter)))
-    connection.execute(
-        insert(tables.promise).values(
-            window=window, account=account, counter=counter, message=promise.encode()
-        )
-    )
-
-
-def note_nonce(
-    connection: Connection, window: str, account: str, counter: int, nonce: bytes
-) -> None:
-    """Store the 32-byte nonce that an account revealed for its promise.
-
-    Args:
-        connection: of a transaction that commits before the noise is drawn.
-        counter: of the promise.
-        nonce: verified to be of the account's chain.
-    """
-    place = _promised(window, account, counter)
-    connection.execute(update(tables.promise).where(place).values(nonce=nonce))
-
-
-def is_revealed(connection: Connection, window: str, account: str, counter: int) -> bool:
-    """Return whether the nonce of a promise was revealed to this prover.
-
-    Args:
-        counter: of the promise.
-    """
-    place = _promised(window, account, counter)
-    return connection.scalar(select(tables.promise.c.nonce).where(place)) is not None
-
-
-def _promised(window: str, account: str, counter: int) -> ColumnElement[bool]:
-    table = tables.promise
-    place = (table.c.account == account) & (table.c.counter == counter)
-    return (table.c.window == window) & place

@@ -84,9 +84,14 @@ class Registrar:
 
         Raises:
             MalformedRecord: ``dispute_key`` is not an Ed25519 public key.
-            Conflict: registered with another anchor or dispute key, or no slot is left.
+            Conflict: registered with another anchor or dispute key, or no slot is left; or an
+                anchor in a window without noise, where there is nothing to anchor.
             WrongState: the window does not register any more, or not yet.
         """
+        if anchor is not None and not live.policy.noised:
+            raise Conflict(
+                "an anchor in a window without noise", where=live.name, expected="anchor null"
+            )
         # Under the lock: two calls at once must not take two slots.
         with live.account_lock(account.name):
             with self._store.read() as connection:

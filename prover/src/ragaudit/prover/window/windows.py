@@ -57,6 +57,11 @@ _NAMED = tables.window.c.name == bindparam("name")
 # Built once: the first runs several times a second for every window, the second twice in an answer.
 _GET = Prepared(_WINDOWS.select(_NAMED))
 _STATUS = Prepared(_STATUSES.select(_NAMED))
+_OPEN = Prepared(
+    select(tables.window.c.name)
+    .where(tables.window.c.state == State.OPEN, tables.window.c.unusable.is_(None))
+    .order_by(tables.window.c.number.desc())
+)
 
 
 class Windows:
@@ -155,6 +160,11 @@ class Windows:
         )
         with self._store.read() as connection:
             return list(connection.scalars(query))
+
+    def open(self) -> list[str]:
+        """Return the names of the open windows, the newest first."""
+        with self._store.read() as connection:
+            return [row[0] for row in _OPEN.rows(connection)]
 
     def advance(
         self, connection: Connection, name: str, before: State, after: State, **values: Any

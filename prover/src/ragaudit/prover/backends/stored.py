@@ -1,123 +1,23 @@
-"""Where the documents of the tenants are: an interface, and the prover's own database behind it.
+"""Documents in the prover's own database, in order of ingestion."""
 
-The prover embeds, scores and selects itself, so that all N rows get noise: a backend only lists
-the documents in a fixed order once, when the window commits, and later fetches some by id.
-"""
-
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Any, Protocol
+from typing import Any
 
 from ragaudit.ledger.log.prepared import Prepared
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.prover.errors import BackendUnavailable, IndexInUse, MalformedDocument
+from ragaudit.prover.backends.interface import MIN_DOCUMENTS, Document
+from ragaudit.prover.errors import IndexInUse, MalformedDocument
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.accounts import check_tenant_name
 from ragaudit.prover.store.database import Store
+from ragaudit.prover.store.staleness import mark_stale
 from ragaudit.prover.store.states import HOLDS_DOCUMENTS
 from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, insert, select
 
-MAX_ID_BYTES = 512
-MAX_CONTENT_BYTES = 65_536
-MIN_DOCUMENTS = 2
 # SQLite binds at most 32,766 parameters in a statement.
 _INSERT_ROWS = 5000
 _FETCH_ROWS = 100
-
-
-@dataclass(frozen=True)
-class Document:
-    """A row of an index.
-
-    Attributes:
-        id: 1 to 512 bytes of UTF-8, unique in its tenant.
-        content: text that is not blank, at most 65,536 bytes of UTF-8.
-        columns: public columns; version 1 has none.
-
-    Raises:
-        MalformedDocument: anything else.
-    """
-
-    id: str
-    content: str = field(repr=False)
-    columns: Mapping[str, object] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if not 1 <= len(_utf8(self.id, "id")) <= MAX_ID_BYTES:
-            raise MalformedDocument("id has a wrong length", expected=f"1 to {MAX_ID_BYTES} bytes")
-        # A blank text has no embedding; better found now than when a window commits.
-        if not self.content.strip():
-            raise MalformedDocument("empty content", where=f"document {self.id}")
-        if len(_utf8(self.content, f"document {self.id}")) > MAX_CONTENT_BYTES:
-            raise MalformedDocument(
-                "content too long",
-                where=f"document {self.id}",
-                expected=f"at most {MAX_CONTENT_BYTES} bytes",
-            )
-        # An index commitment of version 1 has no public columns (spec 5.4).
-        if self.columns:
-            raise MalformedDocument(
-                "public columns are not supported", where=f"document {self.id}", expected="{}"
-            )
-
-
-class Backend(Protocol):
-    """A store of documents by tenant.
-
-    Every method raises BackendUnavailable when the store cannot be reached.
-    """
-
-    def tenants(self) -> Sequence[str]:
-        """Return the tenants that have documents, rising."""
-
-    def count(self, tenant: str) -> int:
-        """Return N; 0 for a tenant without documents."""
-
-    def pages(self, tenant: str, rows: int) -> Iterator[Sequence[Document]]:
-        """Return all documents, page by page, in an order that does not depend on their content.
-
-        Args:
-            rows: the largest number of documents in a page.
-        """
-
-    def fetch(self, tenant: str, ids: Sequence[str]) -> list[Document]:
-        """Return the documents of ``ids`` in the order of ``ids``.
-
-        Args:
-            ids: distinct, of documents that a window committed to.
-
-        Raises:
-            BackendUnavailable: one of them is gone.
-        """
-
-    def check(self) -> None:
-        """Check that the store answers."""
-
-
-def check_servable(backend: Backend, top_k_max: int) -> list[str]:
-    """Return the tenants of a backend, rising, if a window can serve all of them.
-
-    Args:
-        backend: lists the tenants and counts their documents.
-        top_k_max: K_max of the window's policy; every N must exceed it (check 1).
-
-    Raises:
-        MalformedDocument: there are none, or one has too few documents for K_max: an answer would
-            show its whole index, whatever the noise.
-    """
-    tenants = list(backend.tenants())
-    if not tenants:
-        raise MalformedDocument("no tenant has documents", expected="ragaudit prover ingest")
-    for tenant in tenants:
-        count = backend.count(tenant)
-        if count < max(top_k_max + 1, MIN_DOCUMENTS):
-            raise MalformedDocument(
-                f"{count} documents",
-                where=f"tenant {tenant}",
-                expected=f"more than top_k_max = {top_k_max}",
-            )
-    return tenants
 
 
 class StoredDocuments:
@@ -143,40 +43,45 @@ class StoredDocuments:
         start = 0
         while True:
             query = (
-                select(columns.id, columns.content)
+                select(columns.position, columns.id, columns.content, columns.attributes)
                 .where(columns.tenant == tenant, columns.position >= start)
                 .order_by(columns.position)
                 .limit(rows)
             )
             with self._store.read() as connection:
-                page = [Document(row.id, row.content) for row in connection.execute(query)]
-            if not page:
+                found = connection.execute(query).all()
+            if not found:
                 return
-            yield page
+            yield [Document(*row[1:]) for row in found]
             # By position, not OFFSET: each page costs the same however large the tenant is.
-            start += len(page)
+            start = found[-1].position + 1
 
-    def fetch(self, tenant: str, ids: Sequence[str]) -> list[Document]:
-        """Return the documents of ``ids`` in the order of ``ids``.
+    def dimension(self) -> None:
+        """Return None: texts are embedded when an index is committed."""
+
+    def metric(self, tenant: str) -> None:
+        """Return None: there is no other ranking that a window's would have to repeat."""
+
+    def fetch(self, tenant: str, ids: Sequence[str]) -> list[Document | None]:
+        """Return the documents of ``ids`` in the order of ``ids``; None for one that is gone.
 
         Args:
             ids: distinct, at most those of one answer.
-
-        Raises:
-            BackendUnavailable: one of them is gone.
         """
-        contents: dict[str, str] = {}
+        found: dict[str, Document] = {}
         with self._store.read() as connection:
             for at in range(0, len(ids), _FETCH_ROWS):
                 part = {_id(n): name for n, name in enumerate(ids[at : at + _FETCH_ROWS])}
-                contents |= dict(_fetch(len(part)).rows(connection, tenant=tenant, **part))
-        if missing := set(ids) - set(contents):
-            raise BackendUnavailable(f"{len(missing)} committed documents are gone", where=tenant)
-        return [Document(name, contents[name]) for name in ids]
+                rows = _fetch(len(part)).rows(connection, tenant=tenant, **part)
+                found |= {row[0]: Document(*row) for row in rows}
+        return [found.get(name) for name in ids]
 
     def check(self) -> None:
         """Check that the database answers."""
         self._store.check()
+
+    def close(self) -> None:
+        """Nothing is held open: the database is the service's."""
 
     def add(self, tenant: str, documents: Sequence[Document], *, replace: bool = False) -> int:
         """Store documents of a tenant, in this order, and return how many it then has.
@@ -187,7 +92,8 @@ class StoredDocuments:
             replace: forget the tenant's earlier documents.
 
         Raises:
-            MalformedDocument: two documents have one id, or the tenant would have fewer than 2.
+            MalformedDocument: two documents have one id, one has no words, or the tenant would
+                have fewer than 2.
             MalformedRequest: not a possible name of a tenant.
             IndexInUse: a window that is not closed has committed to the tenant's documents.
         """
@@ -207,11 +113,19 @@ class StoredDocuments:
                     f"{total} documents", where=f"tenant {tenant}", expected="2 or more"
                 )
             rows = [
-                {"tenant": tenant, "position": at, "id": document.id, "content": document.content}
+                {
+                    "tenant": tenant,
+                    "position": at,
+                    "id": document.id,
+                    "content": document.content,
+                    "attributes": document.attributes,
+                }
                 for at, document in enumerate(documents, start)
             ]
             for at in range(0, len(rows), _INSERT_ROWS):
                 connection.execute(insert(tables.document), rows[at : at + _INSERT_ROWS])
+            # In the same transaction: no change is forgotten by the next version.
+            mark_stale(connection, tenant)
         return total
 
 
@@ -221,7 +135,7 @@ def _fetch(count: int) -> Prepared:
     columns = tables.document.c
     names: list[Any] = [bindparam(_id(number)) for number in range(count)]
     return Prepared(
-        select(columns.id, columns.content).where(
+        select(columns.id, columns.content, columns.attributes).where(
             columns.tenant == bindparam("tenant"), columns.id.in_(names)
         )
     )
@@ -242,12 +156,14 @@ def _count(connection: Connection, tenant: str) -> int:
 def _check_free(connection: Connection, tenant: str) -> None:
     """Check that no window which is not closed names the tenant in its policy.
 
-    Its answers must come from the documents that it has committed to.
+    Its answers must come from the documents that it has committed to. Where the policy allows
+    versions, what changed is withdrawn until the next one.
     """
     windows = tables.window.c
     query = select(windows.name, windows.policy).where(windows.state.in_(HOLDS_DOCUMENTS))
     for user in connection.execute(query):
-        if tenant in Policy.parse(bytes(user.policy)).tenants:
+        policy = Policy.parse(bytes(user.policy))
+        if tenant in policy.tenants and not policy.retrieval.versions:
             raise IndexInUse(
                 f"window {user.name} has committed to the documents",
                 where=f"tenant {tenant}",
@@ -265,6 +181,9 @@ def _ensure_tenant(connection: Connection, tenant: str) -> None:
 def _check_ids(connection: Connection, tenant: str, documents: Sequence[Document]) -> None:
     ids = set(connection.scalars(select(tables.document.c.id).where(_of(tenant))))
     for document in documents:
+        # A blank text has no embedding; better found now than when a window commits.
+        if not document.content.strip():
+            raise MalformedDocument("empty content", where=f"document {document.id}")
         if document.id in ids:
             raise MalformedDocument(
                 "duplicate document id",
@@ -272,10 +191,3 @@ def _check_ids(connection: Connection, tenant: str, documents: Sequence[Document
                 expected="unique ids",
             )
         ids.add(document.id)
-
-
-def _utf8(text: str, where: str) -> bytes:
-    try:
-        return text.encode("utf-8")
-    except UnicodeEncodeError:
-        raise MalformedDocument("text has lone surrogates", where=where) from None

@@ -1,0 +1,189 @@
+"""``ragaudit prover check``: every mistake of a set-up that shows before a window is made.
+
+Each check is independent of the others, so that one call finds all that is wrong; nothing is
+changed. A fault says what, where and what would be right, as every error of this software.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+
+from ragaudit.embedders import none
+from ragaudit.encoding.errors import RagauditError
+from ragaudit.ledger.errors import StoreUnavailable
+from ragaudit.prover.backends.interface import Backend, check_servable
+from ragaudit.prover.keys import load_key, read_secret_file
+from ragaudit.prover.lifecycle.policy_builder import noise_of
+from ragaudit.prover.settings import Settings
+from ragaudit.prover.store.database import Store
+from ragaudit.prover.store.disk import check_space
+from ragaudit.prover.vector_stores.opening import (
+    check_dimensions,
+    check_kinds,
+    check_metric,
+    open_backend,
+    open_embedder,
+)
+from ragaudit.prover.verifier.client import VerifierClient
+from ragaudit.prover.verifier.connection import check_clocks, check_pins, checked_keys
+from ragaudit.serving.clock import system_clock
+from ragaudit.serving.observed import Observer
+from ragaudit.serving.operation import STANDARD_OUTPUT
+
+__all__ = ["CHECKS", "explained", "run_checks"]
+
+Found = dict[str, RagauditError | None]
+
+
+def run_checks(settings: Settings) -> Found:
+    """Run every check of what serving will need, also after one failed; change nothing.
+
+    Returns:
+        The fault by the name of the check, None if there is none.
+    """
+    return {name: _fault(check, settings) for name, check in CHECKS.items()}
+
+
+def explained(fault: RagauditError | None) -> str | dict[str, str]:
+    """Return a fault for a program: what, where and expected; ``good`` if there is none.
+
+    Args:
+        fault: that a check found.
+    """
+    if fault is None:
+        return "good"
+    return {"what": fault.what, "where": fault.where, "expected": fault.expected}
+
+
+def _fault(check: Callable[[Settings], object], settings: Settings) -> RagauditError | None:
+    try:
+        check(settings)
+    except RagauditError as error:
+        # Only ours: a fault of this program is not a fault of the settings.
+        return error
+    return None
+
+
+def _check_keys(settings: Settings) -> None:
+    load_key(settings.keys.provider_file)
+    read_secret_file(settings.keys.operator_digest_file)
+
+
+def _check_permissions(settings: Settings) -> None:
+    """What a service must be able to write, and nobody else must be able to read."""
+    folder = settings.store.fence_folder
+    _check_writable(folder if folder.exists() else folder.parent)
+    stream = settings.operation.audit_file
+    if stream is not None and stream != STANDARD_OUTPUT:
+        _check_writable(stream if stream.exists() else stream.parent)
+    with _store(settings) as store:
+        # Whoever reads the database can open every commitment of its windows.
+        if store.file is not None and store.file.stat().st_mode & 0o077:
+            raise StoreUnavailable(
+                "others may read the database", where=str(store.file), expected="mode 600"
+            )
+
+
+def _check_writable(path: os.PathLike[str]) -> None:
+    # Asked, not tried: a check leaves nothing behind.
+    if not os.access(path, os.W_OK):
+        raise StoreUnavailable(
+            "cannot be written by this user", where=str(path), expected="a folder of its own"
+        )
+
+
+def _check_store(settings: Settings) -> None:
+    with _store(settings) as store:
+        store.check_writable()
+
+
+def _check_disk(settings: Settings) -> None:
+    with _store(settings) as store:
+        check_space(store.file, settings.store.free_bytes_min)
+    check_space(settings.store.fence_folder, settings.store.free_bytes_min)
+
+
+def _check_backend(settings: Settings) -> None:
+    with _backend(settings) as backend:
+        backend.check()
+
+
+def _check_documents(settings: Settings) -> None:
+    """Every tenant's collection or table is there, with enough rows."""
+    with _backend(settings) as backend:
+        check_servable(backend, settings.window.top_k_max)
+
+
+def _check_dimension(settings: Settings) -> None:
+    with _backend(settings) as backend:
+        embedder = open_embedder(settings.embedder, backend)
+        check_dimensions(backend, embedder)
+
+
+def _check_metric(settings: Settings) -> None:
+    with _backend(settings) as backend:
+        check_metric(backend, settings.window.metric)
+
+
+def _check_embedder(settings: Settings) -> None:
+    with _backend(settings) as backend:
+        embedder = open_embedder(settings.embedder, backend)
+        check_kinds(embedder, settings.window.query_kinds)
+        if embedder.name != none.NAME:
+            embedder.embed(["a text to embed"])
+
+
+def _check_watching(settings: Settings) -> None:
+    Observer(settings.operation, service="ragaudit-prover", name=settings.provider)
+
+
+def _check_verifier(settings: Settings) -> None:
+    with closing(_client(settings)) as client:
+        # The pins as well: a wrong key is found here, not when the first window is created.
+        checked_keys(client.keys(), settings.verifier)
+
+
+def _check_clocks(settings: Settings) -> None:
+    with closing(_client(settings)) as client:
+        check_clocks(system_clock(), client.keys().time, settings.window.clock_skew_seconds)
+
+
+def _check_provider_key(settings: Settings) -> None:
+    with closing(_client(settings)) as client:
+        client.check_pinned()
+
+
+def _client(settings: Settings) -> VerifierClient:
+    return VerifierClient.of(settings, load_key(settings.keys.provider_file), system_clock)
+
+
+@contextmanager
+def _store(settings: Settings) -> Iterator[Store]:
+    with closing(Store.open(settings.store.url)) as store:
+        yield store
+
+
+@contextmanager
+def _backend(settings: Settings) -> Iterator[Backend]:
+    with _store(settings) as store, closing(open_backend(settings.backend, store)) as backend:
+        yield backend
+
+
+CHECKS: Mapping[str, Callable[[Settings], object]] = {
+    "keys": _check_keys,
+    "permissions": _check_permissions,
+    "store": _check_store,
+    "disk": _check_disk,
+    "backend": _check_backend,
+    "documents": _check_documents,
+    "dimension": _check_dimension,
+    "metric": _check_metric,
+    "embedder": _check_embedder,
+    "noise": lambda it: noise_of(it.window),
+    "operation": _check_watching,
+    "pins": lambda it: check_pins(it.verifier),
+    "verifier": _check_verifier,
+    "clocks": _check_clocks,
+    "provider key": _check_provider_key,
+}
+"""By name, in the order in which they are shown."""

@@ -1,0 +1,319 @@
+"""A tenant's documents as a committed index: docs/spec/05-records.md §5.4.
+
+`IndexBuilder` turns documents into rows, commitments, the Merkle root and the index argument.
+Everything it draws is fresh.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from ragaudit import core
+from ragaudit.circuits.statements import IndexStatement
+from ragaudit.embedders.base import (
+    Embedder,
+    checked_embeddings,
+    checked_texts,
+    embed_quantised,
+)
+from ragaudit.encoding.errors import MalformedError
+from ragaudit.ledger.messages.columns import NO_COLUMNS
+from ragaudit.ledger.messages.merkle_commitments import index_root
+from ragaudit.ledger.messages.private_receipts import SQUARES
+from ragaudit.prover.backends.interface import MIN_DOCUMENTS, Backend, Document
+from ragaudit.prover.errors import MalformedDocument
+from ragaudit.prover.index.committed import (
+    BYTES,
+    VERSION,
+    CommittedIndex,
+    Places,
+    Rows,
+    Scalars,
+    bound_of,
+    by_row,
+    row_digests,
+)
+from ragaudit.prover.index.form import IndexForm, check_size
+from ragaudit.prover.randomness import Randomness
+
+FIRST_FORM = IndexForm()
+
+Progress = Callable[[float], bool | None]
+
+_COMPARED_AT_ONCE = 1 << 14  # rows: a comparison of all of them would copy the whole index
+
+
+@dataclass(frozen=True)
+class Source:
+    """The rows of an index before they are committed to.
+
+    Attributes:
+        ids, content_digests, columns, second: as of `CommittedIndex`.
+        rows: int8 or int16[N, d+4], completed.
+    """
+
+    ids: tuple[str, ...] = field(repr=False)
+    content_digests: bytes = field(repr=False)
+    columns: tuple[str, ...] = field(repr=False)
+    rows: Rows = field(repr=False)
+    second: bool = False
+
+
+class IndexBuilder:
+    """Builds the committed index of one tenant after the other.
+
+    Each step is a method, so that a cheat can replace one and the rest follows honestly.
+    """
+
+    def __init__(
+        self, backend: Backend, embedder: Embedder, randomness: Randomness, page_rows: int
+    ) -> None:
+        self._backend = backend
+        self._embedder = embedder
+        self._randomness = randomness
+        self._page_rows = page_rows
+
+    def build(
+        self,
+        *,
+        policy_digest: bytes,
+        window: str,
+        tenant: str,
+        form: IndexForm = FIRST_FORM,
+        previous: CommittedIndex | None = None,
+        progress: Progress | None = None,
+    ) -> CommittedIndex:
+        """Commit to a tenant's documents and prove the commitment.
+
+        Args:
+            policy_digest: of the window's policy, 32 bytes; the proof is bound to it.
+            form: that the policy gives its indexes.
+            previous: the tenant's last committed index; rows that it has are not committed anew.
+            progress: called with the done share of commitment and proof; False cancels.
+
+        Raises:
+            MalformedDocument: fewer than two documents, duplicate ids, columns of other types.
+            MalformedError: a document that has no embedding (NaN, infinity, zero, no words).
+        """
+        source = self.read(tenant, form)
+        # Reblinding a commitment costs one multiplication, committing anew one for each entry.
+        place = _places(source.ids, source.rows, previous)
+        return self.commit(
+            source,
+            policy_digest=policy_digest,
+            window=window,
+            tenant=tenant,
+            version=VERSION,
+            previous=None if previous is None else (previous, place),
+            progress=progress,
+        )
+
+    def read(self, tenant: str, form: IndexForm) -> Source:
+        """Return a tenant's documents as they stand now, in the backend's order, as rows.
+
+        Raises:
+            MalformedDocument: fewer than two, duplicate ids, columns of other types than declared.
+            MalformedError: one that has no embedding, or a vector that the metric has no row for.
+        """
+        documents, vectors = self.documents(tenant, form)
+        if vectors is None:
+            vectors = self.embed([document.content for document in documents], form)
+        columns = tuple(form.columns_of(document) for document in documents)
+        return Source(
+            ids=tuple(document.id for document in documents),
+            content_digests=b"".join(form.digest(document) for document in documents),
+            columns=columns if set(columns) - {NO_COLUMNS} else (),
+            rows=self.complete_rows(vectors),
+            second=form.second,
+        )
+
+    def commit(
+        self,
+        source: Source,
+        *,
+        policy_digest: bytes,
+        window: str,
+        tenant: str,
+        version: int,
+        previous: tuple[CommittedIndex, Places] | None,
+        progress: Progress | None,
+    ) -> CommittedIndex:
+        """Commit to rows, with fresh blindings and salts for all of them, and prove it.
+
+        Args:
+            source: of the rows.
+            policy_digest: of the window's policy, 32 bytes.
+            previous: an index, and int64[N]: where it has each row, or -1.
+            progress: called with the share done; False cancels.
+
+        Raises:
+            MalformedDocument: more rows than can be proven for this B and d.
+        """
+        rows, count = source.rows, len(source.rows)
+        check_size(tenant, count, rows.shape[1] - SQUARES, bound_of(rows))
+        # Drawn for every version: two commitments to one row must not look alike.
+        blindings = self._randomness.scalars(count, "blindings", window, tenant, version)
+        salts = self._randomness.draw(BYTES * count, "row salts", window, tenant, version)
+        if previous is None or not (previous[1] >= 0).any():
+            commitments = self.commit_rows(rows, blindings)
+        else:
+            commitments = self.commit_changed(rows, blindings, *previous)
+        digests = row_digests(source.ids, salts, source.content_digests)
+        root = index_root(commitments, digests, source.columns)
+        # The statement of the verifier, built by the same function.
+        statement = IndexStatement.of(
+            policy_digest=policy_digest,
+            window=window,
+            tenant=tenant,
+            version=version,
+            index_root=root,
+            dimension=rows.shape[1] - SQUARES,
+            commitments=commitments,
+            squared_norm=bound_of(rows) ** 2,
+        )
+        return CommittedIndex(
+            tenant=tenant,
+            ids=source.ids,
+            content_digests=source.content_digests,
+            rows=rows,
+            blindings=blindings,
+            salts=salts,
+            commitments=commitments,
+            root=root,
+            proof=self.prove(statement, rows, blindings, progress),
+            version=version,
+            columns=source.columns,
+            second=source.second,
+        )
+
+    def documents(self, tenant: str, form: IndexForm) -> tuple[list[Document], Rows | None]:
+        """Return all documents of a tenant in the backend's order, and the rows of their vectors.
+
+        Returns:
+            The documents without vectors, and int8 or int16[N, d]; None if texts are embedded.
+
+        Raises:
+            MalformedDocument: fewer than two, two of one id, some with vectors and others without,
+                vectors of two lengths: a backend is not trusted with any of it.
+        """
+        documents: list[Document] = []
+        parts: list[Rows] = []
+        for page in self._backend.pages(tenant, self._page_rows):
+            if any(document.vector is not None for document in page):
+                parts.append(_integers(page, form))
+            documents += [replace(document, vector=None) for document in page]
+        if len(documents) < MIN_DOCUMENTS:
+            raise MalformedDocument(
+                f"{len(documents)} documents", where=f"tenant {tenant}", expected="2 or more"
+            )
+        if len({document.id for document in documents}) < len(documents):
+            raise MalformedDocument(
+                "duplicate document id", where=f"tenant {tenant}", expected="unique ids"
+            )
+        if sum(map(len, parts)) not in {0, len(documents)}:
+            raise MalformedDocument(
+                "documents without a vector", where=f"tenant {tenant}", expected="all or none"
+            )
+        if len({part.shape[1] for part in parts}) > 1:
+            raise MalformedDocument("vectors of two lengths", where=f"tenant {tenant}")
+        return documents, np.concatenate(parts) if parts else None
+
+    def embed(self, contents: Sequence[str], form: IndexForm = FIRST_FORM) -> Rows:
+        """Return integers [N, d], every row of norm at most B.
+
+        Args:
+            contents: texts of the documents, in row order.
+            form: says B.
+
+        Raises:
+            MalformedError: a text that has no embedding.
+        """
+        if form == FIRST_FORM:
+            return embed_quantised(self._embedder, contents)
+        vectors = self._embedder.embed(checked_texts(contents))
+        return form.integers(checked_embeddings(vectors, len(contents), self._embedder.dimension))
+
+    def complete_rows(self, vectors: Rows) -> Rows:
+        """Return integers [N, d+4]: those of [N, d] with four squares a row that make its norm B.
+
+        Args:
+            vectors: int8 or int16[N, d], of norm at most B.
+        """
+        return core.complete_rows(np.ascontiguousarray(vectors), bound_of(vectors) ** 2)
+
+    def commit_rows(self, rows: Rows, blindings: Scalars) -> bytes:
+        """Return C_0 || .. || C_(N-1), 32 bytes each.
+
+        Args:
+            rows: int8 or int16[N, d+4], completed.
+            blindings: uint8[N, 32], canonical scalars.
+        """
+        return core.commit_rows(rows, blindings)
+
+    def commit_changed(
+        self, rows: Rows, blindings: Scalars, previous: CommittedIndex, place: Places
+    ) -> bytes:
+        """Return C_0 || .. || C_(N-1): unchanged rows blinded anew, the others committed to.
+
+        Every row gets a fresh blinding, so nobody else can tell which rows changed.
+
+        Args:
+            place: int64[N], where ``previous`` has the row, or -1.
+        """
+        same = place >= 0
+        before = place[same]
+        commitments = np.empty((len(rows), BYTES), dtype=np.uint8)
+        old = by_row(previous.commitments)[before]
+        # By the difference of the blindings: the row itself is not touched.
+        fresh = core.reblind_rows(old.tobytes(), previous.blindings[before], blindings[same])
+        commitments[same] = by_row(fresh)
+        if not same.all():
+            commitments[~same] = by_row(self.commit_rows(rows[~same], blindings[~same]))
+        return commitments.tobytes()
+
+    def prove(
+        self,
+        statement: IndexStatement,
+        rows: Rows,
+        blindings: Scalars,
+        progress: Progress | None,
+    ) -> bytes:
+        """Return pi_idx, the index argument (docs/spec/04-arguments.md).
+
+        Args:
+            rows: int8 or int16[N, d+4], completed.
+            blindings: uint8[N, 32], those of the commitments in the statement.
+            progress: called with the share done; False cancels.
+        """
+        return core.prove_index(statement, rows, blindings, progress=progress)
+
+
+def _integers(page: Sequence[Document], form: IndexForm) -> Rows:
+    """Return the rows of a page's vectors; errors name the document."""
+    vectors = [document.vector for document in page if document.vector is not None]
+    if len(vectors) < len(page) or len({len(vector) for vector in vectors}) > 1:
+        raise MalformedDocument(
+            "vectors of two lengths, or none",
+            where=f"documents {page[0].id} to {page[-1].id}",
+            expected="one vector of d entries each",
+        )
+    try:
+        return form.integers(np.stack(vectors))
+    except MalformedError as error:
+        row = error.where.removeprefix("row ")
+        where = f"document {page[int(row)].id}" if row.isdecimal() else error.where
+        raise MalformedDocument(error.what, where=where, expected=error.expected) from None
+
+
+def _places(ids: Sequence[str], rows: Rows, previous: CommittedIndex | None) -> Places:
+    """Return int64[N]: where the previous index has the same document with the same row, or -1."""
+    if previous is None or previous.rows.shape[1] != rows.shape[1]:
+        return np.full(len(rows), -1, dtype=np.int64)
+    # By id and by row: a document whose text changed is committed to anew.
+    where = {name: position for position, name in enumerate(previous.ids)}
+    place = np.array([where.get(name, -1) for name in ids], dtype=np.int64)
+    for start in range(0, len(rows), _COMPARED_AT_ONCE):
+        part = place[start : start + _COMPARED_AT_ONCE]
+        same = (previous.rows[part] == rows[start : start + len(part)]).all(axis=1)
+        part[~same] = -1
+    return place

@@ -1,0 +1,218 @@
+"""A committed index in memory: docs/spec/05-records.md §5.4.
+
+Vectors, blindings and salts never leave the prover except through the openings that the protocol
+names.
+"""
+
+import threading
+from array import array
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from ragaudit import core
+from ragaudit.encoding.parameters import B
+from ragaudit.ledger.messages.columns import NO_COLUMNS, Value, parse_text
+from ragaudit.ledger.messages.filters import Filter
+from ragaudit.ledger.messages.merkle_commitments import IndexCommitment, IndexTree, row_digest
+from ragaudit.ledger.messages.policy import LARGE_B
+from ragaudit.ledger.messages.private_receipts import SQUARES
+from ragaudit.prover.backends.interface import Document
+from ragaudit.prover.index.form import IndexForm
+
+VERSION = 1
+BYTES = 32  # of a digest, salt, commitment or blinding
+
+Rows = npt.NDArray[Any]  # int8 or int16
+Scalars = npt.NDArray[np.uint8]
+Places = npt.NDArray[np.int64]
+
+_FILTERS_KEPT = 64
+
+
+@dataclass(frozen=True)
+class CommittedIndex:
+    """A version of a tenant's index with everything that opens its commitment.
+
+    Attributes:
+        ids: of the documents, in row order.
+        content_digests, salts, commitments: 32 bytes a row, concatenated.
+        rows: int8[N, d+4] for B = 127, else int16[N, d+4]: the completed rows, each of squared
+            norm B².
+        blindings: uint8[N, 32], canonical scalars.
+        root: of C_idx, 32 bytes.
+        proof: pi_idx.
+        version: v.
+        columns: canonical texts of the rows' public columns; empty: no row has any.
+        second: whether the content digests cover attributes, as in windows of version 2.
+    """
+
+    tenant: str
+    ids: tuple[str, ...] = field(repr=False)
+    content_digests: bytes = field(repr=False)
+    rows: Rows = field(repr=False)
+    blindings: Scalars = field(repr=False)
+    salts: bytes = field(repr=False)
+    commitments: bytes = field(repr=False)
+    root: bytes
+    proof: bytes = field(repr=False)
+    version: int = VERSION
+    columns: tuple[str, ...] = field(default=(), repr=False)
+    second: bool = False
+
+    @property
+    def count(self) -> int:
+        """N."""
+        return len(self.rows)
+
+    @property
+    def dimension(self) -> int:
+        """d."""
+        return int(self.rows.shape[1]) - SQUARES
+
+    @property
+    def norm_bound(self) -> int:
+        """B."""
+        return bound_of(self.rows)
+
+    @property
+    def vectors(self) -> Rows:
+        """The embeddings, integers [N, d]: a view."""
+        return self.rows[:, : self.dimension]
+
+    @cached_property
+    def scorer(self) -> core.Scorer:
+        """The engine that scores all rows; it holds the vectors a second time."""
+        return core.Scorer(np.ascontiguousarray(self.vectors))
+
+    @cached_property
+    def row_digests(self) -> bytes:
+        """The digests of ids and contents, 32 bytes a row."""
+        return row_digests(self.ids, self.salts, self.content_digests)
+
+    @cached_property
+    def tree(self) -> IndexTree:
+        """The Merkle tree over the rows, for the paths in receipts."""
+        return IndexTree(self.commitments, self.row_digests, self.columns)
+
+    @cached_property
+    def column_values(self) -> list[dict[str, Value]]:
+        """The values of the rows' public columns, in order."""
+        return [parse_text(text, "columns") for text in self.columns]
+
+    @cached_property
+    def _filtered(self) -> "_Filtered":
+        return _Filtered()
+
+    def columns_of(self, position: int) -> str:
+        """Return the canonical text of a row's public columns.
+
+        Args:
+            position: 0..N-1.
+        """
+        return self.columns[position] if self.columns else NO_COLUMNS
+
+    def allowed(self, wanted: Filter) -> tuple[int, ...] | None:
+        """Return the positions that pass a filter, rising; None without a filter, for all.
+
+        Args:
+            wanted: checked against the policy's columns.
+        """
+        if wanted.root is None:
+            return None
+        return self._filtered.positions(self, wanted)
+
+    def holds(self, position: int, document: Document) -> bool:
+        """Return whether a document is the one that the row at ``position`` commits to.
+
+        Args:
+            position: 0..N-1.
+            document: as the backend returns it now.
+        """
+        digest = IndexForm(second=self.second).digest(document)
+        return document.id == self.ids[position] and digest == part(self.content_digests, position)
+
+    def prepare(self, *, scorer: bool) -> None:
+        """Make the tree now, and the scorer if answers use it, so that no query waits for them.
+
+        Args:
+            scorer: whether answers score every row; otherwise the scorer's copy is not made.
+        """
+        _ = self.tree, self.column_values
+        if scorer:
+            _ = self.scorer
+
+    def commitment(self, window: str) -> IndexCommitment:
+        """Return what the verifier gets (spec 5.4): commitments, digests, pi_idx, and no text."""
+        return IndexCommitment(
+            window,
+            self.tenant,
+            self.version,
+            self.dimension,
+            self.commitments,
+            self.row_digests,
+            self.proof,
+            self.columns,
+        )
+
+
+class _Filtered:
+    """The rows that pass the filters that were asked last: applications repeat theirs."""
+
+    def __init__(self) -> None:
+        # Four bytes a row: as objects, the positions of a large index would be nine times longer.
+        self._kept: OrderedDict[str, array[int]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def positions(self, index: CommittedIndex, wanted: Filter) -> tuple[int, ...]:
+        text = wanted.text
+        with self._lock:
+            if text in self._kept:
+                self._kept.move_to_end(text)
+                return tuple(self._kept[text])
+        found = wanted.allowed(index.column_values or [{}] * index.count)
+        with self._lock:
+            self._kept[text] = array("I", found)
+            if len(self._kept) > _FILTERS_KEPT:
+                self._kept.popitem(last=False)
+        return found
+
+
+def bound_of(rows: Rows) -> int:
+    """Return B of integer rows, which their type tells: 8 bits hold 127, 16 bits are for more.
+
+    Args:
+        rows: int8 or int16.
+    """
+    return B if rows.dtype == np.int8 else LARGE_B
+
+
+def row_digests(ids: Sequence[str], salts: bytes, content_digests: bytes) -> bytes:
+    """Return the row digests of all rows, 32 bytes each, concatenated.
+
+    Args:
+        salts, content_digests: 32 bytes a row, concatenated.
+    """
+    return b"".join(
+        row_digest(part(salts, position), name, part(content_digests, position))
+        for position, name in enumerate(ids)
+    )
+
+
+def part(data: bytes, position: int) -> bytes:
+    """Return the 32 bytes of row ``position`` of concatenated values.
+
+    Args:
+        data: values of 32 bytes each, concatenated in row order.
+        position: of the row, from 0.
+    """
+    return data[BYTES * position : BYTES * (position + 1)]
+
+
+def by_row(data: bytes) -> Scalars:
+    """Return concatenated values of 32 bytes as uint8[N, 32]: a view."""
+    return np.frombuffer(data, dtype=np.uint8).reshape(-1, BYTES)

@@ -1,0 +1,110 @@
+"""What a window's policy makes of documents: digests, public columns, integer rows (spec 5.4)."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy.typing as npt
+from ragaudit.circuits.metrics import scaled
+from ragaudit.circuits.statements import check_index_size
+from ragaudit.encoding.errors import MalformedError
+from ragaudit.encoding.parameters import B
+from ragaudit.ledger.errors import MalformedRecord
+from ragaudit.ledger.messages.columns import PublicColumn, columns_text, parse_text
+from ragaudit.ledger.messages.merkle_commitments import content_digest
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.prover.backends.interface import Document
+from ragaudit.prover.errors import MalformedDocument
+
+
+@dataclass(frozen=True)
+class IndexForm:
+    """How an index of a window looks; the defaults are those of version 1.
+
+    Attributes:
+        second: whether contents are committed to with their attributes, as version 2 does.
+        norm_bound: B.
+        metric, largest_norm: of the policy.
+        columns: that the policy declares.
+    """
+
+    second: bool = False
+    norm_bound: int = B
+    metric: str = "cosine"
+    largest_norm: Decimal | None = None
+    columns: tuple[PublicColumn, ...] = ()
+
+    @classmethod
+    def of(cls, policy: Policy) -> "IndexForm":
+        """Return the form of the indexes of a window."""
+        terms = policy.retrieval
+        norm = terms.largest_norm
+        return cls(
+            second=policy.version > 1,
+            norm_bound=policy.norm_bound,
+            metric=terms.metric,
+            largest_norm=None if norm is None else Decimal(norm),
+            columns=terms.public_columns,
+        )
+
+    def digest(self, document: Document) -> bytes:
+        """Return the digest of what a document holds, 32 bytes."""
+        return content_digest(document.content, document.attributes if self.second else None)
+
+    def columns_of(self, document: Document) -> str:
+        """Return the canonical text of a document's public columns.
+
+        A declared name that its attributes lack, or hold as null, has no value.
+
+        Raises:
+            MalformedDocument: a value of another type than declared; ``where`` names the document.
+        """
+        if not self.columns or not document.attributes:
+            return columns_text({}, ())
+        where = f"document {document.id}"
+        try:
+            attributes = parse_text(document.attributes, where)
+            values = {
+                column.name: attributes[column.name]
+                for column in self.columns
+                if attributes.get(column.name) is not None
+            }
+            return columns_text(values, self.columns)
+        except MalformedRecord as error:
+            # Left out, its row would pass filters that it must not: whoever declared the column
+            # must know.
+            raise MalformedDocument(
+                f"public column: {error.what}", where=f"{where}: {error.where}",
+                expected=error.expected,
+            ) from None  # fmt: skip
+
+    def integers(self, vectors: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the integer rows of real vectors: int8[N, d] for B = 127, else int16[N, d].
+
+        Args:
+            vectors: real numbers [N, d].
+
+        Raises:
+            MalformedError: a vector that the metric has no row for; ``where`` names the row.
+        """
+        return scaled(vectors, self.metric, self.largest_norm, self.norm_bound)
+
+
+def check_size(tenant: str, rows: int, dimension: int, norm_bound: int) -> None:
+    """Check that an index is small enough to be proven, before hours go into it (spec 4.7.1).
+
+    Args:
+        tenant: names the index in an error.
+        rows: N, documents and null rows.
+        dimension: d.
+        norm_bound: B of the policy.
+
+    Raises:
+        MalformedDocument: it is not, and every verifier would refuse the window (check 4).
+    """
+    try:
+        check_index_size(rows, dimension, norm_bound**2)
+    except MalformedError as error:
+        raise MalformedDocument(
+            error.what, where=f"tenant {tenant}", expected=error.expected
+        ) from None

@@ -1,0 +1,384 @@
+"""What an application may ask, whichever surface it speaks to: the one port behind all of them.
+
+A surface translates; which window answers, what a retry gets, which receipt and which document an
+account may see again is decided here.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isqrt
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from ragaudit.encoding.errors import Conflict
+from ragaudit.ledger.messages.policy import Policy
+from ragaudit.ledger.messages.receipts import ReceiptFile
+from ragaudit.ledger.messages.requests import Answer, Request
+from ragaudit.prover.answering.answering import Answering
+from ragaudit.prover.answering.selected import Logged
+from ragaudit.prover.errors import NoWindowOpen, UnknownRecord
+from ragaudit.prover.index.stored import load_index
+from ragaudit.prover.lifecycle.open_windows import OpenWindows
+from ragaudit.prover.store.accounts import Account, Accounts
+from ragaudit.prover.store.states import State
+from ragaudit.prover.window.answered import (
+    Asked,
+    Place,
+    account_of,
+    delivery_of,
+    find_identical,
+    find_keyed,
+    served_rows,
+)
+from ragaudit.prover.window.open_window import OpenWindow
+from ragaudit.prover.window.receipts import answer_of, receipt_file, ties_that_leave
+from ragaudit.prover.window.records import record_at
+from ragaudit.prover.window.registrations import Registered, Registrar, find
+from ragaudit.serving.exchange import Receipt, note
+
+_log = logging.getLogger(__name__)
+
+_IDS_AT_ONCE = 500
+
+
+@dataclass(frozen=True)
+class ServedDocument:
+    """A document that an account was given, as it was and still is.
+
+    Attributes:
+        position: of its row.
+        version: of the index that it was selected from last.
+        attributes: canonical JSON of all that the store holds beside the text; empty for nothing.
+        columns: values of its public columns.
+        vector: the committed one, d integers of norm at most B, which a receipt shows anyway.
+    """
+
+    position: int
+    version: int
+    id: str
+    content: str = field(repr=False)
+    attributes: str = field(repr=False)
+    columns: Mapping[str, object] = field(repr=False)
+    vector: tuple[int, ...] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What an account was answered; the receipt is made when it is asked for.
+
+    Attributes:
+        receipt: its id, see `receipt_id`.
+        vectors: the committed rows of the documents, integers [n, d] of norm at most B.
+        norm_bound: B.
+    """
+
+    receipt: str
+    answer: Answer
+    vectors: npt.NDArray[Any] = field(repr=False)
+    norm_bound: int
+
+
+class Asking:
+    """Queries, receipts and documents of accounts. Safe to use from several threads."""
+
+    def __init__(
+        self,
+        *,
+        answering: Answering,
+        open_windows: OpenWindows,
+        open_window: Callable[[str, Account], OpenWindow],
+        registrar: Registrar,
+        accounts: Accounts,
+    ) -> None:
+        """Collect the parts.
+
+        Args:
+            open_window: returns a window by name, or refuses with a signature.
+        """
+        self._answering = answering
+        self._context = answering.context
+        self._open_windows = open_windows
+        self._open_window = open_window
+        self._registrar = registrar
+        self._accounts = accounts
+
+    def window(self, account: Account, name: str | None = None) -> OpenWindow:
+        """Return the window that an account asks.
+
+        Args:
+            name: of a window; None for the newest open one that serves the account's tenant.
+
+        Raises:
+            NoWindowOpen: none is open that does.
+            UnknownWindow, QueryRefused: there is none of this name, or it cannot be open.
+        """
+        if name is not None:
+            return self._open_window(name, account)
+        for each in self._context.windows.open():
+            live = self._open_windows.get(each)
+            if account.tenant in live.policy.tenants:
+                return live
+        raise NoWindowOpen(
+            "no window is open for this tenant", where=account.tenant, expected="a later query"
+        )
+
+    def query(
+        self,
+        account: Account,
+        request: Request,
+        *,
+        window: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> ReceiptFile:
+        """Answer a plain account, or return what it was answered to the same request before.
+
+        Args:
+            account: authenticated.
+            window: by name; None for the one that is open now. A retry without a name is known
+                again after the next window has opened.
+            idempotency_key: as the caller sent it; None without one.
+
+        Raises:
+            NoWindowOpen, UnknownWindow: as `window`.
+            MalformedRequest: a key of another form.
+            RagauditError: as `Answering.answer`.
+        """
+        found = self._take(account, request, window, idempotency_key)
+        return self._again(account, found) if isinstance(found, Place) else found.answer()
+
+    def ask(
+        self, account: Account, request: Request, *, idempotency_key: str | None = None
+    ) -> Answered:
+        """Answer as `query` does, without the receipt: `receipt` gives it, and it is the same.
+
+        Args:
+            account, request, idempotency_key: as of `query`.
+
+        Raises: as `query`.
+        """
+        found = self._take(account, request, None, idempotency_key)
+        if isinstance(found, Place):
+            file = self._again(account, found)
+            rows = file.private.rows
+            bound = isqrt(sum(x * x for row in rows[:1] for x in (*row.vector, *row.squares)))
+            vectors = np.array([row.vector for row in rows])
+            return Answered(receipt_id(file), file.answer, vectors, bound)
+        answer, index = found.answered(), found.index
+        rows_of = np.array([each.position for each in answer.documents], dtype=np.int64)
+        return Answered(
+            _id(found.window.name, found.record.position),
+            answer,
+            index.vectors[rows_of],
+            index.norm_bound,
+        )
+
+    def _take(
+        self, account: Account, request: Request, window: str | None, idempotency_key: str | None
+    ) -> Logged | Place:
+        """Return the record that answers, or where the one of another window stands."""
+        asked = Asked.of(request, idempotency_key)
+        if window is not None:
+            return self._answering.logged(self.window(account, window), account, request, asked)
+        earlier = self._earlier(account, asked)
+        try:
+            live = self.window(account)
+        except NoWindowOpen:
+            if earlier is None:
+                raise
+            return earlier
+        # Of the open window, it is found again under the account's lock.
+        if earlier is None or earlier.window == live.name:
+            return self._answering.logged(live, account, request, asked)
+        return earlier
+
+    def receipt(self, account: Account, receipt: str) -> ReceiptFile:
+        """Return the receipt file of an account's own record, as it was answered.
+
+        Args:
+            receipt: its id, see `receipt_id`.
+
+        Raises:
+            UnknownRecord: not the id of a receipt of this account.
+            BackendUnavailable: of a window of version 1, whose documents are not stored.
+        """
+        window, _, index = receipt.rpartition(".")
+        unknown = UnknownRecord("no such receipt of this account", where=receipt[:100])
+        if not (index.isascii() and index.isdecimal() and len(index) < 16):
+            raise unknown
+        place = Place(window, int(index))
+        with self._context.store.read() as connection:
+            # The same words for another account's: whether there is such a record is not said.
+            if account_of(connection, place) != account.name:
+                raise unknown
+        return self._again(account, place)
+
+    def served(
+        self, account: Account, ids: Sequence[str], *, window: str | None = None
+    ) -> list[ServedDocument]:
+        """Return those of ``ids`` that the account was given in this window and that still stand.
+
+        Whatever is left out was never given to it, or has changed since: a surface cannot tell.
+
+        Args:
+            ids: distinct; the result is in their order.
+            window: as of `query`.
+
+        Raises:
+            NoWindowOpen, UnknownWindow, QueryRefused: as `window`.
+            BackendUnavailable: the documents cannot be fetched.
+        """
+        live = self.window(account, window)
+        found: list[ServedDocument] = []
+        for at in range(0, len(ids), _IDS_AT_ONCE):
+            part = ids[at : at + _IDS_AT_ONCE]
+            with self._context.store.read() as connection:
+                rows = served_rows(connection, live.name, account.name, part)
+            mine = [name for name in part if name in rows]
+            # Nothing is fetched that was not given before.
+            documents = self._context.backend.fetch(account.tenant, mine) if mine else []
+            for name, document in zip(mine, documents, strict=True):
+                position, version = rows[name]
+                index = live.index_of(account.tenant, version)
+                if document is None or not index.holds(position, document):
+                    continue
+                found.append(
+                    ServedDocument(
+                        position=position,
+                        version=version,
+                        id=name,
+                        content=document.content,
+                        attributes=document.attributes,
+                        columns=index.column_values[position] if index.columns else {},
+                        vector=tuple(index.vectors[position].tolist()),
+                    )
+                )
+        return found
+
+    def register(self, account: Account, *, window: str | None = None) -> Registered:
+        """Return the account's registration, as plain if it has none yet.
+
+        Args:
+            window: as of `query`.
+
+        Raises:
+            Conflict: no slot is left.
+            WrongState: the window does not register any more, or not yet.
+            NoWindowOpen, UnknownWindow, QueryRefused: as `window`.
+        """
+        live = self.window(account, window)
+        with self._context.store.read() as connection:
+            registered = find(connection, live.name, account.name)
+        # However it was registered: with an anchor, it is for the account to ask by promises.
+        return registered or self._registrar.register(live, account, None, None)[0]
+
+    def check_slot(self, account: Account) -> None:
+        """Check that the window which an account would ask has a slot for one more.
+
+        Args:
+            account: that need not exist yet.
+
+        Raises:
+            Conflict: no slot is left.
+            NoWindowOpen: as `window`.
+        """
+        live = self.window(account)
+        with self._context.store.read() as connection:
+            self._registrar.assign_slot(connection, live)
+
+    def register_all(self, live: OpenWindow) -> None:
+        """Register every account of the tenants that a window serves, as long as there are slots.
+
+        Args:
+            live: countersigned, before its first activation.
+        """
+        for account in self._accounts.all():
+            if account.tenant not in live.policy.tenants:
+                continue
+            with self._context.store.read() as connection:
+                if find(connection, live.name, account.name) is not None:
+                    continue
+            try:
+                self._registrar.register(live, account, None, None)
+            except Conflict as error:
+                _log.warning("window %s: not every account is registered: %s", live.name, error)
+                return
+
+    def policy(self, account: Account, *, window: str | None = None) -> Policy:
+        """Return the policy of the window that a query would ask; raises as `window`.
+
+        Args:
+            window: as of `query`.
+        """
+        return self.window(account, window).policy
+
+    def rows(self, account: Account, *, window: str | None = None) -> int:
+        """Return N of the index that a query would search; raises as `window`.
+
+        Args:
+            window: as of `query`.
+        """
+        live = self.window(account, window)
+        index = live.versions.in_force(account.tenant, self._context.clock())
+        return (index or live.versions.latest(account.tenant).index).count
+
+    def _earlier(self, account: Account, asked: Asked) -> Place | None:
+        """Return the record that a retry asks for again, of any window; None if this is none."""
+        now = self._context.clock()
+        with self._context.store.read() as connection:
+            keyed = find_keyed(connection, account.name, asked)
+            if keyed is not None:
+                return keyed
+            places = find_identical(connection, account.name, asked, now - 3_600_000)
+            for place in places:
+                logged = record_at(connection, place.window, place.position)
+                policy = Policy.parse(self._context.windows.get(place.window, connection).policy)
+                life = 1000 * policy.retrieval.retry_seconds if policy.version > 1 else 0
+                if logged is not None and logged.issued >= now - life:
+                    return place
+        return None
+
+    def _again(self, account: Account, place: Place) -> ReceiptFile:
+        """Return the receipt file of a stored record, whatever has become of its window."""
+        context = self._context
+        window = context.windows.get(place.window)
+        with context.store.read() as connection:
+            logged = record_at(connection, place.window, place.position)
+            registered = find(connection, place.window, account.name)
+            delivery = delivery_of(connection, place)
+        assert logged is not None and registered is not None  # the tables refer to each other
+        if delivery is None or (window.state in _LIVE and not window.handed_over):
+            live = self._open_windows.get(place.window)
+            return self._answering.repeated(live, registered, logged).answer()
+        note(receipt=Receipt(place.window, place.position))
+        # Of a finished window nothing is in memory, and nothing needs its fence any more.
+        record, policy = logged.record, Policy.parse(window.policy)
+        with context.store.read() as connection:
+            index = load_index(connection, place.window, record.tenant, record.version)
+        return receipt_file(
+            logged,
+            index,
+            delivery,
+            answer_of(policy, index, logged, delivery.rows),
+            policy=policy,
+            key=context.key,
+            # None yet if the process ended between the record and its hand-over.
+            ties=ties_that_leave(context.store, policy, index, logged, delivery),
+        )
+
+
+_LIVE = (State.OPEN, State.CLOSED)
+
+
+def receipt_id(file: ReceiptFile) -> str:
+    """Return the id by which an account gets a receipt again: its window and place in the log.
+
+    Args:
+        file: the receipt file, as it was answered.
+    """
+    return _id(file.public.record.window, file.public.index)
+
+
+def _id(window: str, position: int) -> str:
+    return f"{window}.{position}"

@@ -1,0 +1,135 @@
+"""The prover on PostgreSQL: a window with all of its tables, restarts, and writes at one time."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import postgresql_server
+import pytest
+from exact_windows import ask, change, later, shown, start
+from ragaudit.embedders.base import Embedder
+from ragaudit.encoding.errors import Conflict
+from ragaudit.ledger.messages.requests import Request
+from ragaudit.prover.backends.interface import Document
+from ragaudit.prover.errors import MalformedDocument
+from ragaudit.prover.store import tables
+from ragaudit.prover.store.staleness import marks_of, taken_marks
+from ragaudit.prover.store.states import State
+from scenario import ProverScenario
+from sqlalchemy import func, select
+from whole_windows import checked, verdict
+
+
+@pytest.fixture
+def url(postgresql: postgresql_server.Server, monkeypatch: pytest.MonkeyPatch) -> str:
+    """An empty database, which the environment gives to the prover."""
+    url = postgresql.create("prover")
+    monkeypatch.setenv("RAGAUDIT_PROVER__STORE__URL", url)
+    return url
+
+
+@pytest.fixture
+def on_postgresql(url: str, make_scenario: Callable[..., ProverScenario]) -> ProverScenario:
+    scenario = make_scenario()
+    assert scenario.service.store.engine.name == "postgresql" and url
+    return scenario
+
+
+def count(scenario: ProverScenario, table: Any) -> int:
+    with scenario.service.store.read() as connection:
+        return connection.scalar(select(func.count()).select_from(table)) or 0
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("url")
+def test_a_whole_window(make_scenario: Callable[..., ProverScenario], embedder: Embedder) -> None:
+    """Retries, keys, what was served, versions and marks: the same after a restart."""
+    scenario = make_scenario(embedder=lambda _: embedder)
+    start(scenario, versions=True, length_seconds=300)
+    ada = scenario.account("ada")
+    first = ask(scenario, "bread", 3)
+    request = Request.of(scenario.policy(), "butter", 2)
+    keyed = scenario.service.query(ada, request, idempotency_key="k1")
+    gone = first.answer.documents[0].id
+    change(scenario, gone, None)
+    scenario.service.mark_stale("one")
+    # Its own prepared statements and connections have nothing to do with what is stored.
+    scenario.restart()
+    assert ask(scenario, "bread", 3) == first
+    assert scenario.service.query(ada, request, idempotency_key="k1") == keyed
+    with pytest.raises(Conflict, match="another request"):
+        scenario.service.query(
+            ada, Request.of(scenario.policy(), "butter", 3), idempotency_key="k1"
+        )
+    ids = [document.id for document in first.answer.documents]
+    assert [each.id for each in scenario.service.served(ada, ids)] == ids[1:]
+    assert scenario.service.receipt(ada, scenario.service.receipt_id(keyed)) == keyed
+    scenario.clock.at(scenario.policy().start + 45)
+    assert scenario.service.refresher.step("w1") is True
+    with scenario.service.store.read() as connection:
+        assert marks_of(connection, "one") == taken_marks(connection, "w1", "one") >= 1
+    later(scenario, 140)
+    scenario.restart()
+    second = ask(scenario, "bread", 3)
+    assert second.public.record.version == 2
+    assert shown(second)[0][0] != first.answer.documents[0].position
+    assert (count(scenario, tables.answered), count(scenario, tables.idempotency)) == (3, 1)
+    scenario.service.driver.checkpoint("w1")
+    checked(scenario, [first, keyed, second], embedder)
+    found = verdict(scenario)
+    assert (found["result"], found["counts"]["records"]) == ("PASS", 3), found["checks"]
+    assert scenario.state() is State.ARCHIVED
+
+
+def test_marks_at_one_time_are_all_counted(on_postgresql: ProverScenario) -> None:
+    """None is lost, and the first of a tenant is made once, whoever comes together."""
+    store, failed = on_postgresql.service.store, []
+    with store.read() as connection:
+        before = marks_of(connection, "two")
+    gate = threading.Barrier(6)
+
+    def mark(tenant: str) -> None:
+        gate.wait(60)
+        try:
+            for _ in range(5):
+                on_postgresql.service.mark_stale(tenant)
+        except Exception as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=mark, args=(name,)) for name in ("two", "new") * 3]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert failed == []
+    with store.read() as connection:
+        assert marks_of(connection, "two") == before + 15
+        assert marks_of(connection, "new") == 15
+
+
+def test_one_request_at_one_time_is_one_record(on_postgresql: ProverScenario) -> None:
+    """Six threads send the same request, half of them with a key: one answer, one charge."""
+    scenario = on_postgresql
+    start(scenario)
+    ada, gate = scenario.account("ada"), threading.Barrier(6)
+    request = Request.of(scenario.policy(), "bread", 2)
+    found: list[bytes] = []
+
+    def query(key: str | None) -> None:
+        gate.wait(60)
+        file = scenario.service.query(ada, request, idempotency_key=key)
+        found.append(file.encode())
+
+    threads = [threading.Thread(target=query, args=(key,)) for key in ("k", None) * 3]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert len(found) == 6 and len(set(found)) == 1
+    assert count(scenario, tables.answered) == 1
+
+
+def test_an_id_that_no_database_takes_is_refused() -> None:
+    """PostgreSQL holds no zero character: found when documents are read, not at an answer."""
+    with pytest.raises(MalformedDocument, match="zero character"):
+        Document("a\x00b", "text")
